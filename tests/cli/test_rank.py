@@ -30,7 +30,15 @@ def test_a_table_for_people(command, found):
     assert (code, err) == (0, "")
     lines = [line for line in out.splitlines() if line.strip()]
     assert lines[0].split("  ")[1].strip() == "run"
-    for title in ("mean", "90% of means", "expected rank", "90% of ranks", "best, these topics", "best, other topics", "unjudged"):
+    for title in (
+        "mean",
+        "90% of means",
+        "expected rank",
+        "90% of ranks",
+        "best, these topics",
+        "best, other topics",
+        "unjudged",
+    ):
         assert title in lines[0]
     systems = found().systems
     assert [line.split()[0] for line in lines[2:5]] == systems["name"].tolist()
@@ -39,8 +47,8 @@ def test_a_table_for_people(command, found):
         assert cell in lines[2]
     assert f"{first['rank_low']:g} to {first['rank_high']:g}" in lines[2]
     assert lines[5] == (
-        ""BNDCG@10, 2 topics; unjudged (draws): 300 draws, seed 0: grades of unjudged documents of these topics under the "
-        "model""
+        "BNDCG@10, 2 topics; unjudged (draws): 300 draws, seed 0: grades of unjudged documents of these topics under the "
+        "model"
     )
 
 

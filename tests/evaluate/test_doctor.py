@@ -135,7 +135,7 @@ def test_topics_that_are_missing_or_extra_are_counted_for_each_run():
 
 def test_files_without_fault_give_no_notes():
     run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "score": [2.0, 1.0]})
-    qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "label": [1, 1]})
+    qrels = pd.DataFrame({"qid": ["q1", "q2", "q2"], "docno": ["a", "b", "c"], "label": [1, 1, 0]})
     found = diagnose({"mine": run}, qrels)
     assert found.notes == ()
     assert reason(found, "BNDCG") == "no document is unjudged: they equal nDCG"

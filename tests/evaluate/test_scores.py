@@ -29,6 +29,8 @@ RUN = pd.DataFrame(
         "score": [3.0, 2.0, 1.0, 0.5, 2.0, 1.0],
     }
 )
+# A prior that knows nothing of other runs, so that single systems can be computed alone.
+BNDCG = "BNDCG(prior='learned')@10"
 NDCG = 0.8154648767857288
 V_COLUMNS = ["name", "qid", "measure", "value"]
 C_COLUMNS = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
@@ -83,36 +85,36 @@ def write_qrels(path, qrels):
 
 
 def test_frames_by_name_score_as_the_specification_says():
-    means = score({"mine": RUN}, QRELS, ["BNDCG@10", "nDCG@10", "Unjudged@10"]).means()
+    means = score({"mine": RUN}, QRELS, [BNDCG, "nDCG@10", "Unjudged@10"]).means()
     assert list(means.index) == ["mine"]
     assert means.loc["mine"].tolist() == pytest.approx([NDCG, NDCG, 0.125], abs=1e-12)
 
 
 def test_one_frame_is_called_run():
-    assert score(RUN, QRELS, ["BNDCG@10"]).means().loc["run", "BNDCG@10"] == pytest.approx(NDCG)
+    assert score(RUN, QRELS, [BNDCG]).means().loc["run", BNDCG] == pytest.approx(NDCG)
 
 
 def test_paths_are_named_after_their_files(tmp_path):
     names = {"a.run": "a", "b.txt": "b", "c.txt.gz": "c", "d.run.gz": "d", "e.v2": "e.v2"}
     paths = [write_run(tmp_path / name, RUN) for name in names]
     qrels = write_qrels(tmp_path / "qrels.txt", QRELS)
-    scores = score(paths, qrels, ["BNDCG@10"])
+    scores = score(paths, qrels, [BNDCG])
     assert scores.means().index.tolist() == list(names.values())
-    assert scores.means()["BNDCG@10"].tolist() == pytest.approx([NDCG] * 5)
-    assert score(str(paths[1]), str(qrels), ["BNDCG@10"]).means().index.tolist() == ["b"]
-    assert score({"x": paths[0], "y": RUN}, qrels, ["BNDCG@10"]).means().index.tolist() == ["x", "y"]
+    assert scores.means()[BNDCG].tolist() == pytest.approx([NDCG] * 5)
+    assert score(str(paths[1]), str(qrels), [BNDCG]).means().index.tolist() == ["b"]
+    assert score({"x": paths[0], "y": RUN}, qrels, [BNDCG]).means().index.tolist() == ["x", "y"]
 
 
 def test_polars_and_arrow_tables_score_alike():
     polars = pytest.importorskip("polars")
     runs = {"polars": polars.from_pandas(RUN), "arrow": polars.from_pandas(RUN).to_arrow(), "pandas": RUN}
-    means = score(runs, polars.from_pandas(QRELS), ["BNDCG@10", "nDCG@10"]).means()
+    means = score(runs, polars.from_pandas(QRELS), [BNDCG, "nDCG@10"]).means()
     assert means.to_numpy().ravel().tolist() == pytest.approx([NDCG] * 6)
 
 
 def test_measures_as_objects_and_as_text_are_the_same():
-    as_text = score(RUN, QRELS, ["BNDCG(stat='q5')@10", "AP"])
-    as_objects = score(RUN, QRELS, [vbterrier.BNDCG(stat="q5") @ 10, AP])
+    as_text = score(RUN, QRELS, ["BNDCG(prior='pool',stat='q5')@10", "AP"])
+    as_objects = score(RUN, QRELS, [vbterrier.BNDCG(prior="pool", stat="q5") @ 10, AP])
     assert_frame_equal(as_text.intervals, as_objects.intervals)
     assert_frame_equal(as_text.values, as_objects.values)
 
@@ -120,7 +122,7 @@ def test_measures_as_objects_and_as_text_are_the_same():
 def test_the_input_is_never_changed():
     qrels, run = collection()
     before = qrels.copy(deep=True), run.copy(deep=True)
-    score({"mine": run}, qrels, ["BNDCG@10", "nDCG@10"], on_topics="common", n_resamples=5)
+    score({"mine": run}, qrels, [BNDCG, "nDCG@10"], on_topics="common", n_resamples=5)
     assert_frame_equal(qrels, before[0])
     assert_frame_equal(run, before[1])
 
@@ -129,13 +131,13 @@ def test_the_same_name_twice_is_refused(tmp_path):
     (tmp_path / "x").mkdir()
     paths = [write_run(tmp_path / "a.run", RUN), write_run(tmp_path / "x" / "a.run.gz", RUN)]
     with pytest.raises(InputError, match="two systems are called 'a'; give each its own name"):
-        score(paths, QRELS, ["BNDCG@10"])
+        score(paths, QRELS, [BNDCG])
 
 
 @pytest.mark.parametrize("runs", [[RUN, RUN], [("a", RUN)]], ids=["frames", "pairs"])
 def test_a_list_of_what_has_no_name_is_refused_with_the_remedy(runs):
     with pytest.raises(InputError, match=r"runs: found a \w+ in a list; name frames, as \{'mine': frame\}"):
-        score(runs, QRELS, ["BNDCG@10"])
+        score(runs, QRELS, [BNDCG])
 
 
 def test_no_measures_are_refused():
@@ -155,43 +157,43 @@ def test_no_measures_are_refused():
 )
 def test_options_that_do_not_exist_are_refused_with_the_legal_ones(option, words):
     with pytest.raises(ParameterError, match=words):
-        score(RUN, QRELS, ["BNDCG@10"], **option)
+        score(RUN, QRELS, [BNDCG], **option)
 
 
 # Output.
 
 
 def test_values_are_the_frame_of_the_design():
-    scores = score({"a": RUN, "b": RUN.iloc[:5]}, QRELS, ["BNDCG@10", "nDCG@10"], on_topics="all")
+    scores = score({"a": RUN, "b": RUN.iloc[:5]}, QRELS, [BNDCG, "nDCG@10"], on_topics="all")
     assert isinstance(scores, Scores)
     assert list(scores.values.columns) == V_COLUMNS
     assert len(scores.values) == 8
-    assert set(scores.values["measure"]) == {"BNDCG@10", "nDCG@10"}
-    assert per_topic(scores, "a", "BNDCG@10") == pytest.approx({"q1": 1.0, "q2": 1 / math.log2(3)})
+    assert set(scores.values["measure"]) == {BNDCG, "nDCG@10"}
+    assert per_topic(scores, "a", BNDCG) == pytest.approx({"q1": 1.0, "q2": 1 / math.log2(3)})
     assert per_topic(scores, "b", "nDCG@10") == pytest.approx({"q1": 1.0, "q2": 0.0})
     assert scores.values["value"].dtype == np.float64
 
 
 def test_intervals_are_the_frame_of_the_design_and_name_their_method():
-    intervals = score({"a": RUN}, QRELS, ["BNDCG@10", "nDCG@10"], level=0.9, n_resamples=50, seed=3).intervals
+    intervals = score({"a": RUN}, QRELS, [BNDCG, "nDCG@10"], level=0.9, n_resamples=50, seed=3).intervals
     assert list(intervals.columns) == C_COLUMNS
     assert intervals[["measure", "method", "level", "n_qids", "n_resamples", "seed"]].to_numpy().tolist() == [
-        ["BNDCG@10", "topics (percentile)", 0.9, 2, 50, 3],
-        ["BNDCG@10", "unjudged (normal)", 0.9, 2, 0, 3],
+        [BNDCG, "topics (percentile)", 0.9, 2, 50, 3],
+        [BNDCG, "unjudged (normal)", 0.9, 2, 0, 3],
         ["nDCG@10", "topics (percentile)", 0.9, 2, 50, 3],
     ]
     assert not intervals[["value", "low", "high"]].isna().any(axis=None)
 
 
 def test_means_keep_the_order_of_systems_and_measures():
-    names, measures = ["z", "a", "m"], ["nDCG@10", "BNDCG@10", "AP"]
+    names, measures = ["z", "a", "m"], ["nDCG@10", BNDCG, "AP"]
     means = score(dict.fromkeys(names, RUN), QRELS, measures).means()
     assert means.index.tolist() == names
     assert means.columns.tolist() == measures
 
 
 def test_missing_topics_are_counted_and_score_as_an_empty_ranking():
-    scores = score({"a": RUN, "b": RUN.iloc[:4]}, QRELS, ["BNDCG@10", "nDCG@10"], on_topics="all")
+    scores = score({"a": RUN, "b": RUN.iloc[:4]}, QRELS, [BNDCG, "nDCG@10"], on_topics="all")
     assert scores.missing.to_numpy().tolist() == [["a", 2, 0], ["b", 2, 1]]
     assert list(scores.missing.columns) == ["name", "n_qids", "n_missing"]
     assert scores.means().loc["b"].tolist() == [0.5, 0.5]
@@ -200,7 +202,7 @@ def test_missing_topics_are_counted_and_score_as_an_empty_ranking():
 def test_thirty_systems_score_as_each_by_itself():
     qrels, _ = collection()
     runs = {f"system {i}": collection(100 + i)[1] for i in range(30)}
-    measures = ["BNDCG@10", "nDCG@10", "nDCG(judged_only=True)@10", "NDCGBound(side='upper',kind='posthoc')@10"]
+    measures = [BNDCG, "nDCG@10", "nDCG(judged_only=True)@10", "NDCGBound(side='upper',kind='posthoc')@10"]
     together = score(runs, qrels, measures, n_resamples=20)
     assert together.means().index.tolist() == list(runs)
     for name in ("system 0", "system 17", "system 29"):
@@ -213,7 +215,7 @@ def test_thirty_systems_score_as_each_by_itself():
 
 def test_identical_systems_get_identical_numbers():
     qrels, run = collection()
-    scores = score({"a": run, "b": run.sample(frac=1, random_state=2)}, qrels, ["BNDCG@10", "nDCG@10", "AP"])
+    scores = score({"a": run, "b": run.sample(frac=1, random_state=2)}, qrels, [BNDCG, "nDCG@10", "AP"])
     values = scores.values.pivot(index=["qid", "measure"], columns="name", values="value")
     assert (values["a"] == values["b"]).all()
     unjudged = scores.intervals[scores.intervals["method"] == "unjudged (normal)"]
@@ -222,8 +224,8 @@ def test_identical_systems_get_identical_numbers():
 
 def test_a_progress_bar_changes_nothing_and_keeps_off_standard_output(capsys):
     runs = {"a": RUN, "b": RUN}
-    with_bar = score(runs, QRELS, ["BNDCG@10"], progress=True)
-    assert_frame_equal(with_bar.intervals, score(runs, QRELS, ["BNDCG@10"]).intervals)
+    with_bar = score(runs, QRELS, [BNDCG], progress=True)
+    assert_frame_equal(with_bar.intervals, score(runs, QRELS, [BNDCG]).intervals)
     assert capsys.readouterr().out == ""
 
 
@@ -246,7 +248,7 @@ def test_those_of_ir_measures_are_trec_evals():
     nested = {qid: dict(zip(rows["docno"], rows["label"].tolist(), strict=True)) for qid, rows in qrels.groupby("qid")}
     ranked = {qid: dict(zip(rows["docno"], rows["score"], strict=True)) for qid, rows in run.groupby("qid")}
     found = pytrec_eval.RelevanceEvaluator(nested, {"ndcg_cut_10", "map", "P_5"}).evaluate(ranked)
-    scores = score(run.sample(frac=1, random_state=1), qrels, ["BNDCG@10", "nDCG@10", "AP", "P@5"])
+    scores = score(run.sample(frac=1, random_state=1), qrels, [BNDCG, "nDCG@10", "AP", "P@5"])
     for measure, name in (("nDCG@10", "ndcg_cut_10"), ("AP", "map"), ("P@5", "P_5")):
         assert per_topic(scores, "run", measure) == pytest.approx({q: v[name] for q, v in found.items()}, abs=1e-12)
 
@@ -254,7 +256,7 @@ def test_those_of_ir_measures_are_trec_evals():
 def test_real_runs_score_as_ir_measures_says(shared_data):
     folder = shared_data / "trec-covid"
     runs = {"ance": folder / "run.ance.top100.txt.gz", "bb": folder / "run.BBGhelani2.top100.txt.gz"}
-    measures = ["BNDCG@10", "BNDCG(prior='pool+run')@10", "nDCG@10"]
+    measures = [BNDCG, "BNDCG(prior='pool+run')@10", "nDCG@10"]
     scores = score(runs, folder / "qrels.incomplete.txt.gz", measures, on_topics="all", n_resamples=100)
     reference = ir_measures.calc_aggregate(
         [nDCG @ 10],
@@ -270,7 +272,7 @@ def test_real_runs_score_as_ir_measures_says(shared_data):
         assert gained.to_dict() == {"ance": pytest.approx(gain, abs=1e-4), "bb": nothing}
 
 
-@pytest.mark.parametrize("measures", [["NumRet", "BNDCG@10"], ["BNDCG@10", "NumRet", "NumRel"]])
+@pytest.mark.parametrize("measures", [["NumRet", BNDCG], [BNDCG, "NumRet", "NumRel"]])
 def test_counts_are_added_up_and_get_no_interval(measures):
     scores = score(RUN, QRELS, measures)
     counted = scores.intervals[scores.intervals["measure"] == "NumRet"]
@@ -302,8 +304,8 @@ def test_intents_in_place_of_qrels():
 @pytest.mark.parametrize("method", ["percentile", "bca", "studentised"])
 def test_intervals_over_topics_are_those_of_the_values_in_order_of_topics_by_the_seeds_stream(method):
     qrels, run = collection()
-    scores = score({"mine": run}, qrels, ["BNDCG@10", "AP"], interval=method, level=0.8, n_resamples=99, seed=5)
-    for measure in ("BNDCG@10", "AP"):
+    scores = score({"mine": run}, qrels, [BNDCG, "AP"], interval=method, level=0.8, n_resamples=99, seed=5)
+    for measure in (BNDCG, "AP"):
         values = np.array([value for _, value in sorted(per_topic(scores, "mine", measure).items())])
         expected = topics_interval(values, level=0.8, method=method, n_resamples=99, seed=5)
         rows = scores.intervals[(scores.intervals["measure"] == measure) & (scores.intervals["n_resamples"] > 0)]
@@ -316,8 +318,8 @@ def test_intervals_over_topics_are_those_of_the_values_in_order_of_topics_by_the
 @pytest.mark.parametrize(("level", "z"), [(0.95, 1.959963984540054), (0.9, 1.6448536269514722)])
 def test_the_unjudged_interval_of_the_mean_is_z_times_the_root_of_the_summed_variances_over_n(level, z):
     qrels, run = collection()
-    distribution = vbterrier.unjudged.bootstrap_distribution(run, qrels, 10)
-    intervals = score(run, qrels, ["BNDCG@10"], level=level).intervals.set_index("method")
+    distribution = vbterrier.unjudged.bootstrap_distribution(run, qrels, 10, prior="learned")
+    intervals = score(run, qrels, [BNDCG], level=level).intervals.set_index("method")
     row = intervals.loc["unjudged (normal)"]
     reach = z * math.sqrt((distribution.std**2).sum()) / len(distribution)
     assert reach > 0.01
@@ -328,24 +330,30 @@ def test_the_unjudged_interval_of_the_mean_is_z_times_the_root_of_the_summed_var
 
 def test_only_the_mean_gets_an_interval_over_unjudged_documents():
     qrels, run = collection()
-    measures = ["BNDCG(prior='run')@5", "BNDCG(stat='median')@5", "BNDCG(stat='std')@5", "Unjudged@5", "nDCG@5"]
+    measures = [
+        "BNDCG(prior='run')@5",
+        "BNDCG(prior='run',stat='median')@5",
+        "BNDCG(prior='run',stat='std')@5",
+        "Unjudged@5",
+        "nDCG@5",
+    ]
     intervals = score(run, qrels, measures, n_resamples=9).intervals
     assert intervals.groupby("measure", sort=False)["method"].agg(list).to_dict() == {
         "BNDCG(prior='run')@5": ["topics (percentile)", "unjudged (normal)"],
-        "BNDCG(stat='median')@5": ["topics (percentile)"],
-        "BNDCG(stat='std')@5": ["topics (percentile)"],
+        "BNDCG(prior='run',stat='median')@5": ["topics (percentile)"],
+        "BNDCG(prior='run',stat='std')@5": ["topics (percentile)"],
         "Unjudged@5": ["topics (percentile)"],
         "nDCG@5": ["topics (percentile)"],
     }
 
 
 def test_the_spread_asked_for_behind_the_scenes_is_not_among_the_values():
-    assert set(score(RUN, QRELS, ["BNDCG@10"]).values["measure"]) == {"BNDCG@10"}
+    assert set(score(RUN, QRELS, [BNDCG]).values["measure"]) == {BNDCG}
 
 
 def test_the_seed_decides_intervals_and_nothing_else():
     qrels, run = collection()
-    first, again, other = (score(run, qrels, ["BNDCG@10"], n_resamples=50, seed=seed) for seed in (1, 1, 2))
+    first, again, other = (score(run, qrels, [BNDCG], n_resamples=50, seed=seed) for seed in (1, 1, 2))
     assert_frame_equal(first.intervals, again.intervals)
     assert_frame_equal(first.values, other.values)
     assert first.intervals["low"].tolist() != other.intervals["low"].tolist()
@@ -353,8 +361,8 @@ def test_the_seed_decides_intervals_and_nothing_else():
 
 def test_a_further_system_changes_no_interval_of_others():
     qrels, run = collection()
-    alone = score({"a": run}, qrels, ["AP", "BNDCG@10"], n_resamples=50).intervals
-    both = score({"b": collection(5)[1], "a": run}, qrels, ["BNDCG@10", "AP"], n_resamples=50).intervals
+    alone = score({"a": run}, qrels, ["AP", BNDCG], n_resamples=50).intervals
+    both = score({"b": collection(5)[1], "a": run}, qrels, [BNDCG, "AP"], n_resamples=50).intervals
     columns = ["measure", "method", "low", "high"]
     here = both[both["name"] == "a"][columns].sort_values(["measure", "method"], ignore_index=True)
     assert_frame_equal(here, alone[columns].sort_values(["measure", "method"], ignore_index=True))
@@ -362,7 +370,7 @@ def test_a_further_system_changes_no_interval_of_others():
 
 def test_one_topic_gets_nan_for_topics_a_warning_and_still_an_interval_for_what_is_unjudged():
     with pytest.warns(DegenerateWarning, match="at least two") as said:
-        intervals = score(RUN.iloc[:4], QRELS.iloc[:3], ["BNDCG@10"]).intervals.set_index("method")
+        intervals = score(RUN.iloc[:4], QRELS.iloc[:3], [BNDCG]).intervals.set_index("method")
     assert len(said) == 1
     assert intervals.loc["topics (percentile)", ["low", "high"]].isna().all()
     assert intervals.loc["unjudged (normal)", "low"] == 1.0
@@ -378,10 +386,10 @@ def test_runs_that_differ_in_topics_are_refused_unless_told_what_to_do():
         r"compare nothing; ask for on_topics='common' .* or on_topics='all'"
     )
     with pytest.raises(InputError, match=words):
-        score(runs, QRELS, ["BNDCG@10"])
-    assert score(runs, QRELS, ["BNDCG@10"], on_topics="all").means().loc["part", "BNDCG@10"] == 0.5
+        score(runs, QRELS, [BNDCG])
+    assert score(runs, QRELS, [BNDCG], on_topics="all").means().loc["part", BNDCG] == 0.5
     with pytest.warns(DegenerateWarning, match="at least two"):
-        common = score(runs, QRELS, ["BNDCG@10", "nDCG@10"], on_topics="common")
+        common = score(runs, QRELS, [BNDCG, "nDCG@10"], on_topics="common")
     assert common.means().to_numpy().tolist() == [[1.0, 1.0], [1.0, 1.0]]
     assert common.missing["n_qids"].tolist() == [1, 1]
     assert common.missing["n_missing"].tolist() == [0, 0]
@@ -389,20 +397,20 @@ def test_runs_that_differ_in_topics_are_refused_unless_told_what_to_do():
 
 def test_a_topic_that_all_runs_lack_is_no_difference():
     runs = {"a": RUN.iloc[:4], "b": RUN.iloc[:3]}
-    assert score(runs, QRELS, ["BNDCG@10"]).means()["BNDCG@10"].tolist() == [0.5, 0.5]
+    assert score(runs, QRELS, [BNDCG]).means()[BNDCG].tolist() == [0.5, 0.5]
 
 
 def test_topics_without_judgments_are_no_difference_either():
     extra = pd.concat([RUN, RUN.iloc[:1].assign(qid="q9")])
     with pytest.warns(DegenerateWarning, match=r"run 'b': 1 topics are not in qrels and are left out \('q9'\)") as said:
-        means = score({"a": RUN, "b": extra}, QRELS, ["BNDCG@10", "nDCG@10"]).means()
+        means = score({"a": RUN, "b": extra}, QRELS, [BNDCG, "nDCG@10"]).means()
     assert len(said) == 1
     assert means.nunique().tolist() == [1, 1]
 
 
 def test_no_topic_in_common_of_all_runs_is_refused():
     with pytest.raises(InputError, match="no topic that all runs and the qrels have in common"):
-        score({"a": RUN.iloc[:4], "b": RUN.iloc[4:]}, QRELS, ["BNDCG@10"], on_topics="common")
+        score({"a": RUN.iloc[:4], "b": RUN.iloc[4:]}, QRELS, [BNDCG], on_topics="common")
 
 
 def test_common_topics_of_whole_number_ids():
@@ -410,7 +418,7 @@ def test_common_topics_of_whole_number_ids():
     numbered = {name: run.assign(qid=run["qid"].str[1:].astype(int)) for name, run in runs.items()}
     qrels = QRELS.assign(qid=QRELS["qid"].str[1:].astype(int))
     with pytest.warns(DegenerateWarning, match="at least two"):
-        scores = score(numbered, qrels, ["BNDCG@10"], on_topics="common")
+        scores = score(numbered, qrels, [BNDCG], on_topics="common")
     assert scores.values["qid"].tolist() == ["1", "1"]
 
 
@@ -466,7 +474,7 @@ def test_diversity_judgments_given_to_ndcg_are_warned_of_with_the_remedy():
     with pytest.warns(DegenerateWarning, match=words) as said:
         score(run, qrels, ["nDCG@10", "AP", "alpha_nDCG@5", "ES@5"])
     assert len(said) == 1
-    flat = score(run, vbterrier.frames.flatten_qrels(qrels), ["BNDCG@10", "nDCG@10"])
+    flat = score(run, vbterrier.frames.flatten_qrels(qrels), [BNDCG, "nDCG@10"])
     assert flat.means().notna().all(axis=None)
 
 

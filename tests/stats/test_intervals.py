@@ -167,19 +167,19 @@ def test_a_seed_that_is_none_is_refused(seed):
 def test_the_unjudged_interval_is_the_mean_and_z_times_the_error_of_the_mean_cut_to_what_scores_can_be(level, z):
     means, stds = np.array([0.4, 0.5, 0.6, 0.3]), np.array([0.1, 0.0, 0.2, 0.05])
     reach = z * math.sqrt(0.01 + 0.04 + 0.0025) / 4
-    interval = unjudged_interval(means, stds, level=level)
+    interval = unjudged_interval(means, stds**2, level=level)
     assert ends(interval) == pytest.approx((0.45 - reach, 0.45 + reach), abs=1e-14)
     assert interval.method == "unjudged (normal)"
-    assert ends(unjudged_interval(np.array([0.02, 0.98]), np.array([0.9, 0.9]))) == (0.0, 1.0)
-    assert unjudged_interval(np.array([0.99]), np.array([0.1])).high == 1.0
-    assert unjudged_interval(np.array([0.01]), np.array([0.1])).low == 0.0
+    assert ends(unjudged_interval(np.array([0.02, 0.98]), np.array([0.81, 0.81]))) == (0.0, 1.0)
+    assert unjudged_interval(np.array([0.99]), np.array([0.01])).high == 1.0
+    assert unjudged_interval(np.array([0.01]), np.array([0.01])).low == 0.0
 
 
 @settings(max_examples=50)
 @given(st.lists(st.tuples(st.floats(0, 1), st.floats(0, 0.5)), min_size=1, max_size=9), st.floats(0.01, 0.99))
 def test_the_unjudged_interval_holds_the_mean_and_shrinks_to_it_without_unjudged_documents(pairs, level):
     means, stds = np.array(pairs).T
-    low, high = ends(unjudged_interval(means, stds, level=level))
+    low, high = ends(unjudged_interval(means, stds**2, level=level))
     assert 0 <= low <= means.mean() + 1e-15
     assert means.mean() - 1e-15 <= high <= 1
     assert ends(unjudged_interval(means, np.zeros(len(means)), level=level)) == (means.mean(), means.mean())

@@ -130,7 +130,9 @@ def test_the_evidence_does_not_depend_on_the_order_of_rows_runs_or_topics():
     mixed = vbterrier.score(shuffled, THIN.sample(frac=1, random_state=6), ["BNDCG@10"])
     key = ["name", "qid", "measure"]
     pd.testing.assert_frame_equal(
-        plain.values.sort_values(key, ignore_index=True), mixed.values.sort_values(key, ignore_index=True)
+        plain.values.sort_values(key, ignore_index=True),
+        mixed.values.sort_values(key, ignore_index=True),
+        check_exact=True,
     )
 
 

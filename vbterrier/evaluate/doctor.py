@@ -25,6 +25,8 @@ CUTOFFS = (5, 10, 20, 100)
 TIE_CUTOFF = 10
 # Signs of a pool with a fixed depth, of judgments that are missing at random, and of the end of a shallow pool.
 LEAST_KS, LEAST_SIGMA, SHALLOW = 0.4, 0.2, 0.85
+# Fewer topics do not show them.
+LEAST_TOPICS = 10
 # Runs with a share of unjudged documents that is higher by this were not pooled.
 FOREIGN = 0.2
 
@@ -110,6 +112,8 @@ def diagnose(runs: Mapping[str, Any], qrels: Any) -> Diagnosis:
 def _pool_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[str]:
     """Signs of why documents are unjudged."""
     evidence = evidence_of(runs, judgments, TIE_CUTOFF, max(CUTOFFS))
+    if len(np.unique(evidence.topic)) < LEAST_TOPICS:
+        return []
     sigma, ks = selection(evidence)
     depth, shares = pool_depth(evidence), judged_shares(evidence)
     of_run = evidence.n_unjudged.sum(axis=1) / np.maximum(evidence.n_cut.sum(axis=1), 1)
@@ -122,7 +126,7 @@ def _pool_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[str]:
         )
     elif sigma < LEAST_SIGMA:
         notes.append(
-            f"judgments: {shares[:TIE_CUTOFF].mean():.0%} of the first {TIE_CUTOFF} documents are judged, about as "
+            f"judgments: {np.nanmean(shares[:TIE_CUTOFF]):.0%} of the first {TIE_CUTOFF} documents are judged, about as "
             "many at all ranks, topics and runs, as if judgments were missing at random; bootstrapped measures can be "
             "trusted, condensed lists and nDCG are biased"
         )

@@ -10,6 +10,15 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
 
 
+def row_sums(values: Floats) -> Floats:
+    """The sum of each row from left to right, shape (n,): columns of zeros at the end change no digit.
+
+    >>> row_sums(np.array([[0.5, 0.25, 0.0]])).tolist()
+    [0.75]
+    """
+    return np.asarray(np.add.accumulate(values, axis=1)[:, -1] if values.shape[1] else np.zeros(len(values)))
+
+
 def discounts(cutoff: int) -> Floats:
     """``1 / log2(rank + 1)`` for ranks 1 to ``cutoff`` (Järvelin and Kekäläinen 2002, base 2).
 

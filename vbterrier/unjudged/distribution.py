@@ -13,6 +13,7 @@ from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.kernels import bounds
 from vbterrier.kernels.bounds import PartlyJudged
+from vbterrier.kernels.gain import row_sums
 from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
 from vbterrier.kernels.grades.distributions import central_interval
 from vbterrier.kernels.grades.model import UnjudgedModel, urn
@@ -292,7 +293,7 @@ def unjudged_model(
         The pseudo-count of the prior of each topic, shape (n,); ``None`` if all priors are known exactly.
     """
     parts = metric.parts(judged)
-    base = (parts.unit * parts.gain[np.maximum(judged.levels, 0)]).sum(axis=1)
+    base = row_sums(parts.unit * parts.gain[np.maximum(judged.levels, 0)])
     weights = np.take_along_axis(np.where(judged.unjudged, parts.unit, 0.0), visits, axis=1)
     left = judged.judgments.counts - judged.counts
     if not metric.has_ideal:

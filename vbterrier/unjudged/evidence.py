@@ -195,6 +195,8 @@ def evidence_of(
     docno = entries.docno.take(first)
     # The lookup compares ids, not only fingerprints.
     item = Lookup(entries.topic[first], docno).find_one(entries.topic, entries.docno)
+    # One order of the entries, so that sums are the same to the last digit.
+    order = np.lexsort((entries.rank, entries.run, item))
     return Evidence(
         list(entries.runs),
         entries.topics,
@@ -204,9 +206,9 @@ def evidence_of(
         entries.topic[first],
         np.maximum(entries.level[first], -1),
         docno,
-        entries.run,
-        entries.rank,
-        item,
+        entries.run[order],
+        entries.rank[order],
+        item[order],
         np.empty((0, len(first))) if labels is None else labels.lookup(entries.topics, entries.topic[first], docno),
     )
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vbterrier.kernels.gain import row_sums
 from vbterrier.kernels.grades.model import comonotone_variance, next_draw
 from vbterrier.kernels.grades.states import layer, n_walk_states, successors, walk
 
@@ -57,12 +58,12 @@ def _unlimited_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
     """The closed form for topics with enough documents of every level."""
     expected = model.landed @ model.gain
     gain_variance = np.maximum(model.landed @ model.gain**2 - expected**2, 0.0)
-    mean = model.base + (model.weights * expected).sum(axis=1)
-    variance = (model.weights**2 * gain_variance).sum(axis=1)
+    mean = model.base + row_sums(model.weights * expected)
+    variance = row_sums(model.weights**2 * gain_variance)
     if model.strength is None or not model.depends.any():
         return mean, variance
     if model.is_shared:
-        together = model.weights.sum(axis=1) ** 2 * gain_variance[:, 0]
+        together = row_sums(model.weights) ** 2 * gain_variance[:, 0]
     else:
         together = comonotone_variance(model.landed, model.weights, model.gain)
     return mean, variance + (together - variance) / (model.strength + 1)
