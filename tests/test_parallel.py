@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 from vbterrier.errors import ParameterError, VBTerrierError
-from vbterrier.execution.parallel import mapped
-from vbterrier.execution.pending import Shared, windowed
+from vbterrier.execution.parallel import Shared, mapped, windowed
 
 
 def test_results_come_in_order_whatever_the_number_of_processes():

@@ -50,12 +50,11 @@ def test_good_frames_give_every_topic_a_value_in_range(strategies, data):
         with pytest.raises(InputError, match="external measures end ids at a NUL"):
             values_of(case)
         return
-    try:
-        found = values_of(case)
-    except InputError as error:
-        assert "have grade 0: the relevance of unjudged" in str(error)
-        assert (case.qrels["label"] > 0).mean() > 0.9
-        return
+    if (case.qrels["label"] > 0).mean() > 0.95:
+        # Relevance is identified by documents of grade 0.
+        extra = {"docno": "known", "label": 0}
+        case = case._replace(qrels=pd.concat([case.qrels, case.qrels.drop_duplicates("qid").assign(**extra)]))
+    found = values_of(case)
     assert len(found) == case.qrels["qid"].nunique() * len(MEASURES)
     require_range(found)
 

@@ -47,8 +47,8 @@ def test_a_table_for_people(command, found):
         assert cell in lines[2]
     assert f"{first['rank_low']:g} to {first['rank_high']:g}" in lines[2]
     assert lines[5] == (
-        "BNDCG@10, 2 topics; unjudged (draws): 300 draws, seed 0: grades of unjudged documents of these topics under the "
-        "model"
+        "BNDCG@10, 2 topics; unjudged (draws): 300 draws, seed 0: grades of unjudged documents of these topics under "
+        "the model"
     )
 
 

@@ -27,7 +27,7 @@ OF_JUDGMENTS = [
     *(f"{name}(prior='{prior}')@10" for name in ("BAP", "BRBP", "BP", "BERR", "BQ") for prior in ("pool", "pool+run")),
     *(f"BNDCG(prior='{prior}')@5" for prior in ("run", "hierarchical", "learned")),
     "BNDCG(method='mc',n_draws=200,seed=3)@10",
-    "BNDCG(prior_strength=8)@10",
+    "BNDCG(prior='learned',prior_strength=8)@10",
     *(f"NDCGBound(side='{side}',kind='{kind}')@10" for side in ("lower", "upper") for kind in ("naive", "guaranteed")),
     "Unjudged@10",
     "nDCG@10",

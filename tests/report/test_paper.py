@@ -16,7 +16,10 @@ from vbterrier.report.paper import caption_of, paper_table, save_table, scores_c
 # One run deliberately lacks a topic.
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 TOPICS = [f"q{at}" for at in range(8)]
-QRELS = pd.DataFrame([(qid, doc, 1) for qid in TOPICS for doc in "ab"], columns=["qid", "docno", "label"])
+QRELS = pd.DataFrame(
+    [(qid, doc, label) for qid in TOPICS for doc, label in (("a", 1), ("b", 1), ("c", 0))],
+    columns=["qid", "docno", "label"],
+)
 GOOD = pd.DataFrame([(qid, doc, score) for qid in TOPICS for doc, score in (("a", 2.0), ("b", 1.0))])
 GOOD.columns = ["qid", "docno", "score"]
 BAD = GOOD[GOOD["qid"] != "q0"].assign(docno=lambda frame: frame["docno"] + "x")

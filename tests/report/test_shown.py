@@ -121,6 +121,10 @@ MAKERS = {
     "bootstrap_distribution": lambda _: vbterrier.unjudged.bootstrap_distribution(
         vbterrier.read_run(RUNS["dense"]), vbterrier.read_qrels(QRELS), cutoff=10
     ),
+    "BootstrapDistribution": lambda _: vbterrier.unjudged.bootstrap_distribution(
+        vbterrier.read_run(RUNS["dense"]), vbterrier.read_qrels(QRELS), cutoff=10, prior="pool"
+    ),
+    "fit": lambda _: vbterrier.unjudged.fit(RUNS, QRELS),
     "judge_next": lambda _: vbterrier.judge_next(RUNS, QRELS, 5),
     "evaluate_intents": lambda _: evaluation(),
     "evaluate_settings": lambda _: settings(vbterrier.evaluate.evaluate_settings),

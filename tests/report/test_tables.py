@@ -214,7 +214,7 @@ def test_per_query_is_a_row_a_topic_and_a_column_a_measure_in_the_order_asked(sc
 def test_the_footing_gives_the_method_of_each_kind_of_interval(scores):
     assert footing(scores) == (
         "topics (percentile): 50 resamples, seed 4: other topics from the same population; "
-        "unjudged (normal): unjudged documents of these topics under the prior"
+        "unjudged (normal): grades of unjudged documents of these topics under the model"
     )
 
 

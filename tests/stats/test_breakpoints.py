@@ -7,8 +7,7 @@ from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.kernels.resample import stream
-from vbterrier.kernels.segments import explained_by_cuts
-from vbterrier.stats.breakpoints import breakpoint_sweep
+from vbterrier.stats.breakpoints import breakpoint_sweep, explained_by_cuts
 
 
 def topics(n=60, step=0.0, bend=0.0, at=0.6, seed=0, *, ties=False):

@@ -18,9 +18,8 @@ from vbterrier.evaluate.value_tables import flagged, require_means, suspect_runs
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_values
 from vbterrier.frames.notebook import Panel, Shown
-from vbterrier.kernels.compact_letter_display import letters
 from vbterrier.measures.text import measures_from
-from vbterrier.stats.comparisons import comparisons, pairs_of
+from vbterrier.stats.comparisons import comparisons, letters, pairs_of
 from vbterrier.stats.topic_intervals import intervals
 
 if TYPE_CHECKING:

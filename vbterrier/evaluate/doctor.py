@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -97,47 +97,61 @@ def diagnose(runs: Mapping[str, Any], qrels: Any) -> Diagnosis:
     table = pd.DataFrame([_run_facts(name, run, loaded[name], judgments, notes) for name, run in runs.items()])
     notes += _differences(table)
     identified = is_identified(judgments)
-    if not identified:
-        notes.append(
-            "qrels: nearly all judged documents are relevant, so the relevance of unjudged documents cannot be "
-            "estimated: a run of invented documents would look as good as a real one. Use nDCG or RR as they are, "
-            "NDCGBound, an explicit prior=, or the labels of a machine as qrels"
-        )
-    elif table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
-        notes += _pool_notes(loaded, judgments)
+    if table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
+        notes += [f"judgments: {note.text}" for note in judgment_notes(loaded, judgments)]
     support = _support(diversity, conflict, table, identified=identified)
     return Diagnosis(facts, table, tuple(support), tuple(notes))
 
 
-def _pool_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[str]:
-    """Signs of why documents are unjudged."""
+class JudgmentNote(NamedTuple):
+    """Why documents are unjudged, and what follows; serious if measures are wrong without a correction."""
+
+    text: str
+    serious: bool
+
+
+def judgment_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[JudgmentNote]:
+    """Signs of why documents are unjudged, in runs of which some documents are.
+
+    Judgments of hardly any non-relevant document, a pool with a fixed depth, judgments that are missing at random, runs
+    that did not contribute to the pool, and the depth of the pool. Fewer than ten topics do not show them.
+    """
+    if not is_identified(judgments):
+        return [
+            JudgmentNote(
+                "nearly all judged documents are relevant, so the relevance of unjudged documents cannot be estimated: "
+                "a run of invented documents would look as good as a real one. Use nDCG or RR as they are, NDCGBound, "
+                "an explicit prior=, or the labels of a machine as qrels",
+                serious=True,
+            )
+        ]
     evidence = evidence_of(runs, judgments, TIE_CUTOFF, max(CUTOFFS))
     if len(np.unique(evidence.topic)) < LEAST_TOPICS:
         return []
     sigma, ks = selection(evidence)
     depth, shares = pool_depth(evidence), judged_shares(evidence)
     of_run = evidence.n_unjudged.sum(axis=1) / np.maximum(evidence.n_cut.sum(axis=1), 1)
-    notes = []
+    notes: list[JudgmentNote] = []
     if ks > LEAST_KS:
         shallow = int(np.argmax(np.append(shares[:TIE_CUTOFF] < SHALLOW * shares[0], True)))
-        notes.append(
-            f"judgments: they look like a pool cut at rank {shallow}; measures at larger cutoffs, and AP, depend on "
-            "estimates"
-        )
+        text = f"they look like a pool cut at rank {shallow}; measures at larger cutoffs, and AP, depend on estimates"
+        notes.append(JudgmentNote(text, serious=True))
     elif sigma < LEAST_SIGMA:
-        notes.append(
-            f"judgments: {np.nanmean(shares[:TIE_CUTOFF]):.0%} of the first {TIE_CUTOFF} documents are judged, about as "
-            "many at all ranks, topics and runs, as if judgments were missing at random; bootstrapped measures can be "
-            "trusted, condensed lists and nDCG are biased"
+        text = (
+            f"{np.nanmean(shares[:TIE_CUTOFF]):.0%} of the first {TIE_CUTOFF} documents are judged, about as many at "
+            "all ranks, topics and runs, as if judgments were missing at random; bootstrapped measures can be trusted, "
+            "condensed lists and nDCG are biased"
         )
+        notes.append(JudgmentNote(text, serious=False))
     foreign = [evidence.names[place] for place in np.flatnonzero(of_run > of_run.min() + FOREIGN)]
     if foreign:
-        notes.append(
-            f"judgments: {examples(foreign)} found documents that nobody pooled; nDCG treats them as non-relevant; "
-            "compare them with BNDCG, whose intervals are wide there"
+        text = (
+            f"{examples(foreign)} found documents that nobody pooled; nDCG treats them as non-relevant; compare them "
+            "with BNDCG, whose intervals are wide there"
         )
-    notes.append(f"judgments: the pool of the runs goes to rank {depth}, the horizon of bootstrapped measures")
-    return notes
+        notes.append(JudgmentNote(text, serious=True))
+    text = f"the pool of the runs goes to rank {depth}, the horizon of bootstrapped measures"
+    return [*notes, JudgmentNote(text, serious=False)]
 
 
 def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, Judgments, bool, bool]:

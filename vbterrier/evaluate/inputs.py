@@ -74,7 +74,8 @@ def target_of(
         return EvaluationTarget(intents, tags=tags)
     judged = read(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
     target = EvaluationTarget(judged, intents=intents, tags=tags)
-    target.labels = labels_of(labels)
+    if labels is not None:
+        target.labels = labels_of(labels)
     return target
 
 

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 _UNCERTAIN = {
     "unjudged": "grades of unjudged documents of these topics under the model",
     "topics": "other topics from the same population, with expected scores",
-    "unjudged and topics": "other topics from the same population, and unjudged documents under the prior",
+    "unjudged and topics": "other topics from the same population, and unjudged documents under the model",
 }
 _EVIDENCE = ("OER", "SignalRate", "BaitRate", "TopBait", "OERCorr", "ObsCov", "OracleCov")
 _LABEL = "tab:coverage"

@@ -179,7 +179,7 @@ def footing(scores: Scores) -> str:
         elif method.startswith(("replicas", "intents")):
             parts.append(f"{method}: {n} replicas, seed {seed}: other candidates and tags of these topics")
         elif method == "unjudged (normal)":
-            parts.append(f"{method}: unjudged documents of these topics under the prior")
+            parts.append(f"{method}: grades of unjudged documents of these topics under the model")
     return "; ".join(parts)
 
 

@@ -101,8 +101,13 @@ class BootstrapDistribution(Shown):
     def __len__(self) -> int:
         return len(self.topics)
 
+    @property
+    def source(self) -> str:
+        """What the grades of unjudged documents are drawn from."""
+        return self.process.summary
+
     def _line(self) -> str:
-        return f"{self.metric.name}@{self.cutoff}, {len(self)} topics, {self.process}"
+        return f"{self.metric.name}@{self.cutoff}, {len(self)} topics, {self.source}"
 
     def _panels(self) -> Iterator[Panel]:
         # Intervals need the whole distributions, which take long for many topics.

@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from vbterrier.errors import InputError, whole
+from vbterrier.frames.notebook import counted
 from vbterrier.frames.ranking import Run, places
 from vbterrier.kernels.grades.distributions import Sample, atoms_of
 from vbterrier.unjudged.distribution import BootstrapDistribution, metric_of
+from vbterrier.unjudged.fitted import evidence_model
 from vbterrier.unjudged.joint import JointDistribution
 from vbterrier.unjudged.model import fit_model
 from vbterrier.unjudged.pool import Judgments
@@ -56,6 +58,12 @@ class DrawnDistribution(BootstrapDistribution):
         self.n_unjudged, self.grades = judged.n_unjudged, judged.judgments.grades
         self._judged, self._draw = judged, draw
         self._quantiles, self._intervals = {}, {}
+
+    @property
+    def source(self) -> str:
+        """The evidence that the model is fitted to, and its horizon."""
+        evidence = self._drawn.evidence
+        return f"model of {counted(evidence.n_runs, 'run')} with horizon {evidence.depth}"
 
     @cached_property
     def draws(self) -> Floats:
@@ -201,6 +209,7 @@ def bootstrap_distribution(
     seed: int = 0,
     prior_strength: float | str = "auto",
     horizon: int = 0,
+    model: str = "",
     metric: Metric | None = None,
 ) -> BootstrapDistribution:
     """The distribution of a score over the possible grades of the unjudged documents of a run.
@@ -256,6 +265,9 @@ def bootstrap_distribution(
     horizon
         For the evidence model, the depth to which all documents are meant to be judged; 0 for the larger of the cutoff
         and the depth of the pool.
+    model
+        The name of a registered model, or a folder, whose runs are further evidence; see
+        :func:`vbterrier.unjudged.fit`.
     metric
         The metric, see :mod:`vbterrier.unjudged.metrics`; ``None`` for nDCG with ``dcg``.
 
@@ -290,12 +302,17 @@ def bootstrap_distribution(
     >>> scores.round(3).tolist(), probabilities.round(3).tolist()
     ([0.76, 1.0], [0.5, 0.5])
     """
-    process = Process(prior, dcg, method, compat, all_unjudged, n_draws, seed, prior_strength, horizon)
+    process = Process(prior, dcg, method, compat, all_unjudged, n_draws, seed, prior_strength, horizon, model)
     if cutoff is not None:
         whole("cutoff", cutoff, meaning=", as in @10")
     judgments = Judgments(qrels, drop_negative=process.drops_negative)
     judged = judgments.judge(Run(run), cutoff)
     if not process.uses_evidence:
         return BootstrapDistribution(judged, process, metric)
-    model = fit_model({judged.run.name: judged.run}, judgments, cutoff, horizon)
-    return DrawnDistribution(judged, process, metric, model.draw)
+    named = evidence_model(model) if model else None
+    evidence = {judged.run.name: judged.run} if named is None else named.runs
+    labels = None if named is None else named.labels
+    fitted = fit_model(evidence, judgments, cutoff, horizon, labels)
+    if not covers(fitted.evidence, judged):
+        fitted = fit_model({**evidence, judged.run.name: judged.run}, judgments, cutoff, horizon, labels)
+    return DrawnDistribution(judged, process, metric, fitted.draw)

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from vbterrier.frames.ids import Ids, Lookup
 from vbterrier.kernels import fingerprints
-from vbterrier.unjudged.predicted import retrieved
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -38,6 +37,71 @@ LEAST_EXPECTED = 0.5
 FIRST_RANKS = 3
 # The pool ends where the judged share over a window of ranks is below this share of that at the first ranks.
 WINDOW, LEAST_SHARE = 5, 0.85
+
+
+@dataclass(frozen=True, eq=False)
+class Retrieved:
+    """The documents that several runs retrieve up to a cutoff; all arrays have an entry per document, shape (m,).
+
+    Entries are sorted by name of the run, by topic as text and by rank, so that results do not depend on the order of
+    the frames, not even by rounding.
+
+    Parameters
+    ----------
+    runs
+        The runs, by name.
+    topics
+        The judged topics, sorted as text.
+    counts
+        Judged documents of each topic and grade, shape (n, L).
+    run
+        The position of the run.
+    row
+        The row of its frame.
+    topic
+        The position of the topic in ``topics``.
+    rank
+        The rank, from 1.
+    level
+        The position of the grade in the judgments' grades, below 0 for unjudged documents.
+    docno
+        The document.
+    """
+
+    runs: Mapping[str, Run]
+    topics: list[str]
+    counts: Ints
+    run: Ints
+    row: Ints
+    topic: Ints
+    rank: Ints
+    level: Ints
+    docno: Ids
+
+    def rows_of(self, name: str) -> tuple[Bools, Ints]:
+        """A mask of the entries of a run, and their rows in its frame."""
+        own = self.run == list(self.runs).index(name)
+        return own, self.row[own]
+
+
+def retrieved(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, *, checked: bool = False) -> Retrieved:
+    """Return the first ``cutoff`` documents of each judged topic of several runs, checked before or here."""
+    runs = {name: runs[name] for name in sorted(runs, key=str)}
+    turn = np.array(sorted(range(len(judgments.topics)), key=judgments.topics.__getitem__), dtype=np.int64)
+    parts: list[tuple[Ints, ...]] = []
+    docnos: list[Ids] = []
+    for number, run in enumerate(runs.values()):
+        top = judgments.judged(run, run.top(cutoff), cutoff) if checked else judgments.judge(run, cutoff)
+        rows, levels = top.rows[turn], top.levels[turn]
+        topic, rank = np.nonzero(rows >= 0)
+        row = rows[topic, rank]
+        parts.append((np.full(len(row), number), row, topic, rank + 1, levels[topic, rank]))
+        docnos.append(run.docno.take(row))
+    columns = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
+    owner, row, topic, rank, level = columns
+    docno = Ids(pa.concat_arrays([ids.text for ids in docnos]))
+    topics = [judgments.topics[place] for place in turn]
+    return Retrieved(runs, topics, judgments.counts[turn], owner, row, topic, rank, level, docno)
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +259,6 @@ def evidence_of(
     docno = entries.docno.take(first)
     # The lookup compares ids, not only fingerprints.
     item = Lookup(entries.topic[first], docno).find_one(entries.topic, entries.docno)
-    # One order of the entries, so that sums are the same to the last digit.
-    order = np.lexsort((entries.rank, entries.run, item))
     return Evidence(
         list(entries.runs),
         entries.topics,
@@ -206,9 +268,9 @@ def evidence_of(
         entries.topic[first],
         np.maximum(entries.level[first], -1),
         docno,
-        entries.run[order],
-        entries.rank[order],
-        item[order],
+        entries.run,
+        entries.rank,
+        item,
         np.empty((0, len(first))) if labels is None else labels.lookup(entries.topics, entries.topic[first], docno),
     )
 

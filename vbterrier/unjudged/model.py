@@ -43,8 +43,8 @@ DEPTH = 100
 LEAST_NON_RELEVANT = 0.05
 # exp(logit noise) moves means of probabilities; the factor sqrt(1 + .35 variance) compensates (Zeger et al. 1988).
 SHRINKAGE = 0.35
-# Prior precisions of coefficients: of intercepts, of the first step, of slopes of the best rank and of higher steps, and
-# of machine labels.
+# Prior precisions of coefficients: of intercepts, of the first step, of slopes of the best rank and of higher steps,
+# and of machine labels.
 INTERCEPT_RIDGE, RIDGE, STRONG_RIDGE, LABEL_RIDGE = 0.01, 0.1, 4.0, 4.0
 RANK_SLOPES = ("best", "below")
 # Prior variances of topic effects: intercept and slope of the first step, intercept of higher steps.
@@ -456,12 +456,11 @@ def fit_model(
         require_identified(judgments)
     model = fit_evidence(evidence)
     _LOG.info(
-        "fitted the model of unjudged documents to %d runs, %d topics, %d documents (%d unjudged), horizon %d, gate %.2f",
+        "fitted the model of unjudged documents to %d runs, %d topics, %d documents (%d unjudged), horizon %d",
         evidence.n_runs,
         len(evidence.topics),
         len(evidence),
         len(evidence.unjudged),
         evidence.depth,
-        model.gate,
     )
     return model

@@ -7,25 +7,22 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from vbterrier.errors import InputError, choice, warn, whole
-from vbterrier.frames.ids import Ids, Lookup
+from vbterrier.frames.ids import Lookup
 from vbterrier.frames.ranking import runs_of
 from vbterrier.kernels import fingerprints
 from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
+from vbterrier.unjudged.evidence import Retrieved, retrieved
 from vbterrier.unjudged.learned_prior import expected_strength
 from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.priors import COLUMN
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from numpy.typing import NDArray
+    from collections.abc import Callable, Sequence
 
     from vbterrier.annotations import Bools, Floats, Ints
-    from vbterrier.frames.ranking import Run
 
     Model = Callable[[Floats], Floats]
 
@@ -37,51 +34,6 @@ PRIOR_COUNT = 2.0
 N_CONTEXT = 2
 # Larger labels are unlikely to be grades, and cells are lists of this length.
 MOST_GRADES = 1000
-
-
-@dataclass(frozen=True, eq=False)
-class Retrieved:
-    """The documents that several runs retrieve up to a cutoff; all arrays have an entry per document, shape (m,).
-
-    Entries are sorted by name of the run, by topic as text and by rank, so that results do not depend on the order of
-    the frames, not even by rounding.
-
-    Parameters
-    ----------
-    runs
-        The runs, by name.
-    topics
-        The judged topics, sorted as text.
-    counts
-        Judged documents of each topic and grade, shape (n, L).
-    run
-        The position of the run.
-    row
-        The row of its frame.
-    topic
-        The position of the topic in ``topics``.
-    rank
-        The rank, from 1.
-    level
-        The position of the grade in the judgments' grades, below 0 for unjudged documents.
-    docno
-        The document.
-    """
-
-    runs: Mapping[str, Run]
-    topics: list[str]
-    counts: Ints
-    run: Ints
-    row: Ints
-    topic: Ints
-    rank: Ints
-    level: Ints
-    docno: Ids
-
-    def rows_of(self, name: str) -> tuple[NDArray[np.bool_], Ints]:
-        """A mask of the entries of a run, and their rows in its frame."""
-        own = self.run == list(self.runs).index(name)
-        return own, self.row[own]
 
 
 @dataclass(frozen=True, eq=False)
@@ -102,26 +54,6 @@ class RetrievalEvidence:
     topic: Ints
     level: Ints
     item: Ints
-
-
-def retrieved(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, *, checked: bool = False) -> Retrieved:
-    """Return the first ``cutoff`` documents of each judged topic of several runs, checked before or here."""
-    runs = {name: runs[name] for name in sorted(runs, key=str)}
-    turn = np.array(sorted(range(len(judgments.topics)), key=judgments.topics.__getitem__), dtype=np.int64)
-    parts: list[tuple[Ints, ...]] = []
-    docnos: list[Ids] = []
-    for number, run in enumerate(runs.values()):
-        top = judgments.judged(run, run.top(cutoff), cutoff) if checked else judgments.judge(run, cutoff)
-        rows, levels = top.rows[turn], top.levels[turn]
-        topic, rank = np.nonzero(rows >= 0)
-        row = rows[topic, rank]
-        parts.append((np.full(len(row), number), row, topic, rank + 1, levels[topic, rank]))
-        docnos.append(run.docno.take(row))
-    columns = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
-    owner, row, topic, rank, level = columns
-    docno = Ids(pa.concat_arrays([ids.text for ids in docnos]))
-    topics = [judgments.topics[place] for place in turn]
-    return Retrieved(runs, topics, judgments.counts[turn], owner, row, topic, rank, level, docno)
 
 
 def by_rank(entries: Retrieved) -> RetrievalEvidence:

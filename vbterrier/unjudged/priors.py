@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
@@ -370,6 +370,17 @@ class Process:
         for name, default in (("horizon", 0), ("model", "")):
             if getattr(self, name) != default:
                 raise ParameterError(f"{name}={getattr(self, name)!r} applies to the default prior; remove prior=")
+
+    @property
+    def summary(self) -> str:
+        """The prior, and other parameters that differ from their defaults."""
+        chosen = self.chosen_prior
+        said = [f"prior {chosen if isinstance(chosen, str) else dict(chosen)}"]
+        for one in fields(self):
+            value = getattr(self, one.name)
+            if one.name not in ("prior", "method", "n_draws", "seed") and value != one.default:
+                said.append(f"{one.name} {value}")
+        return ", ".join(said)
 
     @property
     def uses_evidence(self) -> bool:

@@ -77,9 +77,10 @@ def test_unjudged_documents_with_their_ranks(page_of_demo, demo):
 def test_distributions_have_the_shape_of_their_atoms(page_of_demo, demo):
     _, _, data = page_of_demo
     distributions = data["distributions"]
-    expected = vbterrier.unjudged.bootstrap_distribution(
-        vbterrier.read_run(demo / "dense.run"), vbterrier.read_qrels(demo / "qrels.txt")
-    )
+    runs = {name: vbterrier.read_run(demo / f"{name}.run") for name in data["systems"]}
+    qrels = vbterrier.read_qrels(demo / "qrels.txt")
+    vbterrier.unjudged.fit(runs, qrels).register("page of the demo")
+    expected = vbterrier.unjudged.bootstrap_distribution(runs["dense"], qrels, model="page of the demo")
     low, high = expected.interval(distributions["level"])
     system, some = data["systems"].index("dense"), 0
     for place, topic in enumerate(data["topics"]):

@@ -9,7 +9,7 @@ import numpy as np
 
 from vbterrier.entities.rankers.base import Topics
 from vbterrier.entities.rankers.consensus import pool_df
-from vbterrier.entities.vectors import name_of
+from vbterrier.entities.rankers.similarity import name_of
 from vbterrier.errors import InputError, ParameterError, examples, module_of_extra, warn
 from vbterrier.frames.contracts import LabelFrame, frame_of
 from vbterrier.frames.ids import require_same_kind

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from vbterrier.entities.rankers.similarity import Vectors, unit
 from vbterrier.entities.rerank.base import Interpolation, by_id
-from vbterrier.entities.vectors import Vectors, unit
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.frames.ids import ids_of
 

@@ -139,7 +139,8 @@ def grid_distribution(model: UnjudgedModel, topic: int, cells: int = CELLS) -> G
     cell = max(float(values.max(axis=1).sum()), 1e-300) / cells
     mass = _filled(one, values / cell, cells + n_unjudged + 1)
     scores = one.base[0] + cell * np.arange(len(mass))
-    return Grid(scores, mass, np.cumsum(mass), method="grid", cell=cell, n_documents=n_unjudged)
+    largest = float(one.base[0] + values.max(axis=1).sum())
+    return Grid(scores, mass, np.cumsum(mass), method="grid", cell=cell, n_documents=n_unjudged, largest=largest)
 
 
 def lattice_distribution(model: UnjudgedModel, topic: int) -> Atoms:

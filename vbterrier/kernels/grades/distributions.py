@@ -136,10 +136,17 @@ class Grid(Atoms):
         Width of a cell.
     n_documents
         The number of values added up.
+    largest
+        The largest possible score, which rounding to cells may exceed.
     """
 
     cell: float = 0.0
     n_documents: int = 0
+    largest: float = np.inf
+
+    def quantiles(self, levels: Floats) -> Floats:
+        """The smallest value whose probability to be reached is at least each level, at most the largest score."""
+        return np.minimum(super().quantiles(levels), self.largest)
 
     def brackets(self, levels: Floats) -> Floats:
         """The narrower of the deterministic bracket (u cells) and Hoeffding's with probability 1 - 1e-9."""

@@ -91,12 +91,9 @@ def parameters(found: ReportNumbers, given: Inputs, options: ComparisonOptions) 
     if given.links is not None:
         rows.append(("Links", repr(given.links)))
     if distribution is not None:
-        prior = (
-            "auto (learned)"
-            if distribution.process.prior == "auto" and not distribution.process.compat
-            else distribution.process.prior
+        rows.append(
+            ("Unjudged documents", f"{found.bootstrapped}: {distribution.source}, seed {distribution.process.seed}")
         )
-        rows.append(("Unjudged documents", f"{found.bootstrapped}: prior {prior}, seed {distribution.process.seed}"))
     resamples = f"{options.n_resamples:,} resamples, seed {options.seed}"
     rows.append(("Intervals", f"{100 * options.level:g}%, {options.interval}, {resamples}"))
     if found.comparison is not None:
@@ -136,7 +133,8 @@ def write_report(
         A frame or the path of TREC qrels, adhoc or diversity.
     measures
         Measure objects or their text; the verdict begins with the first by which systems can be compared. By default
-        BNDCG@10, nDCG@10 and Unjudged@10 with adhoc qrels, ES@10 and VB@10 with intents or diversity qrels, RelCov@20,
+        BNDCG@10, nDCG@10 and Unjudged@10 with adhoc qrels (nDCG@10, RR@10 and Unjudged@10 if only relevant
+        documents are judged), ES@10 and VB@10 with intents or diversity qrels, RelCov@20,
         NonRelCov@20 and DiscRatio@20 with links.
     data
         A :class:`vbterrier.report.ReportData`: intents, tags, links, the text of topics, and ``duplicates``.

@@ -39,8 +39,13 @@ class Caveat(NamedTuple):
 
 def caveats(found: ReportNumbers) -> list[Caveat]:
     """All caveats of a verdict, serious ones first."""
-    parts = (_missing, _unjudged, _tagging, _reach, _influential, _ties, _powerless, _intervals)
+    parts = (_judgments, _missing, _unjudged, _tagging, _reach, _influential, _ties, _powerless, _intervals)
     return sorted((caveat for part in parts for caveat in part(found)), key=lambda caveat: not caveat.serious)
+
+
+def _judgments(found: ReportNumbers) -> Iterator[Caveat]:
+    for note in found.notes:
+        yield Caveat("Judgments", f"{note.text[0].upper()}{note.text[1:]}.", note.serious)
 
 
 def _missing(found: ReportNumbers) -> Iterator[Caveat]:
@@ -86,7 +91,9 @@ def _unjudged(found: ReportNumbers) -> Iterator[Caveat]:
     whole = {name: int((top.unjudged_share() == 1).sum()) for name, top in found.tops.items()}
     of = [f"{topics_of([n])} of {printable(name)}" for name, n in whole.items() if n]
     if of:
-        effect = "depend on the prior alone" if found.distributions else "are not evidence of quality"
+        effect = (
+            "depend on the model of unjudged documents alone" if found.distributions else "are not evidence of quality"
+        )
         text = f"None of {where} is judged for {listed(of)}: these scores {effect}."
         yield Caveat("Topics without judgments", text, serious=True)
 

@@ -14,6 +14,7 @@ from vbterrier.entities.pool import LinkedPool, link_pool, read_links
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest, warn
 from vbterrier.evaluate.comparison import N_RESAMPLES, Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
+from vbterrier.evaluate.doctor import JudgmentNote, judgment_notes
 from vbterrier.evaluate.inputs import named_runs, target_of, topics_of
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.frames.contracts import flatten_qrels, frame_of, systems_of
@@ -27,6 +28,7 @@ from vbterrier.measures.external import is_mean
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import Judgments
 
 if TYPE_CHECKING:
@@ -42,6 +44,8 @@ if TYPE_CHECKING:
 
 
 OF_QRELS = ("BNDCG@10", "nDCG@10", "Unjudged@10")
+# For judgments of relevant documents alone.
+OF_POSITIVE = ("nDCG@10", "RR@10", "Unjudged@10")
 OF_INTENTS = ("ES@10", "VB@10")
 OF_LINKS = ("RelCov@20", "NonRelCov@20", "DiscRatio@20")
 CUTOFF = 10
@@ -149,7 +153,12 @@ class Inputs:
             return measures_from(*([asked] if isinstance(asked, str) or not hasattr(asked, "__len__") else asked))
         if self.links is not None:
             return measures_from(*OF_LINKS)
-        adhoc = OF_QRELS if self.qrels is not None and not self.is_diversity else ()
+        adhoc: tuple[str, ...] = ()
+        if self.qrels is not None and not self.is_diversity:
+            with warnings.catch_warnings():
+                # The evaluation warns of them.
+                warnings.simplefilter("ignore", DegenerateWarning)
+                adhoc = OF_QRELS if is_identified(Judgments(self.qrels)) else OF_POSITIVE
         return measures_from(*adhoc, *(OF_INTENTS if self.intents is not None or self.is_diversity else ()))
 
 
@@ -221,6 +230,8 @@ class ReportNumbers:
         Coverage of the linked pool, for entity runs.
     messages
         Warnings of the evaluation.
+    notes
+        Signs of why documents are unjudged.
     """
 
     scores: Scores
@@ -235,6 +246,7 @@ class ReportNumbers:
     ties: dict[str, float] = field(default_factory=dict)
     reach: CoverageReport | None = None
     messages: tuple[str, ...] = ()
+    notes: tuple[JudgmentNote, ...] = ()
 
     @property
     def names(self) -> list[str]:
@@ -388,6 +400,8 @@ def _of_runs(
     if given.qrels is not None:
         judged = Judgments(flatten_qrels(target.frame) if given.is_diversity else target.frame)
         found["tops"] = {name: judged.judge(run, cutoff) for name, run in runs.items()}
+        if any(top.n_unjudged.any() for top in found["tops"].values()):
+            found["notes"] = tuple(judgment_notes(runs, judged))
     bootstrapped = next((one for one in asked if isinstance(one, Bootstrapped)), None)
     if bootstrapped is not None:
         found["distributions"] = {name: bootstrapped.distribution(scoring) for name, scoring in scorings.items()}

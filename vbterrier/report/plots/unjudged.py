@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import fields
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats
     from vbterrier.kernels.grades.distributions import ScoreDistribution
-    from vbterrier.unjudged.priors import Process
 
 
 # Width of a bar in inches: narrower bars are not visible.
@@ -254,19 +252,7 @@ def _described(distribution: BootstrapDistribution, rows: pd.DataFrame) -> list[
     total = "" if len(rows) == len(distribution) else f" of {len(distribution):,}"
     return [
         captions.counted(len(rows), "topic") + total,
-        _process(distribution.process),
+        distribution.source,
         f"{n_draws:,} draws, seed {seed}" + ("" if drawn == len(rows) else f" ({drawn} topics)") if drawn else "",
         f"hollow: no unjudged documents ({known} of {len(rows)})" if known else "",
     ]
-
-
-def _process(process: Process) -> str:
-    """The prior, and other parameters that differ from their defaults."""
-    chosen = process.chosen_prior
-    prior = chosen if isinstance(chosen, str) else dict(chosen)
-    said = [f"prior {prior}"]
-    for one in fields(process):
-        value = getattr(process, one.name)
-        if one.name not in ("prior", "method", "n_draws", "seed") and value != one.default:
-            said.append(f"{one.name} {value}")
-    return ", ".join(said)

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from vbterrier.kernels.compact_letter_display import letters
+from vbterrier.stats.comparisons import letters
 
 
 def signs(text):

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from vbterrier.kernels.segments import explained_by_cuts
+from vbterrier.stats.breakpoints import explained_by_cuts
 
 
 @pytest.mark.parametrize("n_terms", [1, 2])
