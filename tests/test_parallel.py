@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 
 from vbterrier.errors import ParameterError, VBTerrierError
-from vbterrier.execution.parallel import Shared, mapped, windowed
+from vbterrier.execution.parallel import mapped
+from vbterrier.execution.pending import Shared, windowed
 
 
 def test_results_come_in_order_whatever_the_number_of_processes():

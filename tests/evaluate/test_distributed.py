@@ -23,7 +23,8 @@ from vbterrier.evaluate.scores import score
 from vbterrier.execution import dask, distribute, parallel, streaming
 from vbterrier.execution.checkpoint import Checkpoint
 from vbterrier.execution.chunks import Work
-from vbterrier.execution.parallel import Shared, mapped
+from vbterrier.execution.parallel import mapped
+from vbterrier.execution.pending import Shared
 
 # Some of the first documents, some of whole rankings, one that learns from all topics of a call.
 MEASURES = ("BNDCG@10", "BNDCG(prior='learned')@5", "BAP(prior='pool')", "Unjudged@10", "nDCG@10", "AP", "RR")

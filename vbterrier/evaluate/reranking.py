@@ -21,7 +21,8 @@ from vbterrier.entities.stage import PoolLinks, TopEntities
 from vbterrier.errors import DegenerateWarning, FileError, ParameterError, examples, nearest, warn
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
-from vbterrier.execution.parallel import Shared, mapped
+from vbterrier.execution.parallel import mapped
+from vbterrier.execution.pending import Shared
 from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import Ids, ids_of, integers_of, require_same_kind

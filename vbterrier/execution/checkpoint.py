@@ -22,7 +22,7 @@ import pyarrow as pa
 from vbterrier._version import __version__
 from vbterrier.errors import DegenerateWarning, FileError, InputError, printable, warn
 from vbterrier.execution.chunks import Part, Work, register, registered_sets, values_of
-from vbterrier.execution.parallel import Shared
+from vbterrier.execution.pending import Shared
 from vbterrier.frames.files.writing import kept_in, replacing
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import Run, run_places, warn_of_ties

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from vbterrier._version import __version__
 from vbterrier.errors import ParameterError, ServiceError, VBTerrierError
-from vbterrier.execution.parallel import Shared, windowed
+from vbterrier.execution.pending import Shared, windowed
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator

@@ -13,7 +13,8 @@ import pandas as pd
 
 from vbterrier.errors import printable, warn
 from vbterrier.execution.chunks import Work, heard, planned, register, registered_sets
-from vbterrier.execution.parallel import Shared, Workers
+from vbterrier.execution.parallel import Workers
+from vbterrier.execution.pending import Shared
 from vbterrier.execution.streaming import streamed_runs
 from vbterrier.frames.files.blocks import blocks, is_parts, parts_of, qids
 from vbterrier.frames.ranking import loaded_run
