@@ -103,7 +103,7 @@ class BootstrapDistribution(Shown):
 
     @property
     def source(self) -> str:
-        """What the grades of unjudged documents are drawn from."""
+        """The source of the grades of unjudged documents."""
         return self.process.summary
 
     def _line(self) -> str:

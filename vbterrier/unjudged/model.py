@@ -230,20 +230,20 @@ class GradeModel:
             variance = part**2 * (
                 constants.topic**2 + constants.call**2 + (constants.call_selected * gate) ** 2 + variance_of_run
             )
-            keep = np.sqrt(1 + SHRINKAGE * (variance + extra**2)).astype(np.float32)
+            keep = np.sqrt(1 + SHRINKAGE * (variance + extra**2))
             noise = part * (shared[:, None] + constants.topic * topic_errors[:, :, 0])
-            noise = (noise + extra * topic_errors[:, :, number + 1 if number else 0]).astype(np.float32)
-            design = features.T.astype(np.float32)
+            noise = (noise + extra * topic_errors[:, :, number + 1 if number else 0])
+            design = features.T
             key_of_step = fingerprints.mix(key + np.uint64(number))
             for start in range(0, n_draws, BLOCK):
                 block = slice(start, start + BLOCK)
-                value = coefs[number][block].astype(np.float32) @ design
-                value += part * (np.outer(pool[block], pulled) + np.outer(unjudged[block], odd)).astype(np.float32)
+                value = coefs[number][block] @ design
+                value += part * (np.outer(pool[block], pulled) + np.outer(unjudged[block], odd))
                 for column in range(step.n_random):
-                    value += effects[number][block, :, column].astype(np.float32)[:, topic] * design[column]
+                    value += effects[number][block, :, column][:, topic] * design[column]
                 value *= keep
                 value += noise[block][:, topic]
-                value[:, near] += part * (of_run[block] @ self._run_weights[near].T).astype(np.float32)
+                value[:, near] += part * (of_run[block] @ self._run_weights[near].T)
                 uniform = hashed_uniforms(key_of_step, np.arange(start, min(start + BLOCK, n_draws)))
                 alive[block] &= uniform < sigmoid(value)
                 levels[block] += alive[block]
