@@ -113,7 +113,10 @@ def joint_coverage(found: Collection, parts: list[Any], horizon: int) -> dict[st
         systems, pairs = (frame[frame["high"] > frame["low"]] for frame in (ranks.systems, ranks.pairs))
         systems = systems[systems["name"].isin(names)]
         pairs = pairs[pairs["name_a"].isin(names) | pairs["name_b"].isin(names)]
-        mean, gap = systems["name"].map(truth), pairs["name_a"].map(truth) - pairs["name_b"].map(truth)
+        mean, first, second = (
+            names.map(truth).astype(float) for names in (systems["name"], pairs["name_a"], pairs["name_b"])
+        )
+        gap = first - second
         of_means += systems["low"].le(mean).mul(mean.le(systems["high"])).tolist()
         of_pairs += pairs["low"].le(gap).mul(gap.le(pairs["high"])).tolist()
     return {"means": float(pd.Series(of_means).mean()), "differences": float(pd.Series(of_pairs).mean())}

@@ -124,6 +124,9 @@ MAKERS = {
     "BootstrapDistribution": lambda _: vbterrier.unjudged.bootstrap_distribution(
         vbterrier.read_run(RUNS["dense"]), vbterrier.read_qrels(QRELS), cutoff=10, prior="pool"
     ),
+    "label_quality": lambda _: vbterrier.evaluate.label_quality(
+        {"llm": vbterrier.read_qrels(DEMO / "complete.txt")}, QRELS
+    ),
     "fit": lambda _: vbterrier.unjudged.fit(RUNS, QRELS),
     "judge_next": lambda _: vbterrier.judge_next(RUNS, QRELS, 5),
     "evaluate_intents": lambda _: evaluation(),

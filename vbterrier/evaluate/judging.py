@@ -1,28 +1,42 @@
-"""Selection of the unjudged documents to judge next."""
+"""Judging: the documents to judge next, the quality of machine labels, and scores that human judgments correct."""
 
 from __future__ import annotations
 
 import logging
+import warnings
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from vbterrier.errors import ParameterError, choice, examples, nearest, whole
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, examples, nearest, warn, whole
 from vbterrier.evaluate.inputs import bootstrapped, named_runs, target_of
-from vbterrier.evaluate.scores import TOPICS
+from vbterrier.evaluate.scores import TOPICS, score
 from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.log import tracked
 from vbterrier.measures.target import Scoring, aligned
+from vbterrier.stats.agreement import share_interval
+from vbterrier.stats.kappa import cohen_kappa
+from vbterrier.stats.powered_means import prediction_powered
 from vbterrier.stats.topic_intervals import check_level
 from vbterrier.unjudged.judge_next import Cut, plan_judging
+from vbterrier.unjudged.labels import MachineLabels, frames_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
     import ir_measures
 
+    from vbterrier.annotations import Floats, Ints
     from vbterrier.unjudged.judge_next import JudgingPlan
+    from vbterrier.unjudged.pool import Judgments
 
 _LOG = logging.getLogger(__name__)
+# Parts of the topics for predictions of held-out judgments, and the most labels that are listed one by one.
+_FOLDS, _LISTED = 5, 12
 
 
 def judge_next(
@@ -151,3 +165,255 @@ def _pair(named: Mapping[str, Any], difference: tuple[str, str]) -> dict[str, An
                 f"difference: no run is called {name!r}; found {examples(named)}.{nearest(name, named)}"
             )
     return {name: named[name] for name in difference}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class LabelQuality(Shown):
+    """Agreement of machine labels with human judgments; the result of :func:`label_quality`.
+
+    Parameters
+    ----------
+    summary
+        A row per labeller: name, n (documents that both labelled), n_labels, auc (the probability that a relevant
+        document has a higher label than a non-relevant one of any topic), log_loss (of the calibrated label, predicted
+        for held-out topics) and log_loss_rate (of the share of relevant documents), r2 (the part of the variance of
+        relevance that the calibrated label predicts in held-out topics), worth (``1/(1 - r2)``: with machine labels of
+        all documents, one human judgment determines the share of relevant documents as well as this many alone).
+    kappa
+        name, threshold (``"all grades"``, or the lowest grade that counts as relevant), value (Cohen's kappa), low,
+        high, level, agreement (share of equal labels), n. Empty for labels on another scale than the grades.
+    confusion
+        name, label, grade, n, share (of the documents with this label).
+    calibration
+        name, label (the mean of a tenth of the documents, if there are many labels), n, relevant (share of relevant
+        documents), low, high, level (Clopper-Pearson).
+    """
+
+    summary: pd.DataFrame
+    kappa: pd.DataFrame
+    confusion: pd.DataFrame
+    calibration: pd.DataFrame
+
+    def _line(self) -> str:
+        return f"{counted(len(self.summary), 'labeller')}, {int(self.summary['n'].sum()):,} labelled judgments"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Machine labels and human judgments", self.summary)
+        if len(self.kappa):
+            yield Panel("Agreement beyond chance", self.kappa, value="value", heads=2)
+        yield Panel("Relevant documents by label", self.calibration, value="relevant", heads=2)
+
+
+def label_quality(labels: Any, qrels: Any, *, level: float = 0.95) -> LabelQuality:
+    """Compare the labels of machines, such as language models, with human judgments of the same documents.
+
+    Parameters
+    ----------
+    labels
+        Labels: a frame (qid, docno, label), a path, or a mapping of name to these; on the scale of the judgments or on
+        any other, as probabilities.
+    qrels
+        The human judgments, a frame (qid, docno, label) or the path of TREC qrels; grades above 0 are relevant.
+    level
+        Nominal coverage of intervals.
+
+    Returns
+    -------
+    LabelQuality
+
+    Raises
+    ------
+    InputError
+        Frames that cannot be evaluated; no document with both a label and a judgment.
+    ParameterError
+        A level outside (0, 1).
+
+    Notes
+    -----
+    Predictions for held-out topics are those of an isotonic regression of relevance on the label in the other topics.
+    Intervals treat documents as independent; labels of one topic usually are not, so that they are too narrow.
+
+    References
+    ----------
+    Cohen, Educational and Psychological Measurement 20, 1960. The effective number of judgments: Angelopoulos et al.,
+    Prediction-powered inference, Science 382, 2023, section 2.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> qrels = pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 3, "docno": [*"abcabc"], "label": [1, 0, 0, 1, 1, 0]})
+    >>> found = label_quality({"llm": qrels.assign(label=[1, 0, 1, 1, 1, 0])}, qrels)
+    >>> found.summary[["name", "n", "auc"]].round(2).values.tolist()
+    [['llm', 6, 0.83]]
+    >>> found.kappa[["threshold", "value"]].round(2).values.tolist()
+    [['all grades', 0.67], ['1', 0.67]]
+    """
+    check_level(level)
+    judgments = target_of(qrels, None, None).judgments()
+    given = MachineLabels(labels)
+    given.require_match(judgments)
+    frame = frames_of(given, judgments)
+    parts = [_quality(name, frame[frame[name].notna()], judgments, level) for name in given.names]
+    if not sum(len(part.confusion) for part in parts):
+        raise InputError("labels: no document has both a label and a judgment; label judged documents to compare them")
+    tables = ("summary", "kappa", "confusion", "calibration")
+    return LabelQuality(
+        **{table: pd.concat([getattr(part, table) for part in parts], ignore_index=True) for table in tables}
+    )
+
+
+def _quality(name: str, frame: pd.DataFrame, judgments: Judgments, level: float) -> LabelQuality:
+    """The quality of one labeller, from the judged documents that it labelled."""
+    from sklearn.metrics import roc_auc_score
+
+    label, grade = frame[name].to_numpy(dtype=np.float64), frame["grade"].to_numpy(dtype=np.int64)
+    relevant, n = grade > 0, len(frame)
+    both = n and relevant.any() and not relevant.all()
+    predicted = _held_out(label, relevant, frame["qid"].factorize()[0]) if both else np.full(n, np.nan)
+    rate = relevant.mean() if n else np.nan
+    r2 = 1 - ((relevant - predicted) ** 2).mean() / (rate * (1 - rate)) if both else np.nan
+    chance = np.clip(np.where(relevant, predicted, 1 - predicted), 1e-9, 1)
+    summary = {
+        "name": name,
+        "n": n,
+        "n_labels": len(np.unique(label)),
+        "auc": float(roc_auc_score(relevant, label)) if both else np.nan,
+        "log_loss": float(-np.log(chance).mean()) if both else np.nan,
+        "log_loss_rate": float(-(rate * np.log(rate) + (1 - rate) * np.log(1 - rate))) if both else np.nan,
+        "r2": max(float(r2), 0.0) if both else np.nan,
+        "worth": 1 / (1 - min(max(float(r2), 0.0), 1 - 1e-9)) if both else np.nan,
+    }
+    pairs = pd.DataFrame({"label": label, "grade": grade})
+    confusion = pairs.groupby(["label", "grade"]).size().rename("n").reset_index()
+    confusion["share"] = confusion["n"] / confusion.groupby("label")["n"].transform("sum")
+    bins = label if len(np.unique(label)) <= _LISTED else pd.qcut(label, 10, labels=False, duplicates="drop")
+    rows = []
+    for part in np.unique(bins):
+        own = bins == part
+        low, high = share_interval(int(relevant[own].sum()), int(own.sum()), level)
+        rows.append((name, label[own].mean(), int(own.sum()), relevant[own].mean(), low, high, level))
+    calibration = pd.DataFrame(rows, columns=["name", "label", "n", "relevant", "low", "high", "level"])
+    confusion.insert(0, "name", name)
+    return LabelQuality(
+        pd.DataFrame([summary]), _kappas(name, label, grade, judgments.grades, level), confusion, calibration
+    )
+
+
+def _held_out(label: Floats, relevant: Any, topic: Ints) -> Floats:
+    """The probability of relevance of each document by an isotonic regression on the labels of other topics."""
+    from sklearn.isotonic import IsotonicRegression
+
+    predicted = np.empty(len(label))
+    fold = topic % min(_FOLDS, int(topic.max()) + 1) if topic.max() else np.arange(len(label)) % _FOLDS
+    for part in np.unique(fold):
+        out = fold == part
+        known = label[~out], relevant[~out].astype(np.float64)
+        least = 0.5 / (len(known[0]) + 1)
+        rising = IsotonicRegression(y_min=least, y_max=1 - least, out_of_bounds="clip")
+        predicted[out] = rising.fit(*known).predict(label[out]) if len(known[0]) else relevant.mean()
+    return predicted
+
+
+def _kappas(name: str, label: Floats, grade: Ints, grades: Ints, level: float) -> pd.DataFrame:
+    """Cohen's kappa of all grades, and of relevance from each grade, for labels on the scale of the grades."""
+    columns = ["name", "threshold", "value", "low", "high", "level", "agreement", "n"]
+    if not len(label) or not ((label == np.round(label)) & (label <= grades[-1])).all() or len(grades) == 1:
+        return pd.DataFrame(columns=columns)
+    label = np.maximum(label, 0).astype(np.int64)
+    pairs = {"all grades": (label, grade)}
+    pairs |= {str(least): (label >= least, grade >= least) for least in grades[1:].tolist()}
+    rows = []
+    for threshold, (first, second) in pairs.items():
+        with warnings.catch_warnings():
+            # Limits that are missing in the table say so.
+            warnings.simplefilter("ignore", DegenerateWarning)
+            found = cohen_kappa(first, second, level=level)
+        rows.append((name, threshold, found.value, found.low, found.high, level, found.agreement, found.n_items))
+    return pd.DataFrame(rows, columns=columns)
+
+
+def corrected_scores(
+    runs: Any,
+    qrels: Any,
+    labels: Any,
+    measures: Any = "nDCG@10",
+    *,
+    baseline: str | None = None,
+    target: str = "population",
+    level: float = 0.95,
+    duplicates: str = "error",
+) -> pd.DataFrame:
+    """Estimate mean scores of systems from machine labels of all topics and human judgments of a sample of them.
+
+    The score of every topic by the machine labels, f, is corrected by the difference from the score by human judgments,
+    Y, in the sample: ``mean_i [Y_i + λ (f̄ - f_i)]``, see :func:`vbterrier.stats.prediction_powered`. For documents that
+    humans judged in part of each topic, give the labels as evidence instead, ``score(..., labels=labels)``.
+
+    Parameters
+    ----------
+    runs
+        See :func:`vbterrier.score`.
+    qrels
+        Human judgments of a random sample of the topics, complete to the cutoff: a frame (qid, docno, label) or a path.
+    labels
+        Labels of one machine on the scale of the judgments, for all topics: whole numbers, as qrels.
+    measures
+        Measures that are evaluated by both kinds of labels.
+    baseline
+        A run to subtract from every other run, topic by topic: intervals of differences.
+    target
+        ``"population"`` of which the topics are a sample, or ``"these"`` topics.
+    level
+        Nominal coverage of intervals.
+    duplicates
+        As in :func:`vbterrier.score`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        See :func:`vbterrier.stats.prediction_powered`: name, measure, value, low, high, ..., labelled (the mean of the
+        human judgments alone), predicted (that of the machine labels alone).
+
+    Raises
+    ------
+    InputError
+        Fewer than two judged topics; labels of several machines, or on another scale; judged topics without labels.
+    ParameterError
+        An unknown baseline or target.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> rng = np.random.default_rng(0)
+    >>> truth = pd.DataFrame({"qid": [f"q{i}" for i in range(60)], "docno": "a", "label": rng.integers(0, 2, 60)})
+    >>> labels = truth.assign(label=np.where(rng.random(60) < 0.2, 1, truth["label"]))
+    >>> run = truth[["qid", "docno"]].assign(score=1.0)
+    >>> found = corrected_scores({"mine": run}, truth.sample(30, random_state=1), labels, "P@1")
+    >>> found[["name", "value", "n_labelled", "predicted"]].round(2).values.tolist()
+    [['mine', 0.51, 30, 0.65]]
+    """
+    machine = MachineLabels(labels)
+    if len(machine) > 1:
+        raise InputError(f"labels: {len(machine)} labellers ({examples(machine.names)}); give the labels of one")
+    frame = machine.frame().rename(columns={"grade": "label"})
+    if not (frame["label"] == frame["label"].round()).all():
+        raise InputError(
+            f"labels {machine.names[0]!r}: wanted grades, whole numbers as those of the judgments, found "
+            f"{frame.loc[frame['label'] != frame['label'].round(), 'label'].iloc[0]:g}; round probabilities first, or "
+            "give them as evidence, score(..., labels=)"
+        )
+    frame = frame.astype({"label": np.int64})[["qid", "docno", "label"]]
+    human = target_of(qrels, None, None).frame
+    topics = frame["qid"].nunique()
+    unlabelled = sorted(set(human["qid"].astype(str)) - set(frame["qid"]))
+    if unlabelled:
+        raise InputError(f"labels: none for {len(unlabelled)} judged topics ({examples(unlabelled)}); label all topics")
+    if human["qid"].nunique() == topics:
+        warn("all topics are judged by humans: machine labels add nothing to their judgments")
+    named = dict(systems_of(named_runs(runs)))
+    named = {name: loaded_run(name, run, duplicates).frame for name, run in named.items()}
+    predicted = score(named, frame, measures, on_topics="all", n_resamples=2).values
+    judged = set(human["qid"].astype(str))
+    sample = {name: run[run["qid"].astype(str).isin(judged)] for name, run in named.items()}
+    labelled = score(sample, human, measures, on_topics="all", n_resamples=2).values
+    return prediction_powered(predicted, labelled, baseline=baseline, target=target, level=level)

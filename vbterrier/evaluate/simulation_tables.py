@@ -69,7 +69,7 @@ class Simulation(Shown):
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [1.0, 2.0]})
     >>> found = simulate({"mine": run}, qrels, [("no b", qrels.drop(index=1))], estimators={"mean": "BNDCG@10"})
     >>> found.errors()[["estimator", "n", "bias"]].round(3).values.tolist()
-    [['mean', 1, -0.369]]
+    [['mean', 1, -0.185]]
     >>> found.coverage()[["level", "topics", "covered"]].values.tolist()[:2]
     [[0.5, 'unjudged', 0.0], [0.5, 'all', 0.0]]
     """

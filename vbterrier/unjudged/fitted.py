@@ -62,6 +62,13 @@ class EvidenceModel(Shown):
         Seed of the draws that tables summarise.
     labels
         Labels of machines.
+
+    Examples
+    --------
+    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 0, 1, 0]})
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "new", "b"], "score": [3.0, 2.0, 1.0]})
+    >>> fit({"mine": run}, qrels, cutoff=3).topics()[["n_judged", "n_relevant"]].values.tolist()
+    [[4, 2]]
     """
 
     runs: Mapping[str, Run]

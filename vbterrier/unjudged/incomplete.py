@@ -137,7 +137,7 @@ def leave_group_out(
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": 1})
     >>> one = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [2.0, 1.0]})
     >>> two = pd.DataFrame({"qid": "q1", "docno": ["b", "c"], "score": [2.0, 1.0]})
-    >>> for name, left, names, _ in leave_group_out({"one": one, "two": two}, qrels):
+    >>> for group, left, names, _ in leave_group_out({"one": one, "two": two}, qrels):
     ...     print(group, left["docno"].tolist(), names)
     one ['b', 'c', 'd'] ('one',)
     two ['a', 'b', 'd'] ('two',)

@@ -63,6 +63,12 @@ class MachineLabels:
     ----------
     names : list of str
         The labellers.
+
+    Examples
+    --------
+    >>> labels = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "label": [0.9, 0.2]})
+    >>> MachineLabels({"llm": labels})
+    MachineLabels(llm)
     """
 
     def __init__(self, given: Any) -> None:

@@ -232,7 +232,7 @@ class GradeModel:
             )
             keep = np.sqrt(1 + SHRINKAGE * (variance + extra**2))
             noise = part * (shared[:, None] + constants.topic * topic_errors[:, :, 0])
-            noise = (noise + extra * topic_errors[:, :, number + 1 if number else 0])
+            noise = noise + extra * topic_errors[:, :, number + 1 if number else 0]
             design = features.T
             key_of_step = fingerprints.mix(key + np.uint64(number))
             for start in range(0, n_draws, BLOCK):

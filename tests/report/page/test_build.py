@@ -152,7 +152,7 @@ def test_the_page_names_command_versions_and_settings(written, small):
         "95%, percentile, 200 resamples, seed 7",
         "n = 10 (all judged topics, the same for all systems)",
         "k = 10",
-        "BNDCG@10: model of 2 runs with horizon 11, seed 0",
+        "BNDCG@10: model of 2 runs with horizon 10, seed 0",
     ):
         assert said in text
 

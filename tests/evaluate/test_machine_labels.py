@@ -1,0 +1,125 @@
+"""The quality of machine labels, and scores that human judgments correct."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.evaluate import corrected_scores, label_quality
+
+# Cohen's kappa of four grades, and of grade 2 and above, as the data's authors print them.
+KAPPAS = {
+    "llama3-70b-criteria": (0.167, 0.388),
+    "llama3-8b-criteria": (0.124, 0.213),
+    "llama3-8b-direct": (0.128, 0.272),
+    "flan-t5-large-criteria": (0.227, 0.322),
+}
+QRELS = pd.DataFrame({"qid": ["q1"] * 4 + ["q2"] * 4, "docno": [*"abcdabcd"], "label": [0, 1, 2, 0, 2, 0, 0, 1]})
+
+
+def test_kappas_are_those_of_the_collection(shared_data):
+    folder = shared_data / "trec_dl19"
+    files = {name: folder / f"labels.{name}.txt.gz" for name in KAPPAS}
+    found = label_quality(files, folder / "qrels.nist.txt.gz")
+    table = found.kappa.set_index(["name", "threshold"])
+    for name, (grades, relevant) in KAPPAS.items():
+        assert table.loc[(name, "all grades"), "value"] == pytest.approx(grades, abs=6e-4)
+        assert table.loc[(name, "2"), "value"] == pytest.approx(relevant, abs=6e-4)
+    assert (table["low"] < table["value"]).all()
+    summary = found.summary.set_index("name")
+    assert summary["auc"].idxmax() == summary["worth"].idxmax() == "llama3-70b-criteria"
+    assert (summary["log_loss"] < summary["log_loss_rate"]).all()
+    assert (found.confusion.groupby(["name", "label"])["share"].sum().round(9) == 1).all()
+
+
+def test_right_labels_agree_and_random_ones_do_not():
+    rng = np.random.default_rng(0)
+    qrels = pd.DataFrame(
+        {"qid": np.repeat([f"q{i}" for i in range(40)], 30), "docno": [f"d{i}" for i in range(30)] * 40}
+    )
+    qrels["label"] = rng.integers(0, 3, len(qrels))
+    found = label_quality({"right": qrels, "random": qrels.assign(label=rng.random(len(qrels)))}, qrels)
+    right, random = found.summary.to_dict("records")
+    assert (right["auc"], right["r2"]) == (1.0, pytest.approx(1, abs=1e-4))
+    assert random["auc"] == pytest.approx(0.5, abs=0.05)
+    assert random["worth"] == pytest.approx(1, abs=0.02)
+    # Probabilities have no kappa of grades, and are shown in tenths.
+    assert set(found.kappa["name"]) == {"right"}
+    assert found.kappa["value"].tolist() == [1.0] * 3
+    tenths = found.calibration.query("name == 'random'")
+    assert len(tenths) == 10
+    assert tenths["relevant"].between(0.5, 0.8).all()
+
+
+def test_labels_of_other_documents_are_refused():
+    with (
+        pytest.warns(DegenerateWarning, match="no judged document has a label"),
+        pytest.raises(InputError, match="no document has both a label and a judgment"),
+    ):
+        label_quality(QRELS.assign(docno="x" + QRELS["docno"]), QRELS)
+
+
+def test_labels_of_relevant_documents_alone_have_no_auc():
+    relevant = QRELS[QRELS["label"] > 0]
+    found = label_quality(relevant, relevant)
+    assert found.summary[["auc", "r2", "worth"]].isna().all(axis=None)
+    assert found.calibration["relevant"].tolist() == [1.0, 1.0]
+
+
+def collection(seed, n_topics=120):
+    """Two systems over labelled documents; machine labels that are too high for the second system's documents."""
+    rng = np.random.default_rng(seed)
+    topics = [f"q{i}" for i in range(n_topics)]
+    qrels = pd.DataFrame([(qid, f"d{i}", int(label)) for qid in topics for i, label in enumerate(rng.random(20) < 0.4)])
+    qrels.columns = ["qid", "docno", "label"]
+    raised = qrels["docno"].isin([f"d{i}" for i in range(10, 20)]) & (rng.random(len(qrels)) < 0.3)
+    wrong = rng.random(len(qrels)) < 0.05
+    machine = qrels.assign(label=np.where(raised, 1, np.where(wrong, 1 - qrels["label"], qrels["label"])))
+    lists = {"a": range(10), "b": range(10, 20)}
+    runs = {
+        name: pd.DataFrame(
+            [(qid, f"d{i}", -float(i)) for qid in topics for i in own], columns=["qid", "docno", "score"]
+        )
+        for name, own in lists.items()
+    }
+    return runs, qrels, machine, topics
+
+
+def test_corrected_means_and_differences_are_those_of_human_judgments():
+    inside, gaps = [], []
+    for seed in range(20):
+        runs, qrels, machine, topics = collection(seed)
+        human = qrels[qrels["qid"].isin(np.random.default_rng(seed).choice(topics, 30, replace=False))]
+        found = corrected_scores(runs, human, machine, "P@10", target="these")
+        truth = vbterrier.score(runs, qrels, ["P@10"]).means()["P@10"]
+        inside += [
+            row.low <= truth[row.name_] <= row.high for row in found.rename(columns={"name": "name_"}).itertuples()
+        ]
+        assert (found["predicted"].iloc[1] - truth["b"]) > 0.1
+        difference = corrected_scores(runs, human, machine, "P@10", baseline="a", target="these")
+        assert difference["name"].tolist() == ["b - a"]
+        gaps.append(difference["value"].item() - (truth["b"] - truth["a"]))
+    assert np.mean(inside) >= 0.85
+    assert abs(np.mean(gaps)) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("human", "labels", "message"),
+    [
+        (QRELS, {"one": QRELS, "two": QRELS}, "2 labellers"),
+        (QRELS, QRELS.assign(label=0.5), "wanted grades, whole numbers"),
+        (QRELS, QRELS[QRELS["qid"] == "q1"], "none for 1 judged topics"),
+    ],
+)
+def test_bad_labels_are_refused(human, labels, message):
+    run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "score": 1.0})
+    with pytest.raises(InputError, match=message):
+        corrected_scores({"mine": run}, human, labels, "P@1")
+
+
+def test_judgments_of_all_topics_need_no_labels():
+    run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "score": 1.0})
+    with pytest.warns(DegenerateWarning):
+        found = corrected_scores({"mine": run}, QRELS, QRELS, "P@1", target="these")
+    assert found["value"].item() == found["labelled"].item()
