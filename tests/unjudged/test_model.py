@@ -1,5 +1,7 @@
 """The evidence model of unjudged documents: fit, draws, selection, identification, machine labels and artifacts."""
 
+from dataclasses import replace
+
 import ir_measures
 import numpy as np
 import pandas as pd
@@ -139,9 +141,30 @@ def test_the_evidence_does_not_depend_on_the_order_of_rows_runs_or_topics():
 def test_features_describe_runs_ranks_and_similar_systems():
     twins = {**RUNS, "a2": RUNS["a"]}
     found = features_of(evidence(THIN, twins))
-    assert found.names == ["intercept", "rank", "best", "below", "share", "support", "company"]
+    assert found.names == ["intercept", "rank", "best", "below", "neighbours", "share", "support", "company"]
     assert found.by_run.shape[1] == len(twins)
-    assert features_of(evidence(THIN, {"a": RUNS["a"]})).names == ["intercept", "rank", "best", "below", "outside"]
+    assert features_of(evidence(THIN, {"a": RUNS["a"]})).names == [
+        "intercept",
+        "rank",
+        "best",
+        "below",
+        "neighbours",
+        "outside",
+    ]
+
+
+def test_neighbours_do_not_contain_the_document_itself():
+    found = evidence(THIN)
+    judged = np.flatnonzero(found.level >= 0)[:30]
+    column = features_of(found).names.index("neighbours")
+    before = features_of(found).fixed[judged, column]
+    level = found.level.copy()
+    level[judged] = np.where(level[judged] > 0, 0, 1)
+    for place, one in zip(judged, before, strict=True):
+        changed = found.level.copy()
+        changed[place] = level[place]
+        # Standardising moves all values a little.
+        assert features_of(replace(found, level=changed)).fixed[place, column] == pytest.approx(one, abs=0.02)
 
 
 def test_a_document_has_one_grade_in_all_systems():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 MOST_DEVIATIONS = 4.0
 # Pseudo-counts of the shares of relevant documents among a topic's judgments outside and inside the evidence.
 OUTSIDE_COUNT, POOL_COUNT = 4.0, 3.0
+# Neighbours of a document: ranks in multiples of the cutoff, parts that are left out, and pseudo-counts.
+NEIGHBOUR_RANKS, PARTS, NEIGHBOUR_COUNT = 2, 10, 6.0
 # Judgments outside the evidence are a feature if there are more of them.
 LEAST_OUTSIDE = 20
 # Runs have separate coefficients if there are at least three and at most 50: their cost is quadratic.
@@ -316,7 +318,7 @@ def features_of(evidence: Evidence) -> Features:
     """Return the features of all documents.
 
     ``rank``: ``log Σ_runs 1/(3 + rank)``. ``best`` and ``below``: ``-log`` of the best rank, at most and at least the
-    cutoff. With two or more runs ``share``, the share of runs that retrieve a document,
+    cutoff. ``neighbours``: see :func:`_neighbours`. With two or more runs ``share``, the share of runs that retrieve a document,
     and ``support``, ``log(w + .25)`` with w the effective number of runs that retrieve it up to the cutoff, in which a
     run has the weight ``1 / Σ_other overlap``, so that similar runs count as one. With three or more ``company``, the
     mean effective support of the documents in the same cut. ``outside``: the logit of the share of relevant documents
@@ -335,6 +337,7 @@ def features_of(evidence: Evidence) -> Features:
     support = np.zeros((m, n_runs))
     cut = evidence.in_cut
     support[evidence.item[cut], evidence.run[cut]] = 1.0
+    columns["neighbours"] = _standardised(_neighbours(evidence))
     if n_runs > 1:
         columns["share"] = _standardised(evidence.n_retrieving / n_runs)
         overlap = support[near].T @ support[near]
@@ -359,6 +362,34 @@ def features_of(evidence: Evidence) -> Features:
     if by_run.shape[1]:
         by_run[evidence.item, evidence.run] = 1 - np.log(evidence.rank) / np.log(evidence.depth + 1)
     return Features(np.column_stack(list(columns.values())), list(columns), by_run, support)
+
+
+def _neighbours(evidence: Evidence) -> Floats:
+    """The relevance of the judged documents beside each document, relative to its topic, shape (m,).
+
+    For each run that retrieves a document in the first 2k ranks, the logit of the share of relevant judged documents in
+    these ranks, less that of the topic over all runs; then the mean over runs. Shares have six pseudo-counts of the
+    next larger set. Documents are divided into ten parts by their keys, and shares leave out the document's own part,
+    so that no judgment predicts itself.
+    """
+    entry = evidence.rank <= NEIGHBOUR_RANKS * evidence.cutoff
+    item = evidence.item[entry]
+    level, topic = evidence.level[item], evidence.topic[item]
+    part = (evidence.keys[item] % np.uint64(PARTS)).astype(np.int64)
+    of_topic, of_run = topic, evidence.run[entry] * len(evidence.topics) + topic
+    overall = (level > 0).sum() / max((level >= 0).sum(), 1)
+
+    def share(cell: Ints, prior: Any) -> Floats:
+        both = cell * PARTS + part
+        judged, relevant = (
+            np.bincount(cell, mask)[cell] - np.bincount(both, mask)[both] for mask in (level >= 0, level > 0)
+        )
+        return np.asarray((relevant + NEIGHBOUR_COUNT * prior) / (judged + NEIGHBOUR_COUNT))
+
+    base = share(of_topic, overall)
+    value = logit(share(of_run, base)) - logit(base)
+    n = np.bincount(item, minlength=len(evidence))
+    return np.asarray(np.bincount(item, value, minlength=len(evidence)) / np.maximum(n, 1))
 
 
 def label_columns(labels: Floats, known: Bools, hit: Bools) -> Floats:

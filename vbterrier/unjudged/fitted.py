@@ -23,6 +23,7 @@ from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.ranking import Run, runs_of
 from vbterrier.kernels.grade_regression import sigmoid
+from vbterrier.unjudged.evidence import features_of
 from vbterrier.unjudged.labels import MachineLabels, labels_of
 from vbterrier.unjudged.model import DEPTH, fit_model, fit_step
 from vbterrier.unjudged.pool import Judgments
@@ -257,7 +258,8 @@ class EvidenceModel(Shown):
             level = evidence.level.copy()
             level[known[out]] = -1
             asked = np.searchsorted(np.flatnonzero(level < 0), known[out])
-            held = fit_step(replace(evidence, level=level), model.features, 1)
+            others = replace(evidence, level=level)
+            held = fit_step(others, features_of(others), 1)
             predicted[out] = sigmoid(held.regression.logit(held.design[asked], topic[out]))
             overall = (hit[~out].sum() + 0.5) / ((~out).sum() + 1)
             relevant = np.bincount(topic[~out], hit[~out], minlength=n)
