@@ -143,14 +143,8 @@ def test_features_describe_runs_ranks_and_similar_systems():
     found = features_of(evidence(THIN, twins))
     assert found.names == ["intercept", "rank", "best", "below", "neighbours", "share", "support", "company"]
     assert found.by_run.shape[1] == len(twins)
-    assert features_of(evidence(THIN, {"a": RUNS["a"]})).names == [
-        "intercept",
-        "rank",
-        "best",
-        "below",
-        "neighbours",
-        "outside",
-    ]
+    alone = features_of(evidence(THIN, {"a": RUNS["a"]}))
+    assert alone.names == ["intercept", "rank", "best", "below", "neighbours", "outside"]
 
 
 def test_neighbours_do_not_contain_the_document_itself():
@@ -164,7 +158,7 @@ def test_neighbours_do_not_contain_the_document_itself():
         changed = found.level.copy()
         changed[place] = level[place]
         # Standardising moves all values a little.
-        assert features_of(replace(found, level=changed)).fixed[place, column] == pytest.approx(one, abs=0.02)
+        assert features_of(replace(found, level=changed)).fixed[place, column] == pytest.approx(one, abs=0.05)
 
 
 def test_a_document_has_one_grade_in_all_systems():

@@ -318,10 +318,10 @@ def features_of(evidence: Evidence) -> Features:
     """Return the features of all documents.
 
     ``rank``: ``log Σ_runs 1/(3 + rank)``. ``best`` and ``below``: ``-log`` of the best rank, at most and at least the
-    cutoff. ``neighbours``: see :func:`_neighbours`. With two or more runs ``share``, the share of runs that retrieve a document,
-    and ``support``, ``log(w + .25)`` with w the effective number of runs that retrieve it up to the cutoff, in which a
-    run has the weight ``1 / Σ_other overlap``, so that similar runs count as one. With three or more ``company``, the
-    mean effective support of the documents in the same cut. ``outside``: the logit of the share of relevant documents
+    cutoff. ``neighbours``: see :func:`_neighbours`. With two or more runs ``share``, the share of runs that retrieve a
+    document, and ``support``, ``log(w + .25)`` with w the effective number of runs that retrieve it up to the cutoff,
+    in which a run has the weight ``1 / Σ_other overlap``, so that similar runs count as one. With three or more
+    ``company``, the mean effective support of the documents in the same cut. ``outside``: the logit of the share of relevant documents
     among the judgments of the topic that no run retrieves.
     """
     m, n_runs, near = len(evidence), evidence.n_runs, evidence.near
