@@ -321,8 +321,8 @@ def features_of(evidence: Evidence) -> Features:
     cutoff. ``neighbours``: see :func:`_neighbours`. With two or more runs ``share``, the share of runs that retrieve a
     document, and ``support``, ``log(w + .25)`` with w the effective number of runs that retrieve it up to the cutoff,
     in which a run has the weight ``1 / Σ_other overlap``, so that similar runs count as one. With three or more
-    ``company``, the mean effective support of the documents in the same cut. ``outside``: the logit of the share of relevant documents
-    among the judgments of the topic that no run retrieves.
+    ``company``, the mean effective support of the documents in the same cut. ``outside``: the logit of the share of
+    relevant documents among the judgments of the topic that no run retrieves.
     """
     m, n_runs, near = len(evidence), evidence.n_runs, evidence.near
     discounted = np.bincount(evidence.item, 1 / (3.0 + evidence.rank), minlength=m)
