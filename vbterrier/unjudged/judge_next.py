@@ -65,6 +65,7 @@ class JudgingPlan(Shown):
     width_before, width_after
         Width of the normal interval of the mean (or mean difference) now and after all these judgments, from the
         expected remaining variance, an upper bound of the expected width. For several runs, the mean of their widths.
+        Topics are taken as independent: errors of the model that they share are not in the widths.
     level
         The level of the interval.
     measure

@@ -259,18 +259,17 @@ def _distributions(found: ReportNumbers) -> dict[str, Any]:
     for distribution in found.distributions.values():
         at = _positions(found, distribution.topics)
         low, high = distribution.interval(LEVEL)
-        shapes.append([_shape(distribution, place) if place >= 0 else "" for place in at])
-        # Without unjudged documents there is no interval.
-        open_ = np.where(distribution.n_unjudged > 0, 1.0, np.nan)
+        # Without unjudged documents there is no interval, unless the ideal ranking is uncertain.
+        is_open = (distribution.n_unjudged > 0) | (high > low)
+        shapes.append([_shape(distribution, place) if place >= 0 and is_open[place] else "" for place in at])
+        open_ = np.where(is_open, 1.0, np.nan)
         for ends, column in ((low, lows), (high, highs)):
             column.append(_numbers(np.array([(ends * open_)[place] if place >= 0 else np.nan for place in at])))
     return {"measure": found.bootstrapped, "level": LEVEL, "bars": BARS, "shapes": shapes, "low": lows, "high": highs}
 
 
 def _shape(distribution: BootstrapDistribution, topic: int) -> str:
-    """Heights of the bars of a distribution, one character each; empty without unjudged documents."""
-    if not distribution.n_unjudged[topic]:
-        return ""
+    """Heights of the bars of a distribution, one character each."""
     below = [distribution.distributions[topic].cdf(edge) for edge in np.arange(1, BARS) / BARS]
     share = np.diff(np.array([0.0, *below, 1.0]))
     # Every possible score is visible.

@@ -135,6 +135,8 @@ def _rows(distribution: BootstrapDistribution, topics: Sequence[str] | None, lev
     every = every.assign(
         mean=distribution.mean, low=low, high=high, least=distribution.quantile(0), greatest=distribution.quantile(1)
     )
+    # The ideal ranking may be uncertain without unjudged documents in the list.
+    every["certain"] = (every["n_unjudged"] == 0) & (every["least"] == every["greatest"])
     if topics is not None:
         asked = [topics] if isinstance(topics, str) else list(topics)
         unknown = [topic for topic in asked if topic not in distribution.topics]
@@ -195,7 +197,7 @@ def _below(row: float) -> float:
 def _bars(ax: Any, distributions: list[ScoreDistribution], rows: pd.DataFrame, size: tuple[float, float]) -> str:
     """Draw the distributions in rows of the given width and height in inches; returns a part of the caption."""
     least, span = float(rows["least"].min()), float(rows["greatest"].max() - rows["least"].min())
-    unknown = np.flatnonzero(rows["n_unjudged"])
+    unknown = np.flatnonzero(~rows["certain"])
     if not len(unknown):
         return ""
     step = round_up(span * _BAR / size[0]) if span else 0.01
@@ -222,7 +224,7 @@ def _marks(
 
     y, size = np.arange(len(rows)), float(np.clip(0.24 * 72 * row, 2.2, 4.0))
     mean, low, high = (rows[column].to_numpy() for column in ("mean", "low", "high"))
-    known = rows["n_unjudged"].to_numpy() == 0
+    known = rows["certain"].to_numpy()
     ax.hlines(y[~known], low[~known], high[~known], color=_BLUE, linewidth=min(1.6, size / 2), zorder=3)
     look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": size, "color": _BLUE}
     look["markeredgewidth"] = 0.7
@@ -246,7 +248,7 @@ def _marks(
 
 def _described(distribution: BootstrapDistribution, rows: pd.DataFrame) -> list[str]:
     """Parts of the caption: topics, bootstrap process, draws, topics without unjudged documents."""
-    known = int((rows["n_unjudged"] == 0).sum())
+    known = int(rows["certain"].sum())
     drawn = sum(distribution.distributions[place].method == "mc" for place in rows["place"])
     n_draws, seed = distribution.process.n_draws, distribution.process.seed
     total = "" if len(rows) == len(distribution) else f" of {len(distribution):,}"
