@@ -494,3 +494,19 @@ def test_a_measure_without_a_value_is_told_with_its_topic():
     nothing = ir_measures.define_byquery(lambda _qrels, run: math.nan if run["query_id"].iloc[0] == "q2" else 1.0)
     with pytest.raises(InputError, match=r"column 'value': row 1 holds nan \(system 'run', topic 'q2'"):
         score(RUN, QRELS, [nothing])
+
+
+def test_the_best_share_of_the_systems():
+    qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "label": [1, 0]})
+    runs = {
+        name: pd.DataFrame({"qid": "q1", "docno": docnos, "score": -np.arange(len(docnos), dtype=float)})
+        for name, docnos in {"bad": ["b"], "good": ["a"], "middle": ["b", "a"], "also bad": ["b"]}.items()
+    }
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        found = score(runs, qrels, ["nDCG@10", "P@1"], n_resamples=2)
+    assert found.best() == ["good", "middle", "bad"]
+    assert found.best(0.01) == ["good"]
+    assert found.best(1, "P@1") == ["good", "bad", "middle", "also bad"]
+    with pytest.raises(ParameterError, match="measure='AP'"):
+        found.best(measure="AP")

@@ -83,12 +83,11 @@ def test_one_list_far_longer_than_the_others_asks_for_a_cutoff(monkeypatch):
     assert len(vbterrier.frames.ranked(run)) == 10, "a flat ranking needs no table"
 
 
-def test_distributions_with_more_atoms_than_can_be_listed_still_answer_quantiles(monkeypatch):
-    run, qrels = (
-        run_of(q1=["a", "x", "y", "z"]),
-        qrels_of(("q1", "a", 1), ("q1", "b", 0), ("q1", "c", 1), ("q1", "e", 1)),
-    )
-    found = vbterrier.unjudged.bootstrap_distribution(run, qrels)
+@pytest.mark.parametrize("strength", [2.0, float("inf")])
+def test_distributions_with_more_atoms_than_can_be_listed_still_answer_quantiles(monkeypatch, strength):
+    run = run_of(q1=[f"u{i}" for i in range(6)])
+    qrels = qrels_of(*(("q1", f"j{i}", i % 4) for i in range(60)))
+    found = vbterrier.unjudged.bootstrap_distribution(run, qrels, prior="pool", prior_strength=strength)
     assert len(found.atoms("q1")[0]) > 1
     monkeypatch.setattr(distribution, "MOST_ATOMS", 1)
     with pytest.raises(ParameterError, match="too many to list; ask for quantiles"):

@@ -13,7 +13,14 @@ import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.ranking import Run
-from vbterrier.unjudged.incomplete import _uniforms, leave_group_out, shallow_pool, subsample_qrels
+from vbterrier.unjudged.incomplete import (
+    _uniforms,
+    grade_prevalence,
+    leave_group_out,
+    merge_duplicates,
+    shallow_pool,
+    subsample_qrels,
+)
 from vbterrier.unjudged.pool import Judgments
 
 QIDS = ("q1", "q2", "q3")
@@ -218,3 +225,29 @@ def test_files_are_read(shared_data):
     assert pairs(found) == first(vbterrier.read_run(path), 10) & pairs(qrels)
     gone = 1 - len(subsample_qrels(complete, 0.3, 1)) / len(qrels)
     assert gone == pytest.approx(0.3, abs=4 * (0.21 / len(qrels)) ** 0.5)
+
+
+def test_prevalence_compares_the_pool_with_unjudged_documents():
+    complete = pd.concat([judged([f"d{i}" for i in range(60)], [i % 3 for i in range(60)], qid) for qid in QIDS])
+    left = complete[complete["docno"].isin([f"d{i}" for i in range(30)])]
+    runs = {
+        "same": run(**{qid: [f"d{i}" for i in range(30, 60)] for qid in QIDS}),
+        "good": run(**{qid: [f"d{i}" for i in range(32, 60, 3)] for qid in QIDS}),
+        "known": run(**{qid: ["d0", "d1"] for qid in QIDS}),
+    }
+    found = grade_prevalence(runs, left, complete, cutoff=30).set_index(["name", "grade"])
+    assert found.loc["same", "share_unjudged"].tolist() == pytest.approx([1 / 3] * 3)
+    assert found.loc["good", "share_unjudged"].tolist() == [0, 0, 1]
+    assert found.loc["all", "n_unjudged"].sum() == 30 * len(QIDS)
+    assert found.loc["same", "p_value"].iloc[0] == pytest.approx(1)
+    assert found.loc["good", "p_value"].iloc[0] < 1e-6
+    assert found.loc["known", "p_value"].isna().all()
+    assert found["share_pool"].groupby("name").sum().tolist() == pytest.approx([1] * 4)
+
+
+def test_duplicates_become_one_document_in_runs_and_qrels():
+    same = {"copy": "a", "copy2": "a"}
+    found = merge_duplicates(run(q1=["copy", "b", "a", "copy2"]), same)
+    assert found["docno"].tolist() == ["a", "b"]
+    labels = merge_duplicates(judged(["a", "copy", "b"], [0, 2, 1]), same)
+    assert labels[["docno", "label"]].to_numpy().tolist() == [["a", 2], ["b", 1]]

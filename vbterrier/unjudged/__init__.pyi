@@ -2,8 +2,10 @@ from .distribution import BootstrapDistribution as BootstrapDistribution
 from .drawn import bootstrap_distribution as bootstrap_distribution
 from .fitted import EvidenceModel as EvidenceModel
 from .fitted import fit as fit
+from .incomplete import grade_prevalence as grade_prevalence
 from .incomplete import hidden_runs as hidden_runs
 from .incomplete import leave_group_out as leave_group_out
+from .incomplete import merge_duplicates as merge_duplicates
 from .incomplete import shallow_pool as shallow_pool
 from .incomplete import sparse_qrels as sparse_qrels
 from .incomplete import subsample_qrels as subsample_qrels

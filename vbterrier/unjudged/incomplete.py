@@ -337,6 +337,111 @@ def sparse_qrels(qrels: Any, seed: int = 0) -> pd.DataFrame:
     return pool.keep(kept, "one relevant document per topic")
 
 
+def grade_prevalence(runs: Any, qrels: Any, complete: Any, cutoff: int = 10) -> pd.DataFrame:
+    """Compare the grades of the pool with those that the unjudged documents of runs have in complete judgments.
+
+    Parameters
+    ----------
+    runs
+        A mapping of name to run, a frame or a path.
+    qrels
+        The incomplete judgments, a frame (qid, docno, label) or the path of TREC qrels.
+    complete
+        The complete judgments. Unjudged documents that they lack are left out.
+    cutoff
+        Documents of this many first ranks count.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row per run and grade, then ``"all"`` with each document once: name, grade, n_pool, share_pool, n_unjudged,
+        share_unjudged, p_value (of a chi-squared test that both have the same shares; NaN without unjudged documents).
+        Documents count as independent; those of a topic are not, so that p-values are too small.
+
+    Raises
+    ------
+    InputError
+        See the contracts of runs and qrels.
+    ParameterError
+        A cutoff below 1.
+
+    References
+    ----------
+    Fröbe et al., ECIR 2023, Table 3.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> complete = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [1, 0, 1]})
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "c"], "score": [2.0, 1.0]})
+    >>> found = grade_prevalence({"mine": run}, complete.iloc[:2], complete)
+    >>> found.loc[found["name"] == "mine", ["grade", "share_pool", "share_unjudged"]].values.tolist()
+    [[0.0, 0.5, 0.0], [1.0, 0.5, 1.0]]
+    """
+    import pandas as pd
+    from scipy import stats
+
+    whole("cutoff", cutoff)
+    pool, whole_pool = _Pool(qrels), _Pool(complete)
+    labels = [np.maximum(integers_of(each.frame["label"], "qrels column 'label'"), 0) for each in (pool, whole_pool)]
+    grades = np.union1d(*labels)
+    known = pd.MultiIndex.from_arrays([each.text.to_pylist() for each in (pool.qid, pool.docno)])
+    every = pd.MultiIndex.from_arrays([each.text.to_pylist() for each in (whole_pool.qid, whole_pool.docno)])
+    is_new = ~every.isin(known)
+    retrieved = {name: whole_pool.retrieved(run, cutoff) & is_new for name, run in runs_of(runs).items()}
+    retrieved["all"] = np.logical_or.reduce(list(retrieved.values()))
+    in_pool = np.array([(labels[0] == grade).sum() for grade in grades])
+    rows = []
+    for name, mask in retrieved.items():
+        counts = np.array([(labels[1][mask] == grade).sum() for grade in grades])
+        table = np.array([in_pool, counts])[:, in_pool + counts > 0]
+        p_value = stats.chi2_contingency(table).pvalue if counts.sum() and table.shape[1] > 1 else float("nan")
+        shares = (each / max(each.sum(), 1) for each in (in_pool, counts))
+        columns = zip(grades.tolist(), in_pool.tolist(), next(shares), counts.tolist(), next(shares), strict=True)
+        rows += [(name, *row, p_value) for row in columns]
+    names = ["name", "grade", "n_pool", "share_pool", "n_unjudged", "share_unjudged", "p_value"]
+    return pd.DataFrame(rows, columns=names)
+
+
+def merge_duplicates(frame: pd.DataFrame, duplicates: Mapping[str, str]) -> pd.DataFrame:
+    """Replace near-duplicate documents of a run or of qrels by one document each.
+
+    Parameters
+    ----------
+    frame
+        A run (qid, docno, score) or qrels (qid, docno, label).
+    duplicates
+        A mapping of document to the document that stands for it; use the same for runs and qrels.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The frame with the documents replaced; of several rows of one document of a topic, the one with the highest
+        score or label, in the order of the frame.
+
+    Raises
+    ------
+    InputError
+        A missing column.
+
+    References
+    ----------
+    Fröbe et al., ECIR 2023, section 4.1: near-duplicates are removed from runs and judgments.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "copy", "b"], "score": [3.0, 2.0, 1.0]})
+    >>> merge_duplicates(run, {"copy": "a"})["docno"].tolist()
+    ['a', 'b']
+    """
+    value = "score" if "score" in frame.columns else "label"
+    require(frame, ("qid", "docno", value), "frame")
+    merged = frame.assign(docno=frame["docno"].map(lambda docno: duplicates.get(docno, docno)))
+    best = merged.sort_values(value, ascending=False, kind="stable").drop_duplicates(["qid", "docno"])
+    return best.sort_index().reset_index(drop=True)
+
+
 def _uniforms(qid: Ids, docno: Ids, seed: int) -> NDArray[np.float64]:
     """Uniform numbers in [0, 1) that depend only on the seed and the pair of ids."""
     salt = stream(seed, "thin pool").integers(2**64, dtype=np.uint64)
