@@ -457,3 +457,23 @@ def test_a_terminal_without_unicode_gets_text_and_no_traceback(process, files):
     environment = {**os.environ, "PYTHONIOENCODING": "cp1252"}
     done = process("doctor", "a.run", "-q", "qrels.txt", env=environment, text=False, encoding=None)
     assert (done.returncode, done.stderr) == (0, b"")
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("command_name", ["score", "compare", "rank", "judge"])
+def test_labels_are_evidence_on_the_command_line(command, write_files, command_name):
+    runs = {"a.run": RUN, "b.run": RUN.replace("d9", "d8")}
+    qrels = QRELS.replace("q1 0 d6 2", "q1 0 d6 0")
+    labels = "q1 0 d1 3\nq1 0 d3 0\nq1 0 d6 0\nq1 0 d9 3\nq1 0 d8 0\nq2 0 d5 0\nq2 0 d4 2\n"
+    write_files({**runs, "qrels.txt": qrels, "llm.txt": labels, "bad.txt": "q1 0 d1 high\n"})
+    more = {"judge": ["--budget", "2"], "rank": ["--draws", "50"]}.get(command_name, ["--resamples", "50"])
+    measure = ["-m", "BNDCG@10"]
+    asked = [command_name, *runs, "--qrels", "qrels.txt", *measure, *more, "-f", "csv"]
+    code, without, _ = command(*asked)
+    assert code == 0
+    code, found, _ = command(*asked, "--labels", "llm.txt")
+    assert code == 0
+    assert found != without
+    code, _, err = command(*asked, "--labels", "bad.txt")
+    assert code == 1
+    assert "bad.txt:1: grade must be a number" in err

@@ -6,7 +6,10 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from vbterrier.errors import InputError
-from vbterrier.evaluate.doctor import diagnose
+from vbterrier.evaluate.doctor import diagnose, judgment_notes
+from vbterrier.frames.ranking import Run
+from vbterrier.unjudged.incomplete import leave_group_out, shallow_pool, subsample_qrels
+from vbterrier.unjudged.pool import Judgments
 
 QRELS = pd.DataFrame(
     {
@@ -244,3 +247,56 @@ def test_real_files(shared_data):
     assert row(found)["unjudged@10"] == pytest.approx(0.224)
     assert found.runs["missing"].tolist() == [0, 20]
     assert found.runs["tied@10"].tolist() == [0.0, 0.0]
+
+
+# Why documents are unjudged.
+
+
+@pytest.fixture(scope="module")
+def pooled():
+    """Four runs of different quality, and judgments of all their documents."""
+    rng = np.random.default_rng(3)
+    runs, rows = {name: [] for name in "abcd"}, []
+    for topic in range(30):
+        quality = rng.normal(size=120)
+        found = set()
+        for place, name in enumerate(runs):
+            order = np.argsort(-(quality + (0.6 + 0.6 * place) * rng.normal(size=120)))[:40].tolist()
+            runs[name] += [(f"q{topic}", f"d{doc}", -float(rank)) for rank, doc in enumerate(order)]
+            found.update(order)
+        rows += [(f"q{topic}", f"d{doc}", int(quality[doc] > 0.8)) for doc in sorted(found)]
+    frames = {name: pd.DataFrame(own, columns=["qid", "docno", "score"]) for name, own in runs.items()}
+    return frames, pd.DataFrame(rows, columns=["qid", "docno", "label"])
+
+
+def one_group_out(runs, qrels):
+    return next(one.qrels for one in leave_group_out(runs, qrels, cutoff=40) if one.name == "d")
+
+
+@pytest.mark.filterwarnings("ignore:.* lose all :vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize(
+    ("reduce", "words", "serious"),
+    [
+        (lambda _, qrels: subsample_qrels(qrels, 0.5, 1), "as if judgments were missing at random", False),
+        (lambda runs, qrels: shallow_pool(runs, qrels, 3), "look like a pool cut at rank 3", True),
+        (one_group_out, "'d' found documents that nobody pooled", True),
+        (lambda _, qrels: qrels[qrels["label"] > 0], "nearly all judged documents are relevant", True),
+    ],
+    ids=["at random", "a depth", "a group", "positive alone"],
+)
+def test_the_reason_for_missing_judgments_is_named(pooled, reduce, words, serious):
+    runs, qrels = pooled
+    left = reduce(runs, qrels)
+    found = diagnose(runs, left)
+    assert [note for note in found.notes if words in note]
+    notes = judgment_notes({name: Run(run) for name, run in runs.items()}, Judgments(left))
+    assert [note.serious for note in notes if words in note.text] == [serious]
+
+
+def test_nothing_is_said_of_few_topics(pooled):
+    runs, qrels = pooled
+    few = [f"q{i}" for i in range(5)]
+    left = shallow_pool(
+        {name: run[run["qid"].isin(few)] for name, run in runs.items()}, qrels[qrels["qid"].isin(few)], 3
+    )
+    assert judgment_notes({name: Run(run) for name, run in runs.items()}, Judgments(left)) == []

@@ -28,7 +28,7 @@ LEAST_KS, LEAST_SIGMA, SHALLOW = 0.4, 0.2, 0.85
 # Fewer topics do not show them.
 LEAST_TOPICS = 10
 # Runs with a share of unjudged documents that is higher by this were not pooled.
-FOREIGN = 0.2
+FOREIGN = 0.1
 
 
 @dataclass(frozen=True)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier import DegenerateWarning
+from vbterrier import DegenerateWarning, InputError
 from vbterrier.report.page.caveats import influential_topics
 from vbterrier.report.page.verdict import has_no_power
 
@@ -287,3 +287,26 @@ def test_the_lowest_mean_is_the_best_if_lower_is_better(written):
     )
     # Zero is the best score, not a sign of an empty run.
     assert "†" not in text.partition("<script")[0]
+
+
+def test_judgments_of_relevant_documents_alone_are_the_first_caveat(written, small):
+    runs, qrels = small
+    page, _, _ = written(runs, qrels[qrels["label"] > 0])
+    assert page.caveats[0].about == "Judgments"
+    assert page.caveats[0].text.startswith("Nearly all judged documents are relevant")
+    assert page.verdict[0].startswith("By nDCG@10")
+    with pytest.raises(InputError, match="have grade 0"):
+        written(runs, qrels[qrels["label"] > 0], ["BNDCG@10"])
+
+
+def test_labels_of_machines_are_evidence_in_the_report(written, small):
+    runs, qrels = small
+    labels = pd.DataFrame(
+        {"qid": [f"q{i}" for i in range(10)] * 3, "docno": ["good"] * 10 + ["bad"] * 10 + ["new"] * 10}
+    )
+    means = []
+    for grade in (0, 1):
+        given = labels.assign(label=[1] * 10 + [0] * 10 + [grade] * 10)
+        page, _, _ = written(runs, qrels, ["BNDCG@10", "nDCG@10"], labels={"llm": given})
+        means.append(page.verdict[0])
+    assert means[0] != means[1]
