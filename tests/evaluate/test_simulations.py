@@ -448,3 +448,25 @@ def test_our_mean_is_closer_than_the_papers_mode_where_judgments_were_missing(co
     rmse = covid.errors().set_index("estimator")["rmse"]
     assert rmse["mean, pool+run"] < 0.85 * rmse["mode, pool+run"]
     assert rmse["mean, pool+run"] < 0.85 * rmse["condensed"]
+
+
+def test_preferences_of_estimators_are_tested_over_simulations(runs, complete):
+    parts = thinned(complete)
+    found = simulate(
+        runs, complete, parts, estimators={"bad": "nDCG@10", "new": "BNDCG(prior='pool')@10"}, levels=(0.9,)
+    )
+    table = found.preference_tests()
+    assert table.columns.tolist() == [
+        *("estimator_a", "estimator_b", "score", "level", "a", "b", "diff", "t", "p_value", "p_adjusted", "n_units"),
+    ]
+    single = (
+        found.preferences("simulation").query("level == 0").pivot(index="simulation", columns="estimator", values="f1")
+    )
+    row = table.iloc[0]
+    assert (row["a"], row["b"]) == pytest.approx((single["bad"].mean(), single["new"].mean()))
+    expected = stats.ttest_rel(single["bad"], single["new"])
+    assert (row["t"], row["p_value"]) == pytest.approx((expected.statistic, expected.pvalue))
+    assert row["n_units"] == len(parts)
+    assert len(found.preference_tests("precision", baseline="bad")) == 1
+    with pytest.raises(ParameterError, match=r"level=0\.5: no ranges of this level"):
+        found.preference_tests(level=0.5)

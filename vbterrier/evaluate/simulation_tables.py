@@ -40,6 +40,8 @@ _ERRORS, _CORRELATIONS, _COUNTS = (
 )
 _COVERAGE = ("topics", "n", "covered", "covered_low", "covered_high", "width")
 _PREFERENCES = (*_COUNTS, "precision", "recall", "f1")
+_QUALITIES = ("precision", "recall", "f1")
+_MEANS = ("score", "level", "a", "b")
 _TESTS = ("estimator_a", "estimator_b", "loss", "diff", "t", "p_value", "p_adjusted", "n_units")
 
 
@@ -202,6 +204,47 @@ class Simulation(Shown):
             totals[place] = totals.get(place, Preferences(0, 0, 0)) + _preferences(truth, group)
         rows = [(*place, *(getattr(total, name) for name in _PREFERENCES)) for place, total in totals.items()]
         return pd.DataFrame(rows, columns=[*columns, *_PREFERENCES])
+
+    def preference_tests(self, score: str = "f1", *, level: float = POINT, baseline: str | None = None) -> pd.DataFrame:
+        """Student's paired t-tests between estimators by the quality of their preferences (Table 6, significance).
+
+        Parameters
+        ----------
+        score
+            ``"precision"``, ``"recall"`` or ``"f1"`` of the preferences of one simulation, see :meth:`preferences`.
+        level
+            The level of the ranges; 0 for the estimates alone.
+        baseline
+            The estimator that all others are compared with; ``None`` for all pairs.
+
+        Returns
+        -------
+        pandas.DataFrame
+            estimator_a, estimator_b, score, level, a, b (means over simulations), diff, t, p_value (two-sided),
+            p_adjusted (Bonferroni), n_units (simulations in which both are defined).
+
+        Raises
+        ------
+        ParameterError
+            An unknown score, level or baseline.
+        """
+        choice("score", score, _QUALITIES)
+        found = self.preferences("simulation")
+        found = found[found["level"] == level]
+        if not len(found):
+            raise ParameterError(f"level={level}: no ranges of this level; wanted 0 or a level of the intervals")
+        values = found.pivot(index="simulation", columns="estimator", values=score)
+        pairs = pairs_of(list(found["estimator"].unique()), baseline)
+        rows: list[dict[str, Any]] = []
+        for a, b in pairs:
+            both = values[[a, b]].dropna()
+            t, p_value = paired_t((both[a] - both[b]).to_numpy())
+            means = {"a": both[a].mean(), "b": both[b].mean(), "diff": (both[a] - both[b]).mean()}
+            row = {"estimator_a": a, "estimator_b": b, "score": score, "level": level, **means}
+            rows.append({**row, "t": t, "p_value": p_value, "n_units": len(both)})
+        table = pd.DataFrame(rows, columns=[*_TESTS[:2], *_MEANS, "diff", "t", "p_value", "n_units"])
+        table.insert(len(table.columns) - 1, "p_adjusted", bonferroni(table["p_value"].to_numpy(dtype=np.float64)))
+        return table
 
     def tests(
         self,
