@@ -44,11 +44,22 @@ def by_hand(labels, scores, others, lam, target, level=LEVEL):
 
     value = sum(y + lam * (sum(every) / (n + m) - f) for y, f in zip(labels, scores, strict=True)) / n
     if target == "these":
-        error = np.sqrt((1 - n / (n + m)) * variance(lam))
+        mean = sum(every) / (n + m)
+        residuals = [y - lam * (f - mean) for y, f in zip(labels, scores, strict=True)]
+        error = np.sqrt((1 - n / (n + m)) * with_unseen_errors(residuals, [*labels, *scores], lam) / n)
     else:
         ppi = lam * m / (n + m)
         error = np.sqrt(variance(ppi) + (ppi**2 * np.var(every, ddof=1) / m if m else 0))
     return value, value - student(level, n) * error, value + student(level, n) * error
+
+
+def with_unseen_errors(residuals, values, lam):
+    """The variance of residuals and one more error of the size of the range, which weighs less the more were seen."""
+    span = max(values) - min(values)
+    seen = sum(abs(r - np.median(residuals)) > span / 5 for r in residuals)
+    weight = max(1 - seen / 10, 0) if lam > 0 else 0
+    squares = sum((r - np.mean(residuals)) ** 2 for r in residuals)
+    return (squares + weight * span**2) / (len(residuals) - 1 + weight)
 
 
 def ends(found):
@@ -75,7 +86,8 @@ def test_a_tuned_lambda_leaves_each_label_out_of_its_own_weight():
         assert found.lam == pytest.approx(np.mean(slopes))
     mean = np.concatenate([scores, others]).mean()
     left = [y - b * (f - mean) for y, f, b in zip(labels, scores, slopes, strict=True)]
-    assert found.high - found.low == pytest.approx(2 * stats.t.ppf(0.975, 8) * np.sqrt(0.7 * np.var(left, ddof=1) / 9))
+    variance = with_unseen_errors(left, [*labels, *scores], 1)
+    assert found.high - found.low == pytest.approx(2 * stats.t.ppf(0.975, 8) * np.sqrt(0.7 * variance / 9))
 
 
 def test_lambda_zero_is_students_interval_and_one_the_classical_estimate():
@@ -112,11 +124,13 @@ def test_a_score_that_never_differs_leaves_the_labels_alone(target):
     assert ends(found) == ends(prediction_powered_mean(labels, np.zeros(30), np.zeros(170), lam=0, target=target))
 
 
-def test_a_score_that_is_the_label_is_as_good_as_all_labels():
+def test_a_score_that_is_the_label_is_as_good_as_all_labels_but_for_errors_that_fifty_labels_cannot_exclude():
     rng = np.random.default_rng(3)
     truth = rng.beta(2, 3, 1000)
     these = prediction_powered_mean(truth[:50], truth[:50], truth[50:], target="these")
-    assert ends(these) == pytest.approx((truth.mean(),) * 3)
+    assert these.value == pytest.approx(truth.mean())
+    reach = student(0.95, 50) * np.sqrt(0.95 * np.ptp(truth[:50]) ** 2 / 50 / 50)
+    assert these.high - these.value == these.value - these.low == pytest.approx(reach)
     found = prediction_powered_mean(truth[:50], truth[:50], truth[50:])
     assert found.lam == pytest.approx(1)
     assert found.value == pytest.approx(truth.mean())
@@ -160,7 +174,7 @@ def test_with_a_fixed_lambda_the_variance_over_all_samples_is_the_mean_of_the_es
     chosen, left = subsets(8, 3)
     found = prediction_powered_mean(truth[chosen], scores[chosen], scores[left], lam=0.6, target="these")
     variance = ((found.high - found.value) / student(0.95, 3)) ** 2
-    assert variance.mean() == pytest.approx(found.value.var())
+    assert variance.mean() >= found.value.var()
 
 
 @pytest.mark.parametrize(
@@ -313,8 +327,8 @@ def test_intervals_that_are_too_sure_of_themselves_say_so():
     assert found["lam"].tolist() == [0]
     assert found["width_ratio"].isna().all()
     right = scores.merge(labels[["qid"]], on="qid").assign(measure="success")
-    with pytest.warns(DegenerateWarning, match="no label contradicts"):
-        prediction_powered(scores, right, target="these")
+    these = prediction_powered(scores, right, target="these")
+    assert (these["high"] > these["low"]).all()
     # With labels of all queries, nothing remains to estimate.
     every = prediction_powered(right.assign(measure="ES@5"), right, target="these")
     assert (every["high"] - every["low"]).tolist() == [0]
@@ -380,12 +394,12 @@ def tagged(request):
 
 # By precision and labels: the ratios of widths of the docstring, for the population and for these queries.
 WIDTHS = {
-    (0.7, 25): (0.80, 0.77),
-    (0.7, 50): (0.82, 0.76),
+    (0.7, 25): (0.80, 0.86),
+    (0.7, 50): (0.82, 0.78),
     (0.7, 100): (0.87, 0.76),
-    (0.95, 25): (0.45, 0.32),
-    (0.95, 50): (0.54, 0.33),
-    (0.95, 100): (0.69, 0.33),
+    (0.95, 25): (0.45, 0.73),
+    (0.95, 50): (0.54, 0.56),
+    (0.95, 100): (0.69, 0.42),
 }
 
 
@@ -397,9 +411,22 @@ def test_intervals_are_narrower_and_hold(tagged, n, target):
     found = simulated(truth, scores, n, target)
     assert found["width"] == pytest.approx(WIDTHS[precision, n][target == "these"], abs=0.04)
     assert found["error"] < found["width"] + 0.04
-    # Errors of a good tagger are rare, and a few labels sample few of them, as stated in the docstring.
-    floor = 0.925 if target == "these" and precision > 0.9 else 0.945
-    assert stats.binomtest(found["covered"], 2000, floor, alternative="less").pvalue > 0.001, found
+    assert stats.binomtest(found["covered"], 2000, 0.945, alternative="less").pvalue > 0.001, found
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("n", [10, 25, 50, 100])
+@pytest.mark.parametrize("share", [0.02, 0.05, 0.2])
+@pytest.mark.parametrize("wrong", ["both", "up", "down"])
+def test_intervals_of_scores_that_are_rarely_wrong_cover(wrong, share, n):
+    rng = np.random.default_rng(n)
+    truth = (rng.random((2000, 250)) < 0.6).astype(float)
+    errors = rng.random(truth.shape) < share
+    scores = np.where(errors, {"both": 1 - truth, "up": 1.0, "down": 0.0}[wrong], truth)
+    found = prediction_powered_mean(truth[:, :n], scores[:, :n], scores[:, n:], target="these")
+    mean = truth.mean(axis=1)
+    covered = ((found.low <= mean + 1e-12) & (mean <= found.high + 1e-12)).sum()
+    assert stats.binomtest(int(covered), 2000, 0.935, alternative="less").pvalue > 0.001, covered / 2000
 
 
 def test_a_score_that_says_nothing_costs_little():
