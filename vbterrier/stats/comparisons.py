@@ -136,7 +136,7 @@ def comparisons(
         The P frame: name_a, name_b, measure, diff (mean of a - mean of b), low, high, p_value (two-sided), p_adjusted,
         n_qids, test, correction, effect_size (diff divided by the standard deviation of the topics' differences,
         Cohen's d_z), wins, losses, ties (topics in which a is above, below, equal), p_equivalence (the larger p of two
-        one-sided paired t-tests against the margin; NaN without margin; not adjusted), level, method, n_resamples (0 if
+        one-sided paired t-tests against the margin; NaN without margin or without spread; not adjusted), level, method, n_resamples (0 if
         neither test nor interval resamples), seed. If no topic differs, p is 1 and the effect size 0. If all topics
         differ by the same amount, t and the effect size are infinite: p is 0, or for the bootstrap its smallest
         possible value, with a warning. With a single topic, p is 1 for every test, and the interval and the effect size
@@ -299,11 +299,15 @@ def _effects(differences: Floats, margin: float | None) -> dict[str, Any]:
 
 
 def _equivalence(differences: Floats, margin: float) -> Floats:
-    """Return the larger p of two one-sided t-tests of means at most ``-margin`` and at least ``margin``."""
+    """The larger p of two one-sided t-tests of means at most ``-margin`` and at least ``margin``; NaN without spread.
+
+    Equal differences of a sample say nothing about the spread of other topics, in which systems may differ.
+    """
     from scipy import special
 
     above, below = t_of(differences, -margin), -t_of(differences, margin)
-    return np.asarray(special.stdtr(len(differences) - 1, -np.minimum(above, below)))
+    p_value = special.stdtr(len(differences) - 1, -np.minimum(above, below))
+    return np.where(np.ptp(differences, axis=0) > 0, p_value, np.nan)
 
 
 _ALPHABET = "abcdefghijklmnopqrstuvwxyz"
