@@ -33,10 +33,10 @@ def test_a_table_for_people(command, found):
     for title in (
         "mean",
         "90% of means",
-        "expected rank",
+        "rank",
         "90% of ranks",
-        "best, these topics",
-        "best, other topics",
+        "best: these",
+        "best: all",
         "unjudged",
     ):
         assert title in lines[0]

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from matplotlib import pyplot
 
 from vbterrier.cli import app
 from vbterrier.demo import copy_demo
@@ -75,7 +76,11 @@ def test_examples_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
     if "vbterrier demo --save demo" not in page.read_text(encoding="utf-8"):
         copy_demo(tmp_path / "demo")
     monkeypatch.chdir(tmp_path)
-    run_page(page)
+    try:
+        run_page(page)
+    finally:
+        # Figures of other pages would add up to a warning.
+        pyplot.close("all")
 
 
 def test_no_block_is_of_a_language_that_nothing_runs():

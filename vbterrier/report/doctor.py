@@ -13,7 +13,7 @@ from vbterrier.demo import copy_demo, demo_folder
 from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.files.reading import read_qrels, read_run
-from vbterrier.report.tables import footing, rendered, summary
+from vbterrier.report.tables import escaped, footing, rendered, summary
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -40,7 +40,7 @@ def doctor_report(diagnosis: Diagnosis, style: str) -> str:
         return json.dumps({**found, "notes": list(diagnosis.notes)}, indent=2, ensure_ascii=False)
     sheets = [("Judgments", diagnosis.qrels), ("Runs", diagnosis.runs), ("Measures", support)]
     pages = [rendered(frame, style, title=title, digits=3) for title, frame in sheets]
-    notes = [f"- {note}" for note in diagnosis.notes]
+    notes = [f"- {escaped(note, style)}" for note in diagnosis.notes]
     return "\n\n".join([*pages, "\n".join(["Notes", *notes])] if notes else pages)
 
 

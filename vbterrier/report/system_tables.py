@@ -72,7 +72,7 @@ def ranking_report(found: SystemRanking, style: str, *, pairs: bool = False) -> 
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [2, 1]})
     >>> found = rank_systems({"good": run, "bad": run.assign(score=[1, 2])}, qrels)
     >>> print("\n".join(ranking_report(found, "markdown").splitlines()[:7]))
-    | run | mean | 90% of means | expected rank | 90% of ranks | best, these topics | best, other topics | unjudged |
+    | run | mean | 90% of means | rank | 90% of ranks | best: these | best: all | unjudged |
     |:---|---:|:---|---:|:---|---:|---:|---:|
     | good | 1.000 | 1.000 to 1.000 | 1.000 | 1 to 1 | 1.000 |  | 0.000 |
     | bad | 0.631 | 0.631 to 0.631 | 2.000 | 2 to 2 | 0.000 |  | 0.000 |
@@ -118,10 +118,10 @@ def _systems(frame: pd.DataFrame) -> pd.DataFrame:
         "run": frame["name"],
         "mean": frame["mean"],
         f"{level} of means": _range(frame["low"], frame["high"], "{:.3f}"),
-        "expected rank": frame["expected_rank"],
+        "rank": frame["expected_rank"],
         f"{level} of ranks": _range(frame["rank_low"], frame["rank_high"], "{:g}"),
-        "best, these topics": frame["p_best_unjudged"],
-        "best, other topics": frame["p_best_both"],
+        "best: these": frame["p_best_unjudged"],
+        "best: all": frame["p_best_both"],
         "unjudged": frame["n_unjudged_share"],
     }
     return pd.DataFrame(columns)
@@ -140,7 +140,12 @@ def ranking_caption(found: SystemRanking, *, pairs: bool = False) -> list[str]:
         *measures_sentence(f"{what} over {topics_of([one['n_qids']])}", [one["measure"]]),
         f"Intervals, {100 * one['level']:g}%: {one['method']}, {one['n_draws']} draws, seed {one['seed']}.",
         f"Uncertain: {_uncertain(found)}.",
-        "unjudged: mean share of the documents to the cutoff." if not pairs else "a beats b: ties count half.",
+        "a beats b: ties count half."
+        if pairs
+        else (
+            "rank: expected; best: probability of the best mean, over the unjudged documents of these topics, and over "
+            "other topics as well; unjudged: mean share of the documents to the cutoff."
+        ),
     ]
 
 

@@ -134,13 +134,13 @@ def comparisons(
     -------
     pandas.DataFrame
         The P frame: name_a, name_b, measure, diff (mean of a - mean of b), low, high, p_value (two-sided), p_adjusted,
-        n_qids, test, correction, effect_size (diff divided by the standard deviation of the topics' differences,
-        Cohen's d_z), wins, losses, ties (topics in which a is above, below, equal), p_equivalence (the larger p of two
-        one-sided paired t-tests against the margin; NaN without margin or without spread; not adjusted), level, method, n_resamples (0 if
-        neither test nor interval resamples), seed. If no topic differs, p is 1 and the effect size 0. If all topics
-        differ by the same amount, t and the effect size are infinite: p is 0, or for the bootstrap its smallest
-        possible value, with a warning. With a single topic, p is 1 for every test, and the interval and the effect size
-        are undefined, with a warning.
+        n_qids, test, correction, effect_size (diff divided by the standard deviation of the topics'
+        differences, Cohen's d_z), wins, losses, ties (topics in which a is above, below, equal), p_equivalence
+        (the larger p of two one-sided paired t-tests against the margin; NaN without margin or spread; not
+        adjusted), level, method, n_resamples (0 if neither test nor interval resamples), seed. If no topic
+        differs, p is 1 and the effect size 0. If all topics differ by the same amount, t and the effect size
+        are infinite: p is 0, or for the bootstrap its smallest possible value, with a warning. With a single
+        topic, p is 1 for every test, and the interval and the effect size are undefined, with a warning.
 
     Raises
     ------
