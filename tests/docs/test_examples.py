@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from matplotlib import pyplot
+from matplotlib import pyplot as plt
 
 from vbterrier.cli import app
 from vbterrier.demo import copy_demo
@@ -80,7 +80,7 @@ def test_examples_run_and_print_what_is_shown(page, tmp_path, monkeypatch):
         run_page(page)
     finally:
         # Figures of other pages would add up to a warning.
-        pyplot.close("all")
+        plt.close("all")
 
 
 def test_no_block_is_of_a_language_that_nothing_runs():
