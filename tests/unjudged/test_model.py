@@ -296,6 +296,26 @@ def test_labels_that_say_nothing_change_nothing(make):
     assert error(QRELS.assign(label=make(QRELS["label"])), THIN) == pytest.approx(error(None, THIN), rel=0.03)
 
 
+def test_a_machine_that_labels_relevant_documents_alone_does_no_harm():
+    labels = QRELS[QRELS["label"] > 0]
+    assert error(labels, THIN) < 1.02 * error(None, THIN)
+
+
+@pytest.mark.filterwarnings("ignore:.*none of its documents is judged:vbterrier.errors.DegenerateWarning")
+def test_a_run_of_invented_documents_is_worse_than_real_ones():
+    strange = RUNS["a"].assign(docno="s" + RUNS["a"]["docno"])
+    scores = vbterrier.score({**RUNS, "strange": strange}, THIN, ["BNDCG@10"])
+    rows = scores.intervals.query("method == 'unjudged (normal)'").set_index("name")
+    assert rows.loc["strange", "high"] < rows["value"].drop("strange").min()
+    assert rows.loc["strange", "high"] - rows.loc["strange", "low"] > 0.1
+
+
+def test_one_topic_is_estimated():
+    one = {name: run[run["qid"] == "q1"] for name, run in RUNS.items()}
+    scores = vbterrier.score(one, THIN[THIN["qid"] == "q1"], ["BNDCG@10"])
+    assert scores.means()["BNDCG@10"].between(0, 1).all()
+
+
 def test_scales_of_labels_do_not_matter():
     labels = noisy_labels(0.2)
     assert error(labels, THIN) == pytest.approx(error(labels.assign(label=labels["label"] * 7.5 - 3), THIN), rel=1e-6)
