@@ -15,22 +15,28 @@ from suite.timing import alternating, ratio
 from suite.ways import way_named
 
 N_QUERIES, DEPTH, ROUNDS = 250, 1000, 3
-SCORE_NDCG, SCORE_BNDCG, BNDCG = "vbterrier.score nDCG@10", "vbterrier.score BNDCG@10", "vbterrier BNDCG@10"
+SCORE_NDCG = "vbterrier.score nDCG@10"
+# The engine of named priors, and the default, which fits a model to the first 100 documents of every topic.
+LEARNED = "BNDCG(prior='learned')@10"
+SCORE_LEARNED, BNDCG_LEARNED = f"vbterrier.score {LEARNED}", f"vbterrier {LEARNED}"
+SCORE_BNDCG, BNDCG = "vbterrier.score BNDCG@10", "vbterrier BNDCG@10"
 NDCG, ALPHA, TREC_EVAL = "ir_measures nDCG@10", "ir_measures alpha_nDCG@10", "pytrec_eval ndcg_cut_10"
 # At least so many times faster than the peer: half of what was reached, or of what is aimed at where that is less (see
 # suite.targets). By kind of collection and how frames hold ids.
 GATES = {
     ("judged", "str"): {
         (SCORE_NDCG, NDCG): 8.5,
-        (SCORE_BNDCG, NDCG): 5.2,
-        (BNDCG, NDCG): 8.5,
+        (SCORE_LEARNED, NDCG): 5.2,
+        (BNDCG_LEARNED, NDCG): 8.5,
+        (SCORE_BNDCG, NDCG): 0.9,
+        (BNDCG, NDCG): 0.9,
         (SCORE_NDCG, TREC_EVAL): 1.9,
-        (SCORE_BNDCG, TREC_EVAL): 1.15,
-        (BNDCG, TREC_EVAL): 1.9,
-        ("vbterrier BAP@10", "ir_measures AP@10"): 7,
-        ("vbterrier BQ@10", "ir_measures AP@10"): 7,
+        (SCORE_LEARNED, TREC_EVAL): 1.15,
+        (BNDCG_LEARNED, TREC_EVAL): 1.9,
+        ("vbterrier BAP(prior='learned')@10", "ir_measures AP@10"): 7,
+        ("vbterrier BQ(prior='learned')@10", "ir_measures AP@10"): 7,
     },
-    ("judged", "object"): {(SCORE_NDCG, NDCG): 2.8, (BNDCG, NDCG): 2.4},
+    ("judged", "object"): {(SCORE_NDCG, NDCG): 2.8, (BNDCG_LEARNED, NDCG): 2.4, (BNDCG, NDCG): 0.4},
     ("intents", "str"): {
         ("vbterrier ES@10", ALPHA): 13,
         ("vbterrier VB@10", ALPHA): 13,

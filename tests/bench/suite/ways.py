@@ -22,6 +22,9 @@ SOURCES = ("memory", "file")
 MEASURES = {
     "judged": {
         "BNDCG@10": "nDCG@10",
+        "BNDCG(prior='learned')@10": "nDCG@10",
+        "BAP(prior='learned')@10": "AP@10",
+        "BQ(prior='learned')@10": "AP@10",
         "BRBP@10": "nDCG@10",
         "BP@10": "P@10",
         "BAP@10": "AP@10",
