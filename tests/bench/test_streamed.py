@@ -24,6 +24,9 @@ def given(tmp_path_factory):
 @pytest.mark.parametrize("memory", [None, "1 GiB", "64 MiB"])
 def test_scoring_a_run_of_a_million_rows_from_its_file(benchmark, given, memory):
     path, qrels = given
-    options = {"args": (path, qrels, ["BNDCG(prior='learned')@10", "nDCG@10"]), "kwargs": {"memory": memory, "interval": "normal"}}
+    options = {
+        "args": (path, qrels, ["BNDCG(prior='learned')@10", "nDCG@10"]),
+        "kwargs": {"memory": memory, "interval": "normal"},
+    }
     found = benchmark.pedantic(score, **options, rounds=3, warmup_rounds=1)
     assert found.missing["n_missing"].tolist() == [0]
