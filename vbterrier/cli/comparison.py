@@ -27,6 +27,7 @@ def compare(
     baseline: option.Baseline = None,
     test: option.Test = "randomisation",
     correction: option.Correction = "auto",
+    family: option.Family = "measure",
     margin: Annotated[
         float | None, typer.Option(help="Also test for equivalence: differences below this margin.")
     ] = None,
@@ -36,7 +37,7 @@ def compare(
     duplicates: option.Duplicates = "error",
     interval: option.Interval = "percentile",
     level: option.LevelOfTests = 0.95,
-    resamples: option.ResamplesOfTests = 10_000,
+    resamples: option.ResamplesOfTests = 2000,
     seed: option.Seed = 0,
     output: Output = None,
 ) -> None:
@@ -59,6 +60,7 @@ def compare(
         baseline=baseline,
         test=test,
         correction=correction,
+        family=family,
         interval=interval,
         level=level,
         margin=margin,
@@ -144,11 +146,12 @@ def report(
     baseline: option.Baseline = None,
     test: option.Test = "randomisation",
     correction: option.Correction = "auto",
+    family: option.Family = "measure",
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
     interval: option.Interval = "percentile",
     level: option.LevelOfTests = 0.95,
-    resamples: option.ResamplesOfTests = 10_000,
+    resamples: option.ResamplesOfTests = 2000,
     seed: option.Seed = 0,
     plots: Annotated[
         bool | None, typer.Option("--plots/--no-plots", help="Draw figures; the default if matplotlib is installed.")
@@ -164,7 +167,7 @@ def report(
         qrels,
         measures,
         data=ReportData(intents, tags, links, topics, duplicates, labels),
-        comparison=ComparisonOptions(baseline, test, correction, interval, level, on_topics, resamples, seed),
+        comparison=ComparisonOptions(baseline, test, correction, interval, level, on_topics, resamples, seed, family),
         title=title,
         plots=plots,
         command=["vbterrier", *sys.argv[1:]],

@@ -48,9 +48,14 @@ Baseline = Annotated[str | None, typer.Option(help="The run to compare all other
 Test = Annotated[str, typer.Option(help="Significance test: randomisation, t, wilcoxon or bootstrap.")]
 Correction = Annotated[
     str,
-    typer.Option(help="Correction for multiple tests: holm, bh, max-t, none, or auto (holm; max-t for many pairs)."),
+    typer.Option(help="Correction for multiple tests: max-t, holm, bh, none, or auto (max-t if the test resamples)."),
 ]
-Interval = Annotated[str, typer.Option(help="Interval over topics: percentile, bca, studentised, poisson or normal.")]
+Family = Annotated[
+    str, typer.Option(help="Tests that are corrected together: those of one measure, or of all: measure, all.")
+]
+Interval = Annotated[
+    str, typer.Option(help="Interval over topics: percentile, bca, studentised, poisson, normal or bounded.")
+]
 Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
 LevelOfTests = Annotated[float, typer.Option(help="Level of intervals and tests: p <= 1 - level is significant.")]
 Resamples = Annotated[int, typer.Option(help="Number of resamples of the topics.", min=2, metavar="N")]

@@ -16,6 +16,7 @@ from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means
 from vbterrier.frames.ranking import loaded_run
+from vbterrier.stats.bounded_means import score_bounds
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 
 if TYPE_CHECKING:
@@ -217,13 +218,14 @@ def _effects(values: pd.DataFrame, sides: list[str], **options: Any) -> pd.DataF
     for measure, group in values.groupby("measure", sort=False):
         cells = group.pivot(index="qid", columns=_CELL, values="value").dropna()
         closed, opened = ([cells[side, where] for side in sides] for where in DOCUMENT_SIDES)
+        low, high = score_bounds(f"{measure} - ")
         contrasts = (
             ((closed[0] - closed[1]) + (opened[0] - opened[1])) / 2,
             ((closed[0] - opened[0]) + (closed[1] - opened[1])) / 2,
             (closed[0] - opened[0]) - (closed[1] - opened[1]),
         )
-        for effect, contrast in zip(EFFECTS, contrasts, strict=True):
-            ends = interval_of(contrast, **options)
+        for effect, contrast, scale in zip(EFFECTS, contrasts, (1, 1, 2), strict=True):
+            ends = interval_of(contrast, (scale * low, scale * high), **options)
             row = float(contrast.mean()), ends.low, ends.high, options["level"], ends.method, len(contrast)
             rows.append((measure, effect, *row))
     return pd.DataFrame(rows, columns=["measure", "effect", "value", "low", "high", "level", "method", "n_qids"])

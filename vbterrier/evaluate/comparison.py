@@ -14,13 +14,20 @@ import pandas as pd
 from vbterrier.errors import ParameterError, choice, examples, warn
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import TOPICS, Scores, score
-from vbterrier.evaluate.value_tables import flagged, require_means, suspect_runs, value_tables
+from vbterrier.evaluate.value_tables import (
+    answered_by,
+    count_answers,
+    flagged,
+    require_means,
+    suspect_runs,
+    value_tables,
+)
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_values
-from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.measures.text import measures_from
-from vbterrier.stats.comparisons import comparisons, letters, pairs_of
-from vbterrier.stats.topic_intervals import intervals
+from vbterrier.stats.comparisons import comparisons, is_significant, letters, pairs_of
+from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, intervals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -29,7 +36,6 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
-N_RESAMPLES = 10_000
 _PLACES = 12
 _SLACK = 1e-12
 
@@ -42,9 +48,9 @@ class Comparison(Shown):
     ----------
     pairs
         The P frame: name_a, name_b, measure, diff (mean of a minus mean of b), low, high, p_value, p_adjusted, n_qids,
-        test, correction, effect_size, wins, losses, ties, p_equivalence, level, method, n_resamples, seed, and
-        ``flag``: empty, or a warning that a system of the pair retrieved nothing for most topics. Without a
-        baseline, ``a`` is the system with the higher mean.
+        test, correction, n_tests, effect_size, effect_low, effect_high, wins, losses, ties, p_equivalence, level,
+        method, n_resamples, seed, and ``flag``: empty, or a warning that a system of the pair retrieved nothing for
+        most topics. Without a baseline, ``a`` is the system with the higher mean.
     systems
         The C frame of the means, the highest first: name, measure, value, low, high, level, method, n_qids,
         n_resamples, seed, and ``letters``: two systems share a letter if and only if they do not differ significantly.
@@ -71,17 +77,16 @@ class Comparison(Shown):
 
     def significant(self) -> pd.Series[bool]:
         """Return True for each pair whose adjusted p-value is at most ``1 - level``."""
-        return _significant(self.pairs)
+        return pd.Series(is_significant(self.pairs["p_adjusted"], self.pairs["level"]))
 
     def _line(self) -> str:
-        one = self.pairs.iloc[0]
         measures = ", ".join(self.pairs["measure"].unique())
         n_qids = " or ".join(map(str, self.pairs["n_qids"].unique()))
         suspects = self.flags.loc[self.flags["flag"] != "", "name"].unique()
         return (
-            f"{self.systems['name'].nunique()} systems, {measures}, {n_qids} topics; {one['test']}, "
-            f"{one['correction']}: {int(self.significant().sum())} of {len(self.pairs)} pairs differ at the level "
-            f"{self.alpha:g}{f'; flagged: {examples(suspects)}' if len(suspects) else ''}"
+            f"{self.systems['name'].nunique()} systems, {measures}, {n_qids} topics; {self.pairs['test'].iloc[0]}, "
+            f"{corrected_over(self.pairs)}: {int(self.significant().sum())} of {len(self.pairs)} pairs differ at the "
+            f"level {self.alpha:g}{f'; flagged: {examples(suspects)}' if len(suspects) else ''}"
         )
 
     def _panels(self) -> Iterator[Panel]:
@@ -95,6 +100,20 @@ class Comparison(Shown):
         return {"differences": lambda: {"pairs": self}, "forest": lambda: {"intervals": self.systems}}
 
 
+def corrected_over(pairs: pd.DataFrame) -> str:
+    """The correction of p-values and the number of tests, in words.
+
+    >>> corrected_over(pd.DataFrame({"correction": "holm", "n_tests": 3, "measure": ["AP"] * 3 + ["P@5"] * 3}))
+    'holm over the 3 tests of each measure, 6 tests in all'
+    """
+    correction, n_tests = pairs["correction"].iloc[0], int(pairs["n_tests"].max())
+    if correction == "none":
+        return f"not corrected, {counted(len(pairs), 'test')}"
+    if n_tests == len(pairs):
+        return f"{correction} over {counted(n_tests, 'test')}"
+    return f"{correction} over the {counted(n_tests, 'test')} of each measure, {len(pairs)} tests in all"
+
+
 def compare(
     given: Any,
     qrels: Any = None,
@@ -106,6 +125,7 @@ def compare(
     baseline: str | None = None,
     test: str = "randomisation",
     correction: str = "auto",
+    family: str = "measure",
     interval: str = "percentile",
     level: float = 0.95,
     margin: float | None = None,
@@ -129,10 +149,11 @@ def compare(
         For runs, the measures to evaluate; for scores and values, the measures to compare (default: all).
     baseline
         The system that all other systems are compared with; ``None`` for all pairs.
-    test, correction, margin
-        See :func:`vbterrier.stats.comparisons.comparisons`. P-values are corrected over the pairs of a measure.
+    test, correction, family, margin
+        See :func:`vbterrier.stats.comparisons.comparisons`. By default, p-values are corrected over the pairs of a
+        measure, and ``n_tests`` counts them; ``family="all"`` corrects over all measures, too.
     interval
-        Method of the intervals of means and differences over topics.
+        Method of the intervals of means over topics. Intervals of differences invert the test.
     level
         Nominal coverage of the intervals; a difference is significant if its adjusted p is at most ``1 - level``.
     on_topics
@@ -166,6 +187,10 @@ def compare(
     -----
     ``letters`` is a compact letter display (Piepho, *J. Comput. Graph. Stat.* 13, 2004).
 
+    wins, losses and ties of linking measures count the queries that system a alone, b alone, or both or neither answer
+    correctly. For scores and values, they are missing unless LinkingR is among the measures. Sign flips exchange
+    linearised values; :func:`vbterrier.linking.linking_report` exchanges the answers themselves.
+
     Examples
     --------
     >>> import pandas as pd
@@ -179,8 +204,9 @@ def compare(
     [['new', 'a'], ['old', 'b']]
     """
     choice("on_topics", on_topics, TOPICS)
-    options: dict[str, Any] = {"method": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
-    tests: dict[str, Any] = {"test": test, "correction": correction, "margin": margin}
+    options: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
+    tests: dict[str, Any] = {"test": test, "correction": correction, "family": family, "margin": margin}
+    choice("interval", interval, TOPIC_METHODS)
     # Check the options before scoring, which may be slow.
     comparisons(pd.DataFrame(columns=["name", "qid", "measure", "value"]), **tests, **options)
     asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
@@ -191,14 +217,16 @@ def compare(
         pairs_of([name for name, _ in systems_of(named_runs(given))], baseline)
         of_runs: dict[str, Any] = {"on_topics": on_topics, "duplicates": duplicates, "progress": progress}
         # Intervals of means are computed below, together with those of differences.
-        scores = score(given, qrels, asked, intents=intents, tags=tags, labels=labels, interval="normal", **of_runs)
+        scored = [*asked, *answered_by(map(str, measures_from(*asked)))]
+        scores = score(given, qrels, scored, intents=intents, tags=tags, labels=labels, interval="normal", **of_runs)
         values, missing = scores.values, scores.missing
     tables = value_tables(values, asked, common=on_topics == "common")
     compared = pd.concat([table.frame() for table in tables], ignore_index=True)
     pairs = comparisons(compared, baseline=baseline, **tests, **options)
+    pairs = count_answers(pairs, values)
     _warn_of_few_topics(pairs, test)
     flags = suspect_runs(tables, missing)
-    systems = _lettered(intervals(compared, **options), pairs, is_complete=baseline is None)
+    systems = _lettered(intervals(compared, method=interval, **options), pairs, is_complete=baseline is None)
     used = pairs["correction"].iloc[0]
     _LOG.info("compared %d pairs of systems: %s, correction %s, %d resamples", len(pairs), test, used, n_resamples)
     return Comparison(flagged(pairs, flags), systems, flags, baseline, margin)
@@ -235,7 +263,7 @@ def _warn_of_few_topics(pairs: pd.DataFrame, test: str) -> None:
     for measure, group in pairs.groupby("measure", sort=False):
         n_qids, level = group[["n_qids", "level"]].iloc[0]
         # Of the corrections, only Holm always multiplies the smallest p by the number of pairs.
-        n_pairs = len(group) if group["correction"].iloc[0] == "holm" else 1
+        n_pairs = int(group["n_tests"].iloc[0]) if group["correction"].iloc[0] == "holm" else 1
         # Of 2**n sign flips, two have the most extreme mean.
         smallest = min(n_pairs * 2.0 ** (1 - n_qids), 1.0)
         if smallest > 1 - level + _SLACK:
@@ -251,15 +279,11 @@ def _lettered(systems: pd.DataFrame, pairs: pd.DataFrame, *, is_complete: bool) 
     signs = np.full(len(systems), "", dtype=object)
     if is_complete:
         for measure, rows in systems.groupby("measure", sort=False).indices.items():
-            different_pairs = pairs[(pairs["measure"] == measure) & _significant(pairs)]
+            is_different = is_significant(pairs["p_adjusted"], pairs["level"])
+            different_pairs = pairs[(pairs["measure"] == measure) & is_different]
             place = {name: at for at, name in enumerate(systems["name"].iloc[rows])}
             a, b = ([place[name] for name in different_pairs[side]] for side in ("name_a", "name_b"))
             different = np.zeros((len(rows), len(rows)), dtype=bool)
             different[a, b] = different[b, a] = True
             signs[rows] = letters(different)
     return systems.assign(letters=signs)
-
-
-def _significant(pairs: pd.DataFrame) -> pd.Series[bool]:
-    # In floating point, 1 - 0.9 is below 0.1.
-    return pairs["p_adjusted"] <= (1 - pairs["level"]).round(_PLACES)

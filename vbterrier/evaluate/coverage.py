@@ -23,6 +23,7 @@ from vbterrier.frames.ranking import loaded_run
 from vbterrier.measures.base import deepest
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
 from vbterrier.measures.target import EvaluationTarget, Scoring
+from vbterrier.stats.bounded_means import score_bounds
 from vbterrier.stats.regression import STRATA_COLUMNS as STRATA
 from vbterrier.stats.regression import coverage_strata
 from vbterrier.stats.topic_intervals import COLUMNS, N_RESAMPLES, RESAMPLED, Interval, check_level, topics_interval
@@ -136,7 +137,7 @@ class EntityLevel:
                 ends = Interval(float("nan"), float("nan"), f"topics ({interval})")
                 if len(known) >= _TWO:
                     scores, qids = np.asarray(known, dtype=np.float64), list(known.index)
-                    ends = topics_interval(scores, method=interval, qids=qids, **shared)
+                    ends = topics_interval(scores, method=interval, qids=qids, bounds=score_bounds(measure), **shared)
                 mean = float(known.mean()) if len(known) else float("nan")
                 rows.append((name, measure, mean, ends.low, ends.high, ends.method, len(known)))
                 if measure == str(self.nonrel_cov):

@@ -298,9 +298,7 @@ def evaluate_intents(
         first_ranks = first_covering_ranks(runs, frame, tags, largest)
         cutoffs = sorted({found for measure in asked if (found := measure.params.get("cutoff"))})
         tagged = tag_coverage(runs, frame, tags, cutoffs, nil)
-        pairs = comparisons(
-            scores.values, baseline=baseline, level=level, method=interval, n_resamples=n_resamples, seed=seed
-        )
+        pairs = comparisons(scores.values, baseline=baseline, level=level, n_resamples=n_resamples, seed=seed)
     # Intervals of the same system and measure are adjacent.
     both = pd.concat(intervals, ignore_index=True)
     order = both.groupby(["name", "measure"], sort=False).ngroup().argsort(kind="stable")

@@ -31,6 +31,7 @@ from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import measures_from
+from vbterrier.stats.bounded_means import score_bounds
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_intervals
 
 if TYPE_CHECKING:
@@ -415,7 +416,7 @@ def _table(
         pool = done[POOL]["values"][measure]
         own = np.array([[done[str(one)]["values"][measure][topic] for topic in pool] for one in every]).T
         gains = own - np.array(list(pool.values()))[:, None]
-        ends = topics_intervals(gains, qids=list(pool), **options)
+        ends = topics_intervals(gains, qids=list(pool), bounds=score_bounds(f"{measure} - "), **options)
         for place, one in enumerate(every):
             rows[place, of_measure] = {
                 **dict(zip(_COLUMNS, (str(one), one.family, one.entities), strict=True)),

@@ -20,6 +20,7 @@ from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means, systems_line
 from vbterrier.frames.ranking import loaded_run, places
 from vbterrier.measures.target import EvaluationTarget, restricted
+from vbterrier.stats.bounded_means import score_bounds
 from vbterrier.stats.comparisons import COLUMNS, comparisons
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_interval
 
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Ints
     from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
+    from vbterrier.stats.bounded_means import Bounds
     from vbterrier.stats.topic_intervals import Interval
 
 SETTINGS = ("conditional", "open-world")
@@ -365,7 +367,7 @@ def evaluate_settings(
         _joined({setting: found.values for setting, found in both.items()}),
         _joined({setting: found.intervals for setting, found in both.items()}),
         _gaps(both, coverage, **options),
-        _compared(both, baseline, **options),
+        _compared(both, baseline, level=level, n_resamples=n_resamples, seed=seed),
         coverage,
     )
 
@@ -404,7 +406,7 @@ def _gaps(both: Mapping[str, Scores], coverage: pd.DataFrame, **options: Any) ->
     rows = []
     for name, measure, group in paired(conditional, open_world):
         a, b = (group.set_index("qid")[side] for side in ("value_a", "value_b"))
-        ends = interval_of(a - b, **options)
+        ends = interval_of(a - b, score_bounds(f"{measure} - "), **options)
         means = float(a.mean()), float(b.mean())
         gap = float((a - b).mean())
         rows.append((name, measure, *means, gap, ends.low, ends.high, options["level"], ends.method, len(a), *shares))
@@ -412,23 +414,22 @@ def _gaps(both: Mapping[str, Scores], coverage: pd.DataFrame, **options: Any) ->
     return pd.DataFrame(rows, columns=[*columns, "RelCov", "NonRelCov"])
 
 
-def interval_of(differences: pd.Series[float], *, interval: str, level: float, n_resamples: int, seed: int) -> Interval:
-    """The interval of the mean of paired differences over topics."""
-    qids = list(differences.index)
-    values = np.asarray(differences, dtype=np.float64)
-    return topics_interval(values, level=level, method=interval, n_resamples=n_resamples, seed=seed, qids=qids)
+def interval_of(
+    differences: pd.Series[float], bounds: Bounds, *, interval: str, level: float, n_resamples: int, seed: int
+) -> Interval:
+    """The interval of the mean of paired differences over topics, which are within bounds."""
+    values, options = np.asarray(differences, dtype=np.float64), {"qids": list(differences.index), "bounds": bounds}
+    return topics_interval(values, level=level, method=interval, n_resamples=n_resamples, seed=seed, **options)
 
 
 def _compared(
-    both: Mapping[str, Scores], baseline: str | None, *, interval: str, level: float, n_resamples: int, seed: int
+    both: Mapping[str, Scores], baseline: str | None, *, level: float, n_resamples: int, seed: int
 ) -> pd.DataFrame:
     if baseline is None:
         return pd.DataFrame(columns=["name_a", "name_b", "setting", *COLUMNS[2:]])
     return _joined(
         {
-            setting: comparisons(
-                found.values, baseline=baseline, level=level, method=interval, n_resamples=n_resamples, seed=seed
-            )
+            setting: comparisons(found.values, baseline=baseline, level=level, n_resamples=n_resamples, seed=seed)
             for setting, found in both.items()
         }
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,9 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
 from vbterrier.measures.entity import DiscRatio
 from vbterrier.measures.external import is_mean
+from vbterrier.measures.linking import LinkingR
 from vbterrier.measures.text import measures_from
+from vbterrier.stats.bounded_means import is_linearised
 from vbterrier.stats.topic_intervals import topic_values
 
 if TYPE_CHECKING:
@@ -238,3 +241,35 @@ def flagged(pairs: pd.DataFrame, flags: pd.DataFrame) -> pd.DataFrame:
             "say nothing about the quality of the system: such pairs are flagged"
         )
     return pairs.assign(flag=texts)
+
+
+def answered_by(measures: Iterable[str]) -> list[str]:
+    """For linearised linking measures, LinkingR with the same parameters, whose value is 1 for a correct answer.
+
+    >>> answered_by(["LinkingF1(nil='O')", "LinkP(nil='O')", "AP"])
+    ["LinkingR(nil='O')"]
+    """
+    linearised = filter(is_linearised, measures)
+    return list(dict.fromkeys(re.sub(r"^\w+", str(LinkingR), measure) for measure in linearised))
+
+
+def count_answers(pairs: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
+    """Fill wins, losses and ties of linearised measures with queries that one, the other, or both or neither answer.
+
+    Parameters
+    ----------
+    pairs
+        The P frame.
+    values
+        The V frame, with LinkingR; the counts remain missing without it.
+    """
+    counts = ["wins", "losses", "ties"]
+    found = pairs.copy()
+    for measure in filter(is_linearised, pairs["measure"].unique()):
+        correct = values[values["measure"].astype(str) == answered_by([measure])[0]]
+        if len(correct):
+            wide = correct.pivot(index="qid", columns="name", values="value")
+            rows = found.index[found["measure"] == measure]
+            a, b = (wide[found.loc[rows, side]].to_numpy() > 0 for side in ("name_a", "name_b"))
+            found.loc[rows, counts] = np.stack([some.sum(axis=0) for some in (a & ~b, b & ~a, a == b)], axis=1)
+    return found

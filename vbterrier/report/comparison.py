@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.report import latex
 from vbterrier.report.captions import best_rows, best_system, better, measures_sentence, topics_of
 from vbterrier.report.latex import MOST, brackets, by_measure
@@ -35,10 +36,7 @@ def comparison_caption(found: Comparison) -> list[str]:
     said.append(f"Intervals, {100 * one['level']:g}%: {one['method']}{drawn}, seed {one['seed']}.")
     if best_rows(systems).any():
         said.append("The best mean of a measure is bold.")
-    said.append(
-        f"Differences: {one['test']}, correction over the pairs of a measure: {one['correction']}, at the level "
-        f"{found.alpha:g}."
-    )
+    said.append(f"Differences: {one['test']}, {corrected_over(found.pairs)}, at the level {found.alpha:g}.")
     # With a baseline, means have stars; otherwise they have letters.
     stars = _star_note(found) if found.baseline is not None else ()
     return said + [f"{line}." for line in (*stars, *_mark_notes(found))]
@@ -68,7 +66,7 @@ def pairs_caption(found: Comparison, pairs: pd.DataFrame | None = None) -> list[
     drawn = f"{one['n_resamples']} resamples, " if one["n_resamples"] else ""
     return [
         *measures_sentence(f"Differences of systems over {topics_of(pairs['n_qids'])}", pairs["measure"].unique()),
-        f"Test: {one['test']}; correction over the pairs of a measure: {one['correction']}; level {found.alpha:g}.",
+        f"Test: {one['test']}; {corrected_over(pairs)}; level {found.alpha:g}.",
         f"Intervals, {100 * one['level']:g}%: {one['method']}; {drawn}seed {one['seed']}.",
         *(f"{line}." for line in (_EFFECT, *_equivalence(found), *_star_note(found))),
     ]
@@ -232,7 +230,10 @@ def _pairs(found: Comparison, *, one_table: bool = True) -> pd.DataFrame:
         _title(frame, "a - b"): _range(frame),
         "p adjusted": frame["p_adjusted"].map(_p) + star,
         "effect": frame["effect_size"],
-        "won/lost/tied": [f"{won}/{lost}/{tied}" for won, lost, tied in frame[["wins", "losses", "ties"]].to_numpy()],
+        "won/lost/tied": [
+            "" if pd.isna(won) else f"{won}/{lost}/{tied}"
+            for won, lost, tied in frame[["wins", "losses", "ties"]].to_numpy()
+        ],
     }
     if found.margin is not None:
         text["p equivalence"] = frame["p_equivalence"].map(_p)
@@ -251,7 +252,7 @@ def _notes(found: Comparison) -> Iterator[str]:
     by_measure = found.pairs.drop_duplicates("measure")
     topics = ", ".join(f"{row.measure}: {row.n_qids} topics" for row in by_measure.itertuples(index=False))
     drawn = f"{one['n_resamples']} resamples, " if one["n_resamples"] else ""
-    yield f"{topics}; test: {one['test']}; correction over the pairs of a measure: {one['correction']}"
+    yield f"{topics}; test: {one['test']}; {corrected_over(found.pairs)}"
     yield f"intervals: {one['method']}; {drawn}seed {one['seed']}"
     yield _EFFECT
     yield from _equivalence(found)

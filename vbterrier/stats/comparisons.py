@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import combinations
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -11,12 +12,13 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, examples, nearest, number, warn, whole
 from vbterrier.frames.values import measure_tables
-from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, std_of, t_of
-from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, check_level, topics_intervals
-from vbterrier.stats.topic_intervals import RESAMPLED as RESAMPLED_METHODS
+from vbterrier.stats.bounded_means import bounded_equivalence, is_linearised, score_bounds
+from vbterrier.stats.inverted_intervals import corrected_levels, effect_limits, interval_label, inverted_limits
+from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, simultaneous_levels, std_of, t_of
+from vbterrier.stats.topic_intervals import N_RESAMPLES, check_level
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from vbterrier.annotations import Bools, Floats
 
@@ -64,27 +66,13 @@ def holm(p_values: Floats) -> Floats:
 
 
 COLUMNS = (
-    "name_a",
-    "name_b",
-    "measure",
-    "diff",
-    "low",
-    "high",
-    "p_value",
-    "p_adjusted",
-    "n_qids",
-    "test",
-    "correction",
-    "effect_size",
-    "wins",
-    "losses",
-    "ties",
-    "p_equivalence",
-    "level",
-    "method",
-    "n_resamples",
-    "seed",
+    *("name_a", "name_b", "measure", "diff", "low", "high", "p_value", "p_adjusted", "n_qids", "test", "correction"),
+    *("n_tests", "effect_size", "effect_low", "effect_high", "wins", "losses", "ties", "p_equivalence"),
+    *("level", "method", "n_resamples", "seed"),
 )
+FAMILIES = ("measure", "all")
+# Equivalence is tested without Student's t if at least this share of topics have the same difference.
+_DISCRETE = 0.5
 # Relative differences below this are rounding errors.
 _EQUAL = 1e-12
 
@@ -95,8 +83,8 @@ def comparisons(
     baseline: str | None = None,
     test: str = "randomisation",
     correction: str = "auto",
+    family: str = "measure",
     level: float = 0.95,
-    method: str = "percentile",
     margin: float | None = None,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
@@ -115,14 +103,18 @@ def comparisons(
         bootstrap over topics, under a mean difference of 0. ``"t"``: Student's paired t. ``"wilcoxon"``: signed ranks.
         See the notes.
     correction
-        Multiple testing correction over the pairs of one measure. ``"holm"`` controls the family-wise error rate; so
-        does ``"max-t"`` (Westfall and Young 1993, step-down), which is more powerful for correlated pairs and needs a
-        test that resamples. ``"bh"`` (Benjamini and Hochberg) controls the false discovery rate. ``"auto"`` is
-        ``"holm"``, or ``"max-t"`` for all measures if some measure has too many pairs for Holm's correction to reach
-        significance with the given resamples or topics (such as 33 systems and 10,000 flips). ``"none"``.
-    level, method
-        Of the interval of the difference, see :func:`topics_intervals`. Intervals are not adjusted for multiple
-        comparisons.
+        Multiple testing correction over the family. ``"max-t"`` (Westfall and Young 1993, step-down) controls the
+        family-wise error rate under the dependence of the pairs, and needs a test that resamples. ``"holm"`` controls
+        it for any test. ``"bh"`` (Benjamini and Hochberg) controls the false discovery rate. ``"auto"`` is ``"max-t"``
+        for tests that resample and ``"holm"`` for others. ``"none"``.
+    family
+        ``"measure"``: the tests of one measure are corrected together; ``"all"``: those of all measures, which needs
+        the same topics for all measures if the correction is ``"max-t"``. The column n_tests has the number of tests.
+    level
+        1 - the significance level, and the nominal coverage of the intervals of the difference. They invert the
+        reported test (:func:`~vbterrier.stats.inverted_intervals.inverted_limits`), with the corrected levels of
+        :func:`~vbterrier.stats.inverted_intervals.significance_levels`: an interval excludes 0 only if p_adjusted is
+        at most ``1 - level``.
     margin
         A difference too small to matter, in units of the measure, above 0: adds p_equivalence.
     n_resamples
@@ -134,20 +126,23 @@ def comparisons(
     -------
     pandas.DataFrame
         The P frame: name_a, name_b, measure, diff (mean of a - mean of b), low, high, p_value (two-sided), p_adjusted,
-        n_qids, test, correction, effect_size (diff divided by the standard deviation of the topics'
-        differences, Cohen's d_z), wins, losses, ties (topics in which a is above, below, equal), p_equivalence
-        (the larger p of two one-sided paired t-tests against the margin; NaN without margin or spread; not
-        adjusted), level, method, n_resamples (0 if neither test nor interval resamples), seed. If no topic
-        differs, p is 1 and the effect size 0. If all topics differ by the same amount, t and the effect size
-        are infinite: p is 0, or for the bootstrap its smallest possible value, with a warning. With a single
-        topic, p is 1 for every test, and the interval and the effect size are undefined, with a warning.
+        n_qids, test, correction, n_tests, effect_size (diff divided by the standard deviation of the topics'
+        differences, Cohen's d_z), effect_low, effect_high (see
+        :func:`~vbterrier.stats.inverted_intervals.effect_limits`), wins, losses, ties (topics in which a is above,
+        below, equal; missing for linearised measures such as LinkingF1, whose values of single topics depend on the
+        other topics), p_equivalence (the larger p of two one-sided tests against the margin; NaN
+        without margin or spread; not adjusted; see the notes), level, method, n_resamples (0 if the test does not
+        resample), seed. If no topic differs, p is 1 and the effect size 0. If all topics differ by the same amount, t
+        and the effect size are infinite: p is 0, or for the bootstrap its smallest possible value, with a warning. With
+        a single topic, p is 1 for every test, and intervals and the effect size are undefined, with a warning.
 
     Raises
     ------
     InputError
         Systems with different topics; a value that is missing, infinite, text or duplicated.
     ParameterError
-        An unknown baseline, test, correction or method; ``"max-t"`` for a test that does not resample.
+        An unknown baseline, test, correction or family; ``"max-t"`` for a test that does not resample, or for one
+        family of measures on different topics.
 
     Notes
     -----
@@ -167,8 +162,14 @@ def comparisons(
     close to its nominal level for the mean. The family-wise error rate of max-T among 20 systems was .02 to .06 with
     sign flips, over all pairs or against a baseline, and .00 to .06 with the bootstrap, in 1,000 families of each of 12
     kinds (normal, skewed and often zero scores; 25 and 50 topics; all systems equal or half of them better). Holm's
-    correction multiplies the smallest possible p of a resampling test, ``1/(n_resamples + 1)``, by the number of pairs;
-    for ``correction="holm"`` a warning is given if no adjusted p can be significant.
+    correction multiplies the smallest possible p of a resampling test, ``1/(n_resamples + 1)``, by the number of tests;
+    a warning is given if no adjusted p can be significant.
+
+    Equivalence is tested by two paired t-tests; if at least half of the topics have the same difference, by the shares
+    of :func:`~vbterrier.stats.bounded_means.bounded_equivalence`, which hold their level for any differences between
+    the bounds of the measure, and are NaN for measures without known bounds. Neither is needed for large samples;
+    both differ for rare large differences, of which a small sample has none or one. Student's t cannot exclude
+    those among topics that differ slightly.
 
     Differences below 1e-12 of the values are rounding errors and count as ties.
 
@@ -186,29 +187,79 @@ def comparisons(
     [['a', 'b', 0.375, 2]]
     """
     _check(test, correction, margin)
-    choice("method", method, TOPIC_METHODS)
+    choice("family", family, FAMILIES)
     check_level(level)
     whole("n_resamples", n_resamples)
     whole("seed", seed, low=0)
-    used = n_resamples if test in RESAMPLED or method in RESAMPLED_METHODS else 0
-    families = []
+    tables = []
     for measure, names, table, qids in measure_tables(values, by_id=True):
         if pairs := pairs_of(names, baseline):
             differences = _differences(table, [(names.index(a), names.index(b)) for a, b in pairs])
-            families.append((measure, pairs, qids, differences))
-    shapes = [differences.shape for *_, differences in families]
-    by = _correction(correction, test, shapes, level=level, n_resamples=n_resamples)
-    parts = []
-    for measure, pairs, qids, differences in families:
-        found = pd.DataFrame(pairs, columns=["name_a", "name_b"]).assign(measure=measure)
-        options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
-        limits = topics_intervals(differences, level=level, method=method, qids=qids, **options)
-        found = found.assign(diff=differences.mean(axis=0), low=limits.low, high=limits.high)
-        p_values, corrected = _tested(differences, test, by, **options)
-        found = found.assign(p_value=p_values, p_adjusted=corrected, n_qids=len(differences), test=TESTS[test])
-        found = found.assign(correction=by, **_effects(differences, margin))
-        parts.append(found.assign(level=level, method=limits.method, n_resamples=used, seed=seed))
-    return pd.concat(parts, ignore_index=True)[list(COLUMNS)] if parts else pd.DataFrame(columns=list(COLUMNS))
+            tables.append(_Table(measure, pairs, qids, differences))
+    groups = [tables] if family == "all" and tables else [[table] for table in tables]
+    same_topics = all(table.qids == group[0].qids for group in groups for table in group)
+    if correction == "max-t" and not same_topics:
+        raise ParameterError(
+            "family='all', correction='max-t': measures have different topics, so that their tests cannot be resampled "
+            "together; use correction='holm'"
+        )
+    n_tests = max((sum(len(table.pairs) for table in group) for group in groups), default=0)
+    by = correction
+    if correction == "auto":
+        by = "max-t" if test in RESAMPLED and n_tests > 1 and same_topics else "holm"
+    options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed}
+    parts = [part for group in groups for part in _compared(group, test, by, level, margin, options)]
+    if by == "holm" and test in RESAMPLED:
+        _warn_of_few_resamples(tables, test, n_tests, level, n_resamples)
+    if not parts:
+        return pd.DataFrame(columns=list(COLUMNS))
+    found = pd.concat(parts, ignore_index=True)
+    return found.assign(level=level, n_resamples=n_resamples if test in RESAMPLED else 0, seed=seed)[list(COLUMNS)]
+
+
+@dataclass(frozen=True, eq=False)
+class _Table:
+    """Differences of pairs by one measure, a row for each topic."""
+
+    measure: str
+    pairs: list[tuple[str, str]]
+    qids: list[str]
+    differences: Floats
+
+
+def _compared(
+    family: list[_Table], test: str, correction: str, level: float, margin: float | None, options: dict[str, Any]
+) -> Iterator[pd.DataFrame]:
+    """The rows of a family of tests, a frame for each measure."""
+    if correction == "max-t":
+        joint = np.hstack([table.differences for table in family])
+        p_values, corrected = max_t(joint, test, **options)
+        levels = simultaneous_levels(joint, test, 1 - level, **options)
+    else:
+        p_values = np.concatenate([paired_p(table.differences, test, **options) for table in family])
+        corrected = adjusted(p_values, correction)
+        levels = corrected_levels(corrected, correction, 1 - level)
+    ends = np.cumsum([len(table.pairs) for table in family])[:-1]
+    for table, p, q, its in zip(family, *(np.split(each, ends) for each in (p_values, corrected, levels)), strict=True):
+        _warn_of_constant(table.differences, test)
+        bounds = score_bounds(f"{table.measure} - ")
+        rejected = is_significant(q, level)
+        low, high = inverted_limits(table.differences, test, its, rejected, bounds, **options)
+        found = pd.DataFrame(table.pairs, columns=["name_a", "name_b"]).assign(measure=table.measure)
+        found = found.assign(diff=table.differences.mean(axis=0), low=low, high=high, p_value=p, p_adjusted=q)
+        found = found.assign(n_qids=len(table.qids), test=TESTS[test], correction=correction, n_tests=len(p_values))
+        effects = _effects(table, its, margin, bounds, **options)
+        yield found.assign(**effects, method=interval_label(test, correction, len(p_values)))
+
+
+def is_significant(p_adjusted: Any, level: Any) -> Any:
+    """Return True for adjusted p-values of at most 1 - level.
+
+    >>> is_significant(np.array([0.1, 0.2]), 0.9).tolist()
+    [True, False]
+    """
+    # In floating point, 1 - 0.9 is below 0.1.
+    return p_adjusted <= np.round(1 - level, 12)
 
 
 def _check(test: str, correction: str, margin: float | None) -> None:
@@ -252,50 +303,51 @@ def _differences(table: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:
     return found
 
 
-def _tested(differences: Floats, test: str, correction: str, *, n_resamples: int, seed: int) -> tuple[Floats, Floats]:
-    """Return the p-value and the adjusted p-value of each pair."""
+def _warn_of_constant(differences: Floats, test: str) -> None:
     n_constant = int(((std_of(differences) == 0) & (differences[0] != 0)).sum())
     if test in {"t", "bootstrap"} and n_constant and len(differences) > 1:
         warn(
             f"in {n_constant} of {differences.shape[1]} pairs all topics differ by the same amount: t is infinite and "
             "p is as small as possible for any number of topics; sign flips (test='randomisation') remain valid"
         )
-    if correction == "max-t":
-        return max_t(differences, test, n_resamples=n_resamples, seed=seed)
-    p_values = paired_p(differences, test, n_resamples=n_resamples, seed=seed)
-    return p_values, adjusted(p_values, correction)
 
 
-def _correction(requested: str, test: str, shapes: Sequence[tuple[int, ...]], *, level: float, n_resamples: int) -> str:
-    """Return the correction for families of differences; warn if Holm's, if requested, cannot reach significance."""
-    if requested not in {"auto", "holm"}:
-        return requested
-    for n_qids, n_pairs in shapes if test in RESAMPLED else ():
-        has_all_flips = test == "randomisation" and 2**n_qids <= n_resamples
-        # Among all flips, at least two give the most extreme statistic.
-        smallest = n_pairs * (2.0 ** (1 - n_qids) if has_all_flips else 1 / (n_resamples + 1))
-        if n_pairs == 1 or smallest <= 1 - level + _EQUAL:
-            continue
-        if requested == "auto":
-            return "max-t"
-        # With all flips, more resamples do not help. evaluate.comparison warns of too few topics.
-        if not has_all_flips:
-            warn(
-                f"Holm's correction over {n_pairs} pairs leaves no p below {smallest:.2g} with "
-                f"n_resamples={n_resamples}: nothing can be significant at {1 - level:.2g}; use "
-                f"{ceil(n_pairs / (1 - level))} or more, or correction='max-t'"
-            )
-    return "holm"
+def _warn_of_few_resamples(tables: Sequence[_Table], test: str, n_tests: int, level: float, n_resamples: int) -> None:
+    """Warn if Holm's correction leaves no significant p; evaluate.comparison warns of too few topics."""
+    # With all flips, more resamples do not help.
+    has_all_flips = test == "randomisation" and any(2 ** len(table.qids) <= n_resamples for table in tables)
+    smallest = n_tests / (n_resamples + 1)
+    if n_tests > 1 and not has_all_flips and smallest > 1 - level + _EQUAL:
+        warn(
+            f"Holm's correction over {n_tests} tests leaves no p below {smallest:.2g} with n_resamples={n_resamples}: "
+            f"nothing can be significant at {1 - level:.2g}; use {ceil(n_tests / (1 - level))} or more, or "
+            "correction='max-t'"
+        )
 
 
-def _effects(differences: Floats, margin: float | None) -> dict[str, Any]:
-    return {
-        "effect_size": t_of(differences) / np.sqrt(len(differences)),
-        "wins": (differences > 0).sum(axis=0),
-        "losses": (differences < 0).sum(axis=0),
-        "ties": (differences == 0).sum(axis=0),
-        "p_equivalence": np.nan if margin is None else _equivalence(differences, margin),
-    }
+def _effects(
+    table: _Table, levels: Floats, margin: float | None, bounds: tuple[float, float], *, n_resamples: int, seed: int
+) -> dict[str, Any]:
+    differences = table.differences
+    low, high = effect_limits(differences, levels)
+    counts = [(differences > 0).sum(axis=0), (differences < 0).sum(axis=0), (differences == 0).sum(axis=0)]
+    if is_linearised(table.measure):
+        counts = [pd.array([pd.NA] * len(table.pairs), dtype="Int64")] * 3
+    equivalence: Any = np.nan
+    if margin is not None:
+        equivalence = _equivalence(differences, margin)
+        discrete = _is_discrete(differences) & ~np.isnan(equivalence)
+        equivalence[discrete] = bounded_equivalence(differences[:, discrete], margin, bounds, n_resamples, seed)
+    found = {"effect_size": t_of(differences) / np.sqrt(len(differences)), "effect_low": low, "effect_high": high}
+    return {**found, **dict(zip(("wins", "losses", "ties"), counts, strict=True)), "p_equivalence": equivalence}
+
+
+def _is_discrete(differences: Floats) -> Bools:
+    """Return True if at least half of the topics have the same difference, up to rounding errors, shape (k,)."""
+    ordered, half = np.sort(differences, axis=0), ceil(_DISCRETE * len(differences))
+    # The sorted differences that are half the topics apart.
+    apart = ordered[half - 1 :] - ordered[: len(ordered) - half + 1]
+    return np.asarray((apart <= _EQUAL).any(axis=0))
 
 
 def _equivalence(differences: Floats, margin: float) -> Floats:

@@ -105,8 +105,8 @@ def max_t(differences: Floats, test: str, *, n_resamples: int, seed: int) -> tup
     """
     if len(differences) < _MIN_TOPICS:
         return np.ones(differences.shape[1]), np.ones(differences.shape[1])
-    order = np.argsort(_NULLS[test](differences, n_resamples, seed).observed, kind="stable")
-    null = _NULLS[test](differences[:, order], n_resamples, seed)
+    order = np.argsort(null_distribution(differences, test, n_resamples, seed).observed, kind="stable")
+    null = null_distribution(differences[:, order], test, n_resamples, seed)
     as_extreme, max_as_extreme = np.zeros((2, len(order)))
     for block in null.blocks:
         maximum = np.zeros(len(block))
@@ -127,8 +127,59 @@ def max_t(differences: Floats, test: str, *, n_resamples: int, seed: int) -> tup
     return found[0], found[1]
 
 
+def simultaneous_levels(differences: Floats, test: str, alpha: float, *, n_resamples: int, seed: int) -> Floats:
+    """Significance levels of single tests for which any of all tests rejects with probability of at most α, shape (k,).
+
+    The critical value is the 1 - α quantile of the largest ``|t|`` over all pairs, in a single step. The level of a
+    pair is the probability that its ``|t|`` reaches the critical value. Over all pairs the levels resemble Tukey's,
+    against a baseline Dunnett's.
+
+    Parameters
+    ----------
+    differences, test, n_resamples, seed
+        As for :func:`max_t`.
+    alpha
+        The probability that any test rejects if no pair differs.
+
+    Returns
+    -------
+    numpy.ndarray
+        0 if no critical value exists for so few topics or resamples.
+
+    >>> same = np.array([[0.1, 0.1], [0.3, 0.3], [0.2, 0.2]])
+    >>> simultaneous_levels(same, "randomisation", 0.25, n_resamples=100, seed=0).tolist()
+    [0.25, 0.25]
+    """
+    k = differences.shape[1]
+    if len(differences) < _MIN_TOPICS:
+        return np.zeros(k)
+    step = max(1, _BATCH // min(n_resamples, _BATCH))
+    maxima = []
+    null = null_distribution(differences, test, n_resamples, seed)
+    for block in null.blocks:
+        parts = (null.drawn(block, slice(start, start + step)).max(axis=0) for start in range(0, k, step))
+        maxima.append(np.maximum.reduce(list(parts)))
+    largest, slack = np.sort(np.concatenate(maxima)), _EQUAL * np.sqrt(len(differences))
+    n_beyond = len(largest) - np.searchsorted(largest, largest - slack)
+    allowed = largest[n_beyond + null.n_observed <= alpha * (null.n_draws + null.n_observed) + _EQUAL]
+    if not len(allowed):
+        return np.zeros(k)
+    reached = np.zeros(k)
+    null = null_distribution(differences, test, n_resamples, seed)
+    for block in null.blocks:
+        for start in range(0, k, step):
+            these = slice(start, start + step)
+            reached[these] += (null.drawn(block, these) >= allowed[0] - slack).sum(axis=1)
+    return (reached + null.n_observed) / (null.n_draws + null.n_observed)
+
+
+def null_distribution(differences: Floats, test: str, n_resamples: int, seed: int) -> NullDistribution:
+    """The null distribution of a resampling test."""
+    return (_sign_flips if test == "randomisation" else _bootstrap)(differences, n_resamples, seed)
+
+
 @dataclass(frozen=True, eq=False)
-class _NullDistribution:
+class NullDistribution:
     """Observed ``|t|`` of each pair and draws under the hypothesis, up to the same increasing function.
 
     Parameters
@@ -152,7 +203,7 @@ class _NullDistribution:
     n_observed: int
 
 
-def _sign_flips(differences: Floats, n_resamples: int, seed: int) -> _NullDistribution:
+def _sign_flips(differences: Floats, n_resamples: int, seed: int) -> NullDistribution:
     # Flips do not change the sum of squares, so that t increases with the mean of the normalised differences.
     size = np.sqrt((differences**2).sum(axis=0))
     unit = np.divide(differences, size, out=np.zeros_like(differences), where=size > 0).T
@@ -164,7 +215,7 @@ def _sign_flips(differences: Floats, n_resamples: int, seed: int) -> _NullDistri
         return np.asarray(np.abs(unit[these] @ block.T))
 
     n_draws = 2**n if all_flips else n_resamples
-    return _NullDistribution(np.abs(unit.sum(axis=1)), blocks, drawn, n_draws, 0 if all_flips else 1)
+    return NullDistribution(np.abs(unit.sum(axis=1)), blocks, drawn, n_draws, 0 if all_flips else 1)
 
 
 def _all_signs(n: int) -> Iterator[Floats]:
@@ -174,7 +225,7 @@ def _all_signs(n: int) -> Iterator[Floats]:
         yield 1.0 - 2.0 * (numbers >> np.arange(n) & 1).astype(np.float64)
 
 
-def _bootstrap(differences: Floats, n_resamples: int, seed: int) -> _NullDistribution:
+def _bootstrap(differences: Floats, n_resamples: int, seed: int) -> NullDistribution:
     n = len(differences)
     mean, std = differences.mean(axis=0), std_of(differences)
     scaled = np.divide(differences - mean, std, out=np.zeros_like(differences), where=std > 0).T
@@ -184,10 +235,7 @@ def _bootstrap(differences: Floats, n_resamples: int, seed: int) -> _NullDistrib
     def drawn(block: Floats, these: slice) -> Floats:
         return np.abs(studentised(scaled[these] @ block.T / n, squares[these] @ block.T / n))
 
-    return _NullDistribution(observed, resamples(n, n_resamples, stream(seed, "bootstrap test")), drawn, n_resamples, 1)
-
-
-_NULLS = {"randomisation": _sign_flips, "bootstrap": _bootstrap}
+    return NullDistribution(observed, resamples(n, n_resamples, stream(seed, "bootstrap test")), drawn, n_resamples, 1)
 
 
 def std_of(differences: Floats) -> Floats:

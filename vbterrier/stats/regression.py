@@ -10,6 +10,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import numbers_of
+from vbterrier.stats.bounded_means import score_bounds
 from vbterrier.stats.comparisons import holm
 from vbterrier.stats.topic_intervals import Interval, check_level, topics_interval
 
@@ -163,7 +164,7 @@ def coverage_strata(
             mean = float(values.mean()) if len(values) else nan
             limits = Interval(nan, nan, "topics (normal)")
             if len(values) > 1:
-                limits = topics_interval(values, level=level, method="normal")
+                limits = topics_interval(values, level=level, method="normal", bounds=score_bounds(name))
             interval = (mean, limits.low, limits.high, level, limits.method)
             rows.append((place + 1, low, high, name, *interval, int(sizes[place]), n_undefined))
     return pd.DataFrame(rows, columns=list(STRATA_COLUMNS))

@@ -20,15 +20,18 @@ from vbterrier.kernels.resample import (
     studentised,
     weighted_sums,
 )
+from vbterrier.stats.bounded_means import UNKNOWN, bounded_limits, constant_limits, mean_bounds, score_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
-    from vbterrier.annotations import Floats
+    from vbterrier.annotations import Bools, Floats
+    from vbterrier.stats.bounded_means import Bounds
 
 
 COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
 N_RESAMPLES = 2000
+BOUNDED = "bounded"
 # Resampled means held in memory at a time.
 _BATCH = 8_000_000
 # Relative differences below this are rounding errors of sums in a different order.
@@ -70,7 +73,8 @@ def intervals(
     -------
     pandas.DataFrame
         The C frame: name, measure, value (the mean), low, high, level, method, n_qids, n_resamples, seed; a row for
-        each system and measure, in order of appearance. The result does not depend on the order of topics.
+        each system and measure, in order of appearance. The result does not depend on the order of topics. Limits are
+        within the range of the measure, if it is known (:func:`~vbterrier.stats.bounded_means.score_bounds`).
 
     Raises
     ------
@@ -83,7 +87,7 @@ def intervals(
     --------
     >>> values = pd.DataFrame({"name": "a", "qid": ["1", "2", "3"], "measure": "AP", "value": [0.2, 0.4, 0.9]})
     >>> intervals(values, method="normal").round(3)[["name", "measure", "value", "low", "high"]].values.tolist()
-    [['a', 'AP', 0.5, -0.396, 1.396]]
+    [['a', 'AP', 0.5, 0.0, 1.0]]
     """
     _check(method, level, n_resamples, seed)
     rows = interval_rows(topic_values(values), method, level=level, n_resamples=n_resamples, seed=seed)
@@ -97,7 +101,9 @@ def interval_rows(
     used = n_resamples if method in RESAMPLED else 0
     rows: dict[int, tuple[Any, ...]] = {}
     for table in tables:
-        found = _topics_intervals(table.values, level, method, _draws(method, seed, "", table.qids), n_resamples)
+        ranges = [np.array([bounds(measure) for measure in table.measures]).T for bounds in (score_bounds, mean_bounds)]
+        draws = _draws(method, seed, "", table.qids)
+        found = _topics_intervals(table.values, level, method, draws, n_resamples, *ranges)
         columns = zip(
             table.places, table.names, table.measures, table.values.mean(axis=0), found.low, found.high, strict=True
         )
@@ -115,6 +121,7 @@ def topics_interval(
     seed: int = 0,
     name: str = "",
     qids: Sequence[str] | None = None,
+    bounds: Bounds = UNKNOWN,
 ) -> Interval:
     """Confidence interval of a mean over topics: :func:`topics_intervals` of one column, of shape (n,).
 
@@ -123,10 +130,9 @@ def topics_interval(
     >>> topics_interval(np.array([0.2, 0.4, 0.9, 0.5]), seed=1).method
     'topics (percentile)'
     """
-    _check(method, level, n_resamples, seed)
     column = np.asarray(values, dtype=np.float64)[:, None]
-    draws = _draws(method, seed, name, _numbered(column) if qids is None else qids)
-    found = _topics_intervals(column, level, method, draws, n_resamples)
+    shared: dict[str, Any] = {"level": level, "method": method, "n_resamples": n_resamples, "seed": seed}
+    found = topics_intervals(column, name=name, qids=qids, bounds=bounds, **shared)
     return Interval(float(found.low[0]), float(found.high[0]), found.method)
 
 
@@ -139,6 +145,7 @@ def topics_intervals(
     seed: int = 0,
     name: str = "",
     qids: Sequence[str] | None = None,
+    bounds: Bounds = UNKNOWN,
 ) -> Intervals:
     """Confidence intervals of means over topics, for the population that the topics are a sample of.
 
@@ -155,20 +162,25 @@ def topics_intervals(
         ``"poisson"``: percentiles of ``Σ w x / Σ w`` with Poisson weights w of mean 1, determined by topic id and seed
         (Chamandy et al. 2012); :class:`~vbterrier.stats.topic_statistics.TopicStatistics` computes the same limits from
         batches of topics. ``"normal"``: ``mean ± t s/sqrt(n)`` with Student's t of n - 1 degrees of freedom, without
-        resampling.
+        resampling. ``"bounded"``: limits that cover at least the level for any distribution of scores within the
+        bounds, see :func:`~vbterrier.stats.bounded_means.mean_draws`; for scores of 0 and 1, those of Clopper and
+        Pearson.
     n_resamples
         Number of resamples of the topics.
     seed, name
         Together determine the resamples.
     qids
         Topic ids, for ``"poisson"``; row numbers by default.
+    bounds
+        The smallest and the largest possible score; infinite if unknown. Limits are clipped to them.
 
     Returns
     -------
     Intervals
-        Limits of shape (m,). Both limits are equal if all topics have the same score, and NaN, with a warning, for a
-        single topic. A studentised limit is infinite, with a warning, if in too many resamples all topics have the same
-        score.
+        Limits of shape (m,); NaN, with a warning, for a single topic. If all topics have the same score, the spread of
+        other topics is unknown: limits are those of ``"bounded"``, and NaN, with a warning, without bounds, as all
+        limits of ``"bounded"`` are. A studentised limit is infinite, with a warning, if in too many resamples all
+        topics have the same score and there are no bounds.
 
     Raises
     ------
@@ -204,7 +216,8 @@ def topics_intervals(
 
     Studentised intervals have the highest coverage and are the widest: twice as wide as the other intervals at 5
     topics, a tenth wider at 25 to 50, and unbounded if scores are rarely above 0. From 50 topics on, bca has no
-    disadvantage; with few topics and normal scores, use Student's t (``"normal"``).
+    disadvantage; with few topics and normal scores, use Student's t (``"normal"``). Bounded limits are for scores that
+    are rarely above 0, or constant in most topics; docs/explanation/statistics.md has their coverage.
 
     All columns share one set of resamples; sums over it are matrix products. The acceleration is that of the jackknife
     of a mean, ``Σ (x - mean)³ / (6 (Σ (x - mean)²)^1.5)``. Columns are processed in blocks, so that memory is bounded.
@@ -212,13 +225,14 @@ def topics_intervals(
     Examples
     --------
     >>> scores = np.array([[0.2, 0.0], [0.4, 0.0], [0.9, 0.0], [0.5, 0.0]])
-    >>> found = topics_intervals(scores, method="normal")
+    >>> found = topics_intervals(scores, method="normal", bounds=(0, 1))
     >>> found.low.round(3).tolist(), found.high.round(3).tolist(), found.method
-    ([0.032, 0.0], [0.968, 0.0], 'topics (normal)')
+    ([0.032, 0.0], [0.968, 0.602], 'topics (normal)')
     """
     _check(method, level, n_resamples, seed)
     draws = _draws(method, seed, name, _numbered(values) if qids is None else qids)
-    return _topics_intervals(values, level, method, draws, n_resamples)
+    columns = np.repeat(np.array(bounds, dtype=np.float64)[:, None], values.shape[1], axis=1)
+    return _topics_intervals(values, level, method, draws, n_resamples, columns, columns)
 
 
 def unjudged_interval(means: Floats, variances: Floats, *, level: float = 0.95) -> Interval:
@@ -267,25 +281,54 @@ def _check(method: str, level: float, n_resamples: int, seed: int) -> None:
 
 
 def _topics_intervals(
-    values: Floats, level: float, method: str, draws: Callable[[], Any], n_resamples: int
+    values: Floats,
+    level: float,
+    method: str,
+    draws: Callable[[], Any],
+    n_resamples: int,
+    of_scores: Floats,
+    of_means: Floats,
 ) -> Intervals:
+    """Limits, with the smallest and largest possible score and mean of each column, each of shape (2, m)."""
     limits = np.full((2, values.shape[1]), np.nan)
     if len(values) < 2:  # noqa: PLR2004 - a standard deviation needs two topics
         warn("an interval over topics needs at least two topics")
         return Intervals(limits[0], limits[1], f"topics ({method})")
-    limits[:] = values[0]
-    varies = np.flatnonzero(np.ptp(values, axis=0) > 0)
-    step = max(1, _BATCH // n_resamples)
-    for start in range(0, len(varies), step):
-        these = varies[start : start + step]
-        limits[:, these] = METHODS[method](values[:, these], tail_probabilities(level), draws(), n_resamples)
+    tails = tail_probabilities(level)
+    varies = np.ptp(values, axis=0) > 0
+    limits[:, ~varies] = constant_limits(values[0, ~varies], len(values), of_scores[:, ~varies], tails)
+    if method == BOUNDED:
+        for bounds in np.unique(of_scores[:, varies], axis=1).T:
+            these = varies & (of_scores == bounds[:, None]).all(axis=0)
+            limits[:, these] = bounded_limits(values[:, these], (bounds[0], bounds[1]), tails, n_resamples, draws())
+    else:
+        step, chosen = max(1, _BATCH // n_resamples), np.flatnonzero(varies)
+        for start in range(0, len(chosen), step):
+            these = chosen[start : start + step]
+            limits[:, these] = METHODS[method](values[:, these], tails, draws(), n_resamples)
+    limits = np.clip(limits, *of_means)
+    _warn_of_limits(limits, varies, method)
+    return Intervals(limits[0], limits[1], f"topics ({method})")
+
+
+def _warn_of_limits(limits: Floats, varies: Bools, method: str) -> None:
+    withheld = np.isnan(limits).any(axis=0)
+    if (withheld & ~varies).any():
+        warn(
+            f"{int((withheld & ~varies).sum())} of {len(varies)} intervals are withheld: all topics have the same "
+            "score, and the range of the measure is unknown, so that nothing is known about other topics"
+        )
+    if (withheld & varies).any():
+        warn(
+            f"{int((withheld & varies).sum())} of {len(varies)} intervals are withheld: method='bounded' needs a "
+            "measure with a known range of scores; use another method"
+        )
     unbounded = int(np.isinf(limits).any(axis=0).sum())
     if unbounded:
         warn(
-            f"{unbounded} of {limits.shape[1]} studentised intervals are unbounded: in too many resamples all topics "
+            f"{unbounded} of {len(varies)} {method} intervals are unbounded: in too many resamples all topics "
             "have the same score; use method='percentile', or more topics"
         )
-    return Intervals(limits[0], limits[1], f"topics ({method})")
 
 
 def check_level(level: float) -> None:
@@ -467,6 +510,6 @@ METHODS: dict[str, Callable[..., Floats]] = {
     "poisson": _poisson,
     "normal": _student,
 }
-TOPIC_METHODS = tuple(METHODS)
-# The methods that resample topics.
-RESAMPLED = TOPIC_METHODS[:4]
+TOPIC_METHODS = (*METHODS, BOUNDED)
+# The methods that draw random numbers.
+RESAMPLED = ("percentile", "bca", "studentised", "poisson", BOUNDED)

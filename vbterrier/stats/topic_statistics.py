@@ -11,6 +11,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, warn, whole
 from vbterrier.frames.notebook import Panel, Shown, of_means
 from vbterrier.kernels.resample import means_of, stream, weighted_sums
+from vbterrier.stats.bounded_means import constant_limits, mean_bounds, score_bounds
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
@@ -159,8 +160,7 @@ class TopicStatistics(Shown):
         Returns
         -------
         pandas.DataFrame
-            The C frame, by name and measure. Both limits are equal if all topics have the same score, and NaN, with a
-            warning, for a single topic.
+            The C frame, by name and measure, as of :func:`~vbterrier.stats.intervals`.
 
         Raises
         ------
@@ -172,7 +172,8 @@ class TopicStatistics(Shown):
         keys = sorted(self._columns)
         for start in range(0, len(keys), _BLOCK):
             columns = [self._columns[key] for key in keys[start : start + _BLOCK]]
-            means, limits = self._limits(columns, tail_probabilities(level))
+            measures = [measure for _, measure in keys[start : start + _BLOCK]]
+            means, limits = self._limits(columns, measures, tail_probabilities(level))
             for key, column, mean, (low, high) in zip(
                 keys[start : start + _BLOCK], columns, means.tolist(), limits.T.tolist(), strict=True
             ):
@@ -183,7 +184,7 @@ class TopicStatistics(Shown):
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     @staticmethod
-    def _limits(columns: list[_Column], tails: Floats) -> tuple[Floats, Floats]:
+    def _limits(columns: list[_Column], measures: list[str], tails: Floats) -> tuple[Floats, Floats]:
         weights = np.stack([column.weights for column in columns], axis=1)
         means = means_of(weights, np.stack([column.sums for column in columns], axis=2))
         limits = poisson_limits(means, tails)
@@ -191,8 +192,10 @@ class TopicStatistics(Shown):
             if column.weights[0] < 2:  # noqa: PLR2004 - a bootstrap needs two
                 limits[:, place] = np.nan
             elif column.minimum == column.maximum:
-                limits[:, place] = means[0, place] = column.minimum
-        return means[0], limits
+                means[0, place] = column.minimum
+                bounds = score_bounds(measures[place])
+                limits[:, place] = constant_limits(column.minimum, int(column.weights[0]), bounds, tails)
+        return means[0], np.clip(limits, *np.array([mean_bounds(measure) for measure in measures]).T)
 
     def _count(self, key: tuple[str, str], column: _Column) -> None:
         known = self._columns.get(key)

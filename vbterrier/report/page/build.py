@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier._version import __version__
 from vbterrier.errors import FileError, ParameterError, printable
+from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.frames.files.writing import replacing
 from vbterrier.report.captions import topics_of
 from vbterrier.report.page import content, figures
@@ -98,7 +99,7 @@ def parameters(found: ReportNumbers, given: Inputs, options: ComparisonOptions) 
     rows.append(("Intervals", f"{100 * options.level:g}%, {options.interval}, {resamples}"))
     if found.comparison is not None:
         base = f", baseline {printable(found.comparison.baseline)}" if found.comparison.baseline is not None else ""
-        by = found.comparison.pairs["correction"].iloc[0]
+        by = corrected_over(found.comparison.pairs)
         rows.append(("Tests", f"{options.test}, {by}, at {found.comparison.alpha:g}{base}"))
     return rows
 

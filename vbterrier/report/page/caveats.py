@@ -11,7 +11,7 @@ from vbterrier.frames.ranking import MAX_TIED_SHARE
 from vbterrier.report.captions import better, topics_of
 from vbterrier.report.comparison import FLAGGED
 from vbterrier.report.page.evaluated import rows_of, wide_of
-from vbterrier.report.page.verdict import has_no_power, listed, says_no_power
+from vbterrier.report.page.verdict import listed, says_no_power
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
 UNJUDGED, APART, TAGGED, MISSING = 0.2, 0.1, 0.5, 0.1
 _SHOWN = 5
 # With fewer topics, bootstrap intervals are known to cover less than their level.
-_SHORT = 30
 
 
 class Caveat(NamedTuple):
@@ -39,7 +38,7 @@ class Caveat(NamedTuple):
 
 def caveats(found: ReportNumbers) -> list[Caveat]:
     """All caveats of a verdict, serious ones first."""
-    parts = (_judgments, _missing, _unjudged, _tagging, _reach, _influential, _ties, _powerless, _intervals)
+    parts = (_judgments, _missing, _unjudged, _tagging, _reach, _influential, _ties, _powerless)
     return sorted((caveat for part in parts for caveat in part(found)), key=lambda caveat: not caveat.serious)
 
 
@@ -175,30 +174,6 @@ def _powerless(found: ReportNumbers) -> Iterator[Caveat]:
             yield Caveat("Few resamples" if "n_resamples=" in text else "Few topics", f"{text}.", serious=True)
         elif "t is infinite" in text:
             yield Caveat("Differences without variance", f"{text[0].upper()}{text[1:]}.", serious=True)
-
-
-def _intervals(found: ReportNumbers) -> Iterator[Caveat]:
-    """Differences whose interval and test disagree."""
-    if found.comparison is None:
-        return
-    pairs = found.comparison.pairs
-    without_zero = (pairs["low"] > 0) | (pairs["high"] < 0)
-    # Measures without possible significance already have a caveat.
-    powerless = pairs["measure"].map(lambda measure: has_no_power(found, str(measure))).astype(bool)
-    apart = pairs[pairs["low"].notna() & ~powerless & (without_zero != found.comparison.significant())]
-    if not len(apart):
-        return
-    rows = rows_of(apart, "name_a", "name_b", "measure")
-    shown = listed((f"{printable(a)} − {printable(b)} by {measure}" for a, b, measure in rows), _SHOWN - 1)
-    n_pairs, n_qids, one = len(pairs) // pairs["measure"].nunique(), int(pairs["n_qids"].min()), pairs.iloc[0]
-    why = ["intervals are not corrected for the number of pairs"] * (n_pairs > 1 and one["correction"] != "none")
-    if n_qids < _SHORT and any(name in one["method"] for name in ("percentile", "bca", "poisson")):
-        why.append(f"bootstrap intervals of {n_qids} topics tend to be too short")
-    text = (
-        f"They disagree on {len(apart)} of {len(pairs)} differences: {shown}. The verdict follows the test; "
-        f"{' and '.join(why) or 'interval and test use different methods'}."
-    )
-    yield Caveat("Intervals and tests", text, serious=False)
 
 
 def influential_topics(a: Floats, b: Floats) -> NDArray[np.int64]:

@@ -10,6 +10,7 @@ import pandas as pd
 from markupsafe import Markup
 
 from vbterrier.errors import printable
+from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.frames.notebook import interval_bar
 from vbterrier.report.captions import better
 from vbterrier.report.comparison import FLAGGED
@@ -148,6 +149,9 @@ def pairs(found: ReportNumbers) -> list[Table]:
 def _pairs(comparison: Comparison, measure: str) -> Table:
     of_measure = comparison.pairs["measure"] == measure
     frame = comparison.pairs[of_measure].assign(significant=comparison.significant()[of_measure])
+    # Intervals without a limit cannot be drawn.
+    endless = np.isinf(frame["low"]) | np.isinf(frame["high"])
+    frame = frame.assign(low=frame["low"].mask(endless), high=frame["high"].mask(endless))
     numbers = frame[["diff", "low", "high"]]
     scale = min(numbers.min().min(), 0.0), max(numbers.max().max(), 0.0)
     rows = [
@@ -168,9 +172,9 @@ def _pairs(comparison: Comparison, measure: str) -> Table:
     significant = int(frame["significant"].sum())
     caption = f"Differences of {measure}: {significant} of {len(frame)} significant"
     drawn = f", {one['n_resamples']:,} resamples, seed {one['seed']}" if one["n_resamples"] else ""
-    tested = f"{one['n_qids']} topics; {one['test']}, {one['correction']}"
+    tested = f"{one['n_qids']} topics; {one['test']}, {corrected_over(comparison.pairs)}"
     notes = (
-        f"{tested}; intervals, not corrected: {one['method']}{drawn}.",
+        f"{tested}; intervals: {one['method']}{drawn}.",
         "Effect: the mean difference divided by its standard deviation over topics.",
         "Won/lost/tied: numbers of topics from the point of view of a.",
     )

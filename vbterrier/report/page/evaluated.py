@@ -12,7 +12,7 @@ import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool, link_pool, read_links
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest, warn
-from vbterrier.evaluate.comparison import N_RESAMPLES, Comparison, compare
+from vbterrier.evaluate.comparison import Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.doctor import JudgmentNote, judgment_notes
 from vbterrier.evaluate.inputs import named_runs, target_of, topics_of
@@ -28,6 +28,7 @@ from vbterrier.measures.external import is_mean
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.stats.topic_intervals import N_RESAMPLES
 from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import Judgments
 
@@ -87,7 +88,7 @@ class ComparisonOptions:
     ----------
     baseline
         The run that all other runs are compared with; ``None`` for all pairs.
-    test, correction, interval, level, n_resamples, seed
+    test, correction, interval, level, n_resamples, seed, family
         As for :func:`vbterrier.compare`; means have intervals of the same kind.
     on_topics
         As for :func:`vbterrier.score`.
@@ -101,11 +102,12 @@ class ComparisonOptions:
     on_topics: str = "same"
     n_resamples: int = N_RESAMPLES
     seed: int = 0
+    family: str = "measure"
 
     @property
     def tests(self) -> dict[str, Any]:
         """Arguments of tests."""
-        return {"baseline": self.baseline, "test": self.test, "correction": self.correction}
+        return {name: getattr(self, name) for name in ("baseline", "test", "correction", "family")}
 
     @property
     def intervals(self) -> dict[str, Any]:

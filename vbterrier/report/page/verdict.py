@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 _LISTED = 8
 _LEAST = 0.0001
 _CORRECTIONS = {
-    "holm": "corrected for all {n} pairs of a measure (Holm)",
-    "bh": "with the false discovery rate over all {n} pairs of a measure controlled (Benjamini-Hochberg)",
-    "max-t": "corrected for all {n} pairs of a measure (max-T)",
-    "none": "not corrected for the {n} pairs of a measure",
+    "holm": "corrected for all {n} {of} (Holm)",
+    "bh": "with the false discovery rate over all {n} {of} controlled (Benjamini-Hochberg)",
+    "max-t": "corrected for all {n} {of} (max-T)",
+    "none": "not corrected for the {n} {of}",
 }
 
 
@@ -96,7 +96,7 @@ def _of_two(found: Comparison, measure: str, pair: pd.Series[Any], means: pd.Ser
     if pair["significant"]:
         more = "higher" if pair["diff"] > 0 else "lower"
         return f"{_by(measure)}, {a} scores {more} than {b}: {both}, a difference of {_signed(pair['diff'])} ({how})."
-    differ = "are not significantly different with these topics" if can else "cannot differ significantly in this test"
+    differ = "are not distinguished with these topics" if can else "cannot differ significantly in this test"
     return f"{_by(measure)}, {a} and {b} {differ}: {both}, a difference of {_signed(pair['diff'])} ({how})."
 
 
@@ -128,7 +128,7 @@ def _of_baseline(found: Comparison, measure: str, pairs: pd.DataFrame, means: pd
     ]
     if len(rest):
         names = listed(_named(found, measure, name) for name in rest["name_a"])
-        said.append(f"{names} {'is' if len(rest) == 1 else 'are'} not significantly different from it")
+        said.append(f"{names} {'is' if len(rest) == 1 else 'are'} not distinguished from it with these topics")
     base = _named(found, measure, found.baseline)
     return f"{_by(measure)}, against {base} ({means[str(found.baseline)]:.3f}, {_topics(pairs)}): {'; '.join(said)}."
 
@@ -188,8 +188,11 @@ def _pair(pair: frozenset[str]) -> str:
 def test_sentence(found: Comparison) -> str:
     """The test, its level and its correction in a sentence."""
     one = found.pairs.iloc[0]
-    n = len(found.pairs) // found.pairs["measure"].nunique()
-    corrected = "" if n == 1 else ", " + _CORRECTIONS.get(str(one["correction"]), str(one["correction"])).format(n=n)
+    n, n_measures = int(one["n_tests"]), found.pairs["measure"].nunique()
+    of = "pairs of a measure" if n < len(found.pairs) or n_measures == 1 else "tests of all measures"
+    corrected = "" if n == 1 else ", " + _CORRECTIONS[str(one["correction"])].format(n=n, of=of)
+    if n < len(found.pairs):
+        corrected += f"; {len(found.pairs)} tests of {n_measures} measures in all"
     return f"A difference is significant if p is at most {found.alpha:g}; test over topics: {one['test']}{corrected}."
 
 

@@ -168,6 +168,9 @@ def _checked(pairs: Any) -> pd.DataFrame:
         reals=("diff", "low", "high", "p_adjusted", "level"),
         wholes=("n_qids", "n_resamples", "seed"),
     )
+    # Intervals without a limit cannot be drawn.
+    endless = np.isinf(frame["low"]) | np.isinf(frame["high"])
+    frame = frame.assign(low=frame["low"].mask(endless), high=frame["high"].mask(endless))
     flags = given["flag"].fillna("").astype(str).tolist() if "flag" in given.columns else [""] * len(frame)
     low, high, p = frame["low"], frame["high"], frame["p_adjusted"]
     names = np.sort(frame[["name_a", "name_b"]].to_numpy(dtype=object), axis=1)
@@ -230,7 +233,7 @@ def _described(frame: pd.DataFrame) -> list[str]:
     return [
         captions.counted(frame["n_qids"], "topic"),
         f"filled: significant ({sure} of {len(frame)}; {' and '.join(tests)})",
-        f"intervals {' and '.join(ways)}, not corrected" if ways else "no intervals",
+        f"intervals {' and '.join(ways)}" if ways else "no intervals",
         " and ".join(drawn),
         f"{_FLAGGED} a system that retrieved nothing for most topics ({flagged})" if flagged else "",
     ]

@@ -1,0 +1,215 @@
+"""Intervals of differences that invert the reported test, and intervals of effect sizes."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from vbterrier.stats.bounded_means import constant_limits
+from vbterrier.stats.paired_tests import TESTS, null_distribution, paired_p, std_of, t_of
+
+if TYPE_CHECKING:
+    from vbterrier.annotations import Bools, Floats, Ints
+
+
+_BATCH = 4_000_000
+# Halvings of the range of the differences in the search for a limit of the signed-rank test.
+_HALVINGS = 40
+# Products of levels and numbers of resamples that are whole numbers up to rounding.
+_ROUNDING = 1e-9
+_MIN_TOPICS = 2
+
+
+def corrected_levels(adjusted: Floats, correction: str, alpha: float) -> Floats:
+    """The significance level of each test's interval that agrees with a correction of p-values, shape (k,).
+
+    Parameters
+    ----------
+    adjusted
+        Adjusted p-values of a family of k tests.
+    correction
+        ``"none"``: α. ``"holm"``: α/k, the simultaneous level of Bonferroni. ``"bh"``: ``max(R, 1) α/k`` for R rejected
+        tests, so that among the intervals of rejected tests, the expected share without the true difference is at most
+        α (Benjamini and Yekutieli, JASA 100, 2005).
+    alpha
+        1 - the nominal coverage.
+
+    >>> corrected_levels(np.array([0.01, 0.5]), "holm", 0.05).tolist()
+    [0.025, 0.025]
+    """
+    k = len(adjusted)
+    share = {"none": 1.0, "holm": 1 / k, "bh": max(int((adjusted <= alpha).sum()), 1) / k}[correction]
+    return np.full(k, alpha * share)
+
+
+def inverted_limits(
+    differences: Floats,
+    test: str,
+    levels: Floats,
+    rejected: Bools,
+    bounds: tuple[float, float],
+    *,
+    n_resamples: int,
+    seed: int,
+) -> tuple[Floats, Floats]:
+    """Limits of the difference of each pair: all d such that the test does not reject differences centred at d.
+
+    Parameters
+    ----------
+    differences, test, n_resamples, seed
+        As for :func:`~vbterrier.stats.paired_tests.paired_p`: the same sign flips or resamples.
+    levels
+        The significance level of each pair, shape (k,).
+    rejected
+        True for pairs that the corrected test rejects, shape (k,). Step-down corrections reject more than the
+        single-step correction that simultaneous intervals invert. The interval of such a pair ends at 0, which it does
+        not contain (Strassburger and Bretz, Statistics in Medicine 27, 2008).
+    bounds
+        The smallest and the largest possible difference, to which limits are clipped.
+
+    Returns
+    -------
+    (numpy.ndarray, numpy.ndarray)
+        Limits of shape (k,). Infinite, or the bounds, if no difference can be rejected with so few topics or resamples.
+        Where all topics differ by the same amount, limits are those of
+        :func:`~vbterrier.stats.bounded_means.constant_limits`, or infinite for unknown bounds. NaN for a single topic.
+
+    Notes
+    -----
+    Randomisation: if the topics of a set A are flipped, the mean of the differences less d is at least as far from 0 as
+    without flips if and only if d is not below ``min(mean of A, mean of the others)``, for d below the mean. So the
+    limits are order statistics of these minima and maxima, without a search. Bootstrap: ``mean ± q s`` with a quantile
+    of the resampled ``|t|``. Signed ranks: a search by halving; the interval is that of the location shift.
+
+    >>> some = np.array([[0.1], [0.3], [0.2], [0.4], [0.25], [0.15]])
+    >>> options = {"n_resamples": 1000, "seed": 0}
+    >>> low, high = inverted_limits(some, "randomisation", np.array([0.05]), np.array([True]), (-1, 1), **options)
+    >>> low.round(3).tolist(), high.round(3).tolist()
+    ([0.1], [0.4])
+    """
+    n, k = differences.shape
+    if n < _MIN_TOPICS:
+        return np.full(k, np.nan), np.full(k, np.nan)
+    limits = np.empty((2, k))
+    varies = std_of(differences) > 0
+    some, of_some = differences[:, varies], levels[varies]
+    if test == "randomisation":
+        limits[:, varies] = _flip_limits(some, of_some, n_resamples, seed)
+    elif test == "wilcoxon":
+        limits[:, varies] = [-_rank_limit(-some, of_some), _rank_limit(some, of_some)]
+    else:
+        mean = some.mean(axis=0)
+        half_width = _half_widths(some, test, of_some, n_resamples, seed)
+        limits[:, varies] = mean - half_width, mean + half_width
+    of_constant = levels[~varies]
+    constant = constant_limits(differences[0, ~varies], n, bounds, [of_constant / 2, 1 - of_constant / 2])
+    limits[:, ~varies] = np.where(np.isnan(constant), [[-np.inf], [np.inf]], constant)
+    low, high = np.clip(limits, *bounds)
+    # A rejected difference of 0 is outside the interval or its open end, another one inside.
+    above = differences.mean(axis=0) > 0
+    inside = rejected & (low <= 0) & (high >= 0)
+    low, high = np.where(inside & above, 0.0, low), np.where(inside & ~above, 0.0, high)
+    return np.where(rejected, low, np.minimum(low, 0.0)), np.where(rejected, high, np.maximum(high, 0.0))
+
+
+def interval_label(test: str, correction: str, n_tests: int) -> str:
+    """The method of the intervals of a family of tests.
+
+    >>> interval_label("t", "holm", 3)
+    'inverted paired t, simultaneous'
+    """
+    kinds = {"holm": ", simultaneous", "max-t": ", simultaneous", "bh": ", false coverage rate", "none": ""}
+    return f"inverted {TESTS[test]}{kinds[correction] if n_tests > 1 else ''}"
+
+
+def effect_limits(differences: Floats, levels: Floats) -> tuple[Floats, Floats]:
+    """Limits of the standardised differences, Cohen's d_z, each of shape (k,).
+
+    The noncentralities of Student's t that give the observed t with probabilities of α/2 and 1 - α/2, divided by √n:
+    exact for normal differences. NaN without spread.
+
+    References
+    ----------
+    Cumming and Finch, Educational and Psychological Measurement 61, 2001.
+
+    >>> low, high = effect_limits(np.array([[0.1], [0.3], [0.2], [0.4]]), np.array([0.05]))
+    >>> low.round(2).tolist(), high.round(2).tolist()
+    ([0.15], [3.67])
+    """
+    from scipy import special
+
+    n = len(differences)
+    t = t_of(differences) if n >= _MIN_TOPICS else np.full(differences.shape[1], np.nan)
+    known = np.isfinite(t) & (std_of(differences) > 0)
+    limits = np.full((2, differences.shape[1]), np.nan)
+    tails = np.stack([1 - levels[known] / 2, levels[known] / 2])
+    limits[:, known] = special.nctdtrinc(n - 1, tails, t[known]) / np.sqrt(n)
+    return limits[0], limits[1]
+
+
+def _flip_limits(differences: Floats, levels: Floats, n_resamples: int, seed: int) -> Floats:
+    """Limits by sign flips, shape (2, k)."""
+    n, k = differences.shape
+    null = null_distribution(differences, "randomisation", n_resamples, seed)
+    places = _order_statistics(levels, null.n_draws, null.n_observed)
+    blocks, total = list(null.blocks), differences.sum(axis=0)
+    limits = np.empty((2, k))
+    step = max(1, _BATCH // null.n_draws)
+    for start in range(0, k, step):
+        these = slice(start, start + step)
+        lowest, highest = [], []
+        for signs in blocks:
+            flipped, balance = signs @ differences[:, these], signs.sum(axis=1)[:, None]
+            with np.errstate(divide="ignore", invalid="ignore"):
+                means = np.stack([(total[these] - flipped) / (n - balance), (total[these] + flipped) / (n + balance)])
+            # A set without topics has no mean: the flips change no difference.
+            nothing = np.abs(balance[:, 0]) == n
+            lowest.append(np.where(nothing[:, None], -np.inf, means.min(axis=0)))
+            highest.append(np.where(nothing[:, None], np.inf, means.max(axis=0)))
+        limits[0, these] = -_largest(-np.concatenate(lowest), places[these])
+        limits[1, these] = _largest(np.concatenate(highest), places[these])
+    return limits
+
+
+def _half_widths(differences: Floats, test: str, levels: Floats, n_resamples: int, seed: int) -> Floats:
+    """Half the width of symmetric intervals by Student's t or the studentised bootstrap, shape (k,)."""
+    from scipy import special
+
+    n, k = differences.shape
+    std = std_of(differences)
+    if test == "t":
+        return np.asarray(special.stdtrit(n - 1, 1 - levels / 2) * std / np.sqrt(n - 1))
+    null = null_distribution(differences, test, n_resamples, seed)
+    drawn = np.concatenate([null.drawn(block, slice(0, k)).T for block in null.blocks])
+    return _largest(drawn, _order_statistics(levels, null.n_draws, null.n_observed)) * std
+
+
+def _order_statistics(levels: Floats, n_draws: int, n_observed: int) -> Ints:
+    """The number of draws that may be more extreme than a limit; negative if the limit is infinite, shape (k,)."""
+    places: Ints = np.floor(levels * (n_draws + n_observed) + _ROUNDING).astype(np.int64) - n_observed
+    return places
+
+
+def _largest(drawn: Floats, places: Ints) -> Floats:
+    """Order statistics of each column, counted from the largest, which is 0; infinite for negative places."""
+    ordered = np.sort(drawn, axis=0)
+    found = np.take_along_axis(ordered, len(drawn) - 1 - np.clip(places, 0, len(drawn) - 1)[None], axis=0)[0]
+    return np.where(places < 0, np.inf, found)
+
+
+def _rank_limit(differences: Floats, levels: Floats) -> Floats:
+    """Upper limits by the signed-rank test, shape (k,)."""
+    inside, outside = np.median(differences, axis=0), differences.max(axis=0)
+    outside = outside + 1e-6 * np.maximum(np.ptp(differences, axis=0), np.abs(outside))
+    # With few topics, no shift is rejected.
+    endless = _rank_p(differences, outside) > levels
+    for _ in range(_HALVINGS):
+        middle = (inside + outside) / 2
+        kept = _rank_p(differences, middle) > levels
+        inside, outside = np.where(kept, middle, inside), np.where(kept, outside, middle)
+    return np.where(endless, np.inf, outside)
+
+
+def _rank_p(differences: Floats, shift: Floats) -> Floats:
+    return paired_p(differences - shift, "wilcoxon", n_resamples=0, seed=0)
