@@ -60,7 +60,14 @@ def test_a_table_for_people(command, files):
         assert line[6] == f"{row.p_adjusted:.4f}" + ("*" if row.p_adjusted <= 0.05 else "")
         assert line[-1] == f"{row.wins}/{row.losses}/{row.ties}"
     notes = "\n".join(text[11:])
-    for said in ("8 topics", "sign-flip randomisation", "holm", "topics (percentile); 300 resamples, seed 0", "0.05"):
+    for said in (
+        "8 topics",
+        "sign-flip randomisation",
+        "max-t",
+        "of means, topics (percentile)",
+        "300 resamples, seed 0",
+        "0.05",
+    ):
         assert said in notes
 
 

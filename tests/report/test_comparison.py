@@ -139,7 +139,7 @@ def test_notes_give_test_correction_and_intervals():
     text = comparison_report(compare(values, test="t", interval="normal", margin=0.2, seed=4), "table")
     assert "nDCG@10: 8 topics" in text
     assert "paired t" in text
-    assert "topics (normal); seed 4" in text
+    assert "intervals: of means, topics (normal); of differences, inverted paired t; seed 4" in text
     assert "differ by 0.2 or more" in text
     assert "resamples" not in text
     assert "* differs" not in text, "no star is explained where there is none"

@@ -104,10 +104,8 @@ def test_significance_is_marked_in_means_and_explained():
     assert "letters: systems that share a letter do not differ significantly." in letters
     assert "differs significantly" not in " ".join(comparison_caption(compared()))
     # The caption gives the level even if nothing is significant.
-    assert (
-        "Differences: sign-flip randomisation, correction over the pairs of a measure: holm, at the level 0.05." in text
-    )
-    assert "holm; level 0.05." in " ".join(pairs_caption(compared()))
+    assert "Differences: sign-flip randomisation, holm over 1 test, at the level 0.05." in text
+    assert "holm over 1 test; level 0.05." in " ".join(pairs_caption(compared()))
     assert "p equivalence: two one-sided tests" in " ".join(pairs_caption(compared(margin=0.1)))
 
 

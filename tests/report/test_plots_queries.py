@@ -506,7 +506,7 @@ def test_pairs_have_rows_filled_where_significant_with_p_beside():
     assert [text.get_text() for text in ax.texts[:4]] == ["< .001", "0.050", "0.051", "adj. p"]
     assert (ax.get_xlabel(), ax.get_legend()) == ("difference in nDCG@10", None)
     assert said(ax) == (
-        "50 topics; filled: significant (2 of 3; randomisation, holm); intervals 95%: percentile, not corrected; "
+        "50 topics; filled: significant (2 of 3; randomisation, holm); intervals 95%: percentile; "
         "1,000 resamples, seed 7"
     )
     largest = differences(frame, sort=True)

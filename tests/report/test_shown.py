@@ -269,8 +269,8 @@ def test_captions_say_n_k_method_level_resamples_and_seed(made):
     systems, pairs = Page(made["compare"]._repr_html_()).captions
     assert systems == "Means: nDCG@10; 12 topics; 95% intervals: topics (percentile); 200 resamples; seed 0"
     assert pairs == (
-        "Differences a - b: nDCG@10; 12 topics; 95% intervals: topics (percentile); sign-flip randomisation test; "
-        "p corrected: holm; 200 resamples; seed 0"
+        "Differences a - b: nDCG@10; 12 topics; 95% intervals: inverted sign-flip randomisation, simultaneous; "
+        "sign-flip randomisation test; p corrected: max-t; 200 resamples; seed 0"
     )
 
 

@@ -15,7 +15,6 @@ from statsmodels.stats.weightstats import ttost_paired
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.stats.comparisons import COLUMNS, adjusted, comparisons, holm
 from vbterrier.stats.paired_tests import TESTS, max_t, paired_p
-from vbterrier.stats.topic_intervals import TOPIC_METHODS, intervals, topics_intervals
 
 
 def values(measure="ES@5", **systems):
@@ -41,15 +40,17 @@ def test_the_test_equals_all_sign_flips(differences):
     assert found["diff"].item() == pytest.approx(np.mean(differences))
 
 
-def test_every_pair_of_every_measure_with_holm_over_the_pairs_of_one():
+def test_every_pair_of_every_measure_corrected_over_the_pairs_of_one():
     rng = np.random.default_rng(5)
-    scores = {name: rng.random(30) + shift for name, shift in (("a", 0.0), ("b", 0.1), ("c", 0.6))}
+    scores = {name: rng.random(30) / 2 + shift for name, shift in (("a", 0.0), ("b", 0.1), ("c", 0.5))}
     table = pd.concat([values(**scores), values("VB@5", **scores)])
     found = comparisons(table)
     assert list(found) == list(COLUMNS)
     assert found[["name_a", "name_b"]].to_numpy().tolist() == [["a", "b"], ["a", "c"], ["b", "c"]] * 2
     first = found[found["measure"] == "ES@5"]
-    assert first["p_adjusted"].to_numpy() == pytest.approx(adjusted(first["p_value"].to_numpy(), "holm"))
+    assert set(found["correction"]) == {"max-t"}
+    assert (found["n_tests"] == 3).all()
+    assert set(comparisons(table, test="t")["correction"]) == {"holm"}
     # None of 2,000 flips is as extreme as the observed statistic, which counts too.
     assert first["p_value"].iloc[1] == pytest.approx(1 / 2001)
     assert (found["low"] < found["diff"]).all()
@@ -67,11 +68,20 @@ def test_all_systems_are_compared_with_the_baseline_and_one_alone_with_none():
     assert (len(alone), list(alone)) == (0, list(COLUMNS))
 
 
-@pytest.mark.parametrize(("n", "diff", "p"), [(2, 0, 1), (12, 0.25, pytest.approx(2 / 2**12, abs=1e-3))])
-def test_a_constant_difference_is_one(n, diff, p):
+@pytest.mark.parametrize(
+    ("n", "diff", "p", "low", "high"),
+    [
+        # Other topics may differ by up to 1: the limit of n equal differences x is x + (1 - x)(1 - .025^(1/n)).
+        (2, 0, 1, -(1 - 0.025**0.5), 1 - 0.025**0.5),
+        (12, 0.25, pytest.approx(2 / 2**12, abs=1e-3), 0, 0.25 + 0.75 * (1 - 0.025 ** (1 / 12))),
+    ],
+)
+def test_a_constant_difference_has_an_interval_with_room_for_others(n, diff, p, low, high):
     found = comparisons(values(a=[0.25 + diff] * n, b=[0.25] * n))
-    expected = [[diff, diff, diff, p, p]]
+    expected = [[diff, pytest.approx(low), pytest.approx(high), p, p]]
     assert found[["diff", "low", "high", "p_value", "p_adjusted"]].to_numpy().tolist() == expected
+    unknown = comparisons(values("own", a=[0.25 + diff] * n, b=[0.25] * n))
+    assert unknown[["low", "high"]].to_numpy().tolist() == [[low and -np.inf, np.inf]]
 
 
 def test_rows_in_any_order_and_the_same_seed():
@@ -149,7 +159,7 @@ def test_max_t_is_of_all_pairs_or_of_those_with_the_baseline(test):
 
 def test_too_few_resamples_for_holm_are_said_with_how_many_it_takes():
     # 10 pairs: the smallest p is 10/200 = .05 with 199 resamples, and larger with fewer.
-    with pytest.warns(DegenerateWarning, match="over 10 pairs leaves no p below 0.051 .* at 0.05; use 200 or more, or"):
+    with pytest.warns(DegenerateWarning, match="over 10 tests leaves no p below 0.051 .* at 0.05; use 200 or more, or"):
         comparisons(values(**SCORES), correction="holm", n_resamples=197)
     for options in (
         dict(n_resamples=199, correction="holm"),
@@ -159,25 +169,24 @@ def test_too_few_resamples_for_holm_are_said_with_how_many_it_takes():
         comparisons(values(**SCORES), **options)
 
 
-def test_pairs_that_are_too_many_for_holm_are_corrected_by_max_t():
-    # 10 pairs of 8 topics: 256 flips, of which 2 are the most extreme, or resamples, of which one is.
-    table = values(**{name: own[:8] for name, own in SCORES.items()})
-    for options, used in (
-        ({"n_resamples": 256}, "max-t"),
-        ({"n_resamples": 256, "level": 0.9}, "holm"),
-        ({"n_resamples": 198}, "max-t"),
-        ({"n_resamples": 199}, "holm"),
-        ({"n_resamples": 198, "baseline": "a"}, "holm"),
-        ({"n_resamples": 256, "test": "bootstrap"}, "holm"),
-        ({"n_resamples": 9, "test": "t"}, "holm"),
-    ):
-        found = comparisons(table, **options)
-        assert set(found["correction"]) == {used}, options
-        pd.testing.assert_frame_equal(found, comparisons(table, correction=used, **options))
-    # One correction for all measures of a call, although 20 topics would suffice for Holm's.
-    more = values(**{name: own[:20] for name, own in SCORES.items()}).assign(measure="P@5")
-    found = comparisons(pd.concat([more, table]), n_resamples=256)
-    assert found.groupby("measure")["correction"].unique().map(list).to_dict() == {"ES@5": ["max-t"], "P@5": ["max-t"]}
+@pytest.mark.parametrize("test", TESTS)
+def test_families_of_one_measure_or_of_all(test):
+    table = pd.concat([values(**SCORES), values("AP", **{name: own**2 for name, own in SCORES.items()})])
+    apart, together = (comparisons(table, test=test, family=family, n_resamples=499) for family in ("measure", "all"))
+    assert (set(apart["n_tests"]), set(together["n_tests"])) == ({10}, {20})
+    pd.testing.assert_series_equal(apart["p_value"], together["p_value"])
+    assert (together["p_adjusted"] >= apart["p_adjusted"]).all()
+    assert (together["high"] - together["low"] > apart["high"] - apart["low"]).any()
+    if test in {"t", "wilcoxon"}:
+        assert together["p_adjusted"].to_numpy() == pytest.approx(adjusted(together["p_value"].to_numpy(), "holm"))
+
+
+def test_measures_on_different_topics_are_one_family_for_holm_alone():
+    table = pd.concat([values(**SCORES), values("AP", a=SCORES["a"][:20], b=SCORES["b"][:20])])
+    found = comparisons(table, family="all", n_resamples=999)
+    assert (set(found["correction"]), set(found["n_tests"])) == ({"holm"}, {11})
+    with pytest.raises(ParameterError, match=r"measures have different topics.*use correction='holm'"):
+        comparisons(table, family="all", correction="max-t")
 
 
 @pytest.mark.parametrize(
@@ -194,7 +203,7 @@ def test_pairs_that_are_too_many_for_holm_are_corrected_by_max_t():
         ({"n_resamples": 0}, "n_resamples=0: wanted a whole number of at least 1"),
         ({"seed": -1}, "seed=-1: wanted a whole number of at least 0"),
         ({"level": 95}, "level=95: wanted a number between 0 and 1"),
-        ({"method": "t"}, "method='t': wanted one of 'percentile', 'bca', 'studentised', 'poisson', 'normal'"),
+        ({"family": "both"}, "family='both': wanted one of 'measure', 'all'"),
     ],
 )
 def test_options_that_do_not_exist_are_refused(options, message):
@@ -202,31 +211,9 @@ def test_options_that_do_not_exist_are_refused(options, message):
         comparisons(values(**SCORES), **options)
 
 
-@pytest.mark.parametrize("method", TOPIC_METHODS)
-def test_intervals_are_those_of_the_differences(method):
-    found = comparisons(values(a=SCORES["a"], b=SCORES["b"]), method=method, level=0.9, n_resamples=99, seed=3)
-    order = np.argsort([str(i) for i in range(40)])
-    qids = [str(i) for i in order]
-    expected = topics_intervals(A_B[order, None], method=method, level=0.9, n_resamples=99, seed=3, qids=qids)
-    assert found[["low", "high"]].to_numpy()[0] == pytest.approx([expected.low[0], expected.high[0]], abs=1e-12)
-    assert found[["level", "method", "seed"]].to_numpy().tolist() == [[0.9, f"topics ({method})", 3]]
-
-
-def test_poisson_intervals_are_those_of_the_topics_by_their_ids():
-    a, b, qids = np.array([0.9, 0.1, 0.6, 0.8, 0.3]), np.array([0.2, 0.3, 0.5, 0.1, 0.0]), ["q9", "q10", "q1", "x", "7"]
-    given = values(a=a, b=b).assign(qid=qids * 2)
-    found = comparisons(given, method="poisson").iloc[0]
-    expected = intervals(values(difference=a - b).assign(qid=qids), method="poisson").iloc[0]
-    assert (found["low"], found["high"]) == (expected["low"], expected["high"])
-    others = comparisons(given.assign(qid="other " + given["qid"]), method="poisson").iloc[0]
-    assert (others["low"], others["high"]) != (found["low"], found["high"])
-
-
-@pytest.mark.parametrize(
-    ("test", "method", "used"), [("t", "normal", 0), ("t", "bca", 299), ("bootstrap", "normal", 299)]
-)
-def test_resamples_are_counted_where_there_were_some(test, method, used):
-    assert set(comparisons(values(**SCORES), test=test, method=method, n_resamples=299)["n_resamples"]) == {used}
+@pytest.mark.parametrize(("test", "used"), [("t", 0), ("bootstrap", 299), ("randomisation", 299)])
+def test_resamples_are_counted_where_there_were_some(test, used):
+    assert set(comparisons(values(**SCORES), test=test, n_resamples=299)["n_resamples"]) == {used}
 
 
 @pytest.mark.parametrize(
@@ -259,7 +246,7 @@ def test_a_constant_difference_has_no_spread():
     assert resampled["p_value"].tolist() == [0.01, 1.0, 0.01]
     # Equal differences say nothing about the spread of other topics.
     assert found["p_equivalence"].isna().all()
-    assert not found.drop(columns="p_equivalence").isna().any(axis=None)
+    assert found.columns[found.isna().any()].tolist() == ["effect_low", "effect_high", "p_equivalence"]
 
 
 @pytest.mark.parametrize("margin", [0.01, 0.08, 0.3])
@@ -273,7 +260,7 @@ def test_equivalence_is_that_of_statsmodels(margin):
 
 @pytest.mark.parametrize("test", TESTS)
 def test_swapping_two_systems_turns_signs_alone(test):
-    options = dict(test=test, method="normal", margin=0.1, n_resamples=99)
+    options = dict(test=test, margin=0.1, n_resamples=99)
     one = comparisons(values(a=SCORES["a"], b=SCORES["b"]), **options).iloc[0]
     other = comparisons(values(b=SCORES["b"], a=SCORES["a"]), **options).iloc[0]
     assert (other["name_a"], other["name_b"]) == ("b", "a")

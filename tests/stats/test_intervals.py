@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import stats
 
@@ -63,14 +63,17 @@ def test_the_studentised_interval_is_a_plain_loop_over_resampled_topics():
 @pytest.mark.parametrize("method", TOPIC_METHODS)
 def test_a_column_has_the_interval_that_it_has_alone_whatever_the_blocks(method, monkeypatch):
     table = np.hstack([TABLE, np.full((60, 1), 0.25)])
-    whole = topics_intervals(table, method=method, n_resamples=200, seed=4)
-    alone = [ends(topics_interval(table[:, column], method=method, n_resamples=200, seed=4)) for column in range(5)]
+    options = {"method": method, "n_resamples": 200, "seed": 4, "bounds": (-10.0, 10.0)}
+    whole = topics_intervals(table, **options)
+    alone = [ends(topics_interval(table[:, column], **options)) for column in range(5)]
     # Matrix products of another width have other rounding errors.
     assert np.array([*whole.low, *whole.high]) == pytest.approx(np.array(alone).T.ravel(), abs=1e-12)
-    assert (whole.low[4], whole.high[4]) == (0.25, 0.25)
+    assert (whole.low[4], whole.high[4]) == pytest.approx(
+        (0.25 - 10.25 * (1 - 0.025 ** (1 / 60)), 0.25 + 9.75 * (1 - 0.025 ** (1 / 60)))
+    )
     monkeypatch.setattr(topic_intervals, "_BATCH", 400)
     monkeypatch.setattr(resample, "_BLOCK", 60 * 7)
-    blocks = topics_intervals(table, method=method, n_resamples=200, seed=4)
+    blocks = topics_intervals(table, **options)
     assert (blocks.low, blocks.high) == (pytest.approx(whole.low, abs=1e-12), pytest.approx(whole.high, abs=1e-12))
 
 
@@ -78,8 +81,11 @@ def test_a_column_has_the_interval_that_it_has_alone_whatever_the_blocks(method,
 @given(unit=st.sampled_from([1e-6, 3.0, -1.0, 1e5]), zero=st.sampled_from([0.0, -0.5, 1000.0]))
 @settings(max_examples=12, deadline=None)
 def test_intervals_follow_the_unit_and_the_zero_of_the_measure(method, unit, zero):
-    found = topics_intervals(TABLE, method=method, n_resamples=100, seed=1)
-    moved = topics_intervals(unit * TABLE + zero, method=method, n_resamples=100, seed=1)
+    # Draws of the bounded limits are not symmetric.
+    assume(method != "bounded" or unit > 0)
+    bounds = sorted((zero - 10 * unit, zero + 10 * unit))
+    found = topics_intervals(TABLE, method=method, n_resamples=100, seed=1, bounds=(-10, 10))
+    moved = topics_intervals(unit * TABLE + zero, method=method, n_resamples=100, seed=1, bounds=tuple(bounds))
     low, high = (zero + unit * end for end in ((found.low, found.high) if unit > 0 else (found.high, found.low)))
     assert moved.low == pytest.approx(low, abs=1e-9 * (abs(unit) + abs(zero)))
     assert moved.high == pytest.approx(high, abs=1e-9 * (abs(unit) + abs(zero)))
@@ -89,13 +95,19 @@ def test_topics_that_nearly_all_score_the_same_have_no_studentised_end_and_one_w
     table = np.zeros((20, 3))
     table[:, 1] = np.linspace(0, 1, 20)
     table[4, 2] = 1.0
-    with pytest.warns(DegenerateWarning, match="1 of 3 studentised intervals are unbounded") as said:
+    with pytest.warns(DegenerateWarning) as said:
         found = topics_intervals(table, method="studentised")
-    assert len(said) == 1
+    assert [str(each.message).split(":")[0] for each in said] == [
+        "1 of 3 intervals are withheld",
+        "1 of 3 studentised intervals are unbounded",
+    ]
     # .36 of the resamples lack the one topic, and their t is minus infinity.
     assert found.high[2] == np.inf
     assert found.low[2] > -0.1
-    assert np.isfinite([found.low[:2], found.high[:2]]).all()
+    assert np.isnan([found.low[0], found.high[0]]).all()
+    assert np.isfinite([found.low[1], found.high[1]]).all()
+    within = topics_intervals(table, method="studentised", bounds=(0, 1))
+    assert (within.low[2], within.high[2]) == (0, 1)
 
 
 def test_seed_and_name_decide_the_resamples_together():
@@ -106,11 +118,21 @@ def test_seed_and_name_decide_the_resamples_together():
 
 
 @pytest.mark.parametrize("method", TOPIC_METHODS)
-def test_a_higher_level_gives_a_wider_interval_around_the_mean_unless_topics_score_the_same(method):
-    inner, outer = (topics_interval(SCORES, level=level, method=method) for level in (0.5, 0.99))
+def test_a_higher_level_gives_a_wider_interval_around_the_mean(method):
+    inner, outer = (topics_interval(SCORES, level=level, method=method, bounds=(0, 1)) for level in (0.5, 0.99))
     assert outer.low < inner.low < SCORES.mean() < inner.high < outer.high
-    for value in (0.0, 0.25, 1.0):
-        assert ends(topics_interval(np.full(9, value), method=method)) == (value, value)
+
+
+@pytest.mark.parametrize("method", TOPIC_METHODS)
+def test_equal_scores_leave_room_for_other_topics(method):
+    # Of 9 successes in 9 topics, the exact limit of the rate is .025^(1/9).
+    clopper = stats.binomtest(9, 9).proportion_ci(0.95, "exact").low
+    assert ends(topics_interval(np.ones(9), method=method, bounds=(0, 1))) == pytest.approx((clopper, 1))
+    assert ends(topics_interval(np.zeros(9), method=method, bounds=(0, 1))) == pytest.approx((0, 1 - clopper))
+    low, high = ends(topics_interval(np.full(9, 0.25), method=method, bounds=(0, 1)))
+    assert (low, high) == pytest.approx((0.25 * clopper, 0.25 + 0.75 * (1 - clopper)))
+    with pytest.warns(DegenerateWarning, match="1 of 1 intervals are withheld: all topics have the same score"):
+        assert np.isnan(ends(topics_interval(np.full(9, 0.25), method=method))).all()
 
 
 @pytest.mark.parametrize("method", SCIPY)
@@ -205,7 +227,7 @@ def test_a_frame_has_a_row_for_each_system_and_measure_whose_topics_may_differ(m
     for row, own in zip(found.itertuples(), scores.values(), strict=True):
         values = np.array([own[qid] for qid in sorted(own)])
         options = {"method": method, "level": 0.8, "n_resamples": 99, "seed": 7}
-        expected = topics_intervals(values[:, None], qids=sorted(own), **options)
+        expected = topics_intervals(values[:, None], qids=sorted(own), bounds=(0, 1), **options)
         assert (row.low, row.high) == pytest.approx((expected.low[0], expected.high[0]), abs=1e-12)
         assert row.value == pytest.approx(values.mean())
         assert (row.level, row.method, row.n_qids, row.seed) == (0.8, f"topics ({method})", len(own), 7)

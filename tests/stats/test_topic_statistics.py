@@ -21,7 +21,7 @@ def table(n_topics=60, seed=0):
         )
         for skipped, (name, measure) in enumerate([("b", "AP"), ("a", "AP"), ("a", "P@5")])
     ]
-    return pd.concat([*parts, parts[0].assign(measure="same", value=0.1)], ignore_index=True)
+    return pd.concat([*parts, parts[0].assign(measure="Success@5", value=1.0)], ignore_index=True)
 
 
 def merged(parts, **options):
@@ -53,8 +53,8 @@ def test_ends_are_those_of_intervals_by_name():
     ends = ["low", "high"]
     assert_frame_equal(found[ends], expected[ends], check_exact=True)
     assert_frame_equal(found, expected, rtol=1e-14)
-    same = found[found["measure"] == "same"].iloc[0]
-    assert same["low"] == same["value"] == same["high"] == 0.1
+    same = found[found["measure"] == "Success@5"].iloc[0]
+    assert (same["low"], same["value"], same["high"]) == (pytest.approx(0.05 ** (1 / 60)), 1.0, 1.0)
 
 
 def test_merging_changes_neither():

@@ -418,14 +418,16 @@ def _table(
         gains = own - np.array(list(pool.values()))[:, None]
         ends = topics_intervals(gains, qids=list(pool), bounds=score_bounds(f"{measure} - "), **options)
         for place, one in enumerate(every):
+            # The pool gains nothing over itself.
+            low, high = (0.0, 0.0) if str(one) == POOL else (ends.low[place], ends.high[place])
             rows[place, of_measure] = {
                 **dict(zip(_COLUMNS, (str(one), one.family, one.entities), strict=True)),
                 **dict(one.parameters),
                 "measure": measure,
                 "value": own[:, place].mean(),
                 "gain": gains[:, place].mean(),
-                "low": ends.low[place],
-                "high": ends.high[place],
+                "low": low,
+                "high": high,
                 "level": options["level"],
                 "n_qids": len(pool),
             }

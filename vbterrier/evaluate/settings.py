@@ -418,8 +418,9 @@ def interval_of(
     differences: pd.Series[float], bounds: Bounds, *, interval: str, level: float, n_resamples: int, seed: int
 ) -> Interval:
     """The interval of the mean of paired differences over topics, which are within bounds."""
-    values, options = np.asarray(differences, dtype=np.float64), {"qids": list(differences.index), "bounds": bounds}
-    return topics_interval(values, level=level, method=interval, n_resamples=n_resamples, seed=seed, **options)
+    values, qids = np.asarray(differences, dtype=np.float64), list(differences.index)
+    options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed, "qids": qids, "bounds": bounds}
+    return topics_interval(values, level=level, method=interval, **options)
 
 
 def _compared(

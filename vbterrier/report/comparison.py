@@ -251,9 +251,11 @@ def _notes(found: Comparison) -> Iterator[str]:
     one = found.pairs.iloc[0]
     by_measure = found.pairs.drop_duplicates("measure")
     topics = ", ".join(f"{row.measure}: {row.n_qids} topics" for row in by_measure.itertuples(index=False))
-    drawn = f"{one['n_resamples']} resamples, " if one["n_resamples"] else ""
+    n_resamples = max(one["n_resamples"], found.systems["n_resamples"].iloc[0])
+    drawn = f"{n_resamples} resamples, " if n_resamples else ""
     yield f"{topics}; test: {one['test']}; {corrected_over(found.pairs)}"
-    yield f"intervals: {one['method']}; {drawn}seed {one['seed']}"
+    means = found.systems["method"].iloc[0]
+    yield f"intervals: of means, {means}; of differences, {one['method']}; {drawn}seed {one['seed']}"
     yield _EFFECT
     yield from _equivalence(found)
     yield from _star_note(found)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from vbterrier.errors import warn
 from vbterrier.stats.bounded_means import constant_limits
 from vbterrier.stats.paired_tests import TESTS, null_distribution, paired_p, std_of, t_of
 
@@ -90,6 +91,7 @@ def inverted_limits(
     """
     n, k = differences.shape
     if n < _MIN_TOPICS:
+        warn("an interval over topics needs at least two topics")
         return np.full(k, np.nan), np.full(k, np.nan)
     limits = np.empty((2, k))
     varies = std_of(differences) > 0

@@ -92,7 +92,7 @@ def _of_two(found: Comparison, measure: str, pair: pd.Series[Any], means: pd.Ser
     if pair["wins"] == pair["losses"] == 0:
         return f"{_by(measure)}, {a} and {b} score the same on each of {_topics(pair)}: {both}."
     ends = f"{100 * pair['level']:g}% interval {_signed(pair['low'])} to {_signed(pair['high'])}, "
-    how = f"{'' if math.isnan(pair['low']) else ends}{of_p(pair['p_adjusted'])}, {_topics(pair)}"
+    how = f"{ends if math.isfinite(pair['high'] - pair['low']) else ''}{of_p(pair['p_adjusted'])}, {_topics(pair)}"
     if pair["significant"]:
         more = "higher" if pair["diff"] > 0 else "lower"
         return f"{_by(measure)}, {a} scores {more} than {b}: {both}, a difference of {_signed(pair['diff'])} ({how})."
