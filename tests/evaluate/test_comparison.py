@@ -68,8 +68,8 @@ def test_by_hand():
     assert found.flags["flag"].tolist() == ["", "", ""]
     assert found.flags["n_missing"].isna().all()
     assert repr(found) == (
-        "Comparison(3 systems, nDCG@10, 8 topics; sign-flip randomisation, max-t over 3 tests: 1 of 3 pairs differ at the level "
-        "0.05)"
+        "Comparison(3 systems, nDCG@10, 8 topics; sign-flip randomisation, max-t over 3 tests: 1 of 3 pairs differ at "
+        "the level 0.05)"
     )
 
 

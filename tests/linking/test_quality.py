@@ -1,13 +1,20 @@
 """The linking report: counts, figures compared with scikit-learn, intervals."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from sklearn.metrics import accuracy_score, precision_score, recall_score
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate.comparison import compare
+from vbterrier.evaluate.scores import score
+from vbterrier.kernels import linking
 from vbterrier.kernels.linking import FIGURES, figures
 from vbterrier.linking.quality import _limits, linking_report
+from vbterrier.report.comparison import comparison_report
 
 LINKING_R, LINKING_F1 = (FIGURES.index(name) for name in ("LinkingR", "LinkingF1"))
 
@@ -100,7 +107,11 @@ def test_the_same_seed_says_the_same_whatever_the_order_and_the_company():
     pd.testing.assert_frame_equal(mine, shuffled.intervals)
     assert not mine["low"].equals(linking_report({"mine": SYSTEM}, GOLD, seed=1).intervals["low"])
     perfect = report.intervals[report.intervals["name"] == "gold"]
-    assert perfect[["value", "low", "high"]].eq(1).all(axis=None)
+    assert perfect[["value", "high"]].eq(1).all(axis=None)
+    # The limit of Clopper and Pearson for the denominator of each figure.
+    n_links = (GOLD["entity_id"] != "NIL").sum()
+    sizes = np.array([n_links, n_links, 400 - n_links, 400 - n_links, 400, 400, 400])
+    assert perfect["low"].to_numpy() == pytest.approx(0.025 ** (1 / sizes))
     assert report.figures().columns.tolist() == list(FIGURES)
     assert report.figures().index.tolist() == ["mine", "gold"]
 
@@ -144,3 +155,107 @@ def test_options_that_do_not_exist_are_refused(options, message):
 def test_systems_have_names():
     with pytest.raises(InputError, match="systems: wanted a mapping of name to answers, found DataFrame"):
         linking_report(SYSTEM, GOLD)
+
+
+# Differences between systems.
+
+
+def answers_of(words):
+    return pd.DataFrame({"qid": [f"q{i}" for i in range(len(words))], "entity_id": words})
+
+
+@pytest.mark.filterwarnings("ignore:system 'x'")
+@pytest.mark.parametrize("seed", range(4))
+def test_the_swap_test_is_that_of_all_swaps_one_by_one(seed):
+    rng = np.random.default_rng(seed)
+    gold, one, other = (rng.choice(["A", "B", "NIL"], 9, p=[0.4, 0.2, 0.4]) for _ in range(3))
+    found = linking_report({"a": answers_of(one), "b": answers_of(other)}, answers_of(gold)).pairs
+
+    def scored(answer):
+        return linking_report({"x": answers_of(answer)}, answers_of(gold), n_resamples=1).figures().loc["x"].to_numpy()
+
+    observed = np.abs(scored(one) - scored(other))
+    beyond = np.zeros(7)
+    for signs in itertools.product([False, True], repeat=9):
+        mine, its = np.where(signs, other, one), np.where(signs, one, other)
+        with np.errstate(invalid="ignore"):
+            beyond += ~(np.abs(scored(mine) - scored(its)) < observed - 1e-12)
+    expected = np.where(np.isnan(observed), np.nan, beyond / 2**9)
+    assert found["p_value"].to_numpy() == pytest.approx(expected, nan_ok=True)
+    assert (found["n_resamples"] == 0).all()
+    right = [answer == gold for answer in (one, other)]
+    assert (found["wins"] == (right[0] & ~right[1]).sum()).all()
+    assert (found["losses"] == (right[1] & ~right[0]).sum()).all()
+    assert (found["ties"] == (right[0] == right[1]).sum()).all()
+
+
+def test_drawn_swaps_are_close_to_all_of_them(monkeypatch):
+    _, other = collection(seed=5)
+    systems = {"a": SYSTEM.head(60), "b": other.head(60)}
+    exact = linking_report(systems, GOLD.head(60)).pairs
+    monkeypatch.setattr(linking, "_MOST_SWAPS", 1)
+    drawn = linking_report(systems, GOLD.head(60), n_resamples=20_000).pairs
+    assert (set(exact["n_resamples"]), set(drawn["n_resamples"])) == ({0}, {20_000})
+    assert drawn["p_value"].to_numpy() == pytest.approx(exact["p_value"].to_numpy(), abs=0.015)
+    assert exact["p_delta"].to_numpy() == pytest.approx(exact["p_value"].to_numpy(), abs=0.08)
+
+
+def test_the_swap_test_holds_its_level_and_finds_differences():
+    rng, n = np.random.default_rng(7), 100
+    rejected = np.zeros(2)
+    for _ in range(200):
+        gold = rng.choice(["A", "B", "NIL"], n, p=[0.4, 0.2, 0.4])
+        answers = [np.where(rng.random(n) < rate, gold, rng.choice(["A", "B", "NIL"], n)) for rate in (0.7, 0.7, 0.95)]
+        frames = {name: answers_of(answer) for name, answer in zip("abc", answers, strict=True)}
+        pairs = linking_report(frames, answers_of(gold), n_resamples=199).pairs
+        f1 = pairs[pairs["measure"] == "LinkingF1"].set_index(["name_a", "name_b"])["p_value"]
+        rejected += f1[[("a", "b"), ("a", "c")]].to_numpy() <= 0.05
+    assert 0 < rejected[0] <= stats.binom.ppf(0.999, 200, 0.05)
+    assert rejected[1] > 190
+
+
+def test_intervals_of_differences_agree_with_the_swap_test():
+    rng = np.random.default_rng(3)
+    n_excluded = 0
+    for _ in range(30):
+        gold = rng.choice(["A", "NIL"], 40)
+        frames = {
+            name: answers_of(np.where(rng.random(40) < rate, gold, rng.choice(["A", "NIL"], 40)))
+            for name, rate in (("a", 0.8), ("b", 0.4))
+        }
+        pairs = linking_report(frames, answers_of(gold)).pairs
+        rejected = pairs["p_value"] <= 0.05
+        assert not (((pairs["low"] > 0) | (pairs["high"] < 0)) & ~rejected).any()
+        assert not ((pairs["low"] < 0) & (pairs["high"] > 0) & rejected).any()
+        n_excluded += int(((pairs["low"] > 0) & rejected).sum())
+    assert n_excluded > 20
+
+
+def test_without_errors_intervals_leave_room_for_some():
+    report = linking_report({"a": GOLD.head(3)}, answers_of(["A", "B", "NIL"]).assign(entity_id=GOLD["entity_id"][:3]))
+    rows = report.intervals.set_index("measure")
+    assert rows.loc["LinkingF1", ["low", "high"]].tolist() == pytest.approx([0.025 ** (1 / 3), 1])
+    assert len(report.pairs) == 0
+
+
+def test_comparisons_count_correct_answers():
+    _, other = collection(seed=5)
+    runs = {
+        name: frame.rename(columns={"entity_id": "docno"}).assign(score=1.0)
+        for name, frame in (("a", SYSTEM), ("b", other))
+    }
+    found = compare(runs, GOLD, ["LinkingF1", "LinkP"])
+    assert found.pairs["measure"].tolist() == ["LinkingF1", "LinkP"]
+    a, b = (frame["entity_id"] == GOLD["entity_id"] for frame in (SYSTEM, other))
+    for row in found.pairs.itertuples():
+        first, second = (a, b) if row.name_a == "a" else (b, a)
+        assert (row.wins, row.losses, row.ties) == (
+            (first & ~second).sum(), (second & ~first).sum(), (first == second).sum()
+        )  # fmt: skip
+    # Values alone say nothing of correct answers, unless they have LinkingR.
+    values = score(runs, GOLD, ["LinkingF1"])
+    assert compare(values).pairs[["wins", "losses", "ties"]].isna().all(axis=None)
+    both = compare(score(runs, GOLD, ["LinkingF1", "LinkingR"])).pairs
+    assert both["wins"].tolist()[0] == found.pairs["wins"].iloc[0]
+    text = comparison_report(compare(values), "table")
+    assert "NA" not in text

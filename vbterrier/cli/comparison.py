@@ -177,4 +177,44 @@ def report(
     echo("\n".join([*page.verdict, *against, f"{page.path}: {page.n_bytes / 1e6:.2f} MB"]))
 
 
-COMMANDS = (compare, report, coverage)
+def link(
+    answers: Annotated[
+        list[Path],
+        typer.Argument(help="Answers of systems: qid, entity_id (or NIL); or TREC runs.", show_default=False),
+    ],
+    gold: Annotated[Path, typer.Option("--gold", "-g", help="The correct answers: qid, entity_id or NIL.")],
+    nil: Annotated[str, typer.Option(help="The text that means no entity.")] = "NIL",
+    unanswered: Annotated[
+        str, typer.Option(help="Queries without an answer: nothing (neither link nor NIL) or nil.")
+    ] = "nothing",
+    multiple: Annotated[
+        str, typer.Option("--multiple-answers", help="Queries with several correct entities: raise or any.")
+    ] = "raise",
+    pairs: Annotated[bool, typer.Option("--pairs", help="Show differences between systems, with tests.")] = False,
+    style: Format = "table",
+    level: option.Level = 0.95,
+    resamples: option.Resamples = 2000,
+    seed: option.Seed = 0,
+    output: Output = None,
+) -> None:
+    """Report precision, recall and F1 of entity linking with NIL, and compare systems by swapped answers."""
+    from vbterrier.evaluate.inputs import named_runs
+    from vbterrier.frames.contracts import systems_of
+
+    style = require_format(style, output)
+    found = vbterrier.linking.linking_report(
+        dict(systems_of(named_runs(answers))),
+        gold,
+        nil=nil,
+        unanswered=unanswered,
+        multiple_answers=multiple,
+        level=level,
+        n_resamples=resamples,
+        seed=seed,
+    )
+    if pairs and not len(found.pairs):
+        raise ParameterError("--pairs: wanted at least two systems, found one")
+    deliver(found, style, output, pairs=pairs)
+
+
+COMMANDS = (compare, report, coverage, link)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +15,8 @@ if TYPE_CHECKING:
 
 # The answers to a query, in the order of a table's columns; the rows are gold links and gold NILs.
 RIGHT_LINK, WRONG_LINK, NIL, UNANSWERED = range(4)
+# Differences below this are rounding errors.
+_EQUAL = 1e-12
 FIGURES = ("LinkP", "LinkR", "NilP", "NilR", "LinkingP", "LinkingR", "LinkingF1")
 
 # The sums that determine the figures, as masks of the cells of a table: gold links and NILs, links and NILs of the
@@ -91,6 +94,65 @@ def influence(counts: Any) -> Floats:
     """
     parts: Floats = np.sum(counts) * np.einsum("fs,sij->ijf", _gradients(counts), _SUMS)
     return figures(counts) + parts
+
+
+# Swaps that are enumerated.
+_MOST_SWAPS = 1 << 17
+
+
+def swap_p_values(answers: Any, n_resamples: int, draws: np.random.Generator) -> tuple[Floats, int]:
+    """Two-sided p-values of the differences between the figures of two systems, under swaps of their answers.
+
+    If both systems answer alike, each query's two answers are exchangeable. p is the probability that swapping the
+    answers of random queries gives a difference at least as large as the observed one. Of the queries with the same
+    kind and the same two answers, only the number of swaps matters, which is binomial: all combinations of these
+    numbers are enumerated if there are at most 131,072, and drawn otherwise.
+
+    Parameters
+    ----------
+    answers
+        Numbers of queries of each kind (gold link, gold NIL) by the answers of both systems, shape (2, 4, 4).
+    n_resamples
+        Number of draws.
+    draws
+        The source of random numbers.
+
+    Returns
+    -------
+    (numpy.ndarray, int)
+        p of each of ``FIGURES``, shape (7,), NaN if the figure of a system is undefined; the number of draws, 0 if all
+        swaps are enumerated. Swaps that leave a figure undefined count as at least as large.
+
+    >>> answers = np.zeros((2, 4, 4), dtype=int)
+    >>> answers[0, 0, 1], answers[1, 2, 0] = 4, 1
+    >>> swap_p_values(answers, 1000, np.random.default_rng(1))[0].round(3).tolist()[-2:]
+    [0.062, 0.062]
+    """
+    answers = np.asarray(answers)
+    differ = np.argwhere((answers > 0) & ~np.eye(4, dtype=bool))
+    sizes = answers[tuple(differ.T)]
+    n_all = float(np.prod(sizes + 1.0))
+    exact = n_all <= _MOST_SWAPS
+    if exact:
+        swapped = np.indices(sizes + 1).reshape(len(sizes), -1).T
+        # The probability of a number of swaps, from the triangle of Pascal.
+        chances = [np.array([math.comb(int(n), k) / 2.0**n for k in range(n + 1)]) for n in sizes]
+        weight = np.prod([chance[swapped[:, at]] for at, chance in enumerate(chances)], axis=0) * np.ones(len(swapped))
+    else:
+        swapped = draws.binomial(sizes, 0.5, size=(n_resamples, len(sizes)))
+        weight = np.ones(n_resamples)
+    # A swapped query moves from the answer of the first system to that of the second.
+    moves = np.zeros((len(sizes), 2, 4))
+    at = np.arange(len(sizes))
+    moves[at, differ[:, 0], differ[:, 1]] -= 1
+    moves[at, differ[:, 0], differ[:, 2]] += 1
+    change = np.tensordot(swapped, moves, axes=1)
+    first, second = answers.sum(axis=2), answers.sum(axis=1)
+    observed = np.abs(figures(first) - figures(second))
+    drawn = np.abs(figures(first + change) - figures(second - change))
+    beyond = weight @ ~(drawn < observed - _EQUAL)
+    p_values = beyond if exact else (beyond + 1) / (n_resamples + 1)
+    return np.where(np.isnan(observed), np.nan, np.minimum(p_values, 1.0)), 0 if exact else n_resamples
 
 
 def _sums(counts: Any) -> tuple[Floats, Floats, Floats]:

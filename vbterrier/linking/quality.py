@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from dataclasses import dataclass
+from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -295,10 +296,16 @@ class LinkingReport(Shown):
     intervals
         One row per system and figure: name, measure, value, low, high, level, method, n_qids, n_resamples, seed; NaN
         if a figure is undefined.
+    pairs
+        One row per pair of systems and figure: name_a, name_b, measure, diff, low, high (by the delta method), p_value
+        (of the swap test), p_delta (of the delta method), n_qids, wins, losses, ties (queries that a alone, b alone,
+        and both or neither answer correctly), level, n_resamples (0 if all swaps are enumerated), seed. Tests are not
+        corrected for the number of pairs.
     """
 
     counts: pd.DataFrame
     intervals: pd.DataFrame
+    pairs: pd.DataFrame
 
     def _line(self) -> str:
         return systems_line(self.intervals)
@@ -306,6 +313,8 @@ class LinkingReport(Shown):
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Answers", self.counts, heads=2)
         yield from of_means(self.intervals, title="Figures")
+        if len(self.pairs):
+            yield Panel("Differences a - b", self.pairs, value="diff", by="measure", rule=0, heads=2)
 
     def _figures(self) -> Figures:
         return {"forest": lambda: {"intervals": self.intervals}}
@@ -373,7 +382,12 @@ def linking_report(
     Coverage of nominal 95 % intervals for the population value, simulated with the counts of the paper's Random
     Document set (percentile, and Student's t over the measures' values): F1 with 25 queries .87 and .87, 50 queries .90
     and .92, 250 queries .94 and .94; link precision .72 and .73, .91 and .90, .93 and .94. Coverage is low because
-    errors of one kind are few: of 25 queries some 12 have no entity, and often none of these is wrong.
+    errors of one kind are few: of 25 queries some 12 have no entity, and often none of these is wrong. If all or none
+    are wrong, resamples do not differ: the limits are then those of Clopper and Pearson for the figure's denominator.
+
+    Pairs are tested by swapping the answers of both systems (:func:`vbterrier.kernels.linking.swap_p_values`), which is
+    exact for any number of queries, and by Student's t over the linearised figures (the delta method). The interval is
+    that of the delta method; it is extended to 0 if the swap test does not reject equality, and cut at 0 if it does.
 
     References
     ----------
@@ -397,8 +411,9 @@ def linking_report(
         raise InputError(f"systems: wanted a mapping of name to answers, found {type(systems).__name__}")
     correct = Gold(gold, nil=nil, multiple_answers=multiple_answers)
     counts, rows = [], []
+    decisions: dict[str, Decisions] = {}
     for name, system in systems_of(systems):
-        found = decide(answers(system, name=f"system {name!r}"), correct, unanswered=unanswered)
+        found = decisions[name] = decide(answers(system, name=f"system {name!r}"), correct, unanswered=unanswered)
         warn_of_silence(found, nil, f"system {name!r}")
         table = found.counts
         counts += [
@@ -409,9 +424,49 @@ def linking_report(
             limits = low[place], high[place], level, "queries (percentile)", len(correct.topics), n_resamples, seed
             rows.append((name, linking.FIGURES[place], value, *limits))
     columns = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
+    compared = [
+        row
+        for (a, first), (b, second) in combinations(decisions.items(), 2)
+        for row in _compared(a, first, b, second, level, n_resamples, seed)
+    ]
     return LinkingReport(
-        pd.DataFrame(counts, columns=["name", "gold", "n_qids", *ANSWERS]), pd.DataFrame(rows, columns=columns)
+        pd.DataFrame(counts, columns=["name", "gold", "n_qids", *ANSWERS]),
+        pd.DataFrame(rows, columns=columns),
+        pd.DataFrame(compared, columns=list(PAIRS)),
     )
+
+
+PAIRS = (
+    *("name_a", "name_b", "measure", "diff", "low", "high", "p_value", "p_delta", "n_qids", "wins", "losses", "ties"),
+    *("level", "n_resamples", "seed"),
+)
+
+
+def _compared(
+    a: str, first: Decisions, b: str, second: Decisions, level: float, n_resamples: int, seed: int
+) -> Iterator[tuple[Any, ...]]:
+    """The rows of a pair of systems."""
+    from scipy import special
+
+    n = len(first.answer)
+    both = np.zeros((2, 4, 4), dtype=np.int64)
+    np.add.at(both, (first.gold_nil.astype(np.int64), first.answer, second.answer), 1)
+    p_values, n_drawn = linking.swap_p_values(both, n_resamples, stream(seed, "swaps"))
+    right = [each.answer == np.where(each.gold_nil, linking.NIL, linking.RIGHT_LINK) for each in (first, second)]
+    won, lost = int((right[0] & ~right[1]).sum()), int((right[1] & ~right[0]).sum())
+    change = first.influence() - second.influence()
+    diff, error = change.mean(axis=0), change.std(axis=0, ddof=1) / np.sqrt(n) if n > 1 else np.full(7, np.nan)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # Without spread, figures are equal or nothing is known of their difference.
+        p_delta = np.where(error > 0, 2 * special.stdtr(n - 1, -np.abs(diff / error)), np.where(diff == 0, 1, np.nan))
+    reach = special.stdtrit(n - 1, (1 + level) / 2) * np.where(error > 0, error, np.nan)
+    low, high = np.maximum(diff - reach, -1), np.minimum(diff + reach, 1)
+    rejected = p_values <= np.round(1 - level, 12)
+    low = np.where(rejected & (diff > 0), np.maximum(low, 0), np.where(rejected, low, np.minimum(low, 0)))
+    high = np.where(rejected & (diff < 0), np.minimum(high, 0), np.where(rejected, high, np.maximum(high, 0)))
+    for place, measure in enumerate(linking.FIGURES):
+        figures = diff[place], low[place], high[place], p_values[place], p_delta[place]
+        yield a, b, measure, *map(float, figures), n, won, lost, n - won - lost, level, n_drawn, seed
 
 
 def _limits(table: NDArray[np.int64], level: float, n_resamples: int, seed: int) -> tuple[Floats, Floats]:
@@ -422,4 +477,10 @@ def _limits(table: NDArray[np.int64], level: float, n_resamples: int, seed: int)
     limits = np.full((2, values.shape[1]), np.nan)
     known = ~np.isnan(values).all(axis=0) & ~np.isnan(linking.figures(table))
     limits[:, known] = np.nanquantile(values[:, known], [(1 - level) / 2, (1 + level) / 2], axis=0)
+    figures, (links, nils), predicted = linking.figures(table), table.sum(axis=1), table.sum(axis=0)
+    denominators = np.array([predicted[:2].sum(), links, predicted[linking.NIL], nils, n, n, n])
+    # Without errors of a kind, or without anything else, resamples do not differ.
+    beyond = ((1 - level) / 2) ** (1 / np.maximum(denominators, 1))
+    limits[0] = np.where(known & (figures == 1), beyond, limits[0])
+    limits[1] = np.where(known & (figures == 0), 1 - beyond, limits[1])
     return limits[0], limits[1]

@@ -156,8 +156,8 @@ def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
         ``"latex"`` (needs only the package booktabs), ``"markdown"`` (with the caption below, in Pandoc's syntax),
         ``"csv"`` or ``"json"`` (frames with all digits, and with methods and seeds in columns), or ``"table"``.
     **options
-        ``topics=True`` for scores by topic, ``pairs=True`` for the pairs of a ranking, ``per_query=True`` for coverage
-        by topic, ``systems=True`` for the systems of a comparison in csv.
+        ``topics=True`` for scores by topic, ``pairs=True`` for the pairs of a ranking or of linking systems,
+        ``per_query=True`` for coverage by topic, ``systems=True`` for the systems of a comparison in csv.
 
     Raises
     ------
@@ -215,7 +215,7 @@ def caption_of(found: Any, **options: Any) -> list[str]:
     if isinstance(found, SystemRanking):
         return ranking_caption(found, **options)
     if isinstance(found, LinkingReport):
-        return linking_caption(found)
+        return linking_caption(found, **options)
     if isinstance(found, pd.DataFrame):
         return list(options.get("caption", []))
     return coverage_caption(_reports(found), **options)

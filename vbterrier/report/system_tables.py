@@ -29,8 +29,8 @@ _LABEL = "tab:coverage"
 _COLUMNS = ("RelCov", "NonRelCov", "DiscRatio", *_EVIDENCE)
 
 
-def linking_table(report: LinkingReport, style: str) -> str:
-    r"""Table of entity linking: one row for each system and measure; csv and json hold the frame.
+def linking_table(report: LinkingReport, style: str, *, pairs: bool = False) -> str:
+    r"""Table of entity linking: one row for each system (or pair) and measure; csv and json hold the frame.
 
     >>> import pandas as pd
     >>> from vbterrier.linking.quality import linking_report
@@ -39,11 +39,15 @@ def linking_table(report: LinkingReport, style: str) -> str:
     >>> print("\n".join(linking_table(report, "markdown").splitlines()[:3]))
     | run | measure | value | 95% of value |
     |:---|:---|---:|:---|
-    | mine | LinkP | 1.0000 | 1.0000 to 1.0000 |
+    | mine | LinkP | 1.0000 | 0.0250 to 1.0000 |
     """
-    frame = report.intervals
+    frame = report.pairs if pairs else report.intervals
     if style in ("csv", "json"):
         return rendered(frame, style)
+    if pairs:
+        caption = linking_caption(report, pairs=True)
+        text = rendered(_linked_pairs(frame), style, caption=caption, label="tab:linking-pairs")
+        return "\n".join([text, *caption]) if style == "table" else text
     one = frame.iloc[0]
     ends = frame["low"].map("{:.4f}".format) + " to " + frame["high"].map("{:.4f}".format)
     table = frame[["name", "measure", "value"]].rename(columns={"name": "run"})
@@ -54,8 +58,34 @@ def linking_table(report: LinkingReport, style: str) -> str:
     return "\n".join([text, *caption]) if style == "table" else text
 
 
-def linking_caption(report: LinkingReport) -> list[str]:
-    """Caption: number of queries, and the method of intervals."""
+def _linked_pairs(frame: pd.DataFrame) -> pd.DataFrame:
+    counts = frame[["wins", "losses", "ties"]].astype(str)
+    return pd.DataFrame(
+        {
+            "a": frame["name_a"],
+            "b": frame["name_b"],
+            "measure": frame["measure"],
+            "a - b": frame["diff"],
+            f"{_level(frame)} of a - b": _range(frame["low"], frame["high"], "{:.4f}").where(frame["low"].notna(), ""),
+            "p": frame["p_value"],
+            "p, delta method": frame["p_delta"],
+            "won/lost/tied": counts["wins"] + "/" + counts["losses"] + "/" + counts["ties"],
+        }
+    )
+
+
+def linking_caption(report: LinkingReport, *, pairs: bool = False) -> list[str]:
+    """Caption: number of queries, and the method of intervals and tests."""
+    if pairs:
+        n_pairs = len(report.pairs.drop_duplicates(["name_a", "name_b"]))
+        n_drawn = int(report.pairs["n_resamples"].max()) if n_pairs else 0
+        swaps = f"at most {n_drawn} draws" if n_drawn else "all"
+        corrected = f"not corrected for {n_pairs} {'pair' if n_pairs == 1 else 'pairs'}"
+        return [
+            f"Differences of entity linking systems over {topics_of(report.intervals['n_qids'].unique(), 'queries')}.",
+            f"p: swaps of answers ({swaps}); intervals by the delta method; {corrected}.",
+            "won/lost/tied: queries that a alone, b alone, or both or neither answer correctly.",
+        ]
     one = report.intervals.iloc[0]
     said = [
         f"Entity linking over {topics_of([one['n_qids']], 'queries')}.",
