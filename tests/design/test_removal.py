@@ -3,9 +3,11 @@
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
-from vbterrier.design.removal import DecisionCounts, simulate_query_removal
+from vbterrier.design.removal import DecisionCounts, simulate_query_addition, simulate_query_removal
 from vbterrier.errors import InputError, ParameterError
+from vbterrier.kernels.linking import scores
 from vbterrier.measures import linking
 
 # Tables 1 and 2: gold links, gold NILs; R_L, P_L, R_N; and P_N, R, which follow.
@@ -173,3 +175,51 @@ def test_a_fraction_of_few_queries_removes_one_at_least_and_leaves_one():
     counts = DecisionCounts(1, 1, 0, 1, 0)
     assert simulate_query_removal(counts, fraction=0.01, n_draws=2).n_removed == 1
     assert simulate_query_removal(counts, fraction=0.99, n_draws=2).n_removed == 2
+
+
+# Given shares of the removed queries, and added queries.
+
+
+def test_given_shares_leave_only_right_links_random():
+    counts = DecisionCounts(right=20, wrong=10, missed=10, recognised=50, taken=10)
+    found = simulate_query_removal(counts, n_removed=20, shares=(0.5, 0.8, 0.9), n_draws=4000, seed=1)
+    # 10 links of which 8 were resolved, 10 NILs of which 9 were recognised: 0 to 8 of the 8 were right.
+    possible = [scores(counts.cells - np.array([right, 8 - right, 2, 9, 1])) for right in range(9)]
+    f1 = found.draws.loc[found.draws["measure"] == "F1", "value"]
+    assert set(f1.round(9)) <= {round(value[2], 9) for value in possible}
+    assert (found.best["F1"], found.worst["F1"]) == (pytest.approx(possible[0][2]), pytest.approx(possible[8][2]))
+    # Right ones among the 8 are hypergeometric.
+    expected = stats.hypergeom(30, 20, 8).pmf(np.arange(9)) @ [value[2] for value in possible]
+    assert f1.mean() == pytest.approx(expected, abs=4 * f1.std() / 4000**0.5)
+    assert found.draws["source"].unique().tolist() == ["model"]
+
+
+@pytest.mark.parametrize(
+    ("shares", "said"),
+    [
+        ((1.2, 0.5, 0.5), "shares: a=1.2"),
+        ((1.0, 0.0, 0.5), "20 gold links that were resolved to NIL cannot be removed, there are 10"),
+        ((0.0, 0.5, 0.0), "20 NILs that were resolved to an entity cannot be removed, there are 10"),
+    ],
+)
+def test_shares_of_more_queries_than_there_are_are_refused(shares, said):
+    counts = DecisionCounts(right=20, wrong=10, missed=10, recognised=50, taken=10)
+    with pytest.raises(ParameterError, match=said):
+        simulate_query_removal(counts, n_removed=20, shares=shares)
+
+
+def test_added_queries_are_binomial_with_the_observed_proportions():
+    counts = DecisionCounts(right=20, wrong=10, missed=10, recognised=50, taken=10)
+    found = simulate_query_addition(counts, n_added=50, n_draws=20_000, seed=2).set_index("measure")
+    # Recall is the share of right answers: 70 of 100, and Binomial(50, .7) more.
+    number = stats.binom(50, 0.7)
+    assert found.loc["R", "value"] == 0.7
+    assert found.loc["R", "mean"] == pytest.approx(0.7, abs=0.001)
+    assert found.loc["R", "std"] == pytest.approx(number.std() / 150, rel=0.02)
+    assert found.loc["R", ["low", "high"]].tolist() == pytest.approx(
+        [(70 + number.ppf(0.025)) / 150, (70 + number.ppf(0.975)) / 150]
+    )
+    # As the paper says, few removed queries change scores about as much as as many added ones.
+    removed = simulate_query_removal(counts, n_removed=5, seed=2).summary().set_index("measure")
+    added = simulate_query_addition(counts, n_added=5, seed=2).set_index("measure")
+    assert added["std"].to_numpy() == pytest.approx(removed["std"].to_numpy(), rel=0.12)

@@ -1,5 +1,6 @@
 """Samples of queries, and estimates for a corpus: unbiased over all possible samples, as are their variances."""
 
+import warnings
 from collections import Counter
 from dataclasses import replace
 from fractions import Fraction
@@ -440,7 +441,11 @@ def test_weights_that_leave_few_queries_are_told_of():
     values = sample.frame.assign(name="mine", measure="P")
     # One of weight 900 and 99 of weight 1.
     with pytest.warns(DegenerateWarning, match=r"its 100 queries have an effective size of 1\.2;"):
-        horvitz_thompson(sample, values)
+        horvitz_thompson(sample, values, interval="t")
+    # The heavy query may be any: limits leave room for another one.
+    found = horvitz_thompson(sample, values).iloc[0]
+    assert found["method"] == "queries (hajek, bounded)"
+    assert (found["low"] < 0.1, found["high"] > 0.9, found["value"]) == (True, True, pytest.approx(0.5))
     even = sample_queries(corpus, 100, method="uniform")
     assert horvitz_thompson(even, even.frame.assign(name="mine", measure="P"))["value"].item() == pytest.approx(0.5)
 
@@ -468,3 +473,33 @@ def test_bad_values_are_refused(six, name):
         horvitz_thompson(sample, values, **options)
     with pytest.raises(InputError, match="wanted a QuerySample"):
         horvitz_thompson(six, six)
+
+
+@pytest.mark.parametrize("estimator", ["hajek", "ht"])
+def test_bounded_intervals_cover_where_t_does_not(estimator):
+    rng = np.random.default_rng(4)
+    n_queries, n_samples = 400, 150
+    sizes = np.exp(1.5 * rng.standard_normal(n_queries))
+    score = (rng.random(n_queries) < 0.4) * 1.0
+    corpus = pd.DataFrame({"docno": [f"d{i}" for i in range(n_queries)], "mention": "m", "size": sizes, "value": score})
+    covered = {"t": 0, "bounded": 0}
+    for seed in range(n_samples):
+        sample = sample_queries(corpus, 15, method="weighted", weights="size", replace=True, seed=seed)
+        values = sample.frame.assign(name="x", measure="P@1")
+        for interval in covered:
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore", DegenerateWarning)
+                found = horvitz_thompson(sample, values, estimator=estimator, interval=interval, n_resamples=500)
+            covered[interval] += int(found["low"].item() <= score.mean() <= found["high"].item())
+    assert covered["bounded"] >= stats.binom.ppf(0.001, n_samples, 0.95)
+    assert covered["t"] < stats.binom.ppf(0.001, n_samples, 0.95)
+
+
+def test_bounded_intervals_need_a_range_and_weights_that_differ(corpus):
+    sample = drawn(corpus, 4, "uniform", seed=1)
+    values = sample.frame.assign(name="x", measure="P@1", value=[0.0, 1.0, 1.0, 0.0])
+    assert horvitz_thompson(sample, values)["method"].item() == "queries (hajek)"
+    found = horvitz_thompson(sample, values, interval="bounded").iloc[0]
+    assert (found["low"], found["high"]) == pytest.approx(stats.binomtest(2, 4).proportion_ci(0.95, "exact"), abs=0.02)
+    with pytest.raises(ParameterError, match="the range of 'own' is unknown; use interval='t'"):
+        horvitz_thompson(sample, values.assign(measure="own"), interval="bounded")

@@ -7,7 +7,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.evaluate.doctor import diagnose
-from vbterrier.report.doctor import doctor_report
+from vbterrier.report.system_tables import doctor_report
 
 QRELS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "b", "c"], "label": [2, -1, 0]})
 RUN = pd.DataFrame({"qid": ["q1", "q1", "q1"], "docno": ["a", "x", "b"], "score": [3.0, 2.0, 1.0]})

@@ -14,8 +14,8 @@ from vbterrier.entities.pool import link_pool
 from vbterrier.evaluate.doctor import diagnose
 from vbterrier.linking.quality import linking_report
 from vbterrier.report import latex
-from vbterrier.report.doctor import doctor_report
 from vbterrier.report.paper import paper_table
+from vbterrier.report.system_tables import doctor_report
 
 # Results of few topics and resamples.
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")

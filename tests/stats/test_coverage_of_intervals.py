@@ -18,8 +18,7 @@ from vbterrier.stats.perturbations import (
     TagDropout,
     TemperatureJitter,
 )
-from vbterrier.stats.replica_limits import replica_intervals
-from vbterrier.stats.replicas import left_out, replicate
+from vbterrier.stats.replicas import left_out, replica_intervals, replicate
 from vbterrier.stats.topic_intervals import TOPIC_METHODS, topics_intervals
 
 ES = [Statistic("ES", None)]

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from vbterrier.errors import DegenerateWarning
-from vbterrier.stats.bounded_means import constant_limits
+from vbterrier.kernels.bounded_means import constant_limits
 from vbterrier.stats.comparisons import comparisons, is_significant
 from vbterrier.stats.inverted_intervals import corrected_levels, effect_limits, inverted_limits
 from vbterrier.stats.paired_tests import TESTS, max_t, paired_p, simultaneous_levels

@@ -11,7 +11,7 @@ from scipy import stats
 from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.kernels.resample import acceleration_of, resampled_means, stream
 from vbterrier.kernels.vb import bernoulli_variance, vb
-from vbterrier.stats.replica_limits import hoeffding_error, hoeffding_replicas, replica_intervals
+from vbterrier.stats.replicas import hoeffding_error, hoeffding_replicas, replica_intervals
 from vbterrier.stats.topic_intervals import topics_interval
 
 SCORES = np.random.default_rng(7).beta(2, 5, 40)

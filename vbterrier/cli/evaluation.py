@@ -31,7 +31,7 @@ def demo(
     seed: option.Seed = 0,
 ) -> None:
     """Show how unjudged documents affect a comparison, on a small collection in the package."""
-    from vbterrier.report.doctor import demo_report
+    from vbterrier.report.system_tables import demo_report
 
     echo(demo_report(save, seed=seed))
 
@@ -41,7 +41,7 @@ def doctor(runs: option.Runs, qrels: option.Qrels, style: Format = "table") -> N
     from vbterrier.evaluate.doctor import diagnose
     from vbterrier.evaluate.inputs import named_runs
     from vbterrier.frames.contracts import systems_of
-    from vbterrier.report.doctor import doctor_report
+    from vbterrier.report.system_tables import doctor_report
 
     require_format(style)
     loaded = {name: vbterrier.read_run(path) for name, path in systems_of(named_runs(runs))}

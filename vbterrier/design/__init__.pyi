@@ -5,6 +5,7 @@ from .planning import detectable_difference as detectable_difference
 from .planning import queries_needed as queries_needed
 from .profile import query_profile as query_profile
 from .removal import DecisionCounts as DecisionCounts
+from .removal import simulate_query_addition as simulate_query_addition
 from .removal import simulate_query_removal as simulate_query_removal
 from .sampling import horvitz_thompson as horvitz_thompson
 from .sampling import sample_queries as sample_queries

@@ -227,6 +227,7 @@ def simulate_query_removal(
     *,
     n_removed: int | None = None,
     fraction: float | None = None,
+    shares: tuple[float, float, float] | None = None,
     nil: str = NIL,
     multiple_answers: str = "raise",
     unanswered: str = "nothing",
@@ -248,6 +249,11 @@ def simulate_query_removal(
         The answers of the system: the same columns, or a run whose documents are entities, or a path.
     n_removed, fraction
         Number of queries to remove, 1 to N - 1; or their share, rounded to such a number. Give one of the two.
+    shares
+        The shares (a, b, c) of section 3: the removed queries that are gold links, of these the ones that the system
+        resolved to an entity, and of the removed NILs the recognised ones; each times its total is rounded to a number
+        of queries. Only the right ones among the resolved links are then random (hypergeometric), none in the best case
+        and all in the worst; as many as possible if there are too few of either.
     nil, multiple_answers, unanswered
         See :data:`vbterrier.LinkP`; queries without an answer raise unless ``unanswered="nil"``.
     n_draws
@@ -258,21 +264,22 @@ def simulate_query_removal(
     Returns
     -------
     Removal
-        Draws of the model and, if single queries are known, of removing these queries.
+        Draws of the model and, if single queries are known and ``shares`` are not given, of removing these queries.
 
     Raises
     ------
     InputError
         Invalid frames, queries without an answer.
     ParameterError
-        Both or none of ``n_removed`` and ``fraction``, or one out of range; fewer than two queries.
+        Both or none of ``n_removed`` and ``fraction``, or one out of range; fewer than two queries; shares outside
+        [0, 1], or of more queries than there are.
 
     Notes
     -----
     The model applies to any decisions in two stages (detect, then classify). It has the same distribution as removing
     real queries, which are drawn as a check. Worst and best are exact over all removals of m queries; their cost is
-    proportional to the possible numbers of missed links times those of NILs resolved to entities. The paper reports
-    them for given shares a, b, c instead. Drawing real queries takes ``n_draws * N`` random numbers, in blocks.
+    proportional to the possible numbers of missed links times those of NILs resolved to entities. With ``shares``, they
+    are those of the paper. Drawing real queries takes ``n_draws * N`` random numbers, in blocks.
 
     The counts that Tables 1 and 2 of the paper imply reproduce its Table 3: standard deviations of F1 are .0004,
     .0008, .0012 for 10, 50, 100 of 2,853 queries (published .000, .001, .001), and .0010, .0024, .0035 of 1,000
@@ -293,15 +300,112 @@ def simulate_query_removal(
     kind, counts = _known(gold, system, nil=nil, multiple_answers=multiple_answers, unanswered=unanswered)
     m = _number(n_removed, fraction, len(counts))
     n_draws = whole("n_draws", n_draws)
-    gone = [nested_draws(counts.cells, m, n_draws, stream(seed, "removal", "model"))]
+    ends: Any
+    if shares is None:
+        gone = [nested_draws(counts.cells, m, n_draws, stream(seed, "removal", "model"))]
+        ends = extremes(counts.cells, m)
+    else:
+        drawn, limits = _with_shares(counts, m, shares, n_draws, stream(seed, "removal", "shares"))
+        gone, kind = [drawn], None
+        ends = np.sort(scores(counts.cells - limits), axis=0)
     if kind is not None:
         gone.append(removed_queries(kind, m, n_draws, stream(seed, "removal", "queries")))
     draws = [
         pd.DataFrame({"source": source, "measure": np.repeat(SCORES, n_draws), "value": left.T.ravel()})
         for source, left in zip(SOURCES, (scores(counts.cells - cells) for cells in gone), strict=False)
     ]
-    worst, best = (dict(zip(SCORES, ends.tolist(), strict=True)) for ends in extremes(counts.cells, m))
+    worst, best = (dict(zip(SCORES, end.tolist(), strict=True)) for end in ends)
     return Removal(pd.concat(draws, ignore_index=True), counts, m, worst, best, seed)
+
+
+def _with_shares(
+    counts: DecisionCounts, m: int, shares: tuple[float, float, float], n_draws: int, draws: np.random.Generator
+) -> tuple[Ints, Ints]:
+    """Numbers of removed queries of each cell, shape (n_draws, 5), and with all or no resolved links right, (2, 5)."""
+    a, b, c = (number(f"shares: {name}", share, low=0, high=1) for name, share in zip("abc", shares, strict=True))
+    n_links = round(a * m)
+    n_resolved, n_recognised = round(b * n_links), round(c * (m - n_links))
+    for what, wanted, available in (
+        ("gold links that were resolved to an entity", n_resolved, counts.right + counts.wrong),
+        ("gold links that were resolved to NIL", n_links - n_resolved, counts.missed),
+        ("recognised NILs", n_recognised, counts.recognised),
+        ("NILs that were resolved to an entity", m - n_links - n_recognised, counts.taken),
+    ):
+        if wanted > available:
+            raise ParameterError(f"shares={shares}: {wanted} {what} cannot be removed, there are {available}")
+    fewest, most = max(n_resolved - counts.wrong, 0), min(n_resolved, counts.right)
+    right = np.append(draws.hypergeometric(counts.right, counts.wrong, n_resolved, n_draws), [fewest, most])
+    fixed = np.array([0, n_resolved, n_links - n_resolved, n_recognised, m - n_links - n_recognised])
+    gone = fixed + right[:, None] * np.array([1, -1, 0, 0, 0])
+    return gone[:-2], gone[-2:]
+
+
+def simulate_query_addition(
+    gold: Any,
+    system: Any = None,
+    *,
+    n_added: int,
+    nil: str = NIL,
+    multiple_answers: str = "raise",
+    unanswered: str = "nothing",
+    level: float = 0.95,
+    n_draws: int = N_DRAWS,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Simulate the distribution of P, R and F1 when queries from the same population are added.
+
+    The numbers of added gold links, of resolved and right links among them, and of recognised NILs are binomial with
+    the observed proportions, the approximation that section 3 of the source names.
+
+    Parameters
+    ----------
+    gold, system, nil, multiple_answers, unanswered
+        See :func:`simulate_query_removal`.
+    n_added
+        Number of further queries, at least 1.
+    level
+        Probability that a score is between low and high.
+    n_draws, seed
+        Number of draws, and their seed.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per measure: measure, n_added, n_qids (before), value (before), mean, std, low, high, level, n_draws,
+        seed.
+
+    Raises
+    ------
+    InputError, ParameterError
+        See :func:`simulate_query_removal`.
+
+    Notes
+    -----
+    The observed proportions are estimates, too: low and high exclude their error, so that they are limits of the scores
+    of a larger set whose proportions are the observed ones.
+
+    References
+    ----------
+    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 3.
+
+    Examples
+    --------
+    >>> counts = DecisionCounts(right=1019, wrong=39, missed=231, recognised=1477, taken=87)
+    >>> found = simulate_query_addition(counts, n_added=100, seed=1).set_index("measure")
+    >>> found.loc["F1", ["value", "mean", "std", "low", "high"]].astype(float).round(4).tolist()
+    [0.8755, 0.8755, 0.0011, 0.8733, 0.8776]
+    """
+    _, counts = _known(gold, system, nil=nil, multiple_answers=multiple_answers, unanswered=unanswered)
+    n_added, n_draws, n = whole("n_added", n_added), whole("n_draws", n_draws), len(counts)
+    level = number("level", level, low=0, high=1, open_low=True, open_high=True)
+    if not n:
+        raise ParameterError("0 queries: wanted at least one, to know the proportions of answers")
+    added = stream(seed, "addition").multinomial(n_added, counts.cells / n, size=n_draws)
+    drawn = scores(counts.cells + added)
+    low, high = np.quantile(drawn, [(1 - level) / 2, (1 + level) / 2], axis=0)
+    found = pd.DataFrame({"measure": SCORES, "n_added": n_added, "n_qids": n, "value": scores(counts.cells)})
+    found = found.assign(mean=drawn.mean(axis=0), std=drawn.std(axis=0, ddof=1) if n_draws > 1 else np.nan)
+    return found.assign(low=low, high=high, level=level, n_draws=n_draws, seed=seed)
 
 
 def _known(gold: Any, system: Any, **words: str) -> tuple[Any, DecisionCounts]:

@@ -15,6 +15,9 @@ from vbterrier.errors import InputError, ParameterError, choice, examples, numbe
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
 from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.values import score_bounds
+from vbterrier.kernels.bounded_means import bounded_limits
+from vbterrier.kernels.resample import stream
 from vbterrier.kernels.sampling import total_variance
 
 if TYPE_CHECKING:
@@ -22,6 +25,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.design.strata import Allocation, Strata
+    from vbterrier.frames.values import Bounds
 
 
 METHODS = (*STAGES, "uniform", "weighted")
@@ -256,11 +260,21 @@ ESTIMATORS = ("hajek", "ht")
 TARGETS = ("mean", "total")
 # Effective sample size that an interval needs.
 _FEW = 20
+# Effective sample size, relative to the queries, below which weights are unequal.
+_UNEQUAL = 0.8
 COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed", "std_error")
 
 
 def horvitz_thompson(
-    sample: QuerySample, values: Any, *, of: str = "mean", estimator: str = "hajek", level: float = 0.95
+    sample: QuerySample,
+    values: Any,
+    *,
+    of: str = "mean",
+    estimator: str = "hajek",
+    level: float = 0.95,
+    interval: str = "auto",
+    n_resamples: int = 2000,
+    seed: int = 0,
 ) -> pd.DataFrame:
     r"""Estimate the mean (or total) over all queries of a corpus from the values of sampled queries.
 
@@ -282,13 +296,20 @@ def horvitz_thompson(
         strata.
     level
         Nominal coverage of the interval, between 0 and 1.
+    interval
+        ``"t"``: Student's t; its degrees of freedom are the number of varying draws minus the number of strata.
+        ``"bounded"``: the limits of :func:`~vbterrier.kernels.bounded_means.mean_draws`, with the sampling weights and
+        one further draw of the largest weight in the sample, for measures with a known range; strata are ignored.
+        ``"auto"``: bounded for measures with a known range and unequal weights, whose effective sample size ``(Σ w)²/Σ
+        w²`` (Kish) is below .8 of the queries; t otherwise. See the notes.
+    n_resamples, seed
+        Number of draws of bounded limits, and their seed.
 
     Returns
     -------
     pandas.DataFrame
         A C frame, one row per system and measure: name, measure, value, low, high, level, method, n_qids, n_resamples
-        (0), seed (0), and std_error. The interval is Student's t; its degrees of freedom are the number of varying
-        draws minus the number of strata.
+        (0 for t), seed, and std_error.
 
     Raises
     ------
@@ -300,8 +321,8 @@ def horvitz_thompson(
     Warns
     -----
     DegenerateWarning
-        A stratum with a single draw, whose variance is unknown: std_error, low and high are NaN. Very unequal weights:
-        an effective sample size ``(Σ w)²/Σ w²`` (Kish) below 20 and below a fifth of the queries.
+        A stratum with a single draw, whose variance is unknown: std_error, and the limits of t, are NaN. Very unequal
+        weights and limits by t: an effective sample size below 20 and below a fifth of the queries.
 
     Notes
     -----
@@ -324,6 +345,19 @@ def horvitz_thompson(
     frequent mentions represent most queries. The paper reports the mean over the draws of each method instead, which
     is the unweighted mean of the sampled queries, see :func:`vbterrier.stats.topics_interval`.
 
+    Few draws with unequal probabilities often miss the queries with large weights, whose absence t does not notice.
+    Simulated coverage of nominal 95 % intervals of hajek by t and by bounded limits (their widths), of a binary measure
+    in 3,000 queries with log-normal sizes, 1,500 samples each::
+
+        standard deviation of log sizes     n    size unrelated        larger queries score higher
+        .3                                 10   .93 .99 (.66 .62)      .94 .99 (.69 .63)
+        1                                  10   .82 1.0 (.68 .73)      .83 .96 (.71 .75)
+        2                                  10   .59 1.0 (.55 .83)      .45 .96 (.44 .80)
+        1                                  50   .90 1.0 (.39 .46)      .92 .98 (.39 .46)
+        2                                  50   .72 1.0 (.53 .68)      .71 .92 (.57 .69)
+        1                                 200   .94 .99 (.21 .26)      .94 .98 (.20 .25)
+        2                                 200   .81 .99 (.40 .52)      .78 .92 (.45 .56)
+
     Ratios of totals, such as the precision of links, are not means over queries: estimate both totals.
 
     References
@@ -338,7 +372,7 @@ def horvitz_thompson(
     >>> sample = sample_queries(corpus, 3, method="random-mention", seed=1)
     >>> known = sample.frame.assign(name="mine", measure="P", value=(sample.frame["mention"] == "a") * 1.0)
     >>> horvitz_thompson(sample, known)[["measure", "value", "n_qids", "method"]].round(3).values.tolist()
-    [['P', 0.571, 3, 'queries (hajek)']]
+    [['P', 0.571, 3, 'queries (hajek, bounded)']]
     """
     from scipy import special
 
@@ -346,16 +380,24 @@ def horvitz_thompson(
         raise InputError(f"sample: wanted a QuerySample, as sample_queries returns, found {type(sample).__name__}")
     choice("estimator", estimator, ESTIMATORS)
     choice("of", of, TARGETS)
+    choice("interval", interval, ("auto", "t", "bounded"))
+    n_resamples, seed = whole("n_resamples", n_resamples), whole("seed", seed, low=0)
     number("level", level, low=0, high=1, open_low=True, open_high=True)
     keys, y = _wide(sample, values)
     weights = sample.weights
     n_effective = float(weights.sum() ** 2 / (weights**2).sum())
-    if n_effective < min(_FEW, len(weights) / 5):
+    bounds = [score_bounds(str(measure)) for measure in keys["measure"]]
+    known = np.isfinite(np.array(bounds, dtype=np.float64).reshape(-1, 2)).all(axis=1)
+    if interval == "bounded" and not known.all():
+        unknown = examples(keys["measure"][~known])
+        raise ParameterError(f"interval='bounded': the range of {unknown} is unknown; use interval='t'")
+    is_bounded = known & (interval == "bounded" or (interval == "auto" and n_effective < _UNEQUAL * len(weights)))
+    if not is_bounded.all() and n_effective < min(_FEW, len(weights) / 5):
         warn(
             f"sample: very unequal weights, its {len(weights)} queries have an effective size of {n_effective:.1f}; do "
             "not rely on the interval, and draw by a method with less unequal probabilities, such as 'uniform'"
         )
-    total = weights @ y
+    total, scores = weights @ y, y
     scale = 1.0 if of == "total" else 1 / sample.n_queries
     if estimator == "hajek":
         total *= sample.n_queries / weights.sum()
@@ -364,10 +406,31 @@ def horvitz_thompson(
     error, freedom = _errors(sample, y, weights)
     # Without degrees of freedom, the whole corpus is known.
     half_width = (float(special.stdtrit(freedom, (1 + level) / 2)) if freedom else 0.0) * error
-    rows = {"value": total, "low": total - half_width, "high": total + half_width}
-    frame = keys.assign(**{name: found * scale for name, found in rows.items()}, level=level)
-    frame = frame.assign(method=f"queries ({estimator})", n_qids=len(sample), n_resamples=0, seed=0)
+    low, high = total - half_width, total + half_width
+    for place in np.flatnonzero(is_bounded):
+        ends = _bounded(sample, scores[:, place], estimator, bounds[place], level, n_resamples, seed)
+        low[place], high[place] = ends * sample.n_queries
+    frame = keys.assign(value=total * scale, low=low * scale, high=high * scale, level=level)
+    labels = np.where(is_bounded, f"queries ({estimator}, bounded)", f"queries ({estimator})")
+    frame = frame.assign(method=labels, n_qids=len(sample), n_resamples=np.where(is_bounded, n_resamples, 0), seed=seed)
     return frame.assign(std_error=error * scale)[list(COLUMNS)]
+
+
+def _bounded(
+    sample: QuerySample, y: Floats, estimator: str, bounds: Bounds, level: float, n_resamples: int, seed: int
+) -> Floats:
+    """Limits of the mean over all queries, shape (2,)."""
+    # A query that was drawn repeatedly is as many draws.
+    times = sample.frame["n_draws"].to_numpy(dtype=np.int64)
+    weights, values = np.repeat(sample.weights / times, times), np.repeat(y, times)
+    draws, tails = stream(seed, "weighted means"), [(1 - level) / 2, (1 + level) / 2]
+    if estimator == "hajek":
+        return bounded_limits(values[:, None], bounds, tails, n_resamples, draws, weights)[:, 0]
+    # The estimate is the mean of these, in any order of size.
+    expanded = values * weights * (len(weights) / sample.n_queries)
+    largest = weights.max() * (len(weights) / sample.n_queries)
+    ends = min(bounds[0] * largest, 0.0), max(bounds[1] * largest, 0.0)
+    return bounded_limits(expanded[:, None], ends, tails, n_resamples, draws)[:, 0]
 
 
 def _errors(sample: QuerySample, y: Floats, weights: Floats) -> tuple[Floats, int]:

@@ -17,7 +17,7 @@ from vbterrier.frames.contracts import TagFrame, frame_of
 from vbterrier.frames.ids import Lookup, ids_of, require_same_kind
 from vbterrier.frames.ranking import places
 from vbterrier.hosts import pyterrier
-from vbterrier.kernels.ranking import spans
+from vbterrier.kernels.gain import spans
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints

@@ -16,7 +16,7 @@ from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means
 from vbterrier.frames.ranking import loaded_run
-from vbterrier.stats.bounded_means import score_bounds
+from vbterrier.frames.values import score_bounds
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 
 if TYPE_CHECKING:

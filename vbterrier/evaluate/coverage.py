@@ -20,10 +20,10 @@ from vbterrier.evaluate.scores import Scores, missing_topics, score
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ranking import loaded_run
+from vbterrier.frames.values import score_bounds
 from vbterrier.measures.base import deepest
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
 from vbterrier.measures.target import EvaluationTarget, Scoring
-from vbterrier.stats.bounded_means import score_bounds
 from vbterrier.stats.regression import STRATA_COLUMNS as STRATA
 from vbterrier.stats.regression import coverage_strata
 from vbterrier.stats.topic_intervals import COLUMNS, N_RESAMPLES, RESAMPLED, Interval, check_level, topics_interval

@@ -23,7 +23,7 @@ from vbterrier.measures.target import require_one_tagger
 from vbterrier.measures.text import measures_from
 from vbterrier.stats.comparisons import comparisons, pairs_of
 from vbterrier.stats.perturbations import Dirichlet
-from vbterrier.stats.replica_limits import REPLICA_METHODS
+from vbterrier.stats.replicas import REPLICA_METHODS
 from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, check_level
 
 if TYPE_CHECKING:

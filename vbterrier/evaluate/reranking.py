@@ -27,11 +27,11 @@ from vbterrier.frames.contracts import frame_of, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import Ids, ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranking import Run, loaded_run, run_places
+from vbterrier.frames.values import score_bounds
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import measures_from
-from vbterrier.stats.bounded_means import score_bounds
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_intervals
 
 if TYPE_CHECKING:

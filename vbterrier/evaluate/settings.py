@@ -19,8 +19,8 @@ from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means, systems_line
 from vbterrier.frames.ranking import loaded_run, places
+from vbterrier.frames.values import score_bounds
 from vbterrier.measures.target import EvaluationTarget, restricted
-from vbterrier.stats.bounded_means import score_bounds
 from vbterrier.stats.comparisons import COLUMNS, comparisons
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_interval
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Ints
     from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
-    from vbterrier.stats.bounded_means import Bounds
+    from vbterrier.frames.values import Bounds
     from vbterrier.stats.topic_intervals import Interval
 
 SETTINGS = ("conditional", "open-world")

@@ -11,11 +11,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
+from vbterrier.frames.values import is_linearised
 from vbterrier.measures.entity import DiscRatio
 from vbterrier.measures.external import is_mean
 from vbterrier.measures.linking import LinkingR
 from vbterrier.measures.text import measures_from
-from vbterrier.stats.bounded_means import is_linearised
 from vbterrier.stats.topic_intervals import topic_values
 
 if TYPE_CHECKING:

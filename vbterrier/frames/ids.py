@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError
-from vbterrier.kernels import fingerprints, ranking
+from vbterrier.kernels import fingerprints, gain
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -239,7 +239,7 @@ class Lookup:
         wanted = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
         low = np.searchsorted(self._sorted, wanted, side="left")
         if self._repeats:
-            pairs, places = ranking.spans(low, np.searchsorted(self._sorted, wanted, side="right"))
+            pairs, places = gain.spans(low, np.searchsorted(self._sorted, wanted, side="right"))
         else:
             within = np.flatnonzero(low < len(self._sorted))
             pairs = within[self._sorted[low[within]] == wanted[within]]

@@ -134,7 +134,7 @@ def swap_p_values(answers: Any, n_resamples: int, draws: np.random.Generator) ->
     n_all = float(np.prod(sizes + 1.0))
     exact = n_all <= _MOST_SWAPS
     if exact:
-        swapped = np.indices(sizes + 1).reshape(len(sizes), -1).T
+        swapped = np.indices(sizes + 1).reshape(len(sizes), int(n_all)).T
         # The probability of a number of swaps, from the triangle of Pascal.
         chances = [np.array([math.comb(int(n), k) / 2.0**n for k in range(n + 1)]) for n in sizes]
         weight = np.prod([chance[swapped[:, at]] for at, chance in enumerate(chances)], axis=0) * np.ones(len(swapped))

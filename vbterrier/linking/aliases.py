@@ -12,7 +12,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, repeated_pairs
-from vbterrier.kernels import ranking
+from vbterrier.kernels import gain
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -219,7 +219,7 @@ class Meanings:
 
     def find(self, keys: Ints) -> tuple[Ints, Ints]:
         """Return the rows of ``keys``: the place among ``keys`` and the row of each candidate."""
-        return ranking.spans(self.bounds[keys], self.bounds[keys + 1])
+        return gain.spans(self.bounds[keys], self.bounds[keys + 1])
 
     def keep(self, rows: NDArray[np.bool_]) -> Meanings:
         """Return a selection of the rows."""

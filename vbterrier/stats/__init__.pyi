@@ -14,8 +14,8 @@ from .perturbations import TemperatureJitter as TemperatureJitter
 from .powered_means import prediction_powered as prediction_powered
 from .regression import coverage_strata as coverage_strata
 from .regression import gain_regressions as gain_regressions
-from .replica_limits import hoeffding_error as hoeffding_error
-from .replica_limits import hoeffding_replicas as hoeffding_replicas
+from .replicas import hoeffding_error as hoeffding_error
+from .replicas import hoeffding_replicas as hoeffding_replicas
 from .topic_intervals import intervals as intervals
 from .topic_statistics import TopicStatistics as TopicStatistics
 from .topic_statistics import disc_ratio as disc_ratio

@@ -11,8 +11,9 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, examples, nearest, number, warn, whole
-from vbterrier.frames.values import measure_tables
-from vbterrier.stats.bounded_means import bounded_equivalence, is_linearised, score_bounds
+from vbterrier.frames.values import is_linearised, measure_tables, score_bounds
+from vbterrier.kernels.bounded_means import mean_draws
+from vbterrier.kernels.resample import stream
 from vbterrier.stats.inverted_intervals import corrected_levels, effect_limits, interval_label, inverted_limits
 from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, simultaneous_levels, std_of, t_of
 from vbterrier.stats.topic_intervals import N_RESAMPLES, check_level
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vbterrier.annotations import Bools, Floats
+    from vbterrier.frames.values import Bounds
 
 
 CORRECTIONS = ("holm", "bh", "max-t", "none")
@@ -166,7 +168,7 @@ def comparisons(
     a warning is given if no adjusted p can be significant.
 
     Equivalence is tested by two paired t-tests; if at least half of the topics have the same difference, by the shares
-    of :func:`~vbterrier.stats.bounded_means.bounded_equivalence`, which hold their level for any differences between
+    of :func:`bounded_equivalence`, which hold their level for any differences between
     the bounds of the measure, and are NaN for measures without known bounds. Neither is needed for large samples;
     both differ for rare large differences, of which a small sample has none or one. Student's t cannot exclude
     those among topics that differ slightly.
@@ -348,6 +350,22 @@ def _is_discrete(differences: Floats) -> Bools:
     # The sorted differences that are half the topics apart.
     apart = ordered[half - 1 :] - ordered[: len(ordered) - half + 1]
     return np.asarray((apart <= _EQUAL).any(axis=0))
+
+
+def bounded_equivalence(differences: Floats, margin: float, bounds: Bounds, n_draws: int, seed: int) -> Floats:
+    """The larger p of two one-sided tests of means at most ``-margin`` and at least ``margin``, shape (m,).
+
+    The share of draws of :func:`mean_draws` beyond the margin. Valid for any distribution of differences within the
+    bounds; NaN without bounds.
+
+    >>> bounded_equivalence(np.zeros((100, 1)), 0.05, (-1.0, 1.0), 10_000, 1).round(3).tolist()
+    [0.006]
+    """
+    if not np.isfinite(bounds).all():
+        return np.full(differences.shape[1], np.nan)
+    low, high = mean_draws(differences, bounds, n_draws, stream(seed, "equivalence"))
+    beyond = np.maximum((low <= -margin).sum(axis=0), (high >= margin).sum(axis=0))
+    return np.asarray((beyond + 1) / (n_draws + 1))
 
 
 def _equivalence(differences: Floats, margin: float) -> Floats:

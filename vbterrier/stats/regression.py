@@ -10,7 +10,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import numbers_of
-from vbterrier.stats.bounded_means import score_bounds
+from vbterrier.frames.values import score_bounds
 from vbterrier.stats.comparisons import holm
 from vbterrier.stats.topic_intervals import Interval, check_level, topics_interval
 

@@ -10,7 +10,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, warn, whole
-from vbterrier.frames.values import KEY, values_of
+from vbterrier.frames.values import KEY, UNKNOWN, mean_bounds, score_bounds, values_of
+from vbterrier.kernels.bounded_means import bounded_limits, constant_limits
 from vbterrier.kernels.resample import (
     ENDLESS,
     means_of,
@@ -20,13 +21,12 @@ from vbterrier.kernels.resample import (
     studentised,
     weighted_sums,
 )
-from vbterrier.stats.bounded_means import UNKNOWN, bounded_limits, constant_limits, mean_bounds, score_bounds
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from vbterrier.annotations import Bools, Floats
-    from vbterrier.stats.bounded_means import Bounds
+    from vbterrier.frames.values import Bounds
 
 
 COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
@@ -74,7 +74,7 @@ def intervals(
     pandas.DataFrame
         The C frame: name, measure, value (the mean), low, high, level, method, n_qids, n_resamples, seed; a row for
         each system and measure, in order of appearance. The result does not depend on the order of topics. Limits are
-        within the range of the measure, if it is known (:func:`~vbterrier.stats.bounded_means.score_bounds`).
+        within the range of the measure, if it is known (:func:`~vbterrier.frames.values.score_bounds`).
 
     Raises
     ------
@@ -163,7 +163,7 @@ def topics_intervals(
         (Chamandy et al. 2012); :class:`~vbterrier.stats.topic_statistics.TopicStatistics` computes the same limits from
         batches of topics. ``"normal"``: ``mean ± t s/sqrt(n)`` with Student's t of n - 1 degrees of freedom, without
         resampling. ``"bounded"``: limits that cover at least the level for any distribution of scores within the
-        bounds, see :func:`~vbterrier.stats.bounded_means.mean_draws`; for scores of 0 and 1, those of Clopper and
+        bounds, see :func:`~vbterrier.kernels.bounded_means.mean_draws`; for scores of 0 and 1, those of Clopper and
         Pearson.
     n_resamples
         Number of resamples of the topics.

@@ -10,8 +10,9 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, warn, whole
 from vbterrier.frames.notebook import Panel, Shown, of_means
+from vbterrier.frames.values import mean_bounds, score_bounds
+from vbterrier.kernels.bounded_means import constant_limits
 from vbterrier.kernels.resample import means_of, stream, weighted_sums
-from vbterrier.stats.bounded_means import constant_limits, mean_bounds, score_bounds
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,

@@ -14,7 +14,7 @@ from vbterrier.entities.rerank.base import Interpolation, by_id
 from vbterrier.entities.stage import Documents, unlinked
 from vbterrier.errors import InputError, number, whole, whole_or_none
 from vbterrier.frames.ids import ids_of, require_same_kind
-from vbterrier.kernels.ranking import spans
+from vbterrier.kernels.gain import spans
 from vbterrier.linking.links import normal_form
 from vbterrier.linking.words import Words
 
