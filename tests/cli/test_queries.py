@@ -132,7 +132,8 @@ def test_a_plan_for_people(command, pilot):
     ]
     numbers = [plan.n_qids, plan.low, plan.high, plan.n_by_formula, 20]
     assert lines[2].split() == ["a", "b", "AP", "0.0500", *map(str, numbers)]
-    assert "power 0.8, paired t test at 0.05, 300 simulations, seed 0" in out
+    assert "power 0.8, randomisation test at 0.05, 300 simulations, seed 0" in out
+    assert "About half of such plans fall short of the power" in out
 
 
 def test_pairs_without_any_difference_give_a_warning(command, pilot):
@@ -196,3 +197,24 @@ def test_one_run_needs_no_plan(command, tmp_path):
     code, _, err = command("queries", "power", path, "--delta", "0.1")
     assert code == 1
     assert "no pair of systems allows a plan" in err
+
+
+def test_a_plan_with_assurance_for_several_systems(command, pilot):
+    path, differences = pilot
+    options = ["--assurance", "0.8", "--systems", "5", "--against-baseline", "--correction", "holm", *OPTIONS]
+    code, out, _ = command("queries", "power", path, "--delta", "0.05", "--baseline", "b", *options, "-f", "csv")
+    assert code == 0
+    found = pd.read_csv(io.StringIO(out)).iloc[0]
+    plan = queries_needed(
+        differences, 0.05, assurance=0.8, n_systems=5, baseline=True, correction="holm", n_simulations=300
+    )
+    assert (found["n_qids"], found["assurance"], found["n_systems"]) == (plan.n_qids, 0.8, 5)
+
+
+def test_a_plan_without_a_pilot(command, refused):
+    code, out, err = command("queries", "power", "--delta", "0.05", "--measure", "nDCG@10")
+    assert (code, err) == (0, "")
+    assert "without a pilot; low, high: the TREC collections" in " ".join(out.split())
+    assert str(queries_needed(None, 0.05, measure="nDCG@10").n_qids) in out.split()
+    refused(["queries", "power", "--delta", "0.05"], 2, "wanted --delta and --measure")
+    refused(["queries", "power", "--delta", "0.05", "-m", "nDCG@7"], 2, "standard deviations are known for 'nDCG@10'")

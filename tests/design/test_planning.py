@@ -7,8 +7,16 @@ from scipy import stats
 from statsmodels.stats.power import TTestPower
 
 from vbterrier.design.pilot import Pilot, interval_width, kurtosis_of, paired_pilots
-from vbterrier.design.planning import COLUMNS, detectable_difference, queries_needed
+from vbterrier.design.planning import (
+    COLUMNS,
+    corrected_level,
+    detectable_difference,
+    needed_by_formula,
+    power_by_formula,
+    queries_needed,
+)
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.stats.comparisons import comparisons
 
 # 60 normal quantiles with standard deviation .2.
 NORMAL = 0.2 * stats.zscore(stats.norm.ppf((np.arange(60) + 0.5) / 60), ddof=1)
@@ -244,3 +252,98 @@ def test_widths_at_the_edge():
     for more in ([], [0], [1.5]):
         with pytest.raises(ParameterError, match="n_more"):
             interval_width(values(a=[0.1, 0.5]), more)
+
+
+# Assurance, several systems, and plans without a pilot.
+
+
+def test_levels_of_several_systems_are_those_of_scipy():
+    assert corrected_level(0.95, 2, "max-t") == 0.95
+    # A normal deviate beyond the critical value of Tukey's range, and of Dunnett's maximum.
+    for k in (3, 6, 20):
+        critical = stats.studentized_range.ppf(0.95, k, np.inf) / 2**0.5
+        assert corrected_level(0.95, k, "max-t") == pytest.approx(1 - 2 * stats.norm.sf(critical))
+        assert corrected_level(0.95, k, "holm") == pytest.approx(1 - 0.05 / (k * (k - 1) / 2))
+        covariance = (np.eye(k - 1) + 1) / 2
+        level = corrected_level(0.95, k, "max-t", baseline=True)
+        critical = np.full(k - 1, stats.norm.isf((1 - level) / 2))
+        joint = stats.multivariate_normal(cov=covariance, seed=1).cdf(critical, lower_limit=-critical)
+        assert joint == pytest.approx(0.95, abs=2e-4)
+
+
+def test_more_systems_need_more_queries():
+    pilot = np.random.default_rng(3).normal(0, 0.2, 40)
+    options = {"n_simulations": 2000, "seed": 1}
+    needed = [queries_needed(pilot, 0.05, n_systems=k, **options).n_qids for k in (2, 5, 20)]
+    assert needed == sorted(set(needed))
+    baseline = queries_needed(pilot, 0.05, n_systems=5, baseline=True, **options).n_qids
+    assert needed[0] < baseline < needed[1] < queries_needed(pilot, 0.05, n_systems=5, test="t", **options).n_qids
+    formula = power_by_formula(needed[1], 0.05, pilot.std(ddof=1), corrected_level(0.95, 5, "max-t"))
+    assert formula == pytest.approx(0.8, abs=0.03)
+    found = detectable_difference(pilot, needed[1], n_systems=5, **options)
+    assert found["delta"].item() == pytest.approx(0.05, rel=0.03)
+
+
+def test_the_power_of_a_plan_is_that_of_a_comparison():
+    """Compare five systems of which one is better, with the numbers of queries that plans say."""
+    rng, found = np.random.default_rng(5), 0
+    pilot = rng.normal(0, 0.15, 400)
+    n = queries_needed(pilot, 0.1, n_systems=5, n_simulations=3000).n_qids
+    n_samples = 200
+    for seed in range(n_samples):
+        scores = rng.normal(0, 0.15 / 2**0.5, (n, 5)) + np.array([0.1, 0, 0, 0, 0])
+        columns = {"name": np.repeat([*"abcde"], n), "qid": np.tile([*map(str, range(n))], 5), "measure": "own"}
+        pairs = comparisons(pd.DataFrame(columns).assign(value=scores.T.ravel()), n_resamples=499, seed=seed)
+        found += int(pairs["p_adjusted"].iloc[0] <= 0.05)
+    # Step-down and differences among the others make the planned power a lower limit.
+    assert stats.binom.cdf(found, n_samples, 0.78) > 1e-3
+    assert found / n_samples < 0.95
+
+
+@pytest.mark.parametrize("kind", ["normal", "half tied"])
+def test_assurance_is_reached(kind):
+    rng, n_pilots = np.random.default_rng(11), 120
+    sufficient = {None: 0, 0.8: 0}
+    std = 1.0 if kind == "normal" else 0.5**0.5
+    # At .3 standard deviations, 90 queries have the power .8.
+    for _ in range(n_pilots):
+        pilot = rng.normal(0, 1, 25) * (1 if kind == "normal" else rng.random(25) < 0.5)
+        for assurance in sufficient:
+            plan = queries_needed(pilot, 0.3 * std, assurance=assurance, n_simulations=1000)
+            sufficient[assurance] += int(plan.n_qids >= 90)
+    assert stats.binom.cdf(sufficient[0.8], n_pilots, 0.77) > 1e-3
+    assert sufficient[None] < 0.6 * n_pilots
+    assert "about half of such plans fall short" in queries_needed(pilot, 0.3, n_simulations=500).summary()
+    sure = queries_needed(pilot, 0.3, assurance=0.8, n_simulations=500)
+    assert "the power is reached with probability 0.8" in sure.summary()
+
+
+def test_a_plan_before_any_data():
+    plan = queries_needed(None, 0.05, measure="nDCG@10")
+    # The median of the three collections' standard deviations is .205.
+    assert plan.n_qids == needed_by_formula(0.05, 0.205, 0.8, 0.95)
+    assert (plan.low, plan.high) == tuple(needed_by_formula(0.05, std, 0.8, 0.95) for std in (0.174, 0.326))
+    at = plan.curve.iloc[(plan.curve["n_qids"] - plan.n_qids).abs().argmin()]
+    assert at["power"] == pytest.approx(0.8, abs=0.03)
+    assert (plan.curve["low"] <= plan.curve["power"]).all()
+    assert (plan.curve["power"] <= plan.curve["high"]).all()
+    assert queries_needed(None, 0.05, measure="nDCG@10", n_systems=10).n_qids > 1.5 * plan.n_qids
+    with pytest.raises(ParameterError, match=r"measure='nDCG@7': standard deviations are known for 'nDCG@10'"):
+        queries_needed(None, 0.05, measure="nDCG@7")
+    with pytest.raises(ParameterError, match="assurance needs a pilot"):
+        queries_needed(None, 0.05, measure="nDCG@10", assurance=0.8)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"assurance": 0.5}, "assurance=0.5"),
+        ({"n_systems": 1}, "n_systems=1"),
+        ({"test": "wilcoxon"}, "test='wilcoxon': wanted one of 'randomisation', 't'"),
+        ({"test": "t", "correction": "max-t"}, "needs a test that resamples"),
+        ({"correction": "bh"}, "correction='bh': wanted one of"),
+    ],
+)
+def test_designs_that_do_not_exist_are_refused(options, said):
+    with pytest.raises(ParameterError, match=said):
+        queries_needed(np.arange(10.0), 0.1, **options)

@@ -12,7 +12,11 @@ from vbterrier.cli.options import Format, Output, deliver, echo, require_format,
 from vbterrier.errors import InputError, ParameterError, warn
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     import pandas as pd
+
+    from vbterrier.annotations import Floats
 
 
 Mentions = Annotated[
@@ -20,9 +24,6 @@ Mentions = Annotated[
     typer.Argument(
         help="Mentions: docno, mention[, entity_id, ...]; TSV, CSV or Parquet, also .gz.", show_default=False
     ),
-]
-Values = Annotated[
-    Path, typer.Argument(help="Scores of a pilot: name, qid, measure, value; CSV, TSV or Parquet.", show_default=False)
 ]
 
 
@@ -117,7 +118,14 @@ def profile(
 
 
 def power(
-    values: Values,
+    values: Annotated[
+        Path | None,
+        typer.Argument(
+            help="Scores of a pilot: name, qid, measure, value; CSV, TSV or Parquet. Without it, the standard deviations "
+            "of --measure in TREC collections.",
+            show_default=False,
+        ),
+    ] = None,
     delta: Annotated[
         float | None,
         typer.Option(
@@ -134,6 +142,18 @@ def power(
         ),
     ] = None,
     power: Annotated[float, typer.Option(help="Probability of detecting the difference.")] = 0.8,
+    assurance: Annotated[
+        float | None,
+        typer.Option(help="Probability that the plan reaches this power, as 0.8; about half without it."),
+    ] = None,
+    systems: Annotated[int, typer.Option(help="Number of systems that will be compared.", min=2, metavar="N")] = 2,
+    against_baseline: Annotated[
+        bool, typer.Option("--against-baseline", help="They will be compared with a baseline, not in all pairs.")
+    ] = False,
+    test: Annotated[str, typer.Option(help="The test: randomisation or t.")] = "randomisation",
+    correction: Annotated[
+        str, typer.Option(help="Correction for the number of tests: auto, max-t, holm or none.")
+    ] = "auto",
     baseline: option.Baseline = None,
     measure: Annotated[
         str | None, typer.Option("--measure", "-m", help="The measure, if the pilot has several.")
@@ -148,6 +168,7 @@ def power(
     output: Output = None,
 ) -> None:
     """Estimate how many queries are needed to detect a difference, from the scores of a pilot."""
+    from vbterrier.design.pilot import paired_pilots
     from vbterrier.frames.files.reading import read_values
 
     style = require_format(style, output)
@@ -156,24 +177,54 @@ def power(
     if curve and delta is None:
         raise ParameterError("--curve applies to a difference: wanted --delta")
     options: dict[str, Any] = {"power": power, "level": level, "n_simulations": simulations, "seed": seed}
-    frame = _plans(read_values(values), delta, queries or [], baseline, measure, curve=curve, **options)
+    options |= {"n_systems": systems, "test": test, "correction": correction}
+    if delta is not None:
+        options["assurance"] = assurance
+    elif assurance is not None:
+        raise ParameterError("--assurance applies to a difference: wanted --delta")
+    if values is None:
+        frame = _plan_without_pilot(delta, measure, curve=curve, baseline=against_baseline, **options)
+    else:
+        pilots = paired_pilots(read_values(values), baseline, measure)
+        frame = _plans(pilots, delta, queries or [], curve=curve, baseline=against_baseline, **options)
+    by = frame["correction"].iloc[0]
     if style not in ("csv", "json"):
-        shared = ["level", "test", "n_simulations", "seed"] + ([] if curve else ["power"])
-        frame = frame.drop(columns=shared)
+        shared = ["level", "test", "correction", "n_systems", "assurance", "n_simulations", "seed"]
+        frame = frame.drop(columns=[*shared, *([] if curve else ["power"])], errors="ignore")
+    among = f" among {systems} systems ({by})" if systems > 2 else ""  # noqa: PLR2004 - a pair
+    sure = "About half of such plans fall short of the power; --assurance 0.8 asks for more queries."
     how = (
-        f"power {power:g}, paired t test at {1 - level:.2g}, {simulations} simulations, seed {seed}; low, high: "
+        f"power {power:g}, {test} test at {1 - level:.2g}{among}, {simulations} simulations, seed {seed}; low, high: "
         f"{100 * level:g}% intervals, from the uncertain standard deviation of the pilot."
     )
+    if values is None:
+        how = (
+            f"power {power:g}, {test} test at {1 - level:.2g}{among}, without a pilot; low, high: the TREC collections "
+        )
+        how, sure = f"{how}with the smallest and the largest variance.", ""
+    elif assurance is not None:
+        sure = f"The power is reached with probability {assurance:g}."
     caption = ["Queries needed." if delta is not None else "Detectable differences.", how]
+    caption += [sure] * bool(sure and delta is not None)
     deliver(frame, style, output, caption=caption, label="tab:power")
 
 
+def _plan_without_pilot(delta: float | None, measure: str | None, *, curve: bool, **options: Any) -> pd.DataFrame:
+    """Return the plan by the standard deviations of TREC collections."""
+    from vbterrier.design.planning import queries_needed
+
+    if delta is None or measure is None:
+        raise ParameterError("without scores of a pilot: wanted --delta and --measure")
+    plan = queries_needed(None, delta, measure=measure, **options)
+    found = plan.curve.copy() if curve else plan.frame()
+    found.insert(0, "measure", measure)
+    return found
+
+
 def _plans(
-    values: pd.DataFrame,
+    pilots: Iterable[tuple[str, str, str, Floats]],
     delta: float | None,
     queries: list[int],
-    baseline: str | None,
-    measure: str | None,
     *,
     curve: bool,
     **options: Any,
@@ -181,11 +232,10 @@ def _plans(
     """Return one row for each pair and plan; a warning names pairs without a plan."""
     import pandas as pd
 
-    from vbterrier.design.pilot import paired_pilots
     from vbterrier.design.planning import detectable_difference, queries_needed
 
     parts = []
-    for name, one, other, differences in paired_pilots(values, baseline, measure):
+    for name, one, other, differences in pilots:
         try:
             if delta is None:
                 found = detectable_difference(differences, queries, **options)

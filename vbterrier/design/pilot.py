@@ -96,6 +96,13 @@ class Pilot:
         """See :func:`kurtosis_of`."""
         return kurtosis_of(self.values)
 
+    def assured_std(self, assurance: float) -> float:
+        """The upper confidence limit of the standard deviation at one level.
+
+        The kurtosis, which small samples underestimate, is at least the normal one.
+        """
+        return self._std_limits(2 * assurance - 1, max(self.kurtosis, _NORMAL))[1]
+
     def std_interval(self, level: float) -> tuple[float, float]:
         """Confidence interval of the standard deviation (Bonett 2006).
 
@@ -107,13 +114,16 @@ class Pilot:
         ParameterError
             A level too high for so few differences.
         """
+        return self._std_limits(level, self.kurtosis)
+
+    def _std_limits(self, level: float, kurtosis: float) -> tuple[float, float]:
         from scipy import special
 
         k, z = len(self), float(special.ndtri((1 + level) / 2))
         if z >= k:
             raise ParameterError(f"level={level}: too high for a pilot of {k} queries")
         correction = k / (k - z)
-        half_width = z * correction * ((self.kurtosis - (k - 3) / k) / (k - 1)) ** 0.5
+        half_width = z * correction * ((kurtosis - (k - 3) / k) / (k - 1)) ** 0.5
         middle = self.std * correction**0.5
         return middle * float(np.exp(-half_width / 2)), middle * float(np.exp(half_width / 2))
 

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.design.pilot import Pilot, pilot_of
-from vbterrier.errors import InputError, number, whole
+from vbterrier.errors import InputError, ParameterError, choice, examples, number, whole
 from vbterrier.frames.notebook import Panel, Shown
 
 if TYPE_CHECKING:
@@ -21,15 +21,32 @@ if TYPE_CHECKING:
 
 # The largest number of queries of a plan.
 MOST = 10**9
-TEST = "t"
+TESTS, CORRECTIONS = ("randomisation", "t"), ("auto", "max-t", "holm", "none")
 N_SIMULATIONS = 10_000
-COLUMNS = ("delta", "n_qids", "power", "low", "high", "level", "test", "n_pilot", "n_simulations", "seed")
+COLUMNS = (
+    *("delta", "n_qids", "power", "low", "high", "level", "test", "correction", "n_systems", "assurance"),
+    *("n_pilot", "n_simulations", "seed"),
+)
 # Number of sizes of the curve, and its largest size relative to the number by normal theory.
 _N_SIZES, _BEYOND = 40, 1.3
 # The first size is the smaller of 1/_FIRST of the last size and _BEFORE times the smallest number by normal theory.
 _FIRST, _BEFORE = 100, 0.5
 # Relative standard deviation below which a resample is constant up to rounding.
 _CONSTANT = 1e-6
+# Standard deviations of differences between two systems over topics: the median and the 90 % quantile over all pairs of
+# the runs of a collection (tests/bench/variances.py).
+STANDARD_DEVIATIONS = {
+    "nDCG@10": {"TREC Web 2012": (0.174, 0.225), "TREC DL 2019": (0.205, 0.262), "TREC-COVID": (0.326, 0.326)},
+    "nDCG@20": {"TREC Web 2012": (0.135, 0.179), "TREC-COVID": (0.286, 0.286)},
+    "nDCG": {"TREC Web 2012": (0.125, 0.141), "TREC-COVID": (0.092, 0.092)},
+    "AP": {"TREC Web 2012": (0.083, 0.106), "TREC-COVID": (0.061, 0.061)},
+    "P@10": {"TREC Web 2012": (0.229, 0.300), "TREC DL 2019": (0.209, 0.279), "TREC-COVID": (0.329, 0.329)},
+    "RR@10": {"TREC Web 2012": (0.361, 0.475), "TREC DL 2019": (0.296, 0.390), "TREC-COVID": (0.382, 0.382)},
+    "ERR@10": {"TREC Web 2012": (0.246, 0.319), "TREC DL 2019": (0.168, 0.208), "TREC-COVID": (0.132, 0.132)},
+    "Success@5": {"TREC Web 2012": (0.514, 0.581), "TREC DL 2019": (0.258, 0.391), "TREC-COVID": (0.254, 0.254)},
+}
+# Points of the quadrature over the score of the baseline, and standard deviations that it covers.
+_N_POINTS, _REACH = 401, 8.0
 
 
 def power_by_formula(n: Any, delta: float, std: float, level: float) -> Any:
@@ -70,6 +87,39 @@ def require_possible(n: int, delta: float) -> None:
         raise InputError(f"delta={delta:g}: {MOST:,} queries do not detect this difference; wanted a larger one")
 
 
+def corrected_level(level: float, n_systems: int, correction: str, *, baseline: bool = False) -> float:
+    """The level of each test for which all tests between k systems together have a level.
+
+    ``"holm"``: Bonferroni's ``1 - α/m`` of m tests, the first step. ``"max-t"``: for large samples and systems of equal
+    variance and correlation, Tukey's studentised range for all pairs, Dunnett's test for pairs with a baseline.
+    ``"none"``: the same level.
+
+    >>> [round(corrected_level(0.95, 5, by), 4) for by in ("none", "holm", "max-t")]
+    [0.95, 0.995, 0.9936]
+    >>> round(corrected_level(0.95, 5, "max-t", baseline=True), 4)
+    0.9854
+    """
+    from scipy import optimize, special, stats
+
+    n_tests = n_systems - 1 if baseline else n_systems * (n_systems - 1) // 2
+    if correction == "none" or n_tests == 1:
+        return level
+    if correction == "holm":
+        return 1 - (1 - level) / n_tests
+    if not baseline:
+        return float(2 * special.ndtr(stats.studentized_range.ppf(level, n_systems, np.inf) / 2**0.5) - 1)
+    # Given the baseline's score, the differences from it are independent.
+    score = np.linspace(-_REACH, _REACH, _N_POINTS)
+    density = np.exp(-(score**2) / 2) / np.exp(-(score**2) / 2).sum()
+
+    def coverage(critical: float) -> float:
+        below, above = special.ndtr(score + critical * 2**0.5), special.ndtr(score - critical * 2**0.5)
+        return float(density @ (below - above) ** (n_systems - 1))
+
+    critical = optimize.brentq(lambda value: coverage(value) - level, 0.0, _REACH)
+    return float(2 * special.ndtr(critical) - 1)
+
+
 def detectable_by_formula(n: int, std: float, power: float, level: float) -> float:
     """The smallest difference that n queries detect with this power.
 
@@ -93,13 +143,15 @@ class QueryPlan(Shown):
     n_qids
         Number of queries needed.
     low, high
-        Interval of the number, from the interval of the standard deviation of the pilot.
+        Interval of the number, from the interval of the standard deviation of the pilot; without a pilot, the numbers
+        for the smallest median and the largest 90 % quantile of the collections.
     delta, power, level
         The difference to detect, its power, and the level of test and interval.
     n_by_formula
         The number by the noncentral t, for normal differences with the standard deviation of the pilot.
     curve
-        Columns delta, n_qids, power, low, high, level, test, n_pilot, n_simulations, seed.
+        Columns delta, n_qids, power, low, high, level, test, correction, n_systems, assurance, n_pilot (0 without a
+        pilot), n_simulations, seed.
 
     Examples
     --------
@@ -118,9 +170,9 @@ class QueryPlan(Shown):
     curve: pd.DataFrame = field(repr=False)
 
     def frame(self) -> pd.DataFrame:
-        """One row: delta, n_qids, low, high, by_formula, power, level, test, n_pilot, n_simulations, seed."""
+        """One row: delta, n_qids, low, high, by_formula, power, and the columns of the curve from level on."""
         needed = {"n_qids": self.n_qids, "low": self.low, "high": self.high, "by_formula": self.n_by_formula}
-        about = self.curve[["level", "test", "n_pilot", "n_simulations", "seed"]].head(1)
+        about = self.curve[list(COLUMNS[5:])].head(1)
         return pd.DataFrame({"delta": self.delta, **needed, "power": self.power}, index=[0]).join(about)
 
     def _line(self) -> str:
@@ -135,9 +187,19 @@ class QueryPlan(Shown):
 
     def summary(self) -> str:
         """The plan in one line of text."""
+        one = self.curve.iloc[0]
+        among = f" among {one['n_systems']} systems ({one['correction']})" if one["n_systems"] > 2 else ""  # noqa: PLR2004
+        based, sure = (
+            f"pilot of {one['n_pilot']}",
+            "about half of such plans fall short of the power: ask for assurance",
+        )
+        if not one["n_pilot"]:
+            based, sure = "no pilot", "low and high are of the TREC collections with the smallest and largest variance"
+        elif not np.isnan(one["assurance"]):
+            sure = f"the power is reached with probability {one['assurance']:g}"
         return (
-            f"{self.n_qids} queries ({self.low} to {self.high}) to detect a difference of {self.delta:g} with power "
-            f"{self.power:g} at {1 - self.level:.2g}; pilot of {self.curve['n_pilot'].iloc[0]}"
+            f"{self.n_qids} queries ({self.low} to {self.high}) to detect a difference of {self.delta:g}{among} with "
+            f"power {self.power:g} at {1 - self.level:.2g}; {based}; {sure}"
         )
 
 
@@ -148,19 +210,27 @@ def queries_needed(
     pair: Sequence[str] | None = None,
     measure: str | None = None,
     power: float = 0.8,
+    assurance: float | None = None,
     level: float = 0.95,
+    n_systems: int = 2,
+    baseline: bool = False,
+    test: str = "randomisation",
+    correction: str = "auto",
     n_simulations: int = N_SIMULATIONS,
     seed: int = 0,
 ) -> QueryPlan:
     """Number of queries needed to detect a difference with some power, from the scores of a pilot.
 
-    The differences of the pilot, shifted to mean δ, are resampled to n queries and tested (paired t, two-sided at
-    ``1 - level``); power is the share of simulations in which the better system is significantly better.
+    The differences of the pilot, shifted to mean δ, are resampled to n queries and tested, two-sided at the level of
+    one of the tests between all systems; power is the share of simulations in which the better system is significantly
+    better.
 
     Parameters
     ----------
     pilot
-        A V frame (name, qid, measure, value) with two systems, or the differences themselves, shape (k,), k >= 5.
+        A V frame (name, qid, measure, value) with two systems, or the differences themselves, shape (k,), k >= 5. Or
+        ``None``, for a plan before any data: normal differences with the median of the standard deviations that
+        differences by ``measure`` have in TREC collections (``vbterrier.design.planning.STANDARD_DEVIATIONS``).
     delta
         The difference to detect, in the unit of the scores: positive if the first system is better, negative if the
         second is. Choose a difference of practical relevance, not the observed difference, which is biased by chance.
@@ -168,8 +238,18 @@ def queries_needed(
         Two systems and a measure, if the frame contains more.
     power
         Probability of detection, between ``(1 - level)/2`` and 1.
+    assurance
+        Probability, above .5 and below 1, that the number suffices for this power in spite of the uncertainty of the
+        standard deviation of the pilot: the number for the upper confidence limit of it at this level. ``None``: the
+        number for the standard deviation of the pilot, which falls short in about half of all pilots.
     level
-        Level of the test and of the interval of the number of queries.
+        Level of all tests together, and of the interval of the number of queries.
+    n_systems, baseline
+        Number of systems that will be compared, all pairs or each with a baseline.
+    test, correction
+        Those of :func:`vbterrier.compare`, ``"randomisation"`` or ``"t"``, which have nearly the same power (see the
+        notes), and ``"max-t"``, ``"holm"`` or ``"none"``: :func:`corrected_level` gives the level of each test.
+        ``"auto"`` is ``"max-t"`` for randomisation, ``"holm"`` for t.
     n_simulations
         Number of resamples of each size. With 10,000 the number of queries has a Monte Carlo error of about 1 %. Cost:
         ``n_simulations * min(n, 40 k)`` random numbers.
@@ -185,7 +265,8 @@ def queries_needed(
     InputError
         A pilot of fewer than 5 queries, or with constant differences; a difference too small for a billion queries.
     ParameterError
-        A difference of 0; unknown or ambiguous systems or measures.
+        A difference of 0; unknown or ambiguous systems or measures; without a pilot, a measure without a standard
+        deviation, or an assurance.
 
     Notes
     -----
@@ -199,11 +280,21 @@ def queries_needed(
     25, 50, 250 queries: normal differences .95, .94, .95, .95; differences of beta scores .95, .95, .95, .92; half of
     the queries tied .91, .92, .92, .94; exponential .90, .89, .87, .96.
 
+    Share of plans with a nominal assurance of .8 that reach power .8 (pilots of 20 and 50 queries, 300 each): normal
+    differences .78, .79; differences of beta scores .79, .75; half of the queries tied .79, .81; exponential .74, .71.
+    Without assurance: .43, .42; .37, .38; .47, .46; .43, .40.
+
+    The power of sign flips differs from that of t by less than .02 for symmetric differences, and for skewed ones from
+    30 queries on by less than .1 at the level .995, .03 at .95 (5 distributions, 15 to 120 queries). The studentised
+    bootstrap has less power with few queries (.03 to .25 at 15, .01 to .04 at 60, at .95). Signed ranks test another
+    hypothesis: that of a symmetric distribution around 0.
+
     References
     ----------
-    Sakai: Topic set size design, Information Retrieval Journal 19 (2016), whose noncentral t is ``n_by_formula``;
-    Bonett: Approximate confidence interval for standard deviation of nonnormal distributions, Computational Statistics
-    and Data Analysis 50 (2006).
+    Kelley and Maxwell, Psychological Methods 8, 2003 (assurance). Sakai: Topic set size design, Information Retrieval
+    Journal 19 (2016), whose noncentral t is ``n_by_formula``, and whose tables plan without a pilot. Bonett:
+    Approximate confidence interval for standard deviation of nonnormal distributions, Computational Statistics and Data
+    Analysis 50 (2006). Dunnett, JASA 50, 1955.
 
     Examples
     --------
@@ -214,34 +305,76 @@ def queries_needed(
     """
     delta = number("delta", delta)
     wanted = number("delta", abs(delta), low=0, open_low=True)
+    level = number("level", level, low=0, high=1, open_low=True, open_high=True)
+    power = number("power", power, low=(1 - level) / 2, high=1, open_low=True, open_high=True)
+    if assurance is not None:
+        assurance = number("assurance", assurance, low=0.5, high=1, open_low=True, open_high=True)
+    n_simulations, seed = whole("n_simulations", n_simulations), whole("seed", seed, low=0)
+    each, by = _of_each_test(level, n_systems, test, correction, baseline=baseline)
+    about = (level, test, by, n_systems, np.nan if assurance is None else assurance)
+    if pilot is None:
+        if assurance is not None:
+            raise ParameterError(
+                "assurance needs a pilot, whose standard deviation is uncertain; give one, or plan for high"
+            )
+        return _without_pilot(delta, measure, power, each, about)
     found = pilot_of(pilot, pair, measure)
     if delta < 0:
         # Power of skewed differences depends on the sign.
         found = Pilot(-found.values)
-    level = number("level", level, low=0, high=1, open_low=True, open_high=True)
-    power = number("power", power, low=(1 - level) / 2, high=1, open_low=True, open_high=True)
-    n_simulations = whole("n_simulations", n_simulations)
     # A standard deviation larger by a factor is equivalent to a difference smaller by that factor.
     narrow, wide = found.std_interval(level)
-    deltas = wanted * found.std / np.array([found.std, wide, narrow])
-    smallest, largest = (needed_by_formula(deltas[place], found.std, power, level) for place in (2, 1))
+    assured = found.std if assurance is None else found.assured_std(assurance)
+    deltas = wanted * found.std / np.array([found.std, wide, narrow, assured])
+    smallest, largest = (needed_by_formula(ends, found.std, power, each) for ends in (deltas.max(), deltas.min()))
     while True:
         last = max(int(largest * _BEYOND), 20)
         first = max(2, min(last / _FIRST, smallest * _BEFORE))
         sizes = sorted({round(size) for size in np.geomspace(first, last, _N_SIZES)})
-        thresholds = _thresholds(found, sizes, level, n_simulations, seed)
+        thresholds = _thresholds(found, sizes, each, n_simulations, seed)
         powers = np.stack([(some[:, None] <= deltas).mean(axis=0) for some in thresholds], axis=1)
         needed = [_crossing(sizes, curve, power) for curve in powers]
         if all(n is not None for n in needed):
             break
         largest *= 2
         require_possible(largest, wanted)
-    about = (level, TEST, len(found), n_simulations, seed)
-    rows = [(delta, *row, *about) for row in zip(sizes, *powers.tolist(), strict=True)]
-    n_qids, high, low = (int(n or 0) for n in needed)
-    formula = needed_by_formula(wanted, found.std, power, level)
+    n_pilot = (len(found), n_simulations, seed)
+    rows = [(delta, *row[:4], *about, *n_pilot) for row in zip(sizes, *powers.tolist(), strict=True)]
+    _, high, low, n_qids = (int(n or 0) for n in needed)
+    formula = needed_by_formula(wanted, found.std, power, each)
     curve = pd.DataFrame(rows, columns=list(COLUMNS))
-    return QueryPlan(n_qids, low, high, delta, power, level, formula, curve)
+    return QueryPlan(n_qids, min(low, n_qids), max(high, n_qids), delta, power, level, formula, curve)
+
+
+def _of_each_test(level: float, n_systems: int, test: str, correction: str, *, baseline: bool) -> tuple[float, str]:
+    """The level of each test, and the correction."""
+    choice("test", test, TESTS)
+    choice("correction", correction, CORRECTIONS)
+    whole("n_systems", n_systems, low=2)
+    if correction == "max-t" and test == "t":
+        raise ParameterError("correction='max-t' needs a test that resamples; use test='randomisation', or 'holm'")
+    by = correction
+    if correction == "auto":
+        by = "max-t" if test == "randomisation" else "holm"
+    return corrected_level(level, n_systems, by, baseline=baseline), by
+
+
+def _without_pilot(delta: float, measure: str | None, power: float, each: float, about: tuple[Any, ...]) -> QueryPlan:
+    """A plan by the noncentral t with the standard deviations of collections."""
+    if measure not in STANDARD_DEVIATIONS:
+        raise ParameterError(
+            f"pilot=None, measure={measure!r}: standard deviations are known for {examples(STANDARD_DEVIATIONS, 8)}; "
+            "choose one of these, or give a pilot"
+        )
+    medians, quantiles = zip(*STANDARD_DEVIATIONS[measure].values(), strict=True)
+    usual = float(np.median(medians))
+    # Power decreases with the standard deviation: low belongs to the largest.
+    spreads = usual, max(quantiles), min(medians)
+    n_qids, high, low = (needed_by_formula(abs(delta), std, power, each) for std in spreads)
+    sizes = np.unique(np.geomspace(max(2, low / 4), high * _BEYOND, _N_SIZES).round())
+    powers = [power_by_formula(sizes, abs(delta), std, each) for std in spreads]
+    rows = [(delta, int(row[0]), *row[1:], *about, 0, 0, 0) for row in zip(sizes, *powers, strict=True)]
+    return QueryPlan(n_qids, low, high, delta, power, about[0], n_qids, pd.DataFrame(rows, columns=list(COLUMNS)))
 
 
 def detectable_difference(
@@ -252,6 +385,10 @@ def detectable_difference(
     measure: str | None = None,
     power: float = 0.8,
     level: float = 0.95,
+    n_systems: int = 2,
+    baseline: bool = False,
+    test: str = "randomisation",
+    correction: str = "auto",
     n_simulations: int = N_SIMULATIONS,
     seed: int = 0,
 ) -> pd.DataFrame:
@@ -259,7 +396,7 @@ def detectable_difference(
 
     Parameters
     ----------
-    pilot, pair, measure, power, level, n_simulations, seed
+    pilot, pair, measure, power, level, n_systems, baseline, test, correction, n_simulations, seed
         See :func:`queries_needed`.
     n_qids
         Numbers of queries, at least 2.
@@ -268,7 +405,7 @@ def detectable_difference(
     -------
     pandas.DataFrame
         One row per number of queries: n_qids, delta, low, high (from the interval of the standard deviation),
-        by_formula (for normal differences), power, level, test, n_pilot, n_simulations, seed.
+        by_formula (for normal differences), power, level, test, correction, n_systems, n_pilot, n_simulations, seed.
 
     Raises
     ------
@@ -287,15 +424,16 @@ def detectable_difference(
     n_simulations = whole("n_simulations", n_simulations)
     given = [n_qids] if hasattr(n_qids, "__index__") else list(n_qids)
     sizes = sorted({whole("n_qids", n, low=2, high=MOST) for n in given})
+    each, by = _of_each_test(level, n_systems, test, correction, baseline=baseline)
     narrow, wide = (end / found.std for end in found.std_interval(level))
     rows = []
-    for n, thresholds in zip(sizes, _thresholds(found, sizes, level, n_simulations, seed), strict=True):
+    for n, thresholds in zip(sizes, _thresholds(found, sizes, each, n_simulations, seed), strict=True):
         delta = float(np.quantile(thresholds, power, method="inverted_cdf"))
-        formula = detectable_by_formula(n, found.std, power, level)
-        about = (power, level, TEST, len(found), n_simulations, seed)
+        formula = detectable_by_formula(n, found.std, power, each)
+        about = (power, level, test, by, n_systems, len(found), n_simulations, seed)
         rows.append((n, delta, delta * narrow, delta * wide, formula, *about))
-    columns = ["n_qids", "delta", "low", "high", "by_formula", "power", "level", *COLUMNS[6:]]
-    return pd.DataFrame(rows, columns=columns)
+    about_columns = ["power", "level", "test", "correction", "n_systems", "n_pilot", "n_simulations", "seed"]
+    return pd.DataFrame(rows, columns=["n_qids", "delta", "low", "high", "by_formula", *about_columns])
 
 
 def _thresholds(pilot: Pilot, sizes: Sequence[int], level: float, n_simulations: int, seed: int) -> Any:

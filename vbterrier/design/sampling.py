@@ -389,7 +389,7 @@ def horvitz_thompson(
     bounds = [score_bounds(str(measure)) for measure in keys["measure"]]
     known = np.isfinite(np.array(bounds, dtype=np.float64).reshape(-1, 2)).all(axis=1)
     if interval == "bounded" and not known.all():
-        unknown = examples(keys["measure"][~known])
+        unknown = examples(keys["measure"].to_numpy()[~known].tolist())
         raise ParameterError(f"interval='bounded': the range of {unknown} is unknown; use interval='t'")
     is_bounded = known & (interval == "bounded" or (interval == "auto" and n_effective < _UNEQUAL * len(weights)))
     if not is_bounded.all() and n_effective < min(_FEW, len(weights) / 5):
