@@ -10,6 +10,7 @@ from vbterrier.design.pilot import Pilot, interval_width, kurtosis_of, paired_pi
 from vbterrier.design.planning import (
     COLUMNS,
     corrected_level,
+    design_errors,
     detectable_difference,
     needed_by_formula,
     power_by_formula,
@@ -347,3 +348,23 @@ def test_a_plan_before_any_data():
 def test_designs_that_do_not_exist_are_refused(options, said):
     with pytest.raises(ParameterError, match=said):
         queries_needed(np.arange(10.0), 0.1, **options)
+
+
+@pytest.mark.parametrize("n", [5, 20, 100])
+def test_errors_of_significant_results_are_those_of_simulated_ones(n):
+    rng = np.random.default_rng(n)
+    samples = rng.normal(0.05, 0.2, (200_000, n))
+    t, p = stats.ttest_1samp(samples, 0, axis=1)
+    significant = p <= 0.05
+    found = design_errors(n, 0.05, 0.2).iloc[0]
+    assert found["power"] == pytest.approx((significant & (t > 0)).mean(), abs=0.004)
+    assert found["type_s"] == pytest.approx((t[significant] < 0).mean(), abs=0.01)
+    assert found["type_m"] == pytest.approx(np.abs(samples.mean(axis=1)[significant]).mean() / 0.05, rel=0.02)
+
+
+def test_errors_vanish_with_power():
+    found = design_errors([10, 100, 1000, 100_000], 0.05, 0.2)
+    assert found["power"].is_monotonic_increasing
+    assert found[["type_s", "type_m"]].iloc[-1].tolist() == pytest.approx([0, 1], abs=1e-3)
+    with pytest.raises(ParameterError, match="delta=0"):
+        design_errors(10, 0, 0.2)

@@ -121,7 +121,7 @@ def power(
     values: Annotated[
         Path | None,
         typer.Argument(
-            help="Scores of a pilot: name, qid, measure, value; CSV, TSV or Parquet. Without it, the standard deviations "
+            help="Scores of a pilot: name, qid, measure, value; CSV, TSV or Parquet. Without it, standard deviations "
             "of --measure in TREC collections.",
             show_default=False,
         ),

@@ -45,6 +45,8 @@ STANDARD_DEVIATIONS = {
     "ERR@10": {"TREC Web 2012": (0.246, 0.319), "TREC DL 2019": (0.168, 0.208), "TREC-COVID": (0.132, 0.132)},
     "Success@5": {"TREC Web 2012": (0.514, 0.581), "TREC DL 2019": (0.258, 0.391), "TREC-COVID": (0.254, 0.254)},
 }
+# Quantiles of the sample variance in the quadrature over significant differences.
+_N_QUANTILES = 2000
 # Points of the quadrature over the score of the baseline, and standard deviations that it covers.
 _N_POINTS, _REACH = 401, 8.0
 
@@ -434,6 +436,62 @@ def detectable_difference(
         rows.append((n, delta, delta * narrow, delta * wide, formula, *about))
     about_columns = ["power", "level", "test", "correction", "n_systems", "n_pilot", "n_simulations", "seed"]
     return pd.DataFrame(rows, columns=["n_qids", "delta", "low", "high", "by_formula", *about_columns])
+
+
+def design_errors(n_qids: int | Iterable[int], delta: float, std: float, *, level: float = 0.95) -> pd.DataFrame:
+    """Power of a design, and the errors of its significant results in sign and magnitude.
+
+    Type S: the probability that a significant difference has the wrong sign. Type M: the expected size of a significant
+    difference relative to the true one, which small collections exaggerate (Gelman and Carlin 2014).
+
+    Parameters
+    ----------
+    n_qids
+        Numbers of queries, at least 2.
+    delta
+        The true difference, above 0: a plausible one, not the observed one.
+    std
+        The standard deviation of the differences over topics.
+    level
+        1 - the significance level of the paired t test, two-sided; for several systems, see :func:`corrected_level`.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per number: n_qids, delta, std, power (significant in the right direction), type_s, type_m, level.
+
+    Notes
+    -----
+    For normal differences, by the noncentral t; magnitudes by quadrature over 2,000 quantiles of the sample variance.
+
+    References
+    ----------
+    Gelman and Carlin: Beyond power calculations, Perspectives on Psychological Science 9, 2014.
+
+    Examples
+    --------
+    >>> design_errors([10, 50, 200], 0.02, 0.2)[["power", "type_s", "type_m"]].round(2).values.tolist()
+    [[0.05, 0.21, 6.82], [0.1, 0.04, 3.4], [0.29, 0.0, 1.83]]
+    """
+    from scipy import special
+
+    delta, std = number("delta", delta, low=0, open_low=True), number("std", std, low=0, open_low=True)
+    level = number("level", level, low=0, high=1, open_low=True, open_high=True)
+    rows = []
+    given = [n_qids] if hasattr(n_qids, "__index__") else list(n_qids)
+    for n in [whole("n_qids", size, low=2, high=MOST) for size in given]:
+        right, wrong = (float(power_by_formula(float(n), sign * delta, std, level)) for sign in (1, -1))
+        error = std / n**0.5
+        # Significant means are beyond these, for each quantile of the sample variance.
+        middles = (np.arange(_N_QUANTILES) + 0.5) / _N_QUANTILES
+        variance = special.chdtri(n - 1, middles) / (n - 1)
+        beyond = special.stdtrit(n - 1, (1 + level) / 2) * np.sqrt(variance)
+        truth = delta / error
+        density = np.exp(-((beyond - truth) ** 2) / 2) + np.exp(-((beyond + truth) ** 2) / 2)
+        size = truth * (special.ndtr(truth - beyond) - special.ndtr(-truth - beyond)) + density / np.sqrt(2 * np.pi)
+        magnitude = float(size.mean()) / (right + wrong) / truth
+        rows.append((n, delta, std, right, wrong / (right + wrong), magnitude, level))
+    return pd.DataFrame(rows, columns=["n_qids", "delta", "std", "power", "type_s", "type_m", "level"])
 
 
 def _thresholds(pilot: Pilot, sizes: Sequence[int], level: float, n_simulations: int, seed: int) -> Any:

@@ -1,4 +1,5 @@
 from .breakpoints import breakpoint_sweep as breakpoint_sweep
+from .confidence_sequences import confidence_sequence as confidence_sequence
 from .frontier import pareto_frontier as pareto_frontier
 from .kappa import cohen_kappa as cohen_kappa
 from .kappa import fleiss_kappa as fleiss_kappa
@@ -16,6 +17,8 @@ from .regression import coverage_strata as coverage_strata
 from .regression import gain_regressions as gain_regressions
 from .replicas import hoeffding_error as hoeffding_error
 from .replicas import hoeffding_replicas as hoeffding_replicas
+from .system_effects import analysis_of_variance as analysis_of_variance
+from .system_effects import bayesian_comparison as bayesian_comparison
 from .topic_intervals import intervals as intervals
 from .topic_statistics import TopicStatistics as TopicStatistics
 from .topic_statistics import disc_ratio as disc_ratio

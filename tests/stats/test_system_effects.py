@@ -1,0 +1,130 @@
+"""Analysis of variance with Tukey's HSD, compared with statsmodels and SciPy, and Bayesian comparisons."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import statsmodels.api as sm
+from scipy import stats
+from statsmodels.formula.api import ols
+
+from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.report import plots
+from vbterrier.stats.comparisons import comparisons
+from vbterrier.stats.system_effects import analysis_of_variance, bayesian_comparison
+
+
+def values(table, measure="nDCG@10"):
+    n, k = table.shape
+    names = [chr(97 + at) for at in range(k)]
+    columns = {"name": np.repeat(names, n), "qid": np.tile([*map(str, range(n))], k), "measure": measure}
+    return pd.DataFrame(columns).assign(value=table.T.ravel())
+
+
+def scores(n=20, k=4, seed=0):
+    rng = np.random.default_rng(seed)
+    return np.clip(rng.beta(2, 3, (n, 1)) + rng.normal(0, 0.1, (n, k)) + 0.04 * np.arange(k), 0, 1)
+
+
+def test_the_table_is_that_of_statsmodels():
+    frame = values(scores())
+    expected = sm.stats.anova_lm(ols("value ~ C(name) + C(qid)", frame).fit(), typ=2)
+    found = analysis_of_variance(frame).table
+    assert found["source"].tolist() == ["system", "topic", "residual"]
+    assert found["sum_sq"].to_numpy() == pytest.approx(expected["sum_sq"].to_numpy())
+    assert found["df"].tolist() == expected["df"].tolist()
+    assert found["F"].to_numpy()[:2] == pytest.approx(expected["F"].to_numpy()[:2])
+    assert found["p_value"].to_numpy()[:2] == pytest.approx(expected["PR(>F)"].to_numpy()[:2])
+    assert found["F"].isna().tolist() == [False, False, True]
+    # Components by the expected mean squares.
+    system, topic, residual = found["mean_sq"]
+    components = [(system - residual) / 20, (topic - residual) / 4, residual]
+    assert found["variance"].to_numpy() == pytest.approx(components)
+    assert found["share"].sum() == pytest.approx(1)
+
+
+def test_tukeys_differences_are_simultaneous_and_agree_with_their_p():
+    table = scores()
+    found = analysis_of_variance(values(table), level=0.9).pairs
+    assert len(found) == 6
+    # Without topic effects and with the same error, SciPy's one-way HSD has another error term alone.
+    residual = table - table.mean(axis=1, keepdims=True) - table.mean(axis=0) + table.mean()
+    error = (residual**2).sum() / (19 * 3)
+    for row in found.itertuples():
+        q = abs(row.diff) / (error / 20) ** 0.5
+        assert row.p_adjusted == pytest.approx(stats.studentized_range.sf(q, 4, 57))
+        assert ((row.low > 0) or (row.high < 0)) == (row.p_adjusted <= 0.1)
+        assert row.p_value <= row.p_adjusted
+    plots.differences(found)
+
+
+def test_two_systems_have_the_paired_t_test():
+    table = scores(k=2)
+    found = analysis_of_variance(values(table)).pairs.iloc[0]
+    expected = comparisons(values(table), test="t").iloc[0]
+    assert (found["p_value"], found["p_adjusted"]) == (
+        pytest.approx(expected["p_value"]), pytest.approx(expected["p_value"], rel=1e-6)
+    )  # fmt: skip
+    assert (found["low"], found["high"]) == (pytest.approx(expected["low"]), pytest.approx(expected["high"]))
+
+
+def test_tukeys_family_wise_error_is_nominal():
+    rng, rejected = np.random.default_rng(4), 0
+    for _ in range(120):
+        table = rng.normal(0.5, 0.1, (15, 1)) + rng.normal(0, 0.05, (15, 4))
+        rejected += int((analysis_of_variance(values(table)).pairs["p_adjusted"] <= 0.05).any())
+    assert stats.binomtest(rejected, 120, 0.05).pvalue > 1e-3
+
+
+@pytest.mark.parametrize("table", [np.tile([0.2, 0.4], (6, 1)), np.array([[0.2, 0.4]])], ids=["no error", "one topic"])
+def test_no_residual_variance_has_no_tests(table):
+    with pytest.warns(DegenerateWarning, match="without residual variance over"):
+        found = analysis_of_variance(values(table))
+    assert found.pairs[["low", "high", "p_value", "p_adjusted"]].isna().all(axis=None)
+    assert found.table["p_value"].isna().all()
+
+
+def test_one_system_has_no_effects():
+    found = analysis_of_variance(values(scores(k=1)))
+    assert (len(found.table), len(found.pairs)) == (0, 0)
+    assert len(bayesian_comparison(values(scores(k=1)))) == 0
+
+
+def test_the_conjugate_posterior_is_students():
+    table = scores(k=3)
+    found = bayesian_comparison(values(table), baseline="a", rope=0.02, level=0.9)
+    assert found[["name_a", "name_b"]].to_numpy().tolist() == [["b", "a"], ["c", "a"]]
+    for row, column in zip(found.itertuples(), (1, 2), strict=True):
+        differences = table[:, column] - table[:, 0]
+        posterior = stats.t(19, differences.mean(), stats.sem(differences))
+        assert (row.low, row.high) == pytest.approx(posterior.interval(0.9))
+        assert row.p_a_above == pytest.approx(posterior.sf(0))
+        assert row.p_rope == pytest.approx(posterior.cdf(0.02) - posterior.cdf(-0.02))
+        assert row.p_a_better + row.p_rope + row.p_b_better == pytest.approx(1)
+        # One-sided p and posterior agree under the reference prior.
+        assert row.p_a_above == pytest.approx(1 - stats.ttest_1samp(differences, 0, alternative="greater").pvalue)
+
+
+def test_the_bayesian_bootstrap_is_close_to_it_and_has_no_shape():
+    table = scores(n=60, k=2)
+    one, other = (
+        bayesian_comparison(values(table), posterior=p, n_draws=20_000).iloc[0] for p in ("conjugate", "bootstrap")
+    )
+    for column in ("low", "high"):
+        assert other[column] == pytest.approx(one[column], abs=0.005)
+    assert other["p_a_above"] == pytest.approx(one["p_a_above"], abs=0.02)
+    assert (one["n_draws"], other["n_draws"]) == (0, 20_000)
+    # Two topics: the mean with uniform weights is uniform between their differences.
+    two = bayesian_comparison(values(np.array([[0.5, 0.5], [0.9, 0.5]])), posterior="bootstrap", n_draws=20_000)
+    assert two[["low", "high"]].to_numpy()[0] == pytest.approx([0.01, 0.39], abs=0.004)
+    assert two["p_rope"].item() == pytest.approx(0.025, abs=0.005)
+
+
+def test_posteriors_without_spread_are_unknown():
+    with pytest.warns(DegenerateWarning, match="1 of 1 pairs differ by the same amount on all topics"):
+        found = bayesian_comparison(values(np.tile([0.2, 0.4], (6, 1))))
+    assert found[["low", "high", "p_a_above", "p_rope"]].isna().all(axis=None)
+    assert found["diff"].item() == pytest.approx(-0.2)
+    with pytest.raises(ParameterError, match="posterior='mcmc': wanted one of"):
+        bayesian_comparison(values(scores()), posterior="mcmc")
+    with pytest.raises(ParameterError, match="rope=-1"):
+        bayesian_comparison(values(scores()), rope=-1)

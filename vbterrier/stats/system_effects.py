@@ -1,0 +1,303 @@
+"""Effects of systems and topics: analysis of variance with Tukey's HSD, and Bayesian comparisons."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import choice, number, warn, whole
+from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.values import measure_tables, score_bounds
+from vbterrier.kernels.resample import stream
+from vbterrier.stats.comparisons import is_significant, pairs_of
+from vbterrier.stats.paired_tests import std_of
+from vbterrier.stats.topic_intervals import N_RESAMPLES, check_level, tail_probabilities
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vbterrier.annotations import Floats
+    from vbterrier.frames.notebook import Figures
+
+
+POSTERIORS = ("conjugate", "bootstrap")
+BAYESIAN_COLUMNS = (
+    *("name_a", "name_b", "measure", "diff", "low", "high", "p_a_above", "p_a_better", "p_rope", "p_b_better", "rope"),
+    *("n_qids", "level", "method", "n_draws", "seed"),
+)
+VARIANCE_COLUMNS = ("measure", "source", "df", "sum_sq", "mean_sq", "F", "p_value", "variance", "share")
+TUKEY_COLUMNS = (
+    *("name_a", "name_b", "measure", "diff", "low", "high", "p_value", "p_adjusted", "n_qids", "test", "correction"),
+    *("n_tests", "level", "method", "n_resamples", "seed"),
+)
+_MIN_TOPICS = 2
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class AnalysisOfVariance(Shown):
+    """Result of :func:`analysis_of_variance`.
+
+    Parameters
+    ----------
+    table
+        Three rows per measure, for the sources ``"system"``, ``"topic"`` and ``"residual"``: measure, source, df,
+        sum_sq, mean_sq, F, p_value, variance (the estimated variance component, at least 0) and share (of the sum of
+        the three components).
+    pairs
+        A P frame: name_a, name_b, measure, diff, low, high (simultaneous), p_value (of the paired contrast alone),
+        p_adjusted (Tukey's), n_qids, test, correction, n_tests, level, method, n_resamples (0), seed (0).
+    """
+
+    table: pd.DataFrame
+    pairs: pd.DataFrame
+
+    def _line(self) -> str:
+        measures = ", ".join(self.table["measure"].unique())
+        differ = int(is_significant(self.pairs["p_adjusted"], self.pairs["level"]).sum())
+        return f"{measures}; {differ} of {len(self.pairs)} pairs differ by Tukey's HSD"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Sources of variance", self.table, heads=2)
+        yield Panel("Differences a - b", self.pairs, value="diff", by="measure", rule=0, heads=2)
+
+    def _figures(self) -> Figures:
+        return {"differences": lambda: {"pairs": self.pairs}}
+
+
+def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVariance:
+    """Two-way analysis of variance of topics and systems, with Tukey's honestly significant differences.
+
+    ``y_ts = μ + τ_t + σ_s + ε_ts`` with one score of each system s and topic t (Tague-Sutcliffe and Blustein 1995). The
+    variance component of systems is ``(MS_system - MS_residual)/n_topics``, that of topics ``(MS_topic -
+    MS_residual)/n_systems``, that of the residual, which includes the interaction, its mean square. Tukey's p of a
+    pair is the probability that the studentised range of k systems with the residual's degrees of freedom exceeds
+    ``|diff| / sqrt(MS_residual/n_topics)``.
+
+    Parameters
+    ----------
+    values
+        The V frame: name, qid, measure, value; at least two systems on the same topics, at least two of them.
+    level
+        1 - the significance level, and the simultaneous coverage of the intervals of all pairs.
+
+    Returns
+    -------
+    AnalysisOfVariance
+
+    Raises
+    ------
+    InputError
+        Systems with different topics; a value that is missing, infinite, text or duplicated.
+    ParameterError
+        A level outside (0, 1).
+
+    Warns
+    -----
+    DegenerateWarning
+        No residual variance, or a single topic: F, p and intervals are NaN.
+
+    Notes
+    -----
+    HSD assumes one residual variance for all pairs, so that a pair of similar systems has wider intervals than in a
+    paired test, and a pair of dissimilar systems narrower ones. The distribution of the range takes 10 ms a pair.
+    Simulated family-wise error rates: see
+    docs/explanation/statistics.md. :func:`vbterrier.compare` with max-t does not make this assumption.
+
+    References
+    ----------
+    Tague-Sutcliffe and Blustein: A statistical analysis of the TREC-3 data, TREC 1995. Carterette: Multiple testing in
+    statistical analysis of systems-based information retrieval experiments, ACM TOIS 30, 2012.
+
+    Examples
+    --------
+    >>> values = pd.DataFrame({"name": np.repeat(["a", "b", "c"], 4), "qid": [*"1234"] * 3, "measure": "AP",
+    ...                        "value": [0.5, 0.4, 0.8, 0.7, 0.3, 0.3, 0.5, 0.6, 0.3, 0.2, 0.6, 0.5]})
+    >>> found = analysis_of_variance(values)
+    >>> found.table[["source", "df", "F", "share"]].round(2).values.tolist()
+    [['system', 2, 15.55, 0.27], ['topic', 3, 27.18, 0.65], ['residual', 6, nan, 0.07]]
+    >>> found.pairs[["name_a", "name_b", "diff", "p_adjusted"]].round(3).values.tolist()
+    [['a', 'b', 0.175, 0.01], ['a', 'c', 0.2, 0.005], ['b', 'c', 0.025, 0.805]]
+    """
+    from scipy import special, stats
+
+    check_level(level)
+    tables, pairs = [], []
+    for measure, names, table, _ in measure_tables(values):
+        n, k = table.shape
+        if k < 2:  # noqa: PLR2004 - effects of systems need two
+            continue
+        mean, by_topic, by_system = table.mean(), table.mean(axis=1, keepdims=True), table.mean(axis=0)
+        residual = table - by_topic - by_system + mean
+        df = np.array([k - 1, n - 1, (k - 1) * (n - 1)])
+        sums = [n * ((by_system - mean) ** 2).sum(), k * ((by_topic - mean) ** 2).sum(), (residual**2).sum()]
+        squares = np.where(np.array(sums) > _ROUNDING * (table**2).sum(), sums, 0.0)
+        error = squares[2] / df[2] if df[2] else 0.0
+        if not error > 0:
+            warn(
+                f"{measure}: without residual variance over {n} topics, there are no tests; use more topics or systems"
+            )
+        with np.errstate(divide="ignore", invalid="ignore"):
+            mean_sq = squares / df
+            f = np.append(mean_sq[:2] / error, np.nan) if error > 0 else np.full(3, np.nan)
+            components = np.maximum((mean_sq - error) / [n, k, 1], 0.0)
+            components[2] = error
+            shares = components / components.sum()
+        p_values = special.fdtrc(df, df[2], f)
+        about = {"measure": measure, "source": ["system", "topic", "residual"], "df": df, "sum_sq": squares}
+        tested = {"mean_sq": mean_sq, "F": f, "p_value": p_values, "variance": components, "share": shares}
+        tables.append(pd.DataFrame({**about, **tested}))
+        chosen = pairs_of(names, None)
+        diff = np.array([by_system[names.index(a)] - by_system[names.index(b)] for a, b in chosen])
+        scale = (error / n) ** 0.5 if error > 0 else np.nan
+        reach = _critical_range(level, k, int(df[2])) * scale if error > 0 else np.nan
+        bounds = score_bounds(f"{measure} - ")
+        found = pd.DataFrame(chosen, columns=["name_a", "name_b"]).assign(measure=measure, diff=diff)
+        found = found.assign(low=np.maximum(diff - reach, bounds[0]), high=np.minimum(diff + reach, bounds[1]))
+        alone = 2 * special.stdtr(df[2], -np.abs(diff) / (2**0.5 * scale))
+        adjusted = stats.studentized_range.sf(np.abs(diff) / scale, k, df[2]) if error > 0 else np.nan
+        found = found.assign(p_value=alone, p_adjusted=adjusted, n_qids=n, test="two-way ANOVA", correction="Tukey HSD")
+        found = found.assign(n_tests=len(chosen), level=level, method="Tukey HSD, simultaneous", n_resamples=0, seed=0)
+        pairs.append(found)
+    if not tables:
+        return AnalysisOfVariance(
+            pd.DataFrame(columns=list(VARIANCE_COLUMNS)), pd.DataFrame(columns=list(TUKEY_COLUMNS))
+        )
+    return AnalysisOfVariance(
+        pd.concat(tables, ignore_index=True), pd.concat(pairs, ignore_index=True)[list(TUKEY_COLUMNS)]
+    )
+
+
+@cache
+def _critical_range(level: float, k: int, df: int) -> float:
+    """The quantile of the studentised range of k means, which takes 0.2 s."""
+    from scipy import stats
+
+    return float(stats.studentized_range.ppf(level, k, df))
+
+
+# Sums of squares that are smaller relative to the sum of the squared scores are rounding errors.
+_ROUNDING = 1e-20
+
+
+def bayesian_comparison(
+    values: Any,
+    *,
+    baseline: str | None = None,
+    rope: float = 0.01,
+    posterior: str = "conjugate",
+    level: float = 0.95,
+    n_draws: int = N_RESAMPLES,
+    seed: int = 0,
+) -> pd.DataFrame:
+    """Posterior distributions of the mean differences between systems.
+
+    Parameters
+    ----------
+    values
+        The V frame: name, qid, measure, value.
+    baseline
+        The system to compare all other systems with; ``None`` for all pairs.
+    rope
+        Half the width of the region of practical equivalence: differences between ``-rope`` and ``rope`` do not matter,
+        in units of the measure, at least 0.
+    posterior
+        ``"conjugate"``: normal differences with the reference prior ``p(μ, σ²) ∝ 1/σ²``, whose posterior of μ is
+        Student's t with n - 1 degrees of freedom, the mean and the standard error of the differences. ``"bootstrap"``:
+        means of the differences with uniform Dirichlet weights of the topics (Rubin 1981), for any distribution.
+    level
+        Probability of the credible interval.
+    n_draws, seed
+        Draws of the bootstrap, and their seed.
+
+    Returns
+    -------
+    pandas.DataFrame
+        name_a, name_b, measure, diff (mean of a - mean of b), low, high (equal-tailed credible interval), p_a_above
+        (posterior probability that the mean of a is above that of b), p_a_better, p_rope and p_b_better (probabilities
+        that the difference is above, within and below the region; they sum to 1), rope, n_qids, level, method, n_draws
+        (0 for conjugate), seed. NaN, with a warning, where all topics differ by the same amount, whose posterior would
+        be a point, and for a single topic.
+
+    Raises
+    ------
+    InputError
+        Systems with different topics; a value that is missing, infinite, text or duplicated.
+    ParameterError
+        An unknown baseline or posterior; a negative region.
+
+    Notes
+    -----
+    Probabilities of single pairs: the more pairs, the more of them are above .95 although systems are equal. Both
+    posteriors are of the population of the topics, and ignore the uncertainty about unjudged documents, for which
+    :func:`vbterrier.rank_systems` has the probability that a beats b.
+
+    References
+    ----------
+    Benavoli, Corani, Demšar, Zaffalon: Time for a change, JMLR 18, 2017 (region of practical equivalence). Carterette:
+    Bayesian inference for information retrieval evaluation, ICTIR 2015. Rubin: The Bayesian bootstrap, Annals of
+    Statistics 9, 1981.
+
+    Examples
+    --------
+    >>> values = pd.DataFrame({"name": np.repeat(["a", "b"], 5), "qid": [*"12345"] * 2, "measure": "AP",
+    ...                        "value": [0.5, 0.4, 0.8, 0.7, 0.6, 0.3, 0.3, 0.5, 0.6, 0.6]})
+    >>> found = bayesian_comparison(values, rope=0.02)
+    >>> found[["diff", "low", "high", "p_a_above", "p_rope"]].round(3).values.tolist()
+    [[0.14, -0.002, 0.282, 0.974, 0.022]]
+    """
+    check_level(level)
+    choice("posterior", posterior, POSTERIORS)
+    rope, n_draws, seed = number("rope", rope, low=0), whole("n_draws", n_draws), whole("seed", seed, low=0)
+    parts = []
+    for measure, names, table, _ in measure_tables(values):
+        chosen = pairs_of(names, baseline)
+        if not chosen:
+            continue
+        differences = np.stack([table[:, names.index(a)] - table[:, names.index(b)] for a, b in chosen], axis=1)
+        known = std_of(differences) > 0 if len(differences) >= _MIN_TOPICS else np.zeros(len(chosen), dtype=bool)
+        if not known.all():
+            warn(
+                f"{measure}: {int((~known).sum())} of {len(known)} pairs differ by the same amount on all topics, so "
+                "that their posterior is unknown"
+            )
+        found = np.full((5, len(chosen)), np.nan)
+        made = _student if posterior == "conjugate" else _bayesian_bootstrap
+        found[:, known] = made(differences[:, known], rope, level, n_draws, seed)
+        low, high, above, better, worse = found
+        part = pd.DataFrame(chosen, columns=["name_a", "name_b"]).assign(measure=measure, diff=differences.mean(axis=0))
+        part = part.assign(low=low, high=high, p_a_above=above, p_a_better=better, p_rope=1 - better - worse)
+        parts.append(part.assign(p_b_better=worse, n_qids=len(differences)))
+    if not parts:
+        return pd.DataFrame(columns=list(BAYESIAN_COLUMNS))
+    used = n_draws if posterior == "bootstrap" else 0
+    about: dict[str, Any] = {
+        "rope": rope,
+        "level": level,
+        "method": f"posterior ({posterior})",
+        "n_draws": used,
+        "seed": seed,
+    }
+    return pd.concat(parts, ignore_index=True).assign(**about)[list(BAYESIAN_COLUMNS)]
+
+
+def _student(differences: Floats, rope: float, level: float, _n_draws: int, _seed: int) -> Floats:
+    """Limits, and the probabilities of means above 0, above the region, and below it, shape (5, k)."""
+    from scipy import special
+
+    n, mean = len(differences), differences.mean(axis=0)
+    error = differences.std(axis=0, ddof=1) / np.sqrt(n)
+    low, high = mean + special.stdtrit(n - 1, tail_probabilities(level))[:, None] * error
+    above, better = (special.stdtr(n - 1, (mean - limit) / error) for limit in (0.0, rope))
+    return np.stack([low, high, above, better, special.stdtr(n - 1, (-rope - mean) / error)])
+
+
+def _bayesian_bootstrap(differences: Floats, rope: float, level: float, n_draws: int, seed: int) -> Floats:
+    """The same by means with Dirichlet weights."""
+    weights = stream(seed, "Bayesian bootstrap").standard_exponential((n_draws, len(differences)))
+    means = weights @ differences / weights.sum(axis=1, keepdims=True)
+    shares = [(means > limit).mean(axis=0) for limit in (0.0, rope)]
+    return np.stack([*np.quantile(means, tail_probabilities(level), axis=0), *shares, (means < -rope).mean(axis=0)])
