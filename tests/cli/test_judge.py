@@ -1,9 +1,12 @@
 """``vbterrier judge``: tables, formats, errors."""
 
 import json
+import re
 
+import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import vbterrier
 from vbterrier.evaluate.judging import judge_next
@@ -22,8 +25,8 @@ def files(write_files):
 
 def said(plan):
     return (
-        f"{len(plan)} of {plan.n_unjudged} unjudged documents; 90% interval of {plan.target}: width "
-        f"{plan.width_before:.4f} before, {plan.width_after:.4f} expected after\n"
+        f"{len(plan)} of {plan.n_unjudged} unjudged documents; 90% interval of {plan.target}: {plan.low:.4f} to "
+        f"{plan.high:.4f}, width {plan.width_before:.4f}, {plan.width_after:.4f} expected after\n"
     )
 
 
@@ -80,3 +83,16 @@ def test_it_takes_all_budgets_of_the_library(command):
     whole = vbterrier.read_run("a.run")
     assert len(judge_next({"a": whole}, "qrels.txt", 100, MEASURE)) == 2
     assert command(*JUDGE, 100)[0] == 0
+
+
+def test_each_look_has_a_wider_interval(command):
+    widths = []
+    for look in ([], ["--look", "1"], ["--look", "2"]):
+        code, out, _ = command(*JUDGE, 1, *look)
+        assert code == 0
+        widths.append(float(re.search(r"width ([\d.]+)", out)[1]))
+    assert widths == sorted(set(widths))
+    # The quantiles of .9, of 1 - .6/π² and of 1 - .6/(2 π)².
+    quantiles = [stats.norm.ppf((1 + level) / 2) for level in (0.9, 1 - 0.6 / np.pi**2, 1 - 0.15 / np.pi**2)]
+    assert np.array(widths) / widths[0] == pytest.approx(np.array(quantiles) / quantiles[0], abs=1e-3)
+    assert "at look 2, valid for all looks together" in " ".join(out.split())

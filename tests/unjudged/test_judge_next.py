@@ -445,11 +445,12 @@ def test_a_plan_says_what_it_is():
     run, qrels = frames()
     found = plan([cut("mine", run, qrels, prior="pool")], 2)
     assert repr(found) == (
-        f"JudgingPlan(2 of {found.n_unjudged} unjudged documents; 90% interval of BNDCG@10: width "
-        f"{found.width_before:.4f} before, {found.width_after:.4f} expected after)"
+        f"JudgingPlan(2 of {found.n_unjudged} unjudged documents; 90% interval of BNDCG@10: {found.low:.4f} to "
+        f"{found.high:.4f}, width {found.width_before:.4f}, {found.width_after:.4f} expected after)"
     )
+    assert found.value == pytest.approx((found.low + found.high) / 2)
     two = plan([cut(name, run, qrels, prior="pool") for name in ("one", "other")], 1)
-    assert "90% interval of BNDCG@10, mean over 2 runs: width" in two.summary()
+    assert "90% interval of BNDCG@10, mean over 2 runs: " in two.summary()
 
 
 def test_too_many_documents_are_refused(monkeypatch):

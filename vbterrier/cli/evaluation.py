@@ -230,6 +230,12 @@ def judge(
     labels: option.Labels = None,
     output: Out = None,
     level: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.9,
+    look: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of this inspection, from 1: the intervals of all looks together have the level.", min=1
+        ),
+    ] = None,
     topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
     style: Format = "table",
@@ -250,6 +256,7 @@ def judge(
         measure,
         difference=(pair[0], pair[1]) if pair else None,
         level=level,
+        look=look,
         labels=labels,
         on_topics=topics,
         duplicates=duplicates,

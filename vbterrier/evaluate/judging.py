@@ -19,6 +19,7 @@ from vbterrier.frames.ranking import loaded_run
 from vbterrier.log import tracked
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.stats.agreement import share_interval
+from vbterrier.stats.confidence_sequences import spent_level
 from vbterrier.stats.kappa import cohen_kappa
 from vbterrier.stats.powered_means import prediction_powered
 from vbterrier.stats.topic_intervals import check_level
@@ -47,6 +48,7 @@ def judge_next(
     *,
     difference: tuple[str, str] | None = None,
     level: float = 0.9,
+    look: int | None = None,
     labels: Any = None,
     on_topics: str = "same",
     duplicates: str = "error",
@@ -56,8 +58,8 @@ def judge_next(
 
     With the default prior, the variances and covariances of scores and gains are those of joint draws, in which the
     judgment of a document changes the ideal ranking, too. Judging d removes ``Cov(score, g_d)² / Var(g_d)``, the part
-    of the variance that its gain explains linearly. The widths exclude what judgments teach the model about other
-    topics, and errors that all topics share.
+    of the variance that its gain explains linearly. Widths include the errors of the model that topics share, and
+    exclude what judgments teach the model about other topics.
 
     With a named prior, the variance of a topic's score over the gains of its unjudged documents is
     ``Σ_i w_i² σ_i² + Σ_{i≠j} w_i w_j C_ij/(s + 1)``, where w is the score of one unit of gain at a document's rank, σ²
@@ -83,6 +85,11 @@ def judge_next(
         the difference between its two weights; other runs are ignored.
     level
         Nominal coverage of the interval, between 0 and 1.
+    look
+        The number of this inspection, from 1, if judging goes on until the interval allows a conclusion, such as until
+        that of a difference excludes 0. The interval then has the level ``1 - 6 (1 - level)/(π look)²``, so that the
+        intervals of all looks together have ``level``. Without it, the interval is valid for one look, and the chance
+        of a wrong conclusion grows with every look.
     labels, on_topics, duplicates
         As in :func:`vbterrier.score`.
     progress
@@ -103,6 +110,10 @@ def judge_next(
 
     Notes
     -----
+    Share of 60 pairs of runs with half of the judgments of a collection whose 90 % interval of the difference excluded
+    the final one at any of eight looks, each after 40 more judgments: .47 and .28 of ordinary intervals, .17 and .05 of
+    numbered looks, on TREC DL 2019 and TREC Web 2012 (tests/bench/peeking.py).
+
     For one run with one prior per topic, the formula is exact and greedy selection is optimal: within a topic weights
     decrease with rank, and the remaining variance ``σ² s/(s+1) · (Σ w² + (Σ w)²/(s + m))`` after m judgments is convex
     in m. With independent documents (s = ∞) this extends to several runs and differences. Otherwise selection is a
@@ -136,6 +147,7 @@ def judge_next(
     wanted = bootstrapped(measure)
     whole("n", n, meaning=": the documents that can be judged")
     check_level(level)
+    each_level = level if look is None else spent_level(level, look)
     choice("on_topics", on_topics, TOPICS)
     named = dict(systems_of(named_runs(runs)))
     if difference is not None:
@@ -149,7 +161,8 @@ def judge_next(
         scoring = Scoring(target, run, wanted.cutoff)
         cuts.append(Cut(name, wanted.judged(scoring), wanted.distribution(scoring)))
     _LOG.info("planning the judgment of %d documents of %d runs, for %s", n, len(cuts), wanted)
-    return plan_judging(cuts, int(n), level=level, measure=str(wanted), difference=difference)
+    options: dict[str, Any] = {"level": level, "look": look, "each_level": each_level}
+    return plan_judging(cuts, int(n), measure=str(wanted), difference=difference, **options)
 
 
 def _pair(named: Mapping[str, Any], difference: tuple[str, str]) -> dict[str, Any]:

@@ -65,9 +65,10 @@ class JudgingPlan(Shown):
     width_before, width_after
         Width of the normal interval of the mean (or mean difference) now and after all these judgments, from the
         expected remaining variance, an upper bound of the expected width. For several runs, the mean of their widths.
-        Topics are taken as independent: errors of the model that they share are not in the widths.
+        With the default prior, errors of the model that topics share are in both; judgments are expected to remove none
+        of these.
     level
-        The level of the interval.
+        The level of the interval; with ``look``, that of the intervals of all looks together.
     measure
         The measure.
     n_unjudged
@@ -77,6 +78,10 @@ class JudgingPlan(Shown):
         The two runs of a difference; ``None`` for the runs themselves.
     n_runs
         Number of runs.
+    value
+        The expected mean, or mean difference, now; for several runs, the mean over them.
+    look
+        The number of this inspection; ``None`` if the interval is inspected once.
     """
 
     frame: pd.DataFrame
@@ -87,6 +92,18 @@ class JudgingPlan(Shown):
     n_unjudged: int
     difference: tuple[str, str] | None = None
     n_runs: int = 1
+    value: float = float("nan")
+    look: int | None = None
+
+    @property
+    def low(self) -> float:
+        """The lower limit of the interval now."""
+        return max(self.value - self.width_before / 2, 0.0 if self.difference is None else -1.0)
+
+    @property
+    def high(self) -> float:
+        """The upper limit of the interval now."""
+        return min(self.value + self.width_before / 2, 1.0)
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -99,9 +116,10 @@ class JudgingPlan(Shown):
 
     def summary(self) -> str:
         """A summary of the plan in one line."""
+        looks = "" if self.look is None else f" at look {self.look}, valid for all looks together"
         return (
-            f"{len(self)} of {self.n_unjudged} unjudged documents; {self.level:.0%} interval of {self.target}: width "
-            f"{self.width_before:.4f} before, {self.width_after:.4f} expected after"
+            f"{len(self)} of {self.n_unjudged} unjudged documents; {self.level:.0%} interval of {self.target}{looks}: "
+            f"{self.low:.4f} to {self.high:.4f}, width {self.width_before:.4f}, {self.width_after:.4f} expected after"
         )
 
     @property
@@ -113,7 +131,14 @@ class JudgingPlan(Shown):
 
 
 def plan_judging(
-    cuts: Sequence[Cut], n: int, *, level: float, measure: str, difference: tuple[str, str] | None = None
+    cuts: Sequence[Cut],
+    n: int,
+    *,
+    level: float,
+    measure: str,
+    difference: tuple[str, str] | None = None,
+    look: int | None = None,
+    each_level: float | None = None,
 ) -> JudgingPlan:
     r"""Choose the n unjudged documents that narrow the interval most; see :func:`vbterrier.judge_next`.
 
@@ -129,6 +154,8 @@ def plan_judging(
         The name of the measure in the plan.
     difference
         Names of the two runs of a difference.
+    look, each_level
+        The number of this inspection, and the level of its interval.
 
     Raises
     ------
@@ -141,9 +168,10 @@ def plan_judging(
     start = np.array([residual.variance for residual in pool.residuals]).reshape(-1, pool.n_scores).sum(axis=0)
     steps = list(greedy(pool.residuals, n))
     # Variances are sums over topics; the width is that of a mean over topics, averaged over the scores.
-    variances = np.array([start, *(step.variance for step in steps)])
-    reach = special.ndtri((1 + level) / 2) / len(cuts[0].distribution)
+    variances = pool.shared + np.array([start, *(step.variance for step in steps)])
+    reach = special.ndtri((1 + (level if each_level is None else each_level)) / 2) / len(cuts[0].distribution)
     widths: Floats = 2 * reach * np.sqrt(np.maximum(variances, 0.0)).mean(axis=1)
+    means = [cut.distribution.mean.mean() for cut in cuts]
     return JudgingPlan(
         pool.frame(steps, widths),
         float(widths[0]),
@@ -153,6 +181,8 @@ def plan_judging(
         len(pool.docno),
         difference,
         len(cuts),
+        float(means[0] - means[1] if difference is not None else np.mean(means)),
+        look,
     )
 
 
@@ -178,6 +208,8 @@ class _Documents:
         self.prob = prob / self.n_runs[:, None]
         self.topics = np.unique(topic)
         self.ends = np.searchsorted(topic, [*self.topics, len(cuts[0].distribution)])
+        # Variance of the sum over topics from errors of the model that topics share, of each score.
+        self.shared: Floats = np.zeros(self.n_scores)
         self.residuals = self._residuals(document)
 
     def _residuals(self, document: Ints) -> list[ResidualVariance]:
@@ -216,6 +248,7 @@ class _Documents:
         scores = np.stack([distribution.draws for distribution in distributions], axis=2)
         if self._signed:
             scores = scores[:, :, :1] - scores[:, :, 1:]
+        self.shared = np.maximum(scores.sum(axis=1).var(axis=0) - scores.var(axis=0).sum(axis=0), 0.0)
         return [
             ResidualVariance.of_draws(scores[:, topic], grades(columns[self.ends[place] : self.ends[place + 1]]))
             for place, topic in enumerate(self.topics.tolist())
