@@ -76,7 +76,7 @@ def imports():
 
 def test_modules_are_few_and_not_cut_too_finely():
     assert len(MODULES) <= 220
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES) <= 57_000
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES) <= 58_000
     small = [name_of(path) for path in MODULES if lines_of_code(path) < 30 and path.name != "__init__.py"]
     assert len(small) <= 15, small
 

@@ -1,8 +1,8 @@
 """Intervals of differences inspected while documents are judged: ``python tests/bench/peeking.py DATA``.
 
-Two runs of a collection start with half of the judgments, and documents are judged as ``judge_next`` lists them. Printed
-are the shares of pairs whose interval excludes the difference that the two runs have when all of their first ten
-documents are judged, at any look. DATA is the folder of the collections that ``tests/data`` reads.
+Two runs of a collection start with half of the judgments, and documents are judged as ``judge_next`` lists them.
+Printed are the shares of pairs whose interval excludes the difference that the two runs have when all of their first
+ten documents are judged, at any look. DATA is the folder of the collections that ``tests/data`` reads.
 """
 
 import argparse

@@ -118,6 +118,9 @@ MAKERS = {
     "compare": lambda _: vbterrier.compare(RUNS, QRELS, ["nDCG@10"], n_resamples=200),
     "rank_systems": lambda _: vbterrier.rank_systems(RUNS, QRELS, "BNDCG@10", n_draws=200),
     "variance_shares": lambda _: vbterrier.evaluate.variance_shares(RUNS, QRELS, "BNDCG@10"),
+    "analysis_of_variance": lambda _: vbterrier.stats.analysis_of_variance(
+        vbterrier.score(RUNS, QRELS, ["nDCG@10"]).values
+    ),
     "bootstrap_distribution": lambda _: vbterrier.unjudged.bootstrap_distribution(
         vbterrier.read_run(RUNS["dense"]), vbterrier.read_qrels(QRELS), cutoff=10
     ),

@@ -12,12 +12,10 @@ import pyarrow.compute as pc
 
 from vbterrier.design.strata import STAGES, MentionCorpus, Units, allocate, strata_of
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import frame_of, require, score_bounds
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
 from vbterrier.frames.notebook import Panel, Shown
-from vbterrier.frames.values import score_bounds
-from vbterrier.kernels.bounded_means import bounded_limits
-from vbterrier.kernels.resample import stream
+from vbterrier.kernels.resample import bounded_limits, stream
 from vbterrier.kernels.sampling import total_variance
 
 if TYPE_CHECKING:
@@ -25,7 +23,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.design.strata import Allocation, Strata
-    from vbterrier.frames.values import Bounds
+    from vbterrier.frames.contracts import Bounds
 
 
 METHODS = (*STAGES, "uniform", "weighted")
@@ -298,7 +296,7 @@ def horvitz_thompson(
         Nominal coverage of the interval, between 0 and 1.
     interval
         ``"t"``: Student's t; its degrees of freedom are the number of varying draws minus the number of strata.
-        ``"bounded"``: the limits of :func:`~vbterrier.kernels.bounded_means.mean_draws`, with the sampling weights and
+        ``"bounded"``: the limits of :func:`~vbterrier.kernels.resample.mean_draws`, with the sampling weights and
         one further draw of the largest weight in the sample, for measures with a known range; strata are ignored.
         ``"auto"``: bounded for measures with a known range and unequal weights, whose effective sample size ``(Σ w)²/Σ
         w²`` (Kish) is below .8 of the queries; t otherwise. See the notes.

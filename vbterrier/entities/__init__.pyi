@@ -1,4 +1,3 @@
-from .oer import selected_entities as selected_entities
 from .pool import LinkedPool as LinkedPool
 from .pool import link_pool as link_pool
 from .pool import read_links as read_links
@@ -11,5 +10,6 @@ from .rerank.expansion import ExpandByEntities as ExpandByEntities
 from .rerank.expansion import ExpansionReranker as ExpansionReranker
 from .rerank.overlap import OverlapReranker as OverlapReranker
 from .rerank.overlap import PropagationReranker as PropagationReranker
+from .selected import selected_entities as selected_entities
 from .supervision import entity_labels as entity_labels
 from .supervision import supervision_report as supervision_report

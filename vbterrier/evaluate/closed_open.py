@@ -12,11 +12,10 @@ from vbterrier.errors import InputError, choice, whole
 from vbterrier.evaluate.inputs import is_pipeline
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.settings import UNREACHED, Reachability, ReachableQrels, interval_of, judged_topics, linked
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import frame_of, score_bounds
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means
 from vbterrier.frames.ranking import loaded_run
-from vbterrier.frames.values import score_bounds
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 
 if TYPE_CHECKING:

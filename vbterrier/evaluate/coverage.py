@@ -17,10 +17,9 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError, exam
 from vbterrier.evaluate.coverage_result import CoverageReport, require_known
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import Scores, missing_topics, score
-from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.contracts import score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ranking import loaded_run
-from vbterrier.frames.values import score_bounds
 from vbterrier.measures.base import deepest
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
 from vbterrier.measures.target import EvaluationTarget, Scoring
@@ -153,6 +152,19 @@ class EntityLevel:
         resamples = np.where(found["method"].isin(_RESAMPLED), n_resamples, 0)
         return found.assign(level=level, n_resamples=resamples, seed=seed)[list(COLUMNS)]
 
+    def discrimination(self, values: pd.DataFrame, intervals: pd.DataFrame) -> pd.DataFrame:
+        """Mean RelCov and NonRelCov of each run over the topics of its DiscRatio, with the interval of the ratio."""
+        both = [str(self.rel_cov), str(self.nonrel_cov)]
+        ratios = intervals[intervals["measure"] == both[1].replace("NonRelCov", "DiscRatio")].set_index("name")
+        rows = []
+        for name, row in ratios.iterrows():
+            own = values[(values["name"] == name) & values["measure"].isin(both)]
+            wide = own.pivot(index="qid", columns="measure", values="value").reindex(columns=both).dropna()
+            rows.append((name, *wide.mean(), *row[["value", "low", "high", "n_qids", "level", "method"]]))
+        return pd.DataFrame(
+            rows, columns=["name", "RelCov", "NonRelCov", "DiscRatio", "low", "high", "n_qids", "level", "method"]
+        )
+
     def _ratio(self, wide: pd.DataFrame, **options: Any) -> Ratio:
         columns = [str(self.rel_cov), str(self.nonrel_cov)]
         both = wide.reindex(columns=columns).dropna()
@@ -262,10 +274,12 @@ def coverage_report(
     entity_level = EntityLevel(linked, whole("cutoff", cutoff), whole("rel", rel), alpha, shrinkage)
     values = pd.concat([entity_level.values(name, run) for name, run in runs.items()], ignore_index=True)
     by_topic = entity_level.topics(runs[chosen])
+    intervals = entity_level.intervals(values, list(runs), **options)
     own = values[(values["name"] == chosen) & (values["measure"] == str(entity_level.rel_cov))]
     return CoverageReport(
         found.intervals,
-        entity_level.intervals(values, list(runs), **options),
+        intervals,
+        entity_level.discrimination(values, intervals),
         _strata(found.values, own.set_index("qid")["value"], baseline, n_strata, level),
         entity_level.sizes(by_topic),
         missing_topics(linked.topics, runs),

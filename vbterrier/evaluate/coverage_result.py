@@ -34,6 +34,10 @@ class CoverageReport(Shown):
     entities
         Level 2, a C frame of the entity runs: coverage, evidence and bait. A mean leaves out topics for which its
         measure is undefined; ``n_qids`` counts the remaining topics. DiscRatio is a ratio of means.
+    discrimination
+        One row per entity run, over the topics for which both coverages are defined: name, RelCov, NonRelCov,
+        DiscRatio (their ratio), low, high, n_qids, level, method. The means in ``entities`` are over the topics of each
+        measure, so that their ratio may differ.
     strata
         Level 3: the document systems, and their gains over the baseline, by the coverage of the reference run: name and
         the columns of :func:`vbterrier.stats.coverage_strata`. The measure of a gain is ``"<measure> - <baseline>"``.
@@ -59,6 +63,7 @@ class CoverageReport(Shown):
 
     documents: pd.DataFrame
     entities: pd.DataFrame
+    discrimination: pd.DataFrame
     strata: pd.DataFrame
     pool: pd.DataFrame
     missing: pd.DataFrame
@@ -78,6 +83,7 @@ class CoverageReport(Shown):
 
     def _panels(self) -> Iterator[Panel]:
         yield from of_means(self.entities, title="Entity runs")
+        yield Panel("On the topics with both coverages", self.discrimination, value="DiscRatio")
         if len(self.documents):
             yield from of_means(self.documents, title="Document systems")
             yield Panel(f"By the coverage of {self.reference}", self.strata)
@@ -155,6 +161,7 @@ def _text(report: CoverageReport) -> str:
         _means(report.documents) if len(report.documents) else _NOTHING,
         f"Level 2: entities, the first {cutoff:g} of each run; OER with alpha {alpha:g}, shrinkage {shrinkage:g}",
         _means(report.entities) + "\n" + _DEFINED,
+        "On the topics for which both coverages are defined\n" + _plain(report.discrimination.drop(columns="level")),
         *(
             f"{row[0]} has no entities for {row[1]} of {row[2]} topics, which count as empty lists"
             for row in zip(missing["name"], missing["n_missing"], missing["n_qids"], strict=True)

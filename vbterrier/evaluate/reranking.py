@@ -23,11 +23,10 @@ from vbterrier.evaluate.inputs import named_runs
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
 from vbterrier.execution.parallel import mapped
 from vbterrier.execution.pending import Shared
-from vbterrier.frames.contracts import frame_of, systems_of
+from vbterrier.frames.contracts import frame_of, score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import Ids, ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranking import Run, loaded_run, run_places
-from vbterrier.frames.values import score_bounds
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.target import EvaluationTarget

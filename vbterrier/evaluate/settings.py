@@ -14,12 +14,11 @@ from vbterrier.entities.stage import Finder, PoolLinks, TopEntities
 from vbterrier.errors import InputError, choice, examples, warn, whole
 from vbterrier.evaluate.inputs import is_pipeline, named_runs, run_of_system, topics_of
 from vbterrier.evaluate.scores import TOPICS, Scores, score
-from vbterrier.frames.contracts import frame_of, systems_of
+from vbterrier.frames.contracts import frame_of, score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means, systems_line
 from vbterrier.frames.ranking import loaded_run, places
-from vbterrier.frames.values import score_bounds
 from vbterrier.measures.target import EvaluationTarget, restricted
 from vbterrier.stats.comparisons import COLUMNS, comparisons
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_interval
@@ -30,9 +29,9 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.annotations import Bools, Ints
+    from vbterrier.frames.contracts import Bounds
     from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
-    from vbterrier.frames.values import Bounds
     from vbterrier.stats.topic_intervals import Interval
 
 SETTINGS = ("conditional", "open-world")

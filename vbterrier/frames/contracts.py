@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
+
+    Bounds = tuple[float, float]
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.ids import Ids
@@ -339,3 +342,60 @@ class TagFrame:
     @cached_property
     def _lookup(self) -> Lookup:
         return Lookup(self.topic, self.docno)
+
+
+# Ranges of the values of measures.
+UNKNOWN: Bounds = (-np.inf, np.inf)
+# Measures of ir_measures, of trec_eval and of this package whose scores are between 0 and 1.
+_UNIT = frozenset(
+    re.findall(
+        r"\S+",
+        """
+        AP AP_IA Accuracy BPref Bpref Compat ERR ERR_IA IPrec Judged MAP MAP_IA MRR NDCG NERR8 NERR9 NERR10 NERR11 NRBP
+        P P_IA Precision R RBP RPrec RR Recall Rprec SDCG SetAP SetF SetP SetR SetRelP StRecall Success alpha_nDCG infAP
+        nDCG nERR_IA nNRBP α_nDCG 11pt_avg bpref gm_map iprec_at_recall map map_cut ndcg ndcg_cut recall recip_rank
+        relative_P set_F set_P set_map set_recall success
+        BAP BERR BNDCG BP BQ BRBP NDCGBound Unjudged ES TopIntent BaitRate NonRelCov ObsCov OracleCov Overlap RelCov
+        SignalRate TopBait LinkingR
+        """,
+    )
+)
+_OTHERS = {"VarPenalty": (0.0, 0.5), "OERCorr": (-1.0, 1.0)}
+# Ratios between 0 and 1 whose values of single topics are linearised.
+_LINEARISED = frozenset({"LinkP", "LinkR", "NilP", "NilR", "LinkingP", "LinkingF1"})
+
+
+def score_bounds(measure: str) -> Bounds:
+    """The smallest and the largest possible score of a measure, or of a gain over a system; infinite if unknown.
+
+    >>> score_bounds("nDCG@10"), score_bounds("ndcg_cut_10 - bm25"), score_bounds("my measure")
+    ((0.0, 1.0), (-1.0, 1.0), (-inf, inf))
+    """
+    if " - " in measure:
+        low, high = score_bounds(measure.split(" - ", maxsplit=1)[0])
+        return low - high, high - low
+    name = re.split(r"[(@]", measure, maxsplit=1)[0]
+    if name in _UNIT or re.sub(r"_[\d.]+$", "", name) in _UNIT:
+        return 0.0, 1.0
+    if name == "VB":
+        found = re.search(r"alpha=([\d.]+)", measure)
+        return (1 - (1 + float(found[1] if found else 1.0) ** 2) ** 0.5) / 2, 1.0
+    return _OTHERS.get(name, UNKNOWN)
+
+
+def is_linearised(measure: str) -> bool:
+    """Return True for ratios whose values of single topics are linearised, and may be outside the range of their mean.
+
+    >>> is_linearised("LinkingF1(nil='O')"), is_linearised("LinkingR")
+    (True, False)
+    """
+    return re.split(r"[(@]", measure, maxsplit=1)[0] in _LINEARISED
+
+
+def mean_bounds(measure: str) -> Bounds:
+    """The smallest and the largest possible mean of a measure.
+
+    >>> score_bounds("LinkingF1"), mean_bounds("LinkingF1")
+    ((-inf, inf), (0.0, 1.0))
+    """
+    return (0.0, 1.0) if is_linearised(measure) else score_bounds(measure)

@@ -11,18 +11,18 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, examples, nearest, number, warn, whole
-from vbterrier.frames.values import is_linearised, measure_tables, score_bounds
-from vbterrier.kernels.bounded_means import mean_draws
-from vbterrier.kernels.resample import stream
+from vbterrier.frames.contracts import is_linearised, score_bounds
+from vbterrier.frames.values import measure_tables
+from vbterrier.kernels.resample import mean_draws, stream
 from vbterrier.stats.inverted_intervals import corrected_levels, effect_limits, interval_label, inverted_limits
-from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, simultaneous_levels, std_of, t_of
+from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, simultaneous_level, std_of, t_of
 from vbterrier.stats.topic_intervals import N_RESAMPLES, check_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from vbterrier.annotations import Bools, Floats
-    from vbterrier.frames.values import Bounds
+    from vbterrier.frames.contracts import Bounds
 
 
 CORRECTIONS = ("holm", "bh", "max-t", "none")
@@ -114,9 +114,10 @@ def comparisons(
         the same topics for all measures if the correction is ``"max-t"``. The column n_tests has the number of tests.
     level
         1 - the significance level, and the nominal coverage of the intervals of the difference. They invert the
-        reported test (:func:`~vbterrier.stats.inverted_intervals.inverted_limits`), with the corrected levels of
-        :func:`~vbterrier.stats.inverted_intervals.significance_levels`: an interval excludes 0 only if p_adjusted is
-        at most ``1 - level``.
+        reported test (:func:`~vbterrier.stats.inverted_intervals.inverted_limits`) at the levels that agree with the
+        correction (:func:`~vbterrier.stats.inverted_intervals.corrected_levels`, and for max-T
+        :func:`~vbterrier.stats.paired_tests.simultaneous_level`): an interval excludes 0 only if p_adjusted is at most
+        ``1 - level``.
     margin
         A difference too small to matter, in units of the measure, above 0: adds p_equivalence.
     n_resamples
@@ -236,7 +237,7 @@ def _compared(
     if correction == "max-t":
         joint = np.hstack([table.differences for table in family])
         p_values, corrected = max_t(joint, test, **options)
-        levels = simultaneous_levels(joint, test, 1 - level, **options)
+        levels = np.full(len(corrected), simultaneous_level(joint, test, 1 - level, **options))
     else:
         p_values = np.concatenate([paired_p(table.differences, test, **options) for table in family])
         corrected = adjusted(p_values, correction)
@@ -246,7 +247,9 @@ def _compared(
         _warn_of_constant(table.differences, test)
         bounds = score_bounds(f"{table.measure} - ")
         rejected = is_significant(q, level)
-        low, high = inverted_limits(table.differences, test, its, rejected, bounds, **options)
+        # The statistic of max-T is Student's, with a critical value for all pairs.
+        inverted = "t" if correction == "max-t" else test
+        low, high = inverted_limits(table.differences, inverted, its, rejected, bounds, **options)
         found = pd.DataFrame(table.pairs, columns=["name_a", "name_b"]).assign(measure=table.measure)
         found = found.assign(diff=table.differences.mean(axis=0), low=low, high=high, p_value=p, p_adjusted=q)
         found = found.assign(n_qids=len(table.qids), test=TESTS[test], correction=correction, n_tests=len(p_values))

@@ -10,7 +10,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, number, whole
 
 if TYPE_CHECKING:
-    from vbterrier.frames.values import Bounds
+    from vbterrier.frames.contracts import Bounds
 
 
 # Bets of at most this share of what can be lost, and the number of means that are tested.

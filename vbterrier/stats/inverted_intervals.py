@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.errors import warn
-from vbterrier.kernels.bounded_means import constant_limits
+from vbterrier.kernels.resample import constant_limits
 from vbterrier.stats.paired_tests import TESTS, null_distribution, paired_p, std_of, t_of
 
 if TYPE_CHECKING:
@@ -74,7 +74,7 @@ def inverted_limits(
     (numpy.ndarray, numpy.ndarray)
         Limits of shape (k,). Infinite, or the bounds, if no difference can be rejected with so few topics or resamples.
         Where all topics differ by the same amount, limits are those of
-        :func:`~vbterrier.kernels.bounded_means.constant_limits`, infinite for unknown bounds. NaN for a single topic.
+        :func:`~vbterrier.kernels.resample.constant_limits`, infinite for unknown bounds. NaN for a single topic.
 
     Notes
     -----

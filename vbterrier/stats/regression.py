@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, warn, whole
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import frame_of, require, score_bounds
 from vbterrier.frames.ids import numbers_of
-from vbterrier.frames.values import score_bounds
 from vbterrier.stats.comparisons import holm
 from vbterrier.stats.topic_intervals import Interval, check_level, topics_interval
 
@@ -136,7 +135,7 @@ def coverage_strata(
     Examples
     --------
     >>> import pandas as pd
-    >>> table = pd.DataFrame({"RelCov@20": [0.2, 0.3, 0.8, 0.7, 1.0, 1.0], "gain": [0.0, 0.02, 0.1, 0.1, 0.1, 0.3]})
+    >>> table = pd.DataFrame({"RelCov@20": [0.2, 0.3, 0.8, 0.7, 1.0, 1.0], "gain": [0.0, 0.02, 0.09, 0.11, 0.1, 0.3]})
     >>> coverage_strata(table, "RelCov@20", ["gain"])[["coverage_low", "coverage_high", "value"]].values.tolist()
     [[0.2, 0.3, 0.01], [0.7, 0.8, 0.1], [1.0, 1.0, 0.2]]
     """

@@ -10,8 +10,9 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import choice, number, warn, whole
+from vbterrier.frames.contracts import score_bounds
 from vbterrier.frames.notebook import Panel, Shown
-from vbterrier.frames.values import measure_tables, score_bounds
+from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import stream
 from vbterrier.stats.comparisons import is_significant, pairs_of
 from vbterrier.stats.paired_tests import std_of

@@ -10,10 +10,12 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, warn, whole
-from vbterrier.frames.values import KEY, UNKNOWN, mean_bounds, score_bounds, values_of
-from vbterrier.kernels.bounded_means import bounded_limits, constant_limits
+from vbterrier.frames.contracts import UNKNOWN, mean_bounds, score_bounds
+from vbterrier.frames.values import KEY, values_of
 from vbterrier.kernels.resample import (
     ENDLESS,
+    bounded_limits,
+    constant_limits,
     means_of,
     quantiles_at,
     resampled_means,
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Sequence
 
     from vbterrier.annotations import Bools, Floats
-    from vbterrier.frames.values import Bounds
+    from vbterrier.frames.contracts import Bounds
 
 
 COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
@@ -74,7 +76,7 @@ def intervals(
     pandas.DataFrame
         The C frame: name, measure, value (the mean), low, high, level, method, n_qids, n_resamples, seed; a row for
         each system and measure, in order of appearance. The result does not depend on the order of topics. Limits are
-        within the range of the measure, if it is known (:func:`~vbterrier.frames.values.score_bounds`).
+        within the range of the measure, if it is known (:func:`~vbterrier.frames.contracts.score_bounds`).
 
     Raises
     ------
@@ -163,7 +165,7 @@ def topics_intervals(
         (Chamandy et al. 2012); :class:`~vbterrier.stats.topic_statistics.TopicStatistics` computes the same limits from
         batches of topics. ``"normal"``: ``mean ± t s/sqrt(n)`` with Student's t of n - 1 degrees of freedom, without
         resampling. ``"bounded"``: limits that cover at least the level for any distribution of scores within the
-        bounds, see :func:`~vbterrier.kernels.bounded_means.mean_draws`; for scores of 0 and 1, those of Clopper and
+        bounds, see :func:`~vbterrier.kernels.resample.mean_draws`; for scores of 0 and 1, those of Clopper and
         Pearson.
     n_resamples
         Number of resamples of the topics.
@@ -296,7 +298,8 @@ def _topics_intervals(
         return Intervals(limits[0], limits[1], f"topics ({method})")
     tails = tail_probabilities(level)
     varies = np.ptp(values, axis=0) > 0
-    limits[:, ~varies] = constant_limits(values[0, ~varies], len(values), of_scores[:, ~varies], tails)
+    if not varies.all():
+        limits[:, ~varies] = constant_limits(values[0, ~varies], len(values), of_scores[:, ~varies], tails)
     if method == BOUNDED:
         for bounds in np.unique(of_scores[:, varies], axis=1).T:
             these = varies & (of_scores == bounds[:, None]).all(axis=0)

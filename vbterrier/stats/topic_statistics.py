@@ -9,10 +9,9 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, warn, whole
+from vbterrier.frames.contracts import mean_bounds, score_bounds
 from vbterrier.frames.notebook import Panel, Shown, of_means
-from vbterrier.frames.values import mean_bounds, score_bounds
-from vbterrier.kernels.bounded_means import constant_limits
-from vbterrier.kernels.resample import means_of, stream, weighted_sums
+from vbterrier.kernels.resample import constant_limits, means_of, stream, weighted_sums
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,

@@ -65,8 +65,8 @@ class JudgingPlan(Shown):
     width_before, width_after
         Width of the normal interval of the mean (or mean difference) now and after all these judgments, from the
         expected remaining variance, an upper bound of the expected width. For several runs, the mean of their widths.
-        With the default prior, errors of the model that topics share are in both; judgments are expected to remove none
-        of these.
+        With the default prior, errors of the model that topics share are in both, of which judgments are taken to
+        remove the same part as of the others.
     level
         The level of the interval; with ``look``, that of the intervals of all looks together.
     measure
@@ -168,7 +168,9 @@ def plan_judging(
     start = np.array([residual.variance for residual in pool.residuals]).reshape(-1, pool.n_scores).sum(axis=0)
     steps = list(greedy(pool.residuals, n))
     # Variances are sums over topics; the width is that of a mean over topics, averaged over the scores.
-    variances = pool.shared + np.array([start, *(step.variance for step in steps)])
+    variances = np.array([start, *(step.variance for step in steps)])
+    # Judgments remove at least as much of the errors that topics share as of the other ones.
+    variances *= 1 + np.divide(pool.shared, start, out=np.zeros_like(start), where=start > 0)
     reach = special.ndtri((1 + (level if each_level is None else each_level)) / 2) / len(cuts[0].distribution)
     widths: Floats = 2 * reach * np.sqrt(np.maximum(variances, 0.0)).mean(axis=1)
     means = [cut.distribution.mean.mean() for cut in cuts]

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.coverage import BAIT, SIGNAL
-from vbterrier.entities.oer import ABSENT
+from vbterrier.entities.selected import ABSENT
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.kernels.coverage import CLASSES
@@ -173,7 +173,7 @@ def gain_by_coverage(
     Examples
     --------
     >>> import pandas as pd
-    >>> table = pd.DataFrame({"RelCov@20": [0.2, 0.3, 0.8, 0.7, 1.0, 0.9], "gain": [0.0, 0.02, 0.1, 0.1, 0.1, 0.3]})
+    >>> table = pd.DataFrame({"RelCov@20": [0.2, 0.3, 0.8, 0.7, 1.0, 0.9], "gain": [0.0, 0.02, 0.09, 0.11, 0.1, 0.3]})
     >>> ax = gain_by_coverage(table)
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('RelCov@20', 'gain')
