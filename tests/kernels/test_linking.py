@@ -8,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from vbterrier.kernels import linking
 from vbterrier.kernels.linking import FIGURES, figures, influence, weighted_scores
 from vbterrier.kernels.resample import stream
 
@@ -233,3 +234,28 @@ def test_scores_of_numbers_are_those_of_tables():
     counts = np.array([[6, 1, 2, 1], [0, 2, 3, 4]])
     np.testing.assert_allclose(weighted_scores([10, 9], [9, 5], [6, 3]), figures(counts)[P:], atol=1e-15)
     assert weighted_scores(np.ones((4, 3, 2)), np.ones((4, 3, 2)), np.ones((4, 3, 2)))[2].shape == (4, 3)
+
+
+def test_swaps_by_hand():
+    # Of four links that one system alone answers, all or none are swapped in 2 of 16 ways.
+    answers = np.zeros((2, 4, 4), dtype=int)
+    answers[0, linking.RIGHT_LINK, linking.WRONG_LINK], answers[1, linking.NIL, linking.NIL] = 4, 3
+    p_values, n_drawn = linking.swap_p_values(answers, 10, np.random.default_rng(1))
+    assert n_drawn == 0
+    by_name = dict(zip(linking.FIGURES, p_values.tolist(), strict=True))
+    assert by_name["LinkR"] == by_name["LinkP"] == by_name["LinkingF1"] == 2 / 16
+    # Both answer NILs alike, and a figure without a difference has p = 1.
+    assert by_name["NilP"] == by_name["NilR"] == 1
+    same = np.zeros((2, 4, 4), dtype=int)
+    same[0, linking.RIGHT_LINK, linking.RIGHT_LINK] = 5
+    p_values, _ = linking.swap_p_values(same, 10, np.random.default_rng(1))
+    assert p_values[linking.FIGURES.index("LinkingF1")] == 1
+    assert np.isnan(p_values[linking.FIGURES.index("NilR")])
+
+
+def test_drawn_swaps_count_the_observed_ones(monkeypatch):
+    monkeypatch.setattr(linking, "_MOST_SWAPS", 1)
+    answers = np.zeros((2, 4, 4), dtype=int)
+    answers[0, linking.RIGHT_LINK, linking.WRONG_LINK] = 40
+    p_values, n_drawn = linking.swap_p_values(answers, 99, np.random.default_rng(1))
+    assert (p_values[linking.FIGURES.index("LinkR")], n_drawn) == (1 / 100, 99)

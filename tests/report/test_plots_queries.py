@@ -703,3 +703,9 @@ def test_results_of_the_package_are_drawn():
     ax = differences(found)
     assert sum(marks(ax).values()) == found.significant().sum()
     assert [x for _, x in sorted(marks(ax))] == found.pairs["diff"].tolist()
+
+
+def test_plans_without_a_pilot_name_what_their_bands_are():
+    text = said(power_curve(queries_needed(None, 0.05, measure="nDCG@10")))
+    assert "no pilot; bands: TREC collections with the smallest and the largest standard deviation" in text
+    assert "pilot of" not in text

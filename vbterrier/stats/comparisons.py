@@ -168,11 +168,10 @@ def comparisons(
     correction multiplies the smallest possible p of a resampling test, ``1/(n_resamples + 1)``, by the number of tests;
     a warning is given if no adjusted p can be significant.
 
-    Equivalence is tested by two paired t-tests; if at least half of the topics have the same difference, by the shares
-    of :func:`bounded_equivalence`, which hold their level for any differences between
-    the bounds of the measure, and are NaN for measures without known bounds. Neither is needed for large samples;
-    both differ for rare large differences, of which a small sample has none or one. Student's t cannot exclude
-    those among topics that differ slightly.
+    Equivalence is tested by two paired t-tests; if at least half of the topics have the same difference, by
+    :func:`bounded_equivalence`, which holds its level for any differences within the range of the measure, and is NaN
+    for measures of unknown range. Student's t does not hold its level for rare large differences, of which a small
+    sample may have none; if the other topics do not tie, they remain undetected.
 
     Differences below 1e-12 of the values are rounding errors and count as ties.
 

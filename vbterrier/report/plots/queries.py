@@ -357,9 +357,14 @@ def _described(frame: pd.DataFrame, target: float, *, planned: bool) -> list[str
     """Parts of the caption: target, tests, simulations and bands."""
     levels = frame.loc[frame["low"].notna(), "level"].unique()
     bands = " and ".join(f"{100 * level:g}%" for level in levels)
-    return [
+    said = [
         f"dashed: power {target:g}" + (", with the interval of the number of queries" if planned else ""),
         " and ".join(f"{test} test at {1 - level:.3g}" for test, level in kinds(frame, "test", "level")),
+    ]
+    if not frame["n_pilot"].any():
+        return [*said, "no pilot; bands: TREC collections with the smallest and the largest standard deviation"]
+    return [
+        *said,
         f"pilot of {captions.counted(frame['n_pilot'], 'query')}",
         f"{captions.counted(frame['n_simulations'], 'simulation')} for each size, seed {frame['seed'].iloc[0]}",
         f"bands: {bands} intervals for the uncertainty of the pilot's variance" if bands else "no bands",
