@@ -19,6 +19,7 @@ def collection(request, tmp_path_factory):
     return Collection(Shape(request.param, 25, depth, ids="clueweb"), tmp_path_factory.mktemp(request.param))
 
 
+@pytest.mark.filterwarnings("ignore:.* intervals are withheld")
 @pytest.mark.parametrize("source", SOURCES)
 def test_measures(benchmark, collection, source):
     """One after another, each of the kind's."""

@@ -11,6 +11,7 @@ import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.intents import evaluate_intents
 from vbterrier.evaluate.replicas import Paraphrases, RerunPipeline
+from vbterrier.report.paper import paper_table
 from vbterrier.stats.perturbations import Dirichlet, DropCandidates, IntentBootstrap, TagConfusion
 from vbterrier.stats.variants import Variants
 
@@ -356,6 +357,7 @@ def test_paraphrases_from_a_transformer():
     assert np.array_equal(by_stage.replicas.values, by_column.replicas.values)
 
 
+@pytest.mark.filterwarnings("ignore:.* intervals of replicas exclude the score")
 def test_a_stage_run_again_gets_a_seed_of_its_own_for_each_query_and_replica():
     class Sampled(pt.Transformer):
         def transform(self, inp):
@@ -589,3 +591,19 @@ def test_topics_and_systems_from_files(tmp_path):
 def test_options_that_do_not_exist(options, error, message):
     with pytest.raises(error, match=message):
         evaluated(**options)
+
+
+def test_replicas_that_only_add_errors_are_not_intervals_of_the_score():
+    with pytest.warns(
+        DegenerateWarning, match=r"4 of 4 intervals of replicas exclude the score itself \(both, ES@5: 1"
+    ):
+        found = evaluated(
+            {"both": SYSTEMS["both"]}, cutoff=[5, 10], n_replicas=60, perturb=[TagConfusion(0.9, lost=1.0)]
+        )
+    assert (found.intervals.loc[found.intervals["method"].str.startswith("replicas"), "high"] < 1).all()
+    for style, mark in (("table", "‡"), ("markdown", "‡"), ("latex", r"\textsuperscript{\textdaggerdbl{}}")):
+        text = paper_table(found, style)
+        assert mark in text
+        assert "excludes the score: the perturbations add errors" in text
+    plain = evaluated(cutoff=[10], n_replicas=60, perturb=[Dirichlet(20)])
+    assert "‡" not in paper_table(plain, "table")

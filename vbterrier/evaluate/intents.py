@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, whole
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, warn, whole
 from vbterrier.evaluate.inputs import TAGGED, intents_of, named_runs, run_of_system, tags_of, topics_of
 from vbterrier.evaluate.replicas import names_of, nil_of, replicas_of, resolved
 from vbterrier.evaluate.scores import TOPICS, Scores, score
@@ -23,7 +23,7 @@ from vbterrier.measures.target import require_one_tagger
 from vbterrier.measures.text import measures_from
 from vbterrier.stats.comparisons import comparisons, pairs_of
 from vbterrier.stats.perturbations import Dirichlet
-from vbterrier.stats.replicas import REPLICA_METHODS
+from vbterrier.stats.replicas import REPLICA_METHODS, excludes_its_score
 from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, check_level
 
 if TYPE_CHECKING:
@@ -299,6 +299,13 @@ def evaluate_intents(
         cutoffs = sorted({found for measure in asked if (found := measure.params.get("cutoff"))})
         tagged = tag_coverage(runs, frame, tags, cutoffs, nil)
         pairs = comparisons(scores.values, baseline=baseline, level=level, n_resamples=n_resamples, seed=seed)
+    if made is not None and (outside := excludes_its_score(of_replicas)).any():
+        first = of_replicas[outside].iloc[0]
+        warn(
+            f"{int(outside.sum())} of {len(outside)} intervals of replicas exclude the score itself ({first['name']}, "
+            f"{first['measure']}: {first['value']:.4f}, replicas {first['low']:.4f} to {first['high']:.4f}): the "
+            "perturbations only add errors, so that these are intervals of scores under more errors, not of the score"
+        )
     # Intervals of the same system and measure are adjacent.
     both = pd.concat(intervals, ignore_index=True)
     order = both.groupby(["name", "measure"], sort=False).ngroup().argsort(kind="stable")

@@ -18,7 +18,13 @@ if TYPE_CHECKING:
 
 _SIGNS = (
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
-    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "†": r"\textdagger{}"}
+    | {
+        "\\": r"\textbackslash{}",
+        "~": r"\textasciitilde{}",
+        "^": r"\textasciicircum{}",
+        "†": r"\textdagger{}",
+        "‡": r"\textdaggerdbl{}",
+    }
     # At the start of a row, [ or * would be an argument of the line break above.
     | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}", "*": "{*}"}
     # Babel makes quotation marks commands in some languages, as in German.

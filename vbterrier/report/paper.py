@@ -6,6 +6,7 @@ import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, printable
@@ -28,7 +29,8 @@ from vbterrier.report.system_tables import (
     ranking_caption,
     ranking_report,
 )
-from vbterrier.report.tables import TAGGING, captioned, footing, per_query, rendered, summary
+from vbterrier.report.tables import EXCLUDED, TAGGING, captioned, footing, per_query, rendered, summary
+from vbterrier.stats.replicas import excludes_its_score
 
 if TYPE_CHECKING:
     import os
@@ -99,7 +101,8 @@ def _wide(scores: Scores) -> str:
         if method != "none":
             index = pd.MultiIndex.from_frame(frame[["name", "measure"]])
             means = frame["mean"] if "mean" in frame.columns else [math.nan] * len(frame)
-            texts = pd.Series(map(_ends, frame["low"], frame["high"], means), index=index)
+            marks = np.where(excludes_its_score(frame), rf"\textsuperscript{{{latex.escaped(EXCLUDED)}}}", "")
+            texts = pd.Series(map(_ends, frame["low"], frame["high"], means), index=index) + marks
             # The caption has the parameters of the method.
             source, _, _ = str(method).partition(" (")
             kinds.append((latex.escaped(f"{100 * frame['level'].iloc[0]:g}% {source}"), texts))

@@ -7,10 +7,12 @@ import json
 import math
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, printable
 from vbterrier.report import latex
+from vbterrier.stats.replicas import excludes_its_score
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -19,6 +21,8 @@ if TYPE_CHECKING:
 
 
 FORMATS = ("table", "csv", "json", "latex", "markdown")
+# The mark of intervals of replicas that exclude the score.
+EXCLUDED = "‡"
 # Characters with a meaning in Markdown.
 _OF_MARKDOWN = str.maketrans({"<": "&lt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\|*[]`"})
 # Explanation of the columns of tagging.
@@ -141,6 +145,7 @@ def summary(scores: Scores, style: str) -> pd.DataFrame:
         # Replicas have their own mean, which may differ from the score.
         around = ", mean " + intervals["mean"].map(lambda mean: _cell(mean, 4))
         ends += around.where(intervals["mean"].notna(), "")
+    ends += np.where(excludes_its_score(intervals), f" {EXCLUDED}", "")
     intervals["ends"] = ends.where(intervals["low"].notna(), "")
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for row in intervals.itertuples():
@@ -180,6 +185,10 @@ def footing(scores: Scores) -> str:
             parts.append(f"{method}: {n} replicas, seed {seed}: other candidates and tags of these topics")
         elif method == "unjudged (normal)":
             parts.append(f"{method}: grades of unjudged documents of these topics under the model")
+    if excludes_its_score(scores.intervals).any():
+        parts.append(
+            f"{EXCLUDED} excludes the score: the perturbations add errors, so that it is not an interval of the score"
+        )
     return "; ".join(parts)
 
 

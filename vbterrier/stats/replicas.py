@@ -529,3 +529,18 @@ class _LeaveOneOut:
         removed = number == draws.replicas[:, None]
         exists = per_topic((removed & state.alive).astype(np.float64), here.topic, len(here.topics)) > 0
         return state.with_base(np.where(removed | ~exists[:, here.topic], -np.inf, state.log_base))
+
+
+def excludes_its_score(intervals: pd.DataFrame) -> pd.Series[bool]:
+    """Return True for intervals of replicas that exclude the score of the unperturbed data.
+
+    Perturbations that only add errors, such as confused tags, move all replicas to one side: their interval is that of
+    a score under more errors than the given data have, not of the given score.
+
+    >>> frame = pd.DataFrame({"method": ["replicas (percentile)"] * 2, "value": 0.7, "low": [0.6, 0.75], "high": 0.8})
+    >>> excludes_its_score(frame).tolist()
+    [False, True]
+    """
+    of_replicas = intervals["method"].str.startswith(("replicas", "intents"))
+    outside = (intervals["value"] < intervals["low"] - _EQUAL) | (intervals["value"] > intervals["high"] + _EQUAL)
+    return of_replicas & outside
