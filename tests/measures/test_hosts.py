@@ -552,33 +552,3 @@ print(json.dumps(sorted([repr(m.measure), m.query_id, m.value.hex()] for m in fo
     assert others == [first, first]
     here = ir_measures.iter_calc(OURS, IR_QRELS, IR_GOOD)
     assert first == sorted([repr(m.measure), m.query_id, m.value.hex()] for m in here)
-
-
-# One tagger for all systems.
-
-
-def tagged(tagger):
-    run = pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", "d2"], "score": [2.0, 1.0], "rank": [0, 1]})
-    return run.assign(entity_id=[["E1"], ["E2"]], weight=[[1.0], [1.0]], tagger=tagger)
-
-
-INTENTS = pd.DataFrame({"qid": "q1", "entity_id": ["E1", "E2"], "prob": [0.5, 0.5]})
-QUERIES = pd.DataFrame({"qid": ["q1"], "query": ["mercury"]})
-
-
-def test_an_experiment_over_systems_of_two_taggers_warns_once():
-    systems = [tagged("WAT"), tagged("REL"), tagged("WAT"), tagged("gold")]
-    with pytest.warns(vbterrier.DegenerateWarning) as said:
-        pt.Experiment(systems, QUERIES, INTENTS, [vbterrier.ES @ 1, vbterrier.VB @ 1], names=[*"abcd"])
-    assert [str(each.message).split(":")[0] for each in said] == ["systems are tagged by WAT and by REL"]
-
-
-def test_an_experiment_under_one_tagger_or_with_tags_for_all_does_not_warn():
-    pt.Experiment(
-        [tagged("WAT"), tagged("WAT")], QUERIES, INTENTS.assign(prob=[0.3, 0.7]), [vbterrier.ES @ 1], names=[*"ab"]
-    )
-    # Another experiment, with other intents.
-    pt.Experiment([tagged("REL")], QUERIES, INTENTS.assign(prob=[0.4, 0.6]), [vbterrier.ES @ 1], names=["a"])
-    vbterrier.register_tags("tags of test_hosts", pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["E1", "E2"]}))
-    measure = vbterrier.ES(tags="tags of test_hosts") @ 1
-    pt.Experiment([tagged("WAT"), tagged("REL")], QUERIES, INTENTS.copy(), [measure], names=[*"ab"])

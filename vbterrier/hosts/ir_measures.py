@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import ir_measures
 import pandas as pd
 
-from vbterrier.errors import InputError, warn
+from vbterrier.errors import InputError
 from vbterrier.frames.ranking import Run
 from vbterrier.hosts import require_api
 
@@ -101,52 +101,25 @@ class Provider(ir_measures.Provider):  # type: ignore[misc]
 
     def _evaluator(self, measures: Iterable[ir_measures.Measure], qrels: Any) -> Evaluator:
         topics, values = self._prepare(_frame(qrels, "qrels", ir_measures.util.QrelsConverter))
-        return Evaluator(list(measures), set(topics), values, qrels)
+        return Evaluator(list(measures), set(topics), values)
 
 
 class Evaluator(ir_measures.Evaluator):  # type: ignore[misc]
     """Evaluation of any number of runs against qrels that were prepared once."""
 
     def __init__(
-        self,
-        measures: list[ir_measures.Measure],
-        topics: set[str],
-        values: Callable[[list[Any], Run], Values],
-        qrels: Any,
+        self, measures: list[ir_measures.Measure], topics: set[str], values: Callable[[list[Any], Run], Values]
     ) -> None:
         super().__init__(measures, topics)
-        self._values, self._qrels = values, qrels
+        self._values = values
 
     def iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
         """Yield the value of each measure and topic, without values for the topics that a measure leaves out."""
         frame = _frame(run, "run", ir_measures.util.RunConverter)
         # Some hosts pass an empty frame without these columns for topics that retrieved nothing.
         checked = Run(frame if len(frame) else pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object))
-        reads_tags = any("tags" in measure.SUPPORTED_PARAMS and not measure["tags"] for measure in self.measures)
-        if reads_tags and len(checked) and "tagger" in checked.frame.columns and isinstance(self._qrels, pd.DataFrame):
-            _warn_of_another_tagger(self._qrels, str(checked.frame["tagger"].iloc[0]))
         for topic, measure, value in self._values(self.measures, checked):
             yield ir_measures.Metric(query_id=topic, measure=measure, value=value)
-
-
-# The qrels of the last evaluation of tagged documents, by content, and the taggers of its runs: pt.Experiment evaluates
-# one system at a time.
-_TAGGED: list[tuple[int, list[str]]] = []
-
-
-def _warn_of_another_tagger(qrels: pd.DataFrame, tagger: str) -> None:
-    """Warn once if two systems are evaluated with the same qrels under tags of different taggers."""
-    content = hash(pd.util.hash_pandas_object(qrels.astype(str), index=False).to_numpy().tobytes())
-    if not _TAGGED or _TAGGED[0][0] != content:
-        _TAGGED[:] = [(content, [tagger])]
-    known = _TAGGED[0][1]
-    if tagger not in known:
-        known.append(tagger)
-        if len(known) == 2:  # noqa: PLR2004 - the first that differs
-            warn(
-                f"systems are tagged by {known[0]} and by {known[1]}: the tagger may have a larger effect than the "
-                "system; tag all with the same one, or give the measures tags="
-            )
 
 
 def _frame(data: Any, what: str, converter: Any) -> pd.DataFrame:
