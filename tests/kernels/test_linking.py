@@ -259,3 +259,10 @@ def test_drawn_swaps_count_the_observed_ones(monkeypatch):
     answers[0, linking.RIGHT_LINK, linking.WRONG_LINK] = 40
     p_values, n_drawn = linking.swap_p_values(answers, 99, np.random.default_rng(1))
     assert (p_values[linking.FIGURES.index("LinkR")], n_drawn) == (1 / 100, 99)
+
+
+@given(st.lists(st.integers(0, 200), min_size=8, max_size=8).filter(any))
+def test_recall_of_a_query_is_exactly_0_or_1(cells):
+    # Rounding errors above 0 would count wrong answers as wins.
+    values = influence(np.reshape(cells, (2, 4)))[:, :, FIGURES.index("LinkingR")]
+    assert values.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0]]

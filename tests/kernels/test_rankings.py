@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from vbterrier.kernels.gain import average_precision, err, q_measure, ranks, rbp_weights
+from vbterrier.kernels.rankings import average_precision, err, q_measure, ranks, rbp_weights
 
 GRADES = hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.integers(0, 3))
 

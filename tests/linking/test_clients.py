@@ -22,9 +22,8 @@ from vbterrier.linking.services.client import AnswerCache, Client
 from vbterrier.linking.services.entity_fishing import EntityFishingClient
 from vbterrier.linking.services.rel import RELClient
 from vbterrier.linking.services.spotlight import SpotlightClient
-from vbterrier.linking.services.tagme import TagMeClient
 from vbterrier.linking.services.transport import Secret
-from vbterrier.linking.services.wat import WATClient
+from vbterrier.linking.services.wat import TagMeClient, WATClient
 
 TOKEN = "s3cr3t+tok/en=="
 QUICK = {"timeout": 5.0, "deadline": 20.0, "backoff": 0.01}

@@ -3,7 +3,6 @@
 import gzip
 import json
 import pickle
-import sys
 import warnings
 
 import pandas as pd
@@ -360,7 +359,7 @@ def test_a_pickle_holds_parameters_alone_and_says_nothing_again():
     with pytest.warns(DegenerateWarning):
         dictionary = linker("US", "it", "Paris", stop_aliases=("Lyon",))
     packed = pickle.dumps(dictionary)
-    assert b"ahocorasick" not in packed
+    assert b"lexicon" not in packed
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         again = pickle.loads(packed)
@@ -376,12 +375,6 @@ def test_aliases_are_left_as_they_were():
     rows.loc[0, "alias"] = "changed"
     assert len(dictionary.link(["ab"]).frame) == 2
     assert before["alias"].tolist() == ["ab", "AB"]
-
-
-def test_a_missing_extra_is_named(monkeypatch):
-    monkeypatch.setitem(sys.modules, "ahocorasick", None)
-    with pytest.raises(ModuleNotFoundError, match=r"ahocorasick is not installed; pip install 'vbterrier\[linkers\]'"):
-        linker("Paris")
 
 
 def test_the_order_of_aliases_and_batches_change_nothing(monkeypatch):

@@ -14,8 +14,7 @@ from vbterrier.linking.services.entity_fishing import EntityFishing
 from vbterrier.linking.services.json_answers import Node, Places, dbpedia_id, utf16_length
 from vbterrier.linking.services.rel import REL
 from vbterrier.linking.services.spotlight import SpotlightAnnotate, SpotlightCandidates
-from vbterrier.linking.services.tagme import TagMe
-from vbterrier.linking.services.wat import WAT
+from vbterrier.linking.services.wat import WAT, TagMe
 
 FORMATS = [WAT, TagMe, REL, SpotlightAnnotate, SpotlightCandidates, EntityFishing]
 

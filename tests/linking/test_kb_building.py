@@ -356,7 +356,7 @@ def test_a_build_that_fails_leaves_the_old_file_and_nothing_else(path):
 
 
 def test_a_full_disk_is_said_to_be_one(path, monkeypatch):
-    def full(db, staging):
+    def full(_db, _staging, _ordering):
         yield lambda: (_ for _ in ()).throw(sqlite3.OperationalError("database or disk is full"))
 
     monkeypatch.setattr(building, "steps", full)

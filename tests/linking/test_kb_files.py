@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
-from vbterrier.linking.kb import untrusted
+from vbterrier.linking.kb import staging
 from vbterrier.linking.kb.files import kb_from_file
 from vbterrier.linking.kb.wikidata import kb_from_wikidata
 
@@ -128,7 +128,7 @@ def test_small_files_that_grow_without_end_are_refused(files, monkeypatch):
     bomb = gzip.compress(b'{"id": "a"}\n' * 100_000)
     with pytest.raises(FileError, match="source: has more than 100,000 bytes when decompressed; pass max_bytes=None"):
         files(bomb, max_bytes=100_000)
-    monkeypatch.setattr(untrusted, "MAX_LINE", 1000)
+    monkeypatch.setattr(staging, "MAX_LINE", 1000)
     with pytest.raises(FileError, match="source:2: has a line of more than 1,000 bytes"):
         files(b'{"id": "a"}\n' + b" " * 10_000)
 
@@ -139,7 +139,7 @@ def test_of_a_line_without_end_no_more_is_read_than_is_taken(tmp_path):
             return b"x" * size
 
     with pytest.raises(FileError, match="source:7: has a line of more than 67,108,864 bytes"):
-        untrusted._next(tmp_path / "source", Endless(), 7)
+        staging._next(tmp_path / "source", Endless(), 7)
 
 
 def test_the_legislators_are_what_their_file_says(shared_data, tmp_path):

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.kernels.gain import cumulative_discounts, discounts, ideal_dcg
+from vbterrier.kernels.rankings import cumulative_discounts, discounts, ideal_dcg
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

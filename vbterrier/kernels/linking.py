@@ -93,7 +93,10 @@ def influence(counts: Any) -> Floats:
     True
     """
     parts: Floats = np.sum(counts) * np.einsum("fs,sij->ijf", _gradients(counts), _SUMS)
-    return figures(counts) + parts
+    values: Floats = figures(counts) + parts
+    # Recall over all queries is a mean: 1 for right answers and 0 for others, without rounding errors.
+    values[:, :, FIGURES.index("LinkingR")] = _SUMS[4] + _SUMS[5]
+    return values
 
 
 # Swaps that are enumerated.

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Bools, Floats, Ints
 
     Counts = NDArray[np.uint16]
     Bounds = tuple[float, float]
@@ -403,7 +403,19 @@ def mean_draws(
     return np.clip(low, *bounds), np.clip(high, *bounds)
 
 
-def constant_limits(value: Any, n: int, bounds: Any, tails: Any) -> Floats:
+def agreeing_limits(low: Floats, high: Floats, difference: Floats, rejected: Bools) -> tuple[Floats, Floats]:
+    """Limits of differences that agree with a test of 0: extended to 0 if it is not rejected, cut at 0 if it is.
+
+    >>> low, high = np.array([0.1, -0.2]), np.array([0.4, 0.5])
+    >>> [ends.tolist() for ends in agreeing_limits(low, high, np.array([0.2, 0.2]), np.array([False, True]))]
+    [[0.0, 0.0], [0.4, 0.5]]
+    """
+    cut = rejected & (low <= 0) & (high >= 0)
+    low, high = np.where(cut & (difference > 0), 0.0, low), np.where(cut & (difference <= 0), 0.0, high)
+    return np.where(rejected, low, np.minimum(low, 0.0)), np.where(rejected, high, np.maximum(high, 0.0))
+
+
+def constant_limits(value: Any, n: Any, bounds: Any, tails: Any) -> Floats:
     """Limits of the mean if n topics have the same score, those of :func:`bounded_limits` in closed form, (2, ...).
 
     ``x - (x - a)(1 - α^(1/n))`` and ``x + (b - x)(1 - α^(1/n))`` for scores between a and b.
@@ -413,7 +425,7 @@ def constant_limits(value: Any, n: int, bounds: Any, tails: Any) -> Floats:
     value
         The score, shape (...).
     n
-        Number of topics.
+        Number of topics, a number or shape (...).
     bounds
         The smallest and the largest possible score, broadcast with it; NaN is returned if they are infinite.
     tails
@@ -423,10 +435,11 @@ def constant_limits(value: Any, n: int, bounds: Any, tails: Any) -> Floats:
     [0.93, 1.0]
     """
     low, high = (np.asarray(bound, dtype=np.float64) for bound in bounds)
-    error = np.array([tails[0], 1 - np.asarray(tails[1])], dtype=np.float64)
-    further = 1 - error ** (1 / n)
+    below, above = (
+        1 - np.asarray(error, dtype=np.float64) ** (1 / n) for error in (tails[0], 1 - np.asarray(tails[1]))
+    )
     with np.errstate(invalid="ignore"):
-        limits = np.stack([value - (value - low) * further[0], value + (high - value) * further[1]])
+        limits = np.stack([value - (value - low) * below, value + (high - value) * above])
     return np.where(np.isfinite(low) & np.isfinite(high) & (value >= low) & (value <= high), limits, np.nan)
 
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.kernels.gain import cumulative_discounts, discounts
+from vbterrier.kernels.rankings import cumulative_discounts, discounts
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
@@ -60,6 +60,24 @@ def binary_gain(intent: Ints, weight: Floats, n_intents: int) -> Floats:
     gain = np.zeros(n_intents)
     np.maximum.at(gain, intent, weight)
     return gain
+
+
+def graded_gain(gain: Floats, target: Ints, source: Ints, similarity: Floats) -> Floats:
+    """``max(g_i, max_j s_ij g_j)``: gains that count covered neighbours in part, shape (n_intents,).
+
+    Parameters
+    ----------
+    gain
+        The gain of each intent, shape (n_intents,).
+    target, source, similarity
+        The intent i, its neighbour j and their similarity in [0, 1], each of shape (n_pairs,).
+
+    >>> graded_gain(np.array([1.0, 0.0, 0.0]), np.array([1, 2]), np.array([0, 1]), np.array([0.25, 0.5])).tolist()
+    [1.0, 0.25, 0.0]
+    """
+    graded = gain.copy()
+    np.maximum.at(graded, target, similarity * gain[source])
+    return graded
 
 
 def dcg_gain(
@@ -127,6 +145,22 @@ def vb(success: Floats, variance: Floats, alpha: float, *, monotone: bool = Fals
         variance = bernoulli_variance(success)
     score = success - alpha * np.sqrt(variance)
     return np.maximum(score, 0.0) if clip else score
+
+
+def vb_range(success: Floats, distance: Floats, alpha: float) -> tuple[Floats, Floats]:
+    """The smallest and the largest VB, with the Bernoulli variance, of any success within a distance.
+
+    VB decreases up to :func:`lowest_point` and increases beyond it, so that the extremes are those of the ends, or of
+    the lowest point between them.
+
+    >>> low, high = vb_range(np.array([1.0]), np.array([0.1]), 1.0)
+    >>> low.round(4).tolist(), high.tolist()
+    ([0.6], [1.0])
+    """
+    ends = np.maximum(success - distance, 0.0), np.minimum(success + distance, 1.0)
+    lowest = np.clip(lowest_point(alpha), *ends)
+    least, first, last = (vb(p, bernoulli_variance(p), alpha) for p in (lowest, *ends))
+    return least, np.maximum(first, last)
 
 
 # The largest number of cells of the exact search; beyond, the greedy solution is returned.

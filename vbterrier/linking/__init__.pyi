@@ -1,3 +1,4 @@
+from .context import ContextLinker as ContextLinker
 from .corpora import read_elevant as read_elevant
 from .corpora import read_mmead as read_mmead
 from .corpora import read_rel as read_rel
@@ -16,7 +17,7 @@ from .quality import linking_report as linking_report
 from .services.entity_fishing import EntityFishingClient as EntityFishingClient
 from .services.rel import RELClient as RELClient
 from .services.spotlight import SpotlightClient as SpotlightClient
-from .services.tagme import TagMeClient as TagMeClient
+from .services.wat import TagMeClient as TagMeClient
 from .services.wat import WATClient as WATClient
 from .wrappers import RetrieverLinker as RetrieverLinker
 from .wrappers import SpacyLinker as SpacyLinker

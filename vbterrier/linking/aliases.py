@@ -12,7 +12,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, repeated_pairs
-from vbterrier.kernels import gain
+from vbterrier.kernels import rankings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -219,7 +219,7 @@ class Meanings:
 
     def find(self, keys: Ints) -> tuple[Ints, Ints]:
         """Return the rows of ``keys``: the place among ``keys`` and the row of each candidate."""
-        return gain.spans(self.bounds[keys], self.bounds[keys + 1])
+        return rankings.spans(self.bounds[keys], self.bounds[keys + 1])
 
     def keep(self, rows: NDArray[np.bool_]) -> Meanings:
         """Return a selection of the rows."""
@@ -295,6 +295,16 @@ class Vocabulary:
         share = np.ones(len(self.aliases))
         share[self.over] = total[self.over]
         self.rows["score"] /= share[code]
+
+    @classmethod
+    def of_numbers(
+        cls, aliases: list[str], entities: list[str], names: list[str], rows: pd.DataFrame, *, priors: bool
+    ) -> Vocabulary:
+        """Return a vocabulary of checked rows, whose numbers are those of ``aliases`` and ``entities``."""
+        made = cls.__new__(cls)
+        made.aliases, made.entities, made.names, made.rows, made.priors = aliases, entities, names, rows, priors
+        made.over = np.empty(0, np.int64)
+        return made
 
     def warn_of_overfull(self) -> None:
         """Warn if the scores of some aliases sum to more than 1."""

@@ -8,9 +8,12 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
 
-from vbterrier.errors import ParameterError, choice, examples, module_of_extra, warn
-from vbterrier.linking.aliases import Meanings, Mentions, Vocabulary, aliases_of, meanings_of
+from vbterrier.errors import ParameterError, choice, examples, warn
+from vbterrier.linking.aliases import Meanings, Mentions, aliases_of
+from vbterrier.linking.lexicon import CAPITALS, CASELESS, MIXED, Lexicon
 from vbterrier.linking.links import Identified, Links, positive
 from vbterrier.linking.words import Words, batches, texts_of
 
@@ -20,24 +23,10 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Ints
-    from vbterrier.linking.aliases import Aliases
 
 
-# English function words that are names of something in any large knowledge base.
-_STOP_ALIASES = """
-a about after again all also am an and any are as at away be because been before being below between both but by can
-could did do does doing down during each every few first for from further had has have having he her here hers him his
-how i if in into is it its just last like many may me might more most much must my near new no nor not now of off old on
-once one only or other our out over own per same shall she should since so some such than that the their them then there
-these they this those through to too two under until up upon us very was we were what when where which while who whom
-whose why will with within without would yes yet you your
-"""
-STOP_ALIASES = frozenset(_STOP_ALIASES.split())
-# The case of a text determines the names that a mention matches. A lower-case mention in a text of both cases matches
-# no acronym; in a text of one case it matches acronyms other than function words; a mention in capitals matches any.
-MIXED, CASELESS, CAPITALS = range(3)
-_ACRONYM = range(2, 6)
-
+REASONS = ("", "empty", "stop", "short", "numeric", "ambiguous")
+KEPT, EMPTY, STOP, SHORT, NUMERIC, AMBIGUOUS = range(len(REASONS))
 _NO_MENTIONS = Mentions(*(np.empty(0, np.int64),) * 3)
 
 
@@ -52,96 +41,72 @@ class Guards:
     stop_aliases: tuple[str, ...] | None
     case: str
 
-    @cached_property
-    def _stop_forms(self) -> frozenset[str]:
-        return frozenset(Words.of(list(self.stop_aliases or ())).forms())
-
-    def level(self, name: str, form: str) -> int:
-        """Return the first of ``MIXED``, ``CASELESS``, ``CAPITALS`` at which a mention matches this name."""
-        if self.case == "ignore" or not name.isupper() or " " in form or sum(map(str.isalpha, form)) not in _ACRONYM:
-            return MIXED
-        return CAPITALS if form.casefold() in STOP_ALIASES else CASELESS
-
-    def reason(self, form: str, level: int) -> str:
-        """Return the reason to leave out a name; empty to keep it."""
-        characters, plain = form.replace(" ", ""), form.casefold()
-        function_word = self.stop_aliases is not None and plain in STOP_ALIASES and level != CAPITALS
-        if not characters:
-            return "empty"
-        if function_word or plain in self._stop_forms:
-            return "stop"
-        if len(characters) < self.min_length:
-            return "short"
-        return "numeric" if characters.isdigit() and not self.numeric else ""
-
-    def too_ambiguous(self, sizes: Ints) -> NDArray[np.bool_]:
-        """Return True for groups with more than ``max_candidates`` candidates."""
-        return np.zeros(len(sizes), bool) if self.max_candidates is None else sizes > self.max_candidates
+    def reasons(self, lexicon: Lexicon) -> NDArray[np.int8]:
+        """Return the reason to leave out each name, a number of ``REASONS``; 0 to keep it."""
+        found = np.where(lexicon.numeric & (not self.numeric), NUMERIC, KEPT).astype(np.int8)
+        found[lexicon.n_letters < self.min_length] = SHORT
+        if self.stop_aliases:
+            plain = lexicon.phrases.text
+            if self.case == "exact":
+                plain = pa.array([text.casefold() for text in plain.to_pylist()], plain.type)
+            stop = pa.array(Words.of(list(self.stop_aliases)).forms(), plain.type)
+            found[pc.is_in(plain, value_set=stop).to_numpy(zero_copy_only=False)] = STOP
+        if self.max_candidates is not None:
+            many = lexicon.meanings.sizes > self.max_candidates
+            # The groups of a name are adjacent.
+            any_many = np.logical_or.reduceat(many, lexicon.group) if len(lexicon.group) else many
+            found[any_many & (found == KEPT)] = AMBIGUOUS
+        return found
 
     def trim(self, meanings: Meanings) -> Meanings:
         """Skip or truncate groups that are too ambiguous."""
-        too_ambiguous = self.too_ambiguous(meanings.sizes)
-        group, rows = meanings.find(np.arange(len(too_ambiguous)))
-        if self.ambiguous == "truncate" and self.max_candidates is not None:
+        if self.max_candidates is None or (meanings.sizes <= self.max_candidates).all():
+            return meanings
+        group, rows = meanings.find(np.arange(len(meanings.sizes)))
+        if self.ambiguous == "truncate":
             return meanings.keep(rows - meanings.bounds[group] < self.max_candidates)
-        return meanings.keep(~too_ambiguous[group])
+        return meanings.keep((meanings.sizes <= self.max_candidates)[group])
 
 
 class AliasIndex:
-    """An index of names by their words, with their candidate entities.
+    """The names of a lexicon that rules do not leave out.
 
     Parameters
     ----------
-    source
-        The aliases.
+    lexicon
+        The names.
     guards
         The rules that leave out names.
 
     Attributes
     ----------
-    n_levels : int
-        3 if the case of a text matters, else 1.
     meanings : Meanings
-        The candidates of the groups ``key * n_levels + level``.
+        The candidates of each group of the lexicon.
     skipped : pandas.DataFrame
         Columns alias, reason.
     """
 
-    def __init__(self, source: Aliases, guards: Guards) -> None:
-        self.vocabulary = Vocabulary(source)
-        names = self.vocabulary.aliases
-        forms = Words.of(names).forms(case=guards.case == "exact")
-        levels = list(map(guards.level, names, forms))
-        reasons = np.array(list(map(guards.reason, forms, levels)), dtype=object)
-        kept = ["" if why else form for form, why in zip(forms, reasons, strict=True)]
-        keys, rows = self.vocabulary.keyed(kept)
-        self.n_levels = 3 if guards.case == "auto" and any(levels) else 1
-        first, n = np.array(levels, np.int64)[rows["alias"].to_numpy()], self.n_levels
-        tables = [rows.assign(key=rows["key"] * n + level)[first <= level] for level in range(n)] if n > 1 else [rows]
-        meanings = meanings_of(pd.concat(tables), len(keys) * n, priors=self.vocabulary.priors)
-        ambiguous = np.unique(np.flatnonzero(guards.too_ambiguous(meanings.sizes)) // n)
-        reasons[np.isin(np.asarray(kept, dtype=object), [keys[key] for key in ambiguous])] = "ambiguous"
-        self.meanings = guards.trim(meanings)
-        self.skipped = pd.DataFrame({"alias": names, "reason": reasons})[reasons != ""].reset_index(drop=True)
-        self.n_words = np.array([key.count(" ") + 1 for key in keys], np.int64)
-        ahocorasick = module_of_extra("ahocorasick", "linkers")
-        self.automaton = ahocorasick.Automaton(ahocorasick.STORE_INTS)
-        for number, key in enumerate(keys):
-            # The blanks restrict matches to whole words.
-            self.automaton.add_word(f" {key} ", number)
-        self.automaton.make_automaton()
+    def __init__(self, lexicon: Lexicon, guards: Guards) -> None:
+        self.lexicon, self.meanings = lexicon, guards.trim(lexicon.meanings)
+        reasons = guards.reasons(lexicon)
+        self._is_kept = (reasons == KEPT) | (reasons == AMBIGUOUS)
+        # The last two reasons are those of aliases without a name, whose numbers are -1 and -2.
+        of_aliases = np.concatenate([reasons, [STOP, EMPTY]]).astype(np.int8)[lexicon.name_of_alias]
+        places = np.flatnonzero(of_aliases)
+        words = np.array(REASONS, dtype=object)[of_aliases[places]]
+        self.skipped = pd.DataFrame({"alias": lexicon.aliases(places), "reason": words})
 
-    def find(self, folded: str) -> tuple[Ints, Ints, Ints]:
-        """Return the numbers of the first and the last word, and the key, of every name in folded words."""
-        if not len(self.n_words):
-            return (np.empty(0, np.int64),) * 3
-        hits = np.array(list(self.automaton.iter(folded)), np.int64).reshape(-1, 2)
-        stop, key = hits[:, 0], hits[:, 1]
-        codes = np.frombuffer(folded.encode("utf-32-le"), np.uint32)
-        blank = codes == ord(" ")
-        word_ends = np.flatnonzero(blank[1:] & ~blank[:-1] & (codes[:-1] != ord("\n"))) + 1
-        last = np.searchsorted(word_ends, stop)
-        return last - self.n_words[key] + 1, last, key
+    def find(self, words: Words, *, case: bool) -> tuple[Mentions, Ints]:
+        """Return all mentions of names in texts in any order, and the group of each."""
+        first, last, name = self.lexicon.phrases.find(np.frombuffer(words.utf8(case=case), np.uint8))
+        kept = np.flatnonzero(self._is_kept[name])
+        first, last, name = first[kept], last[kept], name[kept]
+        mentions = Mentions(words.text[first], words.start[first], words.end[last])
+        group = self.lexicon.group[name].astype(np.int64)
+        cased = np.flatnonzero(self.lexicon.cased[name])
+        group[cased] += _levels(words.texts, mentions.take(cased))
+        known = np.flatnonzero(self.meanings.bounds[group + 1] > self.meanings.bounds[group])
+        return mentions.take(known), group[known]
 
 
 class DictionaryLinker(Identified):
@@ -190,16 +155,14 @@ class DictionaryLinker(Identified):
         See :class:`~vbterrier.linking.aliases.AliasFrame`.
     ParameterError
         An invalid parameter; a frame without an id space.
-    ModuleNotFoundError
-        The extra ``linkers`` is not installed.
 
     Notes
     -----
-    The Aho-Corasick automaton over words takes time linear in the length of the text, independent of the number of
-    names. Linkers are equal if their aliases and parameters are; these are pickled, and the index is rebuilt on first
-    use.
-
-    Aho, Corasick, *Efficient string matching: an aid to bibliographic search*, CACM 18(6), 1975.
+    Names are found by 64-bit fingerprints of their first words, and then compared byte by byte: a text takes time
+    linear in its words and logarithmic in the number of names. A knowledge base of more than 100,000 aliases has this
+    index in a file, which linkers of any number of processes map instead of building it, if ``case="auto"`` and
+    ``stop_aliases`` is not ``None``. Linkers are equal if their aliases and parameters are; these are pickled, and the
+    index is opened or rebuilt on first use.
 
     Examples
     --------
@@ -245,7 +208,7 @@ class DictionaryLinker(Identified):
         self.stop_aliases = None if stop_aliases is None else tuple(stop_aliases)
         self.aliases = aliases_of(aliases, id_space)
         self.id_space = self.aliases.id_space
-        self._index.vocabulary.warn_of_overfull()
+        self._index.lexicon.warn_of_overfull()
         self._warn_of_skipped()
 
     def link(self, texts: Sequence[str]) -> Links:
@@ -266,7 +229,7 @@ class DictionaryLinker(Identified):
         found += [self._found(place, batch) for place, batch in batches(texts)]
         mentions = Mentions(*map(np.concatenate, zip(*(mentions for mentions, _ in found), strict=True)))
         groups = np.concatenate([groups for _, groups in found])
-        frame = self._index.vocabulary.links(texts, mentions, self._index.meanings, groups)
+        frame = self._index.lexicon.links(texts, mentions, self._index.meanings, groups)
         return Links(frame, self.id_space, "probability")
 
     @property
@@ -280,17 +243,12 @@ class DictionaryLinker(Identified):
         guards = Guards(
             self.max_candidates, self.ambiguous, self.min_length, self.numeric, self.stop_aliases, self.case
         )
-        return AliasIndex(self.aliases, guards)
+        return AliasIndex(Lexicon.of(self.aliases, case=self.case, stop=self.stop_aliases is not None), guards)
 
     def _found(self, place: int, texts: list[str]) -> tuple[Mentions, Ints]:
         """Return the names in consecutive texts, the first of which has index ``place``, and the group of each."""
-        index, words = self._index, Words.of(texts)
-        first, last, key = index.find(words.folded(case=self.case == "exact"))
-        mentions = Mentions(words.text[first], words.start[first], words.end[last])
-        level = _levels(texts, mentions) if index.n_levels > 1 else np.zeros(len(key), np.int64)
-        group = key * index.n_levels + level
-        known = np.flatnonzero(index.meanings.sizes[group])
-        order = known[np.lexsort((-mentions.end[known], mentions.start[known], mentions.text[known]))]
+        mentions, group = self._index.find(Words.of(texts), case=self.case == "exact")
+        order = np.lexsort((-mentions.end, mentions.start, mentions.text))
         if self.longest:
             order = order[_non_overlapping(mentions.take(order))]
         text, start, end = mentions.take(order)
@@ -302,7 +260,7 @@ class DictionaryLinker(Identified):
             return
         counts = ", ".join(f"{len(names)} {reason} ({examples(names)})" for reason, names in reasons)
         warn(
-            f"dictionary: some of the {len(self._index.vocabulary.aliases)} aliases are left out or truncated: "
+            f"dictionary: some of the {len(self._index.lexicon.name_of_alias)} aliases are left out or truncated: "
             f"{counts}; see stop_aliases, min_length, numeric and max_candidates, and the linker's .skipped"
         )
 

@@ -10,7 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, module_of_extra
 from vbterrier.linking.aliases import Meanings, Mentions, Vocabulary, aliases_of, meanings_of
-from vbterrier.linking.dictionary import STOP_ALIASES
+from vbterrier.linking.lexicon import STOP_ALIASES
 from vbterrier.linking.links import Identified, Links, positive
 from vbterrier.linking.words import Words, batches, texts_of
 

@@ -19,7 +19,7 @@ from vbterrier.frames.ids import Lookup, ids_of, integers_of, require_same_kind
 from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
 from vbterrier.frames.ranking import Run, run_places
 from vbterrier.kernels import linking
-from vbterrier.kernels.resample import stream
+from vbterrier.kernels.resample import agreeing_limits, constant_limits, stream
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -460,10 +460,8 @@ def _compared(
         # Without spread, figures are equal or nothing is known of their difference.
         p_delta = np.where(error > 0, 2 * special.stdtr(n - 1, -np.abs(diff / error)), np.where(diff == 0, 1, np.nan))
     reach = special.stdtrit(n - 1, (1 + level) / 2) * np.where(error > 0, error, np.nan)
-    low, high = np.maximum(diff - reach, -1), np.minimum(diff + reach, 1)
-    rejected = p_values <= np.round(1 - level, 12)
-    low = np.where(rejected & (diff > 0), np.maximum(low, 0), np.where(rejected, low, np.minimum(low, 0)))
-    high = np.where(rejected & (diff < 0), np.minimum(high, 0), np.where(rejected, high, np.maximum(high, 0)))
+    ends = np.maximum(diff - reach, -1), np.minimum(diff + reach, 1)
+    low, high = agreeing_limits(*ends, diff, p_values <= round(1 - level, 12))
     for place, measure in enumerate(linking.FIGURES):
         figures = diff[place], low[place], high[place], p_values[place], p_delta[place]
         yield a, b, measure, *map(float, figures), n, won, lost, n - won - lost, level, n_drawn, seed
@@ -480,7 +478,6 @@ def _limits(table: NDArray[np.int64], level: float, n_resamples: int, seed: int)
     figures, (links, nils), predicted = linking.figures(table), table.sum(axis=1), table.sum(axis=0)
     denominators = np.array([predicted[:2].sum(), links, predicted[linking.NIL], nils, n, n, n])
     # Without errors of a kind, or without anything else, resamples do not differ.
-    beyond = ((1 - level) / 2) ** (1 / np.maximum(denominators, 1))
-    limits[0] = np.where(known & (figures == 1), beyond, limits[0])
-    limits[1] = np.where(known & (figures == 0), 1 - beyond, limits[1])
+    constant = constant_limits(figures, np.maximum(denominators, 1), (0, 1), [(1 - level) / 2, (1 + level) / 2])
+    limits = np.where(known & ((figures == 0) | (figures == 1)), constant, limits)
     return limits[0], limits[1]

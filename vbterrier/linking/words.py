@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Ints
 
     Kinds = NDArray[np.uint8]
-    Codes = NDArray[np.uint32]
+    Codes = NDArray[np.uint8] | NDArray[np.uint32]
 
 
 _UNSPACED = (
@@ -135,6 +135,10 @@ class Words:
         >>> Words.of(["STRASSE, Straße!", "", "x"]).folded()
         ' \n strasse strasse \n x '
         """
+        return self.utf8(case=case).decode()
+
+    def utf8(self, *, case: bool = False) -> bytes:
+        """Return :meth:`folded` in UTF-8."""
         codes = _codes(self.texts)
         begin = _text_starts(self.texts)[self.text]
         starts, ends = self.start + begin, self.end + begin
@@ -152,9 +156,12 @@ class Words:
         expanded[after - 2] = ord(" ")
         expanded[after[first] - 3] = ord("\n")
         expanded[after[first] - 4] = ord(" ")
+        if expanded.dtype == np.uint8:
+            plain = expanded.tobytes()
+            return (plain if case else plain.lower()) + b" "
         composed = unicodedata.normalize("NFC", expanded.tobytes().decode("utf-32-le"))
         # Casefolding can split composed letters ('\u01f0' becomes 'j' and a caron).
-        return (composed if case else unicodedata.normalize("NFC", composed.casefold())) + " "
+        return (composed if case else unicodedata.normalize("NFC", composed.casefold())).encode() + b" "
 
     def forms(self, *, case: bool = False) -> list[str]:
         """Return the folded words of each text; empty if it has none.
@@ -214,5 +221,8 @@ def _runs(kinds: Kinds) -> tuple[Ints, Ints]:
 
 
 def _codes(texts: list[str]) -> Codes:
-    """Return the code points of the texts joined by line ends."""
-    return np.frombuffer("\n".join(texts).encode("utf-32-le", "surrogatepass"), np.uint32)
+    """Return the code points of the texts joined by line ends; ASCII in single bytes."""
+    joined = "\n".join(texts)
+    if joined.isascii():
+        return np.frombuffer(joined.encode("ascii"), np.uint8)
+    return np.frombuffer(joined.encode("utf-32-le", "surrogatepass"), np.uint32)

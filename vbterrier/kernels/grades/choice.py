@@ -7,8 +7,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from vbterrier.kernels.grades.distributions import Atoms, Grid
-from vbterrier.kernels.grades.exact import exact_distributions, is_enumerated, sampled_distribution, split
-from vbterrier.kernels.grades.states import n_walk_states, walk
+from vbterrier.kernels.grades.exact import (
+    exact_distributions,
+    is_enumerated,
+    n_walk_states,
+    sampled_distribution,
+    split,
+    walk,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from vbterrier.kernels.gain import spans
+from vbterrier.kernels.rankings import spans
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

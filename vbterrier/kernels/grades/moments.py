@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.kernels.gain import row_sums
+from vbterrier.kernels.grades.exact import layer, n_walk_states, successors, walk
 from vbterrier.kernels.grades.model import comonotone_variance, next_draw
-from vbterrier.kernels.grades.states import layer, n_walk_states, successors, walk
+from vbterrier.kernels.rankings import row_sums
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
@@ -70,7 +70,7 @@ def _unlimited_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
 
 
 def _limited_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, Floats]:
-    """The dynamic program for topics with the same :func:`vbterrier.kernels.grades.states.walk`."""
+    """The dynamic program for topics with the same :func:`vbterrier.kernels.grades.exact.walk`."""
     n_unjudged = int(model.n_unjudged[0])
     if n_walk_states(model) * n_unjudged * len(model.gain) > MAX_WORK:
         unknown = np.full(len(model), np.nan)

@@ -11,18 +11,38 @@ import stat
 import tempfile
 import time
 from contextlib import closing, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from vbterrier import log
 from vbterrier.errors import FileError, InputError, ParameterError, printable, warn
-from vbterrier.linking.kb.sqlite import APPLICATION_ID, COMPARED_AT_MOST, FORMAT, TABLES, is_external, run
+from vbterrier.linking.aliases import Vocabulary
+from vbterrier.linking.kb.sqlite import (
+    APPLICATION_ID,
+    COMPARED_AT_MOST,
+    FORMAT,
+    IN_MEMORY_AT_MOST,
+    TABLES,
+    is_external,
+    lexicon_path,
+    run,
+)
 from vbterrier.linking.kb.staging import Staging, fault_of, settle_redirects, shown
+from vbterrier.linking.lexicon import Lexicon
+from vbterrier.linking.links import normal_forms
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
 
-    from vbterrier.annotations import StrPath
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Floats, Ints, StrPath
     from vbterrier.linking.kb.staging import RecordError
 
 
@@ -40,59 +60,6 @@ _CONTENTS = (
 
 # The rounding error allowed in sums of priors.
 _TOLERANCE = 1e-6
-# Duplicates of an alias and an id count once; the priors of ids that redirect to one entity are added.
-_PAIRS = """
-CREATE TABLE staged.pair AS
-SELECT m.place AS mention, e.place AS entity, a.prior AS prior
-FROM (
-  SELECT text, id, sum(prior) AS prior FROM (
-    SELECT text, id, max(prior) AS prior FROM staged.alias GROUP BY text, id, origin
-  ) GROUP BY text, id
-) AS a JOIN mention AS m ON m.text = a.text JOIN entity AS e ON e.id = a.id
-"""
-
-# For each mention the number of entities, the number of entities with a prior, and the sum of the priors.
-_TOTALS = """
-CREATE TABLE staged.total(mention INTEGER PRIMARY KEY, n INTEGER, n_given INTEGER, given REAL);
-INSERT INTO staged.total
-SELECT mention, count(*), count(prior), total(prior) FROM staged.pair GROUP BY mention ORDER BY mention;
-"""
-
-# p(e|m): the prior divided by the sum of the priors; entities without a prior share the rest of 1 equally.
-_MENTION_SENSES = """
-INSERT INTO mention_sense
-SELECT mention, row_number() OVER (PARTITION BY mention ORDER BY prob DESC, entity) - 1, entity, prob, mention
-FROM (
-  SELECT p.mention, p.entity, CASE
-    WHEN t.given <= 0 AND t.n_given IN (0, t.n) THEN 1.0 / t.n
-    WHEN p.prior IS NULL THEN max(0.0, 1.0 - t.given) / (t.n - t.n_given) / max(t.given, 1.0)
-    WHEN t.n_given < t.n THEN p.prior / max(t.given, 1.0)
-    ELSE p.prior / t.given
-  END AS prob
-  FROM staged.pair AS p JOIN staged.total AS t ON t.mention = p.mention
-) ORDER BY 1, 2
-"""
-
-# p(e|form) = Σ_m w_m p(e|m) / Σ_m w_m over the mentions m of the form; 1/n if no alias has a prior. The alias shown for
-# an entity is the mention that contributes most.
-_FORM_SENSES = """
-INSERT INTO form_sense
-SELECT form, row_number() OVER (PARTITION BY form ORDER BY prob DESC, entity) - 1, entity, prob, mention
-FROM (
-  SELECT form, entity, mention,
-    CASE WHEN EXISTS (SELECT 1 FROM staged.alias WHERE prior IS NOT NULL)
-      THEN mass / sum(mass) OVER whole ELSE 1.0 / count(*) OVER whole END AS prob
-  FROM (
-    SELECT m.form, s.entity, s.mention,
-      sum(m.weight * s.prob) OVER same AS mass,
-      row_number() OVER (PARTITION BY m.form, s.entity ORDER BY m.weight * s.prob DESC, s.mention) AS nth
-    FROM mention_sense AS s JOIN mention AS m ON m.place = s.key
-    WINDOW same AS (PARTITION BY m.form, s.entity)
-  ) WHERE nth = 1
-  WINDOW whole AS (PARTITION BY form)
-) ORDER BY 1, 2
-"""
-
 _TRIGRAMS = """
 CREATE VIRTUAL TABLE form_trigram
 USING fts5(text, content='', detail=none, columnsize=0, tokenize='trigram case_sensitive 1');
@@ -119,16 +86,18 @@ def digest_of(db: sqlite3.Connection, facts: Mapping[str, Any]) -> str:
     for sql in _CONTENTS:
         cursor = db.execute(sql)
         while rows := cursor.fetchmany(_ROWS):
-            # repr quotes texts, so that different contents have different representations.
-            digest.update(repr(rows).encode())
+            for column in zip(*rows, strict=True):
+                # No text contains a NUL, so that different contents have different representations.
+                is_text = isinstance(column[0], str)
+                digest.update("\0".join(column).encode() if is_text else repr(column).encode())
+                digest.update(b"\0\n")
         digest.update(b"\n")
     return digest.hexdigest()
 
 
-def steps(db: sqlite3.Connection, staging: Staging) -> Iterator[Callable[[], object]]:
+def steps(db: sqlite3.Connection, staging: Staging, ordering: Ordering) -> Iterator[Callable[[], object]]:
     """Yield the steps of a build, in order."""
     yield lambda: _require_consistent(db, staging)
-    yield lambda: run(db, "ALTER TABLE staged.alias ADD COLUMN origin TEXT; UPDATE staged.alias SET origin = id")
     yield lambda: settle_redirects(db, staging)
     # Number the entities by id; the first name of an id is its name.
     yield lambda: db.execute(
@@ -137,12 +106,10 @@ def steps(db: sqlite3.Connection, staging: Staging) -> Iterator[Callable[[], obj
         ") ORDER BY id"
     )
     yield lambda: db.execute("CREATE UNIQUE INDEX entity_id ON entity(id)")
-    yield lambda: _mentions(db)
-    yield lambda: db.execute(_PAIRS)
-    yield lambda: run(db, _TOTALS)
-    yield lambda: db.execute(_MENTION_SENSES)
-    yield lambda: _warn_of_priors(db)
-    yield lambda: db.execute(_FORM_SENSES)
+    yield ordering.read
+    yield ordering.write_texts
+    yield ordering.write_mention_senses
+    yield ordering.write_form_senses
     # Keep each value of an attribute once, in the order of the source.
     yield lambda: db.execute(
         "INSERT INTO attribute SELECT e.place, a.nth, a.name, a.value, a.type FROM ("
@@ -167,7 +134,7 @@ def _require_consistent(db: sqlite3.Connection, staging: Staging) -> None:
             f"id {shown(entity)} has the labels {shown(one)} and {shown(other)}; make one an alias",
         )
     twice = db.execute(
-        "SELECT text, id, min(prior), max(prior), max(row) FROM staged.alias "
+        "SELECT text, id, min(prior), max(prior), max(row) FROM staged.alias WHERE prior IS NOT NULL "
         "GROUP BY text, id HAVING min(prior) <> max(prior) ORDER BY max(row) LIMIT 1"
     ).fetchone()
     if twice:
@@ -177,29 +144,197 @@ def _require_consistent(db: sqlite3.Connection, staging: Staging) -> None:
         )
 
 
-def _mentions(db: sqlite3.Connection) -> None:
-    db.execute("INSERT INTO form(text) SELECT DISTINCT form FROM staged.alias ORDER BY length(form), form")
-    db.execute("INSERT INTO form_length SELECT length(text), min(place) FROM form GROUP BY 1 ORDER BY 1")
-    db.execute("CREATE UNIQUE INDEX form_text ON form(text)")
-    db.execute(
-        "INSERT INTO mention(text, form, weight) SELECT a.text, f.place, coalesce(w.weight, 1.0) "
-        "FROM (SELECT DISTINCT text, form FROM staged.alias) AS a JOIN form AS f ON f.text = a.form "
-        "LEFT JOIN staged.weight AS w ON w.text = a.text ORDER BY a.text"
-    )
-    db.execute("CREATE UNIQUE INDEX mention_text ON mention(text)")
+@dataclass(frozen=True, eq=False)
+class Senses:
+    """Entities of numbered texts with their probabilities, by text, then by descending probability, then by entity.
+
+    Parameters
+    ----------
+    key, entity, mention
+        The number of the text, of the entity, and of the alias that contributes most, each of shape (n,).
+    prob
+        The probability of the entity given the text, shape (n,).
+    """
+
+    key: Ints
+    entity: Ints
+    prob: Floats
+    mention: Ints
+
+    @classmethod
+    def of(cls, key: Ints, entity: Ints, prob: Floats, mention: Ints) -> Senses:
+        """Sort senses."""
+        order = np.lexsort((entity, -prob, key))
+        return cls(key[order], entity[order], prob[order], mention[order])
+
+    def write(self, db: sqlite3.Connection, table: str) -> None:
+        """Insert all senses; numbers start at 1, ranks at 0."""
+        n = len(self.key)
+        rank = np.arange(n) - np.searchsorted(self.key, self.key)
+        for begin in range(0, n, _ROWS):
+            some = slice(begin, begin + _ROWS)
+            columns = self.key[some] + 1, rank[some], self.entity[some] + 1, self.prob[some], self.mention[some] + 1
+            rows = zip(*(column.tolist() for column in columns), strict=True)
+            db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?)", rows)  # noqa: S608 - constant names
 
 
-def _warn_of_priors(db: sqlite3.Connection) -> None:
-    n_off, low, high = db.execute(
-        "SELECT count(*), min(given), max(given) FROM staged.total "
-        "WHERE given > 0 AND (n_given = n OR given > 1) AND abs(given - 1) > ?",
-        (_TOLERANCE,),
-    ).fetchone()
-    n_mixed = db.execute("SELECT count(*) FROM staged.total WHERE n_given BETWEEN 1 AND n - 1").fetchone()[0]
-    n_zero = db.execute("SELECT count(*) FROM staged.total WHERE n_given = n AND given = 0").fetchone()[0]
+class Ordering:
+    """The distinct aliases of staged entities as numbers, which are sorted faster than text.
+
+    Parameters
+    ----------
+    db
+        The connection to the new file, whose entities are complete.
+
+    Notes
+    -----
+    Some 150 bytes of memory per alias, beside its text.
+    """
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+
+    def read(self) -> None:
+        """Number aliases, their normal forms and entities in the order of the file, and merge repeated rows."""
+        columns = _column_chunks(self.db, "SELECT text, id, origin, prior FROM staged.alias ORDER BY rowid")
+        text, entity, origin, prior = (pa.chunked_array(chunks).combine_chunks() for chunks in columns)
+        text = text.dictionary_encode()
+        order = pc.array_sort_indices(text.dictionary)
+        self.texts = text.dictionary.take(order)
+        mention = _inverse(order.to_numpy())[text.indices.to_numpy()]
+        form = pa.array(normal_forms(self.texts.to_pylist()), pa.large_string()).dictionary_encode()
+        rank = _inverse(pc.array_sort_indices(form.dictionary).to_numpy())
+        order = np.lexsort((rank, pc.utf8_length(form.dictionary).to_numpy()))
+        self.forms, self.form = form.dictionary.take(pa.array(order)), _inverse(order)[form.indices.to_numpy()]
+        (ids,) = _column_chunks(self.db, "SELECT id FROM entity ORDER BY place")
+        places = pc.index_in(entity, pa.chunked_array(ids).combine_chunks()).fill_null(-1).to_numpy()
+        weights = dict(self.db.execute("SELECT text, weight FROM staged.weight"))
+        self.weight = np.ones(len(self.texts))
+        if weights:
+            self.weight = np.array([weights.get(one, 1.0) for one in self.texts.to_pylist()])
+        self._merge(mention, places.astype(np.int64), origin, prior.to_numpy(zero_copy_only=False))
+
+    def _merge(self, mention: Ints, entity: Ints, origin: Any, prior: Floats) -> None:
+        """Count repeated rows of an alias and an id once; add the priors of ids that redirect to one entity."""
+        # Only the rows of an id that redirects have an origin.
+        source = origin.dictionary_encode().indices.fill_null(-1).to_numpy()
+        rows = np.flatnonzero(entity >= 0)
+        order = rows[np.lexsort((source[rows], entity[rows], mention[rows]))]
+        mention, entity, source, prior = mention[order], entity[order], source[order], prior[order].astype(np.float64)
+        first = _starts(mention, entity, source)
+        # The largest prior; missing ones count if there is no other.
+        prior = np.fmax.reduceat(prior, first) if len(first) else prior
+        mention, entity = mention[first], entity[first]
+        first = _starts(mention, entity)
+        given = ~np.isnan(prior)
+        total = np.add.reduceat(np.where(given, prior, 0.0), first) if len(first) else prior
+        total[~np.logical_or.reduceat(given, first) if len(first) else given] = np.nan
+        self.mention, self.entity, self.prior = mention[first], entity[first], total
+
+    def write_texts(self) -> None:
+        """Insert aliases and normal forms, with their indexes."""
+        db, n_forms = self.db, len(self.forms)
+        _insert(db, "form(place, text)", np.arange(1, n_forms + 1), self.forms)
+        db.execute("INSERT INTO form_length SELECT length(text), min(place) FROM form GROUP BY 1 ORDER BY 1")
+        db.execute("CREATE UNIQUE INDEX form_text ON form(text)")
+        n = len(self.texts)
+        _insert(db, "mention(place, text, form, weight)", np.arange(1, n + 1), self.texts, self.form + 1, self.weight)
+        db.execute("CREATE UNIQUE INDEX mention_text ON mention(text)")
+
+    def write_mention_senses(self) -> None:
+        """Insert ``p(e|m)``: the prior divided by the sum of the priors; the other entities share the rest of 1."""
+        n_mentions, at = len(self.texts), self.mention
+        has = ~np.isnan(self.prior)
+        prior = np.where(has, self.prior, 0.0)
+        n = np.bincount(at, minlength=n_mentions)
+        n_given = np.bincount(at, weights=has, minlength=n_mentions).astype(np.int64)
+        given: Floats = np.bincount(at, weights=prior, minlength=n_mentions).astype(np.float64)
+        _warn_of_priors(n, n_given, given)
+        scale = np.maximum(given, 1.0)
+        rest = np.maximum(0.0, 1.0 - given) / np.maximum(n - n_given, 1) / scale
+        whole = np.where(n_given < n, scale, np.where(given > 0, given, 1.0))
+        prob = np.where(has, prior / whole[at], rest[at])
+        equal = (given <= 0) & ((n_given == 0) | (n_given == n))
+        prob[equal[at]] = 1.0 / n[at[equal[at]]]
+        self.senses = Senses.of(at, self.entity, prob, at)
+        self.senses.write(self.db, "mention_sense")
+
+    def write_form_senses(self) -> None:
+        """Insert ``p(e|form) = Σ_m w_m p(e|m) / Σ_m w_m`` over the aliases m of a form; 1/n if no alias has a prior."""
+        senses = self.senses
+        form, mass = self.form[senses.mention], self.weight[senses.mention] * senses.prob
+        order = np.lexsort((senses.mention, -mass, senses.entity, form))
+        first = _starts(form[order], senses.entity[order])
+        best = order[first]
+        form = form[best]
+        total = np.add.reduceat(mass[order], first) if len(first) else mass
+        if np.isnan(self.prior).all():
+            total = np.ones(len(form))
+        prob = total / np.bincount(form, weights=total)[form] if len(form) else total
+        Senses.of(form, senses.entity[best], prob, senses.mention[best]).write(self.db, "form_sense")
+
+    def write_lexicon(self, path: Path, digest: str) -> None:
+        """Write the names for linkers in texts, if there are too many to index them each time."""
+        if len(self.texts) <= IN_MEMORY_AT_MOST:
+            return
+        columns = [*_column_chunks(self.db, "SELECT id, name FROM entity ORDER BY place")]
+        ids, names = (pa.chunked_array(chunks).to_pylist() for chunks in columns)
+        weight = self.weight[self.senses.key]
+        rows = {"alias": self.senses.key, "entity": self.senses.entity, "score": self.senses.prob, "weight": weight}
+        priors = not np.isnan(self.prior).all()
+        if not priors:
+            rows["score"] = np.ones(len(weight))
+        table = Vocabulary.of_numbers(self.texts.to_pylist(), ids, names, pd.DataFrame(rows), priors=priors)
+        Lexicon.of_vocabulary(table).save(path, digest)
+
+
+def _starts(*keys: NDArray[Any]) -> Ints:
+    """Return the first row of each run of equal keys."""
+    changes = np.ones(len(keys[0]), bool)
+    changes[1:] = False
+    for key in keys:
+        changes[1:] |= key[1:] != key[:-1]
+    return np.flatnonzero(changes)
+
+
+def _inverse(order: NDArray[Any]) -> Ints:
+    """Return the place of each number in an order."""
+    places = np.empty(len(order), np.int64)
+    places[order] = np.arange(len(order))
+    return places
+
+
+def _column_chunks(db: sqlite3.Connection, sql: str) -> list[list[Any]]:
+    """Return the columns of a query as Arrow arrays of text, or of numbers for a column named ``prior``."""
+    cursor = db.execute(sql)
+    names = [name for name, *_ in cursor.description]
+    kinds = [pa.float64() if name == "prior" else pa.large_string() for name in names]
+    columns: list[list[Any]] = [[pa.array([], kind)] for kind in kinds]
+    while rows := cursor.fetchmany(_ROWS):
+        for chunks, kind, values in zip(columns, kinds, zip(*rows, strict=True), strict=True):
+            chunks.append(pa.array(values, kind))
+    return columns
+
+
+def _insert(db: sqlite3.Connection, table: str, *columns: Any) -> None:
+    """Insert columns of equal length."""
+    places = ", ".join("?" * len(columns))
+    for begin in range(0, len(columns[0]), _ROWS):
+        parts = (column[begin : begin + _ROWS] for column in columns)
+        rows = zip(*(part.tolist() for part in parts), strict=True)
+        db.executemany(f"INSERT INTO {table} VALUES ({places})", rows)  # noqa: S608 - constant names
+
+
+def _warn_of_priors(n: Ints, n_given: Ints, given: Floats) -> None:
+    off = (given > 0) & ((n_given == n) | (given > 1)) & (np.abs(given - 1) > _TOLERANCE)
+    n_mixed = int(((n_given > 0) & (n_given < n)).sum())
+    n_zero = int(((n_given == n) & (n > 0) & (given == 0)).sum())
     messages = []
-    if n_off:
-        messages.append(f"the priors of {n_off} aliases sum to {low:.4g} to {high:.4g}, not 1: divided by their sum")
+    if off.any():
+        low, high = given[off].min(), given[off].max()
+        messages.append(
+            f"the priors of {off.sum()} aliases sum to {low:.4g} to {high:.4g}, not 1: divided by their sum"
+        )
     if n_mixed:
         messages.append(f"{n_mixed} aliases have entities with and without a prior: the latter share the rest of 1")
     if n_zero:
@@ -272,15 +407,21 @@ def building(
                 staging = Staging(db, record_error, is_strict=is_strict)
                 yield staging
                 staging.flush()
-                for step in bar(list(steps(db, staging)), "ordering", "step", shown=progress):
+                ordering = Ordering(db)
+                for step in bar(list(steps(db, staging, ordering)), "ordering", "step", shown=progress):
                     step()
-                _mark(db, id_space)
+                ordering.write_lexicon(folder / "lexicon", _mark(db, id_space))
                 db.execute("COMMIT")
         except sqlite3.Error as error:
             raise FileError(path, f"cannot be written ({error}); check the free space on the disk") from error
         if staging.left_out:
             counts = "; ".join(f"{n:,} {what}" for what, n in sorted(staging.left_out.items()))
             warn(f"{path.name}: left out {counts}")
+        # First the file that alone makes no knowledge base.
+        if (folder / "lexicon").exists():
+            _sync_and_rename(folder / "lexicon", lexicon_path(path))
+        else:
+            lexicon_path(path).unlink(missing_ok=True)
         _sync_and_rename(folder / "kb.sqlite", path)
     _LOG.info("built the knowledge base %s (%.2f s)", printable(path), time.perf_counter() - started)
 
@@ -308,8 +449,8 @@ def _folder_beside(path: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _mark(db: sqlite3.Connection, id_space: str) -> None:
-    """Write the metadata of the file, with counts, which would otherwise need a scan of all rows."""
+def _mark(db: sqlite3.Connection, id_space: str) -> str:
+    """Write the metadata of the file, with counts, which would otherwise need a scan of all rows; return the digest."""
     n_entities, n_mentions, n_forms = (
         db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - constant names
         for table in ("entity", "mention", "form")
@@ -332,6 +473,7 @@ def _mark(db: sqlite3.Connection, id_space: str) -> None:
     db.executemany("INSERT INTO meta VALUES (?, ?)", [(key, str(value)) for key, value in facts.items()])
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
     db.execute(f"PRAGMA user_version = {FORMAT}")
+    return str(facts["digest"])
 
 
 def _sync_and_rename(new: Path, path: Path) -> None:

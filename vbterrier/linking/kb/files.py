@@ -19,8 +19,7 @@ from vbterrier.errors import FileError, InputError, ParameterError, nearest
 from vbterrier.frames.files.reading import MAX_BYTES
 from vbterrier.linking.kb.building import bar, building
 from vbterrier.linking.kb.sqlite import TYPES
-from vbterrier.linking.kb.staging import shown
-from vbterrier.linking.kb.untrusted import numbered_lines
+from vbterrier.linking.kb.staging import numbered_lines, shown
 
 if TYPE_CHECKING:
     import os

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import json
 import math
 from functools import cached_property, partial
+from io import BytesIO
 from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 
 from vbterrier.errors import FileError, InputError, ParameterError, choice, module_of_extra
-from vbterrier.linking.kb.sqlite import COMPARED_AT_MOST, FACTS, KBConnection
+from vbterrier.linking.kb.sqlite import ARTIFACT, COMPARED_AT_MOST, FACTS, IN_FOLDER, KBConnection, lexicon_path
 from vbterrier.linking.kb.staging import fault_of
 from vbterrier.linking.links import COLUMNS, Links, normal_forms, positive
 
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from typing_extensions import Self
 
     from vbterrier.annotations import Ints
+    from vbterrier.linking.lexicon import Lexicon
 
 
 # Similarities in memory at a time: 64 MB.
@@ -170,18 +174,19 @@ def _similar(forms: list[str], names: list[str], places: Ints, min_similarity: f
     )
 
 
-class KnowledgeBase:
+class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
     """Entities with names, aliases, attributes and redirects, read from one file.
 
     A built knowledge base never changes, takes no locks, and may be used by any number of threads and processes. It is
-    pickled as its path. As a linker it treats each text as one mention. Knowledge bases are equal if their contents (by
-    a digest in the file) and their look-ups are, independent of the paths.
+    pickled as its path, and as a PyTerrier artifact packed, shared (``to_hf``, ``to_zenodo``) and loaded
+    (``pt.Artifact.load``). As a linker it treats each text as one mention. Knowledge bases are equal if their contents
+    (by a digest in the file) and their look-ups are, independent of the paths.
 
     Parameters
     ----------
     path
         A file from :func:`build_kb`, :func:`kb_from_file`, :func:`kb_from_rel`, :func:`kb_from_wikimapper`,
-        :func:`kb_from_spacy` or :func:`kb_from_wikidata`.
+        :func:`kb_from_spacy` or :func:`kb_from_wikidata`; or the folder of an unpacked artifact.
     how
         The look-up for linking: ``"exact"``, ``"normalised"`` or ``"fuzzy"``, see :meth:`lookup`.
 
@@ -216,9 +221,15 @@ class KnowledgeBase:
     (['Roy Emerson', ''], ['E2', 'E9'], [['E1', 'born', '1803', 'number']])
     """
 
+    ARTIFACT_TYPE = ARTIFACT["type"]
+    ARTIFACT_FORMAT = ARTIFACT["format"]
+    ARTIFACT_PACKAGE_HINT = ARTIFACT["package_hint"]
+
     def __init__(self, path: str | os.PathLike[str], *, how: str = "normalised") -> None:
-        self.path, self.how = Path(path), choice("how", how, _MODES)
-        self._connection = KBConnection(self.path)
+        super().__init__(Path(path))
+        self.how = choice("how", how, _MODES)
+        self._file = self.path / IN_FOLDER if (self.path / IN_FOLDER).is_file() else self.path
+        self._connection = KBConnection(self._file)
         # Read the metadata to check the file now and not at the first look-up.
         self._meta  # noqa: B018
 
@@ -354,6 +365,11 @@ class KnowledgeBase:
         """Return the sorted names of all attributes; this reads every attribute."""
         return [name for (name,) in self._connection.rows("SELECT DISTINCT name FROM attribute ORDER BY name")]
 
+    def attribute_values(self, name: str) -> list[str]:
+        """Return the sorted distinct values of an attribute; this reads every attribute."""
+        sql = "SELECT DISTINCT value FROM attribute WHERE name = ? ORDER BY value"
+        return [value for (value,) in self._connection.rows(sql, (name,))]
+
     def resolve(self, ids: Sequence[str]) -> list[str]:
         """Return the target of each id after redirects; unknown ids are unchanged."""
         asked = _texts(ids, "ids")
@@ -374,6 +390,27 @@ class KnowledgeBase:
         table = pd.DataFrame(rows, columns=list(kinds))
         self._require_probabilities(table["score"])
         return table.astype(kinds)
+
+    def lexicon(self) -> Lexicon | None:
+        """Return the names as :class:`~vbterrier.linking.DictionaryLinker` reads them, mapped from the file beside.
+
+        ``None`` if there is no such file: only a knowledge base of more than 100,000 aliases has one.
+
+        Raises
+        ------
+        FileError
+            The file belongs to another knowledge base, or is damaged.
+        """
+        from vbterrier.linking.lexicon import Lexicon
+
+        path = lexicon_path(self._file)
+        return Lexicon.load(path, self.digest, self._aliases, self.n_aliases) if path.exists() else None
+
+    def _aliases(self, places: Ints) -> list[str]:
+        """Return the aliases with these numbers, in the order of :meth:`alias_table`."""
+        sql = "SELECT place, text FROM mention WHERE place IN ({})"
+        found = dict(self._connection.rows_of(sql, (places + 1).tolist()))
+        return [found.get(place + 1, "") for place in places.tolist()]
 
     def close(self) -> None:
         """Close the file; the next query opens it again."""
@@ -403,6 +440,13 @@ class KnowledgeBase:
         found = found.drop_duplicates(["key", "place"])
         found["rank"] = found.groupby("key").cumcount()
         return found if limit is None else found[found["rank"] < limit]
+
+    def _package_files(self) -> Iterator[tuple[str, str | BytesIO]]:
+        """Yield the files of a package, also if the knowledge base is no folder: PyTerrier's interface."""
+        yield IN_FOLDER, str(self._file)
+        if lexicon_path(self._file).exists():
+            yield lexicon_path(Path(IN_FOLDER)).name, str(lexicon_path(self._file))
+        yield "pt_meta.json", BytesIO(json.dumps(ARTIFACT).encode())
 
     def __enter__(self) -> Self:
         return self

@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError, InputError, choice, module_of_extra
 from vbterrier.linking.kb.building import bar, building
-from vbterrier.linking.kb.staging import fault_of, shown
-from vbterrier.linking.kb.untrusted import UntrustedSQLite
+from vbterrier.linking.kb.staging import UntrustedSQLite, fault_of, shown
 from vbterrier.linking.links import WIKIDATA, WIKIPEDIA_ID, WIKIPEDIA_TITLE
 
 if TYPE_CHECKING:

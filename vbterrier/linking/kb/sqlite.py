@@ -27,6 +27,13 @@ MAX_VALUE = 65_536
 # With more distinct names than this, an index of trigrams selects those to compare.
 COMPARED_AT_MOST = 250_000
 
+# With more aliases than this, a file beside the knowledge base has the names for linkers in texts.
+IN_MEMORY_AT_MOST = 100_000
+
+# The metadata of a knowledge base as a PyTerrier artifact, and its file in the folder of one.
+ARTIFACT = {"type": "knowledge_base", "format": "vbterrier", "package_hint": "vbterrier"}
+IN_FOLDER = "entities.kb"
+
 # Keys of the metadata of the file.
 FACTS = ("id_space", "has_priors", "n_entities", "n_aliases", "n_forms", "has_trigrams", "digest")
 
@@ -60,7 +67,7 @@ CREATE TABLE trigram(text TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
 # The unsorted input of builders, in a separate temporary file.
 STAGED = """
 CREATE TABLE staged.entity(id TEXT, name TEXT, row INTEGER);
-CREATE TABLE staged.alias(text TEXT, form TEXT, id TEXT, prior REAL, row INTEGER);
+CREATE TABLE staged.alias(text TEXT, id TEXT, prior REAL, row INTEGER, origin TEXT);
 CREATE TABLE staged.attribute(id TEXT, name TEXT, value TEXT, type TEXT, row INTEGER);
 CREATE TABLE staged.redirect(source TEXT, target TEXT, row INTEGER);
 CREATE TABLE staged.weight(text TEXT PRIMARY KEY, weight REAL) WITHOUT ROWID;
@@ -120,6 +127,11 @@ def is_table(db: sqlite3.Connection, name: str) -> bool:
     """Return True if a name is an ordinary table, not a view or a virtual table."""
     plain = "SELECT 1 FROM sqlite_master WHERE name = ? COLLATE NOCASE AND sql LIKE 'CREATE TABLE %'"
     return db.execute(plain, (name,)).fetchone() is not None
+
+
+def lexicon_path(path: Path) -> Path:
+    """Return the path of the names of a knowledge base for linkers in texts."""
+    return path.with_name(f"{path.name}.lexicon")
 
 
 class KBConnection:
@@ -214,6 +226,17 @@ class KBConnection:
     def damaged(self, error: object) -> FileError:
         """Return the error of a file with contents that no builder writes."""
         return FileError(self.path, f"is damaged ({error}); build it again or fetch another copy")
+
+
+def artifact_metadata(path: str, _listing: Sequence[str]) -> dict[str, str] | None:
+    """Return the metadata of a knowledge base in one file, which ``pt.Artifact.load`` asks for."""
+    try:
+        with open(path, "rb") as file:  # noqa: PTH123 - PyTerrier passes text
+            header = file.read(_HEADER)
+    except OSError:
+        return None
+    is_ours = header.startswith(SQLITE) and _number(header, _APPLICATION_ID) == APPLICATION_ID
+    return dict(ARTIFACT) if is_ours else None
 
 
 def is_external(path: Path) -> bool:

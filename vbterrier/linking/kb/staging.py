@@ -1,19 +1,170 @@
-"""Staging of entities and redirects before a knowledge base is built."""
+"""Records of untrusted files and databases, staged before a knowledge base is built."""
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import math
-from typing import TYPE_CHECKING, Any
+import sqlite3
+import zlib
+from contextlib import nullcontext
+from typing import TYPE_CHECKING, Any, BinaryIO
 
-from vbterrier.errors import InputError, examples, printable, warn
-from vbterrier.linking.kb.sqlite import MAX_LETTERS, MAX_VALUE, STAGED, run
-from vbterrier.linking.links import normal_forms
+from vbterrier.errors import FileError, InputError, examples, printable, warn
+from vbterrier.frames.files.source import BOM, Source
+from vbterrier.linking.kb.sqlite import MAX_LETTERS, MAX_VALUE, SQLITE, STAGED, distrust, is_table, reader_of, run
+from vbterrier.log import bar
 
 if TYPE_CHECKING:
-    import sqlite3
     from collections.abc import Callable, Iterable
 
     RecordError = Callable[[int, str], InputError]
+    import os
+    from collections.abc import Iterator, Mapping, Sequence
+    from pathlib import Path
+    from types import TracebackType
+
+    from typing_extensions import Self
+
+
+# The largest entities of Wikidata have some 5 MB.
+MAX_LINE = 64 * 2**20
+_GZIP, _BZ2 = b"\x1f\x8b", b"BZh"
+_TOOLS = {_GZIP: "gunzip", _BZ2: "bunzip2"}
+
+
+def numbered_lines(
+    path: str | os.PathLike[str], *, max_bytes: int | None, progress: bool
+) -> Iterator[tuple[int, bytes]]:
+    """Yield the lines of a plain, gzip or bzip2 file, numbered from 1, without line ends.
+
+    Parameters
+    ----------
+    path
+        The file; its content determines the compression.
+    max_bytes
+        The maximum size when decompressed; ``None`` for no limit.
+    progress
+        Show a progress bar on a terminal.
+
+    Raises
+    ------
+    FileError
+        The file is missing, a SQLite file, truncated or too large, or has a line of more than 64 MB.
+    """
+    path, n_bytes = Source.at(path, max_bytes).path, 0
+    size = path.stat().st_size
+    with (
+        path.open("rb") as raw,
+        _decompressed(raw) as file,
+        bar(None, path.name, shown=progress, total=size, unit="B", unit_scale=True, delay=2) as shown,
+    ):
+        number = 0
+        while line := _next(path, file, number + 1):
+            number += 1
+            n_bytes += len(line)
+            if number == 1 and line.startswith(SQLITE):
+                tool = tool_of(path)
+                remedy = f"it is also compressed: decompress it first ({tool})" if tool else reader_of(path)
+                raise FileError(path, f"is a SQLite file, wanted lines of text; {remedy}")
+            if max_bytes is not None and n_bytes > max_bytes:
+                raise FileError(
+                    path, f"has more than {max_bytes:,} bytes when decompressed; pass max_bytes=None to read all"
+                )
+            shown.update(raw.tell() - shown.n)
+            yield number, (line if number > 1 else line.removeprefix(BOM)).rstrip(b"\r\n")
+
+
+def tool_of(path: Path) -> str:
+    """Return the command that decompresses a file; empty if it is not compressed."""
+    with path.open("rb") as file:
+        start = file.read(3)
+    return next((tool for magic, tool in _TOOLS.items() if start.startswith(magic)), "")
+
+
+def _decompressed(raw: BinaryIO) -> Any:
+    magic = raw.read(3)
+    raw.seek(0)
+    if magic.startswith(_GZIP):
+        return gzip.GzipFile(fileobj=raw)
+    return bz2.BZ2File(raw) if magic == _BZ2 else nullcontext(raw)
+
+
+def _next(path: Path, file: BinaryIO, number: int) -> bytes:
+    try:
+        line = file.readline(MAX_LINE + 1)
+    except (OSError, EOFError, zlib.error) as error:
+        raise FileError(
+            path, f"cannot be read to its end ({error}): download or compress the file again", line=number
+        ) from error
+    if len(line) > MAX_LINE:
+        raise FileError(path, f"has a line of more than {MAX_LINE:,} bytes; wanted one entity per line", line=number)
+    return line
+
+
+class UntrustedSQLite:
+    """A read-only SQLite file of another library, without tables that SQLite would compute.
+
+    Parameters
+    ----------
+    path
+        The file.
+    what
+        The expected kind of file, for messages.
+    tables
+        The required columns of tables.
+
+    Raises
+    ------
+    FileError
+        On entering: the file is missing, compressed, not a SQLite file, or lacks the tables. Later: it is damaged or
+        locked.
+    """
+
+    def __init__(self, path: Path, what: str, tables: Mapping[str, Sequence[str]]) -> None:
+        self.path, self.what, self.tables = path, what, tables
+
+    def rows(self, sql: str, parameters: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+        """Yield the rows of a query."""
+        try:
+            # "yield from" would close the cursor of an unfinished query, whose database may be closed already.
+            for row in self._db.execute(sql, parameters):  # noqa: UP028
+                yield row
+        except sqlite3.Error as error:
+            remedy = "close the program that writes to it" if "locked" in str(error) else "download the file again"
+            raise FileError(self.path, f"cannot be read as {self.what} ({error}); {remedy}") from error
+
+    def __enter__(self) -> Self:
+        Source.at(self.path, None)
+        tool = tool_of(self.path)
+        if tool:
+            raise FileError(self.path, f"is compressed; wanted {self.what}: decompress it first ({tool})")
+        # Not opened as immutable, because another program may write to the file.
+        self._db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
+        try:
+            distrust(self._db)
+            self._require_tables()
+        except BaseException:
+            self._db.close()
+            raise
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._db.close()
+
+    def _require_tables(self) -> None:
+        for table, columns in self.tables.items():
+            found = [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))]
+            if not set(columns) <= set(found):
+                present = f"its columns are {', '.join(map(printable, found[:20]))}" if found else "there is none"
+                raise FileError(
+                    self.path, f"is not a file of {self.what}: wanted a table {table}({', '.join(columns)}), {present}"
+                )
+            if not is_table(self._db, table):
+                # The computation of a view may not end.
+                raise FileError(self.path, f"is not a file of {self.what}: {table} is not a table; store it as one")
 
 
 _BATCH = 10_000
@@ -128,10 +279,8 @@ class Staging:
 
     def flush(self) -> None:
         """Write the collected rows."""
-        forms = normal_forms(text for text, *_ in self._aliases)
-        aliases = ((text, form, *rest) for (text, *rest), form in zip(self._aliases, forms, strict=True))
         self._write("entity", 3, self._entities)
-        self._write("alias", 5, aliases)
+        self._write("alias", 4, self._aliases)
         self._write("attribute", 5, self._attributes)
         self._write("redirect", 3, self._redirects)
         self._write("weight", 2, self._weights)
@@ -139,7 +288,7 @@ class Staging:
             batch.clear()
 
     def _write(self, table: str, n_columns: int, rows: Iterable[tuple[Any, ...]]) -> None:
-        places = ", ".join("?" * n_columns)
+        places = ", ".join("?" * n_columns) + ", NULL" * (table == "alias")
         self.db.executemany(f"INSERT OR REPLACE INTO staged.{table} VALUES ({places})", rows)  # noqa: S608 - constant names
 
     def _flush_full(self) -> None:
@@ -174,6 +323,7 @@ def settle_redirects(db: sqlite3.Connection, staging: Staging) -> None:
     _require_one_target(db, staging)
     db.execute("INSERT INTO redirect SELECT DISTINCT source, target FROM staged.redirect")
     _shorten(db)
+    db.execute("UPDATE staged.alias SET origin = id WHERE id IN (SELECT source FROM redirect)")
     for table in ("entity", "alias", "attribute"):
         # The rows of an id that redirects come after those of its target.
         db.execute(

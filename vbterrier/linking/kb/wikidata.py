@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.files import parsed
-from vbterrier.linking.kb.untrusted import numbered_lines
+from vbterrier.linking.kb.staging import numbered_lines
 from vbterrier.linking.links import WIKIDATA
 
 if TYPE_CHECKING:

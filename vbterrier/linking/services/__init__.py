@@ -4,7 +4,6 @@ from vbterrier.linking.services.client import Client
 from vbterrier.linking.services.entity_fishing import EntityFishingClient
 from vbterrier.linking.services.rel import RELClient
 from vbterrier.linking.services.spotlight import SpotlightClient
-from vbterrier.linking.services.tagme import TagMeClient
-from vbterrier.linking.services.wat import WATClient
+from vbterrier.linking.services.wat import TagMeClient, WATClient
 
 __all__ = ["Client", "EntityFishingClient", "RELClient", "SpotlightClient", "TagMeClient", "WATClient"]

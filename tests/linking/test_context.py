@@ -1,0 +1,152 @@
+"""Disambiguation by the words around a mention."""
+
+import pickle
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vbterrier import CandidateIntents, InputError, ParameterError
+from vbterrier.linking import ContextLinker, DictionaryLinker, FuzzyLinker, build_kb
+from vbterrier.linking.lexicon import STOP_ALIASES
+from vbterrier.linking.words import Words
+
+TEXTS = {
+    "baker": "John Smith, owner of a bakery in Paris",
+    "senator": "John Smith, senator from Ohio, a lawyer",
+    "poet": "poet",
+}
+DESCRIBED = pd.DataFrame({"entity_id": TEXTS.keys(), "text": TEXTS.values()})
+NAMES = pd.DataFrame(
+    [("John Smith", "baker", 0.1), ("John Smith", "senator", 0.6), ("John Smith", "poet", 0.2), ("Paris", "city", 1.0)],
+    columns=["alias", "entity_id", "score"],
+)
+ASKED = [
+    "John Smith bakery",
+    "The bakery of John Smith, lawyer in Paris",
+    "John Smith",
+    "",
+    "a poet met John Smith: poet",
+]
+
+
+@pytest.fixture(scope="module")
+def names():
+    return DictionaryLinker(NAMES, id_space="people")
+
+
+def oracle(text, start, end, candidates, weight, window):
+    """The formula of the docstring, mention by mention and word by word."""
+
+    def words(part):
+        return set("".join(Words.of([part]).forms()).split()) - STOP_ALIASES
+
+    context = set()
+    for part, some in ((text[:start], slice(-window, None)), (text[end:], slice(window))):
+        context |= set(Words.of([part]).forms()[0].split()[some]) - STOP_ALIASES
+    described = {one: words(TEXTS.get(one, "")) for one in candidates}
+    every = set().union(*described.values())
+    squared = {
+        word: np.log((len(candidates) + 1) / sum(word in own for own in described.values())) ** 2 for word in every
+    }
+    raised = {}
+    for one, prior in candidates.items():
+        shared = sum(squared[word] for word in described[one] & context)
+        length = np.sqrt(sum(squared[word] for word in described[one]) * sum(squared[word] for word in every & context))
+        raised[one] = prior * np.exp(weight * (shared / length if length else 0))
+    total = sum(candidates.values()) / sum(raised.values())
+    return {one: value * total for one, value in raised.items()}
+
+
+@pytest.mark.parametrize(("weight", "window"), [(8, 50), (3, 1), (0, 5)])
+def test_probabilities_are_those_of_a_plain_loop(names, weight, window):
+    found = ContextLinker(names, DESCRIBED, weight=weight, window=window).link(ASKED).frame
+    prior = names.link(ASKED).frame
+    assert len(found) == len(prior)
+    for (text, start, end), rows in prior.groupby(["text", "start", "end"]):
+        candidates = dict(zip(rows["entity_id"], rows["score"], strict=True))
+        own = found[(found["text"] == text) & (found["start"] == start)]
+        wanted = oracle(ASKED[text], start, end, candidates, weight, window)
+        assert dict(zip(own["entity_id"], own["score"], strict=True)) == pytest.approx(wanted, rel=1e-12)
+        assert own["score"].is_monotonic_decreasing
+
+
+def test_the_same_name_means_different_people_in_queries(names):
+    intents = CandidateIntents(ContextLinker(names, DESCRIBED))(
+        pd.DataFrame(
+            {"qid": ["q1", "q2", "q3"], "query": ["John Smith bakery", "John Smith senator from Ohio", "John Smith"]}
+        )
+    )
+    first = intents.groupby("qid").first()
+    assert first["entity_id"].tolist() == ["baker", "senator", "senator"]
+    assert intents.groupby("qid")["prob"].sum().tolist() == pytest.approx([1, 1, 1])
+    assert intents[intents["qid"] == "q3"]["prob"].tolist() == pytest.approx([6 / 9, 2 / 9, 1 / 9])
+
+
+def test_a_text_is_linked_alike_in_any_company(names):
+    linker = ContextLinker(names, DESCRIBED)
+    together = linker.link(ASKED).frame
+    alone = pd.concat(linker.link([text]).frame.assign(text=place) for place, text in enumerate(ASKED))
+    pd.testing.assert_frame_equal(alone.reset_index(drop=True), together, check_exact=True)
+    assert pickle.loads(pickle.dumps(linker)) == linker == ContextLinker(names, DESCRIBED)
+    assert linker != ContextLinker(names, DESCRIBED, weight=1)
+    assert not len(linker.link(["", "nobody"]).frame)
+
+
+def test_a_knowledge_base_describes_its_entities(tmp_path):
+    people = [
+        {"id": "A", "label": "John Smith", "attributes": {"state": "Ohio", "veteran": True, "current": False}},
+        {"id": "B", "label": "John Smith", "attributes": {"state": "Iowa", "current": True}},
+    ]
+    with build_kb(tmp_path / "people.kb", people, id_space="people") as base:
+        linker = ContextLinker(DictionaryLinker(base))
+        asked = ["John Smith of Iowa", "John Smith, veteran", "Ohio: John Smith", "the current John Smith"]
+        found = linker.link(asked).frame.drop_duplicates("text")
+        assert found["entity_id"].tolist() == ["B", "A", "A", "B"]
+        assert ContextLinker(base).link(["John Smith"]).frame["score"].tolist() == [0.5, 0.5]
+
+
+def test_an_encoder_gives_the_similarity(names):
+    def encoder(texts):
+        return np.array([[text.count("bak"), text.count("lawyer") + 0.0] for text in texts])
+
+    found = ContextLinker(names, DESCRIBED, encoder=encoder, weight=5).link(["John Smith, baker"]).frame
+    raised = {"baker": 0.1 * np.exp(5), "senator": 0.6, "poet": 0.2}
+    wanted = {one: 0.9 * value / sum(raised.values()) for one, value in raised.items()}
+    assert dict(zip(found["entity_id"], found["score"], strict=True)) == pytest.approx(wanted)
+
+
+def test_a_fit_finds_the_likeliest_weight(names):
+    rows = [(0, 0, 10, "baker"), (1, 14, 24, "baker"), (1, 36, 41, "city"), (2, 0, 10, "poet"), (4, 11, 21, "senator")]
+    gold = pd.DataFrame(rows, columns=["text", "start", "end", "entity_id"])
+    fitted = ContextLinker(names, DESCRIBED).fit(ASKED, gold)
+
+    def loss(weight):
+        links = ContextLinker(names, DESCRIBED, weight=weight).link(ASKED).frame
+        return -np.log(gold.merge(links, on=["text", "start", "end", "entity_id"])["score"]).sum()
+
+    assert 0 < fitted.weight < 100
+    assert loss(fitted.weight) <= min(loss(fitted.weight * 1.01), loss(fitted.weight * 0.99), loss(8))
+    with pytest.raises(InputError, match="gold: no labelled mention has the labelled entity and another one"):
+        ContextLinker(names, DESCRIBED).fit(ASKED, gold.assign(start=gold["start"] + 1))
+
+
+def test_what_cannot_be_used_is_refused(names):
+    with pytest.raises(ParameterError, match="wanted a linker"):
+        ContextLinker("names", DESCRIBED)
+    with pytest.raises(ParameterError, match="descriptions: wanted a frame"):
+        ContextLinker(names)
+    with pytest.raises(ParameterError, match="weight=-1"):
+        ContextLinker(names, DESCRIBED, weight=-1)
+    with pytest.raises(InputError, match="entity 'baker' has two; join their texts"):
+        ContextLinker(names, pd.concat([DESCRIBED, DESCRIBED]))
+    fuzzy = ContextLinker(FuzzyLinker(NAMES, id_space="people"), DESCRIBED)
+    with pytest.raises(ParameterError, match="its scores are not probabilities"):
+        fuzzy.link(["John Smith"])
+
+
+def test_a_large_weight_prefers_the_most_similar_entity_without_overflow(names):
+    links = ContextLinker(names, DESCRIBED, weight=1e6).link(["John Smith bakery in Paris"]).frame
+    smiths = links[links["mention"] == "John Smith"]
+    assert smiths.loc[smiths["score"].idxmax(), "entity_id"] == "baker"
+    assert links["score"].between(0, 1).all()

@@ -1,0 +1,501 @@
+"""Names of entities by their words, in arrays that can be mapped from a file and shared by processes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+
+from vbterrier.errors import FileError, examples, warn
+from vbterrier.kernels import rankings
+from vbterrier.kernels.fingerprints import fingerprints, mix
+from vbterrier.linking.aliases import Meanings, Vocabulary, meanings_of
+from vbterrier.linking.words import Words, batches
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Bools, Ints
+    from vbterrier.annotations import Words as Fingerprints
+    from vbterrier.linking.aliases import Aliases, Mentions
+
+
+# English function words that are names of something in any large knowledge base.
+_STOP_ALIASES = """
+a about after again all also am an and any are as at away be because been before being below between both but by can
+could did do does doing down during each every few first for from further had has have having he her here hers him his
+how i if in into is it its just last like many may me might more most much must my near new no nor not now of off old on
+once one only or other our out over own per same shall she should since so some such than that the their them then there
+these they this those through to too two under until up upon us very was we were what when where which while who whom
+whose why will with within without would yes yet you your
+"""
+STOP_ALIASES = frozenset(_STOP_ALIASES.split())
+# The case of a text determines the names that a mention matches. A lower-case mention in a text of both cases matches
+# no acronym; in a text of one case it matches acronyms other than function words; a mention in capitals matches any.
+MIXED, CASELESS, CAPITALS = range(3)
+_ACRONYM = range(2, 6)
+
+_BLANK, _LINE_END = ord(" "), ord("\n")
+# Bytes of candidate matches that are compared at a time.
+_AT_ONCE = 1 << 22
+
+
+@dataclass(frozen=True, eq=False)
+class WordRuns:
+    """The words of folded texts, see :meth:`vbterrier.linking.words.Words.folded`.
+
+    Parameters
+    ----------
+    data
+        The bytes of the folded texts, shape (n_bytes,).
+    start, end
+        The offsets of each word, shape (n_words,).
+    fingerprint
+        Of each word, shape (n_words,).
+    """
+
+    data: NDArray[np.uint8]
+    start: Ints
+    end: Ints
+    fingerprint: Fingerprints
+
+    @classmethod
+    def of(cls, data: NDArray[np.uint8]) -> WordRuns:
+        r"""Find the words between blanks and line ends; the first and the last byte must be blank.
+
+        >>> runs = WordRuns.of(np.frombuffer(b" new york \n york ", dtype=np.uint8))
+        >>> runs.start.tolist(), bool(runs.fingerprint[1] == runs.fingerprint[2])
+        ([1, 5, 12], True)
+        """
+        inside = (data != _BLANK) & (data != _LINE_END)
+        edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
+        start, end = edges[::2], edges[1::2]
+        letters = data[inside]
+        return cls(data, start, end, fingerprints(letters, np.concatenate([[0], np.cumsum(end - start)])))
+
+
+def _joined(prefix: Fingerprints, word: Fingerprints) -> Fingerprints:
+    """Return the fingerprint of each prefix with one more word."""
+    return mix(prefix) + word
+
+
+@dataclass(frozen=True, eq=False)
+class PhraseIndex:
+    """Phrases, numbered in the order of the fingerprints of their words.
+
+    Parameters
+    ----------
+    prefix
+        The distinct fingerprints of the first words, of the first two words, ... of the phrases, ascending; shape
+        (n_prefixes,).
+    first
+        The first phrase with each fingerprint, and the number of phrases; shape (n_prefixes + 1,).
+    longer
+        True if a phrase has more words than the prefix, shape (n_prefixes,).
+    text
+        The phrases, an Arrow array of type ``string`` or ``large_string``: folded words between single blanks.
+
+    Notes
+    -----
+    Phrases are found by their fingerprints and compared byte by byte, so that matches are exact. A text of n words
+    takes ``O(n m log n)`` for at most m words of a phrase that starts there.
+    """
+
+    prefix: Fingerprints
+    first: NDArray[np.integer[Any]]
+    longer: Bools
+    text: Any
+
+    @classmethod
+    def of(cls, phrases: Sequence[str]) -> tuple[PhraseIndex, Ints]:
+        """Index distinct phrases, and return the index and the position of each phrase of the index among them.
+
+        >>> index, order = PhraseIndex.of(["york", "new york"])
+        >>> first, last, phrase = index.find(np.frombuffer(b" old new york ", dtype=np.uint8))
+        >>> [index.text[place].as_py() for place in phrase.tolist()], first.tolist(), last.tolist()
+        (['york', 'new york'], [2, 1], [2, 2])
+        """
+        text = pa.array(phrases, pa.large_string())
+        runs = WordRuns.of(np.frombuffer((" " + " \n ".join(phrases) + " ").encode(), np.uint8))
+        # Words of the phrases before each; a line end separates two phrases.
+        breaks = np.flatnonzero(runs.data == _LINE_END)
+        word = np.concatenate([[0], np.searchsorted(runs.start, breaks), [len(runs.start)]]).astype(np.int64)
+        n_words = np.diff(word)[: len(phrases)]
+        row = np.arange(len(phrases))
+        whole = found = np.zeros(len(phrases), np.uint64)
+        parts, is_longer = [], []
+        for place in range(int(n_words.max(initial=0))):
+            step = runs.fingerprint[word[row] + place]
+            found = _joined(found, step) if place else step
+            ends = n_words[row] == place + 1
+            whole[row[ends]] = found[ends]
+            distinct, number = np.unique(found, return_inverse=True)
+            continued = np.zeros(len(distinct), bool)
+            continued[number[~ends]] = True
+            parts.append(distinct)
+            is_longer.append(continued)
+            row, found = row[~ends], found[~ends]
+        prefix, number = np.unique(np.concatenate([*parts, np.empty(0, np.uint64)]), return_inverse=True)
+        longer = np.zeros(len(prefix), bool)
+        longer[number[np.concatenate([*is_longer, np.empty(0, bool)])]] = True
+        order = np.argsort(whole, kind="stable")
+        first = np.append(np.searchsorted(whole[order], prefix), len(order))
+        return cls(prefix, first, longer, text.take(pa.array(order))), order
+
+    def find(self, data: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints]:
+        """Return the numbers of the first and the last word, and the phrase, of every occurrence in folded texts.
+
+        Parameters
+        ----------
+        data
+            The bytes of folded texts; a line end between blanks separates two.
+        """
+        runs = WordRuns.of(data)
+        follows = data[np.minimum(runs.end + 1, len(data) - 1)] != _LINE_END
+        follows[-1:] = False
+        first = last = np.arange(len(runs.start))
+        found = runs.fingerprint
+        hits = [(np.empty(0, np.int64),) * 3]
+        while len(found):
+            rows = self._rows(found)
+            known = rows >= 0
+            rows, first, last, found = rows[known], first[known], last[known], found[known]
+            match, phrase = rankings.spans(self.first[rows].astype(np.int64), self.first[rows + 1].astype(np.int64))
+            hits.append((first[match], last[match], phrase))
+            on = self.longer[rows] & follows[last]
+            first, last = first[on], last[on] + 1
+            found = _joined(found[on], runs.fingerprint[last])
+        first, last, phrase = (np.concatenate(parts) for parts in zip(*hits, strict=True))
+        equal = self._equal(runs, first, last, phrase)
+        return first[equal], last[equal], phrase[equal]
+
+    def _rows(self, wanted: Fingerprints) -> Ints:
+        """Return the row of each fingerprint, -1 if it is unknown."""
+        # Ascending needles read the index in order, ten times as fast as random ones.
+        order = np.argsort(wanted)
+        places = np.searchsorted(self.prefix, wanted[order])
+        places[places == len(self.prefix)] = -1
+        rows = np.full(len(wanted), -1)
+        if len(self.prefix):
+            rows[order] = np.where(self.prefix[places] == wanted[order], places, -1)
+        return rows
+
+    def _equal(self, runs: WordRuns, first: Ints, last: Ints, phrase: Ints) -> Bools:
+        """Return True for matches whose bytes are those of the phrase."""
+        offsets, data = self._bytes
+        start, length = runs.start[first], runs.end[last] - runs.start[first]
+        at = offsets[phrase].astype(np.int64)
+        equal: Bools = offsets[phrase + 1] - at == length
+        rows = np.flatnonzero(equal)
+        ends = np.cumsum(length[rows])
+        for some in np.split(rows, np.searchsorted(ends, np.arange(_AT_ONCE, ends[-1:].sum(), _AT_ONCE))):
+            match, place = rankings.spans(start[some], start[some] + length[some])
+            differs = runs.data[place] != data[place + (at - start)[some][match]]
+            equal[some[match[differs]]] = False
+        return equal
+
+    @property
+    def _bytes(self) -> tuple[NDArray[np.integer[Any]], NDArray[np.uint8]]:
+        """The offsets of the phrases and their bytes."""
+        _, offsets, data = self.text.buffers()
+        kind: Any = np.int64 if pa.types.is_large_string(self.text.type) else np.int32
+        bounds = np.frombuffer(offsets, kind) if offsets is not None and offsets.size else np.zeros(1, kind)
+        bounds = bounds[self.text.offset : self.text.offset + len(self.text) + 1]
+        return bounds, np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
+
+
+def folded_names(names: list[str], *, case: bool) -> list[str]:
+    """Return the folded words of each name, in constant additional memory."""
+    return [form for _, some in batches(names) for form in Words.of(some).forms(case=case)]
+
+
+def _level(name: str, form: str) -> int:
+    """Return the first of ``MIXED``, ``CASELESS``, ``CAPITALS`` at which a mention matches this name."""
+    if not name.isupper() or " " in form or sum(map(str.isalpha, form)) not in _ACRONYM:
+        return MIXED
+    return CAPITALS if form.casefold() in STOP_ALIASES else CASELESS
+
+
+@dataclass(frozen=True, eq=False)
+class Lexicon:
+    """The distinct folded names of aliases, and the candidate entities of each.
+
+    Parameters
+    ----------
+    phrases
+        The names.
+    group
+        The first group of candidates of each name, shape (n_names,).
+    cased
+        True for names with three groups: of mentions in lower case, in texts of one case, and in capitals; the other
+        names have one. Shape (n_names,).
+    n_letters
+        Letters, digits and symbols of each name, shape (n_names,).
+    numeric
+        True for names that consist of digits, shape (n_names,).
+    name_of_alias
+        The name of each alias; -1 for aliases without words, -2 for function words. Shape (n_aliases,).
+    meanings
+        The candidates of each group.
+    ids, labels
+        Id and name of each entity, Arrow arrays of text; entities are numbered in the order of their ids.
+    aliases
+        A function from numbers of aliases to their texts.
+    over
+        Aliases whose scores sum to more than 1.
+    """
+
+    phrases: PhraseIndex
+    group: Ints
+    cased: Bools
+    n_letters: Ints
+    numeric: Bools
+    name_of_alias: Ints
+    meanings: Meanings
+    ids: Any
+    labels: Any
+    aliases: Callable[[Ints], list[str]]
+    over: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, source: Aliases, *, case: str = "auto", stop: bool = True) -> Lexicon:
+        """Return the lexicon of aliases.
+
+        Parameters
+        ----------
+        source
+            The aliases; a knowledge base with a lexicon in a file is mapped if the parameters are those of the file.
+        case
+            See :class:`~vbterrier.linking.dictionary.DictionaryLinker`.
+        stop
+            Leave out English function words.
+        """
+        if (case, stop) == ("auto", True) and (found := getattr(source, "lexicon", lambda: None)()) is not None:
+            mapped: Lexicon = found
+            return mapped
+        return cls.of_vocabulary(Vocabulary(source), case, stop=stop)
+
+    @classmethod
+    def of_vocabulary(cls, vocabulary: Vocabulary, case: str = "auto", *, stop: bool = True) -> Lexicon:
+        """Return the lexicon of a vocabulary; for the parameters, see :meth:`of`."""
+        forms = folded_names(vocabulary.aliases, case=case == "exact")
+        level = np.zeros(len(forms), np.int8)
+        if case != "ignore":
+            level = np.fromiter(map(_level, vocabulary.aliases, forms), np.int8, len(forms))
+        left_out = np.array([not form for form in forms], bool)
+        stopped = np.zeros(len(forms), bool)
+        if stop:
+            plain = forms if case != "exact" else [form.casefold() for form in forms]
+            stopped = np.array([form in STOP_ALIASES for form in plain], bool) & (level != CAPITALS)
+        if case == "exact":
+            level[:] = MIXED
+        kept = np.flatnonzero(~left_out & ~stopped)
+        text = pa.array(forms, pa.large_string()).take(pa.array(kept)).dictionary_encode()
+        phrases, order = PhraseIndex.of(text.dictionary.to_pylist())
+        rank = np.empty(len(order), np.int64)
+        rank[order] = np.arange(len(order))
+        name_of_alias = np.where(stopped, -2, -1)
+        name_of_alias[kept] = rank[text.indices.to_numpy()]
+        cased = np.zeros(len(order), bool)
+        cased[name_of_alias[kept[level[kept] > MIXED]]] = True
+        group = np.cumsum(np.where(cased, 3, 1)) - np.where(cased, 3, 1)
+        n_groups = len(order) + 2 * int(cased.sum())
+        of_row = vocabulary.rows["alias"].to_numpy()
+        name, low = name_of_alias[of_row], level[of_row]
+        # Aliases without a name have the numbers -1 and -2.
+        is_cased = np.append(cased, [False, False])[name]
+        tables = []
+        for at in (MIXED, CASELESS, CAPITALS):
+            rows = (name >= 0) & ((low <= at) & is_cased if at else low == MIXED)
+            tables.append(vocabulary.rows[rows].assign(key=group[name[rows]] + at))
+        meanings = meanings_of(pd.concat(tables), n_groups, priors=vocabulary.priors)
+        names = phrases.text.to_pylist()
+        letters = [name.replace(" ", "") for name in names]
+        return cls(
+            phrases,
+            group,
+            cased,
+            np.fromiter(map(len, letters), np.int64, len(letters)),
+            np.fromiter(map(str.isdigit, letters), bool, len(letters)),
+            name_of_alias,
+            meanings,
+            pa.array(vocabulary.entities, pa.large_string()),
+            pa.array(vocabulary.names, pa.large_string()),
+            partial(_texts_of, vocabulary.aliases),
+            tuple(vocabulary.aliases[place] for place in vocabulary.over),
+        )
+
+    def warn_of_overfull(self) -> None:
+        """Warn if the scores of some aliases sum to more than 1."""
+        if self.over:
+            warn(
+                f"aliases: the scores of {len(self.over)} aliases sum to more than 1 ({examples(self.over[:4])}); "
+                "they are divided by their sum"
+            )
+
+    def links(self, texts: Sequence[str], mentions: Mentions, meanings: Meanings, groups: Ints) -> pd.DataFrame:
+        """Return a frame of links: the candidates of the group of each mention."""
+        owner, rows = meanings.find(groups)
+        text, start, end = mentions.take(owner)
+        entity = pa.array(meanings.entity[rows])
+        return pd.DataFrame(
+            {
+                "text": text,
+                "start": start,
+                "end": end,
+                "mention": pd.Series(mentions.words(texts), dtype="str").array.take(owner),
+                "entity_id": self.ids.take(entity).to_pandas().astype("str"),
+                "score": meanings.score[rows],
+                "name": self.labels.take(entity).to_pandas().astype("str"),
+            }
+        )
+
+    def save(self, path: Path, digest: str) -> None:
+        """Write an Arrow file that :meth:`load` maps; ``digest`` is that of the knowledge base."""
+        arrays = self._arrays()
+        columns = [pa.LargeListArray.from_arrays(pa.array([0, len(array)]), array) for array in arrays.values()]
+        schema = pa.schema(
+            [pa.field(name, column.type) for name, column in zip(arrays, columns, strict=True)],
+            {_KIND: digest.encode()},
+        )
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
+            writer.write_batch(pa.record_batch(columns, schema=schema))
+
+    def _arrays(self) -> dict[str, Any]:
+        numbers = {
+            "prefix": self.phrases.prefix,
+            "first": self.phrases.first,
+            "longer": self.phrases.longer.view(np.uint8),
+            "group": self.group,
+            "cased": self.cased.view(np.uint8),
+            "n_letters": self.n_letters,
+            "numeric": self.numeric.view(np.uint8),
+            "name_of_alias": self.name_of_alias,
+            "bounds": self.meanings.bounds,
+            "entity": self.meanings.entity,
+            "score": self.meanings.score,
+        }
+        texts = {"text": self.phrases.text, "ids": self.ids, "labels": self.labels}
+        return {
+            name: pa.array(numbers[name].astype(kind, copy=False)) if name in numbers else texts[name].cast(_TEXT)
+            for name, kind in _KINDS.items()
+        }
+
+    @classmethod
+    def load(cls, path: Path, digest: str, aliases: Callable[[Ints], list[str]], n_aliases: int) -> Lexicon:
+        """Map the file of a knowledge base.
+
+        Raises
+        ------
+        FileError
+            The file is not a lexicon of this knowledge base, or offsets in it are out of range.
+        """
+        try:
+            found = _mapped(path, digest)
+            arrays = {name: found[name].to_numpy() for name, kind in _KINDS.items() if kind != _TEXT}
+        except (pa.ArrowException, OSError, ValueError) as error:
+            raise FileError(path, f"is damaged ({error}); {_REMEDY}") from error
+        sizes = {name: len(array) for name, array in found.items()}
+        n_names, n_groups = sizes["text"], sizes["bounds"] - 1
+        last_group = arrays["group"].astype(np.int64) + np.where(arrays["cased"], 3, 1)
+        valid = (
+            sizes["first"] == sizes["prefix"] + 1 == sizes["longer"] + 1
+            and {sizes[name] for name in ("group", "cased", "n_letters", "numeric")} == {n_names}
+            and sizes["entity"] == sizes["score"]
+            and sizes["ids"] == sizes["labels"]
+            and sizes["name_of_alias"] == n_aliases
+            and _ascends(arrays["first"], n_names, _SAME)
+            and _ascends(arrays["bounds"], sizes["entity"])
+            and _within(arrays["entity"], 0, sizes["ids"])
+            and _within(arrays["name_of_alias"], -2, n_names)
+            and _ascends(np.append(arrays["group"], n_groups), n_groups)
+            and bool((last_group <= n_groups).all())
+            and bool(((arrays["score"] >= 0) & (arrays["score"] <= 1)).all())
+        )
+        if not valid:
+            raise FileError(path, f"is damaged (an offset or a number is out of range); {_REMEDY}")
+        if any(arrays[name].max(initial=0) > 1 for name in _FLAGS):
+            raise FileError(path, f"is damaged (a flag is neither 0 nor 1); {_REMEDY}")
+        flags = {name: arrays[name].view(bool) for name in _FLAGS}
+        return cls(
+            PhraseIndex(arrays["prefix"], arrays["first"], flags["longer"], found["text"]),
+            arrays["group"],
+            flags["cased"],
+            arrays["n_letters"],
+            flags["numeric"],
+            arrays["name_of_alias"],
+            Meanings(arrays["bounds"], arrays["entity"], arrays["score"]),
+            found["ids"],
+            found["labels"],
+            aliases,
+        )
+
+
+_KIND = b"vbterrier lexicon 1"
+_TEXT = pa.string()
+# The arrays of a file and their types.
+_KINDS: dict[str, Any] = {
+    "prefix": np.uint64,
+    "first": np.int32,
+    "longer": np.uint8,
+    "text": _TEXT,
+    "group": np.int32,
+    "cased": np.uint8,
+    "n_letters": np.int32,
+    "numeric": np.uint8,
+    "name_of_alias": np.int32,
+    "bounds": np.int32,
+    "entity": np.int32,
+    "score": np.float64,
+    "ids": _TEXT,
+    "labels": _TEXT,
+}
+_FLAGS = ("longer", "cased", "numeric")
+# More names than this never share a fingerprint.
+_SAME = 100
+_REMEDY = "delete it, and linkers build it in memory, or build the knowledge base again"
+
+
+def _mapped(path: Path, digest: str) -> dict[str, Any]:
+    """Return the arrays of a file after checks of its types, offsets and encoding."""
+    with pa.memory_map(str(path)) as file:
+        reader = pa.ipc.open_file(file)
+        wanted = [
+            pa.field(name, pa.large_list(pa.from_numpy_dtype(kind) if kind != _TEXT else kind))
+            for name, kind in _KINDS.items()
+        ]
+        if not reader.schema.equals(pa.schema(wanted)) or reader.num_record_batches != 1:
+            raise ValueError("not a lexicon of this version")
+        if (reader.schema.metadata or {}).get(_KIND) != digest.encode():
+            raise ValueError("of another knowledge base")
+        batch = reader.get_batch(0)
+    batch.validate(full=True)
+    if batch.num_rows != 1 or batch.nbytes > path.stat().st_size:
+        raise ValueError("compressed, or not one row")
+    arrays = {name: column.flatten() for name, column in zip(_KINDS, batch.columns, strict=True)}
+    if any(column.null_count for column in (*batch.columns, *arrays.values())):
+        raise ValueError("missing values")
+    return arrays
+
+
+def _ascends(offsets: NDArray[Any], end: int, most: int | None = None) -> bool:
+    """Return True for offsets from 0 to ``end`` that never decrease, nor increase by more than ``most``."""
+    steps = np.diff(offsets)
+    return bool(
+        offsets[0] == 0 and offsets[-1] == end and (steps >= 0).all() and (most is None or (steps <= most).all())
+    )
+
+
+def _within(numbers: NDArray[Any], low: int, high: int) -> bool:
+    return not len(numbers) or bool(numbers.min() >= low and numbers.max() < high)
+
+
+def _texts_of(texts: Sequence[str], places: Ints) -> list[str]:
+    return [texts[place] for place in places.tolist()]
