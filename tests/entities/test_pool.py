@@ -247,3 +247,41 @@ def test_a_small_file_of_endless_rows_is_refused(tmp_path):
     assert path.stat().st_size < 100_000
     with pytest.raises(FileError, match="has 56,000,000 bytes uncompressed"):
         read_links(path, max_bytes=50_000_000)
+
+
+@pytest.mark.parametrize("column", ["qid", "docno", "entity_id"])
+def test_nested_columns_are_refused_by_name(tmp_path, column):
+    path = tmp_path / "links.parquet"
+    links = pd.DataFrame({"qid": ["q1"], "docno": "a", "entity_id": "E", "label": 1, "rank": 0, "weight": 1.0})
+    links.assign(**{column: [["x"]]}).to_parquet(path)
+    with pytest.raises(FileError, match=rf"links\.parquet: column '{column}' holds list<.*, wanted ids as text"):
+        read_links(path)
+
+
+FEW_LINKS = pd.DataFrame(
+    {
+        "qid": "q1",
+        "docno": ["a", "b", "c"],
+        "entity_id": ["E", "E", None],
+        "label": [1, 0, -1],
+        "rank": [0, 1, 2],
+        "weight": [0.5, 1.0, 0.0],
+    }
+)
+
+
+def test_a_link_without_a_confidence_is_refused():
+    """As 0 it would support nothing, and nobody would know."""
+    with pytest.raises(InputError, match=r"links: row 1 has no weight, wanted 0 to 1; .*1 for all"):
+        LinkedPool.from_frame(FEW_LINKS.assign(weight=[0.5, None, 0.0]))
+
+
+def test_a_document_without_entities_needs_no_confidence():
+    pool = LinkedPool.from_frame(FEW_LINKS.assign(weight=[0.5, 1.0, None]))
+    assert pool.frame()["weight"].tolist() == [0.5, 1.0, 0.0]
+
+
+def test_ranks_below_the_first_are_refused():
+    """Ranks discount what documents support; before the first there is none."""
+    with pytest.raises(InputError, match=r"links: row 0 has rank -1, wanted at least 0, the first rank"):
+        LinkedPool.from_frame(FEW_LINKS.assign(rank=FEW_LINKS["rank"] - 1))

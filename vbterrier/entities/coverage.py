@@ -187,10 +187,10 @@ def mean_overlap(selection: Selection, chosen: Bools, k: int) -> Floats:
     return overlap
 
 
-def ratio(relevant: Floats, other: Floats, n_other: Ints) -> Floats:
-    """Return ``RelCov / (NonRelCov + 1/(2 |N_q|))`` of each topic, NaN if either is undefined; shape (n_topics,)."""
+def ratio(relevant: Floats, other: Floats, n_other: Ints, epsilon: float | None = None) -> Floats:
+    """Return ``RelCov / (NonRelCov + ε)`` of each topic, NaN if either is undefined; shape (n_topics,)."""
     # Half a document is added so that topics that reach no non-relevant document have a ratio.
-    found: Floats = relevant / (other + 0.5 / np.maximum(n_other, 1))
+    found: Floats = relevant / (other + (0.5 / np.maximum(n_other, 1) if epsilon is None else epsilon))
     return found
 
 

@@ -23,7 +23,7 @@ from vbterrier.frames.files.writing import replacing
 from vbterrier.frames.ids import Ids, Lookup, require_same_kind
 from vbterrier.frames.notebook import Panel, Shown, facts
 from vbterrier.frames.ranking import Run, places
-from vbterrier.kernels.gain import spans
+from vbterrier.kernels.rankings import spans
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -10,14 +10,22 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier.entities.oer import ALPHA, SHRINKAGE, EntityTable
+from vbterrier.entities.pool import LinkedPool
+from vbterrier.entities.rankers.base import RunOnPool
+from vbterrier.entities.rankers.consensus import ConsensusEntities, random_scores
+from vbterrier.entities.stage import links_of
+from vbterrier.errors import InputError, ParameterError, choice, examples, warn, whole
+from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.ids import numbers_of
 from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.ranking import ranked
 from vbterrier.kernels.coverage import CLASSES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from vbterrier.annotations import Floats, Ints
-    from vbterrier.entities.pool import LinkedPool
+    from vbterrier.annotations import Bools, Floats, Ints
+    from vbterrier.frames.notebook import Figures
 
 
 PARTITIONS = ("positive", "negative", "common")
@@ -84,6 +92,100 @@ def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
     )
 
 
+def closed_entities(
+    links: Any, run: Any = None, *, rel: int = 1, balanced: bool = False, seed: int = 0
+) -> pd.DataFrame:
+    """Candidate entities that are derived from document labels, a diagnostic: the closed entity side.
+
+    The candidates of a topic are the entities of its pool that :func:`entity_labels` labels: those that only relevant
+    or only non-relevant documents mention. Common entities, of both, are excluded. Any ranker of these candidates,
+    also a random one, reads the judgments with which its result is evaluated.
+
+    Parameters
+    ----------
+    links
+        A :class:`~vbterrier.entities.pool.LinkedPool` with judgments, or its K frame.
+    run
+        An entity run (qid, docno, score) whose candidates are kept, with their scores; by default all candidates, with
+        the score 0.
+    rel
+        The lowest relevant label of documents; unjudged documents are non-relevant.
+    balanced
+        Keep a random sample of the negatives of each topic, as many as it has positives, as public code of the paper's
+        authors does for training and test data alike. Topics without positives have no candidates, with a warning.
+    seed
+        Determines the samples.
+
+    Returns
+    -------
+    pandas.DataFrame
+        An entity run: qid, docno (an entity id), score, rank, and the columns of ``run``; ``label``, 1 for positive
+        entities, else 0.
+
+    Raises
+    ------
+    InputError
+        Links without a pool or without any judgment. See the contract of runs.
+    ParameterError
+        ``rel`` below 1.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, sections 2.6.6 (1) and 3.4.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> import warnings
+    >>> from vbterrier.entities.pool import link_pool
+    >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
+    >>> tags = pd.DataFrame({"docno": ["d1", "d1", "d2", "d2"], "entity_id": ["Paris", "EU", "EU", "Texas"]})
+    >>> qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]})
+    >>> with warnings.catch_warnings():
+    ...     warnings.simplefilter("ignore")
+    ...     closed_entities(link_pool(pool, tags, qrels))[["docno", "label"]].values.tolist()
+    [['Texas', 0], ['Paris', 1]]
+    """
+    pool = links_of(links)
+    if not isinstance(pool, LinkedPool):
+        raise InputError(
+            "closed_entities: links are tags without a pool; pass link_pool(pool, tags, qrels) or its frame"
+        )
+    if len(pool) and (pool.label < 0).all():
+        raise InputError("closed_entities: no document of the links is judged; give link_pool the qrels")
+    table = EntityTable(pool, rel)
+    label = np.where(partitions_of(table) == POSITIVE, 1, np.where(partitions_of(table) == NEGATIVE, 0, -1))
+    if run is None:
+        kept, topic, entity = label >= 0, table.topic, pool.entities.take(table.entity)
+        names = np.array(pool.topics, dtype=object)
+        made = pd.DataFrame({"qid": names[topic], "docno": entity.text.to_pandas(), "score": 0.0})
+    else:
+        aligned = RunOnPool.on(pool, frame_of(run, "run"))
+        topic, entity, made = aligned.topic, aligned.run.docno, aligned.run.frame
+        label = np.where(aligned.pair >= 0, label[aligned.pair], -1)
+        kept = label >= 0
+    if balanced:
+        kept &= _is_balanced(topic, label, random_scores(pool.topics, np.maximum(topic, 0), entity, seed))
+    lost = sorted(set(np.unique(topic[topic >= 0]).tolist()) - set(topic[kept].tolist()))
+    if lost:
+        warn(
+            f"closed_entities: {len(lost)} topics have no candidate ({examples(pool.topics[place] for place in lost)})"
+        )
+    warn("closed_entities derives candidates from the judgments of the evaluation: use them as a diagnostic only")
+    return ranked(made[kept].assign(label=label[kept]), name="entity run")
+
+
+def _is_balanced(topic: Ints, label: Ints, order: Floats) -> Bools:
+    """Return a mask of all positives, and of as many negatives of each topic, the smallest by ``order``."""
+    n_positive = np.bincount(topic[label == 1], minlength=int(topic.max(initial=-1)) + 1)
+    rows = np.flatnonzero(label == 0)
+    rows = rows[np.lexsort((order[rows], topic[rows]))]
+    rank = np.arange(len(rows)) - np.searchsorted(topic[rows], topic[rows])
+    found: Bools = label == 1
+    found[rows[rank < n_positive[topic[rows]]]] = True
+    return found
+
+
 def partitions_of(table: EntityTable) -> Ints:
     """Return the partition of each pair as an index into ``PARTITIONS``, shape (n_pairs,)."""
     return np.select([table.df_other == 0, table.df_relevant == 0], [POSITIVE, NEGATIVE], COMMON).astype(np.int64)
@@ -96,21 +198,24 @@ class Supervision(Shown):
     Parameters
     ----------
     topics
-        One row per topic: qid, n_relevant, n_other (documents), n_positive, n_negative, n_common (entities),
-        n_contaminated (negatives that are positive for another topic), contamination (their share of the negatives,
+        One row per topic: qid, n_relevant, n_other (documents), n_positive, n_negative, n_common (entities), n_sampled
+        (negatives of the sample), n_contaminated (of them, positive for another topic), contamination (their share,
         NaN without negatives).
     partitions
         One row per partition: partition, n_pairs, share.
     frequencies
-        partition, quantity, n_pairs, mean, q25, median, q75; of ``"df_cand"`` (documents of the topic's pool that
-        mention the entity), ``"df"`` and ``"idf"`` (``ln(N/df)``, both of all distinct documents of the pools).
+        partition (also of the sample of negatives, as "negative (hard)"), quantity, n_pairs, mean, q25, median, q75; of
+        ``"df_cand"`` (documents of the topic's pool that mention the entity), ``"df"`` and ``"idf"`` (``ln(N/df)``,
+        both of the collection if given, else of all distinct documents of the pools).
     evidence
         One row per partition: partition, n_pairs (with an OER), the mean, q25, median and q75 of OER, share_positive
         (log odds above 0), share_negative, and the share of each signal class.
     contamination
-        One row: pooled (share of all negatives), mean, std and max (over topics), n_qids (topics with negatives).
-    common_oer
-        OER of the common entities, for plots; shape (n,).
+        One row: negatives ("all", "random" or "hard"), pooled (share of all negatives of the sample), mean, std and max
+        (over topics), n_qids (topics with such negatives).
+    pairs
+        One row per topic and entity: name (the partition), qid, oer, signal; for
+        :func:`vbterrier.plots.oer_distributions`, which draws figure 3.
     n_documents, n_unjudged, n_without_relevant
         The number of documents of all pools, of unjudged documents, and of topics without relevant documents in their
         pool, whose entities are all negative.
@@ -123,7 +228,7 @@ class Supervision(Shown):
     frequencies: pd.DataFrame
     evidence: pd.DataFrame
     contamination: pd.DataFrame
-    common_oer: Floats
+    pairs: pd.DataFrame
     n_documents: int
     n_unjudged: int
     n_without_relevant: int
@@ -140,9 +245,24 @@ class Supervision(Shown):
         yield Panel("Negatives that are positives of another topic", self.contamination, heads=0)
         yield Panel("Frequencies", self.frequencies, heads=2)
 
+    def _figures(self) -> Figures:
+        return {"oer_distributions": lambda: {"selected": self.pairs}}
+
+
+NEGATIVES = ("all", "random", "hard")
+
 
 def supervision_report(
-    pool: LinkedPool, rel: int = 1, *, alpha: float = ALPHA, shrinkage: float = SHRINKAGE
+    pool: LinkedPool,
+    rel: int = 1,
+    *,
+    negatives: str = "all",
+    ranking: Any = None,
+    df: Mapping[str, int] | None = None,
+    n_documents: int | None = None,
+    alpha: float = ALPHA,
+    shrinkage: float = SHRINKAGE,
+    seed: int = 0,
 ) -> Supervision:
     """Report how many entities document labels supervise, how many they exclude, and how contaminated the labels are.
 
@@ -152,8 +272,19 @@ def supervision_report(
         See :func:`vbterrier.entities.link_pool`.
     rel
         The lowest relevant label of documents; unjudged documents are non-relevant.
+    negatives
+        The negatives whose contamination is reported. ``"all"``; ``"random"``: a random sample, as many of each topic
+        as it has positives; ``"hard"``: as many, those that ``ranking`` ranks first.
+    ranking
+        An entity run (qid, docno, score) for hard negatives; by default that of
+        :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities` with ``support="rank"``.
+    df, n_documents
+        The number of documents of the collection that mention each entity, by id, and the number of its documents.
+        Without them, frequencies are counted over the documents of the pools.
     alpha, shrinkage
         The parameters of OER, see :meth:`vbterrier.entities.oer.EntityTable.oer`.
+    seed
+        Determines random negatives.
 
     Returns
     -------
@@ -161,15 +292,19 @@ def supervision_report(
 
     Raises
     ------
+    InputError
+        An entity without a frequency, or with one below its number of documents in the pools or above ``n_documents``.
     ParameterError
-        ``rel`` below 1; ``alpha`` or ``shrinkage`` not above 0.
+        ``rel`` below 1; ``alpha`` or ``shrinkage`` not above 0; unknown negatives; a ranking of other negatives; one of
+        ``df`` and ``n_documents`` without the other.
 
     Notes
     -----
-    A negative entity is contaminated if it is positive for another topic. Frequencies are counted over the documents of
-    the pools, not over the whole collection. OER is undefined, and left out, in topics without relevant or without
-    non-relevant documents. Its pseudo-counts have more influence in the smaller group: with few relevant documents, a
-    negative entity of few documents can have log odds above 0.
+    A negative entity is contaminated if it is positive for another topic. The paper reports hard and random negatives
+    without defining them: here, both are as many as the positives of a topic (its section 2.6.6 balances them). OER is
+    undefined, and left out, in topics without relevant or without non-relevant documents. Its pseudo-counts have more
+    influence in the smaller group: with few relevant documents, a negative entity of few documents can have log odds
+    above 0.
 
     References
     ----------
@@ -186,19 +321,41 @@ def supervision_report(
     >>> found.partitions["n_pairs"].tolist(), found.contamination["pooled"].item()
     ([2, 2, 2], 1.0)
     """
+    choice("negatives", negatives, NEGATIVES)
+    if ranking is not None and negatives != "hard":
+        raise ParameterError(f"ranking is for negatives='hard', not for negatives={negatives!r}")
+    if (df is None) != (n_documents is None):
+        raise ParameterError("df and n_documents belong together: give both, or neither")
     table = EntityTable(pool, rel)
     partition = partitions_of(table)
     oer, classes = table.oer(alpha, shrinkage), table.classes(alpha, shrinkage)
     sizes = np.bincount(partition, minlength=len(PARTITIONS))
-    topics = _topics(table, partition)
-    common = oer[partition == COMMON]
+    sampled = _sampled(table, partition, negatives, ranking, whole("seed", seed, low=0))
+    topics = _topics(table, partition, sampled)
+    counted_df, n = document_frequencies(pool)
+    frequency = table, partition, counted_df[table.entity], n
+    if df is not None and n_documents is not None:
+        frequency = table, partition, _collection_df(table, counted_df, df, n_documents), n_documents
+    frequencies = _frequencies(*frequency)
+    if negatives != "all":
+        own = _frequencies(*frequency, kept=sampled)
+        own = own[own["partition"] == PARTITIONS[NEGATIVE]].assign(partition=f"{PARTITIONS[NEGATIVE]} ({negatives})")
+        frequencies = pd.concat([frequencies, own], ignore_index=True)
+    names = np.array(pool.topics, dtype=object)
     return Supervision(
         topics,
         pd.DataFrame({"partition": PARTITIONS, "n_pairs": sizes, "share": sizes / max(len(table), 1)}),
-        _frequencies(table, partition),
+        frequencies,
         _evidence(partition, oer, classes),
-        _contamination(topics),
-        common[~np.isnan(common)],
+        _contamination(topics, negatives),
+        pd.DataFrame(
+            {
+                "name": np.array(PARTITIONS, dtype=object)[partition],
+                "qid": names[table.topic],
+                "oer": oer,
+                "signal": np.array(CLASSES, dtype=object)[classes],
+            }
+        ),
         len(pool),
         int((pool.label < 0).sum()),
         int((table.n_relevant == 0).sum()),
@@ -208,15 +365,54 @@ def supervision_report(
     )
 
 
-def _topics(table: EntityTable, partition: Ints) -> pd.DataFrame:
+def _sampled(table: EntityTable, partition: Ints, negatives: str, ranking: Any, seed: int) -> Bools:
+    """Return a mask of the negatives whose contamination is reported, shape (n_pairs,)."""
+    negative: Bools = partition == NEGATIVE
+    if negatives == "all":
+        return negative
+    pool, label = table.pool, np.where(partition == POSITIVE, 1, np.where(partition == NEGATIVE, 0, -1))
+    if negatives == "random":
+        order = random_scores(pool.topics, table.topic, pool.entities.take(table.entity), seed)
+    else:
+        run = (
+            ConsensusEntities(pool, support="rank")(pd.DataFrame({"qid": pool.topics})) if ranking is None else ranking
+        )
+        aligned = RunOnPool.on(pool, frame_of(run, "ranking"))
+        order = np.full(len(table), np.inf)
+        inside = aligned.pair >= 0
+        order[aligned.pair[inside]] = aligned.run.ranks()[inside]
+        label = np.where(np.isinf(order) & negative, -1, label)
+    return negative & _is_balanced(table.topic, label, order)
+
+
+def _collection_df(table: EntityTable, counted: Ints, df: Mapping[str, int], n_documents: int) -> Ints:
+    """Return the number of documents of the collection that mention the entity of each pair, shape (n_pairs,)."""
+    ids = table.pool.entities.text.to_pylist()
+    missing = [each for each in ids if each not in df]
+    if missing:
+        raise InputError(f"df: {len(missing)} entities of the pools have no frequency ({examples(missing)})")
+    found = numbers_of(pd.Series([df[each] for each in ids], dtype=object), "df")
+    wrong = ~((found >= counted) & (found <= whole("n_documents", n_documents)))
+    if wrong.any():
+        at = int(np.argmax(wrong))
+        raise InputError(
+            f"df: {ids[at]!r} has {found[at]:g}, wanted at least {counted[at]}, its documents in the pools, and at "
+            f"most n_documents={n_documents}"
+        )
+    return found.astype(np.int64)[table.entity]
+
+
+def _topics(table: EntityTable, partition: Ints, sampled: Bools) -> pd.DataFrame:
     n_topics = len(table.pool.topics)
     cells = np.bincount(table.topic * 3 + partition, minlength=3 * n_topics).reshape(n_topics, 3)
     positive_somewhere = np.zeros(len(table.pool.entities), dtype=bool)
     positive_somewhere[table.entity[partition == POSITIVE]] = True
-    contaminated = (partition == NEGATIVE) & positive_somewhere[table.entity]
-    n = np.bincount(table.topic[contaminated], minlength=n_topics)
+    n_sampled, n = (
+        np.bincount(table.topic[rows], minlength=n_topics)
+        for rows in (sampled, sampled & positive_somewhere[table.entity])
+    )
     share = np.full(n_topics, np.nan)
-    np.divide(n, cells[:, NEGATIVE], out=share, where=cells[:, NEGATIVE] > 0)
+    np.divide(n, n_sampled, out=share, where=n_sampled > 0)
     return pd.DataFrame(
         {
             "qid": table.pool.topics,
@@ -225,30 +421,33 @@ def _topics(table: EntityTable, partition: Ints) -> pd.DataFrame:
             "n_positive": cells[:, POSITIVE],
             "n_negative": cells[:, NEGATIVE],
             "n_common": cells[:, COMMON],
+            "n_sampled": n_sampled,
             "n_contaminated": n,
             "contamination": share,
         }
     )
 
 
-def _contamination(topics: pd.DataFrame) -> pd.DataFrame:
-    shares, n = topics["contamination"].dropna().to_numpy(), int(topics["n_negative"].sum())
+def _contamination(topics: pd.DataFrame, negatives: str) -> pd.DataFrame:
+    shares, n = topics["contamination"].dropna().to_numpy(), int(topics["n_sampled"].sum())
     row = {
+        "negatives": negatives,
         "pooled": topics["n_contaminated"].sum() / n if n else np.nan,
         "mean": shares.mean() if len(shares) else np.nan,
         "std": shares.std(ddof=1) if len(shares) > 1 else np.nan,
-        "max": shares.max(initial=np.nan) if not len(shares) else shares.max(),
+        "max": shares.max() if len(shares) else np.nan,
         "n_qids": len(shares),
     }
     return pd.DataFrame([row])
 
 
-def _frequencies(table: EntityTable, partition: Ints) -> pd.DataFrame:
-    df, n_documents = document_frequencies(table.pool)
-    of_pair = df[table.entity]
-    quantities = {"df_cand": table.df, "df": of_pair, "idf": np.log(n_documents / np.maximum(of_pair, 1))}
+def _frequencies(
+    table: EntityTable, partition: Ints, df: Ints, n_documents: int, kept: Bools | None = None
+) -> pd.DataFrame:
+    quantities = {"df_cand": table.df, "df": df, "idf": np.log(n_documents / np.maximum(df, 1))}
+    inside = np.ones(len(partition), dtype=bool) if kept is None else kept
     rows = [
-        {"partition": name, "quantity": quantity, **_summary(values[partition == code])}
+        {"partition": name, "quantity": quantity, **_summary(values[(partition == code) & inside])}
         for code, name in enumerate(PARTITIONS)
         for quantity, values in quantities.items()
     ]

@@ -10,7 +10,7 @@ from pandas.testing import assert_frame_equal
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, LocalIDF, PersonalisedPageRank
 from vbterrier.entities.rankers.hybrid import HybridEntities
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError
 
 
 @pytest.fixture
@@ -76,19 +76,6 @@ def test_one_ranker_keeps_its_order(data, rankers):
         assert found[["qid", "docno"]].values.tolist() == rankers[0](data["topics"])[["qid", "docno"]].values.tolist()
 
 
-def test_neither_order_nor_batches_change_anything(data, rankers):
-    stage = HybridEntities(rankers, cutoff=4)
-    whole = stage(data["topics"])
-    assert whole["rank"].max() == 3
-    mixed = stage(data["topics"].iloc[::-1]).sort_values(["qid", "rank"], ignore_index=True)
-    assert_frame_equal(mixed, whole, check_exact=True)
-    parts = pd.concat([stage(each) for _, each in data["topics"].groupby("qid")], ignore_index=True)
-    assert_frame_equal(parts, whole, check_exact=True)
-    empty = stage(data["topics"].iloc[:0])
-    assert len(empty) == 0
-    assert empty.columns.tolist() == whole.columns.tolist()
-
-
 def test_pipelines_and_experiments(data, rankers):
     pool = link_pool(data["run"], data["tags"])
     pipeline = HybridEntities([rankers[0] >> LocalIDF(pool), rankers[1]]) % 3
@@ -105,24 +92,6 @@ def test_infinite_scores_cannot_be_added(data):
     run = pd.DataFrame({"qid": ["q0"], "docno": ["E1"], "score": [float("inf")]})
     with pytest.raises(InputError, match="run of ranker 0: infinite scores cannot be added"):
         HybridEntities([pt.Transformer.from_df(run)], fusion="linear")(data["topics"])
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({"rankers": []}, "wanted a list of transformers"),
-        ({"rankers": [len]}, "wanted a list of transformers"),
-        ({"weights": [1]}, "wanted one for each of 3 rankers"),
-        ({"weights": [0, 0, 0]}, "one above 0"),
-        ({"weights": [1, -1, 1]}, "weights=-1"),
-        ({"fusion": "rff"}, "Did you mean rrf"),
-        ({"norm": "zscore"}, "norm='zscore'"),
-        ({"k": -1}, "k=-1: wanted a number of at least 0"),
-    ],
-)
-def test_illegal_parameters(rankers, parameters, message):
-    with pytest.raises(ParameterError, match=message):
-        HybridEntities(**({"rankers": rankers} | parameters))
 
 
 def test_stages_are_what_their_parameters_are(rankers):

@@ -1,13 +1,11 @@
 import math
 
 import pandas as pd
-import pyterrier as pt
 import pytest
-from pandas.testing import assert_frame_equal
 
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, LocalIDF
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError
 
 
 @pytest.fixture
@@ -39,31 +37,6 @@ def test_scores_are_those_of_the_equation(collection, entity_run, scores_of, dep
     assert expected["q0", "nobody"] == 0
 
 
-def test_order_batches_and_other_columns(collection, entity_run):
-    data = collection(1)
-    stage = LocalIDF(link_pool(data["run"], data["tags"]))
-    run = entity_run.assign(note=range(len(entity_run)))
-    before = run.copy(deep=True)
-    whole = stage(run)
-    assert_frame_equal(run, before)
-    assert set(whole["note"]) == set(run["note"])
-    # The order of rows does not break ties.
-    mixed = stage(run.sample(frac=1, random_state=1)).sort_values(["qid", "rank"], ignore_index=True)
-    assert_frame_equal(mixed, whole.sort_values(["qid", "rank"], ignore_index=True), check_exact=True)
-    parts = pd.concat([stage(each) for _, each in run.groupby("qid", sort=False)], ignore_index=True)
-    assert_frame_equal(parts, whole, check_exact=True)
-
-
-def test_nothing_gives_nothing(collection, entity_run):
-    data = collection(1)
-    stage = LocalIDF(link_pool(data["run"], data["tags"]))
-    found = stage(entity_run.iloc[:0])
-    assert len(found) == 0
-    assert set(found.columns) == {"qid", "query", "docno", "score", "rank"}
-    assert pt.inspect.transformer_inputs(stage) == [["qid", "docno", "score"]]
-    assert "rank" in pt.inspect.transformer_outputs(stage, ["qid", "query", "docno", "score"])
-
-
 def test_what_says_less_than_it_seems_to(collection, entity_run):
     data = collection(1)
     stage = LocalIDF(link_pool(data["run"], data["tags"]))
@@ -75,19 +48,7 @@ def test_what_says_less_than_it_seems_to(collection, entity_run):
         assert (stage(entity_run.assign(qid="other").drop_duplicates("docno"))["score"] == 0).all()
 
 
-def test_bad_links_and_parameters(collection):
+def test_tags_without_a_pool_are_refused(collection):
     data = collection(1)
     with pytest.raises(InputError, match="LocalIDF: links are tags without a pool"):
         LocalIDF(data["tags"])
-    with pytest.raises(ParameterError, match="pool_cutoff=0"):
-        LocalIDF(link_pool(data["run"], data["tags"]), pool_cutoff=0)
-
-
-def test_equal_stages(collection):
-    data = collection(1)
-    one, two = (LocalIDF(link_pool(data["run"], data["tags"])) for _ in range(2))
-    assert one == two
-    assert hash(one) == hash(two)
-    assert one != LocalIDF(link_pool(data["run"], data["tags"]), pool_cutoff=3)
-    assert one != ConsensusEntities(link_pool(data["run"], data["tags"]))
-    assert repr(one) == "LocalIDF(4 topics)"

@@ -2,14 +2,13 @@ import warnings
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 import pytest
 from pandas.testing import assert_frame_equal
 
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.rankers.hybrid import OERFilter
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError
 
 
 @pytest.fixture
@@ -84,23 +83,9 @@ def test_topics_without_contrast_are_reported(pool, entity_run):
         assert len(stage(entity_run.head(2).assign(qid="other"))) == 0
 
 
-def test_nothing_gives_nothing_and_batches_agree(pool, entity_run):
-    stage = made(pool)
-    before = entity_run.copy(deep=True)
-    whole = stage(entity_run)
-    assert_frame_equal(entity_run, before)
-    assert_frame_equal(pd.concat([stage(each) for _, each in entity_run.groupby("qid")], ignore_index=True), whole)
-    assert len(stage(entity_run.iloc[:0])) == 0
-    assert pt.inspect.transformer_inputs(stage) == [["qid", "docno", "score"]]
-    assert pt.inspect.transformer_outputs(stage, ["qid", "docno", "score"]) == ["qid", "docno", "score", "rank"]
-
-
-def test_bad_links_and_parameters(data, pool):
+def test_links_without_judgments_are_refused(data):
     with pytest.raises(InputError, match="no document of the links is judged"):
         OERFilter(link_pool(data["run"], data["tags"]))
-    for name, value in [("threshold", float("nan")), ("alpha", 0), ("shrinkage", -1), ("rel", 0), ("pool_cutoff", 0)]:
-        with pytest.raises(ParameterError, match=f"{name}="):
-            OERFilter(pool, **{name: value})
 
 
 def test_equal_stages(data, pool):

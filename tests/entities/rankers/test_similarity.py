@@ -7,7 +7,7 @@ from pandas.testing import assert_frame_equal
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers import similarity
 from vbterrier.entities.rankers.similarity import EntitySimilarity
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError
 
 
 def embed(texts):
@@ -77,17 +77,6 @@ def test_blocks_change_nothing(data, vectors, monkeypatch):
     assert_frame_equal(stage(data["run"]), whole, check_exact=True)
 
 
-def test_neither_order_nor_batches_change_anything(data):
-    for links in (link_pool(data["run"], data["tags"]), data["tags"]):
-        stage = EntitySimilarity(links, embed=embed, cutoff=4)
-        whole = stage(data["run"])
-        mixed = stage(data["run"].sample(frac=1, random_state=3)).sort_values(["qid", "rank"], ignore_index=True)
-        assert_frame_equal(mixed, whole, check_exact=True)
-        parts = pd.concat([stage(each) for _, each in data["run"].groupby("qid")], ignore_index=True)
-        assert_frame_equal(parts, whole, check_exact=True)
-        assert len(stage(data["run"].iloc[:0])) == 0
-
-
 def test_texts_are_embedded_once(data):
     asked = []
 
@@ -144,20 +133,6 @@ def test_functions_that_do_not_fit(data, vectors):
         EntitySimilarity(data["tags"], embeddings=vectors, embed=lambda texts: np.ones((len(texts[:1]), 2)))(
             data["run"]
         )
-
-
-@pytest.mark.parametrize(
-    ("parameters", "message"),
-    [
-        ({}, "entities have no vectors; pass embeddings= or embed="),
-        ({"embeddings": {}}, "queries have no vectors; pass embed= or query_entities="),
-        ({"embed": "MiniLM"}, "embed='MiniLM': wanted a callable"),
-        ({"embed": embed, "embeddings": {}, "texts": {}}, "pass one"),
-    ],
-)
-def test_illegal_parameters(data, parameters, message):
-    with pytest.raises(ParameterError, match=message):
-        EntitySimilarity(data["tags"], **parameters)
 
 
 def test_stages_are_what_their_parameters_are(data, vectors):

@@ -18,7 +18,7 @@ from vbterrier.errors import InputError, examples, warn, whole_or_none
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
 from vbterrier.frames.ranking import Run, places
-from vbterrier.kernels.gain import spans
+from vbterrier.kernels.rankings import spans
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints

@@ -1,4 +1,4 @@
-"""Unsupervised entity rankers: consensus, IDF and PageRank over co-occurrence."""
+"""Unsupervised entity rankers: consensus, IDF, PageRank over co-occurrence, and chance."""
 
 from __future__ import annotations
 
@@ -9,15 +9,19 @@ import numpy as np
 import pyterrier as pt
 
 from vbterrier.entities.rankers.base import PoolRanker, QueryEntities, RunOnPool, RunReranker
+from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import choice, examples, number, warn, whole
 from vbterrier.frames.contracts import frame_of
-from vbterrier.frames.ranking import ranked
+from vbterrier.frames.ranking import Run, ranked
+from vbterrier.kernels.fingerprints import mix
+from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
     import pandas as pd
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.entities.pool import LinkedPool
+    from vbterrier.frames.ids import Ids
 
 
 def pool_df(pool: LinkedPool) -> Ints:
@@ -319,3 +323,61 @@ class PersonalisedPageRank(PoolRanker):
         pair = pool.find(topic, pool.entities_of(entity))
         found = pair >= 0
         return np.bincount(pair[found], prob[found], minlength=len(pool.pairs)).astype(np.float64, copy=False)
+
+
+class RandomEntities(EntityStage):
+    """Replace the scores of an entity run by random numbers, the control of trained rankers: E -> E.
+
+    Parameters
+    ----------
+    seed
+        At least 0. The score of an entity depends on the seed, the topic and the entity, not on the other rows.
+
+    Raises
+    ------
+    ParameterError
+        A seed that is no whole number of at least 0.
+
+    Notes
+    -----
+    If candidates are derived from judgments (:func:`~vbterrier.entities.supervision.closed_entities`), a random order
+    of them gains in conditional evaluation as a trained ranker does: the candidates carry the judgments.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["Paris", "Texas"], "score": [2.0, 1.0]})
+    >>> RandomEntities(seed=1)(run)[["docno", "rank"]].values.tolist()
+    [['Paris', 0], ['Texas', 1]]
+    """
+
+    def __init__(self, *, seed: int = 0) -> None:
+        super().__init__()
+        self.seed = whole("seed", seed, low=0)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Replace the scores and ranks of an entity run."""
+        pt.validate.result_frame(inp, extra_columns=["score"])
+        run = Run(inp, name="entity run")
+        score = random_scores(run.topics, run.topic, run.docno, self.seed)
+        return ranked(run.frame.assign(score=score), name="entity run")
+
+
+def random_scores(topics: list[str], topic: Ints, entity: Ids, seed: int) -> Floats:
+    """Return a uniform random number in [0, 1) of each pair of topic and entity, shape (n,).
+
+    Parameters
+    ----------
+    topics
+        Ids of topics.
+    topic
+        Indices into ``topics``, shape (n,).
+    entity
+        Entities of the n pairs.
+    seed
+        Determines the numbers, with the ids of the pair.
+    """
+    words = np.array([stream(seed, "entities", qid).integers(2**63) for qid in topics], dtype=np.uint64)
+    # The upper 53 bits, the precision of a double.
+    found: Floats = (mix(mix(entity.fingerprints) + words[topic]) >> np.uint64(11)) / 2.0**53
+    return found

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.entities.rankers.base import PoolRanker, QueryEntities
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.entities.rankers.consensus import SUPPORT, pool_df, pool_idf, soft_support
+from vbterrier.entities.vectors import VectorFile
+from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.frames.contracts import frame_of
 
 if TYPE_CHECKING:
@@ -60,6 +62,12 @@ class Vectors:
             if new:
                 self._made.update(zip(new, table(self._make(new), new, "entities"), strict=True))
             return unit(np.stack([self._made[each] for each in ids]))
+        if isinstance(self._given, VectorFile):
+            rows = self._given.rows(ids)
+            made = np.full((len(ids), self._given.dimension if (rows >= 0).any() else 0), np.nan)
+            if made.size:
+                made[rows >= 0] = unit(self._given.table(rows[rows >= 0]))
+            return made
         found = np.array([each in self._given for each in ids], dtype=bool)
         known = [each for each, has in zip(ids, found.tolist(), strict=True) if has]
         if not known:
@@ -120,6 +128,11 @@ class EntitySimilarity(PoolRanker):
         underscores.
     query_entities
         The entities of the queries, an I frame (qid, entity_id [, prob]); prob is 1 if absent.
+    idf
+        Multiply by the inverse document frequency in the pool, ``log((K + 1)/(df + 1)) + 1``.
+    support
+        Multiply by the support of the entity in the pool, ``"rank"``, ``"rho"`` or ``"rho+rank"``, as
+        :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities` defines it; ``"none"`` does not.
     pool_cutoff
         The number of documents in the pool of each topic; ``None`` for all.
     cutoff
@@ -134,10 +147,11 @@ class EntitySimilarity(PoolRanker):
 
     Notes
     -----
-    Entities without a vector, or with a vector of length 0, are not ranked, and topics without one have no ranking; a
-    warning reports both. Each entity's vector is looked up once for all topics of the input, in batches; the vectors
-    from ``embed`` are cached. A network may embed a text slightly differently in different batches; the single
-    precision of rankings hides most of these differences.
+    With ``idf`` or ``support``, the cosine c is replaced by ``(1 + c)/2``, since a factor would move negative cosines
+    in the wrong direction. Entities without a vector, or with a vector of length 0, are not ranked, and topics without
+    one have no ranking; a warning reports both. Each entity's vector is looked up once for all topics of the input, in
+    batches; the vectors from ``embed`` are cached. A network may embed a text slightly differently in different
+    batches; the single precision of rankings hides most of these differences.
 
     References
     ----------
@@ -162,6 +176,8 @@ class EntitySimilarity(PoolRanker):
         embed: Callable[[list[str]], Any] | None = None,
         texts: Mapping[str, str] | None = None,
         query_entities: Any = None,
+        idf: bool = False,
+        support: str = "none",
         pool_cutoff: int | None = None,
         cutoff: int | None = None,
     ) -> None:
@@ -176,6 +192,7 @@ class EntitySimilarity(PoolRanker):
         if embeddings is not None and texts is not None:
             raise ParameterError("texts= and embeddings= both describe the entities; pass one of them")
         self.embeddings, self.embed, self.texts = embeddings, embed, texts
+        self.idf, self.support = bool(idf), choice("support", support, ("none", *SUPPORT))
         self.query_entities = None if query_entities is None else frame_of(query_entities, "query_entities").copy()
         self._query = None if query_entities is None else QueryEntities(self.query_entities, name="query_entities")
         self.needs_query = self._query is None
@@ -187,7 +204,16 @@ class EntitySimilarity(PoolRanker):
         return self.embed([texts[each] if each in texts else name_of(each) for each in ids]) if self.embed else []
 
     def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:
-        """Return the cosine of each of ``pool.pairs`` with its query, NaN without a vector, shape (n_pairs,)."""
+        """Return the score of each of ``pool.pairs``, NaN without a vector, shape (n_pairs,)."""
+        cosine = self._cosines(pool, queries)
+        if not self.idf and self.support == "none":
+            return cosine
+        score = (1 + cosine) / 2
+        if self.idf:
+            score = score * pool_idf(pool, pool_df(pool))
+        return score if self.support == "none" else score * soft_support(pool, self.support)
+
+    def _cosines(self, pool: LinkedPool, queries: list[str]) -> Floats:
         query = unit(self._query_vectors(pool.topics, queries))
         score = np.full(len(pool.pairs), np.nan)
         lost = [pool.topics[place] for place in np.flatnonzero(np.isnan(query[:, 0])).tolist()]

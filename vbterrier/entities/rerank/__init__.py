@@ -1,7 +1,7 @@
-"""Four families of unsupervised document rerankers that use the entities of queries."""
+"""Five families of unsupervised document rerankers that use the entities of queries."""
 
 from vbterrier.entities.rerank.base import Reranker
-from vbterrier.entities.rerank.embedding import EmbeddingReranker
+from vbterrier.entities.rerank.embedding import EmbeddingReranker, SimilarityPropagationReranker
 from vbterrier.entities.rerank.expansion import ExpandByEntities, ExpansionReranker
 from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationReranker
 
@@ -13,6 +13,7 @@ __all__ = [
     "OverlapReranker",
     "PropagationReranker",
     "Reranker",
+    "SimilarityPropagationReranker",
 ]
 
 
@@ -21,4 +22,5 @@ FAMILIES: dict[str, type[Reranker]] = {
     "expansion": ExpansionReranker,
     "embedding": EmbeddingReranker,
     "propagation": PropagationReranker,
+    "similarity": SimilarityPropagationReranker,
 }

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.reachable import OnDocuments
+from vbterrier.entities.stage import OnDocuments
 from vbterrier.errors import InputError, ParameterError, choice, number, whole
 from vbterrier.frames.ranking import Run, ranked
 
@@ -56,6 +56,40 @@ def normalised(values: Floats, starts: Ints, norm: str) -> Floats:
     factor = np.divide(1.0, scale, out=np.zeros(len(first)), where=scale > rounding)
     made: Floats = (values - np.repeat(centre, sizes)) * np.repeat(factor, sizes)
     return made
+
+
+ENTITY_WEIGHTS = ("uniform", "rank", "score", "idf")
+
+
+def entity_weights(listed: TopEntities, kind: str) -> Floats:
+    """Return the weight of each listed entity, shape (n,).
+
+    ``"uniform"``: 1. ``"rank"``: ``1/log2(rank + 1)`` with ranks from 1. ``"score"``: its score in the run. ``"idf"``:
+    ``log((N + 1)/(df + 1)) + 1`` for N documents in the topic's pool, of which df mention the entity.
+
+    Raises
+    ------
+    InputError
+        A score below 0 as a weight.
+    """
+    n = len(listed.rank)
+    if kind == "rank":
+        weights: Floats = 1 / np.log2(listed.rank + 2)
+        return weights
+    if kind == "idf":
+        size = np.diff(listed.pool.topic_starts)[listed.topic]
+        idf: Floats = np.log((size + 1) / (np.bincount(listed.owner, minlength=n) + 1)) + 1
+        return idf
+    if kind == "uniform":
+        return np.ones(n)
+    bad = listed.score < 0
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InputError(
+            f"entities: {listed.ids.text[at].as_py()!r} of query {listed.pool.topics[listed.topic[at]]!r} has the "
+            f"score {listed.score[at]:g}, wanted at least 0 as a weight; use entity_weight='rank'"
+        )
+    return listed.score
 
 
 class Reranker(OnDocuments, abc.ABC):

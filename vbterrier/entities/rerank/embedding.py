@@ -1,4 +1,4 @@
-"""Reranking by the cosine of entity and document vectors."""
+"""Reranking by the cosine of entity and document vectors, and by propagation between similar documents."""
 
 from __future__ import annotations
 
@@ -8,24 +8,26 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.rankers.similarity import Vectors, unit
-from vbterrier.entities.rerank.base import Interpolation, by_id
-from vbterrier.errors import InputError, ParameterError, choice, examples, warn
+from vbterrier.entities.rerank.base import ENTITY_WEIGHTS, Interpolation, by_id, entity_weights
+from vbterrier.entities.rerank.overlap import PropagationReranker
+from vbterrier.errors import InputError, ParameterError, choice, examples, warn, whole
 from vbterrier.frames.ids import ids_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from vbterrier.annotations import Floats
+    from vbterrier.annotations import Floats, Ints
     from vbterrier.entities.pool import LinkedPool
     from vbterrier.entities.stage import Documents, TopEntities
     from vbterrier.frames.ids import Ids
 
 
-ENTITY_WEIGHTS = ("uniform", "rank", "score")
 # Vectors per batch.
 _BLOCK = 2**14
 # The rounding error of unit vectors that cancel out.
 _ROUNDING = 1e-12
+# Decimals to which cosines are compared.
+_DECIMALS = 9
 
 
 class EmbeddingReranker(Interpolation):
@@ -44,8 +46,7 @@ class EmbeddingReranker(Interpolation):
     document_embeddings
         Vectors of documents by docno, from the same model; ``None`` for the centroids of their entities.
     entity_weight
-        The weight of an entity in ``c_q``: ``"uniform"``; ``"rank"``, ``1/log2(rank + 1)`` with ranks from 1;
-        ``"score"``, its score in the run, at least 0.
+        The weight of an entity in ``c_q``, see :func:`vbterrier.entities.rerank.base.entity_weights`.
     confidence
         If True, weight the entities in ``c_d`` by their links.
 
@@ -109,23 +110,128 @@ class EmbeddingReranker(Interpolation):
         """Return the cosine of each document's vector with its topic's, 0 without either, shape (n_documents,)."""
         vectors = _known(self.embeddings, listed.ids, "selected entities")
         queries = np.zeros((len(listed.pool.topics), vectors.shape[1]))
-        np.add.at(queries, listed.topic, vectors * self._weights(listed)[:, None])
+        np.add.at(queries, listed.topic, vectors * entity_weights(listed, self.entity_weight)[:, None])
         return np.asarray(prepared.cosines(np.nan_to_num(unit(queries)), confidence=self.confidence))
 
-    def _weights(self, listed: TopEntities) -> Floats:
-        if self.entity_weight == "rank":
-            weights: Floats = 1 / np.log2(listed.rank + 2)
-            return weights
-        if self.entity_weight == "uniform":
-            return np.ones(len(listed.rank))
-        bad = listed.score < 0
-        if bad.any():
-            at = int(np.argmax(bad))
-            raise InputError(
-                f"entities: {listed.ids.text[at].as_py()!r} of query {listed.pool.topics[listed.topic[at]]!r} has the "
-                f"score {listed.score[at]:g}, wanted at least 0 as a weight; use entity_weight='rank'"
-            )
-        return listed.score
+
+class SimilarityPropagationReranker(PropagationReranker):
+    """Rerank documents by propagating scores, with restarts, between documents of similar entities: R -> R.
+
+    ``f_0 = norm(score)``, ``f_{t+1} = (1 - damping) f_0 + damping S f_t``: S maps the score of a document to the mean
+    score of its nearest documents in the topic, weighted by cosines above 0. The vector of a document is the centroid
+    of the vectors of the entities in ``Λ(d) ∩ Ê^k``.
+
+    Parameters
+    ----------
+    links, entities, cutoff, damping, steps, entity_weight, confidence, norm
+        See :class:`~vbterrier.entities.rerank.overlap.PropagationReranker`; ``entity_weight`` and ``confidence`` weight
+        entities in centroids.
+    embeddings
+        Vectors of entities by id, see :class:`EmbeddingReranker`.
+    neighbours
+        The number of nearest documents; documents with the cosine of the last one count, too.
+
+    Raises
+    ------
+    ParameterError
+        An illegal value.
+    InputError
+        See :class:`EmbeddingReranker`.
+
+    Notes
+    -----
+    Documents without a listed entity that has a vector, or without a document of positive cosine, keep their score. The
+    cost of a topic is quadratic in its documents. The paper names graphs of similarity and does not define them.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.5 (iv). Zhou et al.: Learning with Local
+    and Global Consistency, NIPS 2003.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [4.0, 1.0, 0.0]})
+    >>> tags = pd.DataFrame({"docno": ["d1", "d3"], "entity_id": ["Paris", "Lyon"]})
+    >>> entities = pd.DataFrame({"qid": ["q1", "q1"], "docno": ["Paris", "Lyon"], "score": [2.0, 1.0]})
+    >>> vectors = {"Paris": [1.0, 0.2], "Lyon": [1.0, 0.1]}
+    >>> stage = SimilarityPropagationReranker(tags, entities, vectors, damping=0.8, steps=1)
+    >>> stage.transform(run)[["docno", "score"]].round(3).values.tolist()
+    [['d3', 0.8], ['d2', 0.25], ['d1', 0.2]]
+    """
+
+    def __init__(
+        self,
+        links: Any,
+        entities: Any,
+        embeddings: Mapping[str, Any],
+        *,
+        neighbours: int = 10,
+        cutoff: int = 20,
+        damping: float = 0.5,
+        steps: int = 2,
+        entity_weight: str = "uniform",
+        confidence: bool = False,
+        norm: str = "minmax",
+    ) -> None:
+        super().__init__(
+            links,
+            entities,
+            cutoff=cutoff,
+            damping=damping,
+            steps=steps,
+            entity_weight=entity_weight,
+            confidence=confidence,
+            norm=norm,
+        )
+        if embeddings is None:
+            raise ParameterError("embeddings: found None, wanted vectors of entities by id")
+        self.embeddings, self.neighbours = by_id("embeddings", embeddings), whole("neighbours", neighbours)
+
+    def observed(self, listed: TopEntities, prepared: Any) -> Neighbours:  # noqa: ARG002 - common signature
+        """Return the weighted graph of each topic's documents."""
+        vectors, pool = _known(self.embeddings, listed.ids, "selected entities"), listed.pool
+        weights = entity_weights(listed, self.entity_weight)[listed.owner]
+        if self.confidence:
+            weights = weights * pool.weight[listed.link]
+        made = np.zeros((len(pool), vectors.shape[1]))
+        np.add.at(made, listed.document, vectors[listed.owner] * weights[:, None])
+        return Neighbours(np.nan_to_num(unit(made)), pool.topic_starts, self.neighbours)
+
+
+class Neighbours:
+    """The nearest documents of each document among those of its topic, by the cosine of unit vectors.
+
+    Parameters
+    ----------
+    vectors
+        Unit vectors, or zeros, shape (n_documents, d).
+    starts
+        Offsets of the documents of each topic, shape (n_topics + 1,).
+    n
+        The number of nearest documents.
+    """
+
+    def __init__(self, vectors: Floats, starts: Ints, n: int) -> None:
+        from scipy import sparse
+
+        blocks = []
+        for start, stop in zip(starts[:-1].tolist(), starts[1:].tolist(), strict=True):
+            # Equal vectors are equally near, whatever the rounding of their products.
+            cosine = np.round(vectors[start:stop] @ vectors[start:stop].T, _DECIMALS)
+            np.fill_diagonal(cosine, 0.0)
+            cosine[cosine < 0] = 0.0
+            if n < len(cosine):
+                cosine[cosine < np.partition(cosine, -n, axis=1)[:, -n, None]] = 0.0
+            blocks.append(sparse.csr_array(cosine))
+        self._weight = sparse.block_diag(blocks, format="csr") if blocks else sparse.csr_array((0, 0))
+        self._total: Floats = np.asarray(self._weight.sum(axis=1)).ravel()
+
+    def smoothed(self, score: Floats) -> Floats:
+        """Return the weighted mean score of each document's neighbours, its own score without any."""
+        summed = np.asarray(self._weight @ score)
+        found: Floats = np.divide(summed, self._total, out=score.astype(np.float64), where=self._total > 0)
+        return found
 
 
 class DocumentVectors:
@@ -145,8 +251,10 @@ class DocumentVectors:
         self.pool = pool
         self._own: Floats | None = None
         if own is None:
-            self._used, self._place = np.unique(pool.entity, return_inverse=True)
-            self._vectors = _known(embeddings, pool.entities.take(self._used), "entities of documents")
+            is_used = np.bincount(pool.entity, minlength=len(pool.entities)) > 0
+            # The place of each entity among those that occur; a table, since sorting all links costs more.
+            self._place: Ints = np.cumsum(is_used) - 1
+            self._vectors = _known(embeddings, pool.entities.take(np.flatnonzero(is_used)), "entities of documents")
         else:
             names, self._number = pool.docno.codes()
             self._own = _known(own, ids_of(pd.Series(names, dtype=str), "documents"), "documents")
@@ -179,7 +287,7 @@ class DocumentVectors:
             return found
         # Once per pair of topic and entity.
         topic, entity = np.divmod(pool.pairs, max(len(pool.entities), 1))
-        place = np.searchsorted(self._used, entity)
+        place = self._place[entity]
         of_pair = np.empty(len(topic))
         for some in _blocks(len(topic)):
             of_pair[some] = np.einsum("ij,ij->i", self._vectors[place[some]], queries[topic[some]])
@@ -195,8 +303,8 @@ class DocumentVectors:
             from scipy import sparse
 
             weights, pool = self._weights(confidence=confidence), self.pool
-            shape = len(pool), len(self._used)
-            links = sparse.csr_array((weights, self._place.ravel(), pool.starts), shape=shape)
+            shape = len(pool), len(self._vectors)
+            links = sparse.csr_array((weights, self._place[pool.entity], pool.starts), shape=shape)
             found = np.empty(len(pool))
             for some in _blocks(len(pool)):
                 sums = np.asarray(links[some] @ self._vectors)

@@ -9,12 +9,11 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.rankers.similarity import name_of
-from vbterrier.entities.reachable import OnEntities
 from vbterrier.entities.rerank.base import Interpolation, by_id
-from vbterrier.entities.stage import Documents, unlinked
+from vbterrier.entities.stage import Documents, OnEntities, unlinked
 from vbterrier.errors import InputError, number, whole, whole_or_none
 from vbterrier.frames.ids import ids_of, require_same_kind
-from vbterrier.kernels.gain import spans
+from vbterrier.kernels.rankings import spans
 from vbterrier.linking.links import normal_form
 from vbterrier.linking.words import Words
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.entities.rerank.base import Interpolation, Reranker, normalised
+from vbterrier.entities.rerank.base import ENTITY_WEIGHTS, Interpolation, Reranker, entity_weights, normalised
 from vbterrier.errors import choice, number, warn, whole
 
 if TYPE_CHECKING:
@@ -15,36 +15,33 @@ if TYPE_CHECKING:
     from vbterrier.entities.stage import Documents, TopEntities
 
 
-EVIDENCE = ("overlap", "share", "score", "rank")
+LINK_WEIGHTS = ("uniform", "document", "entity")
 
 
-def overlap(listed: TopEntities, evidence: str, *, confidence: bool) -> Floats:
+def overlap(listed: TopEntities, entity_weight: str, link_weight: str, *, confidence: bool) -> Floats:
     """Return the overlap of each document with the listed entities, shape (n_documents,).
 
     Parameters
     ----------
     listed
         The entities of the topics.
-    evidence
+    entity_weight, link_weight, confidence
         See :class:`OverlapReranker`.
-    confidence
-        If True, weight the links.
     """
     pool = listed.pool
-    per_entity = np.ones(len(listed.rank))
-    if evidence == "score":
-        per_entity = listed.score
-    elif evidence == "rank":
-        per_entity = 1 / np.log2(listed.rank + 2)
-    per_link = per_entity[listed.owner]
-    total = listed.summed(per_link * pool.weight[listed.link] if confidence else per_link)
-    return total / np.maximum(np.diff(pool.starts), 1) if evidence == "share" else total
+    per_entity = listed.score if entity_weight == "score" else entity_weights(listed, entity_weight)
+    link = pool.weight[listed.link] if confidence else np.ones(len(listed.link))
+    if link_weight == "entity":
+        total = np.bincount(listed.owner, link, minlength=len(per_entity))
+        per_entity = np.divide(per_entity, total, out=np.zeros(len(per_entity)), where=total > 0)
+    found = listed.summed(per_entity[listed.owner] * link)
+    return found / np.maximum(np.diff(pool.starts), 1) if link_weight == "document" else found
 
 
 class OverlapReranker(Interpolation):
     """Rerank documents by their score and the number of first entities that they mention: R -> R.
 
-    ``score' = (1 - weight) norm(score) + weight norm(Σ v(e))``, the sum over ``Λ(d) ∩ Ê^k``.
+    ``score' = (1 - weight) norm(score) + weight norm(Σ v(e) w(d, e))``, the sum over ``Λ(d) ∩ Ê^k``.
 
     Parameters
     ----------
@@ -57,11 +54,15 @@ class OverlapReranker(Interpolation):
         The number of entities of each topic that count.
     weight
         The weight of the evidence, 0 (document score only) to 1 (evidence only).
-    evidence
-        ``"overlap"``: v = 1. ``"share"``: ``v = 1/|Λ(d)|``, the listed share of the document's entities. ``"score"``: v
-        is the entity's score. ``"rank"``: ``v = 1/log2(rank + 1)`` with ranks from 1.
+    entity_weight
+        The weight v of an entity, see :func:`vbterrier.entities.rerank.base.entity_weights`.
+    link_weight
+        The weight w of a link. ``"uniform"``: 1. ``"document"``: ``1/|Λ(d)|``, so that the sum is the share of the
+        document's entities that are listed. ``"entity"``: 1 over the number of the topic's documents that mention the
+        entity, ``p(d|e)``; with ``entity_weight="score"``, the sum is the probability ``Σ_e p(e|q) p(d|e)`` of a walk
+        from the query over its entities, up to a factor.
     confidence
-        Multiply v by the weight of the link.
+        Multiply w by the confidence of the link; ``p(d|e)`` is then in proportion to it.
     norm
         The normalisation of both parts in each topic: ``"minmax"``, ``"z"`` or ``"none"``; see
         :func:`vbterrier.entities.rerank.base.normalised`.
@@ -75,8 +76,8 @@ class OverlapReranker(Interpolation):
 
     Notes
     -----
-    With ``evidence="score"``, negative entity scores, such as log probabilities, lower the scores of documents that
-    mention the entities; a warning reports them. The cost is linear in the number of links.
+    With ``entity_weight="score"``, negative entity scores, such as log probabilities, lower the scores of documents
+    that mention the entities; a warning reports them. The cost is linear in the number of links.
 
     References
     ----------
@@ -99,24 +100,23 @@ class OverlapReranker(Interpolation):
         *,
         cutoff: int = 20,
         weight: float = 0.5,
-        evidence: str = "overlap",
+        entity_weight: str = "uniform",
+        link_weight: str = "uniform",
         confidence: bool = False,
         norm: str = "minmax",
     ) -> None:
         super().__init__()
         self._set_inputs(links, entities)
         self._set_common(cutoff, norm, weight)
-        self.evidence = choice("evidence", evidence, EVIDENCE)
+        self.entity_weight = choice("entity_weight", entity_weight, ENTITY_WEIGHTS)
+        self.link_weight = choice("link_weight", link_weight, LINK_WEIGHTS)
         self.confidence = bool(confidence)
 
     def observed(self, listed: TopEntities, prepared: Any) -> Floats:  # noqa: ARG002 - common signature
         """Return the overlap, see :func:`overlap`."""
-        if self.evidence == "score" and (listed.score < 0).any():
+        if self.entity_weight == "score" and (listed.score < 0).any():
             warn("entities: scores below 0 lower the scores of documents that mention them; scale them first")
-        return overlap(listed, self.evidence, confidence=self.confidence)
-
-
-ENTITY_WEIGHTS = ("uniform", "rank", "idf")
+        return overlap(listed, self.entity_weight, self.link_weight, confidence=self.confidence)
 
 
 @dataclass(frozen=True, eq=False)
@@ -153,13 +153,7 @@ def sharing(listed: TopEntities, entity_weight: str, *, confidence: bool) -> Sha
         See :class:`PropagationReranker`.
     """
     pool, n = listed.pool, len(listed.rank)
-    weight = np.ones(n)
-    if entity_weight == "rank":
-        weight = 1 / np.log2(listed.rank + 2)
-    elif entity_weight == "idf":
-        size = np.diff(pool.topic_starts)[listed.topic]
-        weight = np.log((size + 1) / (np.bincount(listed.owner, minlength=n) + 1)) + 1
-    per_link = weight[listed.owner]
+    per_link = entity_weights(listed, entity_weight)[listed.owner]
     per_link = per_link * pool.weight[listed.link] if confidence else per_link
     return Sharing(listed.document, listed.owner, per_link, len(pool), n)
 
@@ -179,8 +173,8 @@ class PropagationReranker(Reranker):
     steps
         The number of propagation steps.
     entity_weight
-        The weight of an entity in a document's mean: ``"uniform"``; ``"rank"``, ``1/log2(rank + 1)`` with ranks from 1;
-        ``"idf"``, ``log((N + 1)/(df + 1)) + 1`` over the topic's pool, which reduces the weight of frequent entities.
+        The weight of an entity in a document's mean, see :func:`vbterrier.entities.rerank.base.entity_weights`;
+        ``"idf"`` reduces that of frequent entities.
     confidence
         If True, multiply by the weight of the link, in both means.
     norm
@@ -237,7 +231,7 @@ class PropagationReranker(Reranker):
         self.entity_weight = choice("entity_weight", entity_weight, ENTITY_WEIGHTS)
         self.confidence = bool(confidence)
 
-    def observed(self, listed: TopEntities, prepared: Any) -> Sharing:  # noqa: ARG002 - common signature
+    def observed(self, listed: TopEntities, prepared: Any) -> Any:  # noqa: ARG002 - common signature
         """Return the links that propagate scores, see :func:`sharing`."""
         return sharing(listed, self.entity_weight, confidence=self.confidence)
 

@@ -1,0 +1,215 @@
+"""Entity rankers: a cross-encoder with the weights of MiniLM, judges, and a language model that reranks."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+
+from vbterrier import LocalIDF
+from vbterrier.entities import (
+    LanguageModelEntities,
+    MiniLMTokens,
+    NeuralEntityRanker,
+    judge_entities,
+    link_pool,
+)
+from vbterrier.entities.rankers.selector import fold_of
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+
+ANIMALS = ("minke whale", "red fox", "brown bear", "house cat", "grey wolf", "field mouse", "barn owl", "wild horse",
+           "river otter", "snow leopard", "honey bee", "king penguin")  # fmt: skip
+MACHINES = ("steam engine", "fork lift", "jet turbine", "diesel truck", "laser printer", "washing machine",
+            "power drill", "tower crane", "radio transmitter", "water pump", "sewing machine", "oil rig")  # fmt: skip
+
+
+def themed():
+    """Relevant documents mention animals, other documents machines; the first stage knows nothing of it."""
+    rows = []
+    for q in range(14):
+        for d in range(8):
+            names = ANIMALS if d % 2 else MACHINES
+            mentioned = (names[(q + d) % 12].replace(" ", "_"), names[(q + d + 3) % 12].replace(" ", "_"))
+            rows += [(f"q{q}", f"topic {q}", f"d{q}.{d}", name, float(-d), d % 2) for name in mentioned]
+    frame = pd.DataFrame(rows, columns=["qid", "query", "docno", "entity_id", "score", "label"])
+    pool = frame.drop_duplicates("docno")
+    entities = frame[["qid", "query", "entity_id"]].drop_duplicates().rename(columns={"entity_id": "docno"})
+    rng = np.random.default_rng(0)
+    return (
+        link_pool(pool[["qid", "docno", "score"]], frame[["docno", "entity_id"]].drop_duplicates()),
+        entities.assign(score=rng.normal(size=len(entities)), rank=0).reset_index(drop=True),
+        pool[["qid", "docno", "label"]],
+    )
+
+
+@pytest.fixture(scope="module")
+def data():
+    return themed()
+
+
+def auc(run, pool, qrels):
+    """The mean over topics of the share of pairs of a positive and a negative entity in the right order."""
+    frame = pool.frame().merge(qrels, on=["qid", "docno"], suffixes=("_pool", ""))
+    labels = frame.groupby(["qid", "entity_id"])["label"].max().rename("label").reset_index()
+    joined = run.merge(labels, left_on=["qid", "docno"], right_on=["qid", "entity_id"])
+    found = []
+    for _, group in joined.groupby("qid"):
+        positive, negative = (group.loc[group["label"] == label, "score"].to_numpy() for label in (1, 0))
+        found.append((positive[:, None] > negative).mean())
+    return float(np.mean(found))
+
+
+OPTIONS = {"layers": 1, "epochs": 5}
+
+
+@pytest.fixture(scope="module")
+def binary(data, neural):
+    pool, run, qrels = data
+    return NeuralEntityRanker(pool, **OPTIONS).cross_validated(run, qrels)
+
+
+@pytest.mark.usefixtures("neural")
+class TestNeuralEntityRanker:
+    def test_texts_order_the_entities_of_other_queries(self, data, binary):
+        pool, run, qrels = data
+        assert 0.3 < auc(run, pool, qrels) < 0.7
+        assert auc(binary, pool, qrels) > 0.9
+        assert binary["score"].between(0, 1).all()
+
+    def test_a_frame_of_labels_supervises_as_derived_labels_do(self, data, binary):
+        pool, run, qrels = data
+        frame = pool.frame().merge(qrels, on=["qid", "docno"], suffixes=("_pool", ""))
+        labels = frame.groupby(["qid", "entity_id"])["label"].max().reset_index()
+        found = NeuralEntityRanker(pool, None, labels, **OPTIONS).cross_validated(run, None)
+        assert_frame_equal(found, binary, check_exact=True)
+
+    def test_labels_of_a_fold_do_not_change_its_predictions(self, data, binary):
+        pool, run, qrels = data
+        own = {qid for qid in run["qid"].unique() if fold_of(qid, 5, 0) == fold_of("q0", 5, 0)}
+        turned = qrels.assign(label=np.where(qrels["qid"].isin(own), 1 - qrels["label"], qrels["label"]))
+        after = NeuralEntityRanker(pool, **OPTIONS).cross_validated(run, turned)
+        assert_frame_equal(after[after["qid"].isin(own)], binary[binary["qid"].isin(own)], check_exact=True)
+
+    def test_files_order_batches_and_idf(self, data, tmp_path):
+        pool, run, qrels = data
+        fitted = NeuralEntityRanker(pool, layers=0, epochs=2).fit(run, qrels)
+        assert fitted.n_parameters == 384 + 2
+        expected = fitted(run)
+        again = NeuralEntityRanker(pool, layers=0, epochs=2).fit(run.sample(frac=1, random_state=1), qrels)
+        assert again == fitted
+        parts = pd.concat([fitted(group) for _, group in run.groupby("qid", sort=False)], ignore_index=True)
+        assert_frame_equal(parts, expected, check_exact=True)
+        fitted.save(tmp_path)
+        assert_frame_equal(NeuralEntityRanker.load(tmp_path, pool)(run), expected, check_exact=True)
+        # CER + IDF of the paper.
+        weighted = (fitted >> LocalIDF(pool))(run)
+        frame = pool.frame()
+        n, df = frame.groupby("qid")["docno"].nunique(), frame.groupby(["qid", "entity_id"])["docno"].nunique()
+        score = expected.set_index(["qid", "docno"])["score"]
+        for (qid, entity), value in weighted.set_index(["qid", "docno"])["score"].items():
+            assert value == pytest.approx(
+                score[qid, entity] * (np.log((n[qid] + 1) / (df[qid, entity] + 1)) + 1), rel=1e-6
+            )
+
+    def test_negatives_are_as_many_as_positives(self, data):
+        pool, run, qrels = data
+        stage = NeuralEntityRanker(pool)
+        for topic in stage._examples(stage._prepared(run), qrels):
+            assert topic.label.sum() * 2 == len(topic.label) == len(topic.x["hidden"])
+
+
+@pytest.mark.usefixtures("neural")
+def test_token_vectors_do_not_depend_on_other_texts():
+    encode = MiniLMTokens(max_tokens=8)
+    one = encode("petrol duty")
+    assert one.shape == (2, 384)
+    encode("another, much longer text that is cut after eight tokens")
+    assert np.array_equal(encode("petrol duty"), one)
+    assert encode("a b c d e f g h i j").shape == (6, 384)
+    mean = [encode(text).mean(axis=0) for text in ("petrol duty", "gasoline tax", "minke whale")]
+    cosine = [np.dot(mean[0], x) / np.linalg.norm(mean[0]) / np.linalg.norm(x) for x in mean[1:]]
+    assert cosine[0] > cosine[1] + 0.3
+
+
+def test_bad_parameters_are_refused(data):
+    pool, _, _ = data
+    with pytest.raises(ParameterError, match="supervision='labels': wanted 'binary' or a frame"):
+        NeuralEntityRanker(pool, None, "labels")
+    with pytest.raises(ParameterError, match="layers=7: wanted a whole number from 0 to 6"):
+        NeuralEntityRanker(pool, layers=7)
+
+
+# Language models
+
+
+def replies(*grades):
+    given = iter(grades)
+    return lambda _: next(given)
+
+
+RUN = pd.DataFrame(
+    {"qid": "q1", "query": "gas tax", "docno": ["A", "B", "C", "D_x"], "score": [4.0, 3, 2, 1], "rank": range(4)}
+)
+
+
+def test_the_majority_of_judges_decides_and_the_median_if_all_differ():
+    judges = {
+        "a": replies("2", "0", "0", "1"),
+        "b": replies("2", "1", " 1.", "Grade: 0"),
+        "c": replies("0", "2", "1", "0"),
+    }
+    found = judge_entities(RUN, judges)
+    assert found.to_dict("list") == {
+        "qid": ["q1"] * 4,
+        "entity_id": ["A", "B", "C", "D_x"],
+        "label": [2, 1, 1, 0],
+        "a": [2, 0, 0, 1],
+        "b": [2, 1, 1, 0],
+        "c": [0, 2, 1, 0],
+    }
+
+
+def test_the_prompt_holds_topic_and_entity_alone():
+    seen = []
+
+    def judge(prompt):
+        seen.append(prompt)
+        return "0"
+
+    options = {
+        "names": {"D_x": "Delta"},
+        "descriptions": {"D_x": "A river mouth."},
+        "narratives": {"q1": "Taxes on gas."},
+    }
+    judge_entities(RUN, {"one": judge}, **options)
+    assert len(seen) == 4
+    assert "Query: gas tax\nDetails: Taxes on gas.\nEntity: Delta\nDescription: A river mouth.\n" in seen[-1]
+    assert "Entity: A\nDescription: none\n" in seen[0]
+    assert judge_entities(RUN, {"one": judge}, cutoff=2)["entity_id"].tolist() == ["A", "B"]
+
+
+@pytest.mark.parametrize("reply", ["3", "relevant", "1 or 2", "", None, "-", "1.5", "12"])
+def test_other_replies_are_refused(reply):
+    with pytest.raises(InputError, match=r"judge 'one', query 'q1', entity 'A': replied .*, wanted one grade"):
+        judge_entities(RUN, {"one": lambda _: reply})
+
+
+@pytest.mark.parametrize("judges", [{}, {"a": str, "b": str}, {"a": "gpt"}, [str]])
+def test_a_majority_needs_an_odd_number_of_callables(judges):
+    with pytest.raises(ParameterError, match="wanted an odd number of callables"):
+        judge_entities(RUN, judges)
+
+
+def test_a_language_model_reranks():
+    seen = []
+
+    def ask(prompt):
+        seen.append(prompt)
+        return "[3] > [1], 3"
+
+    found = LanguageModelEntities(ask, {"C": "the sea"}, cutoff=3)(RUN)
+    assert found[["docno", "score", "rank"]].values.tolist() == [["C", 1.0, 0], ["A", 0.5, 1], ["B", 1 / 3, 2]]
+    assert "[1] A\n[2] B\n[3] the sea\n" in seen[0]
+    with pytest.raises(InputError, match="replied entity 9 for query 'q1', wanted numbers from 1 to 4"):
+        LanguageModelEntities(lambda _: "1, 9")(RUN)
+    with pytest.warns(DegenerateWarning, match="no numbers for 1 topics, whose order is kept"):
+        assert LanguageModelEntities(lambda _: "sorry")(RUN)["docno"].tolist() == ["A", "B", "C", "D_x"]

@@ -1,0 +1,203 @@
+"""What all stages of entities share: links of any shape, rows in any order, batches, equality, refusals."""
+
+import warnings
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from pandas.testing import assert_frame_equal
+
+from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.rankers.consensus import ConsensusEntities, LocalIDF, PersonalisedPageRank
+from vbterrier.entities.rankers.hybrid import HybridEntities, OERFilter
+from vbterrier.entities.rankers.selector import EntitySelector
+from vbterrier.entities.rankers.similarity import EntitySimilarity
+from vbterrier.entities.rerank.embedding import EmbeddingReranker, SimilarityPropagationReranker
+from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationReranker
+from vbterrier.entities.stage import EntityReachable
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+
+pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+VECTORS = dict(zip([f"E{each}" for each in range(9)], np.random.default_rng(2).normal(size=(9, 5)), strict=True))
+
+
+def embed(texts):
+    """Vectors that depend on the text alone."""
+    return [np.random.default_rng(list(text.encode())).normal(size=5) for text in texts]
+
+
+def oer_filter(links, _data, **options):
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "OERFilter reads the judgments", DegenerateWarning)
+        return OERFilter(links, **options)
+
+
+def hybrid(links, _data, **options):
+    rankers = [ConsensusEntities(links, cutoff=5), PersonalisedPageRank(links), ConsensusEntities(links) % 3]
+    return HybridEntities(**({"rankers": rankers} | options))
+
+
+# How each stage is made, what it works on, another parameter, and how it is shown with it.
+STAGES = {
+    "consensus": (
+        lambda links, _, **o: ConsensusEntities(links, **{"support": "rho+rank", **o}), "run",
+        {"support": "rho", "cutoff": 20}, "ConsensusEntities(4 topics, support='rho', cutoff=20)",
+    ),
+    "pagerank": (
+        lambda links, _, **o: PersonalisedPageRank(links, **{"cutoff": 5, **o}), "run",
+        {"damping": 0.5, "cutoff": None}, "PersonalisedPageRank(4 topics, damping=0.5)",
+    ),
+    "similarity": (
+        lambda links, _, **o: EntitySimilarity(links, embeddings=VECTORS, embed=embed, **o), "run",
+        {"cutoff": 4}, "EntitySimilarity(4 topics, embeddings=9 entries, embed=embed, cutoff=4)",
+    ),
+    "idf": (
+        lambda links, _, **o: LocalIDF(links, **o), "entities",
+        {"pool_cutoff": 3}, "LocalIDF(4 topics, pool_cutoff=3)",
+    ),
+    "oer": (
+        oer_filter, "entities",
+        {"threshold": 0.5}, "OERFilter(diagnostic, reads judgments: 4 topics, threshold=0.5)",
+    ),
+    "hybrid": (hybrid, "topics", {"k": 1}, "HybridEntities(["),
+    "reachable": (
+        lambda links, data, **o: EntityReachable(links, data["entities"], **{"cutoff": 2, **o}), "run",
+        {"cutoff": 1}, "EntityReachable(4 topics, ",
+    ),
+    "overlap": (
+        lambda links, data, **o: OverlapReranker(links, data["entities"], **o), "run",
+        {"cutoff": 3}, "OverlapReranker(4 topics, ",
+    ),
+    "propagation": (
+        lambda links, data, **o: PropagationReranker(links, data["entities"], **o), "run",
+        {"cutoff": 3}, "PropagationReranker(4 topics, ",
+    ),
+    "embedding": (
+        lambda links, data, **o: EmbeddingReranker(links, data["entities"], VECTORS, **o), "run",
+        {"cutoff": 3}, "EmbeddingReranker(4 topics, ",
+    ),
+    "similar documents": (
+        lambda links, data, **o: SimilarityPropagationReranker(links, data["entities"], VECTORS, **o), "run",
+        {"cutoff": 3}, "SimilarityPropagationReranker(4 topics, ",
+    ),
+}  # fmt: skip
+OF_POOLS = ("idf", "oer", "hybrid")
+
+
+@pytest.fixture
+def data(collection):
+    made = collection(2)
+    pool = link_pool(made["run"], made["tags"], made["qrels"])
+    entities = ConsensusEntities(pool, min_documents=1)(made["topics"])
+    return made | {"pool": pool, "entities": entities}
+
+
+def same(one, other):
+    keys = ["qid", "rank"]
+    one, other = (frame.sort_values(keys, ignore_index=True) for frame in (one, other))
+    assert_frame_equal(one, other, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_links_of_any_shape_rows_in_any_order_and_batches_give_the_same(name, data):
+    make, given, *_ = STAGES[name]
+    given, pool = data[given], data["pool"]
+    before = given.copy(deep=True)
+    whole = make(pool, data)(given)
+    assert len(whole) > 4
+    shapes = [pool.frame(), LinkedPool.from_frame(pool.frame().sample(frac=1, random_state=4))]
+    for links in shapes if name in OF_POOLS else [*shapes, data["tags"].sample(frac=1, random_state=1)]:
+        same(make(links, data)(given), whole)
+    stage = make(pool, data)
+    same(stage(given.sample(frac=1, random_state=3).assign(note="x")).drop(columns="note", errors="ignore"), whole)
+    same(pd.concat([stage(each) for _, each in given.groupby("qid")]), whole)
+    assert_frame_equal(given, before)
+    assert whole["rank"].tolist() == whole.groupby("qid").cumcount().tolist()
+    assert (whole["query"] == "query of " + whole["qid"]).all()
+    none = stage(given.iloc[:0])
+    assert len(none) == 0
+    assert set(none.columns) == set(whole.columns)
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_stages_are_what_their_parameters_are(name, data):
+    make, _, other, shown = STAGES[name]
+    again = link_pool(data["run"], data["tags"], data["qrels"])
+    stage = make(data["pool"], data)
+    assert stage == make(again, data)
+    assert hash(stage) == hash(make(again, data))
+    assert stage != make(data["pool"], data, **other)
+    assert stage != make(link_pool(data["run"], data["tags"], data["qrels"], cutoff=3), data)
+    assert stage != make(link_pool(data["run"], data["tags"], data["qrels"].assign(label=1)), data)
+    assert repr(make(data["pool"], data, **other)).startswith(shown)
+    if name not in OF_POOLS:
+        tags = data["tags"].copy()
+        stage = make(tags, data)
+        assert stage == make(data["tags"], data) != make(tags.iloc[1:], data)
+        expected = stage(data["run"])
+        tags["entity_id"] = "changed"
+        same(stage(data["run"]), expected)
+
+
+@pytest.mark.parametrize("name", STAGES)
+def test_pyterrier_finds_out_what_goes_in_and_comes_out(name, data):
+    make, given, *_ = STAGES[name]
+    stage = make(data["pool"], data)
+    columns = ["qid", "query"] if given == "topics" else ["qid", "query", "docno", "score", "rank"]
+    assert pt.inspect.transformer_outputs(stage, columns)[-1] == "rank"
+    assert "qid" in pt.inspect.transformer_inputs(stage)[0]
+    if name in ("consensus", "pagerank"):
+        assert pt.inspect.transformer_inputs(stage) == [["qid"]]
+        assert pt.inspect.transformer_inputs(make(data["tags"], data)) == [["qid", "docno", "score"]]
+
+
+QUERY = pd.DataFrame({"qid": ["q1"], "entity_id": ["E1"], "prob": [-1.0]})
+ILLEGAL = [
+    (ConsensusEntities, {"support": "rang"}, "support='rang'.*Did you mean rank"),
+    (ConsensusEntities, {"min_documents": 0}, "min_documents=0: wanted a whole number of at least 1"),
+    (ConsensusEntities, {"pool_cutoff": 1.5}, "pool_cutoff=1.5"),
+    (ConsensusEntities, {"cutoff": True}, "cutoff=True"),
+    (LocalIDF, {"pool_cutoff": 0}, "pool_cutoff=0"),
+    *((OERFilter, {name: value}, f"{name}=") for name, value in [
+        ("threshold", float("nan")), ("alpha", 0), ("shrinkage", -1), ("rel", 0), ("pool_cutoff", 0)]),
+    (PersonalisedPageRank, {"damping": 1}, "damping=1: wanted a number above 0 and below 1"),
+    (PersonalisedPageRank, {"tolerance": 0}, "tolerance=0"),
+    (PersonalisedPageRank, {"restart": "support"}, "restart='support'"),
+    (PersonalisedPageRank, {"restart": QUERY[["qid"]]}, "restart: wanted columns qid, entity_id"),
+    (PersonalisedPageRank, {"restart": QUERY}, "restart: row 0 has prob -1, wanted a number of at least 0"),
+    (EntitySimilarity, {}, "entities have no vectors; pass embeddings= or embed="),
+    (EntitySimilarity, {"embeddings": {}}, "queries have no vectors; pass embed= or query_entities="),
+    (EntitySimilarity, {"embed": "MiniLM"}, "embed='MiniLM': wanted a callable"),
+    (EntitySimilarity, {"embed": embed, "embeddings": {}, "texts": {}}, "pass one"),
+    (EntitySelector, {"features": []}, "wanted a list of different names"),
+    (EntitySelector, {"features": "df"}, "wanted a list of different names"),
+    (EntitySelector, {"features": ["df", "df"]}, "wanted a list of different names"),
+    (EntitySelector, {"supervision": "qrels"}, "supervision='qrels'"),
+    (EntitySelector, {"rounds": 0}, "rounds=0"),
+    (EntitySelector, {"patience": 0}, "patience=0"),
+    (EntitySelector, {"seed": -1}, "seed=-1"),
+    (EntitySelector, {"rel": 0}, "rel=0"),
+    (hybrid, {"rankers": []}, "wanted a list of transformers"),
+    (hybrid, {"rankers": [len]}, "wanted a list of transformers"),
+    (hybrid, {"weights": [1]}, "wanted one for each of 3 rankers"),
+    (hybrid, {"weights": [0, 0, 0]}, "one above 0"),
+    (hybrid, {"weights": [1, -1, 1]}, "weights=-1"),
+    (hybrid, {"fusion": "rff"}, "Did you mean rrf"),
+    (hybrid, {"norm": "zscore"}, "norm='zscore'"),
+    (hybrid, {"k": -1}, "k=-1: wanted a number of at least 0"),
+    *((EntityReachable, {"cutoff": cutoff}, "cutoff=") for cutoff in (0, -1, 1.5, True, "2")),
+    *((OverlapReranker, {name: value}, f"{name}=") for name, value in [
+        ("cutoff", 0), ("cutoff", 2.5), ("weight", 1.5), ("weight", -0.1), ("norm", "max"),
+        ("entity_weight", "x"), ("link_weight", "x")]),
+    *((PropagationReranker, {name: value}, f"{name}=") for name, value in [
+        ("damping", 2), ("steps", 0), ("entity_weight", "x")]),
+]  # fmt: skip
+WITH_ENTITIES = (EntityReachable, OverlapReranker, PropagationReranker)
+
+
+@pytest.mark.parametrize(("stage", "parameters", "message"), ILLEGAL)
+def test_illegal_parameters_are_refused(stage, parameters, message, data):
+    further = [data] if stage is hybrid else [data["entities"]] if stage in WITH_ENTITIES else []
+    with pytest.raises((ParameterError, InputError), match=message):
+        stage(data["pool"], *further, **parameters)

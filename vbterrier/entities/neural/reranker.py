@@ -1,0 +1,541 @@
+"""Training of neural models, and document rerankers."""
+
+from __future__ import annotations
+
+import abc
+import json
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+
+from vbterrier.entities.neural.batches import ENTITY_WEIGHTS, Batches, MiniLMTokens, Texts, single_threaded, texts_of
+from vbterrier.entities.neural.models import MODELS
+from vbterrier.entities.rankers.base import Topics
+from vbterrier.entities.rankers.selector import fold_of
+from vbterrier.entities.rerank.base import by_id, require_finite
+from vbterrier.entities.stage import EntityStage, OnDocuments, same
+from vbterrier.errors import (
+    FileError,
+    InputError,
+    ParameterError,
+    choice,
+    examples,
+    module_of_extra,
+    number,
+    warn,
+    whole,
+    whole_or_none,
+)
+from vbterrier.frames.contracts import LabelFrame
+from vbterrier.frames.ids import require_same_kind
+from vbterrier.frames.ranking import Run, places, ranked
+from vbterrier.kernels.rankings import discounts
+from vbterrier.kernels.resample import stream
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from typing_extensions import Self
+
+    from vbterrier.annotations import Floats, Ints, StrPath
+    from vbterrier.entities.neural.models import Arrays, NeuralModel
+
+
+CUTOFF = 20
+_FORMAT = 1
+_FILES = ("model.json", "model.safetensors")
+
+
+def ndcg(score: Any, label: Ints, cutoff: int = CUTOFF) -> float:
+    """Return nDCG of one topic whose documents are in trec_eval's order for equal scores.
+
+    >>> round(ndcg(np.array([0.1, 0.9]), np.array([1, 0])), 4)
+    0.6309
+    """
+    gain, weight = np.maximum(label, 0).astype(np.float64), discounts(min(cutoff, len(label)))
+    order = np.argsort(-np.asarray(score, dtype=np.float32), kind="stable")[: len(weight)]
+    return float(gain[order] @ weight / (np.sort(gain)[::-1][: len(weight)] @ weight))
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingTopic:
+    """A topic of training or validation: its id, features and labels, shape (n,)."""
+
+    qid: str
+    x: Arrays
+    label: Ints
+
+    @property
+    def is_usable(self) -> bool:
+        """True if the topic has at least two labels."""
+        return len(self.label) > 0 and self.label.min() < self.label.max()
+
+
+@dataclass(frozen=True)
+class Training:
+    """Options of the training loop; see :class:`NeuralReranker`."""
+
+    epochs: int
+    patience: int | None
+    batch_size: int
+    rate: float | None
+    seed: int
+
+
+def train(
+    model: NeuralModel, training: Sequence[TrainingTopic], validation: Sequence[TrainingTopic], options: Training
+) -> Arrays:
+    """Fit a model with AdamW and return its parameters, those of the best epoch if there are validation topics.
+
+    The parameters before training count as epoch 0, and the first of equal epochs is the best. Topics are sorted by
+    id and shuffled by the seed, so that their order has no effect.
+
+    Raises
+    ------
+    InputError
+        No topic has two labels.
+    """
+    torch = module_of_extra("torch", "neural")
+    used, checked = (sorted((t for t in given if t.is_usable), key=lambda t: t.qid) for given in (training, validation))
+    if not used:
+        raise InputError(
+            f"none of {len(training)} topics has relevant and non-relevant items among its candidates; use deeper "
+            "rankings, or more judgments"
+        )
+    state = _scales(model, used)
+    made = model.parameters(used[0].x, stream(options.seed, "parameters"))
+    with single_threaded():
+        p = {name: torch.tensor(values, dtype=torch.float32, requires_grad=True) for name, values in made.items()}
+        ready = [(_tensors(model, state, topic.x), torch.from_numpy(topic.label)) for topic in used]
+        to_check = [(_tensors(model, state, topic.x), topic.label) for topic in checked]
+        optimiser = torch.optim.AdamW(p.values(), lr=options.rate or model.rate, weight_decay=model.decay)
+        best, kept, since = -np.inf, {}, 0
+        for epoch in range(options.epochs + 1):
+            if epoch:
+                order = stream(options.seed, "epoch", str(epoch)).permutation(len(ready))
+                for step in np.split(order, range(options.batch_size, len(order), options.batch_size)):
+                    optimiser.zero_grad()
+                    model.loss(p, [ready[at] for at in step]).backward()
+                    optimiser.step()
+            found = _validated(model, p, to_check) if to_check else float(epoch)
+            if found > best:
+                best, since = found, 0
+                kept = {name: values.detach().numpy().copy() for name, values in p.items()}
+            else:
+                since += 1
+                if options.patience is not None and since >= options.patience:
+                    break
+    if not all(np.isfinite(values).all() for values in kept.values()):
+        raise InputError("training diverged: parameters are not finite; lower rate=")
+    return {**state, **kept}
+
+
+def _validated(model: NeuralModel, p: Arrays, topics: list[tuple[Arrays, Ints]]) -> float:
+    with module_of_extra("torch", "neural").no_grad():
+        return float(np.mean([ndcg(model.forward(p, x).numpy(), label) for x, label in topics]))
+
+
+def _scales(model: NeuralModel, topics: Sequence[TrainingTopic]) -> Arrays:
+    """Return means and standard deviations of the features that a model standardises; constant features have 1."""
+    state = {}
+    for name in model.scaled:
+        rows = np.concatenate([topic.x[name].reshape(-1, topic.x[name].shape[-1]) for topic in topics])
+        if not len(rows):
+            rows = np.zeros((1, rows.shape[1]))
+        scale = rows.std(axis=0, dtype=np.float64)
+        state[f"mean.{name}"] = rows.mean(axis=0, dtype=np.float64).astype(np.float32)
+        # The rounding error of constant features.
+        state[f"scale.{name}"] = np.where(scale > 1e-6, scale, 1).astype(np.float32)  # noqa: PLR2004
+    return state
+
+
+def _tensors(model: NeuralModel, state: Arrays, x: Arrays) -> Arrays:
+    torch = module_of_extra("torch", "neural")
+    scaled = {name: (x[name] - state[f"mean.{name}"]) / state[f"scale.{name}"] for name in model.scaled}
+    return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in {**x, **scaled}.items()}
+
+
+def predicted(model: NeuralModel, state: Arrays, x: Arrays) -> Floats:
+    """Return the scores of one topic, shape (n,)."""
+    torch = module_of_extra("torch", "neural")
+    with torch.no_grad(), single_threaded():
+        p = {name: torch.from_numpy(values) for name, values in state.items()}
+        return np.asarray(model.forward(p, _tensors(model, state, x)).numpy(), dtype=np.float64)
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A run with the features of its topics.
+
+    Parameters
+    ----------
+    run
+        The run.
+    topics
+        Topic ids.
+    rows
+        The rows of each topic in the order of its features.
+    features
+        The features of each topic.
+    """
+
+    run: Run
+    topics: list[str]
+    rows: list[Ints]
+    features: list[Arrays]
+
+
+class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
+    """Base class of trained stages over runs."""
+
+    epochs: int
+    patience: int | None
+    batch_size: int
+    rate: float | None
+    seed: int
+
+    def _set_training(self, epochs: Any, patience: Any, batch_size: Any, rate: Any, seed: Any) -> None:
+        self.epochs, self.patience = whole("epochs", epochs), whole_or_none("patience", patience)
+        self.batch_size, self.seed = whole("batch_size", batch_size), whole("seed", seed, low=0)
+        self.rate = None if rate is None else number("rate", rate, low=0, open_low=True)
+        self._state: Arrays | None = None
+
+    @property
+    @abc.abstractmethod
+    def _network(self) -> NeuralModel:
+        """The model."""
+
+    @abc.abstractmethod
+    def _prepared(self, inp: pd.DataFrame) -> Prepared:
+        """Compute the features of a run that is not empty."""
+
+    @abc.abstractmethod
+    def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
+        """Return the labels of the rows of each topic, -1 for unknown, and ``None`` for topics without judgments."""
+
+    def _examples(self, prepared: Prepared, qrels: Any) -> list[TrainingTopic]:
+        labels = self._labels(prepared, qrels)
+        lost = [qid for qid, label in zip(prepared.topics, labels, strict=True) if label is None]
+        if lost:
+            warn(f"{prepared.run.name}: {len(lost)} topics are not in qrels and are not used ({examples(lost)})")
+        parts = zip(prepared.topics, prepared.features, labels, strict=True)
+        return [self._example(qid, x, label) for qid, x, label in parts if label is not None]
+
+    def _example(self, qid: str, x: Arrays, label: Ints) -> TrainingTopic:
+        return TrainingTopic(qid, x, label)
+
+    def _options(self) -> Training:
+        return Training(self.epochs, self.patience, self.batch_size, self.rate, self.seed)
+
+    def fit(self, topics_or_res_tr: Any, qrels_tr: Any, topics_or_res_va: Any = None, qrels_va: Any = None) -> Self:
+        """Learn from the run of judged topics; validation topics, if given, determine the best epoch.
+
+        Parameters
+        ----------
+        topics_or_res_tr, topics_or_res_va
+            Runs of training and of validation topics.
+        qrels_tr, qrels_va
+            Their judgments; validation topics without ``qrels_va`` use ``qrels_tr``.
+
+        Returns
+        -------
+        NeuralStage
+            Itself.
+        """
+        training = self._examples(self._prepared(topics_or_res_tr), qrels_tr)
+        validation: list[TrainingTopic] = []
+        if topics_or_res_va is not None and len(topics_or_res_va):
+            judged = qrels_tr if qrels_va is None else qrels_va
+            validation = self._examples(self._prepared(topics_or_res_va), judged)
+        self._state = train(self._network, training, validation, self._options())
+        return self
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Replace the scores and ranks of a run."""
+        pt.validate.columns(inp, includes=["qid", "docno", "score", "query"])
+        if not len(inp):
+            return inp.assign(rank=pd.Series(dtype="int64"))
+        if self._state is None:
+            raise InputError(f"{type(self).__name__} is not fitted; call fit, or use cross_validated or load")
+        prepared = self._prepared(inp)
+        score = np.full(len(inp), np.nan)
+        for rows, x in zip(prepared.rows, prepared.features, strict=True):
+            self._require_shapes(x)
+            score[rows] = self._output(predicted(self._network, self._state, x))
+        return ranked(inp.assign(score=score), name=prepared.run.name)
+
+    def _output(self, score: Floats) -> Floats:
+        return score
+
+    def cross_validated(self, topics_and_res: pd.DataFrame, qrels: Any, *, folds: int = 5) -> pd.DataFrame:
+        """Return the run of all topics, each scored by a model learned from other topics.
+
+        The fold of a topic depends on the seed and the topic's id only, as in
+        :class:`~vbterrier.entities.rankers.selector.EntitySelector`. For each fold that is predicted, the next fold
+        determines the best epoch (with ``patience`` and at least three folds), and the other folds train.
+
+        Parameters
+        ----------
+        topics_and_res
+            A run.
+        qrels
+            As for :meth:`fit`.
+        folds
+            The number of folds, at least 2.
+        """
+        folds = whole("folds", folds, low=2)
+        if not len(topics_and_res):
+            return topics_and_res.assign(rank=pd.Series(dtype="int64"))
+        prepared = self._prepared(topics_and_res)
+        known = {topic.qid: topic for topic in self._examples(prepared, qrels)}
+        fold = {qid: fold_of(qid, folds, self.seed) for qid in prepared.topics}
+        score = np.full(len(prepared.run), np.nan)
+        stops = folds > 2 and self.patience is not None  # noqa: PLR2004 - one fold must remain for training
+        for test_fold in sorted(set(fold.values())):
+            checked = {qid for qid in known if stops and fold[qid] == (test_fold + 1) % folds}
+            used = [known[qid] for qid in known if fold[qid] != test_fold and qid not in checked]
+            try:
+                state = train(self._network, used, [known[qid] for qid in checked], self._options())
+            except InputError as error:
+                raise InputError(f"fold {test_fold} of {folds}: {error}") from error
+            for qid, rows, x in zip(prepared.topics, prepared.rows, prepared.features, strict=True):
+                if fold[qid] == test_fold:
+                    score[rows] = self._output(predicted(self._network, state, x))
+        return ranked(topics_and_res.assign(score=score), name=prepared.run.name)
+
+    @property
+    def n_parameters(self) -> int:
+        """The number of trained parameters."""
+        state = self._state or {}
+        return sum(values.size for name, values in state.items() if not name.startswith(("mean.", "scale.")))
+
+    def _require_shapes(self, x: Arrays) -> None:
+        """Refuse features of other sizes than those in training."""
+        wanted = {name: values.shape for name, values in (self._state or {}).items()}
+        # The values of initial parameters do not matter, only their shapes.
+        made = {name: values.shape for name, values in self._network.parameters(x, stream(0)).items()}
+        made |= {f"{kind}.{name}": (x[name].shape[-1],) for name in self._network.scaled for kind in ("mean", "scale")}
+        if made != wanted:
+            names = sorted(set(made) ^ set(wanted)) or [name for name in made if made[name] != wanted[name]]
+            raise InputError(
+                f"{type(self).__name__}: parameter {names[0]!r} has the shape {wanted.get(names[0])}, wanted "
+                f"{made.get(names[0])} for these inputs; use the encoder and the vectors of the training"
+            )
+
+    # Parameters that a file stores; texts, links and vectors are given again.
+    STORED: tuple[str, ...] = ("epochs", "patience", "batch_size", "rate", "seed")
+
+    def save(self, path: StrPath) -> None:
+        """Write the trained parameters to a folder: ``model.safetensors``, and options in ``model.json``.
+
+        Raises
+        ------
+        InputError
+            A call before :meth:`fit`.
+        """
+        if self._state is None:
+            raise InputError(f"{type(self).__name__} is not fitted; there is nothing to save")
+        folder = Path(path)
+        folder.mkdir(parents=True, exist_ok=True)
+        stored = {name: getattr(self, name) for name in self.STORED}
+        made = {"format": _FORMAT, "stage": type(self).__name__, "parameters": stored}
+        (folder / _FILES[0]).write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
+        module_of_extra("safetensors.numpy", "neural").save_file(self._state, folder / _FILES[1])
+
+    @classmethod
+    def load(cls, path: StrPath, *inputs: Any, **options: Any) -> Self:
+        """Read a stage that :meth:`save` wrote.
+
+        Parameters
+        ----------
+        path
+            The folder.
+        inputs, options
+            The parameters that are not in the file: links, entities, texts and so on.
+
+        Raises
+        ------
+        FileError
+            A file that is missing or has other contents.
+        """
+        folder = Path(path)
+        safetensors = module_of_extra("safetensors.numpy", "neural")
+        try:
+            made = json.loads((folder / _FILES[0]).read_text(encoding="utf-8"))
+            state = safetensors.load_file(folder / _FILES[1])
+        except (
+            *(OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError),
+            module_of_extra("safetensors", "neural").SafetensorError,
+        ) as error:
+            raise FileError(folder, f"is not a saved model ({error}); write it with save") from error
+        is_own = isinstance(made, dict) and (made.get("format"), made.get("stage")) == (_FORMAT, cls.__name__)
+        parameters = made.get("parameters") if is_own else None
+        if not isinstance(parameters, dict) or set(parameters) != set(cls.STORED):
+            raise FileError(
+                folder / _FILES[0], f"is not a saved {cls.__name__} of format {_FORMAT}; write it with save"
+            )
+        if not all(values.dtype == np.float32 and np.isfinite(values).all() for values in state.values()):
+            raise FileError(folder / _FILES[1], "holds numbers that are not finite or not single precision")
+        if any((values <= 0).any() for name, values in state.items() if name.startswith("scale.")):
+            raise FileError(folder / _FILES[1], "holds a scale that is not above 0")
+        if repeated := sorted(set(options) & set(parameters)):
+            raise ParameterError(f"{repeated[0]}: is a parameter of the saved model; leave it out")
+        try:
+            stage = cls(*inputs, **parameters, **options)
+        except ParameterError as error:
+            raise FileError(folder / _FILES[0], f"{error}") from error
+        stage._state = state
+        return stage
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, type(self)) and bool(super().__eq__(other)) and same(self._state, other._state)
+
+    __hash__ = EntityStage.__hash__
+
+
+class NeuralReranker(NeuralStage, OnDocuments):
+    """Rerank documents by a neural model of words and entities, learned from judgments: R -> R.
+
+    ``"knrm"``: kernel pooling of words; ``"edrm-knrm"``, ``"edrm-convknrm"``: of words and entities, and of their
+    n-grams; ``"duet"``: Word-Entity Duet, with attention over query entities; ``"esdrank"``: query entities as a latent
+    space; ``"eva"``: views of documents by clusters of entities; ``"dreq"``, ``"qder"``: query-specific entity
+    vectors. The first-stage score is an input of all models.
+
+    Parameters
+    ----------
+    links, entities
+        See :class:`~vbterrier.entities.rerank.overlap.OverlapReranker`.
+    model
+        One of the names above.
+    texts
+        Texts of documents by docno; ``None`` for the column ``text`` of the run.
+    names
+        Texts of entities by id, such as name and description. The text of an entity without one is its id, with spaces
+        for underscores.
+    vectors
+        Vectors of entities by id, such as Wikipedia2Vec; ``None`` for vectors of their texts. Entities without a vector
+        match by id only.
+    encoder
+        A function from a text to vectors of its tokens, shape (n_tokens, d); ``None`` for
+        :class:`~vbterrier.entities.neural.batches.MiniLMTokens`. It is not trained.
+    cutoff
+        The number of entities of each topic.
+    entity_weight
+        The weight of a query entity in models that weight them: ``"rank"``, ``1/log2(rank + 1)`` with ranks from 1, or
+        ``"score"``, its score in the entity run, at least 0, as a share of the largest.
+    rel
+        The lowest relevant label of documents; unjudged documents of judged topics are non-relevant.
+    epochs
+        The number of epochs of training.
+    patience
+        Stop after this many epochs without a gain in nDCG@20 on the validation topics, if there are any; ``None`` never
+        stops, and then :meth:`cross_validated` uses no validation topics.
+    batch_size
+        Topics per step.
+    rate
+        The learning rate of AdamW; ``None`` for the default of the model.
+    seed
+        At least 0.
+
+    Raises
+    ------
+    ParameterError
+        An illegal value.
+    InputError
+        A document without text; no topic with relevant and non-relevant documents; a call before :meth:`fit`. See the
+        contracts of runs, tags and qrels.
+    ModuleNotFoundError
+        PyTorch is not installed; ``pip install 'vbterrier[neural]'``.
+
+    Notes
+    -----
+    Vectors of words and entities are frozen, so that features are computed once and a few hundred queries suffice; the
+    original models train embeddings or fine-tune an encoder of 110 million parameters. Numbers do not depend on the
+    order of rows or on the batches of topics. Training stops where nDCG@20 of validation topics is largest, the
+    first-stage ranking included. Candidate documents are scored within their topic: scores are standardised there.
+    The judgments of a topic must not decide its entities: entity runs from labels measure the labels.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.4; the models in
+    :mod:`vbterrier.entities.neural.models`.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> tags = pd.DataFrame({"docno": ["d1", "d3"], "entity_id": ["Texas", "Paris"]})
+    >>> entities = pd.DataFrame({"qid": ["q1"], "docno": ["Paris"], "score": [1.0]})
+    >>> NeuralReranker(tags, entities, model="duet", epochs=20)
+    NeuralReranker(2 rows, 1 rows, model='duet', epochs=20)
+    """
+
+    STORED = ("model", "cutoff", "entity_weight", "rel", *NeuralStage.STORED)
+
+    def __init__(
+        self,
+        links: Any,
+        entities: Any,
+        *,
+        model: str = "edrm-knrm",
+        texts: Mapping[str, str] | None = None,
+        names: Mapping[str, str] | None = None,
+        vectors: Mapping[str, Any] | None = None,
+        encoder: Callable[[str], Any] | None = None,
+        cutoff: int = 20,
+        entity_weight: str = "rank",
+        rel: int = 1,
+        epochs: int = 30,
+        patience: int | None = 5,
+        batch_size: int = 8,
+        rate: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        super().__init__()
+        self._set_inputs(links, entities)
+        self._set_training(epochs, patience, batch_size, rate, seed)
+        self.model = choice("model", model, MODELS)
+        self.texts, self.names, self.vectors = by_id("texts", texts), by_id("names", names), by_id("vectors", vectors)
+        if encoder is not None and not callable(encoder):
+            raise ParameterError(f"encoder={encoder!r}: wanted a callable from a text to vectors of its tokens")
+        self.encoder = encoder
+        self.cutoff, self.rel = whole("cutoff", cutoff), whole("rel", rel)
+        self.entity_weight = choice("entity_weight", entity_weight, ENTITY_WEIGHTS)
+        self._encoded = Texts(MiniLMTokens() if encoder is None else encoder)
+
+    @property
+    def _network(self) -> NeuralModel:
+        return MODELS[self.model]
+
+    def _prepared(self, inp: pd.DataFrame) -> Prepared:
+        module_of_extra("torch", "neural")
+        pt.validate.columns(inp, includes=["qid", "query", "docno", "score"])
+        run = Run(inp)
+        documents = self._links.of(run)
+        require_finite(documents)
+        batches = Batches(
+            documents,
+            self._top_entities(documents, inp, self.cutoff),
+            Topics(inp).queries(run.topics),
+            texts_of(inp, documents.row, self.texts),
+            self._encoded,
+            names=self.names,
+            vectors=self.vectors,
+            entity_weight=self.entity_weight,
+        )
+        features = [self._network.features(batch) for batch in batches]
+        return Prepared(run, run.topics, np.split(documents.row, documents.pool.topic_starts[1:-1]), features)
+
+    def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
+        labels, run = LabelFrame(qrels), prepared.run
+        require_same_kind(labels.qid, run.topic_ids, "qrels column 'qid'", "run column 'qid'")
+        require_same_kind(labels.docno, run.docno, "qrels column 'docno'", "run column 'docno'")
+        known = places(run.topics, labels.topics)
+        label = np.zeros(len(run), dtype=np.int64)
+        if len(labels.label):
+            row = labels.lookup.find_one(known[run.topic], run.docno)
+            label = np.where((row >= 0) & (labels.label[row] >= self.rel), labels.label[row], 0)
+        return [label[rows] if known[at] >= 0 else None for at, rows in enumerate(prepared.rows)]

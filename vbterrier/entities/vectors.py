@@ -1,0 +1,303 @@
+"""Files of vectors by id: word2vec (text and binary) and Wikipedia2Vec (text), mapped into memory."""
+
+from __future__ import annotations
+
+import mmap
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from vbterrier.errors import FileError, choice
+from vbterrier.kernels.fingerprints import fingerprints
+
+if TYPE_CHECKING:
+    from vbterrier.annotations import Floats, Ints, StrPath
+
+
+FORMATS = ("auto", "text", "binary")
+_HEADER = re.compile(rb"(?:\xef\xbb\xbf)?(\d{1,12})[ \t](\d{1,6})[ \t]*\r?\n")
+_PICKLE, _GZIP = b"\x80", b"\x1f\x8b"
+_FLOAT = np.dtype("<f4")
+
+
+class VectorFile(Mapping[str, "Floats"]):
+    """Vectors by id in a file, of which only an index is read: result of :func:`read_vectors`.
+
+    ``id in vectors`` and ``vectors[id]`` read one vector, :meth:`table` reads many at once.
+
+    Parameters
+    ----------
+    path
+        The file.
+    names
+        Ids, shape (n,).
+    offsets
+        The first byte of each vector in the file, shape (n,).
+    stops
+        The byte after the last one of each vector, shape (n,).
+    dimension
+        The number of numbers of a vector.
+    is_binary
+        True for 32-bit floats, False for text.
+    """
+
+    def __init__(
+        self, path: Path, names: list[bytes], offsets: Ints, stops: Ints, dimension: int, *, is_binary: bool
+    ) -> None:
+        self.path, self.dimension, self.is_binary = path, dimension, is_binary
+        self._names, self._offsets, self._stops = names, offsets, stops
+        key = _keys(names)
+        self._order = np.argsort(key, kind="stable")
+        self._sorted = key[self._order]
+        twice = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])
+        if len(twice):
+            name = names[self._order[twice[0]]].decode("utf-8", errors="replace")
+            raise FileError(path, f"has two vectors of {name!r}; keep one")
+        self._bytes = np.memmap(path, dtype=np.uint8, mode="r")
+
+    def rows(self, ids: list[str]) -> Ints:
+        """Return the index of each id in the file, -1 without a vector, shape (n,)."""
+        wanted = [each.encode("utf-8", errors="surrogateescape") for each in ids]
+        place = np.minimum(np.searchsorted(self._sorted, _keys(wanted)), max(len(self._sorted) - 1, 0))
+        if not len(self._sorted) or not wanted:
+            return np.full(len(wanted), -1, dtype=np.int64)
+        found = self._order[place]
+        same = [self._names[at] == name for at, name in zip(found.tolist(), wanted, strict=True)]
+        return np.where(same, found, -1)
+
+    def table(self, rows: Ints) -> Floats:
+        """Return the vectors of rows of the file, shape (n, dimension).
+
+        Raises
+        ------
+        FileError
+            A vector that is not ``dimension`` finite numbers.
+        """
+        if self.is_binary:
+            span = np.arange(self.dimension * _FLOAT.itemsize)
+            made: Floats = self._bytes[self._offsets[rows][:, None] + span].view(_FLOAT).astype(np.float64)
+        else:
+            made = np.empty((len(rows), self.dimension))
+            for place, row in enumerate(rows.tolist()):
+                made[place] = self._parsed(row)
+        bad = ~np.isfinite(made).all(axis=1)
+        if bad.any():
+            name = self._names[int(rows[int(np.argmax(bad))])].decode("utf-8", errors="replace")
+            raise FileError(self.path, f"the vector of {name!r} is not finite; remove it from the file")
+        return made
+
+    def _parsed(self, row: int) -> Floats:
+        text = self._bytes[self._offsets[row] : self._stops[row]].tobytes()
+        try:
+            found = np.array(text.split(), dtype=np.float64)
+        except ValueError:
+            found = np.empty(0)
+        if len(found) != self.dimension:
+            name = self._names[row].decode("utf-8", errors="replace")
+            raise FileError(self.path, f"the vector of {name!r}: wanted {self.dimension} numbers, found {text[:60]!r}")
+        return found
+
+    def __contains__(self, each: object) -> bool:
+        return isinstance(each, str) and bool(self.rows([each])[0] >= 0)
+
+    def __getitem__(self, each: str) -> Floats:
+        row = self.rows([each])
+        if row[0] < 0:
+            raise KeyError(each)
+        found: Floats = self.table(row)[0]
+        return found
+
+    def __iter__(self) -> Iterator[str]:
+        return (name.decode("utf-8", errors="surrogateescape") for name in self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, VectorFile):
+            return NotImplemented
+        return (self.path, self.is_binary, self._names) == (other.path, other.is_binary, other._names)
+
+    def __hash__(self) -> int:
+        return hash((self.path, len(self)))
+
+    def __repr__(self) -> str:
+        return f"VectorFile({self.path.name!r}, {len(self)} vectors of {self.dimension} numbers)"
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return _reopened, (self.path, self._names, self._offsets, self._stops, self.dimension, self.is_binary)
+
+
+def _reopened(*given: Any) -> VectorFile:
+    *parts, is_binary = given
+    return VectorFile(*parts, is_binary=is_binary)
+
+
+def _keys(names: list[bytes]) -> Any:
+    stops = np.concatenate([[0], np.cumsum([len(name) for name in names], dtype=np.int64)])
+    return fingerprints(np.frombuffer(b"".join(names), dtype=np.uint8), stops)
+
+
+def read_vectors(path: StrPath, *, prefix: str = "", form: str = "auto") -> VectorFile:
+    r"""Read the index of a file of vectors; the vectors stay in the file until they are used.
+
+    Parameters
+    ----------
+    path
+        A file of word2vec, binary or text with a header ``n d``; of GloVe, text without a header; or of Wikipedia2Vec's
+        ``save_text``, whose names and numbers are separated by a tab.
+    prefix
+        Keep the names with this prefix, and remove it: ``"ENTITY/"`` for the entities of Wikipedia2Vec.
+    form
+        ``"auto"``, ``"text"`` or ``"binary"``. By default a file with a header is binary unless its first vector is
+        text.
+
+    Returns
+    -------
+    VectorFile
+        A mapping of id to vector of shape (d,), for the parameters ``embeddings`` of this package.
+
+    Raises
+    ------
+    FileError
+        A file that is missing, pickled, compressed or cut off; a line without a name; two vectors of one name; no
+        vector with the prefix.
+
+    Notes
+    -----
+    Names are kept as they are: titles with underscores for spaces, as Wikipedia2Vec writes them in the word2vec format,
+    are other ids than titles with spaces. The index takes some 60 bytes per vector besides its name.
+
+    References
+    ----------
+    Yamada et al.: Wikipedia2Vec, EMNLP 2020 (demonstrations).
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> path = Path(tempfile.mkdtemp()) / "vectors.txt"
+    >>> _ = path.write_text("2 3\nENTITY/Paris 1 0 0.5\nparis 0 1 0\n", encoding="utf-8")
+    >>> vectors = read_vectors(path, prefix="ENTITY/")
+    >>> vectors["Paris"].tolist(), "paris" in vectors
+    ([1.0, 0.0, 0.5], False)
+    """
+    choice("form", form, FORMATS)
+    path = Path(path)
+    try:
+        with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as data:
+            return _indexed(path, data, prefix.encode(), form)
+    except (OSError, ValueError) as error:
+        if isinstance(error, FileError):
+            raise
+        reason = getattr(error, "strerror", None) or "is empty; wanted at least one vector"
+        raise FileError(path, f"cannot be read: {reason}") from error
+
+
+def _indexed(path: Path, data: mmap.mmap, prefix: bytes, form: str) -> VectorFile:
+    if data[:1] == _PICKLE or data[:2] == _GZIP:
+        kind = "compressed" if data[:2] == _GZIP else "a pickled model, which is never loaded"
+        raise FileError(path, f"is {kind}; wanted word2vec or text: unpack it, or save it with save_text")
+    header = _HEADER.match(data[:64])
+    is_binary = form == "binary" or (form == "auto" and header is not None and not _is_text(data, header))
+    if is_binary:
+        if header is None:
+            raise FileError(path, "binary vectors: wanted a first line of two numbers, n and d", line=1)
+        names, offsets, dimension = _of_binary(path, data, header)
+        stops = offsets + dimension * _FLOAT.itemsize
+    else:
+        names, offsets, stops, dimension = _of_text(path, data, 0 if header is None else header.end())
+        if header is not None and (len(names), dimension) != tuple(map(int, header.groups())):
+            n, d = header.groups()
+            raise FileError(
+                path,
+                f"the header says {int(n)} vectors of {int(d)} numbers, found {len(names)} of {dimension}: was it "
+                "written to its end?",
+                line=1,
+            )
+    kept = np.flatnonzero([name.startswith(prefix) for name in names])
+    if not len(kept):
+        raise FileError(path, f"no name begins with {prefix.decode()!r}; found {names[0].decode(errors='replace')!r}")
+    own = [names[place][len(prefix) :] for place in kept.tolist()]
+    return VectorFile(path, own, offsets[kept], stops[kept], dimension, is_binary=is_binary)
+
+
+def _is_text(data: mmap.mmap, header: re.Match[bytes]) -> bool:
+    """Return True if the first vector after a header is a line of as many numbers as the header says."""
+    stop = data.find(b"\n", header.end())
+    # The name may have spaces, so that the last words are the numbers.
+    words = data[header.end() : stop if stop >= 0 else len(data)].split()
+    dimension = int(header.group(2))
+    try:
+        return len(words) > dimension and len(np.array(words[-dimension:], dtype=np.float64)) == dimension
+    except ValueError:
+        return False
+
+
+def _of_binary(path: Path, data: mmap.mmap, header: re.Match[bytes]) -> tuple[list[bytes], Ints, int]:
+    n, dimension = map(int, header.groups())
+    size, at = dimension * _FLOAT.itemsize, header.end()
+    if not 0 < n * (size + 1) <= len(data) or not dimension:
+        raise FileError(path, f"the header says {n} vectors of {dimension} numbers, more than the file has", line=1)
+    names, offsets = [], np.empty(n, dtype=np.int64)
+    # Names have different lengths, so that each record follows from the one before.
+    for row in range(n):
+        stop = data.find(b" ", at)
+        if stop < 0 or stop + 1 + size > len(data):
+            raise FileError(path, f"ends in vector {row + 1} of {n}: was it written to its end?")
+        name = data[at:stop].lstrip(b"\n")
+        if not name:
+            raise FileError(path, f"vector {row + 1} of {n} has no name")
+        if not _is_name(name):
+            raise FileError(
+                path,
+                f"vector {row + 1} of {n} has the name {name[:30]!r}; wanted text without spaces, and {dimension} "
+                "numbers of 32 bits: save titles with underscores",
+            )
+        names.append(name)
+        offsets[row] = stop + 1
+        at = stop + 1 + size
+    if data[at:].strip(b"\r\n"):
+        raise FileError(path, f"has more than the {n} vectors of {dimension} numbers that its header says", line=1)
+    return names, offsets, dimension
+
+
+def _is_name(name: bytes) -> bool:
+    """Return True if bytes are text without control characters."""
+    try:
+        return name.decode("utf-8").isprintable()
+    except UnicodeDecodeError:
+        return False
+
+
+def _of_text(path: Path, data: mmap.mmap, start: int) -> tuple[list[bytes], Ints, Ints, int]:
+    names: list[bytes] = []
+    offsets: list[int] = []
+    stops: list[int] = []
+    at, number, dimension = start, int(start > 0), 0
+    while at < len(data):
+        stop = data.find(b"\n", at)
+        stop = len(data) if stop < 0 else stop
+        number += 1
+        tab = data.find(b"\t", at, stop)
+        gap = tab if tab >= 0 else data.find(b" ", at, stop)
+        if gap <= at:
+            if data[at:stop].strip():
+                raise FileError(path, "wanted a name and numbers", line=number)
+        else:
+            names.append(data[at:gap])
+            offsets.append(gap + 1)
+            stops.append(stop)
+            found = len(data[gap:stop].split())
+            if found != (dimension := dimension or found):
+                message = (
+                    f"has {found} words after the name, wanted {dimension} numbers; separate names with spaces by a tab"
+                )
+                raise FileError(path, message, line=number)
+        at = stop + 1
+    if not names or not dimension:
+        raise FileError(path, "has no vectors; wanted lines of a name and numbers")
+    return names, np.array(offsets), np.array(stops), dimension
