@@ -267,7 +267,8 @@ def test_labels_of_entities_that_are_no_candidates_do_not_weigh(sample):
     odd = labels["qid"].str[-1].isin(list("13579"))
     elsewhere = labels[odd].drop_duplicates("qid").assign(entity_id="elsewhere", prob=0.9)
     missed = pd.concat([labels[~odd], labels[odd].assign(prob=labels["prob"] * 0.1), elsewhere])
-    found = Calibrate("temperature").fit(frame.assign(score=frame["score"] * (1 + odd)), missed)
+    with pytest.warns(DegenerateWarning, match=r"150 labelled entities of 150 queries \('q001 \(1\)', .*45\.0% of the"):
+        found = Calibrate("temperature").fit(frame.assign(score=frame["score"] * (1 + odd)), missed)
     same = Calibrate("temperature").fit(frame.assign(score=frame["score"] * (1 + odd)), labels)
     assert found.parameters["temperature"] == pytest.approx(same.parameters["temperature"], rel=1e-6)
 

@@ -8,7 +8,7 @@ import pytest
 from sklearn.metrics import log_loss
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.intents.calibration import calibration_error
+from vbterrier.intents.calibration import calibration_error, query_ambiguity
 
 INTENTS = pd.DataFrame({"qid": ["a", "a", "b", "b"], "entity_id": ["A", "B", "A", "B"], "prob": [0.8, 0.2, 0.6, 0.4]})
 LABELS = pd.DataFrame({"qid": ["a", "b"], "entity_id": ["A", "B"]})
@@ -112,3 +112,29 @@ def test_frames_of_other_libraries_are_read():
     polars = pytest.importorskip("polars")
     found = calibration_error(polars.DataFrame(INTENTS.to_dict("list")), polars.DataFrame(LABELS.to_dict("list")))
     assert found.brier == pytest.approx(0.4)
+
+
+def test_ambiguity_by_hand_and_in_any_order():
+    intents = pd.DataFrame(
+        {
+            "qid": ["b", "b", "a", "b", "b", "c", "c", "c"],
+            "entity_id": list("ZYXWVABC"),
+            "prob": [0.25, 0.25, 1.0, 0.25, 0.25, 0.5, 0.5, 0.0],
+        }
+    )
+    found = query_ambiguity(intents, alpha=0.5)
+    by_hand = {}
+    for qid, group in intents.groupby("qid"):
+        probs = [prob for prob in group["prob"] if prob > 0]
+        bits, top = -sum(prob * math.log2(prob) for prob in probs), max(probs)
+        by_hand[qid] = [len(probs), bits, 2**bits, top, top - 0.5 * math.sqrt(top * (1 - top))]
+    columns = ["n_intents", "entropy", "n_effective", "top_prob", "top_VB"]
+    assert found.set_index("qid")[columns].T.to_dict("list") == by_hand
+    assert found.set_index("qid")["top"].to_dict() == {"a": "X", "b": "V", "c": "A"}
+    again = query_ambiguity(intents.iloc[::-1], alpha=0.5)
+    pd.testing.assert_frame_equal(
+        again.sort_values("qid", ignore_index=True), found.sort_values("qid", ignore_index=True)
+    )
+    assert query_ambiguity(intents.iloc[:0]).columns.tolist() == found.columns.tolist()
+    with pytest.raises(InputError, match=r"has probability 1\.5, wanted 0 to 1"):
+        query_ambiguity(intents.replace({"prob": {1.0: 1.5}}))

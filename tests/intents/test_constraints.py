@@ -7,7 +7,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.intents.constraints import Constraint, ParseConstraints, Range, _words, parse_constraints, parse_query
+from vbterrier.intents.constraints import (
+    Constraint,
+    ParseConstraints,
+    Range,
+    RelaxedQueries,
+    _words,
+    parse_constraints,
+    parse_query,
+)
 
 
 def test_the_grammar_by_example():
@@ -196,3 +204,34 @@ def test_texts_full_of_quotes_cost_what_their_length_does():
     assert parse_query(text) == (text, "")
     with pytest.raises(InputError, match="half-quoted"):
         parse_constraints(f"a:{text}")
+
+
+@pytest.mark.parametrize(
+    ("topics", "options", "expected"),
+    [
+        ({"query": ["doe at:MIT year:1990..", "none"]}, {}, [("q1", "doe year:1990.."), ("q1", "doe at:MIT")]),
+        ({"query": ["doe at:MIT", "y:1 z:2"]}, {"most": 2}, [("q1", "doe"), ("q2", "z:2"), ("q2", "y:1")]),
+        ({"query": ["re: at:MIT", "at:MIT"]}, {"names": ["at"]}, [("q1", "re:")]),
+    ],
+)  # fmt: skip
+def test_relaxed_wordings_of_the_text(topics, options, expected):
+    found = RelaxedQueries(**options)(pd.DataFrame({"qid": ["q1", "q2"], **topics}))
+    assert list(found[["qid", "query"]].itertuples(index=False, name=None)) == expected
+
+
+def test_relaxed_constraints_of_a_column():
+    topics = pd.DataFrame({"qid": ["q1", "q2"], "query": "doe", "constraints": ["at:MIT; born:..1950^2", None]})
+    found = RelaxedQueries(most=2)(topics)
+    assert found["constraints"].tolist() == ["born:..1950^2", "at:MIT", ""]
+    assert set(found["query"]) == {"doe"}
+    assert RelaxedQueries()(topics[1:]).to_numpy().tolist() == []
+    assert list(RelaxedQueries()(topics[:0])) == ["qid", "query", "constraints"]
+    with pytest.raises(InputError, match="query 'q1': constraints 'x': wanted attribute:value"):
+        RelaxedQueries()(topics.assign(constraints="x"))
+    many = topics.assign(constraints="; ".join(f"a{n}:1" for n in range(60)))
+    with pytest.raises(InputError, match="60 constraints have more than 1,000 relaxations with most=2; lower it"):
+        RelaxedQueries(most=2)(many)
+    assert len(RelaxedQueries()(many)) == 120
+    for bad in ({"most": 0}, {"names": "at"}):
+        with pytest.raises(ParameterError):
+            RelaxedQueries(**bad)

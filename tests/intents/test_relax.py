@@ -11,6 +11,7 @@ from vbterrier.intents.calibrate import Calibrate
 from vbterrier.intents.candidates import CandidateIntents
 from vbterrier.intents.constraints import ParseConstraints, parse_query
 from vbterrier.intents.relax import RelaxConstraints
+from vbterrier.linking.kb.files import build_kb
 
 
 def intents(constraints, **columns):
@@ -56,6 +57,7 @@ def test_without_constraints_nothing_changes(people):
     assert made["violations"].tolist() == [[]] * 3
 
 
+@pytest.mark.filterwarnings("ignore:.*a constraint whose value no entity has")
 @pytest.mark.parametrize(
     ("constraints", "expected"),
     [
@@ -85,6 +87,7 @@ def test_unknown_attributes_follow_the_policy(people, unknown, expected):
     assert deltas(RelaxConstraints(people, unknown=unknown), "born:1735^4")["C"] == 4 * expected
 
 
+@pytest.mark.filterwarnings("ignore:.*a constraint whose value no entity has")
 def test_weights_in_the_text_come_before_those_of_the_stage(people):
     stage = RelaxConstraints(people, weights={"state": 3, "born": 0.5})
     assert deltas(stage, "state:XX; born:1")["A"] == 3.5
@@ -98,6 +101,7 @@ def test_more_violations_are_never_more_probable(people):
     assert made["delta"].tolist() == [0, 2, 3]
 
 
+@pytest.mark.filterwarnings("ignore:.*a constraint whose value no entity has")
 def test_huge_weights_leave_no_warning_and_one_candidate(people):
     made = RelaxConstraints(people)(intents("state:OH^1e6"))
     assert made["prob"].tolist() == [1.0, 0.0, 0.0]
@@ -116,6 +120,7 @@ def test_strict_filtering_drops_violators(people):
     assert unsure["entity_id"].tolist() == ["A"], "any delta above 0"
 
 
+@pytest.mark.filterwarnings("ignore:.*a constraint whose value no entity has")
 def test_strict_filtering_may_leave_a_query_with_nothing_and_says_so(people):
     with pytest.warns(DegenerateWarning, match=r"1 query \('q'\) without a candidate that satisfies"):
         assert not len(RelaxConstraints(people, strict=True)(intents("state:XX")))
@@ -241,3 +246,34 @@ def test_inputs_are_left_as_they_were(people):
     RelaxConstraints(people)(frame)
     pd.testing.assert_frame_equal(frame, before)
     assert math.isclose(frame["prob"].sum(), 1)
+
+
+# Spellings
+
+
+def test_values_match_across_given_spellings(people):
+    stage = RelaxConstraints(people, spellings={"state": {"OH": ["Ohio", "Buckeye State"], "PA": ["Pennsylvania"]}})
+    assert list(deltas(stage, "state:ohio").values()) == [0, 1, 1]
+    assert list(deltas(stage, 'state:"Buckeye State"|PENNSYLVANIA').values()) == [0, 1, 0]
+    with pytest.warns(
+        DegenerateWarning, match=r"1 query has a constraint whose value no entity has \('q'\), such as sta"
+    ):
+        assert deltas(stage, "state:Texas") == {"A": 1, "B": 1, "C": 1}
+    with pytest.warns(DegenerateWarning, match=r"chamber:Ohio, where candidates have"):
+        assert deltas(stage, "chamber:Ohio")["A"] == 1, "spellings are those of one attribute"
+    for spellings in ({"state": {"OH": "Ohio"}}, {"state": ["Ohio"]}, ["state"]):
+        with pytest.raises(ParameterError, match="wanted lists of spellings by attribute and value"):
+            RelaxConstraints(people, spellings=spellings)
+
+
+def test_values_match_across_names_of_one_entity(tmp_path):
+    records = [
+        {"id": "Q1397", "label": "Ohio", "aliases": ["OH"]},
+        {"id": "A", "attributes": {"state": "OH"}},
+        {"id": "B", "attributes": {"state": "Ohio"}},
+        {"id": "C", "attributes": {"state": "PA"}},
+    ]
+    with build_kb(tmp_path / "states.kb", records, id_space="people") as base:
+        assert base.attribute_values("state") == ["OH", "Ohio", "PA"]
+        for spelling in ("state:OH", "state:ohio"):
+            assert list(deltas(RelaxConstraints(base), spelling).values()) == [0, 0, 1]

@@ -1,5 +1,6 @@
 """Intents and tags that nobody gave as such: from diversity judgments, from a column of a run."""
 
+import itertools
 import warnings
 
 import numpy as np
@@ -8,9 +9,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vbterrier import DegenerateWarning, InputError
+from vbterrier import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ranking import Run
-from vbterrier.intents.sources import from_diversity, from_run
+from vbterrier.intents.coverage import Intents
+from vbterrier.intents.sources import (
+    from_diversity,
+    from_run,
+    neighbours_of,
+    similarities_from,
+    subtopic_gaps,
+    tags_of_parts,
+)
 
 
 def judgments(*rows, columns=("qid", "iteration", "docno", "label")):
@@ -163,3 +172,192 @@ def test_rows_blanked_by_an_operator_are_refused_and_honest_emptiness_is_not():
 def test_rows_of_several_taggers_are_refused():
     with pytest.raises(InputError, match="run: its rows are tagged by wat and by genre; use one tagger only"):
         from_run(run([["A"], ["B"]], tagger=["wat", "genre"]))
+
+
+# Similarities
+
+ABC = pd.DataFrame({"qid": ["q", "q", "p", "p"], "entity_id": ["A", "B", "B", "C"], "prob": 0.5})
+
+
+def pairs(*rows):
+    return pd.DataFrame(rows, columns=["qid", "entity_id", "other_id", "similarity"])
+
+
+def found_pairs(frame):
+    return sorted(zip(*(part.tolist() for part in neighbours_of(frame, Intents(ABC))), strict=True))
+
+
+def test_pairs_hold_in_both_directions_for_the_intents_of_a_query():
+    given = pairs(("q", "B", "A", 0.5), ("q", "A", "C", 0.9), ("z", "A", "B", 0.1), ("p", "C", "B", 0.0))
+    assert found_pairs(given) == [(0, 1, 0.5), (1, 0, 0.5)]
+    assert found_pairs(pd.concat([given, pairs(("q", "A", "B", 0.5))])) == [(0, 1, 0.5), (1, 0, 0.5)]
+    everywhere = given.iloc[:1].drop(columns="qid")
+    assert found_pairs(pd.concat([everywhere, pd.DataFrame([("B", "C", 0.25)], columns=everywhere.columns)])) == [
+        (0, 1, 0.5),
+        (1, 0, 0.5),
+        (2, 3, 0.25),
+        (3, 2, 0.25),
+    ]
+    assert found_pairs(given.iloc[:0]) == []
+    with pytest.warns(DegenerateWarning, match=r"no pair has two intents of a query: 'x' against 'A'"):
+        assert found_pairs(pairs(("q", "x", "y", 1.0))) == []
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([("q", "A", "B", 1.5)], r"row 0 \('A' and 'B'\) has similarity 1.5, wanted 0 to 1"),
+        ([("q", "A", "A", 0.5)], r"wanted 1 of an entity with itself"),
+        ([("q", "A", "B", 0.5), ("q", "B", "A", 0.4)], r"rows 0 and 1 \('B' and 'A'\) have two similarities"),
+        ([("q", "A", "B", float("nan"))], r"row 0 holds .*nan"),
+    ],
+)
+def test_similarities_that_contradict_are_refused(rows, message):
+    with pytest.raises(InputError, match=message):
+        found_pairs(pairs(*rows))
+
+
+def test_similarities_of_vectors_are_cosines_above_a_floor():
+    rng = np.random.default_rng(3)
+    vectors = {name: rng.normal(size=5) for name in "ABCDEFGH"}
+    rows = [(qid, name, 1.0) for qid in ("1", "2") for name in rng.permutation(list(vectors))[:6]]
+    intents = pd.DataFrame([*rows, ("1", "NIL", 0.0)], columns=["qid", "entity_id", "prob"])
+    found = similarities_from(intents, vectors, floor=0.1)
+    seen = {(row.qid, frozenset((row.entity_id, row.other_id))): row.similarity for row in found.itertuples()}
+    assert len(seen) == len(found)
+    expected = {}
+    for qid, group in intents[intents["entity_id"] != "NIL"].groupby("qid"):
+        for one, other in itertools.combinations(group["entity_id"], 2):
+            a, b = vectors[one], vectors[other]
+            cosine = a @ b / np.sqrt((a @ a) * (b @ b))
+            if cosine > 0.1:
+                expected[qid, frozenset((one, other))] = (cosine - 0.1) / 0.9
+    assert seen == pytest.approx(expected)
+    again = similarities_from(intents.iloc[::-1], vectors, floor=0.1)
+    keys = ["qid", "entity_id", "other_id"]
+    pd.testing.assert_frame_equal(
+        found.sort_values(keys, ignore_index=True), again.sort_values(keys, ignore_index=True), check_exact=True
+    )
+    assert not len(similarities_from(intents[intents["entity_id"] == "NIL"], {}))
+    for bad, message in (
+        ({**vectors, "A": [1.0]}, r"vector of shape"),
+        ({**vectors, "A": np.zeros(5)}, r"not all 0"),
+        ({}, r"no vector of \d intents"),
+    ):
+        with pytest.raises(InputError, match=message):
+            similarities_from(intents, bad)
+    with pytest.raises(ParameterError, match="floor=1"):
+        similarities_from(intents, vectors, floor=1)
+
+
+# Subtopics without a judged document
+
+
+SPARSE = judgments(("a", "0", "v", 0), ("a", "1", "x", 1), ("a", "4", "y", 1), ("b", "0", "v", 0), ("c", "1", "x", 1))
+
+
+def listed(*rows, columns=("qid", "entity_id")):
+    return pd.DataFrame(rows, columns=list(columns))
+
+
+@settings(deadline=None)
+@given(rows)
+def test_gaps_are_numbers_below_the_largest_that_no_row_has(rows):
+    numbers = {}
+    for qid, iteration, _, _ in rows:
+        numbers.setdefault(qid, set()).add(int(iteration))
+    wanted = [qid for qid, found in numbers.items() if not found >= set(range(1, max(found) + 1))]
+    assert subtopic_gaps(judgments(*rows)) == wanted
+
+
+@pytest.mark.parametrize("iteration", ["x", "101", "12345", "٣"])
+def test_ids_of_entities_are_no_numbers_of_subtopics(iteration):
+    assert subtopic_gaps(SPARSE) == ["a"]
+    assert subtopic_gaps(pd.concat([SPARSE, judgments(("d", iteration, "x", 1))])) == []
+
+
+def test_all_listed_subtopics_are_intents():
+    every = listed(*[("a", str(n)) for n in (4, 3, 2, 1)], ("b", "1"), ("b", "2"), ("c", "1"), ("z", "1"))
+    intents, tags = from_diversity(SPARSE, subtopics=every)
+    assert rows_of(intents) == [*[("a", n, 0.25) for n in "1234"], ("b", "1", 0.5), ("b", "2", 0.5), ("c", "1", 1.0)]
+    assert rows_of(tags) == rows_of(from_diversity(SPARSE)[1])
+    assert intents["qid"].unique().tolist() == ["a", "b", "c"]
+    # A topic without subtopics, as those of the type single, keeps its only iteration.
+    assert ("b", "0", 1.0) in rows_of(from_diversity(SPARSE, subtopics=every[every["qid"] != "b"])[0])
+    stated = every.assign(prob=[0.7, 0.1, 0.1, 0.1, 0.5, 0.5, 1.0, 1.0])
+    assert rows_of(from_diversity(SPARSE, subtopics=stated)[0])[:2] == [("a", "1", 0.1), ("a", "2", 0.1)]
+
+
+@pytest.mark.parametrize(
+    ("subtopics", "message"),
+    [
+        (listed(("a", "1"), ("c", "1")), r"1 subtopics of the qrels are missing \(query 'a', subtopic '4'\)"),
+        (listed(("a", "1"), ("a", "4")), r"1 subtopics of the qrels are missing \(query 'c'"),
+        (listed(("x", "1")), "no topic of the qrels: they have 'x'; qrels 'a'"),
+        (listed(("a", "1"), ("a", "1"), ("a", "4"), ("c", "1")), "candidate '1' of query 'a' is in rows 0 and 1"),
+        (listed((1, "1")), "they can never match"),
+        (listed(("a", "1"), columns=("qid", "number")), "wanted columns qid, entity_id"),
+    ],
+)
+def test_subtopics_that_do_not_fit_the_judgments_are_refused(subtopics, message):
+    with pytest.raises(InputError, match=message):
+        from_diversity(SPARSE, subtopics=subtopics)
+
+
+def test_probabilities_of_judged_subtopics_alone_are_refused():
+    with pytest.raises(InputError, match="qrels have a column prob, subtopics have none"):
+        from_diversity(SPARSE[SPARSE["qid"] == "c"].assign(prob=1.0), subtopics=listed(("c", "1"), ("c", "2")))
+
+
+WHOLE = pd.DataFrame(
+    {
+        "qid": ["q1", "q1", "q2"],
+        "entity_id": ["p1", "p2", "p1"],
+        "prob": [0.5, 0.5, 1.0],
+        "parts": [["Smith", "CPS", "wages"], ["Jones", "CPS"], ["Jones"]],
+    }
+)
+OF_PARTS = pd.DataFrame(
+    {
+        "docno": ["d1", "d1", "d1", "d2", "d2", "d2", "d3"],
+        "entity_id": ["Smith", "CPS", "wages", "CPS", "Jones", "Jones", "x"],
+        "weight": [1.0, 0.5, 0.75, 0.5, 0.25, 1.0, 1.0],
+    }
+)
+
+
+@pytest.mark.parametrize("gain", ["all", "part"])
+@pytest.mark.parametrize("of_queries", [False, True])
+def test_intents_of_several_ids_by_a_loop(gain, of_queries):
+    tags = OF_PARTS.assign(qid=["q1", "q1", "q1", "q1", "q1", "q2", "q1"]) if of_queries else OF_PARTS
+    expected = []
+    for intent in WHOLE.itertuples():
+        for docno in ("d1", "d2", "d3"):
+            own = tags[tags["docno"] == docno]
+            own = own[own["qid"] == intent.qid] if of_queries else own
+            weights = [own.loc[own["entity_id"] == part, "weight"].max() for part in intent.parts]
+            weights = [0.0 if pd.isna(weight) else weight for weight in weights]
+            weight = min(weights) if gain == "all" else sum(weights) / len(weights)
+            if weight:
+                expected.append((docno, intent.entity_id, weight, intent.qid))
+    for parts in (WHOLE["parts"], WHOLE["parts"].map(" | ".join), WHOLE["parts"].map(tuple)):
+        found = tags_of_parts(WHOLE.assign(parts=parts), tags.sample(frac=1, random_state=3), gain=gain)
+        assert list(found) == ["docno", "entity_id", "weight", "qid"]
+        rows = sorted(found.itertuples(index=False, name=None))
+        assert [row[:2] + row[3:] for row in rows] == [row[:2] + row[3:] for row in sorted(expected)]
+        assert [row[2] for row in rows] == pytest.approx([row[2] for row in sorted(expected)])
+
+
+def test_parts_that_are_none():
+    for parts in ([], None, ["a", "a"], ["a", ""], [1], "a||b"):
+        with pytest.raises(InputError, match=r"row 2 \(query 'q2', 'p1'\) has the parts .* a list of distinct ids"):
+            tags_of_parts(WHOLE.assign(parts=[["a"], ["b"], parts]), OF_PARTS)
+    with pytest.raises(InputError, match="'p1' of query 'q1' has two lists of parts"):
+        tags_of_parts(WHOLE.assign(qid="q1"), OF_PARTS)
+    with pytest.raises(ParameterError, match="gain='some': wanted one of 'all', 'part'"):
+        tags_of_parts(WHOLE, OF_PARTS, gain="some")
+    empty = tags_of_parts(WHOLE, OF_PARTS[:0])
+    assert empty.columns.tolist() == ["docno", "entity_id", "weight", "qid"]
+    assert not len(empty)
+    whole = tags_of_parts(WHOLE, OF_PARTS.assign(docno=[1, 1, 1, 2, 2, 2, 3]))
+    assert whole["docno"].tolist() == [1, 2, 2]

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from ir_measures import ERR_IA, StRecall, alpha_nDCG
+from ir_measures import StRecall
 
 import vbterrier
 from vbterrier import (
@@ -290,52 +290,6 @@ def test_labels_as_text_and_numbered_iterations_are_read():
     assert values(ES @ 5, qrels, ranked(a=["x", "y"])) == {"a": 0.5}
 
 
-@pytest.mark.parametrize(
-    ("measure", "value"),
-    [
-        (ES @ 10, 0.5893),
-        (VB @ 10, 0.2676),
-        (StRecall @ 10, 0.6110),
-        (alpha_nDCG @ 10, 0.3654),
-        (ERR_IA @ 10, 0.2879),
-    ],
-    ids=repr,
-)
-def test_known_numbers_of_trec_web_2012(web, measure, value):
-    found = measure.calc_aggregate(web.qrels.rename(columns=COLUMNS), web.run.rename(columns=COLUMNS))
-    assert found == pytest.approx(value, abs=5e-5)
-
-
-def test_trec_web_2012_by_plain_loops(web):
-    intents, covers = {}, {}
-    for qid, iteration, docno, label in web.qrels.itertuples(index=False):
-        intents.setdefault(qid, set()).add(iteration)
-        if label >= 1:
-            covers.setdefault((qid, docno), set()).add(iteration)
-    assert all(len(of - {"0"}) for of in intents.values())
-    run = web.run.sort_values(["qid", "score", "docno"], ascending=[True, False, False])
-    success = dict.fromkeys(intents, 0.0)
-    for qid, rows in run.groupby("qid"):
-        met = set().union(*(covers.get((qid, docno), set()) for docno in rows["docno"].head(10)))
-        success[qid] = len(met - {"0"}) / len(intents[qid] - {"0"})
-    assert values(ES @ 10, web.qrels, web.run) == pytest.approx(success, abs=1e-12)
-    penalty = {qid: math.sqrt(es * (1 - es)) for qid, es in success.items()}
-    for variance in ("bernoulli", "intent"):
-        found = values(VarPenalty(variance=variance) @ 10, web.qrels, web.run)
-        assert found == pytest.approx(penalty, abs=1e-7), "one variance for binary gains"
-    for alpha in (0, 0.5, 1):
-        score = {qid: es - alpha * penalty[qid] for qid, es in success.items()}
-        assert values(VB(alpha=alpha) @ 10, web.qrels, web.run) == pytest.approx(score, abs=1e-12)
-    assert values(TopIntent @ 10, web.qrels, web.run) == pytest.approx(success, abs=1e-12), "all are equally likely"
-
-
-@pytest.mark.parametrize("k", [1, 5, 10, 20])
-def test_success_is_subtopic_recall_where_every_subtopic_has_a_relevant_document(web, k):
-    relevant = web.qrels[web.qrels["label"] >= 1]
-    recall = values(StRecall @ k, relevant, web.run)
-    assert values(ES @ k, relevant, web.run) == pytest.approx(recall, abs=1e-6)
-
-
 def test_success_with_binary_gain_does_not_fall_with_the_cutoff(web):
     steps = [values(ES @ k, web.qrels, web.run) for k in (1, 2, 5, 10, 50, 1000)] + [values(ES, web.qrels, web.run)]
     for one, other in itertools.pairwise(steps):
@@ -591,3 +545,84 @@ def test_ties_are_broken_as_trec_eval_does():
 
 def test_the_public_names_are_the_measures():
     assert [vbterrier.ES, vbterrier.VB, vbterrier.VarPenalty, vbterrier.TopIntent] == [ES, VB, VarPenalty, TopIntent]
+
+
+# Overlapping intents
+
+
+@st.composite
+def overlaps(draw):
+    """A case with the similarities of some pairs of its intents, each given in one of its two directions."""
+    case, rows = draw(cases(weighted=True)), []
+    for qid, topic in case.items():
+        for pair in itertools.combinations(topic["prob"], 2):
+            one, other = draw(st.permutations(pair))
+            value = draw(st.sampled_from([None, 0.0, 0.25, 0.75, 1.0]))
+            rows += [] if value is None else [(qid, one, other, value)]
+    own = [(qid, entity, entity, 1.0) for qid, topic in case.items() for entity in topic["prob"]]
+    return case, pd.DataFrame([*rows, *own], columns=["qid", "entity_id", "other_id", "similarity"])
+
+
+@settings(max_examples=60, deadline=None)
+@given(overlaps(), st.sampled_from([1, 3, 10]), st.booleans(), st.randoms(use_true_random=False))
+def test_similar_intents_are_covered_in_part(given_case, k, everywhere, random):
+    case, pairs = given_case
+    known = {frozenset((one, other)): value for _, one, other, value in pairs.itertuples(index=False)}
+    # Entities differ between topics, so that pairs without a query match the same intents.
+    frame = pairs.drop(columns="qid") if everywhere else pairs
+    vbterrier.frames.register_similarities(
+        "overlap", frame.iloc[random.sample(range(len(frame)), len(frame))], replace=True
+    )
+    made = {"cutoff": k, "similarities": "overlap"}
+    measures = [ES(**made), VB(alpha=0.5, **made), VB(variance="intent", **made), TopIntent(**made)]
+    target, run = intents_of(case), run_of(case)
+    register_tags("overlap", tags_of(case), replace=True)
+    measures = [measure(tags="overlap") for measure in measures]
+    metrics = ir_measures.iter_calc(measures, target.rename(columns=COLUMNS), run.rename(columns=COLUMNS))
+    found = {(metric.measure, metric.query_id): metric.value for metric in metrics}
+    for qid, topic in case.items():
+        prob, gain = topic["prob"], {}
+        for entity in prob:
+            gain[entity] = max(
+                [
+                    topic["tags"][docno].get(other, 0.0) * known.get(frozenset((entity, other)), float(entity == other))
+                    for docno in topic["ranking"][:k]
+                    for other in prob
+                ],
+                default=0.0,
+            )
+        success = sum(prob[entity] * gain[entity] for entity in prob)
+        across = max(sum(prob[entity] * gain[entity] ** 2 for entity in prob) - success**2, 0)
+        top = [gain[entity] for entity in prob if prob[entity] >= max(prob.values()) - 1e-12]
+        wanted = [success, success - 0.5 * math.sqrt(max(success * (1 - success), 0)), success - math.sqrt(across)]
+        assert [found[measure, qid] for measure in measures] == pytest.approx([*wanted, sum(top) / len(top)], abs=1e-7)
+
+
+@settings(max_examples=30, deadline=None)
+@given(cases(weighted=True))
+def test_the_identity_changes_no_digit(case):
+    own = [(qid, entity, entity, 1.0) for qid, topic in case.items() for entity in topic["prob"]]
+    vbterrier.frames.register_similarities(
+        "own", pd.DataFrame(own, columns=["qid", "entity_id", "other_id", "similarity"]), replace=True
+    )
+    register_tags("overlap", tags_of(case), replace=True)
+    for measure in (ES, VB, VB(alpha=0.5, variance="intent"), VarPenalty, TopIntent):
+        plain = values(measure(tags="overlap") @ 3, intents_of(case), run_of(case))
+        assert values(measure(tags="overlap", similarities="own") @ 3, intents_of(case), run_of(case)) == plain
+
+
+def test_nil_has_no_neighbours_and_other_gains_no_similarities():
+    intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "N"], "prob": [0.5, 0.5]})
+    pairs = pd.DataFrame({"qid": ["q1"], "entity_id": ["N"], "other_id": ["A"], "similarity": [1.0]})
+    vbterrier.frames.register_similarities("with nil", pairs, replace=True)
+    register_tags("tag of nil", pd.DataFrame({"docno": ["d"], "entity_id": ["N"]}), replace=True)
+    for tagged, wanted in (("d", 0.5), ("other", 0.5)):
+        # A document tagged with NIL alone covers NIL, and nothing else.
+        measure = ES(similarities="with nil", tags="tag of nil", nil="N") @ 1
+        assert values(measure, intents, ranked(q1=[tagged])) == {"q1": wanted}
+    with pytest.raises(ParameterError, match=r"VB: similarities= are defined for gain='binary' only"):
+        VB(similarities="with nil", gain="dcg")
+    with pytest.raises(InputError, match=r"similarities='nowhere': .*vbterrier\.frames\.register_similarities"):
+        values(ES(similarities="nowhere", tags="tag of nil") @ 1, intents, ranked(q1=["d"]))
+    text = "VB(alpha=0.5,similarities='with nil')@5"
+    assert str(vbterrier.measures_from(text)[0]) == text

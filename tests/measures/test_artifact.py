@@ -223,3 +223,19 @@ def test_damaged_tables_are_refused(build, tmp_path):
     TAGS.drop(columns="docno").to_parquet(made.path / "tags.parquet")
     with pytest.raises(FileError, match="docno"):
         IntentSet(made.path).tags()
+
+
+def test_what_documents_a_set_is_kept_with_it(build, tmp_path):
+    topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["jordan", "NA"]})
+    labels = INTENTS[["qid", "entity_id"]].assign(ann=[1.0, np.nan, 0.0])
+    made = IntentSet.build(tmp_path / "full", INTENTS, topics=topics, annotations=labels, datasheet="# Names\n\nÄ\n")
+    pd.testing.assert_frame_equal(made.topics(), topics, check_dtype=False)
+    pd.testing.assert_frame_equal(made.annotations(), labels, check_dtype=False)
+    assert made.datasheet() == "# Names\n\nÄ\n"
+    assert made.digest == build("again", INTENTS.iloc[::-1]).digest != build("other", INTENTS.iloc[2:]).digest
+    assert made.names["intents"].endswith(made.digest[:16])
+    bare = build()
+    assert (bare.topics(), bare.annotations(), bare.datasheet()) == (None, None, "")
+    (bare.path / "datasheet.md").write_bytes(b"\xff")
+    with pytest.raises(FileError, match=r"datasheet\.md: is not UTF-8"):
+        bare.datasheet()

@@ -2,13 +2,18 @@
 
 import copy
 import importlib
+import itertools
 import json
+import pickle
 import subprocess
 import sys
+import warnings
+from functools import partial
 
 import ir_measures
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 import pytest
 from ir_measures import nDCG
 from ir_measures.measures.base import _NOT_PROVIDED
@@ -34,9 +39,10 @@ from vbterrier import (
     TopIntent,
     Unjudged,
     VarPenalty,
-    VBTerrierError,
     measures_from,
+    score,
 )
+from vbterrier.hosts.ir_measures import FROM_IR_MEASURES, Omitted
 from vbterrier.measures import ENTITY, LINKING, MEASURES
 
 AMBIGUOUS = [
@@ -618,35 +624,82 @@ def test_topics_without_a_value_score_zero_or_are_left_out_when_asked(partly):
     zero = by_measure_and_topic(partly(undefined="zero").iter_calc(QRELS, RUN))
     assert list(zero.values()) == [1.0, 1.0, 0.0]
     assert partly(undefined="zero").calc_aggregate(QRELS, RUN) == pytest.approx(2 / 3)
-    skipped = list(partly(undefined="skip").iter_calc(QRELS, RUN))
-    assert [metric.query_id for metric in skipped] == ["q1", "q2"]
-    assert partly(undefined="skip").calc_aggregate(QRELS, RUN) == 1.0
+    for policy in ("skip", "warn"):
+        with warnings.catch_warnings(record=True) as raised:
+            warnings.simplefilter("always")
+            skipped = by_measure_and_topic(partly(undefined=policy).iter_calc(QRELS, RUN))
+            assert partly(undefined=policy).calc_aggregate(QRELS, RUN) == 1.0
+        found = f"which its mean leaves out: {partly(undefined=policy)} 1 ('q3')"
+        assert [found in str(one.message) for one in raised] == [True, True] * (policy == "warn")
+        assert list(skipped.values())[:2] == [1.0, 1.0]
+        assert np.isnan(list(skipped.values())[2])
 
 
-def test_topics_left_out_are_never_filled_with_zero_beside_measures_of_others(partly):
-    with pytest.raises(VBTerrierError, match="undefined='skip' leaves topics out, for which ir_measures would use 0"):
-        ir_measures.calc_aggregate([partly(undefined="skip"), nDCG @ 10], QRELS, RUN)
-    with pytest.raises(VBTerrierError, match="undefined='skip' leaves topics out"):
-        ir_measures.providers.registry["runtime"].calc_aggregate([partly(undefined="skip")], QRELS, RUN)
-    known = QRELS[QRELS["query_id"] != "q3"]
-    mixed = ir_measures.calc_aggregate([partly(undefined="skip"), nDCG @ 10], known, RUN)
-    assert mixed[partly(undefined="skip")] == 1.0
-    zero = ir_measures.calc_aggregate([partly(undefined="zero"), nDCG @ 10], QRELS, RUN)
-    assert zero[partly(undefined="zero")] == pytest.approx(2 / 3)
+@pytest.mark.parametrize("others", [[nDCG @ 10], [BNDCG @ 5], [nDCG @ 10, BNDCG @ 5]])
+def test_means_of_hosts_leave_out_undefined_topics_of_one_measure_only(partly, others):
+    """q1 and q2 have 1 and no retrieved intent; q3 has no intents, and counts in the other measures."""
+    asked = partly(undefined="skip")
+    run = RUN[RUN["query_id"] != "q2"]
+    frames = [frame.rename(columns=FROM_IR_MEASURES) for frame in (run, RUN, QRELS)]
+    alone = score({"run": frames[0]}, frames[2], [asked, *others], on_topics="all").means().loc["run"]
+    assert alone[str(asked)] == 0.5
+    topics = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": "text"})
+    experiment = partial(
+        pt.Experiment, frames[:2], topics, frames[2], [asked, *others], names=["run", "full"], verbose=False
+    )
+    for found in (
+        ir_measures.calc_aggregate([asked, *others], QRELS, run),
+        ir_measures.calc([asked, *others], QRELS, run).aggregated,
+        ir_measures.evaluator([asked, *others], QRELS).calc_aggregate(run),
+    ):
+        assert {str(measure): value for measure, value in found.items()} == pytest.approx(alone.to_dict())
+    for table in (experiment(), experiment(baseline=1), experiment(round=8)):
+        assert table.loc[0, list(alone.index)].to_dict() == pytest.approx(alone.to_dict())
+        assert table.loc[1, str(asked)] == 1.0
+    by_topic = experiment(perquery=True)
+    values = by_topic[(by_topic["name"] == "run") & (by_topic["measure"] == str(asked))].set_index("qid")["value"]
+    assert np.isnan(values["q3"])
+    assert values[["q1", "q2"]].tolist() == [1.0, 0.0]
 
 
-def test_topics_are_never_left_out_of_one_measure_of_ours_and_not_of_another(partly):
-    # pt.Experiment would drop the column, or fail on the first topic that lacks it.
-    with pytest.raises(VBTerrierError, match="undefined='skip' leaves topics out"):
-        ir_measures.calc_aggregate([partly(undefined="skip"), BNDCG @ 5], QRELS, RUN)
-    both = ir_measures.calc_aggregate([partly(undefined="zero"), BNDCG @ 5], QRELS, RUN)
-    assert both[partly(undefined="zero")] == pytest.approx(2 / 3)
+@pytest.mark.parametrize("baseline", [None, 0])
+def test_experiments_with_a_baseline_are_warned_of_p_values(partly, baseline):
+    topics = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": "text"})
+    run, qrels = (frame.rename(columns=FROM_IR_MEASURES) for frame in (RUN, QRELS))
+    with pytest.warns(DegenerateWarning, match="which its mean leaves out") as raised:
+        table = pt.Experiment(
+            [run, run], topics, qrels, [partly(undefined="warn")], names=["a", "b"], baseline=baseline
+        )
+    told = ["p-values with the baseline are NaN" in str(one.message) for one in raised]
+    assert told == [baseline is not None] * len(told)
+    if baseline is not None:
+        assert np.isnan(table.filter(like="p-value").iloc[1, 0])
 
 
-def test_what_hosts_fill_in_for_a_missing_topic_is_zero_but_never_where_it_was_left_out():
-    assert [measure.DEFAULT for measure in MEASURES] == [0.0] * len(MEASURES)
-    with pytest.raises(VBTerrierError, match="use undefined='zero'"):
-        _ = VB(undefined="skip").DEFAULT
+def test_means_of_undefined_topics_alone_are_undefined(partly):
+    asked, known = partly(undefined="skip"), QRELS[QRELS["query_id"] == "q3"]
+    run = pd.DataFrame({"query_id": ["q3"], "doc_id": ["i"], "score": [1.0]})
+    assert np.isnan(ir_measures.calc_aggregate([asked, nDCG @ 10], known, run)[asked])
+    found = score(run.rename(columns=FROM_IR_MEASURES), known.rename(columns=FROM_IR_MEASURES), [asked]).intervals
+    assert found["value"].isna().tolist() == [True]
+    assert found["n_qids"].tolist() == [0]
+
+
+def test_sums_count_the_values_that_they_leave_out_in_any_order():
+    values = [1.0, Omitted(), 0.5, Omitted(), 0.0]
+    for order in itertools.permutations(values):
+        total = sum(order, 0.0)
+        assert np.isnan(total)
+        assert total / 5 == 0.5
+    assert Omitted() / 1 != Omitted() / 1
+    again = pickle.loads(pickle.dumps(Omitted(2.0, 3)))
+    assert (again.total, again.n_omitted) == (2.0, 3)
+    assert np.isnan(np.array([0.5, Omitted()])).tolist() == [False, True]
+
+
+def test_hosts_insert_zero_for_topics_without_a_value_unless_they_are_left_out():
+    assert [measure.NAME for measure in MEASURES if measure.DEFAULT != 0.0] == [measure.NAME for measure in ENTITY]
+    assert np.isnan(VB(undefined="skip").DEFAULT)
 
 
 def test_the_command_line_of_ir_measures_knows_our_measures_where_they_are_imported(tmp_path):
@@ -674,3 +727,9 @@ def test_measures_say_which_values_are_better():
     assert {measure.better for measure in MEASURES} == {"higher", "lower", None}
     assert BNDCG(stat="lo").better == BNDCG(stat="q95").better == "higher"
     assert BNDCG(stat="std").better is None
+
+
+def test_no_measures_are_no_call():
+    for none in (None, []):
+        with pytest.raises(ParameterError, match="no measures; name at least one, as 'BNDCG@10'"):
+            vbterrier.score(pd.DataFrame(), pd.DataFrame(), none)

@@ -1,16 +1,13 @@
 """Bootstrapped nDCG: real runs, worked cases, the process followed by hand."""
 
-import itertools
 import math
-import shutil
 
 import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import assume, given, settings
-from hypothesis import strategies as st
 from ir_measures import nDCG
+from one_topic import discounted, one, qrels_of, run_of
 
 from vbterrier import BNDCG, DegenerateWarning, InputError, NDCGBound, ParameterError, Unjudged
 from vbterrier.measures.unjudged import Bootstrapped
@@ -21,100 +18,6 @@ STATS = ("mean", "std", "q5", "q25", "q50", "q75", "q95")
 PRIORS = {"P": "pool", "R": "run", "P+R": "pool+run"}
 
 ties = pytest.mark.filterwarnings("ignore:run.*are tied:vbterrier.errors.DegenerateWarning")
-
-
-def qrels_of(labels, qid="q"):
-    """Judgments from {docno: label}."""
-    return pd.DataFrame({"qid": qid, "docno": list(labels), "label": list(labels.values())})
-
-
-def run_of(documents, qid="q"):
-    """A run from documents, best first."""
-    return pd.DataFrame({"qid": qid, "docno": list(documents), "score": -np.arange(len(documents), dtype=float)})
-
-
-def one(measure, qrels, run):
-    """The value of the only topic."""
-    columns = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
-    (metric,) = measure.iter_calc(qrels.rename(columns=columns), run.rename(columns=columns))
-    return metric.value
-
-
-# The process, followed by hand
-
-
-def discounted(gains):
-    return sum(gain / math.log2(rank + 2) for rank, gain in enumerate(gains))
-
-
-def textbook(labels, ranking, k, prior, *, exponential=False):
-    """{nDCG: probability} over all grades that the unjudged documents of a ranking could draw, one by one."""
-    labels = {document: max(label, 0) for document, label in labels.items()}
-    grades = sorted({*labels.values(), 0})
-    gain = {grade: 2**grade - 1 if exponential else grade for grade in grades}
-    top = ranking[:k]
-    inside = [labels[document] for document in top if document in labels]
-    ideal = discounted(sorted((gain[label] for label in labels.values()), reverse=True)[:k])
-
-    def share(of):
-        return {grade: sum(label == grade for label in of) / len(of) for grade in grades}
-
-    pool = share(list(labels.values()))
-    if prior == "pool" or (prior == "pool+run" and not inside):
-        chances = pool
-    elif prior == "run":
-        chances = share(inside)
-    elif prior == "pool+run":
-        chances = {grade: (pool[grade] + share(inside)[grade]) / 2 for grade in grades}
-    else:
-        chances = {grade: prior.get(grade, 0.0) for grade in grades}
-    unjudged = [document for document in top if document not in labels]
-    outcome = {}
-    for drawn in itertools.product(grades, repeat=len(unjudged)):
-        left = {grade: sum(label == grade for label in labels.values()) - inside.count(grade) for grade in grades}
-        given_grade, chance = {}, 1.0
-        for document, grade in zip(unjudged, drawn, strict=True):
-            chance *= chances[grade]
-            landed = max(g for g in grades if g == 0 or (g <= grade and left[g] > 0))
-            left[landed] -= 1
-            given_grade[document] = landed
-        if chance > 0:
-            score = discounted(gain[labels.get(d, given_grade.get(d))] for d in top) / ideal if ideal else 0.0
-            outcome[round(score, 12)] = outcome.get(round(score, 12), 0.0) + chance
-    return dict(sorted(outcome.items()))
-
-
-@st.composite
-def rankings(draw):
-    n_judged = draw(st.integers(1, 8))
-    labels = {f"j{i}": draw(st.integers(-1, 3)) for i in range(n_judged)}
-    judged = draw(st.lists(st.sampled_from(sorted(labels)), unique=True))
-    unjudged = [f"u{i}" for i in range(draw(st.integers(0, 4)))]
-    ranking = draw(st.permutations([*judged, *unjudged]))
-    return labels, ranking, draw(st.sampled_from([1, 2, 3, 5, 50, None]))
-
-
-@settings(max_examples=150, deadline=None)
-@given(case=rankings(), prior=st.sampled_from(["pool", "run", "pool+run", "uniform"]), exponential=st.booleans())
-def test_every_statistic_is_that_of_the_process_followed_by_hand(by_hand, case, prior, exponential):
-    labels, ranking, k = case
-    grades = sorted({*(max(label, 0) for label in labels.values()), 0})
-    if prior == "uniform":
-        prior = dict.fromkeys(grades, 1 / len(grades))
-    assume(ranking)
-    assume(prior != "run" or any(document in labels for document in ranking[:k]))
-    outcome = textbook(labels, ranking, k, prior, exponential=exponential)
-    base = BNDCG(prior=prior, dcg="exp-log2" if exponential else "log2", cutoff=k)
-    stats = ("mean", "std", "mode", "median", "q5", "q25", "q97.5", "q100", "lo", "hi")
-    metrics = ir_measures.calc_aggregate(
-        [base(stat=stat) for stat in stats],
-        qrels_of(labels).set_axis(["query_id", "doc_id", "relevance"], axis=1),
-        run_of(ranking).set_axis(["query_id", "doc_id", "score"], axis=1),
-    )
-    for stat in stats:
-        # A variance of rounding alone is a deviation of its root.
-        within = 1e-7 if stat == "std" else 1e-10
-        assert metrics[base(stat=stat)] == pytest.approx(by_hand.statistic(outcome, stat), abs=within), stat
 
 
 def test_the_second_worked_case():
@@ -152,33 +55,6 @@ def test_without_unjudged_documents_every_statistic_is_ndcg_on_real_runs(covid, 
     for stat in ("mean", "median", "mode", "q5", "q95"):
         assert values_of(BNDCG(stat=stat) @ k, qrels, run) == pytest.approx(expected, abs=1e-9)
     assert set(values_of(BNDCG(stat="std") @ k, qrels, run).values()) == {0.0}
-
-
-@ties
-@pytest.mark.parametrize("seed", range(8))
-@pytest.mark.parametrize("k", [1, 3, 10, None])
-def test_without_unjudged_documents_every_statistic_is_ndcg_on_tied_runs(values_of, seed, k):
-    rng = np.random.default_rng(seed)
-    qrels, run = [], []
-    for number in range(25):
-        documents = rng.permutation([f"d{i}" for i in range(12)])
-        qrels.extend((f"q{number}", d, int(rng.integers(-1, 4))) for d in documents)
-        run.extend((f"q{number}", d, float(rng.integers(0, 4))) for d in documents[: rng.integers(1, 13)])
-    qrels = pd.DataFrame(qrels, columns=["qid", "docno", "label"])
-    run = pd.DataFrame(run, columns=["qid", "docno", "score"]).sample(frac=1, random_state=seed)
-    expected = values_of(nDCG(cutoff=k) if k else nDCG, qrels, run)
-    assert len(expected) == 25
-    for stat in ("mean", "mode"):
-        assert values_of(BNDCG(stat=stat, cutoff=k), qrels, run) == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.skipif(shutil.which("perl") is None, reason="gdeval, the peer for exponential gains, is a Perl script")
-def test_exponential_gains_are_those_of_gdeval(covid, values_of):
-    run = covid.runs["BBGhelani2"]
-    qrels = covid.complete[covid.complete["qid"].isin(run["qid"])]
-    expected = values_of(nDCG(dcg="exp-log2") @ 10, qrels, run)
-    assert values_of(BNDCG(dcg="exp-log2") @ 10, qrels, run) == pytest.approx(expected, abs=1.01e-5)
-    assert values_of(NDCGBound(dcg="exp-log2") @ 10, qrels, run) == pytest.approx(expected, abs=1.01e-5)
 
 
 # TREC-COVID with judgments missing
@@ -241,36 +117,6 @@ def test_the_level_moves_the_ends_of_the_interval(covid, values_of, by_hand):
 # Priors that are none, topics without a judged document
 
 
-@pytest.mark.parametrize(
-    ("prior", "message"),
-    [
-        ({0: 0.5, 2: 0.4}, r"sum to 1, found a sum of 0\.9"),
-        ({0: 0.5, 2: 0.5 + 3e-6}, "sum to 1"),
-        ({}, "found a sum of 0"),
-        ({0: 0.5, 9: 0.5}, "prior names grades that qrels lacks: 9; it has 0, 1, 2"),
-    ],
-)
-def test_a_prior_that_is_no_distribution_over_the_grades_is_refused(prior, message):
-    qrels, run = qrels_of({"a": 1, "b": 2, "c": 0}), run_of(["a", "new"])
-    with pytest.raises(InputError, match=message):
-        bootstrap_distribution(run, qrels, 2, prior=prior)
-    with pytest.raises(InputError, match=message):
-        one(BNDCG(prior=prior) @ 2, qrels, run)
-
-
-@pytest.mark.parametrize("chances", [{0: 1.5, 1: -0.5}, {0: float("nan"), 1: 1.0}, {0: float("inf"), 1: 1.0}])
-def test_a_prior_with_what_is_no_probability_is_refused(chances):
-    qrels, run = qrels_of({"a": 1, "b": 2, "c": 0}), run_of(["a", "new"])
-    with pytest.raises(InputError, match="wanted probabilities of at least 0 that sum to 1"):
-        bootstrap_distribution(run, qrels, 2, prior=chances)
-
-
-def test_a_prior_off_by_rounding_is_made_a_distribution():
-    qrels, run = qrels_of({"a": 1, "b": 2, "c": 0}), run_of(["a", "new"])
-    distribution = bootstrap_distribution(run, qrels, 2, prior={0: 0.25, 1: 0.25, 2: 0.5 + 1e-7})
-    assert distribution.prob.sum() == pytest.approx(1, abs=1e-15)
-
-
 def test_compat_knows_priors_by_name_only():
     qrels, run = qrels_of({"a": 1, "b": 0}), run_of(["a", "new"])
     with pytest.raises(ParameterError, match="compat='ecir23' needs one of the priors 'pool', 'run'"):
@@ -283,11 +129,6 @@ def blind():
     qrels = pd.concat([qrels_of({"a": 2, "b": 0, "c": 0, "d": 1}, "blind"), qrels_of({"a": 1, "b": 0}, "half")])
     run = pd.concat([run_of(["x", "y", "z"], "blind"), run_of(["a", "x"], "half")])
     return qrels, run
-
-
-def test_the_run_prior_needs_a_judged_document(blind, values_of):
-    with pytest.raises(InputError, match=r"prior='run' is undefined on 1 topics.*\('blind'\); choose all_unju"):
-        values_of(BNDCG(prior="run") @ 3, *blind)
 
 
 @pytest.mark.parametrize(
@@ -350,22 +191,6 @@ def test_methods_agree_within_their_certificates():
         assert (np.abs(grid.quantile(level) - exact.quantile(level)) <= grid.certificate(level) + 1e-12).all()
         assert (np.abs(drawn.quantile(level) - exact.quantile(level)) <= drawn.certificate(level) + 1e-12).all()
         assert (grid.certificate(level) < 1e-3).all()
-
-
-@pytest.mark.parametrize("stat", ["mean", "std", "median", "mode", "q5", "lo"])
-def test_methods_agree_through_the_measure(values_of, stat):
-    qrels, run = partly_judged(n_topics=4)
-    exact, grid, drawn, auto = (
-        values_of(BNDCG(prior="learned", stat=stat, method=method, n_draws=20_000) @ 10, qrels, run)
-        for method in ("exact", "grid", "mc", "auto")
-    )
-    assert auto == exact
-    if stat in ("mean", "std"):
-        assert drawn != exact, "drawn, not computed"
-    if stat != "mode":
-        # An end of an interval may be the atom beside.
-        assert grid == pytest.approx(exact, abs=0.01 if stat == "lo" else 1e-3)
-        assert drawn == pytest.approx(exact, abs=0.03)
 
 
 @pytest.mark.parametrize("stat", ["mean", "q25", "mode"])
@@ -436,15 +261,6 @@ def test_a_topic_without_a_relevant_document_scores_zero(labels, dcg, prior):
         assert one(BNDCG(prior=prior, dcg=dcg, stat=stat) @ 3, qrels, run) == 0.0
     for side in ("lower", "upper"):
         assert one(NDCGBound(side=side, dcg=dcg) @ 3, qrels, run) == 0.0
-
-
-def test_without_a_cutoff_the_whole_ranking_and_the_whole_pool_count(by_hand):
-    labels = {f"j{i}": grade for i, grade in enumerate([2, 1, 1, 0, 1, 2, 1, 1])}
-    ranking = ["j1", "u1", "j3", "u2", "j0"]
-    outcome = textbook(labels, ranking, None, "pool")
-    found = one(BNDCG(prior="pool"), qrels_of(labels), run_of(ranking))
-    assert found == pytest.approx(by_hand.statistic(outcome, "mean"), abs=1e-12)
-    assert found != pytest.approx(one(BNDCG(prior="pool") @ 5, qrels_of(labels), run_of(ranking)), abs=1e-3)
 
 
 def test_a_cutoff_below_the_end_of_the_list_counts_the_empty_ranks():

@@ -221,6 +221,7 @@ def test_the_measures_by_hand():
         RelCov @ 1: 2 / 3,
         NonRelCov @ 1: 1 / 5,
         DiscRatio @ 1: (2 / 3) / (1 / 5 + 1 / 10),
+        DiscRatio(epsilon=1e-6) @ 1: (2 / 3) / (1 / 5 + 1e-6),
         RelCov @ 2: 2 / 3,
         NonRelCov @ 2: 4 / 5,
         RelCov(rel=2) @ 20: 1.0,
@@ -259,8 +260,11 @@ def test_topics_without_relevant_or_without_other_documents(measure, documents, 
     if defined:
         assert len(values_of([measure], links, run)) == 2
         return
-    with pytest.raises(InputError, match=rf"{measure.NAME} is undefined for 1 topics \('q1'\)"):
-        values_of([measure], links, run)
+    with pytest.raises(InputError, match=rf"{measure.NAME}\(undefined='raise'\) is undefined for 1 topics \('q1'\)"):
+        values_of([measure(undefined="raise")], links, run)
+    assert list(values_of([measure], links, run).values()) == list(
+        values_of([measure(undefined="skip")], links, run).values()
+    )
     zero, skip = (values_of([measure(undefined=policy)], links, run) for policy in ("zero", "skip"))
     assert {qid: value for (_, qid), value in zero.items()}["q1"] == 0.0
     assert [qid for _, qid in skip] == ["q0"]
@@ -271,8 +275,8 @@ def test_topics_without_relevant_or_without_other_documents(measure, documents, 
 )
 def test_no_correlation_of_few_or_of_constants(run):
     world = [(PLAIN, RUN), (PLAIN, run)]
-    with pytest.raises(InputError, match="OERCorr is undefined for 1 topics"):
-        values_of([OERCorr], links_of(world), run_of(world))
+    with pytest.raises(InputError, match=r"OERCorr\(undefined='raise'\) is undefined for 1 topics"):
+        values_of([OERCorr(undefined="raise")], links_of(world), run_of(world))
 
 
 def test_infinite_scores_are_ranked():

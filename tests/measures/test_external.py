@@ -1,19 +1,22 @@
 """Measures of ir_measures alone in a call: what ours refuse or warn of, theirs must too."""
 
 import math
+import pickle
 
 import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
 
+import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.scores import score
-from vbterrier.frames.ranking import ranked
+from vbterrier.frames.ranking import Run, ranked
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
-from vbterrier.measures.external import OF_FIRST, is_topicwise, n_decisive, qrels_of
+from vbterrier.measures.external import OF_FIRST, external_values, is_topicwise, n_decisive, qrels_of
 from vbterrier.measures.intents import IntentMeasure
-from vbterrier.measures.target import EvaluationTarget
+from vbterrier.measures.target import EvaluationTarget, restricted
+from vbterrier.measures.text import measures_from
 
 QRELS = pd.DataFrame(
     {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
@@ -32,20 +35,6 @@ def ndcg(run, qrels, **options):
     return score({"mine": run}, qrels, ["nDCG@10"], n_resamples=2, **options).means().loc["mine", "nDCG@10"]
 
 
-def numbered(frame, column):
-    return frame.assign(**{column: frame[column].str[1:].astype(int)})
-
-
-def stripped(frame, column):
-    return frame.assign(**{column: frame[column].str[1:]})
-
-
-def test_conflicting_labels_are_refused():
-    qrels = pd.concat([QRELS, QRELS.iloc[:1].assign(label=0)], ignore_index=True)
-    with pytest.raises(InputError, match=r"document 'd1' of query 'q1' has the labels 2 .* and 0 "):
-        ndcg(RUN, qrels)
-
-
 def test_conflicting_labels_of_a_file_are_refused_and_are_no_diversity():
     qrels = pd.concat([QRELS, QRELS.iloc[:1].assign(label=0)], ignore_index=True).assign(iteration="0")
     with pytest.raises(InputError, match=r"document 'd1' of query 'q1' has the labels 2 .* and 0 "):
@@ -57,12 +46,6 @@ def test_repeated_judgments_are_warned_of_once_and_are_no_diversity():
     with pytest.warns(DegenerateWarning, match="1 repeated judgments with the same label count once") as said:
         assert ndcg(RUN, qrels) == pytest.approx(RIGHT)
     assert len(said) == 1
-
-
-@pytest.mark.parametrize("label", [np.nan, 0.5, "good"])
-def test_labels_that_are_not_whole_are_refused(label):
-    with pytest.raises(InputError, match="qrels column 'label': row 1 "):
-        ndcg(RUN, QRELS.assign(label=[2, label, 0, 1, 0]))
 
 
 @pytest.mark.parametrize("label", [2**15, 10**8, 2**31, 2**32 + 1, -(2**31) - 1])
@@ -84,54 +67,6 @@ def test_a_topic_with_no_label_of_0_or_more_scores_0_and_does_not_hang_trec_eval
     found = score({"mine": RUN}, qrels, measures, n_resamples=2).values.set_index(["measure", "qid"])["value"]
     assert {measure: found[measure, "q1"] for measure in measures} == dict.fromkeys(measures, 0.0) | {"Judged@2": 1.0}
     assert found["AP", "q2"] == 0.5
-
-
-@pytest.mark.parametrize("dtype", [str, float, "Int64"])
-def test_whole_labels_of_other_types_are_parsed(dtype):
-    assert ndcg(RUN, QRELS.astype({"label": dtype})) == pytest.approx(RIGHT)
-
-
-def test_scores_as_text_are_parsed():
-    assert ndcg(RUN.astype({"score": str}), QRELS) == pytest.approx(RIGHT)
-
-
-def test_missing_columns_and_ids_of_qrels_are_refused():
-    with pytest.raises(InputError, match=r"missing label; found .*rel"):
-        ndcg(RUN, QRELS.rename(columns={"label": "rel"}))
-    with pytest.raises(InputError, match="missing label"):
-        ndcg(RUN, QRELS.rename(columns={"label": "relevance"}))
-    with pytest.raises(InputError, match="qrels column 'docno': row 1 has no id"):
-        ndcg(RUN, QRELS.assign(docno=["d1", None, "d3", "d4", "d5"]))
-
-
-@pytest.mark.parametrize("column", ["qid", "docno"])
-def test_numbers_on_both_sides_meet_and_against_text_are_refused(column):
-    assert ndcg(numbered(RUN, column), numbered(QRELS, column)) == pytest.approx(RIGHT)
-    with pytest.raises(InputError, match="can never match"):
-        ndcg(numbered(RUN, column), stripped(QRELS, column))
-    with pytest.raises(InputError, match="can never match"):
-        ndcg(stripped(RUN, column), numbered(QRELS, column))
-
-
-def test_no_topic_in_common_is_refused():
-    with pytest.raises(InputError, match="no topic in common"):
-        ndcg(RUN.assign(qid="x" + RUN["qid"]), QRELS)
-
-
-def test_an_empty_run_and_topics_without_judgments_are_warned_of_once():
-    with pytest.warns(DegenerateWarning, match="empty; all 2 topics score 0") as said:
-        assert ndcg(RUN.iloc[:0], QRELS) == 0
-    assert len(said) == 1
-    extra = pd.concat([RUN, RUN.iloc[:1].assign(qid="q9")], ignore_index=True)
-    with pytest.warns(DegenerateWarning, match="1 topics are not in qrels") as said:
-        assert ndcg(extra, QRELS) == pytest.approx(RIGHT)
-    assert len(said) == 1
-
-
-def test_ties_are_warned_of_once():
-    with pytest.warns(DegenerateWarning, match="places are tied") as said:
-        ndcg(RUN.assign(score=1.0), QRELS)
-    assert len(said) == 1
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -166,16 +101,6 @@ def test_measures_asked_for_twice_count_once():
 
 def test_one_text_is_one_measure():
     assert score(RUN, QRELS, "BNDCG(prior='learned')@10").means().iloc[0, 0] == pytest.approx(RIGHT)
-
-
-@pytest.mark.parametrize(
-    "option",
-    [{"n_resamples": 0}, {"n_resamples": 1.5}, {"seed": -1}, {"seed": "x"}, {"level": "x"}, {"interval": "x"}],
-    ids=str,
-)
-def test_options_that_cannot_be_are_refused_with_their_name(option):
-    with pytest.raises(ParameterError, match=next(iter(option))):
-        score(RUN, QRELS, ["NumRet"], **option)
 
 
 @pytest.mark.filterwarnings("ignore:no document of the evidence is judged:vbterrier.errors.DegenerateWarning")
@@ -260,3 +185,54 @@ def test_judgments_of_subtopics_are_warned_of_where_no_diversity_measure_asks():
     subtopics = [QRELS.assign(iteration="1"), QRELS.iloc[:1].assign(iteration="2", label=1)]
     with pytest.warns(DegenerateWarning, match=r"nDCG@10: the qrels judge documents once a subtopic"):
         ndcg(RUN, pd.concat(subtopics, ignore_index=True))
+
+
+def run_of(*topics, **columns):
+    return Run(pd.DataFrame({"qid": [*topics], "docno": "a", "score": 1.0, **columns}))
+
+
+@pytest.fixture
+def target():
+    return EvaluationTarget(pd.DataFrame({"qid": ["1", "2", "3"], "docno": "a", "label": [1, 0, 1]}))
+
+
+def test_topics_are_those_asked_for(target):
+    runs = {"one": run_of("1", "2"), "other": run_of("2", "3")}
+    assert restricted(target, runs, "common").topics == ["2"]
+    assert restricted(target, runs, "all") is target
+    with pytest.raises(InputError, match=r"run 'one' has 2 of the 3 topics.*'1', '3'.*on_topics='common'"):
+        restricted(target, runs, "same")
+    with pytest.raises(InputError, match="no topic that all runs and the qrels have in common"):
+        restricted(target, {"one": run_of("1"), "other": run_of("3")}, "common")
+
+
+def test_evaluators_stay_in_their_process(target):
+    (measure,) = measures_from("AP")
+    before = list(external_values([measure], target, run_of("1", "2", "3")))
+    copied = pickle.loads(pickle.dumps(target))
+    assert copied._evaluators == {}
+    assert target._evaluators != {}
+    assert list(external_values([measure], copied, run_of("1", "2", "3"))) == before
+
+
+@pytest.mark.parametrize("on_topics", ["all", "common"])
+def test_gaps_of_subtopics_are_reported_once_and_filled_by_given_subtopics(on_topics):
+    rows = [("1", "1", "a", 1), ("1", "4", "a", 1), ("2", "1", "b", 1)]
+    qrels = pd.DataFrame(rows, columns=["qid", "iteration", "docno", "label"])
+    run = pd.DataFrame({"qid": ["1", "2"], "docno": ["a", "b"], "score": 1.0})
+    asked = {"measures": ["ES@5", "VB@5", "ES(rel=2)@5"], "on_topics": on_topics, "n_resamples": 2}
+    with pytest.warns(vbterrier.DegenerateWarning) as said:
+        found = vbterrier.score({"x": run, "y": run}, qrels, **asked).means()
+    gaps = [one for one in map(str, (w.message for w in said)) if "gaps" in one]
+    assert len(gaps) == 1
+    assert "numbers of 1 of 2 topics have gaps ('1')" in gaps[0]
+    assert found.loc["x", "ES@5"] == 1
+    every = pd.DataFrame({"qid": ["1"] * 4 + ["2"], "entity_id": [*"12341"]})
+    assert vbterrier.score(run, qrels, subtopics=every, **asked).means()["ES@5"].tolist() == [0.75]
+    for refused, words in (
+        ({"subtopics": every, "intents": every.assign(prob=1.0)}, "leave out intents"),
+        ({"subtopics": every, "qrels": None}, "give qrels"),
+        ({"subtopics": every, "qrels": qrels.drop(columns="iteration")}, "no column iteration"),
+    ):
+        with pytest.raises(vbterrier.VBTerrierError, match=words):
+            vbterrier.score(run, **{"qrels": qrels, **refused}, **asked)

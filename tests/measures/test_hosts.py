@@ -151,22 +151,14 @@ def test_an_experiment_over_transformers_gives_the_same_whatever_the_options(opt
     same(means(table), expected_means())
 
 
-def test_values_per_query_are_those_of_ir_measures():
-    table = pt.Experiment(SYSTEMS, TOPICS, QRELS, MIXED, perquery=True)
-    for name, run in (("good", IR_GOOD), ("poor", IR_POOR)):
-        rows = table[table["name"] == name]
-        found = {(m, q): v for m, q, v in zip(rows["measure"], rows["qid"], rows["value"], strict=True)}
-        assert found == pytest.approx(by_measure_and_topic(ir_measures.iter_calc(MIXED, IR_QRELS, run)), abs=1e-12)
-        assert len(rows) == len(MIXED) * len(TOPICS)
-
-
 def test_averages_and_values_per_query_come_together():
     averages, values = pt.Experiment(SYSTEMS, TOPICS, QRELS, MIXED, perquery="both")
     same(means(averages), expected_means())
     assert len(values) == 2 * len(MIXED) * len(TOPICS)
-    pivot = values.groupby(["name", "measure"])["value"].mean()
-    for name, row in expected_means().items():
-        assert pivot[name].to_dict() == pytest.approx(row, abs=1e-12)
+    for name, run in (("good", IR_GOOD), ("poor", IR_POOR)):
+        rows = values[values["name"] == name]
+        found = {(m, q): v for m, q, v in zip(rows["measure"], rows["qid"], rows["value"], strict=True)}
+        assert found == pytest.approx(by_measure_and_topic(ir_measures.iter_calc(MIXED, IR_QRELS, run)), abs=1e-12)
 
 
 @pytest.mark.slow
@@ -190,15 +182,6 @@ def test_significance_against_a_baseline_is_of_our_values():
 def test_a_run_without_scores_is_refused_by_validation():
     with pytest.raises(ValueError, match="required outputs for evaluation"):
         pt.Experiment([GOOD.drop(columns="score")], TOPICS, QRELS, [VB @ 10], validate="error")
-
-
-def test_topics_that_a_run_misses_score_zero():
-    missing = GOOD[GOOD["qid"] != "q03"]
-    table = pt.Experiment([missing], TOPICS, QRELS, OURS, names=["x"], perquery=True)
-    assert (table.loc[table["qid"] == "q03", "value"] == 0.0).all()
-    assert (table["qid"] == "q03").sum() == len(OURS)
-    batched = pt.Experiment([pt.Transformer.from_df(missing)], TOPICS, QRELS, OURS, names=["x"], batch_size=5)
-    assert means(batched)["x"] == pytest.approx(table.groupby("measure")["value"].mean().to_dict(), abs=1e-12)
 
 
 @pytest.mark.parametrize("measure", OURS, ids=repr)
@@ -370,14 +353,6 @@ def test_all_calls_of_ir_measures_agree():
         assert measure.calc(IR_QRELS, IR_GOOD).aggregated == averages[measure]
 
 
-def test_one_evaluator_serves_several_runs():
-    evaluator = ir_measures.evaluator(MIXED, IR_QRELS)
-    for run in (IR_GOOD, IR_POOR, IR_GOOD):
-        found = by_measure_and_topic(evaluator.iter_calc(run))
-        assert found == by_measure_and_topic(ir_measures.iter_calc(MIXED, IR_QRELS, run))
-        assert evaluator.calc_aggregate(run) == ir_measures.calc_aggregate(MIXED, IR_QRELS, run)
-
-
 def test_two_settings_of_one_measure_in_one_call_do_not_mix():
     pair = [VB(alpha=0.5) @ 10, VB(alpha=2) @ 10, VB @ 2, VB(gain="dcg") @ 2]
     together = ir_measures.calc_aggregate(pair, IR_QRELS, IR_GOOD)
@@ -518,24 +493,6 @@ def test_the_frames_of_the_caller_are_left_as_they_were():
 # What must not matter
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_the_order_of_rows_does_not_matter(seed):
-    shuffled = [frame.sample(frac=1, random_state=seed) for frame in (IR_QRELS, IR_GOOD)]
-    # Labels of rows that repeat, as after a concat, must not matter either.
-    for frame in shuffled:
-        frame.index = np.arange(len(frame)) % 7
-    found = by_measure_and_topic(ir_measures.iter_calc(OURS, *shuffled))
-    assert found == pytest.approx(by_measure_and_topic(ir_measures.iter_calc(OURS, IR_QRELS, IR_GOOD)), abs=1e-14)
-
-
-def test_the_names_of_topics_do_not_matter():
-    names = {qid: f"t{100 - number} é" for number, qid in enumerate(TOPICS["qid"])}
-    renamed = [frame.assign(query_id=frame["query_id"].map(names)) for frame in (IR_QRELS, IR_GOOD)]
-    found = by_measure_and_topic(ir_measures.iter_calc(UNSAMPLED, *renamed))
-    expected = by_measure_and_topic(ir_measures.iter_calc(UNSAMPLED, IR_QRELS, IR_GOOD))
-    assert found == {(name, names[qid]): value for (name, qid), value in expected.items()}
-
-
 @pytest.mark.slow
 def test_the_hash_seed_does_not_matter(tmp_path, python):
     IR_QRELS.to_csv(tmp_path / "qrels.csv", index=False)
@@ -552,3 +509,71 @@ print(json.dumps(sorted([repr(m.measure), m.query_id, m.value.hex()] for m in fo
     assert others == [first, first]
     here = ir_measures.iter_calc(OURS, IR_QRELS, IR_GOOD)
     assert first == sorted([repr(m.measure), m.query_id, m.value.hex()] for m in here)
+
+
+# One tagger for all systems.
+
+
+def tagged(tagger):
+    run = pd.DataFrame({"qid": ["q1", "q1"], "docno": ["d1", "d2"], "score": [2.0, 1.0], "rank": [0, 1]})
+    return run.assign(entity_id=[["E1"], ["E2"]], weight=[[1.0], [1.0]], tagger=tagger)
+
+
+INTENTS = pd.DataFrame({"qid": "q1", "entity_id": ["E1", "E2"], "prob": [0.5, 0.5]})
+QUERIES = pd.DataFrame({"qid": ["q1"], "query": ["mercury"]})
+OVER_INTENTS = [ES @ 1, VB @ 1]
+
+
+def experiment(taggers, measures=OVER_INTENTS, **options):
+    names = [f"{number} {tagger}" for number, tagger in enumerate(taggers)]
+    return pt.Experiment([tagged(tagger) for tagger in taggers], QUERIES, INTENTS, measures, names=names, **options)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"perquery": True}, {"filter_by_topics": False}, {"plan": "tree", "verbose": False}]
+)
+def test_an_experiment_over_systems_of_two_taggers_warns_once(options):
+    with pytest.warns(DegenerateWarning) as said:
+        experiment(["WAT", "REL", "WAT", "gold"], **options)
+    assert [str(each.message).split(":")[0] for each in said] == ["systems are tagged by WAT and by REL"]
+    # Each experiment warns for itself.
+    with pytest.warns(DegenerateWarning, match="tagged by REL and by WAT") as again:
+        experiment(["REL", "WAT"], **options)
+    assert len(again) == 1
+
+
+def test_separate_experiments_over_the_same_intents_do_not_warn():
+    for tagger in ("WAT", "REL", "gold"):
+        experiment([tagger, tagger])
+        pt.Evaluate(tagged(tagger), INTENTS, OVER_INTENTS)
+    pipelines = [pt.Transformer.from_df(tagged("WAT")) >> pt.apply.generic(lambda found: found) for _ in range(2)]
+    pt.Experiment(pipelines, QUERIES, INTENTS, OVER_INTENTS, names=[*"ab"], batch_size=1)
+
+
+def test_tags_for_all_systems_are_of_one_tagger():
+    vbterrier.register_tags("tags of test_hosts", pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["E1", "E2"]}))
+    experiment(["WAT", "REL"], [ES(tags="tags of test_hosts") @ 1])
+
+
+def test_what_is_remembered_of_an_experiment_ends_with_it():
+    import weakref
+
+    from vbterrier.hosts.ir_measures import of_experiment
+
+    class Value:
+        pass
+
+    kept = []
+
+    def seen(found):
+        value = of_experiment().setdefault("value", Value())
+        kept.append((weakref.ref(value), id(value)))
+        return found
+
+    assert of_experiment() is None
+    for _ in range(2):
+        one = pt.Transformer.from_df(tagged("WAT")) >> pt.apply.generic(seen)
+        other = pt.Transformer.from_df(tagged("WAT")) >> pt.apply.generic(seen)
+        pt.Experiment([one, other], QUERIES, INTENTS, OVER_INTENTS, names=[*"ab"], validate="ignore")
+    assert kept[0][1] == kept[1][1], "one experiment has one memory"
+    assert [value() for value, _ in kept] == [None] * len(kept)

@@ -22,7 +22,7 @@ from vbterrier import (
 )
 from vbterrier.intents.coverage import Intents
 from vbterrier.intents.sources import from_diversity
-from vbterrier.kernels import gain
+from vbterrier.kernels import rankings
 from vbterrier.kernels.vb import per_topic
 
 INTENTS = pd.DataFrame({"query_id": ["a", "a", "b", "b"], "entity_id": ["A", "B"] * 2, "prob": [0.75, 0.25] * 2})
@@ -112,7 +112,7 @@ def test_p9_numbered_queries_of_tags_never_meet_text_in_silence():
 
 def test_p10_a_row_of_minus_one_reads_nothing():
     rows = np.array([[0, -1]])
-    assert gain.n_tied(np.ones(1, dtype=np.float32), rows, np.array([0]), np.array([1])) == 0
+    assert rankings.n_tied(np.ones(1, dtype=np.float32), rows, np.array([0]), np.array([1])) == 0
 
 
 def test_p11_no_intents_have_sums_of_zero():

@@ -1,35 +1,13 @@
 """Bounds of nDCG and the share of unjudged documents: published cases, real runs."""
 
 import json
-import math
 
-import numpy as np
 import pandas as pd
 import pytest
 from ir_measures import Judged, nDCG
+from one_topic import discounted, one, qrels_of, run_of
 
 from vbterrier import NDCGBound, ParameterError, Unjudged
-
-
-def qrels_of(labels, qid="q"):
-    """Judgments from {docno: label}."""
-    return pd.DataFrame({"qid": qid, "docno": list(labels), "label": list(labels.values())})
-
-
-def run_of(documents, qid="q"):
-    """A run from documents, best first."""
-    return pd.DataFrame({"qid": qid, "docno": list(documents), "score": -np.arange(len(documents), dtype=float)})
-
-
-def one(measure, qrels, run):
-    """The value of the only topic."""
-    columns = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
-    (metric,) = measure.iter_calc(qrels.rename(columns=columns), run.rename(columns=columns))
-    return metric.value
-
-
-def discounted(gains):
-    return sum(gain / math.log2(rank + 2) for rank, gain in enumerate(gains))
 
 
 @pytest.mark.parametrize(

@@ -203,3 +203,16 @@ def test_illegal_values_are_refused(wrong):
         sweep(topics(20), **{name: value})
     with pytest.raises(InputError, match="'gain': row 0 has no value"):
         sweep(topics(20).assign(gain=[None] + [0.1] * 19))
+
+
+@pytest.mark.parametrize("n_terms", [1, 2])
+def test_neither_the_unit_of_weights_nor_that_of_scores_changes_what_a_cut_explains(n_terms):
+    rng = np.random.default_rng(1)
+    x, y, weights, cuts = np.linspace(-1, 1, 30), rng.normal(size=(2, 30)), rng.random((2, 30)), np.arange(5, 25)
+    beside = np.stack([np.ones(30), x], axis=1)[:, :n_terms]
+    expected = explained_by_cuts(x, beside, y, weights, cuts, n_terms=n_terms, least=1)
+    assert np.isfinite(expected).all()
+    light = explained_by_cuts(x, beside, y, 1e-9 * weights, cuts, n_terms=n_terms, least=1e-9)
+    small = explained_by_cuts(x, beside, 1e-12 * y, weights, cuts, n_terms=n_terms, least=1)
+    assert light == pytest.approx(expected, rel=1e-6)
+    assert small == pytest.approx(expected, rel=1e-6)

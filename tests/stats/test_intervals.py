@@ -33,19 +33,6 @@ def ends(interval):
     return interval.low, interval.high
 
 
-@pytest.mark.parametrize("method", SCIPY)
-@pytest.mark.parametrize("level", [0.5, 0.9, 0.95, 0.99])
-@pytest.mark.parametrize(("seed", "name"), [(0, ""), (3, "bm25 BNDCG@10")])
-def test_the_interval_is_scipys_on_the_same_stream(method, level, seed, name):
-    for values in (SCORES, *TABLE.T):
-        found = topics_interval(values, level=level, method=method, n_resamples=300, seed=seed, name=name)
-        options = {"confidence_level": level, "method": SCIPY[method], "n_resamples": 300}
-        peer = stats.bootstrap((values,), np.mean, **options, random_state=stream(seed, name)).confidence_interval
-        # A matrix product sums in a different order than a mean.
-        assert ends(found) == pytest.approx((peer.low, peer.high), abs=1e-14)
-        assert found.method == f"topics ({method})"
-
-
 def test_the_studentised_interval_is_a_plain_loop_over_resampled_topics():
     found = topics_intervals(TABLE, method="studentised", level=0.9, n_resamples=300, seed=5)
     counts = np.vstack(list(resamples(60, 300, stream(5, "")))).astype(int)

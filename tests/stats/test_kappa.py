@@ -12,7 +12,7 @@ from sklearn.metrics import cohen_kappa_score
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.kernels.resample import stream
-from vbterrier.stats.kappa import COLUMNS, cohen_kappa, fleiss_kappa, judge_agreement
+from vbterrier.stats.kappa import COLUMNS, cohen_kappa, fleiss_kappa, judge_agreement, krippendorff_alpha
 
 # The example of Fleiss 1971: 10 items, 14 judges, 5 categories; kappa .210.
 REPRINTED = np.array(
@@ -170,3 +170,52 @@ def test_an_error_of_nothing_is_no_interval(second):
 def test_bad_labels_are_refused(call, error, message):
     with pytest.raises(error, match=message):
         call()
+
+
+# The example of Krippendorff 2011: 4 observers, 12 units, missing labels; alpha of nominal labels .743.
+OBSERVED = np.array(
+    [
+        [1, 2, 3, 3, 2, 1, 4, 1, 2, np.nan, np.nan, np.nan],
+        [1, 2, 3, 3, 2, 2, 4, 1, 2, 5, np.nan, 3],
+        [np.nan, 3, 3, 3, 2, 3, 4, 2, 2, 5, 1, np.nan],
+        [1, 2, 3, 3, 2, 4, 4, 1, 2, 5, 1, np.nan],
+    ]
+).T
+
+
+def alpha(rows):
+    """Alpha by pairs of labels: within items for the observed, of all labels for the expected disagreement."""
+    kept = [row[~np.isnan(row)] for row in rows]
+    kept = [row for row in kept if len(row) > 1]
+    every = np.concatenate(kept)
+    seen = sum((row[:, None] != row).sum() / (len(row) - 1) for row in kept) / len(every)
+    return 1 - seen / ((every[:, None] != every).sum() / (len(every) * (len(every) - 1)))
+
+
+def test_krippendorffs_alpha_of_his_example_and_by_pairs():
+    found = krippendorff_alpha(OBSERVED)
+    assert (round(found.value, 3), found.n_items) == (0.743, 11)
+    assert found.value == pytest.approx(alpha(OBSERVED), abs=1e-12)
+    draws = np.random.default_rng(0).integers(3, size=(40, 3)).astype(float)
+    draws[draws == 2] = np.nan
+    assert krippendorff_alpha(draws).value == pytest.approx(alpha(draws), abs=1e-12)
+    words = pd.DataFrame(OBSERVED).replace({1: "a", 2: "b", 3: "c", 4: "d", 5: "e"}).astype(object)
+    assert krippendorff_alpha(words) == found
+
+
+@pytest.mark.parametrize("groups", [None, [*"aaabbbcccddd"]])
+def test_the_interval_of_alpha_equals_a_loop_over_resampled_groups(groups):
+    found = krippendorff_alpha(OBSERVED, groups=groups, n_resamples=50, seed=3)
+    keys = np.arange(12) if groups is None else np.array(groups)
+    known = list(dict.fromkeys(keys[(~np.isnan(OBSERVED)).sum(axis=1) > 1]))
+    parts = [OBSERVED[keys == key] for key in known]
+    drawn = stream(3, "alpha").integers(len(parts), size=(50, len(parts)))
+    loop = [alpha(np.concatenate([parts[at] for at in rows])) for rows in drawn]
+    assert [found.low, found.high] == pytest.approx(np.quantile(loop, [0.025, 0.975]), abs=1e-12)
+
+
+def test_alpha_of_equal_labels_is_undefined_and_needs_two_of_an_item():
+    with pytest.warns(DegenerateWarning, match="all labels are the same"):
+        assert np.isnan(krippendorff_alpha([[1, 1], [1, 1], [0, None]]).value)
+    with pytest.raises(InputError, match="no item has two labels"):
+        krippendorff_alpha([[1, None], [None, 0]])

@@ -24,6 +24,7 @@ from vbterrier.stats.perturbations import (
     TagConfusion,
     TagDropout,
     TemperatureJitter,
+    stability_bounds,
 )
 from vbterrier.stats.replicas import replicate
 from vbterrier.stats.variants import Variants, with_variants
@@ -344,3 +345,46 @@ def test_dropping_the_constraints_of_a_variant_leaves_its_prior():
         found = replicate(both, covers_c, used, [Statistic("ES", 1)], n_replicas=3)
         assert found.point.ravel().tolist() == [0.0]
         assert found.values.ravel() == pytest.approx([expected] * 3)
+
+
+# Claims C1 and C2 of the paper
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.integers(1, 6), st.integers(0, 10**6), st.floats(0, 5), st.floats(0, 1))
+def test_changes_stay_within_the_bounds(n, seed, alpha, share):
+    rng = np.random.default_rng(seed)
+    pi, other = rng.dirichlet(np.full(n, 0.5), 2)
+    moved = (1 - share) * pi + share * other
+    gain = rng.choice([0.0, 1.0, rng.random()], n)
+    epsilon, es, es2 = float(np.abs(pi - moved).sum()), float(min(pi @ gain, 1)), float(min(moved @ gain, 1))
+    found = stability_bounds(es, min(epsilon, 2.0), alpha=alpha).iloc[0]
+
+    def vb(p):
+        return p - alpha * math.sqrt(max(p * (1 - p), 0))
+
+    slack = 1e-7 * (1 + alpha)
+    assert abs(es2 - es) <= found["ES_change"] + slack <= found["C1"] + 2 * slack
+    assert abs(vb(es2) - vb(es)) <= found["VB_change"] + slack
+    assert found["VB_low"] - slack <= vb(es2) <= found["VB_high"] + slack
+    if not math.isnan(found["C2"]):
+        # Where the paper's bound holds, it is at least as wide.
+        assert found["VB_change"] <= found["C2"] + slack
+
+
+def test_bounds_are_attained_and_c2_is_silent_where_its_condition_fails():
+    found = stability_bounds([0.8, 1.0, 0.0, 0.5], 0.1)
+    # π = (.8, .2) with the first intent covered, moved to (.75, .25): ε = .1.
+    assert found["ES_change"].tolist() == pytest.approx([0.05] * 4)
+    assert found.loc[1, "VB_low"] == pytest.approx(0.95 - math.sqrt(0.95 * 0.05))
+    assert found["C2"].isna().tolist() == [False, True, True, False]
+    tau = stability_bounds([0.8, 0.8], [0.1, 0.4], tau=0.1)["C2"]
+    assert tau.tolist() == pytest.approx([0.1 * (1 + 0.8 / 0.6), float("nan")], nan_ok=True)
+    for options, message in (
+        ({"success": 1.1, "distance": 0.1}, "success: wanted numbers from 0 to 1"),
+        ({"success": 0.5, "distance": 2.1}, "distance: wanted numbers from 0 to 2"),
+        ({"success": [0.5, 0.6], "distance": [0.1]}, r"distance has shape \(1,\)"),
+        ({"success": 0.5, "distance": 0.1, "tau": 0.6}, "tau=0.6"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            stability_bounds(**options)

@@ -1,5 +1,7 @@
 """Regression of gain on coverage, with heteroskedasticity-robust errors, and means by strata of coverage."""
 
+import itertools
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -53,6 +55,9 @@ def test_every_number_against_the_normal_equations():
         left = table["gain"] - design @ coef
         assert row.r_squared == pytest.approx(1 - left.var() / table["gain"].var())
         assert (row.n_qids, row.n_undefined, row.covariance) == (60, 0, "HC3")
+        classical = np.sqrt((left**2).sum() / 56 * np.linalg.inv(design.T @ design)[-1, -1])
+        assert row.std_error_classical == pytest.approx(classical)
+        assert row.p_classical == pytest.approx(2 * stats.t.sf(abs(coef[-1] / classical), 56))
     assert found["p_adjusted"].to_numpy() == pytest.approx(holm(found["p_value"].to_numpy()))
     assert found["p_value"].iloc[1] < 1e-3 < found["p_value"].iloc[0]
 
@@ -164,9 +169,22 @@ def test_without_ties_strata_differ_by_one_topic_at_most(n, n_strata):
     assert sizes.max() - sizes.min() <= 1
 
 
-def test_topics_covered_in_full_leave_a_stratum_without_topics():
-    table = pd.DataFrame({"c": [0.2, 0.3, *[1.0] * 8, np.nan], "gain": np.arange(11.0)})
-    with pytest.warns(DegenerateWarning, match="no topic is in stratum 3 of 3"):
+@given(st.lists(st.integers(0, 7), min_size=1, max_size=25), st.integers(2, 4))
+def test_sizes_are_the_most_equal_of_all_that_ties_allow(coverage, n_strata):
+    found = np.bincount(strata_of(np.array(coverage, dtype=float), n_strata))
+    values, counts = np.unique(coverage, return_counts=True)
+    s = min(n_strata, len(values))
+    below = np.cumsum(counts)[:-1]
+
+    sums = [(np.diff([0, *cuts, len(coverage)]) ** 2).sum() for cuts in itertools.combinations(below, s - 1)]
+    assert len(found) == s
+    assert (found > 0).all()
+    assert (found**2).sum() == min(sums)
+
+
+def test_fewer_values_than_strata_leave_the_last_strata_without_topics():
+    table = pd.DataFrame({"c": [0.2, 0.2, *[1.0] * 8, np.nan], "gain": np.arange(11.0)})
+    with pytest.warns(DegenerateWarning, match="no topic is in stratum 3 of 3; its topics have fewer than 3 values"):
         found = coverage_strata(table, "c", "gain")
     assert found["n_qids"].tolist() == [2, 8, 0]
     assert (found["n_undefined"] == 1).all()
@@ -174,10 +192,15 @@ def test_topics_covered_in_full_leave_a_stratum_without_topics():
     assert found["value"].tolist()[:2] == [0.5, 5.5]
 
 
+def test_topics_covered_in_full_are_one_stratum_of_three():
+    table = pd.DataFrame({"c": [0.2, 0.3, *[1.0] * 8], "gain": np.arange(10.0)})
+    assert coverage_strata(table, "c", "gain")["n_qids"].tolist() == [1, 1, 8]
+
+
 def test_one_topic_has_a_mean_without_an_interval():
-    with pytest.warns(DegenerateWarning, match="stratum 1"):
+    with pytest.warns(DegenerateWarning, match="stratum 2"):
         found = coverage_strata(pd.DataFrame({"c": [0.5], "gain": [0.1]}), "c", "gain", n_strata=2)
-    assert found["value"].tolist()[1] == 0.1
+    assert found["value"].tolist()[0] == 0.1
     assert found[["low", "high"]].isna().all(axis=None)
 
 

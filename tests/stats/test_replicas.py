@@ -301,7 +301,7 @@ def test_a_document_has_the_same_noise_in_every_system_and_at_every_rank():
     first, second = matched([0, 1], [0, 3], docno=["x", "y"]), matched([2, 0], [0, 4], docno=["z", "x"])
     systems = dict(enumerate([*alone, first, second]))
     frame, es = one_query([0.2, 0.3, 0.5]), [Statistic("ES", 5)]
-    values = replicate(frame, systems, [TagConfusion(0.5)], es, n_replicas=50).values[:, 0, :, 0]
+    values = replicate(frame, systems, [TagConfusion(0.5, by="mention")], es, n_replicas=50).values[:, 0, :, 0]
     assert (values[0] == values[1]).all()
     assert len(set(values[0].round(3))) == 3
     assert (values[2:] >= values[0] - 1e-15).all(), "what covers x and more scores no less than x alone"
@@ -310,7 +310,7 @@ def test_a_document_has_the_same_noise_in_every_system_and_at_every_rank():
 def test_documents_have_noise_of_their_own():
     systems = {name: matched([0, 2], [0, 0], docno=[name, name]) for name in "xy"}
     frame, es = two_queries([0.7, 0.3]), [Statistic("ES", 1)]
-    values = replicate(frame, systems, [TagConfusion(0.5)], es, n_replicas=2000).values[:, 0] > 0.5
+    values = replicate(frame, systems, [TagConfusion(0.5, by="mention")], es, n_replicas=2000).values[:, 0] > 0.5
     columns = [values[0, :, 0], values[0, :, 1], values[1, :, 0], values[1, :, 1]]
     assert (np.abs(np.corrcoef(columns)[np.triu_indices(4, 1)]) < 4 / math.sqrt(2000)).all()
 

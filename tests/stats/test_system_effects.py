@@ -1,16 +1,20 @@
-"""Analysis of variance with Tukey's HSD, compared with statsmodels and SciPy, and Bayesian comparisons."""
+"""Analysis of variance with Tukey's HSD, compared with statsmodels and SciPy, Bayesian comparisons, and risk."""
+
+import math
 
 import numpy as np
 import pandas as pd
 import pytest
 import statsmodels.api as sm
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy import stats
 from statsmodels.formula.api import ols
 
-from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.report import plots
 from vbterrier.stats.comparisons import comparisons
-from vbterrier.stats.system_effects import analysis_of_variance, bayesian_comparison
+from vbterrier.stats.system_effects import analysis_of_variance, bayesian_comparison, risk_table
 
 
 def values(table, measure="nDCG@10"):
@@ -67,6 +71,7 @@ def test_two_systems_have_the_paired_t_test():
     assert (found["low"], found["high"]) == (pytest.approx(expected["low"]), pytest.approx(expected["high"]))
 
 
+@pytest.mark.slow
 def test_tukeys_family_wise_error_is_nominal():
     rng, rejected = np.random.default_rng(4), 0
     for _ in range(120):
@@ -128,3 +133,67 @@ def test_posteriors_without_spread_are_unknown():
         bayesian_comparison(values(scores()), posterior="mcmc")
     with pytest.raises(ParameterError, match="rope=-1"):
         bayesian_comparison(values(scores()), rope=-1)
+
+
+# Risk
+
+
+def risk_by_hand(scores, base, alpha):
+    """URisk, TRisk, ZRisk and GeoRisk of each system by plain loops; scores as {system: [by topic]}."""
+    c, found = len(base), {}
+    total = sum(sum(row) for row in scores.values())
+    for name, row in scores.items():
+        gains = [x - b if x >= b else (1 + alpha) * (x - b) for x, b in zip(row, base, strict=True)]
+        urisk = sum(gains) / c
+        variance = sum((gain - urisk) ** 2 for gain in gains) / (c - 1)
+        trisk = urisk / math.sqrt(variance / c) if variance > 1e-16 else math.nan
+        zrisk = 0.0
+        for q, x in enumerate(row):
+            expected = sum(row) * sum(other[q] for other in scores.values()) / total if total else 0.0
+            z = (x - expected) / math.sqrt(expected) if expected > 0 else 0.0
+            zrisk += z if z >= 0 else (1 + alpha) * z
+        normal = (1 + math.erf(zrisk / c / math.sqrt(2))) / 2
+        found[name] = [urisk, trisk, zrisk, math.sqrt(sum(row) / c * normal)]
+    return found
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.integers(2, 4), st.integers(2, 6), st.sampled_from([0.0, 1.0, 5.0]), st.booleans(), st.integers(0, 10**6))
+def test_risk_equals_plain_loops(n_systems, n_topics, alpha, given_baseline, seed):
+    rng = np.random.default_rng(seed)
+    table = {
+        f"s{i}": np.round(rng.random(n_topics) * (rng.random(n_topics) < 0.7), 2).tolist() for i in range(n_systems)
+    }
+    rows = [(name, f"q{q}", "ES@10", x) for name, row in table.items() for q, x in enumerate(row)]
+    frame = pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
+    frame = pd.concat([frame, frame.assign(measure="VB@10", value=frame["value"] - 0.5)])
+    base = (
+        table["s1"] if given_baseline else [sum(row[q] for row in table.values()) / n_systems for q in range(n_topics)]
+    )
+    wanted = risk_by_hand(table, base, alpha)
+    options = {"measure": "ES@10", "baseline": "s1" if given_baseline else None, "alpha": alpha}
+    found = risk_table(frame.sample(frac=1, random_state=seed), **options).set_index("name")
+    for name, expected in wanted.items():
+        row = found.loc[name, ["URisk", "TRisk", "ZRisk", "GeoRisk"]].astype(float).tolist()
+        assert row == pytest.approx(expected, abs=1e-9, nan_ok=True)
+        assert found.loc[name, ["ES@10", "VB@10"]].tolist() == pytest.approx(
+            [np.mean(table[name]), np.mean(table[name]) - 0.5]
+        )
+        assert found.loc[name, "n_losses"] == sum(x < b - 1e-9 for x, b in zip(table[name], base, strict=True))
+    assert set(found["n_qids"]) == {n_topics}
+
+
+def test_risk_that_is_undefined_is_not_invented():
+    frame = pd.DataFrame({"name": [*"aabb"], "qid": [*"1212"], "measure": "VB@10", "value": [-0.1, 0.5, 0.2, 0.1]})
+    with pytest.warns(DegenerateWarning, match=r"VB@10: scores below 0 have no ZRisk and GeoRisk"):
+        found = risk_table(frame, baseline="b")
+    assert found[["ZRisk", "GeoRisk"]].isna().all(axis=None)
+    assert found["TRisk"].isna().tolist() == [False, True]
+    with pytest.raises(ParameterError, match="baseline='c': wanted one of 'a', 'b'"):
+        risk_table(frame, baseline="c")
+    with pytest.raises(InputError, match="no ES@10; found 'VB@10'"):
+        risk_table(frame, measure="ES@10")
+    with pytest.raises(ParameterError, match="alpha"):
+        risk_table(frame, alpha=-1)
+    with pytest.raises(InputError, match="no rows"):
+        risk_table(frame.iloc[:0])

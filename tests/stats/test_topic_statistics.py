@@ -9,8 +9,11 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.kernels.resample import resamples, stream
+from vbterrier.kernels.vb import vb
+from vbterrier.stats.matches import Statistic
 from vbterrier.stats.topic_intervals import intervals, topics_intervals
-from vbterrier.stats.topic_statistics import TopicStatistics
+from vbterrier.stats.topic_statistics import PooledScores, TopicStatistics
 
 
 def table(n_topics=60, seed=0):
@@ -121,3 +124,130 @@ def test_large_values_and_warnings_of_empty_resamples_do_not_leak():
     # Warnings are errors in all tests.
     values = pd.DataFrame({"name": "a", "qid": ["1", "2"], "measure": "n", "value": [1e12, -1e-12]})
     assert TopicStatistics(n_resamples=100).add(values).intervals()["value"][0] == pytest.approx(5e11, rel=1e-15)
+
+
+QIDS = [f"q{n}" for n in range(30)]
+SCORES = {
+    "ES@5": Statistic("ES", 5),
+    "VB@5": Statistic("VB", 5),
+    "VB(variance='intent')@5": Statistic("VB", 5, variance="intent"),
+    "VarPenalty@5": Statistic("VarPenalty", 5),
+    "TopIntent@5": Statistic("TopIntent", 5),
+}
+
+
+def moments(n_systems=3, n=30, seed=0):
+    """ES, the second moment and the most probable intent of queries with three intents of random gains."""
+    rng = np.random.default_rng(seed)
+    prob, gain = rng.dirichlet(np.ones(3), n), rng.random((n_systems, n, 3)) * (rng.random((n_systems, n, 3)) < 0.6)
+    top = np.take_along_axis(gain, np.broadcast_to(prob.argmax(axis=1)[:, None], (n_systems, n, 1)), axis=2)[..., 0]
+    return np.stack([(prob * gain).sum(-1), (prob * gain**2).sum(-1), top], axis=1)[:, None]
+
+
+def by_hand(rows):
+    """The five scores from rows of moments of one system: shape (n, 3)."""
+    success, square, top = rows.mean(axis=0)
+    bernoulli = success * (1 - success)
+    spread = square - success**2
+    return [success, success - bernoulli**0.5, success - spread**0.5, bernoulli**0.5, top]
+
+
+def test_pooled_scores_and_their_resamples_by_a_loop():
+    given = moments()
+    found = PooledScores(given, ["a", "b", "c"], SCORES, QIDS).intervals(n_resamples=40, level=0.8, seed=3)
+    order = np.argsort(QIDS)
+    (counts,) = resamples(30, 40, stream(3, ""))
+    for place, name in enumerate("abc"):
+        rows = given[place, 0].T[order]
+        own = found[found["name"] == name]
+        assert own["measure"].tolist() == list(SCORES)
+        assert own["value"].tolist() == pytest.approx(by_hand(rows))
+        drawn = [by_hand(np.repeat(rows, count.astype(int), axis=0)) for count in counts]
+        expected = np.quantile(drawn, [0.1, 0.9], axis=0).T
+        # Functions of ES alone: their range within the limits of ES.
+        grid = np.linspace(*expected[0], 10_001)
+        for column, scores in ((1, grid - np.sqrt(grid * (1 - grid))), (3, np.sqrt(grid * (1 - grid)))):
+            expected[column] = scores.min(), scores.max()
+        assert own[["low", "high"]].to_numpy() == pytest.approx(expected, abs=1e-7)
+    assert found[["level", "method", "n_qids", "n_resamples", "seed"]].drop_duplicates().to_numpy().tolist() == [
+        [0.8, "topics (percentile)", 30, 40, 3]
+    ]
+
+
+@pytest.mark.parametrize("method", ["percentile", "bca", "normal"])
+def test_pooled_success_is_a_mean_over_queries(method):
+    given = moments()
+    values = pd.DataFrame(
+        [
+            (name, qid, measure, given[place, 0, row, at])
+            for place, name in enumerate("abc")
+            for measure, row in (("ES@5", 0), ("TopIntent@5", 2))
+            for at, qid in enumerate(QIDS)
+        ],
+        columns=["name", "qid", "measure", "value"],
+    )
+    options = {"method": method, "n_resamples": 200, "seed": 5}
+    found = PooledScores(given, list("abc"), SCORES, QIDS).intervals(**options)
+    linear = found[found["measure"].isin(values["measure"])].reset_index(drop=True)
+    assert_frame_equal(linear, intervals(values, **options), rtol=1e-10)
+    turned = PooledScores(given[..., ::-1], list("abc"), SCORES, QIDS[::-1]).intervals(**options)
+    assert_frame_equal(turned, found, check_exact=True)
+
+
+def test_pooled_differences_and_their_test():
+    given = moments(2, 8, seed=4)
+    pooled = PooledScores(given, ["a", "b"], SCORES, QIDS[:8])
+    found = pooled.comparisons(n_resamples=20_000, seed=1)
+    a, b = given[0, 0].T, given[1, 0].T
+    assert found["diff"].tolist() == pytest.approx(np.subtract(by_hand(a), by_hand(b)))
+    sizes = []
+    for bits in range(2**8):
+        swap = np.array([bits >> at & 1 for at in range(8)], dtype=bool)[:, None]
+        sizes.append(np.abs(np.subtract(by_hand(np.where(swap, b, a)), by_hand(np.where(swap, a, b)))))
+    exact = (np.array(sizes) >= sizes[0] - 1e-12).mean(axis=0)
+    assert found["p_value"].to_numpy() == pytest.approx(exact, abs=0.015)
+    assert (found["p_adjusted"] == found["p_value"]).all()
+    turned = PooledScores(given[::-1], ["b", "a"], SCORES, QIDS[:8]).comparisons(n_resamples=50, seed=1)
+    same = pooled.comparisons(n_resamples=50, seed=1)
+    assert turned["diff"].to_numpy() == pytest.approx(-same["diff"].to_numpy())
+    assert turned["low"].to_numpy() == pytest.approx(-same["high"].to_numpy())
+    assert not len(PooledScores(given[:1], ["a"], SCORES, QIDS[:8]).comparisons())
+    three = PooledScores(moments(), list("abc"), SCORES, QIDS).comparisons(baseline="b", n_resamples=99)
+    assert three[["name_a", "name_b"]].drop_duplicates().to_numpy().tolist() == [["a", "b"], ["c", "b"]]
+    assert (three["p_adjusted"] >= three["p_value"]).all()
+    assert (three["p_adjusted"] > three["p_value"]).any()
+
+
+def test_pooled_scores_without_spread_between_queries():
+    given = np.array([[[[1.0] * 20] * 3], [[[0.0] * 20] * 3]])
+    scores = {"ES": Statistic("ES"), "VB": Statistic("VB"), "VarPenalty": Statistic("VarPenalty")}
+    found = PooledScores(given, ["all", "none"], scores, QIDS[:20]).intervals()
+    least = 0.025 ** (1 / 20)
+    rows = found.set_index(["name", "measure"])[["low", "value", "high"]]
+    assert rows.loc[("all", "ES")].tolist() == pytest.approx([least, 1, 1])
+    assert rows.loc[("all", "VB")].tolist() == pytest.approx([least - (least * (1 - least)) ** 0.5, 1, 1])
+    # With no success, VB falls to its minimum before it rises again.
+    assert rows.loc[("none", "VB")].tolist() == pytest.approx([(1 - 2**0.5) / 2, 0, 0])
+    assert rows.loc[("none", "VarPenalty")].tolist() == pytest.approx([0, 0, (least * (1 - least)) ** 0.5])
+    with pytest.warns(DegenerateWarning, match="at least two"):
+        one = PooledScores(given[..., :1], ["all", "none"], scores, QIDS[:1]).intervals()
+    assert one["low"].isna().all()
+    assert PooledScores(given[..., :1], ["all", "none"], scores, QIDS[:1]).comparisons()["low"].isna().all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("prob", [(1 - 0.5**0.5) / 2, 0.7])
+@pytest.mark.parametrize("method", ["percentile", "bca", "normal"])
+def test_pooled_intervals_cover_the_score_of_the_population(method, prob):
+    """Of 100 queries with one intent each; VB is at its minimum in one population."""
+    draws, n_simulations = stream(1, "pooled coverage"), 1000
+    served = (draws.random((n_simulations, 1, 1, 100)) < prob).astype(float)
+    names = [str(n) for n in range(n_simulations)]
+    qids = [f"q{n:02d}" for n in range(100)]
+    found = PooledScores(np.repeat(served, 3, axis=2), names, {"VB": Statistic("VB")}, qids).intervals(
+        method=method, n_resamples=999
+    )
+    truth = vb(np.array(prob), np.array(prob * (1 - prob)), 1.0)
+    covered = int(((found["low"] <= truth) & (truth <= found["high"])).sum())
+    # Nominally 950; the simulated systems share the resamples.
+    assert 915 <= covered <= 970

@@ -1,6 +1,11 @@
 from .calibration import calibration_error as calibration_error
+from .calibration import query_ambiguity as query_ambiguity
 from .constraints import ParseConstraints as ParseConstraints
+from .constraints import RelaxedQueries as RelaxedQueries
 from .constraints import parse_constraints as parse_constraints
 from .coverage import oracle_success as oracle_success
 from .dedup import MiniLM as MiniLM
+from .sources import similarities_from as similarities_from
+from .sources import tags_of_parts as tags_of_parts
+from .stage import SortByRank as SortByRank
 from .tagging_quality import tag_quality as tag_quality

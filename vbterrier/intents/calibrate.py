@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyterrier as pt
 
-from vbterrier.errors import FileError, InputError, ParameterError, choice, number, warn
+from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, warn
 from vbterrier.intents.calibration import targets_of
 from vbterrier.intents.candidates import warn_of_no_weight
 from vbterrier.intents.stage import Candidates, IntentStage, warn_of
@@ -19,11 +19,12 @@ from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     import pandas as pd
 
     from vbterrier.annotations import Floats, Ints
+    from vbterrier.intents.calibration import Targets
 
     Parameters = Mapping[str, float | list[float]]
 
@@ -253,7 +254,8 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         qrels_tr
             Columns qid and entity_id (or docno), and one of ``prob`` (a distribution over the entities of a query),
             ``label`` (above 0 is correct), or neither (every row is correct). Other candidates of a labelled query are
-            incorrect; queries without labels are left out with a warning.
+            incorrect; queries without labels are left out with a warning, and labelled entities that are no candidates
+            are counted in one.
         topics_or_res_va, qrels_va
             Ignored.
 
@@ -275,6 +277,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         targets = targets_of(candidates, qrels_tr)
         if targets.mismatch:
             raise InputError(f"labels: {targets.mismatch}")
+        _warn_of_missed(targets, candidates.topics)
         n_labelled = int(targets.labelled.sum())
         without = [qid for qid, is_in in zip(candidates.topics, targets.labelled.tolist(), strict=True) if not is_in]
         warn_of(without, "without labels, left out of the fit")
@@ -337,6 +340,18 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
             return cls(**content)
         except (TypeError, ValueError) as error:
             raise FileError(Path(path), str(error)) from error
+
+
+def _warn_of_missed(targets: Targets, topics: Sequence[str]) -> None:
+    """Warn of labelled entities that are no candidates, which no temperature gives a probability."""
+    topic, n_missed = np.unique(targets.missed_topic, return_counts=True)
+    if len(topic):
+        counts = examples(f"{topics[place]} ({n})" for place, n in zip(topic.tolist(), n_missed.tolist(), strict=True))
+        share = targets.missed.sum() / targets.labelled.sum()
+        warn(
+            f"{len(targets.missed)} labelled entities of {len(topic)} queries ({counts}) are no candidates, "
+            f"{share:.1%} of the labelled probability: the fit leaves them out, so that candidates get too much of it"
+        )
 
 
 def _entity_column(inp: pd.DataFrame) -> str:

@@ -1,4 +1,4 @@
-"""Calibration error of intent probabilities against labels."""
+"""Statistics of intent probabilities: ambiguity of queries, and calibration error against labels."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from vbterrier.frames.notebook import Panel, Shown, counted, facts
 from vbterrier.frames.ranking import places
 from vbterrier.intents.stage import Candidates, warn_of
 from vbterrier.kernels.candidates import normalised
+from vbterrier.kernels.vb import bernoulli_variance, per_topic, vb
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -214,3 +215,59 @@ def _bins(prob: Floats, label: Floats, n_bins: int) -> pd.DataFrame:
         n=("prob", "size"),
     )
     return found.reset_index(drop=True)
+
+
+def query_ambiguity(intents: Any, *, alpha: float = 1.0) -> pd.DataFrame:
+    """Entropy, effective number of meanings and popularity bias of the queries of an I frame.
+
+    ``H = -Σ π_i log2 π_i`` bits; ``n_effective = 2^H``, the number of equally probable intents with this entropy;
+    ``top_prob = max π_i``: the expected success of a system that serves only the most popular intent. The higher it is,
+    the more a measure over these intents rewards popularity. ``top_VB`` is the VB of that system.
+
+    Parameters
+    ----------
+    intents
+        Columns qid, entity_id, prob. NIL counts as an intent.
+    alpha
+        Weight of the penalty of VB, at least 0.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each query: qid, n_intents (of positive probability), entropy (bits), n_effective, top (the most
+        probable intent, the smallest id of ties), top_prob, top_VB. Its ``describe()`` summarises a set of queries.
+
+    Raises
+    ------
+    InputError
+        See the contract of intents.
+
+    References
+    ----------
+    Hill: Diversity and evenness, Ecology 54, 1973. Ding 2025, sections 2.1 (measures of ambiguity) and 8 (popularity
+    bias of priors).
+
+    Examples
+    --------
+    >>> intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "B", "C"], "prob": [0.5, 0.5, 1.0]})
+    >>> query_ambiguity(intents).drop(columns="n_intents").values.tolist()
+    [['q1', 1.0, 2.0, 'A', 0.5, 0.0], ['q2', 0.0, 1.0, 'C', 1.0, 1.0]]
+    """
+    alpha = number("alpha", alpha, low=0)
+    candidates = Candidates(intents)
+    prob, topic = candidates.prob, candidates.topic
+    bits = per_topic(-prob * np.log2(prob, out=np.zeros_like(prob), where=prob > 0), topic, candidates.n)
+    entropy = np.maximum(bits, 0.0)
+    order = np.lexsort((candidates.tie, -prob, topic))
+    first = order[np.searchsorted(topic[order], np.arange(candidates.n))]
+    return pd.DataFrame(
+        {
+            "qid": candidates.topics,
+            "n_intents": per_topic((prob > 0).astype(np.float64), topic, candidates.n).astype(np.int64),
+            "entropy": entropy,
+            "n_effective": np.exp2(entropy),
+            "top": candidates.entity.take(first).text.to_pylist(),
+            "top_prob": prob[first],
+            "top_VB": vb(prob[first], bernoulli_variance(prob[first]), alpha),
+        }
+    )

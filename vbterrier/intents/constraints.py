@@ -6,12 +6,13 @@ import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain, combinations
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, whole
 from vbterrier.frames.files.source import shown
 from vbterrier.intents.stage import IntentStage
 
@@ -215,12 +216,17 @@ def parse_query(text: str, names: Collection[str] | None = None) -> tuple[str, s
     """
     rest, found = [], []
     for word in _words(text):
-        keyed = _KEYED.fullmatch(word.rstrip(";,"))
-        if keyed and (names is None or keyed[1] in names):
-            found += [str(constraint) for constraint in parse_constraints(keyed[0])]
+        if clause := _keyed(word, names):
+            found += [str(constraint) for constraint in parse_constraints(clause)]
         else:
             rest.append(word)
     return " ".join(rest), "; ".join(found)
+
+
+def _keyed(word: str, names: Collection[str] | None) -> str:
+    """Return the constraint that a word is, empty for other words."""
+    keyed = _KEYED.fullmatch(word.rstrip(";,"))
+    return keyed[0] if keyed and (names is None or keyed[1] in names) else ""
 
 
 def _words(text: str) -> list[str]:
@@ -284,3 +290,82 @@ class ParseConstraints(IntentStage):
             return parse_query(query, self.names)
         except InputError as error:
             raise InputError(f"query {qid!r}: {error}; pass names= to keep other words in the query") from error
+
+
+# Limit of the wordings of one query.
+_MOST_WORDINGS = 1000
+
+
+class RelaxedQueries(IntentStage):
+    """Wordings of queries without some of their constraints: Q -> Q, one row for each wording.
+
+    With :class:`vbterrier.evaluate.Paraphrases`, candidates are generated and systems are run for each relaxation of a
+    query (Ding 2025, Algorithm 1). The constraints are those of a column if the topics have it, otherwise words of the
+    query such as ``state:OH``.
+
+    Parameters
+    ----------
+    most
+        The largest number of constraints that a wording lacks, at least 1.
+    constraints
+        The column of constraints, in the syntax of :func:`parse_constraints`.
+    names
+        Names of attributes; other words with a colon are no constraints, see :func:`parse_query`.
+
+    Raises
+    ------
+    ParameterError
+        ``most`` is no whole number of at least 1.
+    InputError
+        Constraints that cannot be parsed; more than 1,000 wordings of a query.
+
+    Notes
+    -----
+    A query without constraints has no row, nor has a wording without any word. The number of wordings of a query with n
+    constraints is ``Σ_{r = 1..most} n! / (r! (n - r)!)``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> topics = pd.DataFrame({"qid": ["q1"], "query": ["John Smith state:OH born:1840..1860"]})
+    >>> RelaxedQueries()(topics)["query"].tolist()
+    ['John Smith born:1840..1860', 'John Smith state:OH']
+    """
+
+    def __init__(self, *, most: int = 1, constraints: str = "constraints", names: Iterable[str] | None = None) -> None:
+        super().__init__()
+        if isinstance(names, str):
+            raise ParameterError(f"names={names!r}: wanted a list of names")
+        self.most, self.constraints = whole("most", most), constraints
+        self.names = None if names is None else tuple(names)
+
+    def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
+        """Return the wordings, queries in the same order."""
+        pt.validate.query_frame(inp, extra_columns=["query"])
+        in_column = self.constraints in inp.columns
+        column = self.constraints if in_column else "query"
+        wordings = []
+        for qid, given in zip(inp["qid"], inp[column], strict=True):
+            try:
+                parts = [str(one) for one in parse_constraints(given)] if in_column else _words(str(given))
+            except InputError as error:
+                raise InputError(f"query {qid!r}: {error}") from error
+            places = [at for at, part in enumerate(parts) if in_column or _keyed(part, self.names)]
+            wordings.append(self._relaxed(qid, parts, places, "; " if in_column else " "))
+        relaxed = inp.assign(**{column: pd.Series(wordings, index=inp.index, dtype=object)})
+        some = pd.Series([bool(texts) for texts in wordings], index=inp.index, dtype=bool)
+        rows: pd.DataFrame = relaxed[some].explode(column, ignore_index=True)
+        return rows
+
+    def _relaxed(self, qid: Any, parts: list[str], places: list[int], between: str) -> list[str]:
+        """Return the texts without some of the constraints at these places, those that lack one constraint first."""
+        sizes = range(1, min(self.most, len(places)) + 1)
+        if sum(math.comb(len(places), size) for size in sizes) > _MOST_WORDINGS:
+            raise InputError(
+                f"query {qid!r}: {len(places)} constraints have more than {_MOST_WORDINGS:,} relaxations with "
+                f"most={self.most}; lower it"
+            )
+        dropped = chain.from_iterable(combinations(places, size) for size in sizes)
+        texts = [between.join(part for at, part in enumerate(parts) if at not in lost) for lost in dropped]
+        # A query of constraints alone has no words left.
+        return [text for text in texts if text or between == "; "]

@@ -15,7 +15,7 @@ from vbterrier.frames.contracts import TagFrame, frame_of, is_frame, probabiliti
 from vbterrier.frames.ids import Ids, Lookup, ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import places, run_places
-from vbterrier.kernels.vb import bernoulli_variance, best_success, binary_gain, dcg_gain, per_topic
+from vbterrier.kernels.vb import bernoulli_variance, best_success, binary_gain, dcg_gain, graded_gain, per_topic
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints
@@ -168,10 +168,11 @@ class Coverage:
         """The number of known documents of each intent, shape (n_intents,), or ``None``."""
         return self.tags.known_documents(self.intents)
 
-    def gain(self, cutoff: int | None, kind: str) -> Floats:
+    def gain(self, cutoff: int | None, kind: str, neighbours: tuple[Ints, Ints, Floats] | None = None) -> Floats:
         """Return the gain of each intent in [0, 1], shape (n_intents,): ``"binary"`` or ``"dcg"``.
 
-        The gain of the NIL intent is 1 if none of the first k documents has a tag, otherwise 0, for both kinds.
+        The gain of the NIL intent is 1 if none of the first k documents has a tag, otherwise 0, for both kinds. With
+        ``neighbours``, the result of :func:`vbterrier.intents.sources.neighbours_of`, similar intents count in part.
         """
         if cutoff is None and kind == "dcg" and self.known is None:
             raise ParameterError(
@@ -192,8 +193,11 @@ class Coverage:
                 cutoff=cutoff,
                 n_intents=n_intents,
             )
-        if self.nil:
-            nil = self.intents.of_entity(self.nil)
+        nil = self.intents.of_entity(self.nil) if self.nil else np.empty(0, dtype=np.int64)
+        if neighbours is not None:
+            gain[nil] = 0.0
+            gain = graded_gain(gain, *neighbours)
+        if len(nil):
             gain[nil] = self.first_tagged[self.intents.topic[nil]] >= reach
         return gain
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -15,11 +17,12 @@ from vbterrier.kernels.candidates import normalised, relaxed
 from vbterrier.linking.links import normal_forms
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Sequence
 
     from vbterrier.annotations import Floats, Ints
 
 
+_NUMERIC = re.compile(r"[\d\s.,+-]*")
 # A number, or the year of a date.
 _LEADING_NUMBER = r"^\s*([+-]?\d+(?:\.\d+)?)\s*(?:-\d\d-\d\d.*)?$"
 
@@ -69,6 +72,7 @@ def violations(
     *,
     weights: Mapping[str, float],
     unknown: float,
+    spellings: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
 ) -> Violations:
     """Compare candidates with the constraints of their queries.
 
@@ -82,11 +86,18 @@ def violations(
         Default weights of constraints by attribute; 1 for other attributes.
     unknown
         The violation if the entity does not have the attribute, from 0 (satisfied) to 1 (violated).
+    spellings
+        Further spellings of values by attribute and value.
 
     Raises
     ------
     InputError
         An attribute that no entity of the knowledge base has.
+
+    Warns
+    -----
+    DegenerateWarning
+        No candidate of a query satisfies a constraint, and no entity of the knowledge base has its value.
     """
     wanted = _wanted(constraints, weights)
     entities = candidates.entity.text.to_pylist()
@@ -101,13 +112,15 @@ def violations(
     found = pairs[["pair", "entity_id", "attribute", "place"]].merge(known, on=["entity_id", "attribute"])
     violated = np.full(len(pairs), unknown)
     violated[found["pair"]] = 1.0
-    violated[_satisfied(found, wanted)] = 0.0
+    satisfied = np.concatenate([_satisfied(found, wanted), _respelt(found, wanted, kb, spellings or {})])
+    violated[satisfied] = 0.0
+    _warn_of_unknown_values(found, wanted, satisfied, kb, candidates.topics)
     # NIL is not an entity and violates no constraint.
     violated[candidates.nil[pairs["row"]]] = 0.0
     return Violations(pairs["row"].to_numpy(), pairs["weight"].to_numpy() * violated, len(entities))
 
 
-_NO_FACTS = pd.DataFrame({"entity_id": [], "attribute": [], "form": [], "number": []}, dtype=object)
+_NO_FACTS = pd.DataFrame({"entity_id": [], "attribute": [], "value": [], "form": [], "number": []}, dtype=object)
 
 
 def _wanted(constraints: Sequence[Sequence[Constraint]], weights: Mapping[str, float]) -> pd.DataFrame:
@@ -138,6 +151,7 @@ def _facts(kb: Attributes, entities: Sequence[str], wanted: pd.DataFrame) -> pd.
         {
             "entity_id": facts["entity_id"],
             "attribute": facts["attribute"],
+            "value": facts["value"],
             "form": pd.Series(_forms(facts["value"].tolist()), index=facts.index, dtype=object),
             "number": number.astype("float64"),
         }
@@ -173,8 +187,77 @@ def _satisfied(facts: pd.DataFrame, wanted: pd.DataFrame) -> Ints:
     return np.concatenate([by_text.to_numpy(dtype=np.int64), inside["pair"].to_numpy(dtype=np.int64)])
 
 
+def _respelt(
+    facts: pd.DataFrame, wanted: pd.DataFrame, kb: Any, spellings: Mapping[str, Mapping[str, Sequence[str]]]
+) -> Ints:
+    """Return the pairs with another spelling of one of the wanted values.
+
+    These are the given spellings of a value, and the names of one entity of the knowledge base.
+    """
+    each = wanted[["place", "attribute", "values"]].explode("values").rename(columns={"values": "value"})
+    each = each[each["value"].map(lambda value: isinstance(value, str)).to_numpy(dtype=bool)]
+    if not len(each) or not len(facts):
+        return np.empty(0, np.int64)
+    rows = [
+        (attribute, text, f"value {value}")
+        for attribute, values in spellings.items()
+        for value, others in values.items()
+        for text in (value, *others)
+    ]
+    sense = pd.DataFrame(rows, columns=["attribute", "text", "sense"], dtype=object)
+    if callable(getattr(kb, "lookup", None)):
+        texts = list(dict.fromkeys([*each["value"], *facts["value"]]))
+        named = kb.lookup(texts).rename(columns={"mention": "text", "text": "nth", "entity_id": "sense"})
+        own = pd.concat([each[["attribute", "value"]], facts[["attribute", "value"]]]).drop_duplicates()
+        named = own.rename(columns={"value": "text"}).merge(named[["text", "sense"]].astype(object), on="text")
+        sense = pd.concat([sense, named.assign(sense="entity " + named["sense"].astype(object))])
+    sense = sense.assign(form=pd.Series(_forms(sense["text"].tolist()), index=sense.index, dtype=object))
+    sense = sense[["attribute", "form", "sense"]].drop_duplicates()
+    each = each.assign(form=pd.Series(_forms(each["value"].tolist()), index=each.index, dtype=object))
+    asked = each[["place", "attribute", "form"]].merge(sense, on=["attribute", "form"])
+    known = facts[["pair", "place", "attribute", "form"]].merge(sense, on=["attribute", "form"])
+    both = known.merge(asked[["place", "sense"]], on=["place", "sense"])
+    return both["pair"].to_numpy(dtype=np.int64)
+
+
+def _warn_of_unknown_values(
+    facts: pd.DataFrame, wanted: pd.DataFrame, satisfied: Ints, kb: Any, topics: Sequence[str]
+) -> None:
+    """Warn of constraints that no candidate satisfies, with values that no entity has: they may be spelt otherwise."""
+    is_met = pd.Series(np.isin(facts["pair"].to_numpy(dtype=np.int64), satisfied)).groupby(facts["place"].to_numpy())
+    unmet = wanted[wanted["place"].isin(is_met.any().loc[lambda met: ~met].index)]
+    known: dict[str, set[str]] = {}
+    odd: list[Any] = []
+    rows: Any = unmet.itertuples()
+    for row in rows:
+        # Numbers and booleans have one spelling.
+        texts = [value for value in row.values if isinstance(value, str) and value not in {"true", "false"}]
+        texts = [value for value in texts if not _NUMERIC.fullmatch(value)]
+        if row.attribute not in known and texts and hasattr(kb, "attribute_values"):
+            known[row.attribute] = set(_forms(kb.attribute_values(row.attribute)))
+        if len(texts) == len(row.values) and known.get(row.attribute, set()).isdisjoint(_forms(texts)):
+            odd.append(row)
+    if odd:
+        values = facts["value"][facts["place"] == odd[0].place].drop_duplicates()
+        queries = dict.fromkeys(topics[row.topic] for row in odd)
+        warn(
+            f"{len(queries)} {'query has' if len(queries) == 1 else 'queries have'} a constraint whose value no entity "
+            f"has ({examples(queries)}), such as {Constraint(odd[0].attribute, odd[0].values)}, where candidates have "
+            f"{examples(values)}; if these are spellings of one value, pass spellings="
+        )
+
+
 def _forms(values: list[Any]) -> list[str]:
     return normal_forms([str(value) for value in values])
+
+
+_SPELLINGS = "wanted lists of spellings by attribute and value, as {'state': {'OH': ['Ohio']}}"
+
+
+def _mappings(spellings: Any) -> list[Any]:
+    if not isinstance(spellings, Mapping) or not all(isinstance(values, Mapping) for values in spellings.values()):
+        raise ParameterError(f"spellings={spellings!r}: {_SPELLINGS}")
+    return list(spellings.values())
 
 
 UNKNOWN = {"satisfied": 0.0, "violated": 1.0}
@@ -204,6 +287,8 @@ class RelaxConstraints(IntentStage):
     unknown
         The violation if the entity does not have the attribute: ``"satisfied"`` (favours recall), ``"violated"``, or a
         number in [0, 1].
+    spellings
+        Further spellings of values by attribute and value, as ``{"state": {"OH": ["Ohio"]}}``.
     strict
         Drop the candidates with ``Δ > 0`` instead, as a filter. A query without a remaining candidate is absent from
         the result, with a warning.
@@ -220,7 +305,9 @@ class RelaxConstraints(IntentStage):
     -----
     Adds ``delta`` and ``violations``, the penalties of the query's constraints in order. An attribute with several
     values satisfies a constraint if any of them does. Texts are compared in normal form, ranges with numbers and with
-    the year of dates. The NIL intent keeps its mass.
+    the year of dates. Two texts are also equal if they are given as ``spellings``, or names of one entity of the
+    knowledge base, such as "OH" and "Ohio". A warning names constraints with values that no entity has. The NIL intent
+    keeps its mass.
 
     Examples
     --------
@@ -242,6 +329,7 @@ class RelaxConstraints(IntentStage):
         parser: Callable[[str], tuple[str, Any]] | None = None,
         weights: Mapping[str, float] | None = None,
         unknown: str | float = "satisfied",
+        spellings: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
         strict: bool = False,
     ) -> None:
         super().__init__()
@@ -255,6 +343,11 @@ class RelaxConstraints(IntentStage):
             self.unknown = number("unknown", unknown, low=0, high=1)
         elif unknown not in UNKNOWN:
             raise ParameterError(f"unknown={unknown!r}: wanted 'satisfied', 'violated' or a number from 0 to 1")
+        self.spellings = spellings
+        if spellings is not None and any(
+            isinstance(others, str) for values in _mappings(spellings) for others in values.values()
+        ):
+            raise ParameterError(f"spellings={spellings!r}: {_SPELLINGS}")
         self.strict = bool(strict)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -267,7 +360,12 @@ class RelaxConstraints(IntentStage):
         candidates = Candidates(inp)
         unknown = UNKNOWN[self.unknown] if isinstance(self.unknown, str) else self.unknown
         found = violations(
-            candidates, self._of_topics(candidates, column), self.kb, weights=self.weights or {}, unknown=unknown
+            candidates,
+            self._of_topics(candidates, column),
+            self.kb,
+            weights=self.weights or {},
+            unknown=unknown,
+            spellings=self.spellings,
         )
         made = inp.assign(
             prob=self._prob(candidates, found.delta),

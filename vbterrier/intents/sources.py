@@ -1,4 +1,4 @@
-"""Intents and tags from diversity qrels, and tags from a run."""
+"""Intents and tags from diversity qrels and runs, tags of intents that are several ids, and similarities of intents."""
 
 from __future__ import annotations
 
@@ -6,27 +6,38 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
+import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, warn
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import ids_of, integers_of, repeated_pairs
+from vbterrier.errors import InputError, choice, examples, number, warn
+from vbterrier.frames.contracts import TagFrame, frame_of, require, require_once
+from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, repeated_pairs, require_same_kind
+from vbterrier.frames.ranking import places
+from vbterrier.kernels.rankings import spans
 
 if TYPE_CHECKING:
-    from vbterrier.annotations import Ints
+    from collections.abc import Mapping
+
+    from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.ranking import Run
+    from vbterrier.intents.coverage import Intents
 
 
 # The document of an intent without documents, with label 0, so that judgments of a document with this id are kept.
 # Other diversity tools crash on empty ids.
 NO_DOCUMENT = "-"
+# Iterations that are larger are ids of entities, not numbers of subtopics.
+_MOST_SUBTOPICS = 100
 
 
-def from_diversity(qrels: Any, *, rel: int = 1, name: str = "qrels") -> tuple[pd.DataFrame, pd.DataFrame]:
+def from_diversity(
+    qrels: Any, *, rel: int = 1, name: str = "qrels", subtopics: Any = None
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return intents and tags from diversity qrels.
 
     The intents of a query are the distinct iterations of its rows, uniform unless there is a column ``prob``. A row
     with a label below ``rel`` adds its intent, but no tag. Iteration "0" is not an intent if the query has other
-    iterations: TREC 2009 uses it for judged non-relevant documents.
+    iterations: TREC 2009 uses it for judged non-relevant documents. Subtopics without a judged document are intents
+    only if ``subtopics`` are given.
 
     Parameters
     ----------
@@ -36,6 +47,9 @@ def from_diversity(qrels: Any, *, rel: int = 1, name: str = "qrels") -> tuple[pd
         The lowest label that covers an intent.
     name
         The name of the frame in messages.
+    subtopics
+        All subtopics: qid, entity_id, and optionally prob (uniform without it); see
+        :func:`vbterrier.frames.read_subtopics`.
 
     Returns
     -------
@@ -45,7 +59,7 @@ def from_diversity(qrels: Any, *, rel: int = 1, name: str = "qrels") -> tuple[pd
     Raises
     ------
     InputError
-        A missing column; an intent with two probabilities.
+        A missing column; an intent with two probabilities; a judged subtopic that is not among ``subtopics``.
     """
     frame = frame_of(qrels, name)
     require(frame, ("qid", "iteration", "docno", "label"), name)
@@ -63,7 +77,7 @@ def from_diversity(qrels: Any, *, rel: int = 1, name: str = "qrels") -> tuple[pd
     intent = topic * len(entities) + code
     named = frame.assign(entity_id=iteration)
     repeated = _repeated(named, rows[repeated_pairs(intent[rows], docno.take(rows))], label, name)
-    if not (code[rows] != code[rows[:1]]).any():
+    if subtopics is None and not (code[rows] != code[rows[:1]]).any():
         warn(f"{name}: only one iteration, so no query is ambiguous")
     stated = pd.DataFrame(
         {"intent": intent[rows]} | ({"prob": frame["prob"].to_numpy()[rows]} if "prob" in frame else {})
@@ -73,8 +87,80 @@ def from_diversity(qrels: Any, *, rel: int = 1, name: str = "qrels") -> tuple[pd
     intents = named[columns].take(first).reset_index(drop=True)
     if "prob" not in columns:
         intents["prob"] = 1.0 / np.bincount(topic[first], minlength=len(topics))[topic[first]]
+    if subtopics is not None:
+        intents = _all_subtopics(intents, topics, subtopics, name, is_stated="prob" in columns)
     covering = np.setdiff1d(rows[label[rows] >= rel], repeated, assume_unique=True)
     return intents, named[["qid", "docno", "entity_id"]].take(covering).reset_index(drop=True)
+
+
+def _all_subtopics(
+    judged: pd.DataFrame, topics: list[str], subtopics: Any, name: str, *, is_stated: bool
+) -> pd.DataFrame:
+    """Return the listed subtopics of the judged topics as intents; a topic that has none keeps its iteration "0".
+
+    Raises
+    ------
+    InputError
+        Subtopics that are duplicated, have other ids, or lack a judged one; probabilities in the qrels alone.
+    """
+    given = frame_of(subtopics, "subtopics")
+    require(given, ("qid", "entity_id"), "subtopics")
+    qid, entity = (ids_of(given[column], f"subtopics column {column!r}") for column in ("qid", "entity_id"))
+    require_same_kind(
+        qid, ids_of(judged["qid"], f"{name} column 'qid'"), "subtopics column 'qid'", f"{name} column 'qid'"
+    )
+    listed, topic = qid.codes()
+    require_once(listed, topic, entity, "subtopics")
+    if is_stated and "prob" not in given.columns:
+        raise InputError(f"{name} have a column prob, subtopics have none: give the probabilities of all subtopics")
+    known = set(zip(given["qid"].astype(str), given["entity_id"].astype(str), strict=True))
+    pairs = list(zip(judged["qid"].astype(str), judged["entity_id"].astype(str), strict=True))
+    if not set(listed).intersection(topics):
+        raise InputError(f"subtopics: no topic of the {name}: they have {examples(listed)}; {name} {examples(topics)}")
+    unlisted = [pair for pair in pairs if pair not in known and pair[1] != "0"]
+    if unlisted:
+        raise InputError(
+            f"subtopics: {len(unlisted)} subtopics of the {name} are missing (query {unlisted[0][0]!r}, subtopic "
+            f"{unlisted[0][1]!r}); give the topic file of these {name}, with all subtopics"
+        )
+    made = given[given["qid"].astype(str).isin(topics)][["qid", "entity_id", *(["prob"] * ("prob" in given.columns))]]
+    # Iterations of qrels are text, also if they are numbers.
+    made = made.assign(entity_id=made["entity_id"].astype(str))
+    if "prob" not in made.columns:
+        made = made.assign(prob=1.0 / made.groupby("qid")["qid"].transform("size"))
+    without = np.array([pair[0] not in set(listed) for pair in pairs], dtype=bool)
+    found = pd.concat([made, judged[without]], ignore_index=True)
+    place = {one: at for at, one in enumerate(topics)}
+    order = found["qid"].astype(str).map(place).to_numpy().argsort(kind="stable")
+    return found.iloc[order].reset_index(drop=True)
+
+
+def subtopic_gaps(qrels: pd.DataFrame) -> list[str]:
+    """Return the topics of diversity qrels whose subtopic numbers have gaps, such as 1, 2, 4.
+
+    A subtopic without a judged document has no row in the qrels of TREC Web 2009 and 2010. The last subtopics of a
+    topic leave no gap.
+
+    Examples
+    --------
+    >>> rows = [("7", "1", "a", 1), ("7", "3", "b", 1), ("8", "1", "a", 1), ("8", "0", "b", 0)]
+    >>> subtopic_gaps(pd.DataFrame(rows, columns=["qid", "iteration", "docno", "label"]))
+    ['7']
+    """
+    topics, topic = ids_of(qrels["qid"], "qrels column 'qid'").codes()
+    entities, code = ids_of(qrels["iteration"].astype(str), "qrels column 'iteration'").codes()
+    digits = len(str(_MOST_SUBTOPICS))
+    if not all(one.isascii() and one.isdecimal() and len(one) <= digits for one in entities):
+        return []
+    of_code = np.array([int(one) for one in entities], dtype=np.int64)
+    if of_code.max(initial=0) > _MOST_SUBTOPICS:
+        return []
+    pairs = np.unique(topic * (_MOST_SUBTOPICS + 1) + of_code[code])
+    topic, number = np.divmod(pairs, _MOST_SUBTOPICS + 1)
+    largest = np.zeros(len(topics), dtype=np.int64)
+    np.maximum.at(largest, topic, number)
+    gaps = largest > np.bincount(topic[number > 0], minlength=len(topics))
+    return [one for one, has_gap in zip(topics, gaps.tolist(), strict=True) if has_gap]
 
 
 def _repeated(named: pd.DataFrame, rows: Ints, label: Ints, name: str) -> Ints:
@@ -178,3 +264,254 @@ def _require_one_tagger(run: Run) -> None:
             f"{run.name}: its rows are tagged by {taggers[0]} and by {taggers[1]}; use one tagger only, last in the "
             "pipeline, as in (a + b) >> TagEntities(...)"
         )
+
+
+def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarities") -> tuple[Ints, Ints, Floats]:
+    """Match similarities with intents: each intent, its neighbour, and their similarity, each of shape (n_pairs,).
+
+    A pair holds in both directions and may be given in either; similarities of other entities are ignored.
+
+    Parameters
+    ----------
+    similarities
+        Columns entity_id, other_id, similarity in [0, 1], and optionally qid (of one query only).
+    intents
+        The intents.
+    name
+        The name of the frame in messages.
+
+    Raises
+    ------
+    InputError
+        A missing column or id; a similarity outside [0, 1], of an entity with itself other than 1, or given twice with
+        different values.
+    """
+    frame = frame_of(similarities, name)
+    require(frame, ("entity_id", "other_id", "similarity"), name)
+    left, right = (ids_of(frame[column], f"{name} column {column!r}") for column in ("entity_id", "other_id"))
+
+    def pair(row: int) -> str:
+        return f" ({left.text[row].as_py()!r} and {right.text[row].as_py()!r})"
+
+    value = numbers_of(frame["similarity"], f"{name} column 'similarity'", pair)
+    same = pc.equal(left.text, right.text).to_numpy(zero_copy_only=False).astype(bool)
+    for bad, wanted in (
+        (~((value >= 0) & (value <= 1)), "0 to 1"),
+        (same & (value != 1), "1 of an entity with itself"),
+    ):
+        if bad.any():
+            row = int(np.argmax(bad))
+            raise InputError(f"{name}: row {row}{pair(row)} has similarity {value[row]:g}, wanted {wanted}")
+    for side, column in ((left, "entity_id"), (right, "other_id")):
+        require_same_kind(intents.entity, side, f"{intents.name} column 'entity_id'", f"{name} column {column!r}")
+    if "qid" in frame.columns:
+        qid = ids_of(frame["qid"], f"{name} column 'qid'")
+        require_same_kind(intents.qid, qid, f"{intents.name} column 'qid'", f"{name} column 'qid'")
+        topics, topic = qid.codes()
+        here = places(topics, intents.topics)[topic]
+        rows = np.flatnonzero(here >= 0)
+        one = intents.lookup.find_one(here[rows], left.take(rows))
+    else:
+        rows, one = Lookup(None, intents.entity).find(None, left)
+    other = np.full(len(rows), -1)
+    known = np.flatnonzero(one >= 0)
+    other[known] = intents.lookup.find_one(intents.topic[one[known]], right.take(rows[known]))
+    kept = (other >= 0) & (one != other)
+    if len(frame) and not (other >= 0).any():
+        found = (examples(ids.text[:4].to_pylist()) for ids in (left, intents.entity))
+        warn(f"{name}: no pair has two intents of a query: {' against '.join(found)}; no neighbour counts")
+    first, second, rows = np.minimum(one, other)[kept], np.maximum(one, other)[kept], rows[kept]
+    order = np.lexsort((second, first))
+    first, second, rows = first[order], second[order], rows[order]
+    again = (first[1:] == first[:-1]) & (second[1:] == second[:-1])
+    clash = np.flatnonzero(again & (value[rows[1:]] != value[rows[:-1]]))
+    if len(clash):
+        row, earlier = sorted((int(rows[clash[0]]), int(rows[clash[0] + 1])), reverse=True)
+        raise InputError(f"{name}: rows {earlier} and {row}{pair(row)} have two similarities; keep one")
+    single = np.append(True, ~again)[: len(first)] & (value[rows] > 0)
+    first, second, found = first[single], second[single], value[rows[single]]
+    return np.concatenate([first, second]), np.concatenate([second, first]), np.concatenate([found, found])
+
+
+# The intent that none of the candidates is meant has no neighbours.
+_NIL = "NIL"
+# Numbers of vectors that are multiplied at a time.
+_CELLS = 4_000_000
+
+
+def similarities_from(intents: Any, embeddings: Mapping[str, Any], *, floor: float = 0.0) -> pd.DataFrame:
+    """Similarities of the intents of each query from vectors of entities.
+
+    ``s(e, e') = max(0, (cos(v_e, v_e') - floor) / (1 - floor))``
+
+    Parameters
+    ----------
+    intents
+        Columns qid, entity_id.
+    embeddings
+        The vector of each entity by id, all of one length.
+    floor
+        The cosine of unrelated entities, which becomes 0, in [0, 1). Cosines of sentence embeddings are rarely near 0,
+        so that a floor of 0 lets almost any neighbour count.
+
+    Returns
+    -------
+    pandas.DataFrame
+        qid, entity_id, other_id, similarity: each pair once, without pairs of similarity 0 and without NIL.
+
+    Raises
+    ------
+    InputError
+        A repeated intent, an intent without a vector, vectors of different lengths, zero or not finite.
+    ParameterError
+        A floor outside [0, 1).
+
+    Notes
+    -----
+    The cost is linear in the number of pairs of intents of a query. A pair has the same similarity whatever the order
+    of rows and the other intents.
+
+    Examples
+    --------
+    >>> intents = pd.DataFrame({"qid": "jordan", "entity_id": ["NBA", "Bulls", "country"]})
+    >>> vectors = {"NBA": [1.0, 0.0], "Bulls": [0.8, 0.6], "country": [0.0, 1.0]}
+    >>> similarities_from(intents, vectors, floor=0.5).round(2).values.tolist()
+    [['jordan', 'Bulls', 'NBA', 0.6], ['jordan', 'Bulls', 'country', 0.2]]
+    """
+    floor = number("floor", floor, low=0, high=1, open_high=True)
+    frame = frame_of(intents, "intents")
+    require(frame, ("qid", "entity_id"), "intents")
+    qid, entity = (ids_of(frame[column], f"intents column {column!r}") for column in ("qid", "entity_id"))
+    topics, topic = qid.codes()
+    require_once(topics, topic, entity, "intents")
+    names, code = entity.codes()
+    rows = np.lexsort((entity.ranks(), topic))
+    rows = rows[code[rows] != (names.index(_NIL) if _NIL in names else -1)]
+    units = _units([name for name in names if name != _NIL], embeddings)
+    place = np.cumsum([name != _NIL for name in names]) - 1
+    ends = np.searchsorted(topic[rows], topic[rows], side="right")
+    left, right = spans(np.arange(1, len(rows) + 1), ends)
+    left, right = rows[left], rows[right]
+    step = max(1, _CELLS // max(units.shape[1], 1))
+    # Sums of products in the order of the vectors, unlike a matrix product, do not depend on the order of rows.
+    parts = [
+        (units[place[code[left[at : at + step]]]] * units[place[code[right[at : at + step]]]]).sum(axis=1)
+        for at in range(0, len(left), step)
+    ]
+    cosine = np.concatenate([np.empty(0), *parts])
+    similarity = np.clip((cosine - floor) / (1 - floor), 0.0, 1.0)
+    some = similarity > 0
+    pairs = {"qid": (qid, left), "entity_id": (entity, left), "other_id": (entity, right)}
+    columns = {name: ids.take(at[some]).text.to_pandas() for name, (ids, at) in pairs.items()}
+    return pd.DataFrame({**columns, "similarity": similarity[some]})
+
+
+def _units(names: list[str], embeddings: Mapping[str, Any]) -> Floats:
+    """Return the vectors of entities, scaled to length 1, shape (n, d)."""
+    missing = [name for name in names if name not in embeddings]
+    if missing:
+        raise InputError(
+            f"embeddings: no vector of {len(missing)} intents ({examples(missing)}); add them, or drop these"
+        )
+    vectors = [np.asarray(embeddings[name], dtype=np.float64) for name in names]
+    if not vectors:
+        return np.empty((0, 0))
+    for name, vector in zip(names, vectors, strict=True):
+        if vector.ndim != 1 or vector.shape != vectors[0].shape or not np.isfinite(vector).all() or not vector.any():
+            raise InputError(
+                f"embeddings: {name!r} has a vector of shape {vector.shape}, wanted {vectors[0].shape}, finite and not "
+                "all 0"
+            )
+    table = np.stack(vectors)
+    table /= np.abs(table).max(axis=1, keepdims=True)
+    units: Floats = table / np.sqrt((table**2).sum(axis=1, keepdims=True))
+    return units
+
+
+PARTS = "parts"
+PART_GAINS = ("all", "part")
+
+
+def tags_of_parts(intents: Any, tags: Any, *, gain: str = "all") -> pd.DataFrame:
+    """Return tags with intents that are several ids at once, such as an author, an abstract and a dataset.
+
+    The weight of intent i in document d is ``min_j w_dj`` over the ids j of the intent (``gain="all"``: a document
+    covers the intent if it is tagged with all of them), or ``mean_j w_dj`` (``"part"``).
+
+    Parameters
+    ----------
+    intents
+        Columns qid, entity_id (of the whole intent) and ``parts``: a list of distinct ids, or text with ``|`` between.
+    tags
+        Columns docno, entity_id (of a part), and optionally weight in [0, 1] and qid.
+    gain
+        ``"all"`` or ``"part"``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns docno, entity_id (of the whole intent), weight above 0, and qid: the parts of an id may differ between
+        queries.
+
+    Raises
+    ------
+    InputError
+        An intent without parts, with a part that is not text or occurs twice, or with two lists of parts.
+    ParameterError
+        Another gain.
+
+    Notes
+    -----
+    Time and memory are linear in the number of matches of tags and parts. Different documents do not complete each
+    other: the gain of an intent is that of its best document.
+
+    Examples
+    --------
+    >>> intents = pd.DataFrame({"qid": ["q1"], "entity_id": ["p1"], "prob": [1.0], "parts": [["Smith", "CPS"]]})
+    >>> tags = pd.DataFrame({"docno": ["d1", "d1", "d2"], "entity_id": ["Smith", "CPS", "CPS"]})
+    >>> tags_of_parts(intents, tags, gain="part")[["docno", "weight"]].values.tolist()
+    [['d1', 1.0], ['d2', 0.5]]
+    """
+    choice("gain", gain, PART_GAINS)
+    frame = frame_of(intents, "intents")
+    require(frame, ("qid", "entity_id", PARTS), "intents")
+    frame = frame[["qid", "entity_id", PARTS]].reset_index(drop=True)
+    given = [[part.strip() for part in one.split("|")] if isinstance(one, str) else one for one in frame[PARTS]]
+    lists = [tuple(one) if isinstance(one, (list, tuple, np.ndarray)) else () for one in given]
+    for row, parts in enumerate(lists):
+        if not parts or len(set(parts)) < len(parts) or not all(isinstance(part, str) and part for part in parts):
+            raise InputError(
+                f"intents: row {row} (query {frame['qid'][row]!r}, {frame['entity_id'][row]!r}) has the parts "
+                f"{frame[PARTS][row]!r}; wanted a list of distinct ids"
+            )
+    frame[PARTS] = pd.Series(lists, index=frame.index, dtype=object)
+    frame = frame.drop_duplicates(ignore_index=True)
+    twice = frame.duplicated(["qid", "entity_id"])
+    if twice.any():
+        raise InputError(
+            f"intents: {examples(frame['entity_id'][twice])} of query {frame['qid'][twice].iloc[0]!r} has two lists of "
+            "parts; give each intent one"
+        )
+    known, docno = TagFrame(tags, name="tags"), frame_of(tags, "tags")["docno"].to_numpy()
+    of_tags = pd.DataFrame({"docno": docno, "part": known.entity.text.to_pylist(), "weight": known.weight})
+    of_parts = frame.assign(intent=np.arange(len(frame)), n_parts=frame[PARTS].str.len()).explode(PARTS)
+    of_parts = of_parts.rename(columns={PARTS: "part"}).astype({"part": object})
+    on = ["part"]
+    if known.topics is not None:
+        of_tags["qid"], on = np.array(known.topics, dtype=object)[known.topic], ["part", "qid"]
+    of_tags = of_tags[of_tags["weight"] > 0].astype({"part": object})
+    # A repeated tag of a document counts with its largest weight.
+    best = of_tags.groupby([*on, "docno"], sort=False)["weight"].max().reset_index()
+    found = of_parts.astype({"qid": str}).merge(best, on=on)
+    weights = found.groupby(["intent", "docno"], sort=False).agg(
+        n=("weight", "size"), least=("weight", "min"), sum=("weight", "sum"), of=("n_parts", "first")
+    )
+    weights = weights.reset_index()
+    share = weights["sum"] / weights["of"]
+    weight = share.clip(upper=1.0) if gain == "part" else weights["least"].where(weights["n"] == weights["of"], 0.0)
+    made = weights[["docno"]].assign(
+        entity_id=frame["entity_id"].to_numpy()[weights["intent"]],
+        weight=weight.astype("float64"),
+        qid=frame["qid"].to_numpy()[weights["intent"]],
+    )
+    return made[made["weight"] > 0].reset_index(drop=True)

@@ -19,7 +19,7 @@ from vbterrier.frames.contracts import TagFrame, frame_of, is_frame
 from vbterrier.frames.ids import Ids, ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import places
-from vbterrier.kernels.gain import spans
+from vbterrier.kernels.rankings import spans
 from vbterrier.log import bar
 
 if TYPE_CHECKING:

@@ -39,6 +39,8 @@ if TYPE_CHECKING:
 
 
 _META, _INTENTS, _TAGS = "pt_meta.json", "intents.parquet", "tags.parquet"
+_TOPICS, _LABELS, _DATASHEET = "topics.parquet", "annotations.parquet", "datasheet.md"
+_MAX_DATASHEET = 1 << 24
 _IDS = ("qid", "docno", "entity_id")
 
 
@@ -104,8 +106,17 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
         _require_intent_set(self.path)
 
     @classmethod
-    def build(cls, path: StrPath, intents: Any, tags: Any = None) -> IntentSet:
-        """Save intents and tags in a new folder.
+    def build(
+        cls,
+        path: StrPath,
+        intents: Any,
+        tags: Any = None,
+        *,
+        topics: Any = None,
+        annotations: Any = None,
+        datasheet: str = "",
+    ) -> IntentSet:
+        """Save intents and tags, and what documents them, in a new folder.
 
         Parameters
         ----------
@@ -115,6 +126,12 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
             Columns qid, entity_id, prob, and any others.
         tags
             Columns docno, entity_id, and optionally weight, qid and any others; ``None`` for none.
+        topics
+            The queries: qid, query; ``None`` for none.
+        annotations
+            The labels that the intents are based on: qid, entity_id and any others; ``None`` for none.
+        datasheet
+            A description of the set in Markdown; see :func:`vbterrier.evaluate.annotate`.
 
         Raises
         ------
@@ -129,6 +146,9 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
         if tags is not None:
             Tags(tags)
             tables[_TAGS] = _table(tags, "tags")
+        for name, frame, what in ((_TOPICS, topics, "topics"), (_LABELS, annotations, "annotations")):
+            if frame is not None:
+                tables[name] = _table(frame, what)
         if path.exists():
             raise FileError(path, "exists already; use another folder, or delete this one first")
         meta = {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT, "package_hint": cls.ARTIFACT_PACKAGE_HINT}
@@ -138,6 +158,8 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
             try:
                 for name, table in tables.items():
                     pq.write_table(table, part / name)
+                if datasheet:
+                    (part / _DATASHEET).write_text(datasheet, encoding="utf-8")
                 (part / _META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
                 part.replace(path)
             finally:
@@ -162,6 +184,37 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
     def tags(self) -> pd.DataFrame | None:
         """The tags; ``None`` for a set without tags."""
         return None if self._tags is None else self._tags.copy()
+
+    def topics(self) -> pd.DataFrame | None:
+        """The queries; ``None`` for a set without queries."""
+        path = self.path / _TOPICS
+        return _frame(path, ("qid", "query")) if path.exists() else None
+
+    def annotations(self) -> pd.DataFrame | None:
+        """The labels that the intents are based on; ``None`` for a set without labels."""
+        path = self.path / _LABELS
+        return _frame(path, ("qid", "entity_id")) if path.exists() else None
+
+    def datasheet(self) -> str:
+        """The description of the set in Markdown; empty for a set without one.
+
+        Raises
+        ------
+        FileError
+            A file that is too large or no UTF-8.
+        """
+        path = self.path / _DATASHEET
+        if not path.exists():
+            return ""
+        try:
+            return Source.at(path, _MAX_DATASHEET).text().decode()
+        except UnicodeDecodeError as error:
+            raise FileError(path, "is not UTF-8; build the set again") from error
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the intents: queries, entities and probabilities, in any order of rows."""
+        return intents_digest(self._intents)
 
     @cached_property
     def _intents(self) -> pd.DataFrame:
@@ -239,9 +292,9 @@ def _table(data: Any, what: str) -> pa.Table:
         raise InputError(f"{what}: cannot be saved ({error}); drop or convert the column") from error
 
 
-def _frame(path: Path, wanted: tuple[str, ...], number: str) -> pd.DataFrame:
+def _frame(path: Path, wanted: tuple[str, ...], *numbers: str) -> pd.DataFrame:
     """Read a saved frame, with lists as Python lists."""
-    table = parquet_table(Source.at(path, MAX_BYTES), wanted, (number,))
+    table = parquet_table(Source.at(path, MAX_BYTES), wanted, numbers)
     frame: pd.DataFrame = table.to_pandas()
     lists = [field.name for field in table.schema if pa.types.is_list(field.type) or pa.types.is_large_list(field.type)]
     return frame.assign(**{name: pd.Series(table[name].to_pylist(), dtype=object) for name in lists})
@@ -254,11 +307,20 @@ def _content(frame: pd.DataFrame, keys: list[str], number: str) -> pd.DataFrame:
     return content.sort_values([*keys, number], ignore_index=True)
 
 
+def intents_digest(intents: pd.DataFrame) -> str:
+    """SHA-256 of the columns qid, entity_id and prob of intents, in any order of rows."""
+    return _digest(_content(intents, ["qid", "entity_id"], "prob"))
+
+
 def _name(content: pd.DataFrame) -> str:
     """A name derived from the content."""
+    return f"{SET_PREFIX}{_digest(content)[:16]}"
+
+
+def _digest(content: pd.DataFrame) -> str:
     digest = hashlib.sha256()
     for name in content.columns:
         column = content[name]
         is_number = pd.api.types.is_float_dtype(column)
         digest.update(column.to_numpy("<f8").tobytes() if is_number else json.dumps(column.tolist()).encode())
-    return f"{SET_PREFIX}{digest.hexdigest()[:16]}"
+    return digest.hexdigest()

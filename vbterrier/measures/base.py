@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import ir_measures
 import numpy as np
 
-from vbterrier.errors import InputError, ParameterError, VBTerrierError, examples, nearest, printable
-from vbterrier.hosts.ir_measures import Provider, registered
+from vbterrier.errors import InputError, ParameterError, examples, nearest, printable, warn
+from vbterrier.hosts.ir_measures import Omitted, Provider, of_experiment, registered
 from vbterrier.measures.target import EvaluationTarget, Scoring, warn_of_id_mismatch
 
 if TYPE_CHECKING:
@@ -109,9 +109,13 @@ CUTOFF = Param(int, low=1, high=MOST_RANKS, desc="ranking cutoff k, as in @10; t
 
 _LOG = logging.getLogger(__name__)
 
-UNDEFINED = Param(
-    str, "raise", choices=("raise", "zero", "skip"), desc="a topic without a value: an error, 0, or left out"
+_POLICIES = ("raise", "zero", "skip", "warn")
+_UNDEFINED_DESC = (
+    "a topic without a value: an error, 0, or left out of the mean, and with a warning in hosts without counts"
 )
+UNDEFINED = Param(str, "raise", choices=_POLICIES, desc=_UNDEFINED_DESC)
+# Measures of properties that many pools lack, such as non-relevant documents.
+WARN_IF_UNDEFINED = Param(str, "warn", choices=_POLICIES, desc=_UNDEFINED_DESC)
 
 
 class Measure(ir_measures.Measure):  # type: ignore[misc]
@@ -160,19 +164,13 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
 
     @property
     def DEFAULT(self) -> float:  # noqa: N802 - name in ir_measures
-        """Value that hosts use for topics without a value: the score of an empty ranking.
+        """Value that hosts use for topics without a value: 0, or a NaN that means omit if undefined topics are."""
+        return Omitted() if self.leaves_out else 0.0
 
-        Raises
-        ------
-        VBTerrierError
-            ``undefined="skip"`` leaves topics out on purpose, where 0 would be a wrong value.
-        """
-        if self.params.get("undefined") == "skip":
-            raise VBTerrierError(
-                f"{self}: undefined='skip' leaves topics out, for which ir_measures would use 0 if other measures are "
-                "in the same call; evaluate it in a separate call, or use undefined='zero'"
-            )
-        return 0.0
+    @property
+    def leaves_out(self) -> bool:
+        """Return True if topics without a value are left out of the mean."""
+        return "undefined" in self.SUPPORTED_PARAMS and self["undefined"] in ("skip", "warn")
 
     def prepare(self, target: EvaluationTarget) -> None:
         """Compute what the measure needs of a target, once for all runs; subclasses may override it."""
@@ -254,9 +252,6 @@ def evaluate(measures: Iterable[Measure], target: EvaluationTarget, run: Run) ->
         started = time.perf_counter()
         values = measure.defined(scoring)
         _LOG.debug("evaluated %s on %s (%.2f s)", measure, printable(run.name), time.perf_counter() - started)
-        if len(ordered) > 1 and len(values) < len(target.topics):
-            # pt.Experiment needs every measure for every topic, and fails without a message on missing topics.
-            _ = measure.DEFAULT
         for topic, value in values.items():
             yield topic, measure, value
 
@@ -273,9 +268,33 @@ def _prepared(qrels: pd.DataFrame) -> tuple[list[str], Any]:
 
     def values(measures: list[Measure], run: Run) -> Iterator[tuple[str, Measure, float]]:
         warn_of_id_mismatch(target, run, only_misspelt=True)
-        yield from evaluate(measures, target, run)
+        without = {measure: dict.fromkeys(target.topics) for measure in measures if measure.leaves_out}
+        for topic, measure, value in evaluate(measures, target, run):
+            if measure in without:
+                del without[measure][topic]
+            yield topic, measure, value
+        if reported := {
+            measure: topics for measure, topics in without.items() if topics and measure["undefined"] == "warn"
+        }:
+            counts = ", ".join(f"{measure} {len(topics)} ({examples(topics)})" for measure, topics in reported.items())
+            warn(
+                f"topics, of {len(target.topics)}, where a measure is undefined, which its mean leaves out: {counts}. "
+                f"Ask for undefined='skip' to confirm, or for 'zero' or 'raise'{_on_tests()}"
+            )
+        # Hosts need a value of each measure for each topic: pt.Experiment fails, ir_measures inserts one.
+        yield from ((topic, measure, Omitted()) for measure, topics in without.items() for topic in topics)
 
     return target.topics, values
+
+
+def _on_tests() -> str:
+    """Part of the warning about a comparison with a baseline in pt.Experiment, whose tests know no missing values."""
+    if (of_experiment() or {}).get("baseline") is None:
+        return ""
+    return (
+        ". Its p-values with the baseline are NaN, whatever 'reject' says: give test= a policy for NaN, or use "
+        "vbterrier.compare"
+    )
 
 
 PROVIDER = Provider(Measure, _prepared)

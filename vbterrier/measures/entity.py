@@ -2,7 +2,7 @@
 
 The qrels are the K frame of a pool (:meth:`vbterrier.entities.pool.LinkedPool.frame`): qid, docno, entity_id, label,
 rank, weight. The docno of a run is an entity id. All measures and cutoffs of one evaluation share one pass over the
-run.
+run. The mean of each measure is over the topics where it is defined, unless ``undefined="zero"`` or ``"raise"``.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from vbterrier.entities.coverage import (
 )
 from vbterrier.entities.oer import ALPHA, SHRINKAGE
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
-from vbterrier.measures.base import CUTOFF, UNDEFINED, Measure, Param
+from vbterrier.measures.base import CUTOFF, WARN_IF_UNDEFINED, Measure, Param
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
 
 
 _REL = Param(int, 1, low=1, desc="the lowest label of a relevant document")
-_COVERAGE = {"cutoff": CUTOFF, "rel": _REL, "undefined": UNDEFINED}
+_COVERAGE = {"cutoff": CUTOFF, "rel": _REL, "undefined": WARN_IF_UNDEFINED}
 _EVIDENCE = {
     "alpha": Param(float, ALPHA, low=1e-9, desc="pseudo-count of the log odds"),
     "tau": Param(float, SHRINKAGE, low=1e-9, desc="how many documents make support"),
     "rel": _REL,
-    "undefined": UNDEFINED,
+    "undefined": WARN_IF_UNDEFINED,
 }
 
 
@@ -150,7 +150,10 @@ class _NonRelCov(_OfEntities):
 
 
 class _DiscRatio(_OfEntities):
-    """Ratio ``RelCov@k / (NonRelCov@k + 1/(2 |N_q|))`` of a topic, at least 0: a diagnostic of single topics.
+    """Ratio ``RelCov@k / (NonRelCov@k + ε)`` of a topic, at least 0: a diagnostic of single topics.
+
+    ``ε = epsilon``, or ``1/(2 |N_q|)`` for ``|N_q|`` non-relevant documents in the pool of the topic, half a document.
+    The paper does not print its ε; with a small one, topics that reach no non-relevant document dominate the mean.
 
     The ratio of a collection is not the mean of these ratios, which topics without reached non-relevant documents
     dominate, but the ratio of the means: :func:`vbterrier.stats.disc_ratio`. Undefined without relevant or without
@@ -167,12 +170,17 @@ class _DiscRatio(_OfEntities):
     NAME = __name__
     PRETTY_NAME = "Discrimination ratio of topics (diagnostic)"
     SHORT_DESC = "a diagnostic: the ratio of a collection is mean RelCov over mean NonRelCov (disc_ratio)"
-    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COVERAGE
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {
+        "cutoff": CUTOFF,
+        "epsilon": Param(float, low=1e-12, desc="added to NonRelCov; half a document of the pool without it"),
+        "rel": _REL,
+        "undefined": WARN_IF_UNDEFINED,
+    }
 
     def values(self, scoring: Scoring) -> Floats:
         """The ratio of each topic."""
         relevant, other = (self.reached(scoring, relevant=which) for which in (True, False))
-        return ratio(relevant, other, self.table(scoring).n_other)
+        return ratio(relevant, other, self.table(scoring).n_other, self.params.get("epsilon"))
 
 
 class _OER(_OfEvidence):
@@ -286,8 +294,8 @@ class _OERCorr(_OfEvidence):
     Examples
     --------
     >>> import vbterrier
-    >>> vbterrier.OERCorr(undefined="skip") @ 20
-    OERCorr(undefined='skip')@20
+    >>> vbterrier.OERCorr(undefined="zero") @ 20
+    OERCorr(undefined='zero')@20
     """
 
     __name__ = "OERCorr"
@@ -363,7 +371,7 @@ class _OracleCov(_OfEntities):
         "cutoff": CUTOFF,
         "exact": Param(bool, False, desc="optimal instead of greedy selection"),
         "rel": _REL,
-        "undefined": UNDEFINED,
+        "undefined": WARN_IF_UNDEFINED,
     }
 
     def values(self, scoring: Scoring) -> Floats:

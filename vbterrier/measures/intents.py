@@ -11,14 +11,15 @@ from vbterrier.frames.named import named
 from vbterrier.frames.ranking import places
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
-from vbterrier.intents.sources import from_diversity, from_run
+from vbterrier.intents.sources import from_diversity, from_run, neighbours_of
 from vbterrier.kernels import vb
 from vbterrier.measures.base import CUTOFF, UNDEFINED, Measure, Param
+from vbterrier.measures.target import warn_of_another_tagger
 
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vbterrier.annotations import Floats
+    from vbterrier.annotations import Floats, Ints
     from vbterrier.measures.target import Scoring
 
 
@@ -30,6 +31,7 @@ _COMMON = {
     "gain": Param(str, "binary", choices=GAINS, desc="gain of a covered intent: 1, or a normalised DCG"),
     "intents": Param(str, "", desc="registered name or path of the candidate intents"),
     "tags": Param(str, "", desc="registered name or path of the tags of documents"),
+    "similarities": Param(str, "", desc="registered name or path of the similarities of intents"),
     "rel": Param(int, 1, low=1, desc="the lowest label of diversity qrels that covers an intent"),
     "normalise": Param(bool, False, desc="divide the probabilities of each query by their sum"),
     "nil": Param(str, "", desc="entity of the intent that is covered if no retrieved document carries a tag"),
@@ -60,7 +62,19 @@ class IntentMeasure(Measure):
     def gains(self, scoring: Scoring) -> tuple[Coverage, Floats]:
         """The coverage and the gain of every intent."""
         coverage = self.coverage(scoring)
-        return coverage, coverage.gain(self.cutoff, self["gain"])
+        return coverage, coverage.gain(self.cutoff, self["gain"], self._neighbours(scoring, coverage))
+
+    def check(self) -> None:
+        """Refuse similarities with a gain for which they are not defined."""
+        if self["similarities"] and self["gain"] != "binary":
+            raise ParameterError(f"{self.NAME}: similarities= are defined for gain='binary' only; drop one of the two")
+
+    def _neighbours(self, scoring: Scoring, coverage: Coverage) -> tuple[Ints, Ints, Floats] | None:
+        name = self["similarities"]
+        if not name:
+            return None
+        key = ("neighbours", self._sources, name)
+        return scoring.target.memo(key, lambda: neighbours_of(named("similarities", name), coverage.intents))
 
     def values(self, scoring: Scoring) -> Floats:
         """The value of each topic, NaN for topics without intents."""
@@ -88,6 +102,7 @@ class IntentMeasure(Measure):
         )
         if self._tags_of_run(scoring, own_tags):
             tags = Tags(from_run(scoring.run), pooled=False, name="run")
+            warn_of_another_tagger(scoring.run)
         else:
             tags = scoring.target.memo(("tags", self._sources), lambda: self._tags(scoring, own_tags))
         return cover(scoring.run, intents, tags, scoring.depth, nil=self["nil"])
@@ -102,7 +117,9 @@ class IntentMeasure(Measure):
         # Judgments without subtopics are no tags of documents for named intents.
         adhoc = self["intents"] and target.is_diversity and frame["iteration"].astype(str).eq("0").all()
         if target.is_diversity and not adhoc:
-            intents, tags = from_diversity(frame, rel=self["rel"])
+            if not self["intents"]:
+                target.warn_of_gaps()
+            intents, tags = from_diversity(frame, rel=self["rel"], subtopics=target.subtopics)
             return intents, tags if target.tags is None else target.tags
         return None, target.tags
 
@@ -156,6 +173,13 @@ class _ES(IntentMeasure):
     A query may refer to an entity that does not exist (section 6). ``nil`` is the entity id of the intent for this
     case; its gain, of either kind, is 1 if none of the first k documents carries a tag of any other entity or
     nothing is retrieved, and 0 otherwise. Without ``nil`` no id is special.
+
+    Intents may overlap (section 6, limitations). With ``similarities``, a frame (qid, entity_id, other_id,
+    similarity) registered with :func:`vbterrier.frames.register_similarities` or a file, covering a neighbour counts in
+    part: ``g_i = max_j s_ij max_d w_dj`` over the first k documents, the largest similarity of intent i and an intent
+    covered so far, with ``s_ii = 1``, and 0 for pairs that are not given. Neighbours of neighbours do not count. If no
+    pair is given, ES and VB do not change. Gains are then graded, so that ``variance="bernoulli"`` of VB is an upper
+    bound of ``variance="intent"``. :func:`vbterrier.intents.similarities_from` computes similarities from vectors.
 
     Examples
     --------
@@ -237,6 +261,7 @@ class _VB(IntentMeasure):
 
     def check(self) -> None:
         """Refuse a monotone score with a variance that is not a function of ES."""
+        super().check()
         if self["monotone"] and self["variance"] == "intent":
             raise ParameterError("VB(monotone=True) is defined for variance='bernoulli' only; drop one of the two")
 

@@ -14,6 +14,8 @@ from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, require_same_kind
+from vbterrier.hosts.ir_measures import of_experiment
+from vbterrier.intents.sources import subtopic_gaps
 from vbterrier.unjudged.pool import JudgedTop, Judgments
 
 if TYPE_CHECKING:
@@ -54,6 +56,8 @@ class EvaluationTarget(Memo):
         Any frame with a column qid.
     intents, tags
         Candidate intents and tags that accompany judgments; ``None`` to look for them in the frame and the run.
+    subtopics
+        All subtopics of diversity judgments; ``None`` for those with a judged document.
 
     Raises
     ------
@@ -62,11 +66,16 @@ class EvaluationTarget(Memo):
     """
 
     def __init__(
-        self, frame: pd.DataFrame, *, intents: pd.DataFrame | None = None, tags: pd.DataFrame | None = None
+        self,
+        frame: pd.DataFrame,
+        *,
+        intents: pd.DataFrame | None = None,
+        tags: pd.DataFrame | None = None,
+        subtopics: pd.DataFrame | None = None,
     ) -> None:
         super().__init__()
         self._evaluators: dict[Hashable, Any] = {}
-        self.intents, self.tags = intents, tags
+        self.intents, self.tags, self.subtopics = intents, tags, subtopics
         # The runs whose documents are evidence about unjudged documents; None: of each run, its own.
         self.evidence: Mapping[str, Run] | None = None
         self.horizon = 0
@@ -112,6 +121,27 @@ class EvaluationTarget(Memo):
     def is_diversity(self) -> bool:
         """True if intents are taken from the iterations of judgments."""
         return self.intents is None and {"iteration", "docno", "label"} <= set(self.frame.columns)
+
+    def part(self, rows: Any) -> EvaluationTarget:
+        """Return a target with some rows, a mask, and the same intents, tags and subtopics."""
+        given = {"intents": self.intents, "tags": self.tags, "subtopics": self.subtopics}
+        made = EvaluationTarget(self.frame[rows].reset_index(drop=True), **given)
+        if "gaps" in self.kept:
+            made.kept["gaps"] = None
+        return made
+
+    def warn_of_gaps(self) -> None:
+        """Warn once if the subtopic numbers of diversity judgments have gaps and their subtopics are unknown."""
+        self.memo("gaps", self._warn_of_gaps)
+
+    def _warn_of_gaps(self) -> None:
+        gaps = subtopic_gaps(self.frame) if self.is_diversity and self.subtopics is None else []
+        if gaps:
+            warn(
+                f"qrels: the subtopic numbers of {len(gaps)} of {len(self.topics)} topics have gaps "
+                f"({examples(gaps)}): subtopics without a judged document do not count, nor do those after the last "
+                "judged one; give the topic file, as subtopics='topics.xml', or VB(intents='topics.xml') as a measure"
+            )
 
     def judgments(self, *, drop_negative: bool = False) -> Judgments:
         """The frame as judgments."""
@@ -204,6 +234,21 @@ def require_one_tagger(runs: Iterable[Run]) -> None:
         )
 
 
+def warn_of_another_tagger(run: Run) -> None:
+    """Warn once in a call of ``pt.Experiment`` that evaluates documents tagged by different taggers."""
+    experiment = of_experiment() if "tagger" in run.frame.columns and len(run) else None
+    if experiment is None or "warned of taggers" in experiment:
+        return
+    known = experiment.setdefault("taggers", [])
+    known += [tagger for tagger in run.frame["tagger"].dropna().astype(str).unique() if tagger not in known]
+    if len(known) > 1:
+        experiment["warned of taggers"] = True
+        warn(
+            f"systems are tagged by {known[0]} and by {known[1]}: the tagger may have a larger effect than the system; "
+            "tag all with the same one, or give the measures tags="
+        )
+
+
 def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str) -> EvaluationTarget:
     """Return the target with the topics to average over."""
     known = set(target.topics)
@@ -224,8 +269,7 @@ def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str
     common = set.intersection(known, *found.values())
     if not common:
         raise InputError("no topic that all runs and the qrels have in common")
-    kept = target.frame[target.frame["qid"].astype(str).isin(common)].reset_index(drop=True)
-    smaller = EvaluationTarget(kept, intents=target.intents, tags=target.tags)
+    smaller = target.part(target.frame["qid"].astype(str).isin(common))
     smaller.evidence, smaller.horizon, smaller.labels = target.evidence, target.horizon, target.labels
     return smaller
 

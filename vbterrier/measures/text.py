@@ -41,6 +41,21 @@ def measures_from(*texts: str | ir_measures.Measure) -> list[ir_measures.Measure
     return [text if isinstance(text, ir_measures.Measure) else _parsed(text) for text in texts]
 
 
+def distinct_measures(measures: Any, example: str = "BNDCG@10") -> list[ir_measures.Measure]:
+    """Return the distinct measures of a list of measures and texts, or of a single one.
+
+    Raises
+    ------
+    ParameterError
+        No measure, or text that is no measure.
+    """
+    alone = isinstance(measures, (str, ir_measures.Measure))
+    found = [] if measures is None else measures_from(*([measures] if alone else measures))
+    if not found:
+        raise ParameterError(f"no measures; name at least one, as {example!r}")
+    return list(dict.fromkeys(found))
+
+
 def _parsed(text: str) -> ir_measures.Measure:
     try:
         node = ast.parse(text.strip(), mode="eval").body

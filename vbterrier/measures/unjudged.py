@@ -35,7 +35,7 @@ VARIANCE_PART = "variance_part"
 STATS = ("mean", "median", "mode", "std", "lo", "hi", VARIANCE_PART)
 _PERCENTILE = re.compile(r"q(\d{1,2}(\.\d+)?|100)")
 # Strengths that are words in the text of a measure, and their values in the process.
-STRENGTHS: dict[str, Any] = {"auto": "auto", "inf": math.inf}
+STRENGTHS = ("auto", "inf")
 
 
 class _Prior(Param):
@@ -141,8 +141,7 @@ class Bootstrapped(Measure):
         given = {name: self[name] for name in Process.__dataclass_fields__ if name in self.SUPPORTED_PARAMS}
         # The gain of nDCG is a parameter of its metric.
         given.pop("dcg", None)
-        strength = given.pop("prior_strength")
-        return Process(**given, prior_strength=STRENGTHS.get(strength, strength))
+        return Process(**given)
 
     def prepare(self, target: EvaluationTarget) -> None:
         """Look up the judgments of a target, and fit the evidence model to its runs."""

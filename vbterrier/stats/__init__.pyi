@@ -1,9 +1,10 @@
 from .breakpoints import breakpoint_sweep as breakpoint_sweep
-from .confidence_sequences import confidence_sequence as confidence_sequence
 from .frontier import pareto_frontier as pareto_frontier
+from .inverted_intervals import confidence_sequence as confidence_sequence
 from .kappa import cohen_kappa as cohen_kappa
 from .kappa import fleiss_kappa as fleiss_kappa
 from .kappa import judge_agreement as judge_agreement
+from .kappa import krippendorff_alpha as krippendorff_alpha
 from .perturbations import Dirichlet as Dirichlet
 from .perturbations import DropCandidates as DropCandidates
 from .perturbations import DropConstraints as DropConstraints
@@ -12,6 +13,7 @@ from .perturbations import ScoreNoise as ScoreNoise
 from .perturbations import TagConfusion as TagConfusion
 from .perturbations import TagDropout as TagDropout
 from .perturbations import TemperatureJitter as TemperatureJitter
+from .perturbations import stability_bounds as stability_bounds
 from .powered_means import prediction_powered as prediction_powered
 from .regression import coverage_strata as coverage_strata
 from .regression import gain_regressions as gain_regressions
@@ -19,6 +21,8 @@ from .replicas import hoeffding_error as hoeffding_error
 from .replicas import hoeffding_replicas as hoeffding_replicas
 from .system_effects import analysis_of_variance as analysis_of_variance
 from .system_effects import bayesian_comparison as bayesian_comparison
+from .system_effects import risk_table as risk_table
+from .tagger_model import fit_tagger as fit_tagger
 from .topic_intervals import intervals as intervals
 from .topic_statistics import TopicStatistics as TopicStatistics
 from .topic_statistics import disc_ratio as disc_ratio

@@ -232,6 +232,9 @@ class State:
         Weighted violations of each constraint, shape (b or 1, n, most constraints), or ``None``.
     n_constraints
         Number of constraints of each query, shape (n_topics,).
+    variant
+        The frame of :class:`~vbterrier.stats.variants.Variants` that each query uses, -1 for the candidates as given;
+        shape (b, n_topics), or ``None`` without variants.
     """
 
     candidates: CandidateArrays
@@ -239,6 +242,7 @@ class State:
     delta: Floats | None
     violations: Floats | None
     n_constraints: Ints
+    variant: Ints | None = None
 
     @classmethod
     def unperturbed(cls, candidates: CandidateArrays) -> State:

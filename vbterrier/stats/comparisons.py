@@ -233,14 +233,16 @@ def _compared(
     family: list[_Table], test: str, correction: str, level: float, margin: float | None, options: dict[str, Any]
 ) -> Iterator[pd.DataFrame]:
     """The rows of a family of tests, a frame for each measure."""
+    # In floating point, 1 - 0.9 is below 0.1.
+    alpha = round(1 - level, 12)
     if correction == "max-t":
         joint = np.hstack([table.differences for table in family])
         p_values, corrected = max_t(joint, test, **options)
-        levels = np.full(len(corrected), simultaneous_level(joint, test, 1 - level, **options))
+        levels = np.full(len(corrected), simultaneous_level(joint, test, alpha, **options))
     else:
         p_values = np.concatenate([paired_p(table.differences, test, **options) for table in family])
         corrected = adjusted(p_values, correction)
-        levels = corrected_levels(corrected, correction, 1 - level)
+        levels = corrected_levels(corrected, correction, alpha)
     ends = np.cumsum([len(table.pairs) for table in family])[:-1]
     for table, p, q, its in zip(family, *(np.split(each, ends) for each in (p_values, corrected, levels)), strict=True):
         _warn_of_constant(table.differences, test)

@@ -47,6 +47,8 @@ class Frontier(Shown):
     targets
         above, below, n_runs, n_inside, share, low, high, level: a row for each target region, with Clopper-Pearson
         limits.
+    values
+        The V frame of both measures, for plots.
     maximised, minimised
         The measures.
     """
@@ -54,6 +56,7 @@ class Frontier(Shown):
     runs: pd.DataFrame
     correlation: pd.DataFrame
     targets: pd.DataFrame
+    values: pd.DataFrame
     maximised: str
     minimised: str
 
@@ -67,7 +70,7 @@ class Frontier(Shown):
         yield Panel("Runs inside the target regions", self.targets, value="share", heads=2)
 
     def _figures(self) -> Figures:
-        return {"coverage_discrimination": lambda: {"x": self.minimised, "y": self.maximised}}
+        return {"coverage_discrimination": lambda: {"values": self.values, "x": self.minimised, "y": self.maximised}}
 
     def front(self) -> pd.DataFrame:
         """Return the non-dominated runs, sorted by the minimised measure."""
@@ -165,6 +168,7 @@ def pareto_frontier(
         runs,
         _correlation(up, down, level, n_resamples, seed),
         _shares_inside(up, down, targets, level),
+        frame.loc[frame["measure"].isin([maximised, minimised]), ["name", "qid", "measure", "value"]],
         maximised,
         minimised,
     )

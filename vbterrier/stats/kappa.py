@@ -1,4 +1,4 @@
-"""Inter-annotator agreement: Cohen's and Fleiss' kappa."""
+"""Inter-annotator agreement: Cohen's and Fleiss' kappa, Krippendorff's alpha."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.topic_intervals import N_RESAMPLES, check_level, tail_probabilities
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
-    from vbterrier.annotations import Ints
+    from vbterrier.annotations import Floats, Ints
 
 
 WEIGHTS = ("linear", "quadratic")
@@ -166,8 +166,82 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
 
     counts = np.stack([(codes == code).sum(axis=1) for code in range(n)], axis=1)
     value = float(inter_rater.fleiss_kappa(counts))
-    low, high = _resampled(counts, level, n_resamples, seed)
+    n_items, m = codes.shape
+    # Kappa is a function of means over items: the proportions of agreeing pairs and of labels.
+    terms = np.column_stack([(counts * (counts - 1)).sum(axis=1) / (m * (m - 1)), counts / m])
+
+    def kappa(sums: Floats) -> Floats:
+        means = sums / n_items
+        beyond = 1 - (means[:, 1:] ** 2).sum(axis=1)
+        found: Floats = 1 - (1 - means[:, 0]) / np.where(beyond > _ZERO, beyond, np.nan)
+        return found
+
+    low, high = _resampled(terms, kappa, stream(seed, "kappa"), level, n_resamples)
     return Kappa(value, low, high, agreement, len(codes))
+
+
+def krippendorff_alpha(
+    labels: Any, *, groups: Any = None, level: float = 0.95, n_resamples: int = N_RESAMPLES, seed: int = 0
+) -> Kappa:
+    """Krippendorff's alpha of nominal labels with gaps, ``1 - D_o/D_e``, with a percentile bootstrap interval.
+
+    ``D_o = 1/n Σ_u (m_u² - Σ_k c_uk²)/(m_u - 1)`` over items with m_u of at least 2 labels, c_uk of them k; ``D_e = (n²
+    - Σ_k n_k²)/(n (n - 1))`` for n_k labels k among all n labels of these items.
+
+    Parameters
+    ----------
+    labels
+        A row for each item, a column for each judge; missing labels are NaN or None.
+    groups
+        The group of each item, such as its query: groups are resampled, because their items depend on each other.
+    level, n_resamples, seed
+        As in :func:`fleiss_kappa`.
+
+    Returns
+    -------
+    Kappa
+        NaN, with a warning, if all labels are the same. The observed agreement is the proportion of items on which all
+        their judges agree; ``n_items`` counts items with at least two labels.
+
+    Raises
+    ------
+    InputError
+        Fewer than two judges, or no item with two labels.
+    ParameterError
+        A level outside (0, 1), a number of resamples below 1.
+
+    References
+    ----------
+    Krippendorff, Computing Krippendorff's alpha-reliability, University of Pennsylvania, 2011.
+
+    Examples
+    --------
+    >>> found = krippendorff_alpha([[1, 1, None], [0, 0, 0], [1, 0, 1], [0, None, None]])
+    >>> round(found.value, 3), found.n_items
+    (0.562, 3)
+    """
+    check_level(level)
+    whole("n_resamples", n_resamples)
+    whole("seed", seed, low=0)
+    frame = labels_of(labels)
+    flat, known = pd.factorize(frame.to_numpy(dtype=object).ravel())
+    codes = flat.reshape(frame.shape)
+    counts = np.stack([(codes == code).sum(axis=1) for code in range(len(known))], axis=1).reshape(len(frame), -1)
+    size = counts.sum(axis=1)
+    used = size > 1
+    if not used.any():
+        raise InputError("labels: no item has two labels; give the labels of several judges for the same items")
+    counts, size = counts[used], size[used]
+    agreement = float((counts.max(axis=1) == size).mean())
+    if (counts.sum(axis=0) > 0).sum() == 1:
+        warn("all labels are the same: agreement beyond chance is undefined")
+        return Kappa(np.nan, np.nan, np.nan, agreement, len(size))
+    terms = np.column_stack([(size**2 - (counts**2).sum(axis=1)) / (size - 1), counts])
+    if groups is not None:
+        group = pd.factorize(np.asarray(groups)[used])[0]
+        terms = np.stack([np.bincount(group, column) for column in terms.T], axis=1)
+    low, high = _resampled(terms, _alpha, stream(seed, "alpha"), level, n_resamples)
+    return Kappa(float(_alpha(terms.sum(axis=0))), low, high, agreement, len(size))
 
 
 def judge_agreement(
@@ -296,21 +370,26 @@ def _is_certain(codes: Ints) -> bool:
     return certain
 
 
-def _resampled(counts: Ints, level: float, n_resamples: int, seed: int) -> tuple[float, float]:
-    """Return percentiles of Fleiss' kappa over resampled items, from the counts of labels, shape (n_items, n)."""
-    n, m = len(counts), int(counts[0].sum())
-    # Kappa is a function of means over items: the proportions of agreeing pairs and of labels.
-    terms = np.column_stack([(counts * (counts - 1)).sum(axis=1) / (m * (m - 1)), counts / m])
-    draw, step = stream(seed, "kappa"), max(1, _BATCH // n)
+def _resampled(
+    terms: Floats, statistic: Callable[[Floats], Floats], draw: np.random.Generator, level: float, n_resamples: int
+) -> tuple[float, float]:
+    """Return percentiles of a statistic of the column sums of terms, shape (n, n_terms), over resampled rows."""
+    n = len(terms)
+    step = max(1, _BATCH // n)
     found = np.empty(n_resamples)
     for done in range(0, n_resamples, step):
         size = min(step, n_resamples - done)
         rows = draw.integers(n, size=(size, n)) + n * np.arange(size)[:, None]
         times = np.bincount(rows.ravel(), minlength=size * n).reshape(size, n)
-        means = times @ terms / n
-        chance = (means[:, 1:] ** 2).sum(axis=1)
-        beyond = np.where(1 - chance > _ZERO, 1 - chance, np.nan)
-        found[done : done + size] = (means[:, 0] - chance) / beyond
+        found[done : done + size] = statistic(times @ terms)
     found = found[~np.isnan(found)]
     low, high = np.quantile(found, tail_probabilities(level)) if len(found) else (np.nan, np.nan)
     return float(low), float(high)
+
+
+def _alpha(sums: Floats) -> Floats:
+    """Krippendorff's alpha from sums of disagreements and of the labels of each category, shape (..., 1 + n)."""
+    n = sums[..., 1:].sum(axis=-1)
+    expected = n**2 - (sums[..., 1:] ** 2).sum(axis=-1)
+    found: Floats = 1 - (n - 1) * sums[..., 0] / np.where(expected > 0, expected, np.nan)
+    return found

@@ -18,9 +18,7 @@ from vbterrier.stats.perturbations import Tagged
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from numpy.typing import NDArray
-
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Floats, Ints, Words
     from vbterrier.stats.candidates import CandidateArrays
 
 
@@ -137,7 +135,9 @@ class AlignedMatches:
         block = self.candidates.block(first, last)
         topic = self.candidates.topic[self.intent[here]] - first
         intent = self.intent[here] - starts[first]
-        return Tagged(block, intent[None], self.weight[here][None], topic, self._keys[here]), here
+        return Tagged(
+            block, intent[None], self.weight[here][None], topic, {unit: keys[here] for unit, keys in self._keys.items()}
+        ), here
 
     def noisy_gain(self, tagged: Tagged, here: slice, cutoff: int | None, kind: str) -> Floats:
         """Return the gain of each candidate of some queries in each replica, shape (b, n)."""
@@ -150,14 +150,15 @@ class AlignedMatches:
         return bool(pairs.duplicated().any())
 
     @cached_property
-    def _keys(self) -> NDArray[np.uint64]:
+    def _keys(self) -> dict[str, Words]:
         if self._docno is None:
             raise InputError(f"{self.name}: perturbing tags needs the documents; give docno with the matches")
         given = self._docno
         docno = given if isinstance(given, Ids) else ids_of(pd.Series(given, dtype=object), f"{self.name} 'docno'")
         topic = self.candidates.qid.fingerprints[self.candidates.topic[self.intent]]
         entity = self.candidates.entity.take(self.intent).fingerprints
-        return mix(entity ^ mix(docno.take(self._order).fingerprints ^ mix(topic)))
+        mention = mix(entity ^ mix(docno.take(self._order).fingerprints ^ mix(topic)))
+        return {"mention": mention, "entity": mix(entity ^ mix(topic)), "name": mix(topic)}
 
     def _gain(
         self, intent: Ints, weight: Floats, here: slice, span: slice, cutoff: int | None, kind: str, *, noisy: bool
@@ -257,8 +258,13 @@ class Statistic:
         text = f"{self.measure}({parameters})" if parameters else self.measure
         return text if self.cutoff is None else f"{text}@{self.cutoff}"
 
-    def of(self, success: WeightedSuccess) -> Floats:
-        """Return the score of each query and replica, shape (b, n_topics)."""
+    @property
+    def kind(self) -> tuple[int | None, str]:
+        """The cutoff and the gain: statistics of one kind share their gains."""
+        return self.cutoff, self.gain
+
+    def of(self, success: WeightedSuccess | PooledSuccess) -> Floats:
+        """Return the score of each query and replica, shape (b, n_topics), or of pooled queries."""
         if self.measure == "TopIntent":
             return success.top
         if self.measure == "ES":
@@ -311,3 +317,23 @@ class WeightedSuccess:
 
     def _sum(self, values: Floats) -> Floats:
         return vb.per_topic(values, self._topic, self._total.shape[-1])
+
+
+@dataclass(frozen=True, eq=False)
+class PooledSuccess:
+    """Success over the joint intents of several queries: a query is drawn, then one of its intents.
+
+    Parameters
+    ----------
+    mean, square, top
+        Means over queries of ES, of ``Σ π_i g_i²`` and of the gain of the most probable intent, arrays of one shape.
+    """
+
+    mean: Floats
+    square: Floats
+    top: Floats
+
+    @property
+    def variance(self) -> Floats:
+        """The variance of gains across the joint intents, ``Σ P(q, i) g_qi² - ES²``."""
+        return np.maximum(self.square - self.mean**2, 0.0)

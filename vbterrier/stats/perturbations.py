@@ -6,11 +6,15 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
+import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, choice, number
 from vbterrier.kernels.candidates import another, log_gammas, peaks, resampled, survivors
+from vbterrier.kernels.vb import bernoulli_variance, vb, vb_range
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats, Ints, Words
@@ -18,6 +22,8 @@ if TYPE_CHECKING:
 
 
 MOST_JITTER = 10.0
+# The units whose tags share an error.
+UNITS = ("name", "entity", "mention")
 
 
 @runtime_checkable
@@ -255,14 +261,15 @@ class Tagged:
     topic
         The index of each match's query, shape (m,).
     keys
-        A hash of query, document and entity, shape (m,).
+        Hashes that tags of the same unit share, each of shape (m,): of query, document and entity (``"mention"``), of
+        query and entity (``"entity"``), of the query (``"name"``).
     """
 
     candidates: CandidateArrays
     intent: Ints
     weight: Floats
     topic: Ints
-    keys: Words
+    keys: Mapping[str, Words]
 
 
 @dataclass(frozen=True)
@@ -270,7 +277,8 @@ class TagConfusion:
     """Replace each tag, with a probability, by another candidate of the query, or lose it.
 
     Only tags that name a candidate are replaced; tags of other entities are ignored. A wrong tag of a query with a
-    single candidate is lost. Tags keep their weights.
+    single candidate is lost. Tags keep their weights. Each tag has the same probabilities whatever ``by``, which is
+    the unit whose tags share an error.
 
     Parameters
     ----------
@@ -278,29 +286,44 @@ class TagConfusion:
         The probability, 0 to 1.
     lost
         The proportion of wrong tags that are lost, 0 to 1.
+    by
+        ``"entity"``: in a replica, all documents of an entity of a query are tagged alike: right, with the same other
+        candidate, or not at all. ``"name"``: so are all tags of a query, most of which get the same candidate.
+        ``"mention"``: every tag is an independent draw.
+
+    Notes
+    -----
+    Real linkers repeat their errors: a name linked to one wrong entity is linked to it in most documents. Independent
+    errors cancel out over the documents of an entity, since one correct tag covers it, so that ``"mention"`` gives
+    scores that are too high, and intervals that are too narrow; of the three units, ``"entity"`` comes closest to real
+    linkers (see :doc:`/explanation/taggers`). :func:`fit_tagger` estimates errors from labelled documents.
 
     Examples
     --------
     >>> TagConfusion(0.2, lost=0.5)
-    TagConfusion(share=0.2, lost=0.5)
+    TagConfusion(share=0.2, lost=0.5, by='entity')
     """
 
     target: ClassVar[str] = "tags"
+    adds_errors: ClassVar[bool] = True
     share: float = 0.1
     lost: float = 0.0
+    by: str = "entity"
 
     def __post_init__(self) -> None:
         check_number(self, "share", 0.0, 1.0)
         check_number(self, "lost", 0.0, 1.0)
+        choice("by", self.by, UNITS)
 
     def apply(self, tagged: Tagged, draws: Draws) -> Tagged:
         """Replace or lose some tags."""
         if self.share == 0:
             return tagged
-        wrong = draws.keyed("wrong", tagged.keys) < self.share
-        lost = wrong & (draws.keyed("lost", tagged.keys) < self.lost)
+        keys = tagged.keys[self.by]
+        wrong = draws.keyed("wrong", keys) < self.share
+        lost = wrong & (draws.keyed("lost", keys) < self.lost)
         start, size = tagged.candidates.starts[tagged.topic], tagged.candidates.sizes[tagged.topic]
-        other = another(draws.keyed("other", tagged.keys), tagged.intent, start, size)
+        other = another(draws.keyed("other", keys), tagged.intent, start, size)
         lost |= wrong & (size == 1)
         return replace(
             tagged,
@@ -325,7 +348,7 @@ class TagDropout:
 
     def apply(self, tagged: Tagged, draws: Draws) -> Tagged:
         """Keep or lose each tag."""
-        kept = draws.keyed("holds", tagged.keys) < tagged.weight
+        kept = draws.keyed("holds", tagged.keys["mention"]) < tagged.weight
         return replace(tagged, weight=kept.astype(np.float64))
 
 
@@ -341,3 +364,83 @@ def check_number(perturbation: Any, name: str, low: float, high: float, also: st
     if not number or not low <= value <= high:
         wanted = f"a number from {low:g}" + (f" to {high:g}" if high <= 1e6 else "")  # noqa: PLR2004 - readable limits
         raise ParameterError(f"{type(perturbation).__name__}({name}={value!r}): wanted {also}{wanted}")
+
+
+def stability_bounds(success: Any, distance: Any, *, alpha: float = 1.0, tau: float | None = None) -> pd.DataFrame:
+    """Bounds of the change of ES and VB if the probabilities of intents change (Ding 2025, appendix, C1 and C2).
+
+    With ``ε = Σ_i |π_i - π'_i|`` for the same intents and ranking:
+
+    - C1: ``|ES' - ES| <= ε``. The paper's proof ignores that both distributions sum to 1: ``ε / 2`` also holds, and is
+      attained if the moved mass goes from covered intents to uncovered ones.
+    - C2: ``|VB' - VB| <= ε (1 + α (1 - 2τ) / (2 sqrt(τ (1 - τ))))`` if ES and ES' are in [τ, 1 - τ]. It says nothing
+      for ES or ES' of 0 or 1, the most frequent values of binary gains, and ES' is unknown.
+    - Without a condition: the range of VB over all ES' in ``[ES - ε/2, ES + ε/2]`` and [0, 1], which no bound that
+      uses ES and ε alone can narrow.
+
+    The claims are silent about candidates that appear or vanish (give them the probability 0 in the other distribution,
+    and the gain that the ranking has for them) and about graded gains with the variance across intents.
+
+    Parameters
+    ----------
+    success
+        ES, in [0, 1], a number or shape (n,).
+    distance
+        ε, in [0, 2], a number or shape (n,).
+    alpha
+        Weight of the penalty of VB, at least 0, with the Bernoulli variance.
+    tau
+        τ of C2, in (0, 0.5]; by default the largest that ε guarantees, ``min(ES, 1 - ES) - ε/2``.
+
+    Returns
+    -------
+    pandas.DataFrame
+        success, distance, C1 and C2 (as in the paper; C2 is NaN if its condition fails or cannot be guaranteed),
+        ES_change (``ε/2``, no more than ES can change), ES_low, ES_high, VB_change (the largest change of VB), VB_low,
+        VB_high.
+
+    Raises
+    ------
+    ParameterError
+        Values outside their ranges, arrays of different lengths.
+
+    Examples
+    --------
+    >>> found = stability_bounds([0.8, 1.0], 0.1)
+    >>> found[["C1", "C2", "ES_change", "VB_change"]].round(4).values.tolist()
+    [[0.1, 0.198, 0.05, 0.0929], [0.1, nan, 0.05, 0.2679]]
+    """
+    if np.ndim(success) and np.ndim(distance) and np.shape(success) != np.shape(distance):
+        raise ParameterError(f"distance has shape {np.shape(distance)}, wanted that of success, {np.shape(success)}")
+    es, moved = np.broadcast_arrays(*(np.atleast_1d(np.asarray(one, dtype=np.float64)) for one in (success, distance)))
+    for name, values, limit in (("success", es, 1), ("distance", moved, 2)):
+        if not ((values >= 0) & (values <= limit)).all():
+            raise ParameterError(
+                f"{name}: wanted numbers from 0 to {limit}, found {values.min():g} to {values.max():g}"
+            )
+    alpha = number("alpha", alpha, low=0)
+    low, high = np.maximum(es - moved / 2, 0.0), np.minimum(es + moved / 2, 1.0)
+    edge = (
+        np.minimum(low, 1 - high)
+        if tau is None
+        else np.full(len(es), number("tau", tau, low=0, high=0.5, open_low=True))
+    )
+    holds = (edge > 0) & (low >= edge) & (1 - high >= edge)
+    slope = np.full(len(es), np.nan)
+    np.divide(1 - 2 * edge, 2 * np.sqrt(np.abs(edge * (1 - edge))), out=slope, where=holds)
+    least, most = vb_range(es, moved / 2, alpha)
+    score = vb(es, bernoulli_variance(es), alpha)
+    return pd.DataFrame(
+        {
+            "success": es,
+            "distance": moved,
+            "C1": moved,
+            "C2": moved * (1 + alpha * slope),
+            "ES_change": np.maximum(es - low, high - es),
+            "ES_low": low,
+            "ES_high": high,
+            "VB_change": np.maximum(score - least, most - score),
+            "VB_low": least,
+            "VB_high": most,
+        }
+    )

@@ -44,11 +44,15 @@ REGRESSION_COLUMNS = (
     "n_qids",
     "n_undefined",
     "covariance",
+    "std_error_classical",
+    "p_classical",
 )
 # At this leverage a topic determines its own fit, so that its error cannot be estimated.
 _FULL_LEVERAGE = 1 - 1e-9
 # Relative residuals below this are rounding errors.
 _COLLINEAR = 1e-9
+# Larger than the cost of any boundaries, and far from overflow.
+_UNREACHABLE = 2**60
 
 
 def numeric_columns(table: Any, names: Sequence[str], *, gaps: Sequence[str] = ()) -> dict[str, Floats]:
@@ -124,9 +128,10 @@ def coverage_strata(
 
     Notes
     -----
-    Topics of equal coverage are in the same stratum, that of their mean rank: many topics of coverage 1 give strata of
-    unequal size, or a stratum without topics, with a warning. Strata differ in more than coverage: topics that are easy
-    to cover are easy in general.
+    Topics of equal coverage are in the same stratum. Strata are as equal in size as this allows: the sum of their
+    squared sizes is minimal. Many topics of coverage 1 give strata of unequal
+    size; with fewer values than strata, the last strata are empty, with a warning. Strata differ in more than coverage:
+    topics that are easy to cover are easy in general.
 
     References
     ----------
@@ -149,9 +154,7 @@ def coverage_strata(
     sizes = np.bincount(stratum[stratum >= 0], minlength=n_strata)
     if not sizes.all():
         which = ", ".join(str(place + 1) for place in np.flatnonzero(sizes == 0))
-        warn(
-            f"{coverage}: no topic is in stratum {which} of {n_strata}; too many topics have equal coverage, or too few"
-        )
+        warn(f"{coverage}: no topic is in stratum {which} of {n_strata}; its topics have fewer than {n_strata} values")
     nan, n_undefined = float("nan"), int((stratum < 0).sum())
     rows: list[tuple[Any, ...]] = []
     for place in range(n_strata):
@@ -170,19 +173,46 @@ def coverage_strata(
 
 
 def strata_of(coverage: Floats, n_strata: int) -> Ints:
-    """Return the stratum of each topic by mean ranks, from 0, and -1 if its coverage is NaN; shape (n,).
+    """Return the stratum of each topic, from 0, and -1 if its coverage is NaN; shape (n,).
+
+    Equal values share a stratum, no stratum is empty, and the sum of the squared sizes of the strata is minimal. With
+    fewer values than strata, each value is a stratum.
 
     >>> strata_of(np.array([0.1, 1.0, 0.2, 1.0, np.nan]), 2).tolist()
     [0, 1, 0, 1, -1]
+    >>> strata_of(np.array([0.5, 0.9, 1.0, 1.0, 1.0, 1.0]), 3).tolist()
+    [0, 1, 2, 2, 2, 2]
     """
-    from scipy import stats
-
     known = ~np.isnan(coverage)
     found = np.full(len(coverage), -1)
-    # Mean ranks may be halves: doubling keeps them integers, so that rounding never changes a stratum.
-    doubled = (2 * stats.rankdata(coverage[known])).astype(np.int64) - 1
-    found[known] = n_strata * doubled // (2 * max(int(known.sum()), 1))
+    values, value, sizes = np.unique(coverage[known], return_inverse=True, return_counts=True)
+    s = min(n_strata, len(values))
+    # Numbers of topics below each value, and of all.
+    below = np.concatenate([[0], np.cumsum(sizes)])
+    n = int(below[-1])
+    # Without ties, the boundaries next to the quantiles leave sizes that differ by at most one topic.
+    cuts = np.searchsorted(2 * s * below, (2 * np.arange(s + 1) * n) - s) if s else np.zeros(1, dtype=np.int64)
+    if s and np.ptp(np.diff(below[cuts])) > 1:
+        cuts = _most_equal(below, s)
+    found[known] = np.searchsorted(cuts[1:], value, side="right")
     return found
+
+
+def _most_equal(below: Ints, s: int) -> Ints:
+    """Return the indices of s + 1 boundaries in increasing ``below`` that minimise the sum of squared differences."""
+    cost, previous = np.where(below > 0, below**2, _UNREACHABLE), []
+    for _ in range(s - 1):
+        rows = [
+            np.where(below[:end] > 0, cost[:end] + (at - below[:end]) ** 2, _UNREACHABLE)
+            for end, at in enumerate(below)
+        ]
+        previous.append([int(np.argmin(row)) if len(row) else 0 for row in rows])
+        cost = np.array([row.min(initial=_UNREACHABLE) for row in rows])
+    place, cuts = len(below) - 1, [len(below) - 1]
+    for earlier in reversed(previous):
+        place = earlier[place]
+        cuts.append(place)
+    return np.array([0, *reversed(cuts)])
 
 
 def gain_regressions(
@@ -191,7 +221,8 @@ def gain_regressions(
     """Regress the gain of topics on each of several coverage measures, one at a time, with controls.
 
     ``gain_q = b_0 + b measure_q + Σ_c b_c control_{q,c} + error_q`` by ordinary least squares, with standard errors
-    robust to heteroskedasticity (HC3) and Student's t of ``n - 2 - #controls`` degrees of freedom.
+    robust to heteroskedasticity (HC3) and Student's t of ``n - 2 - #controls`` degrees of freedom. Classical standard
+    errors, which assume errors of equal variance, are given for comparison with published tables.
 
     Parameters
     ----------
@@ -213,7 +244,8 @@ def gain_regressions(
         A row for each measure: measure, coef (b), std_error, low, high, p_value (two-sided), p_adjusted (Holm over the
         measures that could be tested), r_squared (of the whole model), n_qids, n_undefined, covariance. NaN, with a
         warning, if the measure does not vary given the controls or there are too few topics. If a single topic
-        determines the coefficient, only the coefficient and r_squared are given.
+        determines the coefficient, only the coefficient and r_squared are given. The last columns,
+        std_error_classical and p_classical, belong to the same coefficient.
 
     Raises
     ------
@@ -267,7 +299,7 @@ def _fitted(name: str, measure: Floats, base: Floats, gain: Floats, level: float
     if n <= m or _rank(design) < m:
         reason = f"{n} topics for {m} coefficients; a regression needs more topics"
         warn(f"{name}: {reason if n <= m else 'it does not vary given the controls: its coefficient is undefined'}")
-        return (name, *[nan] * 7, *counts)
+        return (name, *[nan] * 7, *counts, nan, nan)
     from statsmodels.api import OLS
 
     plain = OLS(gain[known], design).fit()
@@ -275,11 +307,12 @@ def _fitted(name: str, measure: Floats, base: Floats, gain: Floats, level: float
     r_squared = float(plain.rsquared) if np.ptp(gain[known]) > 0 else nan
     if _leverage(design).max() > _FULL_LEVERAGE:
         warn(f"{name}: a single topic determines a coefficient, so that its standard error is undefined")
-        return (name, float(plain.params[-1]), *[nan] * 5, r_squared, *counts)
+        return (name, float(plain.params[-1]), *[nan] * 5, r_squared, *counts, nan, nan)
     fit = plain.get_robustcov_results("HC3", use_t=True)
     low, high = fit.conf_int(alpha=1 - level)[-1]
     estimates = (fit.params[-1], fit.bse[-1], low, high, fit.pvalues[-1])
-    return (name, *map(float, estimates), nan, r_squared, *counts)
+    classical = float(plain.bse[-1]), float(plain.pvalues[-1])
+    return (name, *map(float, estimates), nan, r_squared, *counts, *classical)
 
 
 def _rank(design: Floats) -> int:

@@ -16,9 +16,10 @@ from vbterrier.kernels.resample import acceleration_of
 from vbterrier.kernels.vb import per_topic
 from vbterrier.log import bar
 from vbterrier.stats.candidates import CandidateArrays, Draws, State
-from vbterrier.stats.matches import AlignedMatches, Matches, Statistic, WeightedSuccess
+from vbterrier.stats.matches import AlignedMatches, Matches, PooledSuccess, Statistic, WeightedSuccess
 from vbterrier.stats.perturbations import IntentBootstrap
 from vbterrier.stats.topic_intervals import Intervals, bca_limits, check_level, proportion_below, tail_probabilities
+from vbterrier.stats.variants import Variants
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -246,6 +247,28 @@ class Replicas:
         """The source of uncertainty: ``"intents"`` if only intents were resampled, else ``"replicas"``."""
         return "intents" if self.perturbations == (IntentBootstrap(),) else "replicas"
 
+    def only(self, statistics: Sequence[Statistic]) -> Replicas:
+        """Return the scores of some of the statistics."""
+        places = [self.statistics.index(statistic) for statistic in statistics]
+        return replace(self, statistics=list(statistics), values=self.values[:, places], point=self.point[:, places])
+
+    def pooled(self, statistics: Sequence[Statistic]) -> Replicas:
+        """Return scores of the joint intents of all queries as those of one query, from :func:`moment_statistics`.
+
+        See :class:`~vbterrier.stats.topic_statistics.PooledScores`.
+        """
+
+        def scores(values: Floats) -> Floats:
+            found = []
+            for statistic in statistics:
+                success, spread, top = (values[:, self.statistics.index(one)] for one in moment_statistics([statistic]))
+                moments = (success, success**2 + spread**2, top)
+                found.append(statistic.of(PooledSuccess(*(moment.mean(axis=-1) for moment in moments))))
+            return np.stack(found, axis=1)[..., None]
+
+        values, point = scores(self.values), scores(self.point)
+        return replace(self, topics=[""], statistics=list(statistics), values=values, point=point)
+
     def frame(self, *, level: float = 0.95, method: str = "percentile", left_out: Floats | None = None) -> pd.DataFrame:
         """Return a row for each system, query and statistic, with an interval of the score of the query.
 
@@ -308,9 +331,24 @@ class Replicas:
         )
 
 
+def moment_statistics(statistics: Sequence[Statistic]) -> list[Statistic]:
+    """Return the statistics from which pooled scores follow: ES, its standard deviation, and the most probable intent.
+
+    >>> list(map(str, moment_statistics([Statistic("VB", 10), Statistic("ES", 10)])))
+    ['ES@10', "VarPenalty(variance='intent')@10", 'TopIntent@10']
+    """
+    kinds = dict.fromkeys(statistic.kind for statistic in statistics)
+    measures = ("ES", "VarPenalty", "TopIntent")
+    return [
+        Statistic(measure, cutoff, gain=gain, variance="intent" if measure == "VarPenalty" else "bernoulli")
+        for cutoff, gain in kinds
+        for measure in measures
+    ]
+
+
 def replicate(
     intents: Any,
-    systems: Mapping[str, Matches],
+    systems: Mapping[str, Matches | Sequence[Matches]],
     perturbations: Sequence[Any],
     statistics: Sequence[Statistic] = (Statistic("ES"), Statistic("VB")),
     *,
@@ -328,7 +366,9 @@ def replicate(
     intents
         I frame: qid, entity_id, prob [, delta, violations].
     systems
-        The matches of each system with the rows of that frame.
+        The matches of each system with the rows of that frame. For a system that was run again, a list: its matches for
+        each frame of the :class:`Variants` among the perturbations, then those for the queries as given. A replica of a
+        query then uses the ranking that belongs to its candidates.
     perturbations
         Applied in this order, perturbations of tags after those of candidates. An empty sequence gives equal replicas.
     statistics
@@ -373,15 +413,16 @@ def replicate(
     whole("seed", seed, low=0)
     noise = _by_target(perturbations)
     candidates = CandidateArrays.of(intents)
-    aligned = [AlignedMatches(matches, candidates, name) for name, matches in systems.items()]
-    plan = _ReplicaPlan(candidates, aligned, list(statistics))
+    plan = _ReplicaPlan(candidates, _aligned(systems, candidates, perturbations), list(statistics))
     values = plan.scores(n_replicas, seed, *noise, progress=progress)
     point = plan.scores(1, seed, [], [])[:, :, 0]
     return Replicas(candidates.topics, list(systems), plan.statistics, values, point, tuple(perturbations), seed)
 
 
 def left_out(
-    intents: Any, systems: Mapping[str, Matches], statistics: Sequence[Statistic] = (Statistic("ES"), Statistic("VB"))
+    intents: Any,
+    systems: Mapping[str, Matches | Sequence[Matches]],
+    statistics: Sequence[Statistic] = (Statistic("ES"), Statistic("VB")),
 ) -> Floats:
     """Jackknife over intents: scores of each query with each of its candidates left out in turn.
 
@@ -399,9 +440,25 @@ def left_out(
     [0.0, 0.667, 0.667]
     """
     candidates = CandidateArrays.of(intents)
-    aligned = [AlignedMatches(matches, candidates, name) for name, matches in systems.items()]
-    plan = _ReplicaPlan(candidates, aligned, list(statistics))
+    plan = _ReplicaPlan(candidates, _aligned(systems, candidates, ()), list(statistics))
     return plan.scores(int(candidates.sizes.max(initial=0)), 0, [("", _LeaveOneOut())], [], undefined=True)
+
+
+def _aligned(
+    systems: Mapping[str, Matches | Sequence[Matches]], candidates: CandidateArrays, perturbations: Sequence[Any]
+) -> list[list[AlignedMatches]]:
+    """Return the rankings of each system: one, or one for each frame of the variants and one for the given queries."""
+    found = []
+    n_frames = [len(one.frames) for one in perturbations if isinstance(one, Variants)]
+    for name, given in systems.items():
+        rankings = [given] if isinstance(given, Matches) else list(given)
+        if not isinstance(given, Matches) and n_frames != [len(rankings) - 1]:
+            raise InputError(
+                f"{name}: found {len(rankings)} rankings, wanted one for each frame of one Variants and a last one for "
+                f"the queries as given; Variants among the perturbations: {len(n_frames)}, with {n_frames} frames"
+            )
+        found.append([AlignedMatches(matches, candidates, name) for matches in rankings])
+    return found
 
 
 def _by_target(perturbations: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
@@ -439,11 +496,13 @@ def numbered(names: Iterable[str]) -> list[str]:
 
 
 class _ReplicaPlan:
-    """Systems and statistics over the same candidates, scored block by block."""
+    """Systems, each with its rankings, and statistics over the same candidates, scored block by block."""
 
-    def __init__(self, whole: CandidateArrays, systems: list[AlignedMatches], statistics: list[Statistic]) -> None:
+    def __init__(
+        self, whole: CandidateArrays, systems: list[list[AlignedMatches]], statistics: list[Statistic]
+    ) -> None:
         self.whole, self.systems, self.statistics = whole, systems, statistics
-        self.kinds = list(dict.fromkeys((statistic.cutoff, statistic.gain) for statistic in statistics))
+        self.kinds = list(dict.fromkeys(statistic.kind for statistic in statistics))
 
     def scores(
         self,
@@ -456,7 +515,9 @@ class _ReplicaPlan:
         progress: bool = False,
     ) -> Floats:
         """Compute scores, shape (n_systems, n_statistics, B, n_topics)."""
-        gains = None if of_tags else [[system.gain(*kind) for kind in self.kinds] for system in self.systems]
+        gains = None
+        if not of_tags:
+            gains = [[[one.gain(*kind) for one in system] for kind in self.kinds] for system in self.systems]
         shape = (len(self.systems), len(self.statistics), n_replicas, len(self.whole.topics))
         values = np.empty(shape)
         batches = self._batches(n_replicas, seed, with_tags=bool(of_tags))
@@ -477,15 +538,14 @@ class _ReplicaPlan:
             rows = slice(draws.first, draws.first + draws.n)
             for number, system in enumerate(self.systems):
                 if gains is None:
-                    tagged, matched = system.tagged(first, last)
-                    for name, perturbation in of_tags:
-                        tagged = perturbation.apply(tagged, draws.named(name))
-                    found = [system.noisy_gain(tagged, matched, *kind) for kind in self.kinds]
+                    noisy = [_noisy_gains(one, first, last, of_tags, draws, self.kinds) for one in system]
+                    each_kind = [list(of_kind) for of_kind in zip(*noisy, strict=True)]
                 else:
-                    found = [gain[:, draws.candidates.span] for gain in gains[number]]
+                    each_kind = [[gain[:, draws.candidates.span] for gain in of_kind] for of_kind in gains[number]]
+                found = [_of_variant(of_kind, state) for of_kind in each_kind]
                 served = [WeightedSuccess(weights, total, gain, draws.candidates.topic) for gain in found]
                 for column, statistic in enumerate(self.statistics):
-                    kind = self.kinds.index((statistic.cutoff, statistic.gain))
+                    kind = self.kinds.index(statistic.kind)
                     values[number, column, rows, first:last] = statistic.of(served[kind])
         return values
 
@@ -494,7 +554,9 @@ class _ReplicaPlan:
         cost = self.whole.sizes * (1 if self.whole.violations is None else 1 + self.whole.violations.shape[1])
         if with_tags:
             n = len(self.whole.topics)
-            counts = [np.bincount(self.whole.topic[system.intent], minlength=n) for system in self.systems]
+            counts = [
+                np.bincount(self.whole.topic[one.intent], minlength=n) for system in self.systems for one in system
+            ]
             cost = np.max([cost, *counts], axis=0)
         ends = np.cumsum(cost)
         block = (ends - cost) // max(1, _ARRAY_SIZE // n_replicas)
@@ -504,6 +566,29 @@ class _ReplicaPlan:
             step = max(1, 2 * _ARRAY_SIZE // max(1, int(cost[first:last].sum())))
             for start in range(0, n_replicas, step):
                 yield first, last, replace(draws, first=start, n=min(step, n_replicas - start))
+
+
+def _noisy_gains(
+    system: AlignedMatches, first: int, last: int, noise: list[tuple[str, Any]], draws: Draws, kinds: Sequence[Any]
+) -> list[Floats]:
+    """Return the gains of a ranking under perturbed tags, an array of shape (b, n) for each kind of gain."""
+    tagged, matched = system.tagged(first, last)
+    for name, perturbation in noise:
+        tagged = perturbation.apply(tagged, draws.named(name))
+    return [system.noisy_gain(tagged, matched, *kind) for kind in kinds]
+
+
+def _of_variant(gains: list[Floats], state: State) -> Floats:
+    """Return the gains of the ranking that each replica of a query uses, shape (b or 1, n)."""
+    if len(gains) == 1 or state.variant is None:
+        return gains[-1]
+    variant = state.variant[:, state.candidates.topic]
+    found = np.empty(np.broadcast_shapes(variant.shape, gains[0].shape))
+    for number, gain in enumerate(gains):
+        # The last ranking is that of the queries as given, number -1.
+        uses = variant == (number if number < len(gains) - 1 else -1)
+        np.copyto(found, gain, where=uses)
+    return found
 
 
 def _shown(

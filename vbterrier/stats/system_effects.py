@@ -1,4 +1,4 @@
-"""Effects of systems and topics: analysis of variance with Tukey's HSD, and Bayesian comparisons."""
+"""Effects of systems and topics: analysis of variance with Tukey's HSD, Bayesian comparisons, and risk."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import choice, number, warn, whole
+from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
 from vbterrier.frames.contracts import score_bounds
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.values import measure_tables
@@ -104,7 +104,7 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
     Notes
     -----
     HSD assumes one residual variance for all pairs, so that a pair of similar systems has wider intervals than in a
-    paired test, and a pair of dissimilar systems narrower ones. The distribution of the range takes 10 ms a pair.
+    paired test, and a pair of dissimilar systems narrower ones. The distribution of the range takes 9 ms a pair.
     Simulated family-wise error rates: see
     docs/explanation/statistics.md. :func:`vbterrier.compare` with max-t does not make this assumption.
 
@@ -302,3 +302,110 @@ def _bayesian_bootstrap(differences: Floats, rope: float, level: float, n_draws:
     means = weights @ differences / weights.sum(axis=1, keepdims=True)
     shares = [(means > limit).mean(axis=0) for limit in (0.0, rope)]
     return np.stack([*np.quantile(means, tail_probabilities(level), axis=0), *shares, (means < -rope).mean(axis=0)])
+
+
+# Spreads that agree to this many decimals with 0 are rounding errors.
+_DECIMALS = 9
+
+
+def risk_table(
+    values: Any, *, measure: str | None = None, baseline: str | None = None, alpha: float = 1.0
+) -> pd.DataFrame:
+    """URisk, TRisk, ZRisk and GeoRisk of systems, beside the means of all measures, such as VB.
+
+    With scores ``x_sq`` of system s and topic q, c topics, and ``w(y) = y`` for y >= 0, else ``(1 + α) y``:
+
+    - ``URisk = 1/c Σ_q w(x_sq - b_q)`` against the scores b of a baseline; ``TRisk = URisk / (sd_q w / sqrt(c))``,
+      which is significant at the level of 5 % beyond about ±2 (Student's t with c - 1 degrees of freedom);
+    - ``ZRisk = Σ_q w(z_sq)``, ``z_sq = (x_sq - e_sq) / sqrt(e_sq)``, the residuals from the expected scores
+      ``e_sq = S_s T_q / N``, with the sums S of systems, T of topics and N of all: the baseline are all systems;
+    - ``GeoRisk = sqrt(S_s/c · Φ(ZRisk/c))``, the geometric mean of effectiveness and risk.
+
+    Parameters
+    ----------
+    values
+        The V frame: name, qid, measure, value; all systems on the same topics.
+    measure
+        The measure whose risk is computed, such as ``"ES@10"``; the first of the frame by default.
+    baseline
+        The system with the scores b; ``None`` for the mean of all systems on each topic.
+    alpha
+        Additional weight of losses, at least 0. It is not the α of VB.
+
+    Returns
+    -------
+    pandas.DataFrame
+        A row for each system: name, the mean of each measure, n_losses (topics below the baseline), URisk, TRisk (NaN
+        for the baseline and other differences without variance), ZRisk, GeoRisk, measure, baseline, alpha, n_qids.
+        ZRisk and GeoRisk are NaN, with a warning, for a measure with scores below 0, such as VB: use ES.
+
+    Raises
+    ------
+    InputError
+        An unknown measure; systems with different topics.
+    ParameterError
+        An unknown baseline, α below 0.
+
+    Notes
+    -----
+    VB penalises uneven coverage of the intents of a query and needs one system; URisk and GeoRisk penalise queries that
+    other systems serve better. GeoRisk depends on the set of systems. Where ``e_sq`` is 0, so is z. The standard
+    deviation of TRisk has c - 1 in the denominator.
+
+    References
+    ----------
+    Wang, Bennett, Collins-Thompson: Robust ranking models via risk-sensitive optimization, SIGIR 2012 (URisk). Dinçer,
+    Macdonald, Ounis: Hypothesis testing for the risk-sensitive evaluation of retrieval systems, SIGIR 2014 (TRisk);
+    Risk-sensitive evaluation and learning to rank using multiple baselines, SIGIR 2016 (ZRisk, GeoRisk).
+
+    Examples
+    --------
+    >>> values = pd.DataFrame({"name": ["a", "a", "b", "b"], "qid": ["1", "2"] * 2, "measure": "ES@10",
+    ...                        "value": [0.9, 0.2, 0.5, 0.5]})
+    >>> risk_table(values, baseline="b")[["name", "ES@10", "n_losses", "URisk", "GeoRisk"]].round(3).values.tolist()
+    [['a', 0.55, 1, -0.1, 0.486], ['b', 0.5, 0, 0.0, 0.488]]
+    """
+    from scipy import special
+
+    alpha = number("alpha", alpha, low=0)
+    tables = {table.measure: table for table in measure_tables(values)}
+    if not tables:
+        raise InputError("values: no rows; risk needs the scores of systems")
+    asked = next(iter(tables)) if measure is None else measure
+    if asked not in tables:
+        raise InputError(f"values: no {asked}; found {examples(tables)}.{nearest(asked, tables)}")
+    _, names, scores, qids = tables[asked]
+    if baseline is not None and baseline not in names:
+        raise ParameterError(f"baseline={baseline!r}: wanted one of {examples(names)}.{nearest(baseline, names)}")
+    base = scores.mean(axis=1) if baseline is None else scores[:, names.index(baseline)]
+    c = len(scores)
+
+    def weighted(differences: Floats) -> Floats:
+        return np.where(differences < 0, 1 + alpha, 1.0) * differences
+
+    gains = weighted(scores - base[:, None])
+    urisk = gains.mean(axis=0)
+    trisk, zrisk = np.full((2, len(names)), np.nan)
+    spread = gains.std(axis=0, ddof=1) if c > 1 else np.zeros(len(names))
+    np.divide(urisk, spread / np.sqrt(c), out=trisk, where=spread > 10.0**-_DECIMALS)
+    if (scores < 0).any():
+        warn(f"{asked}: scores below 0 have no ZRisk and GeoRisk, whose expected scores must be at least 0; use ES")
+    else:
+        total = max(float(scores.sum()), np.finfo(np.float64).tiny)
+        expected = scores.sum(axis=0) * (scores.sum(axis=1, keepdims=True) / total)
+        residual = np.divide(scores - expected, np.sqrt(expected), out=np.zeros_like(scores), where=expected > 0)
+        zrisk = weighted(residual).sum(axis=0)
+    frame = pd.DataFrame({"name": names})
+    for name, table in tables.items():
+        frame[name] = frame["name"].map(dict(zip(table.names, table.values.mean(axis=0).tolist(), strict=True)))
+    return frame.assign(
+        n_losses=(scores < base[:, None] - 10.0**-_DECIMALS).sum(axis=0),
+        URisk=urisk,
+        TRisk=trisk,
+        ZRisk=zrisk,
+        GeoRisk=np.sqrt(scores.mean(axis=0).clip(0.0) * special.ndtr(zrisk / c)),
+        measure=asked,
+        baseline="mean of systems" if baseline is None else baseline,
+        alpha=alpha,
+        n_qids=len(qids),
+    )

@@ -1,4 +1,4 @@
-"""Mergeable statistics of topics, and ratios of means over topics."""
+"""Mergeable statistics of topics, ratios of means over topics, and scores of the joint intents of all topics."""
 
 from __future__ import annotations
 
@@ -11,18 +11,33 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, warn, whole
 from vbterrier.frames.contracts import mean_bounds, score_bounds
 from vbterrier.frames.notebook import Panel, Shown, of_means
-from vbterrier.kernels.resample import constant_limits, means_of, stream, weighted_sums
+from vbterrier.kernels.resample import (
+    acceleration_of,
+    constant_limits,
+    means_of,
+    random_signs,
+    resampled_means,
+    stream,
+    weighted_sums,
+)
+from vbterrier.kernels.vb import lowest_point
+from vbterrier.stats.comparisons import COLUMNS as PAIR_COLUMNS
+from vbterrier.stats.comparisons import holm, pairs_of
+from vbterrier.stats.matches import PooledSuccess, Statistic
+from vbterrier.stats.paired_tests import TESTS
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
+    bca_limits,
     check_level,
     poisson_limits,
+    proportion_below,
     tail_probabilities,
     topic_values,
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.notebook import Figures
@@ -299,3 +314,191 @@ def _shares(values: Any, name: str) -> Floats:
             f"{name}: topic {row} has {shares[row]:g}, wanted 0 to 1; drop topics with an undefined value from both"
         )
     return shares
+
+
+# Differences below this are rounding errors of sums in a different order.
+_EQUAL = 1e-12
+
+
+class PooledScores:
+    """Scores of systems over the joint intents of all queries, as one evaluation (Ding 2025, Table 1).
+
+    A query is drawn, each with the same probability, then one of its intents: ``P(q, i) = π_i / n``. ES is the mean
+    over queries; the variance is that of success over all queries, so that a system that serves some queries and fails
+    for others is penalised, which it is not by the mean VB of queries with a single intent.
+
+    Parameters
+    ----------
+    moments
+        ES, ``Σ π_i g_i²`` and the gain of the most probable intent of each query, shape (n_systems, n_kinds, 3,
+        n_topics), kinds in the order of the statistics.
+    names
+        The systems.
+    statistics
+        The scores, by the name of their measure.
+    qids
+        The queries. The result does not depend on their order.
+
+    Examples
+    --------
+    >>> moments = np.array([[[[1.0, 1.0, 0.0, 0.0]] * 3]])
+    >>> pooled = PooledScores(moments, ["a"], {"ES": Statistic("ES"), "VB": Statistic("VB")}, ["1", "2", "3", "4"])
+    >>> pooled.intervals(seed=1)[["measure", "value", "n_qids"]].values.tolist()
+    [['ES', 0.5, 4], ['VB', 0.0, 4]]
+    """
+
+    def __init__(
+        self, moments: Floats, names: Sequence[str], statistics: dict[str, Statistic], qids: Sequence[str]
+    ) -> None:
+        order = sorted(range(len(qids)), key=lambda place: qids[place])
+        self.names, self.statistics = list(names), statistics
+        self.kinds = list(dict.fromkeys(statistic.kind for statistic in statistics.values()))
+        self.shape, self.n = moments.shape[:-1], len(qids)
+        # A row for each query.
+        self.rows = moments[..., order].reshape(-1, self.n).T.copy()
+
+    def scores(self, means: Floats) -> Floats:
+        """Return the scores of systems from their mean moments, shape (..., n, n_measures)."""
+        moments = means.reshape(*means.shape[:-1], -1, *self.shape[1:])
+        of_kind = [PooledSuccess(*np.moveaxis(moments[..., kind, :], -1, 0)) for kind in range(len(self.kinds))]
+        found = [statistic.of(of_kind[self.kinds.index(statistic.kind)]) for statistic in self.statistics.values()]
+        return np.asarray(np.stack(found, axis=-1), dtype=np.float64)
+
+    def intervals(
+        self, *, method: str = "percentile", level: float = 0.95, n_resamples: int = N_RESAMPLES, seed: int = 0
+    ) -> pd.DataFrame:
+        """Return the C frame, with intervals from resampled queries.
+
+        Parameters
+        ----------
+        method
+            ``"percentile"``, ``"bca"``, or ``"normal"``: Student's t with the standard error of the jackknife.
+        level, n_resamples, seed
+            As for :func:`~vbterrier.stats.intervals`; the resamples are the same.
+
+        Notes
+        -----
+        ES and TopIntent are means over queries. Scores that depend on ES alone take their extreme values within the
+        limits of ES: resamples of a score near its minimum, such as VB at ES = .15, are all above it, and their
+        quantiles would exclude it. If all queries have the same success, the limits of ES are those of
+        :func:`~vbterrier.kernels.resample.constant_limits`.
+        """
+        tails, point = tail_probabilities(level), self.scores(self.rows.mean(axis=0))
+        if self.n < 2:  # noqa: PLR2004 - a bootstrap needs two
+            warn("an interval over topics needs at least two topics")
+            limits = np.full((2, *point.shape), np.nan)
+        else:
+            limits = self._limits_of(resampled_means(self.rows, n_resamples, stream(seed, "")), tails, method)
+        bounds = np.array([mean_bounds(measure) for measure in self.statistics]).T
+        limits = np.clip(limits, *bounds[:, None, :])
+        about = (level, f"topics ({method})", self.n, 0 if method == "normal" else n_resamples, seed)
+        rows = [
+            (name, measure, point[at, column], *limits[:, at, column].tolist(), *about)
+            for at, name in enumerate(self.names)
+            for column, measure in enumerate(self.statistics)
+        ]
+        return pd.DataFrame(rows, columns=list(COLUMNS))
+
+    @property
+    def _left_out(self) -> Floats:
+        """Mean moments without each query in turn."""
+        left_out: Floats = (self.rows.sum(axis=0) - self.rows) / (self.n - 1)
+        return left_out
+
+    def _limits_of(self, resampled: Floats, tails: Floats, method: str) -> Floats:
+        """Return the limits of all scores, shape (2, n_systems, n_measures), from resampled moments."""
+        mean, left_out = self.rows.mean(axis=0), self._left_out
+        limits = _limits(self.scores(resampled), self.scores(mean), self.scores(left_out), tails, method)
+        shaped = (means.reshape(-1, *self.shape) for means in (resampled, mean, left_out))
+        every, point, left = shaped
+        of_means = _limits(every, point[0], left, tails, method)
+        given = self.rows.reshape(self.n, *self.shape)
+        constant = np.ptp(given, axis=0) == 0
+        of_means[:, constant] = constant_limits(given[0, constant], self.n, (0.0, 1.0), tails)
+        of_means = np.clip(of_means, 0.0, 1.0)
+        for column, statistic in enumerate(self.statistics.values()):
+            moment = 2 if statistic.measure == "TopIntent" else 0
+            own = (slice(None), self.kinds.index(statistic.kind), moment)
+            low, high = of_means[0][own], of_means[1][own]
+            # Penalties are extreme at the ends, at one half, or at the minimum of VB.
+            at = np.stack([low, high, *(np.clip(peak, low, high) for peak in (0.5, lowest_point(statistic.alpha)))])
+            # Gains may differ between intents as much as those of 0 and 1, or not at all.
+            scores = np.concatenate([statistic.of(PooledSuccess(at, square, at)) for square in (at, at**2)])
+            chosen = constant[own] | (statistic.variance == "bernoulli")
+            limits[:, chosen, column] = np.stack([scores.min(axis=0), scores.max(axis=0)])[:, chosen]
+        return limits
+
+    def comparisons(
+        self,
+        *,
+        baseline: str | None = None,
+        method: str = "percentile",
+        level: float = 0.95,
+        n_resamples: int = N_RESAMPLES,
+        seed: int = 0,
+    ) -> pd.DataFrame:
+        """Return the P frame of differences between pooled scores.
+
+        The test is a randomisation test: the systems of a query are exchanged with probability 1/2, and p is the share
+        of differences that are at least as large as the observed one, which is counted. P-values are corrected by
+        Holm's method for each measure; intervals are those of :meth:`intervals`, not corrected. Effect sizes, and the
+        number of queries that a system wins, are not defined.
+        """
+        tails, mean, named = tail_probabilities(level), self.rows.mean(axis=0), pairs_of(self.names, baseline)
+        if not named:
+            return pd.DataFrame(columns=list(PAIR_COLUMNS))
+        a, b = (np.array([self.names.index(pair[side]) for pair in named]) for side in (0, 1))
+        point = self.scores(mean)
+        diff = point[a] - point[b]
+        resampled, left = (
+            (
+                self.scores(means)
+                for means in (resampled_means(self.rows, n_resamples, stream(seed, "")), self._left_out)
+            )
+            if self.n > 1
+            else (point[None], point[None])
+        )
+        limits = _limits(resampled[:, a] - resampled[:, b], diff, left[:, a] - left[:, b], tails, method)
+        p_value = np.stack([self._exchanged(*pair, n_resamples, seed) for pair in zip(a, b, strict=True)])
+        frames = []
+        for column, measure in enumerate(self.statistics):
+            found = pd.DataFrame(named, columns=["name_a", "name_b"]).assign(measure=measure, diff=diff[:, column])
+            low, high = limits[:, :, column] if self.n > 1 else np.full((2, len(named)), np.nan)
+            p = p_value[:, column]
+            frames.append(found.assign(low=low, high=high, p_value=p, p_adjusted=holm(p), n_tests=len(named)))
+        made = pd.concat(frames, ignore_index=True).assign(
+            n_qids=self.n, test=TESTS["randomisation"], correction="holm", level=level, method=f"topics ({method})"
+        )
+        none = dict.fromkeys(("effect_size", "effect_low", "effect_high", "p_equivalence"), np.nan)
+        made = made.assign(n_resamples=n_resamples, seed=seed, **none)
+        made[["wins", "losses", "ties"]] = pd.NA
+        return made[list(PAIR_COLUMNS)]
+
+    def _exchanged(self, a: int, b: int, n_resamples: int, seed: int) -> Floats:
+        """Return p of the randomisation test of two systems, shape (n_measures,)."""
+        rows = self.rows.reshape(self.n, *self.shape)
+        half, middle = (rows[:, a] - rows[:, b]) / 2, (rows[:, a] + rows[:, b]).mean(axis=0) / 2
+        flat = half.reshape(self.n, -1)
+        draws = stream(seed, "pooled", self.names[a], self.names[b])
+        moved = np.concatenate([signs @ flat / self.n for signs in random_signs(self.n, n_resamples, draws)])
+        moved = np.concatenate([flat.mean(axis=0)[None], moved]).reshape(-1, *half.shape[1:])
+        whole = np.repeat(middle[None, None], len(moved), axis=0)
+        # Both sides of an exchange, in the places of the first two systems.
+        sides = np.concatenate([whole + moved[:, None], whole - moved[:, None]], axis=1)
+        scores = self.scores(sides.reshape(len(moved), -1))
+        size = np.abs(scores[:, 0] - scores[:, 1])
+        return np.asarray((size >= size[0] - _EQUAL).mean(axis=0))
+
+
+def _limits(resampled: Floats, point: Floats, left_out: Floats, tails: Floats, method: str) -> Floats:
+    """Return the limits of statistics, shape (2, ...), from resamples (B, ...) and without each topic (n, ...)."""
+    if method == "percentile":
+        return np.quantile(resampled, tails, axis=0)
+    n = len(left_out)
+    if method == "bca":
+        acceleration = acceleration_of(np.moveaxis(left_out, 0, -1)[..., None])[..., 0]
+        return bca_limits(resampled, proportion_below(resampled, point, _EQUAL), acceleration, tails)
+    from scipy import special
+
+    error: Floats = np.sqrt((n - 1) * left_out.var(axis=0))
+    return np.asarray(point + special.stdtrit(n - 1, tails).reshape(2, *[1] * point.ndim) * error)

@@ -95,7 +95,8 @@ class Variants:
         else:
             turn = (draws.uniform("variant", np.ones_like(n)) * n).astype(np.int64)
         # The last row holds the unchanged intents.
-        picked = np.where(has.any(axis=0), order[turn, np.arange(len(n))], len(has))[:, here.topic]
+        variant = np.where(has.any(axis=0), order[turn, np.arange(len(n))], -1)
+        picked = variant[:, here.topic]
         column = np.arange(here.start, here.start + len(here))
         return replace(
             state,
@@ -103,6 +104,7 @@ class Variants:
             delta=None if delta is None else delta[picked, column],
             violations=None if violations is None else violations[picked, column],
             n_constraints=n_constraints[topics],
+            variant=variant,
         )
 
     def _aligned(self, whole: CandidateArrays) -> tuple[NDArray[np.bool_], Ints, Floats, Floats | None, Floats | None]:
