@@ -5,8 +5,8 @@ import pandas as pd
 import pytest
 
 import vbterrier
-from vbterrier.entities.reachable import EntityReachable
 from vbterrier.entities.rerank.overlap import OverlapReranker
+from vbterrier.entities.stage import EntityReachable
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.closed_open import evaluate_closed_open
 
@@ -38,7 +38,7 @@ def found(world, system=None, **given):
     def reranker(run):
         return OverlapReranker(world["links"], run, weight=0.7)
 
-    options = {name: world[name] for name in ("pool", "links", "entities")} | given
+    options = {name: world[name] for name in ("pool", "links", "entities")} | {"unmatched": "drop"} | given
     return evaluate_closed_open(system or reranker, world["qrels"], MEASURES, **options)
 
 
@@ -60,6 +60,38 @@ def test_cells_are_plain_scores_of_what_is_left(world, judgments):
     for cell, ranking, qrels in cells(world, reachable=judgments == "reachable"):
         expected = vbterrier.score({"s": ranking}, qrels, MEASURES, on_topics="all").means().loc["s", MEASURES]
         np.testing.assert_allclose(means.loc[cell, MEASURES], expected, rtol=0, atol=1e-12)
+
+
+def test_recall_is_the_same_in_all_cells_if_unmatched_documents_follow(world):
+    means = found(world, unmatched="append").means()
+    for (side, where), ranking, _ in cells(world, reachable=False):
+        listed = ranking.sort_values(["qid", "rank"])
+        rest = world["pool"][~world["pool"]["docno"].isin(listed["docno"])].sort_values("score", ascending=False)
+        by_hand = pd.concat([listed, rest])[["qid", "docno"]].assign(score=-np.arange(len(world["pool"]), dtype=float))
+        expected = vbterrier.score({"s": by_hand}, world["qrels"], [*MEASURES, "R@20"]).means().loc["s"]
+        np.testing.assert_allclose(means.loc[(side, where)], expected[MEASURES], rtol=0, atol=1e-12)
+        assert expected["R@20"] == 1.0
+    dropped = vbterrier.score({"s": next(cells(world, reachable=False))[1]}, world["qrels"], ["R@20"], on_topics="all")
+    assert dropped.means().loc["s", "R@20"] < 0.9
+
+
+@pytest.mark.parametrize("change", ["truncated", "without a topic", "others"])
+def test_given_runs_have_the_same_recall_in_both_cells(world, change):
+    pool = world["pool"]
+    run = {
+        "truncated": pool[pool["score"] > 0.5],
+        "without a topic": pool[pool["qid"] != "q3"],
+        "others": pd.concat([pool, pd.DataFrame({"qid": ["q1"], "docno": ["outside"], "score": [0.3]})]),
+    }[change]
+    qrels = pd.concat([world["qrels"], pd.DataFrame({"qid": ["q1"], "docno": ["outside"], "label": [1]})])
+    means = evaluate_closed_open(
+        {"closed": run, "open": run},
+        qrels,
+        ["R@100"],
+        **{name: world[name] for name in ("pool", "links", "entities")},
+    ).means()
+    assert np.ptp(means["R@100"].to_numpy()) == pytest.approx(0, abs=1e-12)
+    assert means["R@100"].iloc[0] > 0.9
 
 
 def test_effects_are_contrasts_of_the_means(world):
@@ -116,6 +148,8 @@ def test_bad_input_is_refused(world):
         found(world, entities={"one": world["entities"]["open"]})
     with pytest.raises(InputError, match="no run for entities 'open'"):
         found(world, {"closed": world["pool"]})
-    for wrong in ({"judgments": "some"}, {"unreached": "x"}, {"cutoff": 0}):
+    with pytest.raises(ParameterError, match="ask for unmatched='drop'"):
+        found(world, judgments="reachable", unmatched="append")
+    for wrong in ({"unmatched": "keep"}, {"judgments": "some"}, {"unreached": "x"}, {"cutoff": 0}):
         with pytest.raises(ParameterError):
             found(world, **wrong)

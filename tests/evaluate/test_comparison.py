@@ -6,7 +6,6 @@ from itertools import combinations
 import ir_measures
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyterrier as pt
 import pytest
 from hypothesis import given as drawn
@@ -112,15 +111,6 @@ def test_the_order_of_rows_systems_and_measures_changes_no_number():
     alone = compare(VALUES, **FEW).pairs
     of_both = found.pairs[found.pairs["measure"] == "nDCG@10"].reset_index(drop=True)
     pd.testing.assert_frame_equal(alone, of_both)
-
-
-def test_whatever_holds_the_values_gives_the_same(tmp_path):
-    plain = compare(VALUES, **FEW)
-    VALUES.to_csv(tmp_path / "v.csv", index=False)
-    VALUES.to_csv(tmp_path / "v.tsv", sep="\t")
-    VALUES.to_parquet(tmp_path / "v.parquet")
-    for given in (pl.from_pandas(VALUES), tmp_path / "v.csv", str(tmp_path / "v.tsv"), tmp_path / "v.parquet"):
-        pd.testing.assert_frame_equal(compare(given, **FEW).pairs, plain.pairs, check_dtype=False)
 
 
 def test_runs_and_their_scores_give_the_same(tmp_path):
@@ -302,22 +292,6 @@ def test_a_system_that_lacks_a_measure_is_refused():
     assert len(compare(values, measures="nDCG@10", **FEW).pairs) == 3
 
 
-@pytest.mark.parametrize(
-    ("value", "said"),
-    [(np.nan, "row 3 holds nan"), (np.inf, "row 3 is infinite"), ("good", "row 3 holds the text 'good'")],
-)
-def test_odd_values_are_refused_with_row_and_ids(value, said):
-    values = VALUES.astype({"value": object})
-    values.loc[3, "value"] = value
-    with pytest.raises(InputError, match=rf"{said} \(system 'b', topic 'q3', nDCG@10\)"):
-        compare(values)
-
-
-def test_repeated_values_are_refused():
-    with pytest.raises(InputError, match=r"row 24 repeats row 8 \(system 'a', topic 'q0', nDCG@10\)"):
-        compare(pd.concat([VALUES, frame(a=A[:1])]))
-
-
 @pytest.mark.parametrize("measure", ["NumRet", "num_ret", "num_rel_ret", "NumRelRet(rel=2)", "DiscRatio@20"])
 def test_measures_that_are_no_means_are_refused(measure):
     values = pd.concat([VALUES, VALUES.assign(measure=measure)])
@@ -378,14 +352,6 @@ def test_one_system_is_refused():
         compare({"good": RUNS["good"]}, QRELS, "AP")
 
 
-def test_two_systems_of_one_name_are_refused(tmp_path):
-    for folder in ("x", "y"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "a.run").write_text("q0 Q0 d1 1 1 t\n")
-    with pytest.raises(InputError, match="two systems are called 'a'"):
-        compare([tmp_path / "x" / "a.run", tmp_path / "y" / "a.run"], QRELS, "AP")
-
-
 def test_runs_without_judgments_are_refused():
     with pytest.raises(InputError, match="nothing to evaluate against"):
         compare(RUNS, measures="AP")
@@ -424,25 +390,3 @@ def test_one_topic_tells_nothing_apart(test, correction):
 
 
 # Real runs.
-
-
-def test_real_runs(shared_data):
-    folder = shared_data / "trec-covid"
-    runs = {"ance": folder / "run.ance.top100.txt.gz", "first": folder / "run.BBGhelani2.top100.txt.gz"}
-    qrels = folder / "qrels.incomplete.txt.gz"
-    with pytest.raises(InputError, match="run 'ance' has 50 of the 50 topics, run 'first' has 30"):
-        compare(runs, qrels, ["nDCG@10"])
-    found = compare(runs, qrels, ["nDCG@10", "P@10"], on_topics="common", baseline="ance", margin=0.2, **FEW)
-    scores = vbterrier.score(runs, qrels, ["nDCG@10", "P@10"], on_topics="common")
-    for row in found.pairs.itertuples():
-        table = scores.values[scores.values["measure"] == row.measure].pivot(
-            index="qid", columns="name", values="value"
-        )
-        gap = (table["first"] - table["ance"]).to_numpy()
-        assert (row.name_a, row.name_b, row.n_qids) == ("first", "ance", 30)
-        assert row.diff == pytest.approx(sum(gap) / 30)
-        assert row.effect_size == pytest.approx(gap.mean() / gap.std(ddof=1))
-        assert [row.wins, row.losses, row.ties] == [(gap > 0).sum(), (gap < 0).sum(), (gap == 0).sum()]
-    assert found.flags["n_missing"].tolist() == [0] * 4
-    missing = compare(runs, qrels, ["nDCG@10"], on_topics="all", **FEW).flags.set_index("name")["n_missing"]
-    assert missing.to_dict() == {"ance": 0, "first": 20}

@@ -56,6 +56,11 @@ def test_level_1_is_what_score_says(planted, systems, report):
     pd.testing.assert_frame_equal(report.document_values, expected.values)
 
 
+def test_a_pool_beside_linked_documents_is_reported_as_ignored(planted, linked):
+    with pytest.warns(DegenerateWarning, match="pool: ignored, since links are a linked pool"):
+        coverage_report({"odds": planted.runs["odds"]}, linked, pool=planted.pool, **OPTIONS)
+
+
 def each(run, links, measure):
     """Values of a measure by topic, evaluated separately."""
     return np.array([value for _, _, value in evaluate([measure], EvaluationTarget(links), Run(run))])

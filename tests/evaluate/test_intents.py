@@ -11,7 +11,9 @@ import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.intents import evaluate_intents
 from vbterrier.evaluate.replicas import Paraphrases, RerunPipeline
+from vbterrier.evaluate.sensitivity import intent_sensitivity
 from vbterrier.report.paper import paper_table
+from vbterrier.report.tables import footing
 from vbterrier.stats.perturbations import Dirichlet, DropCandidates, IntentBootstrap, TagConfusion
 from vbterrier.stats.variants import Variants
 
@@ -607,3 +609,538 @@ def test_replicas_that_only_add_errors_are_not_intervals_of_the_score():
         assert "excludes the score: the perturbations add errors" in text
     plain = evaluated(cutoff=[10], n_replicas=60, perturb=[Dirichlet(20)])
     assert "‡" not in paper_table(plain, "table")
+
+
+# Sensitivity to settings of the intents
+
+
+@pytest.fixture(scope="module")
+def sensitive():
+    """Intents with NIL and violations, tags and runs of several queries."""
+    rng = np.random.default_rng(5)
+    rows = [(f"q{q}", f"e{e}" if e else "NIL", int(rng.integers(0, 3)) * (e > 0)) for q in range(6) for e in range(5)]
+    intents = pd.DataFrame(rows, columns=["qid", "entity_id", "delta"]).astype({"delta": float})
+    intents["base"] = rng.gamma(1.0, size=len(intents))
+    intents["prob"] = intents["base"] * np.exp(-intents["delta"])
+    intents["prob"] /= intents.groupby("qid")["prob"].transform("sum")
+    tags = pd.DataFrame({"docno": [f"d{d}" for d in range(12)], "entity_id": [f"e{1 + d % 4}" for d in range(12)]})
+    runs = {
+        name: pd.DataFrame(
+            [(f"q{q}", f"d{d}", -float(r)) for q in range(6) for r, d in enumerate(rng.permutation(12)[:3])],
+            columns=["qid", "docno", "score"],
+        )
+        for name in ("one", "two")
+    }
+    return intents.sample(frac=1, random_state=1).reset_index(drop=True), tags, runs
+
+
+def by_stages(intents, parameter, setting):
+    """The same intents by the stages of this package, and by a loop over queries for weights and temperatures."""
+    if parameter in ("threshold", "n_intents", "mass"):
+        options = {
+            {"n_intents": "cutoff"}.get(parameter, parameter): int(setting) if parameter == "n_intents" else setting
+        }
+        return vbterrier.Truncate(**options)(intents.drop(columns="delta"))
+    t, w = (setting, 1.0) if parameter == "temperature" else (1.0, setting)
+    parts = []
+    for _, group in intents.groupby("qid"):
+        nil = group["entity_id"] == "NIL"
+        weights = (group["prob"] * np.exp(group["delta"])) ** (1 / t) * np.exp(-w * group["delta"])
+        rest = 1 - group.loc[nil, "prob"].sum()
+        shares = rest * weights / weights[~nil].sum()
+        parts.append(group.assign(prob=np.where(nil, group["prob"], shares)))
+    return pd.concat(parts).drop(columns="delta")
+
+
+def test_sensitivity_is_that_of_scoring_under_each_setting(sensitive):
+    intents, tags, runs = sensitive
+    measures = ["ES@3", "VB(alpha=0.5)@2", "VB(variance='intent')@3", "TopIntent@3"]
+    table = intent_sensitivity(runs, intents, tags, measures=measures, n_intents=[1, 2])
+    given = vbterrier.score(runs, measures=measures, intents=intents, tags=tags, n_resamples=2).values
+    given = given.set_index(["name", "measure", "qid"])["value"]
+    assert table.groupby("parameter").size().to_dict() == {
+        "temperature": 40,
+        "weight": 40,
+        "threshold": 40,
+        "n_intents": 24,
+        "mass": 40,
+    }
+    for (parameter, setting), rows in table.groupby(["parameter", "setting"]):
+        scores = vbterrier.score(
+            runs, measures=measures, intents=by_stages(intents, parameter, setting), tags=tags, n_resamples=2
+        )
+        wanted = scores.values.set_index(["name", "measure", "qid"])["value"]
+        expected = scores.means()
+        for row in rows.itertuples():
+            assert row.value == pytest.approx(expected.loc[row.name, row.measure])
+            changes = (wanted - given).loc[row.name, row.measure]
+            assert row.largest_change == pytest.approx(changes.abs().max(), abs=1e-9)
+            start = table[(table["name"] == row.name) & (table["measure"] == row.measure) & table["reference"]][
+                "value"
+            ].iloc[0]
+            assert row.change == pytest.approx(row.value - start, abs=1e-9)
+        order = {measure: np.sign(expected.loc["one", measure] - expected.loc["two", measure]) for measure in expected}
+        base = table[table["reference"] & (table["parameter"] == parameter)].set_index(["measure", "name"])["value"]
+        for measure, sign in order.items():
+            before = np.sign(round(base[measure, "one"] - base[measure, "two"], 9))
+            n_swaps = rows.loc[rows["measure"] == measure, "n_swaps"].unique().tolist()
+            assert n_swaps == [int(before != sign)]
+    reference = table[table["reference"]]
+    assert (reference[["change", "largest_change", "distance", "n_swaps"]] == 0).all(axis=None)
+    bounded = table["measure"].isin(["ES@3", "VB(alpha=0.5)@2"])
+    assert table["bound"].notna().tolist() == bounded.tolist()
+    assert (table["change"].abs() <= table["bound"] + 1e-9)[bounded].all()
+    assert (table["distance"] > 0).sum() > 50
+
+
+def test_sensitivity_refuses_what_it_cannot_vary(sensitive):
+    intents, tags, runs = sensitive
+    plain = intents.drop(columns="delta")
+    assert "weight" not in set(intent_sensitivity(runs, plain, tags)["parameter"])
+    none = {"temperature": [], "threshold": [], "n_intents": [], "mass": []}
+    for options, error, message in (
+        ({"weight": [2.0]}, InputError, "no column 'delta', which weight= multiplies"),
+        ({"temperature": [0.0]}, ParameterError, "temperature"),
+        ({"mass": [1.5]}, ParameterError, "mass"),
+        ({"measures": ["nDCG@10"]}, ParameterError, r"found 'nDCG@10', wanted measures over intents"),
+        ({"measures": ["ES(similarities='x')@10"]}, ParameterError, "similarities= have no replicas"),
+        (none, ParameterError, "no settings"),
+    ):
+        with pytest.raises(error, match=message):
+            intent_sensitivity(runs, plain, tags, **options)
+    with pytest.raises(ParameterError, match="similarities= have no replicas"):
+        evaluated(measures=["ES(similarities='x')"], n_replicas=2)
+
+
+RANKED = {
+    "Jordan achievements": ["a1", "a2"],
+    "Michael Jordan titles": ["a1", "c1"],
+    "Jordan history": ["c1", "r1"],
+    "Professor John Doe at MIT": ["s1"],
+    "John Doe": ["p1", "s1"],
+}
+MEANT = JORDAN | {"Professor John Doe at MIT": {"S": 0.2, "P": 0.8}, "John Doe": {"S": 0.5, "P": 0.5}}
+WORDED = TOPICS.assign(paraphrases=[["Michael Jordan titles", "Jordan history"], "John Doe"])
+DOCS = pd.concat([TAGS, pd.DataFrame({"docno": ["r1"], "entity_id": ["R"]})])
+
+
+class Searched(pt.Transformer):
+    """A retriever that counts the wordings it is asked for."""
+
+    def __init__(self, depth=2):
+        super().__init__()
+        self.depth, self.seen = depth, []
+
+    def transform(self, inp):
+        self.seen += inp["query"].tolist()
+        rows = [
+            (topic.qid, docno, -rank)
+            for topic in inp.itertuples()
+            for rank, docno in enumerate(RANKED[topic.query][: self.depth])
+        ]
+        return pd.DataFrame(rows, columns=["qid", "docno", "score"])
+
+
+def reworded(systems, **options):
+    options = {"n_replicas": 12, "perturb": [Paraphrases(order="turn")], "cutoff": [1, 2], **options}
+    return evaluated(systems, WORDED, Linked(MEANT), DOCS, **options)
+
+
+def test_pipelines_are_run_once_for_each_wording_and_each_replica_uses_the_ranking_of_its_own():
+    system = Searched()
+    found = reworded({"pipeline": system})
+    assert sorted(system.seen) == sorted(MEANT)
+    wordings = [["Jordan achievements", "Michael Jordan titles", "Jordan history"], list(MEANT)[3:]]
+    for statistic in found.replicas.statistics:
+        scores = found.replicas.of("pipeline", statistic)
+        for column, texts in enumerate(wordings):
+            for replica in range(12):
+                text = texts[replica % len(texts)]
+                topic = pd.DataFrame({"qid": ["q"], "query": [text]})
+                with pytest.warns(DegenerateWarning, match="at least two"):
+                    alone = vbterrier.score(
+                        Searched()(topic), measures=[str(statistic)], intents=Linked(MEANT)(topic), tags=DOCS
+                    )
+                assert scores[replica, column] == pytest.approx(alone.values["value"].item())
+    assert found.replicas.point[0, 0].tolist() == pytest.approx([0.8, 0.2])
+    assert set(found.per_query["lists"]) == {"run again"}
+    replicated = found.intervals["method"].str.startswith("replicas")
+    assert found.intervals.loc[replicated, "lists"].unique().tolist() == ["run again"]
+    assert found.intervals.loc[~replicated, "lists"].isna().all()
+    for style in ("table", "markdown", "latex"):
+        assert "rankings of all systems: run again" in paper_table(found, style)
+    assert "rankings run again" in found._repr_html_()
+
+
+def test_given_lists_stay_fixed_and_the_table_says_so():
+    given = Searched()(TOPICS)
+    fixed = reworded({"list": given})
+    assert set(fixed.per_query["lists"]) == {"fixed"}
+    assert "rankings of all systems: fixed" in paper_table(fixed, "markdown")
+    with pytest.warns(DegenerateWarning, match=r"run again for each wording \('pipeline'\) with lists that stay fixed"):
+        both = reworded({"list": given, "pipeline": Searched()})
+    assert "rankings fixed: list, run again: pipeline" in paper_table(both, "table")
+    own = both.per_query.query("name == 'list'").reset_index(drop=True)
+    pd.testing.assert_frame_equal(own, fixed.per_query)
+    # "Jordan history" retrieves other documents, which only the pipeline can show.
+    of = {name: both.replicas.of(name, both.replicas.statistics[1])[:, 0] for name in ("list", "pipeline")}
+    assert of["list"][2] == 0 < of["pipeline"][2] == 1
+    plain = evaluated({"pipeline": Searched()}, n_replicas=3)
+    assert set(plain.per_query["lists"]) == {"fixed"}
+
+
+@pytest.mark.parametrize("noise", [[], [TagConfusion(0.4)]])
+def test_a_ranking_that_no_wording_changes_scores_as_a_fixed_one(noise):
+    class Unmoved(pt.Transformer):
+        def transform(self, inp):
+            return Searched()(inp.assign(query=inp["qid"].map(dict(zip(TOPICS["qid"], TOPICS["query"], strict=True)))))
+
+    options = {"perturb": [Paraphrases(), Dirichlet(20), *noise], "n_replicas": 50, "seed": 4}
+    again, fixed = reworded({"x": Unmoved()}, **options), reworded({"x": Searched()(TOPICS)}, **options)
+    assert np.array_equal(again.replicas.values, fixed.replicas.values)
+
+
+@pytest.mark.filterwarnings("ignore:.* intervals of replicas exclude the score")
+def test_processes_and_order_change_nothing():
+    options = {"perturb": [Paraphrases(), Dirichlet(5), TagConfusion(0.2)], "n_replicas": 20, "seed": 2}
+
+    def searched(depth):
+        # A local function is sent as it is; workers cannot import modules of tests.
+        def found(inp):
+            rows = [
+                (row.qid, docno, -rank)
+                for row in inp.itertuples()
+                for rank, docno in enumerate(RANKED[row.query][:depth])
+            ]
+            return pd.DataFrame(rows, columns=["qid", "docno", "score"])
+
+        return pt.apply.generic(found)
+
+    systems = {"two": searched(2), "one": searched(1)}
+    one, two = (reworded(systems, n_jobs=n, **options) for n in (1, 2))
+    assert np.array_equal(one.replicas.values, two.replicas.values)
+    turned = reworded(dict(reversed(systems.items())), **options)
+    assert np.array_equal(turned.replicas.values, one.replicas.values[::-1])
+
+    class Locked(Searched):
+        def __reduce__(self):
+            raise TypeError("cannot pickle 'java' object")
+
+    with pytest.raises(ParameterError, match=r"system 'x' cannot be sent to another process \(cannot pickle 'java'"):
+        reworded({"x": Locked()}, n_jobs=2)
+
+
+def test_intents_that_are_given_hold_for_all_wordings():
+    found = evaluated(
+        {"x": Searched()}, WORDED, INTENTS, DOCS, n_replicas=6, perturb=[Paraphrases(order="turn")], measures=["ES"]
+    )
+    scores = found.replicas.of("x", found.replicas.statistics[0])
+    # A and C of the first query, P and S of the second, by what each wording retrieves.
+    assert scores.T.tolist() == [pytest.approx([0.8, 1.0, 0.2] * 2), pytest.approx([0.2, 1.0] * 3)]
+
+
+def test_wordings_without_results_are_told_and_two_rewordings_are_refused():
+    class Picky(Searched):
+        def transform(self, inp):
+            return super().transform(inp[inp["query"] != "Jordan history"])
+
+    with pytest.warns(DegenerateWarning, match=r"run 'x': nothing retrieved for 1 of 3 wordings of queries \('q1'\)"):
+        found = reworded({"x": Picky()}, measures=["ES"], cutoff=[2])
+    assert found.replicas.of("x", found.replicas.statistics[0])[:3, 0].tolist() == pytest.approx([0.8, 1, 0])
+    with pytest.raises(ParameterError, match="both replace the candidates"):
+        reworded({"x": Searched()}, perturb=[Paraphrases(), RerunPipeline()])
+
+
+def test_relaxed_queries_are_searched_without_their_constraints():
+    known = {
+        "doe at:MIT": {"S": 1.0},
+        "doe": {"S": 0.2, "P": 0.8},
+    }
+    topics = pd.DataFrame({"qid": ["q2"], "query": ["doe at:MIT"]})
+    docs = {"doe at:MIT": ["s1"], "doe": ["p1", "s1"]}
+
+    class Exact(pt.Transformer):
+        def transform(self, inp):
+            rows = [(row.qid, docno, -n) for row in inp.itertuples() for n, docno in enumerate(docs[row.query])]
+            return pd.DataFrame(rows, columns=["qid", "docno", "score"])
+
+    relaxed = Paraphrases(vbterrier.intents.RelaxedQueries(), order="turn")
+    with pytest.warns(DegenerateWarning, match="at least two"):
+        found = evaluated({"x": Exact()}, topics, Linked(known), TAGS, cutoff=[1], n_replicas=4, perturb=relaxed)
+    by = {str(statistic): found.replicas.of("x", statistic)[:, 0].tolist() for statistic in found.replicas.statistics}
+    assert by["ES@1"] == pytest.approx([1, 0.8] * 2)
+    assert by["VB@1"] == pytest.approx([1, 0.4] * 2)
+
+
+# Ding 2025, Table 1: ES, VB_0.5 and VB_1 as printed. The number of projects is not printed; 915 is the smallest one for
+# which numbers of served projects give all 24 values to the last digit.
+TABLE_1 = {
+    "Group 1": (0.169, -0.018, -0.206),
+    "Group 2": (0.425, 0.178, -0.069),
+    "Group 3": (0.004, -0.029, -0.062),
+    "Group 4": (0.074, -0.057, -0.188),
+    "Group 5": (0.723, 0.500, 0.276),
+    "Group 6": (0.025, -0.053, -0.131),
+    "Group 7": (0.003, -0.025, -0.054),
+    "Group 8": (0.046, -0.059, -0.163),
+}
+N_PROJECTS = 915
+SERVED = dict(zip(TABLE_1, (155, 389, 4, 68, 662, 23, 3, 42), strict=True))
+
+
+def projects():
+    """One query and one intent for each project, and groups that link some of them to a publication of their own."""
+    qids = [f"p{n:03d}" for n in range(N_PROJECTS)]
+    topics = pd.DataFrame({"qid": qids, "query": "title"})
+    intents = pd.DataFrame({"qid": qids, "entity_id": [f"project {qid}" for qid in qids], "prob": 1.0})
+    tags = pd.DataFrame({"docno": [f"d-{qid}" for qid in qids], "entity_id": intents["entity_id"]})
+    rng = np.random.default_rng(0)
+    groups = {}
+    for name, n in SERVED.items():
+        found = pd.DataFrame({"qid": qids, "docno": "unrelated", "score": 1.0})
+        served = rng.choice(N_PROJECTS, n, replace=False)
+        groups[name] = pd.concat([found, found.iloc[served].assign(docno=tags["docno"].iloc[served], score=0.5)])
+    return groups, topics, intents, tags
+
+
+def test_table_1_of_the_paper_is_a_pooled_evaluation():
+    groups, topics, intents, tags = projects()
+    asked = {"measures": ["ES", "VB(alpha=0)", "VB(alpha=0.5)", "VB"], "n_resamples": 500}
+    pooled = evaluated(groups, topics, intents, tags, pool="collection", **asked)
+    table = pooled.means().round(3)
+    assert list(table) == ["ES@10", "VB(alpha=0.0)@10", "VB(alpha=0.5)@10", "VB@10"]
+    for group, (success, half, whole) in TABLE_1.items():
+        assert table.loc[group].tolist() == pytest.approx([success, success, half, whole])
+    # By query there is no penalty: each project has one intent.
+    alone = evaluated(groups, topics, intents, tags, **asked).means()
+    assert np.ptp(alone.to_numpy(), axis=1).max() < 1e-12
+    assert alone["VB@10"].round(3).tolist() == [success for success, _, _ in TABLE_1.values()]
+    # Figure 3 without its text on groups 1 and 2, whose intervals lie below 0 for any number of projects that fits.
+    ends = pooled.intervals[pooled.intervals["measure"] == "VB@10"].set_index("name")[["low", "high"]]
+    assert ends.index[ends["low"] > 0].tolist() == ["Group 5"]
+    assert (ends.loc[["Group 1", "Group 2"], "high"] < 0).all()
+
+
+def test_915_projects_are_the_fewest_that_give_table_1():
+    def fits(n, success, half, whole):
+        p = np.arange(n + 1) / n
+        spread = np.sqrt(p * (1 - p))
+        columns = ((p, success), (p - 0.5 * spread, half), (p - spread, whole))
+        return np.logical_and.reduce([np.abs(found - printed) <= 0.0005 + 1e-9 for found, printed in columns]).any()
+
+    assert next(n for n in range(2, 2000) if all(fits(n, *row) for row in TABLE_1.values())) == N_PROJECTS
+
+
+def test_both_case_studies_pooled():
+    found = evaluated(pool="collection", measures=["ES", "VB(alpha=0.5)", "VB", "VarPenalty", "TopIntent"])
+    # Success .8 and .2: one half over both, where the penalty is largest.
+    assert found.means().loc["literal"].tolist() == pytest.approx([0.5, 0.25, 0.0, 0.5, 0.5])
+    assert found.means().loc["both"].tolist() == pytest.approx([1, 1, 1, 0, 1])
+    assert found.values.query("name == 'literal' and measure == 'VB@10'")["value"].tolist() == pytest.approx(
+        [0.4, -0.2]
+    )
+    assert found.pool == "collection"
+    assert found.intervals["n_qids"].unique().tolist() == [2]
+    assert found.comparisons["diff"].tolist() == pytest.approx([-0.5, -0.75, -1.0, 0.5, -0.5])
+    for style in ("table", "markdown", "latex"):
+        said = (
+            "pooled: scores of the joint intents of all topics" if style == "table" else "Pooled scores, of the joint"
+        )
+        assert said in paper_table(found, style)
+        assert said not in paper_table(evaluated(), style)
+    assert "Scores of the joint intents of all queries" in found._repr_html_()
+
+
+def joint(frame, column):
+    return frame.assign(**{column: frame["qid"] + " " + frame[column], "qid": "all"})
+
+
+@pytest.mark.parametrize("gain", ["binary", "dcg"])
+def test_pooled_queries_are_one_query_with_all_their_intents(gain):
+    measures = [f"ES(gain='{gain}')", f"VB(gain='{gain}')", f"VB(gain='{gain}',variance='intent')"]
+    pooled = evaluated(pool="collection", measures=measures, cutoff=[1])
+    # At cutoff 1 the first documents of all queries, side by side in one ranking without discounts.
+    tags = TAGS.merge(pd.DataFrame({"qid": ["q1", "q2"]}), how="cross")
+    tags = joint(joint(tags, "docno").assign(qid=tags["qid"]), "entity_id")
+    intents = joint(INTENTS, "entity_id").assign(prob=INTENTS["prob"] / 2)
+    first = {name: joint(run.groupby("qid").head(1), "docno").assign(score=[2, 1]) for name, run in SYSTEMS.items()}
+    with pytest.warns(DegenerateWarning, match="at least two"):
+        whole = vbterrier.score(
+            first,
+            measures=[f"{measure}@2" for measure in ("ES", "VB", "VB(variance='intent')")],
+            intents=intents,
+            tags=tags,
+        )
+    assert pooled.means().to_numpy() == pytest.approx(whole.means().to_numpy())
+
+
+@pytest.mark.filterwarnings("ignore:.* intervals of replicas exclude the score")
+def test_pooled_replicas_are_pooled_one_by_one():
+    options = {
+        "n_replicas": 30,
+        "perturb": [Dirichlet(8), TagConfusion(0.2)],
+        "seed": 6,
+        "measures": ["ES", "VB", "VarPenalty"],
+    }
+    pooled, alone = (evaluated({"literal": LITERAL}, pool=pool, **options) for pool in ("collection", "query"))
+    pd.testing.assert_frame_equal(pooled.per_query, alone.per_query)
+    success = alone.replicas.of("literal", alone.replicas.statistics[0]).mean(axis=1)
+    penalty = np.sqrt(success * (1 - success))
+    replicated = pooled.intervals[pooled.intervals["method"] == "replicas (percentile)"].set_index("measure")
+    for measure, scores in (("ES@10", success), ("VB@10", success - penalty), ("VarPenalty@10", penalty)):
+        expected = [scores.mean(), *np.quantile(scores, [0.025, 0.975])]
+        assert replicated.loc[measure, ["mean", "low", "high"]].tolist() == pytest.approx(expected)
+    assert replicated["value"].tolist() == pytest.approx([0.5, 0.0, 0.5])
+    assert replicated["n_qids"].tolist() == [2, 2, 2]
+
+
+def test_what_cannot_be_pooled():
+    for options, message in (
+        ({"pool": "all"}, "pool='all': wanted one of 'query', 'collection'"),
+        ({"pool": "collection", "measures": ["ES", "alpha_nDCG"]}, "alpha_nDCG@10 is not over intents"),
+        ({"pool": "collection", "interval": "studentised"}, "interval='studentised': wanted one of"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            evaluated(**options)
+
+
+def test_unperturbed_pooled_replicas_are_the_pooled_scores():
+    half = TAGS.assign(weight=[1, 0.5, 0.5, 0.75, 1])
+    measures = ["ES", "VB(variance='intent')", "VB(gain='dcg',alpha=0.5)", "VarPenalty(variance='intent')", "TopIntent"]
+    found = evaluated(
+        tagger=half, measures=measures, cutoff=[1, 2], pool="collection", n_replicas=2, perturb=[], interval="normal"
+    )
+    kinds = found.intervals["method"].str.partition(" ")[0]
+    keys = ["name", "measure"]
+    topics, replicas = (found.intervals[kinds == kind].set_index(keys) for kind in ("topics", "replicas"))
+    for column in ("value", "mean"):
+        assert replicas[column].to_numpy() == pytest.approx(topics.loc[replicas.index, "value"].to_numpy())
+    spread = topics["value"].unstack()
+    assert (spread["VarPenalty(variance='intent')@1"] > 0).all()
+
+
+def test_intents_of_several_ids_count_as_a_whole_or_in_part():
+    intents = pd.DataFrame(
+        {
+            "qid": ["q1", "q1", "q2"],
+            "entity_id": ["p1", "p2", "p3"],
+            "prob": [0.8, 0.2, 1.0],
+            "parts": [["A", "C"], ["C"], ["P", "X"]],
+        }
+    )
+    tags = pd.concat([TAGS, pd.DataFrame({"docno": ["a2"], "entity_id": ["C"]})])
+    found = {parts: evaluated(intents=intents, tagger=tags, parts=parts, cutoff=[1, 2]) for parts in ("all", "part")}
+    # The second document of the literal system has both ids of p1, and that of p2; P alone is half of p3.
+    values = {parts: one.values.set_index(["name", "qid", "measure"])["value"] for parts, one in found.items()}
+    assert values["all"]["literal"][["q1"]].tolist() == pytest.approx([0, 1, 0, 1])
+    assert values["part"]["literal"]["q1"].tolist() == pytest.approx([0.4, 1, 0.4 - 0.24**0.5, 1])
+    assert values["all"]["both"]["q2"].tolist() == [0, 0, 0, 0]
+    assert values["part"]["both"]["q2", "ES@2"] == 0.5
+    assert set(found["all"].tags["entity_id"]) == {"p1", "p2"}
+    with pytest.raises(ParameterError, match="parts='any': wanted one of"):
+        evaluated(intents=intents, tagger=tags, parts="any")
+    worded = TOPICS.assign(paraphrases="Jordan history")
+    more = pd.DataFrame({"qid": ["q1"], "entity_id": ["p9"], "prob": [1.0], "parts": [["A"]]})
+
+    class Whole(pt.Transformer):
+        def transform(self, inp):
+            return intents[intents["qid"].isin(inp["qid"])] if "Jordan achievements" in set(inp["query"]) else more
+
+    with pytest.warns(DegenerateWarning, match="no candidates for 1 of 2 runs"):
+        replicated = evaluated(
+            {"literal": LITERAL}, worded, Whole(), tags, cutoff=[1], n_replicas=4, perturb=Paraphrases(order="turn")
+        ).replicas
+    assert replicated.of("literal", replicated.statistics[0])[:, 0].tolist() == pytest.approx([0, 1, 0, 1])
+
+
+# Scores under gold tags, from a model of the tagger.
+
+
+def modelled(n=40):
+    """Queries with two meanings, the second of which the tagger takes for the first; half the documents labelled."""
+    number = np.repeat(np.arange(n), 2)
+    intents = pd.DataFrame({"qid": [f"t{one}" for one in number], "entity_id": "", "prob": [0.7, 0.3] * n})
+    intents["entity_id"] = [f"E{one}{which}" for one, which in zip(number, "AB" * n, strict=True)]
+    run = pd.DataFrame({"qid": intents["qid"], "docno": [f"d{row}" for row in range(2 * n)], "score": [2.0, 1.0] * n})
+    gold = pd.DataFrame({"docno": run["docno"], "entity_id": intents["entity_id"]})
+    tags = gold.assign(entity_id=[f"E{one}A" for one in number])
+    topics = pd.DataFrame({"qid": intents["qid"].unique(), "query": "name"})
+    sample = gold[np.random.default_rng(1).random(2 * n) < 0.5]
+    with_model = {"topics": topics, "intents": intents, "tagger": tags, "gold": sample, "cutoff": [2]}
+    return {"a": run}, with_model | {"tagger_model": vbterrier.stats.fit_tagger(tags, sample, intents=intents)}
+
+
+def of_gold(found):
+    rows = found.intervals[found.intervals["method"] == "gold tags (tagger model)"]
+    return rows.set_index("measure")[["value", "low", "high", "mean"]].astype(float)
+
+
+def test_a_tagger_model_gives_an_interval_of_the_score_under_gold_tags():
+    systems, options = modelled()
+    found = of_gold(evaluated(systems, n_replicas=200, perturb=[Dirichlet(20)], **options))
+    assert found["value"].to_dict() == pytest.approx({"ES@2": 0.7, "VB@2": 0.7 - 0.21**0.5})
+    # Under gold tags, both meanings of every name are covered.
+    assert (found["high"] > 0.97).all()
+    assert (found["low"] > found["value"]).all()
+    assert found.loc["ES@2", "mean"] > 0.9
+    again = {key: one.sample(frac=1, random_state=1) if hasattr(one, "sample") else one for key, one in options.items()}
+    shuffled = of_gold(evaluated({"b": systems["a"], "a": systems["a"][::-1]}, n_replicas=200, perturb=[], **again))
+    assert shuffled.iloc[2:].to_numpy().tolist() == found.to_numpy().tolist()
+    assert "gold tags (tagger model): 1000 replicas" in footing(evaluated(systems, **options))
+
+
+def test_ids_may_be_integers():
+    systems, options = modelled()
+    number = {name: frame.assign(docno=frame["docno"].str[1:].astype(int)) for name, frame in systems.items()}
+    tags, sample = (
+        options[name].assign(docno=options[name]["docno"].str[1:].astype(int)) for name in ("tagger", "gold")
+    )
+    model = vbterrier.stats.fit_tagger(tags, sample, intents=options["intents"])
+    changed = {**options, "tagger": tags, "gold": sample, "tagger_model": model}
+    pd.testing.assert_frame_equal(of_gold(evaluated(number, **changed)), of_gold(evaluated(systems, **options)))
+
+
+@pytest.mark.parametrize(
+    ("change", "error", "message"),
+    [
+        ({"tagger": pd.DataFrame({"docno": ["d2"], "entity_id": ["E0A"]})}, InputError, "has other tags than those"),
+        (
+            {"measures": ["ES", "VB(gain='dcg')"]},
+            ParameterError,
+            r"binary gains without NIL; evaluate \"VB\(gain='dcg'",
+        ),
+        ({"measures": ["ES(nil='E0A')"]}, ParameterError, "binary gains without NIL"),
+        ({"measures": ["alpha_nDCG"]}, ParameterError, "tagger_model=: no measure over intents"),
+    ],
+)
+def test_what_a_tagger_model_does_not_estimate(change, error, message):
+    systems, options = modelled()
+    with pytest.raises(error, match=message):
+        evaluated(systems, **{**options, **change})
+
+
+def test_noise_on_noisy_tags_is_noticed_with_its_remedy():
+    systems, options = modelled()
+    model, noise = options.pop("tagger_model"), [TagConfusion(0.01)]
+    for given, remedy in (({}, "fit_tagger"), ({"tagger_model": model}, "see the interval of the tagger model")):
+        with pytest.warns(DegenerateWarning, match=f"to tags that have errors already .*{remedy}"):
+            evaluated(systems, n_replicas=60, perturb=noise, **options, **given)
+        with pytest.warns(DegenerateWarning, match=f"exclude the score itself.*{remedy}"):
+            evaluated(systems, n_replicas=60, perturb=[TagConfusion(0.9, lost=1.0)], **options, **given)
+    # Other perturbations add no errors to tags; neither is wrong what gold tags confirm.
+    evaluated(systems, n_replicas=60, perturb=[Dirichlet(20)], **options)
+    evaluated(n_replicas=60, perturb=[TagConfusion(0.05)], gold=TAGS)
+
+
+@pytest.mark.filterwarnings("ignore:an interval over topics needs at least two topics")
+def test_intents_of_several_ids_are_refused_by_what_reads_single_ids(tmp_path):
+    intents = pd.DataFrame({"qid": ["q1"], "entity_id": ["p1"], "prob": [1.0], "parts": [["A"]]})
+    run = pd.DataFrame({"qid": ["q1"], "docno": ["a1"], "score": [1.0]})
+    with pytest.raises(InputError, match="intents: are several ids at once"):
+        vbterrier.score(run, intents=intents, tags=TAGS, measures=["ES@5"])
+    topics = pd.DataFrame({"qid": ["q1"], "query": ["x"]})
+    with pytest.raises(ParameterError, match="nil= needs the tags of single ids"):
+        evaluated({"x": run}, topics, intents, TAGS, measures=["ES(nil='NIL')"])
+    run.to_csv(tmp_path / "run.csv", index=False)
+    whole = evaluated({"x": run}, topics, intents, TAGS, n_jobs=1).values
+    pd.testing.assert_frame_equal(evaluated({"x": tmp_path / "run.csv"}, topics, intents, TAGS, n_jobs=2).values, whole)

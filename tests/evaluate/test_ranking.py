@@ -354,15 +354,6 @@ def test_pairs_with_a_baseline(many):
         assert pair.p_a_beats_b == pytest.approx(expected)
 
 
-def test_measures_as_text_and_as_objects(many):
-    import vbterrier
-
-    identical(
-        rank_systems(*many, "BNDCG(prior='pool')@5", n_draws=20),
-        rank_systems(*many, vbterrier.BNDCG(prior="pool") @ 5, n_draws=20),
-    )
-
-
 def test_the_code_behind_the_paper(many):
     runs, qrels = many
     negative = qrels.assign(label=qrels["label"].where(qrels["label"] != 1, -1))

@@ -20,7 +20,7 @@ from vbterrier.evaluate.reranking import rerank_grid
 MEASURES = ["AP", "nDCG@5", "BNDCG@5"]
 GRID = {
     "overlap": [
-        {"cutoff": [1, 3], "weight": [0.2, 0.5, 0.8], "evidence": ["overlap", "rank"]},
+        {"cutoff": [1, 3], "weight": [0.2, 0.5, 0.8], "entity_weight": ["uniform", "rank"]},
         {"cutoff": 2, "confidence": True, "norm": "z"},
     ],
     "propagation": {"damping": (0.3, 0.9), "steps": range(1, 3)},
@@ -77,8 +77,8 @@ def one_by_one(world):
     for name, run in world.runs.items():
         for k in (1, 3):
             for weight in (0.2, 0.5, 0.8):
-                for evidence in ("overlap", "rank"):
-                    yield name, OverlapReranker(world.tags, run, cutoff=k, weight=weight, evidence=evidence)
+                for evidence in ("uniform", "rank"):
+                    yield name, OverlapReranker(world.tags, run, cutoff=k, weight=weight, entity_weight=evidence)
         yield name, OverlapReranker(world.tags, run, cutoff=2, confidence=True, norm="z")
         for damping in (0.3, 0.9):
             for steps in (1, 2):
@@ -277,10 +277,24 @@ def test_measures_that_cannot_be_had_of_a_pool_are_told_before_anything_runs(wor
 
 def test_repeated_configurations_count_once(world):
     found = world.found({"overlap": [{"cutoff": [5, 5]}, {"cutoff": 5, "weight": 0.5}]}, measures=["AP"])
-    assert found["configuration"].tolist() == ["pool", *(
-        f"overlap(cutoff=5, weight=0.5, evidence='overlap', confidence=False, norm='minmax') on {name}"
-        for name in ("one", "other")
-    )]  # fmt: skip
+    said = (
+        "overlap(cutoff=5, weight=0.5, entity_weight='uniform', link_weight='uniform', confidence=False, norm='minmax')"
+    )
+    assert found["configuration"].tolist() == ["pool", f"{said} on one", f"{said} on other"]
+
+
+def test_a_list_of_grids_is_the_union_of_their_configurations(world):
+    grids = [{"overlap": {"weight": [0.2, 0.8]}}, {"overlap": {"weight": 0.8}, "propagation": {"damping": 0.5}}]
+    found = world.found(grids, measures=["AP"])
+    expected = world.found({"overlap": {"weight": [0.2, 0.8]}, "propagation": {"damping": 0.5}}, measures=["AP"])
+    pd.testing.assert_frame_equal(found, expected)
+    for wrong, message in (
+        ("overlap", "grid: found str, wanted a mapping of family to parameters, or a list of such mappings"),
+        ([("overlap", {})], "grid: found list"),
+        ({"overlap": [0.2, 0.8]}, "grid: family 'overlap' has"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            world.found(wrong, measures=["AP"])
 
 
 def test_topics_without_judgments_are_left_out(world):

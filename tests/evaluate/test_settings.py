@@ -11,7 +11,7 @@ import pytest
 import vbterrier
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
-from vbterrier.entities.reachable import EntityReachable
+from vbterrier.entities.stage import EntityReachable
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.settings import evaluate_settings
 from vbterrier.frames.files.reading import read_run
@@ -194,6 +194,9 @@ def test_links_of_three_shapes_and_their_labels_change_nothing():
         found = evaluate_settings(systems, qrels, MEASURES, links=links, entities=entities)
         pd.testing.assert_frame_equal(found.values, expected.values)
         pd.testing.assert_frame_equal(found.coverage, expected.coverage)
+    with pytest.warns(DegenerateWarning, match="pool: ignored, since links are a linked pool"):
+        found = evaluate_settings(systems, qrels, MEASURES, links=links, entities=entities, pool=pool.head(1))
+    pd.testing.assert_frame_equal(found.values, expected.values)
 
 
 def test_topics_left_out_are_told_of_once_and_not_as_missing_judgments():

@@ -6,16 +6,17 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, choice, whole
+from vbterrier.errors import InputError, ParameterError, choice, whole
 from vbterrier.evaluate.inputs import is_pipeline
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.settings import UNREACHED, Reachability, ReachableQrels, interval_of, judged_topics, linked
 from vbterrier.frames.contracts import frame_of, score_bounds
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means
-from vbterrier.frames.ranking import loaded_run
+from vbterrier.frames.ranking import loaded_run, ranked
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 
 if TYPE_CHECKING:
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
 
 DOCUMENT_SIDES = ("closed", "open")
 JUDGMENTS = ("all", "reachable")
+UNMATCHED = ("append", "drop")
 EFFECTS = ("entity side", "document side", "interaction")
 _CELL = ["entity_side", "document_side"]
 
@@ -87,6 +89,7 @@ def evaluate_closed_open(
     entities: Mapping[str, Any],
     cutoff: int = 20,
     rel: int = 1,
+    unmatched: str = "append",
     judgments: str = "all",
     unreached: str = "skip",
     interval: str = "percentile",
@@ -113,6 +116,11 @@ def evaluate_closed_open(
         Two entity runs by name, as ``{"closed": trained_on_labels, "open": of_the_whole_pool}``.
     cutoff
         Number of entities per topic that select the closed documents of each entity run.
+    unmatched
+        Documents of the pool that mention none of the selected entities, in the closed cells. ``"append"``: they follow
+        the others, in the order of the pool (as documents of the pool follow a given run that lacks them), so that all
+        four cells have the same recall: the control of Table 4. ``"drop"``: they are removed, as public code of the
+        paper's authors does, and with them recall.
     judgments
         ``"all"``: the same judgments for all cells; ``"reachable"``: for closed documents, only judgments of reachable
         documents (Eq. 1 of the paper).
@@ -132,8 +140,8 @@ def evaluate_closed_open(
 
     Notes
     -----
-    The paper reports equal Recall@1000 in all cells of its Table 4 and does not state which documents its closed
-    side drops. Here, closed documents mention at least one of the first ``cutoff`` entities of the entity run.
+    Closed documents mention at least one of the first ``cutoff`` entities of the entity run. The paper reports equal
+    Recall@1000 in all cells of its Table 4, which only ``unmatched="append"`` can give.
 
     References
     ----------
@@ -151,16 +159,22 @@ def evaluate_closed_open(
     ...     return OverlapReranker(tags, run, weight=0.9)
     >>> found = evaluate_closed_open(system, qrels, ["RR"], links=tags, pool=pool, entities=sides)
     >>> found.means()["RR"].tolist()
-    [1.0, 1.0, 0.0, 0.5]
+    [1.0, 1.0, 0.5, 0.5]
     >>> found.effects["value"].tolist()
-    [0.75, -0.25, 0.5]
+    [0.5, 0.0, 0.0]
     """
-    for name, value, legal in (("judgments", judgments, JUDGMENTS), ("unreached", unreached, UNREACHED)):
-        choice(name, value, legal)
+    choice("judgments", judgments, JUDGMENTS)
+    choice("unreached", unreached, UNREACHED)
+    choice("unmatched", unmatched, UNMATCHED)
+    if unmatched == "append" and judgments == "reachable":
+        raise ParameterError(
+            "judgments='reachable' leaves out the judgments of documents that unmatched='append' keeps; ask for "
+            "unmatched='drop'"
+        )
     if not hasattr(entities, "items") or len(entities) != len(DOCUMENT_SIDES):
         raise InputError("entities: wanted two entity runs by name, as {'closed': run, 'open': run}")
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
-    known, documents = linked(links, pool), loaded_run("pool", pool, "error")
+    known, documents = linked(links, pool, is_ranked=True), loaded_run("pool", pool, "error")
     options: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
     found, coverage = {}, []
     for side, given in entities.items():
@@ -169,6 +183,10 @@ def evaluate_closed_open(
         labelled = ReachableQrels(judged, reachability, whole("rel", rel))
         closed = judged if judgments == "all" else labelled.conditional(unreached)
         rankings = _rankings(system, side, run, documents, reachability)
+        if unmatched == "append":
+            # The same documents in both cells, also of runs that lack some of the pool or have others.
+            rankings = [_appended(_appended(rankings[0], documents.frame), rankings[1]), rankings[1]]
+            rankings[1] = _appended(rankings[1], documents.frame)
         rankings[0] = judged_topics(rankings[0], closed)
         for where, ranking, labels in zip(DOCUMENT_SIDES, rankings, (closed, judged), strict=True):
             name = f"{side} entities, {where} documents"
@@ -198,6 +216,14 @@ def _rankings(system: Any, side: str, entities: Run, documents: Run, reachabilit
         return [made.transform(reachability.reachable(documents)), made.transform(documents.frame)]
     run = loaded_run(f"system {side!r}", made, "error")
     return [reachability.reachable(run), run.frame]
+
+
+def _appended(ranking: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
+    """A ranking followed by the documents of another one that it lacks, in their order."""
+    first, rest = (ranked(frame)[["qid", "docno", "rank"]] for frame in (ranking, others))
+    rest = rest.assign(rank=rest["rank"] + len(first))
+    both = pd.concat([first, rest], ignore_index=True).drop_duplicates(["qid", "docno"])
+    return both.assign(score=-both["rank"].astype(np.float64)).drop(columns="rank")
 
 
 def _joined(frames: Mapping[tuple[str, str], pd.DataFrame]) -> pd.DataFrame:

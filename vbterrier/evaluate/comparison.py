@@ -122,6 +122,7 @@ def compare(
     intents: Any = None,
     tags: Any = None,
     labels: Any = None,
+    subtopics: Any = None,
     baseline: str | None = None,
     test: str = "randomisation",
     correction: str = "auto",
@@ -143,7 +144,7 @@ def compare(
         Scores of :func:`vbterrier.score`; or a frame of values (name, qid, measure, value), as
         ``pt.Experiment(perquery=True)`` returns it, or its path (CSV, TSV or Parquet); or runs, as
         :func:`vbterrier.score` takes them, with ``qrels``, ``intents`` or both.
-    qrels, intents, tags, labels, duplicates, progress
+    qrels, intents, tags, labels, subtopics, duplicates, progress
         For runs: see :func:`vbterrier.score`.
     measures
         For runs, the measures to evaluate; for scores and values, the measures to compare (default: all).
@@ -210,7 +211,8 @@ def compare(
     # Check the options before scoring, which may be slow.
     comparisons(pd.DataFrame(columns=["name", "qid", "measure", "value"]), **tests, **options)
     asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
-    if _is_scored(given, qrels=qrels, intents=intents, tags=tags, labels=labels):
+    data = {"intents": intents, "tags": tags, "labels": labels, "subtopics": subtopics}
+    if _is_scored(given, qrels=qrels, **data):
         values, missing = _scored(given, on_topics)
     else:
         require_means(map(str, measures_from(*asked)))
@@ -218,7 +220,7 @@ def compare(
         of_runs: dict[str, Any] = {"on_topics": on_topics, "duplicates": duplicates, "progress": progress}
         # Intervals of means are computed below, together with those of differences.
         scored = [*asked, *answered_by(map(str, measures_from(*asked)))]
-        scores = score(given, qrels, scored, intents=intents, tags=tags, labels=labels, interval="normal", **of_runs)
+        scores = score(given, qrels, scored, interval="normal", **data, **of_runs)
         values, missing = scores.values, scores.missing
     tables = value_tables(values, asked, common=on_topics == "common")
     compared = pd.concat([table.frame() for table in tables], ignore_index=True)

@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, VBTerrierError, examples
+from vbterrier.evaluate.inputs import subtopics_of
 from vbterrier.frames.contracts import flatten_qrels, frame_of, require
 from vbterrier.frames.ids import ids_of, integers_of, repeated_pairs
 from vbterrier.frames.ranking import MAX_TIED_SHARE, Run
+from vbterrier.intents.sources import from_diversity, subtopic_gaps
 from vbterrier.unjudged.evidence import evidence_of, judged_shares, pool_depth, selection
 from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import Judgments
@@ -64,7 +66,7 @@ class Diagnosis:
     notes: tuple[str, ...] = field(default=())
 
 
-def diagnose(runs: Mapping[str, Any], qrels: Any) -> Diagnosis:
+def diagnose(runs: Mapping[str, Any], qrels: Any, *, subtopics: Any = None) -> Diagnosis:
     """Diagnose files before an evaluation; report problems instead of raising.
 
     Parameters
@@ -73,6 +75,8 @@ def diagnose(runs: Mapping[str, Any], qrels: Any) -> Diagnosis:
         Frames (qid, docno, score) by name.
     qrels
         Frame (qid, docno, label[, iteration]).
+    subtopics
+        All subtopics of diversity qrels: a frame (qid, entity_id) or a path.
 
     Raises
     ------
@@ -93,6 +97,10 @@ def diagnose(runs: Mapping[str, Any], qrels: Any) -> Diagnosis:
     frame = frame_of(qrels, "qrels")
     require(frame, ("qid", "docno", "label"), "qrels")
     facts, judgments, diversity, conflict = _qrels_facts(frame, notes)
+    if diversity:
+        facts = pd.concat([facts, _subtopic_facts(frame, subtopics, notes)], ignore_index=True)
+    elif subtopics is not None:
+        raise InputError("qrels: documents are judged once, not for subtopics; leave subtopics out")
     loaded = {name: _quietly(Run, run, name=f"run {name!r}", duplicates="first") for name, run in runs.items()}
     table = pd.DataFrame([_run_facts(name, run, loaded[name], judgments, notes) for name, run in runs.items()])
     notes += _differences(table)
@@ -183,6 +191,26 @@ def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, J
     if len(repeats) and not diversity:
         notes.append(f"qrels: {len(repeats)} rows judge a document that is duplicated in its topic")
     return pd.DataFrame(facts, columns=["what", "value"]), judgments, diversity, conflict
+
+
+def _subtopic_facts(frame: pd.DataFrame, subtopics: Any, notes: list[str]) -> pd.DataFrame:
+    """Number of subtopics; a note names topics with subtopics that have no judged document."""
+    judged = _quietly(from_diversity, frame)[0]
+    if subtopics is None:
+        value, gaps = f"{len(judged):,} with judged documents", subtopic_gaps(frame)
+        found = f"the subtopic numbers of {len(gaps)} of {judged['qid'].nunique()} topics have gaps"
+        remedy = "do not count, nor do those after the last judged one: give the topic file, as subtopics='topics.xml'"
+    else:
+        listed = _quietly(from_diversity, frame, subtopics=subtopics_of(subtopics))[0]
+        sizes = (one.groupby("qid", sort=False).size() for one in (listed, judged))
+        missing = next(sizes).sub(next(sizes), fill_value=0)
+        gaps = missing.index[missing > 0].astype(str).tolist()
+        value = f"{len(listed):,}, {int(missing.clip(lower=0).sum()):,} without a judged document"
+        found = f"{len(gaps)} of {len(missing)} topics have subtopics without a judged document"
+        remedy = "count in ES and VB only if score and compare get subtopics=, too"
+    if gaps:
+        notes.append(f"qrels: {found} ({examples(gaps)}); these {remedy}")
+    return pd.DataFrame([("subtopics", value)], columns=["what", "value"])
 
 
 def _quietly(make: Any, *arguments: Any, **options: Any) -> Any:

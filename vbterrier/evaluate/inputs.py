@@ -11,11 +11,11 @@ import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, is_frame, require
-from vbterrier.frames.files.reading import read_qrels, read_topics
+from vbterrier.frames.files.reading import read_qrels, read_subtopics, read_topics
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import Run, loaded_run, run_places
-from vbterrier.intents.sources import from_run
+from vbterrier.intents.sources import PARTS, from_run
 from vbterrier.intents.taggers import DOCNO
 from vbterrier.intents.tagging import TagEntities
 from vbterrier.measures.target import EvaluationTarget
@@ -47,7 +47,10 @@ def named_runs(runs: Any) -> Any:
 
 
 def _stem(path: str | os.PathLike[str]) -> str:
-    return Path(path).name.removesuffix(".gz").removesuffix(".txt").removesuffix(".run") or str(path)
+    name = Path(path).name.removesuffix(".gz")
+    for suffix in (".txt", ".run", ".csv", ".tsv", ".xlsx"):
+        name = name.removesuffix(suffix)
+    return name or str(path)
 
 
 def is_pipeline(given: Any) -> bool:
@@ -56,14 +59,24 @@ def is_pipeline(given: Any) -> bool:
 
 
 def target_of(
-    qrels: Any, intents: Any, tags: Any, read: Callable[[Any], pd.DataFrame] = read_qrels, *, labels: Any = None
+    qrels: Any,
+    intents: Any,
+    tags: Any,
+    read: Callable[[Any], pd.DataFrame] = read_qrels,
+    *,
+    labels: Any = None,
+    subtopics: Any = None,
 ) -> EvaluationTarget:
-    """The evaluation target: judgments with optional intents, tags and machine labels, or intents alone.
+    """The evaluation target: judgments with optional intents, tags, subtopics and machine labels, or intents alone.
 
     ``read`` opens a path of judgments.
     """
+    if subtopics is not None:
+        if qrels is None or intents is not None:
+            raise ParameterError("subtopics= are those of diversity qrels: give qrels, and leave out intents")
+        subtopics = subtopics_of(subtopics)
     if intents is not None:
-        intents = named("intents", intents)
+        intents = _of_single_ids(named("intents", intents))
     if tags is not None:
         tags = named("tags", tags)
     if qrels is None:
@@ -73,10 +86,27 @@ def target_of(
             raise ParameterError("labels= are calibrated on judgments; give qrels, too")
         return EvaluationTarget(intents, tags=tags)
     judged = read(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
-    target = EvaluationTarget(judged, intents=intents, tags=tags)
+    target = EvaluationTarget(judged, intents=intents, tags=tags, subtopics=subtopics)
+    if subtopics is not None and not target.is_diversity:
+        raise InputError("qrels: no column iteration, which names the subtopic; leave subtopics out")
     if labels is not None:
         target.labels = labels_of(labels)
     return target
+
+
+def _of_single_ids(intents: pd.DataFrame) -> pd.DataFrame:
+    """Refuse intents that are several ids at once."""
+    if PARTS in intents.columns:
+        raise InputError(
+            "intents: are several ids at once (column parts); use vbterrier.evaluate_intents, or convert the tags with "
+            "vbterrier.intents.tags_of_parts and drop the column"
+        )
+    return intents
+
+
+def subtopics_of(subtopics: Any) -> pd.DataFrame:
+    """Subtopics (qid, entity_id[, prob]) from a frame or a path."""
+    return read_subtopics(subtopics) if isinstance(subtopics, (str, os.PathLike)) else frame_of(subtopics, "subtopics")
 
 
 def bootstrapped(measure: str | ir_measures.Measure) -> Bootstrapped:
@@ -141,14 +171,14 @@ def intents_of(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.D
     return frame, topics
 
 
-def run_of_system(name: str, system: Any, topics: pd.DataFrame, asked: pd.DataFrame) -> Run:
+def run_of_system(name: str, system: Any, topics: pd.DataFrame, asked: pd.DataFrame, duplicates: str = "error") -> Run:
     """The run of a system on the queries: run a pipeline, or restrict a run to the queries.
 
     Warn of queries of the run that are not in ``asked``; raise if the run has no other queries.
     """
     if is_pipeline(system):
         system = system.transform(topics)
-    run = loaded_run(name, system, "error")
+    run = loaded_run(name, system, duplicates)
     if run.topics:
         qid = _qids(asked, "topics")
         run_places(run, qid.text.to_pylist(), qid, "topics")

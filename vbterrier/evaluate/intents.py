@@ -10,21 +10,38 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, warn, whole
-from vbterrier.evaluate.inputs import TAGGED, intents_of, named_runs, run_of_system, tags_of, topics_of
-from vbterrier.evaluate.replicas import names_of, nil_of, replicas_of, resolved
+from vbterrier.evaluate.inputs import TAGGED, intents_of, named_runs, tags_of, target_of, topics_of
+from vbterrier.evaluate.replicas import (
+    gold_intervals,
+    nil_of,
+    replicas_of,
+    resolved,
+    runs_of_systems,
+    runs_of_wordings,
+    statistic_of,
+)
 from vbterrier.evaluate.scores import TOPICS, Scores, score
+from vbterrier.execution.chunks import Work, planned
+from vbterrier.execution.parallel import workers
+from vbterrier.execution.streaming import first_ranks_of
 from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.files.blocks import is_parts, is_table
 from vbterrier.frames.notebook import Panel
+from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
+from vbterrier.intents.sources import PART_GAINS, PARTS, tags_of_parts
 from vbterrier.intents.tagging_quality import TagQuality, tag_quality
 from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.base import deepest
+from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import require_one_tagger
 from vbterrier.measures.text import measures_from
 from vbterrier.stats.comparisons import comparisons, pairs_of
 from vbterrier.stats.perturbations import Dirichlet
-from vbterrier.stats.replicas import REPLICA_METHODS, excludes_its_score
+from vbterrier.stats.replicas import N_REPLICAS, REPLICA_METHODS, excludes_its_score
 from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, check_level
+from vbterrier.stats.topic_statistics import PooledScores
+from vbterrier.stats.variants import with_variants
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -32,12 +49,13 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.frames.notebook import Figures
-    from vbterrier.frames.ranking import Run
     from vbterrier.stats.replicas import Replicas
+    from vbterrier.stats.tagger_model import TaggerModel
 
 
 MEASURES = ("ES", "VB(alpha=0.5)", "VB", "TopIntent")
 CUTOFFS = (1, 3, 5, 10)
+POOLS = ("query", "collection")
 # Number of distinct marks in figures.
 _MARKS = 7
 
@@ -92,6 +110,25 @@ def tag_coverage(
     return pd.DataFrame(rows, columns=["name", "cutoff", "tagged", "ES", "oracle_ES"])
 
 
+def pooled_scores(
+    runs: Mapping[str, Run],
+    intents: pd.DataFrame,
+    tags: pd.DataFrame,
+    measures: Sequence[ir_measures.Measure],
+    nil: str,
+) -> PooledScores:
+    """Scores of the joint intents of all queries."""
+    candidates, known = Intents(intents), Tags(tags)
+    statistics = {str(measure): statistic_of(measure) for measure in measures}
+    kinds = list(dict.fromkeys(statistic.kind for statistic in statistics.values()))
+    moments = []
+    for run in runs.values():
+        found = cover(run, candidates, known, deepest(measures), nil=nil)
+        gains = [found.gain(*kind) for kind in kinds]
+        moments.append([[found.success(gain), found.success(gain**2), found.top_intent(gain)] for gain in gains])
+    return PooledScores(np.array(moments), list(runs), statistics, candidates.topics)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class IntentEvaluation(Scores):
     """Result of :func:`evaluate_intents`.
@@ -99,15 +136,18 @@ class IntentEvaluation(Scores):
     Parameters
     ----------
     values
-        The V frame: name, qid, measure, value.
+        The V frame: name, qid, measure, value, of each query also if queries are pooled.
     intervals
-        The C frame: name, measure, value, low, high, level, method, n_qids, n_resamples, seed. ``topics (...)``
-        intervals refer to queries from the same population, ``replicas (...)`` intervals to perturbed candidates and
-        tags of these queries. The column ``mean`` is the mean of the replicas, the centre of their interval.
+        The C frame: name, measure, value, low, high, level, method, n_qids, n_resamples, seed; values are means over
+        queries or, with ``pool="collection"``, pooled scores. ``topics (...)`` intervals refer to queries from the same
+        population, ``replicas (...)`` intervals to perturbed candidates and tags of these queries. The column ``mean``
+        is the mean of the replicas, the centre of their interval; ``lists`` is ``"run again"`` for systems that were
+        run for each wording of the queries, ``"fixed"`` for rankings that are the same in all replicas. ``gold tags
+        (tagger model)`` intervals refer to the score of these queries under gold tags, ``mean`` is its estimate.
     comparisons
         The P frame: all pairs of systems (or all systems with the baseline), topic by topic.
     per_query
-        With replicas: name, qid, measure, value, mean, std, low, high, level, method; otherwise empty.
+        With replicas: name, qid, measure, value, mean, std, low, high, level, method, lists; otherwise empty.
     covered
         name, qid, entity_id, prob, place (by probability, from 1; ties share the best), first_rank (rank of the
         first document that covers the intent, from 1; missing if no document up to the largest cutoff does).
@@ -117,11 +157,13 @@ class IntentEvaluation(Scores):
     missing
         name, n_qids, n_missing: the number of queries for which a system retrieved nothing.
     intents, tags
-        The frames used for scoring.
+        The frames used for scoring; tags of whole intents if these are several ids at once.
     replicas
         The scores of every replica, or ``None``.
     quality
         Precision and recall of the tags on a labelled sample, or ``None``.
+    pool
+        ``"query"`` or ``"collection"``.
     """
 
     comparisons: pd.DataFrame
@@ -132,9 +174,11 @@ class IntentEvaluation(Scores):
     tags: pd.DataFrame
     replicas: Replicas | None = None
     quality: TagQuality | None = None
+    pool: str = "query"
 
     def _panels(self) -> Iterator[Panel]:
-        yield from super()._panels()
+        pooled = {} if self.pool == "query" else {"title": "Scores of the joint intents of all queries"}
+        yield from self._means(**pooled)
         if len(self.comparisons):
             yield Panel("Differences", self.comparisons, value="diff", by="measure", rule=0, heads=2)
         yield Panel("Tag coverage and upper bounds", self.tagging)
@@ -157,16 +201,23 @@ def evaluate_intents(
     tagger: Any = None,
     measures: Sequence[str | ir_measures.Measure] = MEASURES,
     cutoff: Sequence[int] | int = CUTOFFS,
+    pool: str = "query",
+    parts: str = "all",
     n_replicas: int = 0,
     perturb: Sequence[Any] = (Dirichlet(),),
     baseline: str | None = None,
     gold: Any = None,
+    tagger_model: TaggerModel | None = None,
     on_topics: str = "same",
     undefined: str = "raise",
+    duplicates: str = "error",
     interval: str = "percentile",
     level: float = 0.95,
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
+    memory: int | str | None = None,
+    n_jobs: int = 1,
+    client: Any = None,
     progress: bool = False,
 ) -> IntentEvaluation:
     """Score systems by how well they cover the intents of ambiguous queries, without relevance labels.
@@ -178,7 +229,9 @@ def evaluate_intents(
     Parameters
     ----------
     systems
-        Pipelines, frames (qid, docno, score) or paths of TREC runs, by name; or paths, named after their files.
+        Pipelines, frames (qid, docno, score) or paths of TREC runs or spreadsheets, by name; or paths, named after
+        their files. Pipelines are run again for each wording of :class:`vbterrier.evaluate.Paraphrases`, once for a
+        wording of a query; the rankings of frames and files stay fixed.
     topics
         Columns qid and query; a frame or a path.
     intents
@@ -193,6 +246,15 @@ def evaluate_intents(
         cutoff is computed at every ``cutoff``.
     cutoff
         One or several rank cutoffs.
+    pool
+        ``"query"``: means over queries. ``"collection"``: the queries are one evaluation with joint intents, ``P(q, i)
+        = π_i / n`` (Table 1 of the paper), whose variance is that of success over all queries; rankings and cutoffs
+        remain those of each query. If each query has one intent, VB equals ES by query, and only the pooled evaluation
+        has a penalty. See :class:`~vbterrier.stats.topic_statistics.PooledScores`.
+    parts
+        For intents that are several ids at once, with a column ``parts`` (a list of ids; ``entity_id`` names the
+        whole): a document covers an intent if it is tagged with ``"all"`` its ids, or in ``"part"``, by the share of
+        them; see :func:`vbterrier.intents.tags_of_parts`.
     n_replicas
         Number of replicas; 0 for none.
     perturb
@@ -202,15 +264,28 @@ def evaluate_intents(
         The system that all other systems are compared with; ``None`` for all pairs.
     gold
         A labelled sample (docno, entity_id), to report precision and recall of the tags.
+    tagger_model
+        The result of :func:`vbterrier.stats.fit_tagger` for these tags: intervals of the scores under gold tags, from
+        1,000 replicas by default. The labelled documents must be a random sample of the documents.
     on_topics
         ``"same"`` raises if systems differ in their queries, ``"all"`` scores a missing query as an empty ranking,
         ``"common"`` keeps the queries that all systems have.
     undefined
         Queries without candidates: ``"raise"``, or ``"skip"`` to leave them out with a warning.
+    duplicates
+        ``"error"``, or ``"first"`` to keep the best rank of a duplicated document.
     interval, level, n_resamples
         Intervals over queries: ``"percentile"``, ``"bca"`` or ``"normal"``; the same method applies to replicas.
     seed
         Seed of replicas and resamples.
+    memory
+        Read run files in chunks of at most this size, as ``"1 GiB"``, and keep the documents down to the largest
+        cutoff; a run may then be several files. The values are the same. See :func:`vbterrier.score`.
+    n_jobs
+        Number of processes that run pipelines and read run files in chunks, one file each; -1 for one per processor.
+        Results do not depend on it.
+    client
+        A Dask cluster whose workers read the run files, see :func:`vbterrier.score`.
     progress
         Show a progress bar.
 
@@ -239,12 +314,8 @@ def evaluate_intents(
     {'ES@10': 0.8, 'VB@10': 0.4}
     """
     asked = at_cutoffs(measures, cutoffs_of(cutoff))
-    if undefined not in ("raise", "skip"):
-        raise ParameterError(f"undefined={undefined!r}: wanted 'raise' or 'skip'")
-    for name, value, legal in (("on_topics", on_topics, TOPICS), ("interval", interval, TOPIC_METHODS)):
-        choice(name, value, legal)
-    if whole("n_replicas", n_replicas, low=0):
-        choice("interval", interval, REPLICA_METHODS)
+    whole("n_replicas", n_replicas, low=0)
+    _check(asked, undefined, on_topics, interval, pool, parts, n_replicas, is_modelled=tagger_model is not None)
     check_level(level)
     nil, largest = nil_of(asked), deepest(asked)
     named_systems = dict(systems_of(named_runs(systems)))
@@ -252,17 +323,26 @@ def evaluate_intents(
         raise InputError("no systems; name at least one")
     pairs_of(list(named_systems), baseline)
     asked_queries = topics_of(topics)
-    if isinstance(intents, IntentSet):
-        tagger = intents.tags() if tagger is None else tagger
-        intents = intents.intents()
     pipeline = intents
+    if isinstance(intents, IntentSet):
+        tagger, pipeline = intents.tags() if tagger is None else tagger, intents.intents()
     frame, queries = intents_of(pipeline, asked_queries, undefined)
-    runs = {name: run_of_system(name, system, queries, asked_queries) for name, system in named_systems.items()}
+    work = Work("", planned(asked), target_of(None, frame[["qid", "entity_id", "prob"]], None), duplicates)
+    named_systems |= _read_in_chunks(named_systems, work, memory, n_jobs, client, progress=progress)
+    runs = runs_of_systems(named_systems, queries, asked_queries, duplicates, n_jobs=n_jobs, progress=progress)
     frame, queries, runs = _on_common(frame, queries, runs) if on_topics == "common" else (frame, queries, runs)
+    perturbations, reruns = list[Any](), dict[str, list[Run]]()
+    if n_replicas:
+        perturbations, wordings = resolved(
+            perturb, pipeline, frame, queries, named_systems, n_replicas, seed, progress=progress
+        )
+        reruns = runs_of_wordings(named_systems, runs, wordings, duplicates, n_jobs=n_jobs, progress=progress)
+    others = {run.name: run for several in reruns.values() for run in several[1:]}
     if tagger is None:
-        require_one_tagger(runs.values())
-    perturbations = resolved(perturb, pipeline, queries, n_replicas, seed, progress=progress) if n_replicas else []
-    tags = tags_of(tagger, runs, largest)
+        require_one_tagger([*runs.values(), *others.values()])
+    tags = tags_of(tagger, {**runs, **others}, largest)
+    quality = None if gold is None else tag_quality(tags, gold)
+    frame, tags = _with_whole_intents(frame, tags, perturbations, parts, nil, is_modelled=tagger_model is not None)
     scores = score(
         {name: run.frame.drop(columns=TAGGED, errors="ignore") for name, run in runs.items()},
         measures=asked,
@@ -275,12 +355,13 @@ def evaluate_intents(
         seed=seed,
         progress=progress,
     )
-    made, per_query, intervals = None, pd.DataFrame(), [scores.intervals]
+    made, per_query, of_replicas = None, pd.DataFrame(), pd.DataFrame()
+    drawn = dict[str, Any](level=level, n_resamples=n_resamples, seed=seed)
     with warnings.catch_warnings():
         # score() has given the same warnings already.
         warnings.simplefilter("ignore", DegenerateWarning)
         if n_replicas:
-            made, without = replicas_of(
+            made, of_replicas, per_query = replicas_of(
                 runs,
                 frame,
                 tags,
@@ -289,29 +370,32 @@ def evaluate_intents(
                 n_replicas=n_replicas,
                 seed=seed,
                 method=interval,
+                level=level,
                 progress=progress,
+                reruns=reruns,
+                pooled=pool == "collection",
             )
-            names, asked_for = names_of(asked), dict[str, Any](level=level, method=interval, left_out=without)
-            frames = (made.intervals(**asked_for), made.frame(**asked_for))
-            of_replicas, per_query = (table.assign(measure=table["measure"].map(names)) for table in frames)
-            intervals.append(of_replicas)
         first_ranks = first_covering_ranks(runs, frame, tags, largest)
-        cutoffs = sorted({found for measure in asked if (found := measure.params.get("cutoff"))})
-        tagged = tag_coverage(runs, frame, tags, cutoffs, nil)
-        pairs = comparisons(scores.values, baseline=baseline, level=level, n_resamples=n_resamples, seed=seed)
-    if made is not None and (outside := excludes_its_score(of_replicas)).any():
-        first = of_replicas[outside].iloc[0]
-        warn(
-            f"{int(outside.sum())} of {len(outside)} intervals of replicas exclude the score itself ({first['name']}, "
-            f"{first['measure']}: {first['value']:.4f}, replicas {first['low']:.4f} to {first['high']:.4f}): the "
-            "perturbations only add errors, so that these are intervals of scores under more errors, not of the score"
-        )
-    # Intervals of the same system and measure are adjacent.
-    both = pd.concat(intervals, ignore_index=True)
-    order = both.groupby(["name", "measure"], sort=False).ngroup().argsort(kind="stable")
+        tagged = tag_coverage(runs, frame, tags, sorted({one.params.get("cutoff") for one in asked} - {None}), nil)
+        of_topics, pairs = scores.intervals, comparisons(scores.values, baseline=baseline, **drawn)
+        if pool == "collection":
+            together = pooled_scores(runs, frame, tags, asked, nil)
+            of_topics, pairs = (
+                together.intervals(method=interval, **drawn),
+                together.comparisons(baseline=baseline, method=interval, **drawn),
+            )
+        intervals = [of_topics, of_replicas] if n_replicas else [of_topics]
+        if tagger_model is not None:
+            of_gold = gold_intervals(
+                runs, frame, tags, asked, tagger_model, n_replicas=n_replicas or N_REPLICAS, level=level, seed=seed
+            )
+            points = scores.intervals[["name", "measure", "value"]].drop_duplicates(["name", "measure"])
+            intervals.append(of_gold.merge(points, on=["name", "measure"], how="left"))
+    if made is not None:
+        _warn_of_noise(of_replicas, perturbations, quality, is_modelled=tagger_model is not None)
     return IntentEvaluation(
         values=scores.values,
-        intervals=both.iloc[order].reset_index(drop=True),
+        intervals=_adjacent(pd.concat(intervals, ignore_index=True)),
         comparisons=pairs,
         per_query=per_query,
         covered=first_ranks,
@@ -320,8 +404,113 @@ def evaluate_intents(
         intents=frame,
         tags=tags,
         replicas=made,
-        quality=None if gold is None else tag_quality(tags, gold),
+        quality=quality,
+        pool=pool,
     )
+
+
+def _read_in_chunks(
+    systems: Mapping[str, Any], work: Work, memory: int | str | None, n_jobs: int, client: Any, *, progress: bool
+) -> dict[str, pd.DataFrame]:
+    """Read the runs in files down to the largest cutoff, in bounded memory or by several workers, if asked for."""
+    files = {name: system for name, system in systems.items() if is_parts(system)}
+    if memory is None:
+        # Tables with a header are read whole.
+        files = {name: system for name, system in files.items() if not is_table(system)}
+    if not files or (memory is None and n_jobs == 1 and client is None):
+        return {}
+    with workers(n_jobs, client) as team:
+        return first_ranks_of(files, work, memory, team, progress=progress)
+
+
+def _with_whole_intents(
+    intents: pd.DataFrame, tags: pd.DataFrame, perturbations: Sequence[Any], gain: str, nil: str, *, is_modelled: bool
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Return intents, and tags with whole intents, if intents are several ids at once.
+
+    Raises
+    ------
+    ParameterError
+        An option that reads the tags of documents that cover no whole intent.
+    """
+    if PARTS not in intents.columns:
+        return intents, tags
+    if nil or is_modelled:
+        option = "nil=" if nil else "tagger_model="
+        raise ParameterError(f"{option} needs the tags of single ids, and the intents are several ids at once (parts)")
+    every = with_variants(intents, perturbations)[["qid", "entity_id", PARTS]]
+    return intents.drop(columns=PARTS), tags_of_parts(every, tags, gain=gain)
+
+
+def _adjacent(intervals: pd.DataFrame) -> pd.DataFrame:
+    """Put the intervals of the same system and measure next to each other."""
+    order = intervals.groupby(["name", "measure"], sort=False).ngroup().argsort(kind="stable")
+    return intervals.iloc[order].reset_index(drop=True)
+
+
+def _check(
+    measures: Sequence[ir_measures.Measure],
+    undefined: str,
+    on_topics: str,
+    interval: str,
+    pool: str,
+    parts: str,
+    n_replicas: int,
+    *,
+    is_modelled: bool,
+) -> None:
+    """Refuse options that do not exist, or not together, before any work is done."""
+    choice("parts", parts, PART_GAINS)
+    if undefined not in ("raise", "skip"):
+        raise ParameterError(f"undefined={undefined!r}: wanted 'raise' or 'skip'")
+    choice("on_topics", on_topics, TOPICS)
+    choice("interval", interval, TOPIC_METHODS)
+    choice("pool", pool, POOLS)
+    if is_modelled and pool == "collection":
+        raise ParameterError("tagger_model= estimates means over queries; ask for pool='query', or drop it")
+    if n_replicas or pool == "collection":
+        choice("interval", interval, REPLICA_METHODS)
+    for measure in measures:
+        if n_replicas and isinstance(measure, IntentMeasure):
+            statistic_of(measure)
+        if pool == "collection" and not isinstance(measure, IntentMeasure):
+            raise ParameterError(
+                f"pool='collection': {measure} is not over intents with probabilities; ask for ES, VB, VarPenalty or "
+                "TopIntent"
+            )
+
+
+def _warn_of_noise(
+    intervals: pd.DataFrame, perturbations: Sequence[Any], quality: TagQuality | None, *, is_modelled: bool
+) -> None:
+    """Warn of replicas that add errors to tags that have errors already."""
+    is_gold = quality is not None and quality.micro.f1 == 1
+    remedy = (
+        "see the interval of the tagger model"
+        if is_modelled
+        else "its tags are correct, so that they simulate a tagger with these errors"
+        if is_gold
+        else "for an interval of the score under gold tags, label a random sample of documents and evaluate with the "
+        "tagger_model of vbterrier.stats.fit_tagger"
+    )
+    outside = excludes_its_score(intervals)
+    if outside.any():
+        first = intervals[outside].iloc[0]
+        warn(
+            f"{int(outside.sum())} of {len(outside)} intervals of replicas exclude the score itself ({first['name']}, "
+            f"{first['measure']}: {first['value']:.4f}, replicas {first['low']:.4f} to {first['high']:.4f}): the "
+            "perturbations only add errors, so that these are intervals of scores under more errors, not of the score; "
+            f"{remedy}"
+        )
+    elif (
+        quality is not None
+        and quality.micro.f1 < 1
+        and any(getattr(one, "adds_errors", False) for one in perturbations)
+    ):
+        warn(
+            f"replicas add errors to tags that have errors already (precision {quality.micro.precision:.4f}, recall "
+            f"{quality.micro.recall:.4f}), so that their intervals are those of scores under more errors; {remedy}"
+        )
 
 
 def _on_common(

@@ -19,7 +19,7 @@ from vbterrier.frames.ranking import loaded_run
 from vbterrier.log import tracked
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.stats.agreement import share_interval
-from vbterrier.stats.confidence_sequences import spent_level
+from vbterrier.stats.inverted_intervals import spent_level
 from vbterrier.stats.kappa import cohen_kappa
 from vbterrier.stats.powered_means import prediction_powered
 from vbterrier.stats.topic_intervals import check_level

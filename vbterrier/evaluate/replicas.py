@@ -1,4 +1,4 @@
-"""Replicas of scores: perturbed intents, paraphrased queries and repeated pipelines."""
+"""Replicas of scores: perturbed intents, paraphrased queries, and systems that are run again."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
-from vbterrier.evaluate.inputs import is_pipeline
+from vbterrier.evaluate.inputs import is_pipeline, run_of_system
+from vbterrier.execution.parallel import mapped
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ranking import places
 from vbterrier.intents.coverage import Intents, Tags, cover
@@ -18,23 +19,26 @@ from vbterrier.log import tracked
 from vbterrier.measures.base import deepest
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.stats.matches import Matches, Statistic
-from vbterrier.stats.replicas import Replicas, left_out, replicate
+from vbterrier.stats.replicas import Replicas, left_out, moment_statistics, replicate
+from vbterrier.stats.tagger_model import RetrievedPairs, gold_scores
 from vbterrier.stats.variants import ORDERS, Variants, with_variants
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     import ir_measures
-    from numpy.typing import NDArray
 
     from vbterrier.frames.ranking import Run
     from vbterrier.intents.coverage import Coverage
+    from vbterrier.stats.tagger_model import TaggerModel
 
 
 _OF_STATISTICS = ("cutoff", "alpha", "gain", "variance", "clip", "monotone")
 # Parameters that all measures of a call share.
 _OF_CALL = ("intents", "tags", "rel", "normalise", "undefined")
 SEPARATOR = "|"
+# Rankings of systems in replicas: run again for each wording of a query, or the same in all replicas.
+RERUN, FIXED = "run again", "fixed"
 
 
 def replicas_of(
@@ -47,14 +51,20 @@ def replicas_of(
     n_replicas: int,
     seed: int,
     method: str,
+    level: float,
     progress: bool,
-) -> tuple[Replicas, NDArray[np.float64] | None]:
+    reruns: Mapping[str, Sequence[Run]],
+    pooled: bool,
+) -> tuple[Replicas, pd.DataFrame, pd.DataFrame]:
     """Replicas of the measures over intents; diversity measures, which ignore probabilities, have none.
+
+    ``reruns`` are the runs of pipelines for each frame of the variants.
 
     Returns
     -------
-    (replicas, left_out)
-        ``left_out`` is the jackknife over intents for BCa intervals of resampled intents, otherwise ``None``.
+    (replicas, intervals, per_query)
+        The C frame, of pooled scores if ``pooled``, and a row for each system, query and measure; both with the column
+        ``lists``.
 
     Raises
     ------
@@ -66,11 +76,32 @@ def replicas_of(
         raise ParameterError("replicas: no measure over intents among the measures; add ES or VB, or drop replicas")
     frame = with_variants(intents, perturbations)
     known, candidates, cutoff, nil = Tags(tags), Intents(frame), deepest(asked), nil_of(asked)
-    matches = {name: matches_of(cover(run, candidates, known, cutoff, nil=nil), run) for name, run in runs.items()}
-    statistics = [statistic_of(measure) for measure in asked]
-    made = replicate(frame, matches, perturbations, statistics, n_replicas=n_replicas, seed=seed, progress=progress)
+
+    def matched(run: Run) -> Matches:
+        return matches_of(cover(run, candidates, known, cutoff, nil=nil), run)
+
+    matches: dict[str, Matches | list[Matches]] = {
+        name: [matched(one) for one in (*reruns[name], run)] if name in reruns else matched(run)
+        for name, run in runs.items()
+    }
+    statistics = list(dict.fromkeys(map(statistic_of, asked)))
+    wanted = list(dict.fromkeys([*statistics, *(moment_statistics(statistics) if pooled else [])]))
+    made = replicate(frame, matches, perturbations, wanted, n_replicas=n_replicas, seed=seed, progress=progress)
+    every, made = made, made.only(statistics)
     resampled = method == "bca" and made.source == "intents"
-    return made, left_out(frame, matches, statistics) if resampled else None
+    without = left_out(frame, matches, statistics) if resampled else None
+    options = dict[str, Any](level=level, method=method)
+    intervals = made.intervals(**options, left_out=without)
+    if pooled:
+        intervals = every.pooled(statistics).intervals(**options).assign(n_qids=len(made.topics))
+    names = {str(statistic_of(measure)): str(measure) for measure in asked}
+    of_replicas, per_query = (
+        table.assign(
+            measure=table["measure"].map(names), lists=np.where(table["name"].isin(list(reruns)), RERUN, FIXED)
+        )
+        for table in (intervals, made.frame(**options, left_out=without))
+    )
+    return made, of_replicas, per_query
 
 
 def nil_of(measures: Sequence[ir_measures.Measure]) -> str:
@@ -94,13 +125,18 @@ def nil_of(measures: Sequence[ir_measures.Measure]) -> str:
     return str(nil.pop()) if nil else ""
 
 
-def names_of(measures: Sequence[ir_measures.Measure]) -> dict[str, str]:
-    """Name of each measure by the name of its statistic, which has no NIL."""
-    return {str(statistic_of(measure)): str(measure) for measure in measures if isinstance(measure, IntentMeasure)}
-
-
 def statistic_of(measure: ir_measures.Measure) -> Statistic:
-    """The statistic that replicates a measure."""
+    """The statistic that replicates a measure.
+
+    Raises
+    ------
+    ParameterError
+        A measure with similarities of intents, whose gains replicas do not have.
+    """
+    if measure.params.get("similarities"):
+        raise ParameterError(
+            f"{measure}: similarities= have no replicas, pooled scores or estimates of gold tags; use vbterrier.score"
+        )
     given = {name: value for name, value in measure.params.items() if name in _OF_STATISTICS}
     return Statistic(measure.NAME, **{"cutoff": None, **given})
 
@@ -122,15 +158,96 @@ def matches_of(coverage: Coverage, run: Run) -> Matches:
     )
 
 
+GOLD_TAGS = "gold tags (tagger model)"
+
+
+def gold_intervals(
+    runs: Mapping[str, Run],
+    intents: pd.DataFrame,
+    tags: pd.DataFrame,
+    measures: Sequence[ir_measures.Measure],
+    model: TaggerModel,
+    *,
+    n_replicas: int,
+    level: float,
+    seed: int,
+) -> pd.DataFrame:
+    """Estimates of mean scores under gold tags, with intervals, as C without ``value``.
+
+    Raises
+    ------
+    InputError
+        A model that was fitted to other tags, no labelled document among the retrieved ones.
+    ParameterError
+        Measures without an estimate: graded gains, NIL.
+    """
+    asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
+    graded = [str(measure) for measure in asked if measure.params.get("gain") == "dcg"]
+    if graded or nil_of(asked):
+        raise ParameterError(
+            f"tagger_model= estimates binary gains without NIL; evaluate {examples(graded or map(str, asked))} in a "
+            "separate call"
+        )
+    if not asked:
+        raise ParameterError("tagger_model=: no measure over intents among the measures; add ES or VB")
+    # The order of rows must not change the estimates.
+    ordered = intents.assign(_qid=intents["qid"].astype(str), _entity=intents["entity_id"].astype(str))
+    candidates = Intents(ordered.sort_values(["_qid", "_entity"], ignore_index=True))
+    frames = {"tags": Tags(tags), "model": Tags(model.tags), "gold": Tags(model.gold)}
+    statistics, depth, tables = [statistic_of(measure) for measure in asked], deepest(asked), []
+    for name, run in runs.items():
+        pairs = _retrieved(name, run, candidates, frames, set(model.labelled["docno"]), depth)
+        estimates, draws = gold_scores(pairs, statistics, n_replicas=n_replicas, seed=seed)
+        low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=1)
+        numbers = {"low": low, "high": high, "mean": estimates.mean(axis=1)}
+        tables.append(pd.DataFrame({"name": name, "measure": list(map(str, asked)), **numbers}))
+    return pd.concat(tables, ignore_index=True).assign(
+        level=level, method=GOLD_TAGS, n_qids=len(candidates.topics), n_resamples=n_replicas, seed=seed
+    )
+
+
+def _retrieved(
+    name: str, run: Run, intents: Intents, frames: Mapping[str, Tags], labelled: set[str], depth: int | None
+) -> RetrievedPairs:
+    """Pairs of the retrieved documents of a run with the candidates of their queries."""
+    top = run.top(depth)
+    here = places(intents.topics, run.topics)
+    rows = np.where(here[:, None] >= 0, top.rows[here], -1)
+    count = np.count_nonzero(rows >= 0, axis=1)[intents.topic]
+    intent = np.repeat(np.arange(len(intents.prob)), count)
+    rank = np.arange(len(intent)) - np.repeat(np.cumsum(count) - count, count)
+    docno = run.docno.take(rows[intents.topic[intent], rank])
+    width = rows.shape[1] + 1
+    found = {}
+    for kind, known in frames.items():
+        covered = cover(run, intents, known, depth)
+        found[kind] = np.isin(intent * width + rank, covered.intent * width + covered.rank)
+    texts = pd.Series(docno.text.to_pylist(), dtype=object)
+    is_labelled = texts.isin(labelled).to_numpy()
+    odd = np.flatnonzero(is_labelled & (found["tags"] != found["model"]))
+    if len(odd):
+        raise InputError(
+            f"{name}: document {texts.iloc[odd[0]]!r} has other tags than those that the tagger model was fitted to; "
+            "fit it to the tags of this evaluation: fit_tagger(tags, gold)"
+        )
+    return RetrievedPairs(
+        intents.topics, intents.topic, intents.prob, intent, rank, found["tags"], is_labelled, found["gold"]
+    )
+
+
 @dataclass(frozen=True)
 class Paraphrases:
-    """Perturbation by paraphrases: each replica uses the candidates of the query or of one of its paraphrases.
+    """Perturbation by paraphrases: each replica uses the query or one of its paraphrases (Ding 2025, Algorithm 1).
+
+    The candidates are those of that wording, and so are the rankings of systems that are pipelines: each is run once
+    for every wording of every query. Runs that are given as frames or files stay the same in all replicas.
 
     Parameters
     ----------
     source
         The column of the topics with the paraphrases: a list of texts, or one text with ``|`` between them; or a
-        transformer that returns one row per paraphrase (qid, query).
+        transformer that returns one row per wording (qid, query; other columns, such as constraints, replace those of
+        the topics), such as :class:`vbterrier.intents.RelaxedQueries`.
     order
         ``"random"``, or ``"turn"``: replica b uses wording ``b mod n``.
 
@@ -148,20 +265,29 @@ class Paraphrases:
             raise ParameterError(f"source={self.source!r}: wanted a column of the topics, or a transformer")
         choice("order", self.order, ORDERS)
 
-    def variants(self, pipeline: Any, topics: pd.DataFrame, n_replicas: int, seed: int, *, progress: bool) -> Variants:
-        """Candidates of each wording."""
-        del n_replicas, seed
+    def wordings(
+        self, pipeline: Any, intents: pd.DataFrame, topics: pd.DataFrame, *, progress: bool
+    ) -> tuple[Variants, list[pd.DataFrame]]:
+        """Candidates of the queries and of each wording, and the topics of each of these frames.
+
+        Intents that are given as a frame are those of all wordings.
+        """
         worded = self._worded(topics)
         number = worded.groupby("qid", sort=False).cumcount()
-        rounds = [worded[number == n] for n in range(int(number.max()) + 1)] if len(worded) else []
-        asked = [topics, *(topics.drop(columns="query").merge(some[["qid", "query"]], on="qid") for some in rounds)]
-        frames = [pipeline.transform(some) for some in tracked(asked, "linking paraphrases", shown=progress)]
-        made = Variants([frame for frame in frames if len(frame)], order=self.order)
+        rounds = [worded[number == n] for n in range(int(number.max()) + 1)]
+        others = [name for name in topics.columns if name not in worded.columns]
+        asked = [topics, *(topics[["qid", *others]].merge(some, on="qid") for some in rounds)]
+        frames = [intents]
+        for some in tracked(asked[1:], "linking paraphrases", shown=progress):
+            of_query = intents[intents["qid"].isin(some["qid"])]
+            frames.append(pipeline.transform(some) if is_pipeline(pipeline) else of_query)
+        found = [place for place, frame in enumerate(frames) if len(frame)]
+        made = Variants([frames[place] for place in found], order=self.order)
         _warn_without_candidates(self, asked[1:], frames[1:])
-        return made
+        return made, [asked[place] for place in found]
 
     def _worded(self, topics: pd.DataFrame) -> pd.DataFrame:
-        """One row per paraphrase (qid, query), without empty and duplicated texts and the query itself."""
+        """One row per wording, without empty and duplicated texts and the query itself."""
         if is_pipeline(self.source):
             worded = self.source.transform(topics)
             require(worded, ("qid", "query"), "paraphrases")
@@ -174,9 +300,11 @@ class Paraphrases:
             require(topics, ("qid", "query", self.source), "topics")
             lists = [_listed(value, self.source) for value in topics[self.source]]
             worded = pd.DataFrame({"qid": topics["qid"], "query": lists}).explode("query", ignore_index=True)
-        worded = worded[["qid", "query"]]
+        columns = ["qid", "query", *(name for name in topics.columns if name in worded.columns.drop(["qid", "query"]))]
+        worded = worded[columns]
         worded = worded[worded["query"].notna() & worded["query"].astype(str).str.strip().ne("")]
-        own = pd.concat([topics[["qid", "query"]], worded]).duplicated().iloc[len(topics) :].to_numpy()
+        every = pd.concat([topics[columns], worded]).map(lambda one: one if isinstance(one, str) else repr(one))
+        own = every.duplicated().iloc[len(topics) :].to_numpy()
         distinct: pd.DataFrame = worded[~own]
         if not len(distinct):
             raise InputError(f"{self}: no query has a paraphrase; add some, or leave the perturbation out")
@@ -220,27 +348,161 @@ class RerunPipeline:
 
 
 def resolved(
-    perturbations: Any, pipeline: Any, topics: pd.DataFrame, n_replicas: int, seed: int, *, progress: bool
-) -> list[Any]:
-    """A list of perturbations, with the candidates of paraphrases and reruns generated.
+    perturbations: Any,
+    pipeline: Any,
+    intents: pd.DataFrame,
+    topics: pd.DataFrame,
+    systems: Mapping[str, Any],
+    n_replicas: int,
+    seed: int,
+    *,
+    progress: bool,
+) -> tuple[list[Any], list[pd.DataFrame]]:
+    """A list of perturbations, with the candidates of paraphrases and reruns generated, and the topics of wordings.
 
     Raises
     ------
     ParameterError
-        A perturbation that needs the pipeline of the intents, for intents given as a frame.
+        A perturbation that needs the pipeline of the intents, for intents given as a frame; several perturbations that
+        replace the candidates beside wordings that systems are run on.
     """
-    made = []
-    for perturbation in perturbations if isinstance(perturbations, (list, tuple)) else [perturbations]:
-        if isinstance(perturbation, (Paraphrases, RerunPipeline)):
-            if not is_pipeline(pipeline) and getattr(perturbation, "transformer", None) is None:
-                raise ParameterError(
-                    f"{perturbation} generates new candidates, but intents= is not a pipeline; give the pipeline that "
-                    "generates intents, or Variants of frames"
-                )
+    made: list[Any] = []
+    wordings: list[pd.DataFrame] = []
+    reruns = any(map(is_pipeline, systems.values()))
+    given = perturbations if isinstance(perturbations, (list, tuple)) else [perturbations]
+    replacing = [one for one in given if isinstance(one, (Paraphrases, RerunPipeline, Variants))]
+    if reruns and len(replacing) > 1 and any(isinstance(one, Paraphrases) for one in replacing):
+        raise ParameterError(
+            f"perturb: {replacing[0]} and {replacing[1]} both replace the candidates, so that the rankings of a "
+            "replica would not belong to them; keep one, for example with all wordings in one column"
+        )
+    for perturbation in given:
+        worded = isinstance(perturbation, Paraphrases)
+        generates = worded or (isinstance(perturbation, RerunPipeline) and perturbation.transformer is None)
+        if generates and not is_pipeline(pipeline) and not (worded and reruns):
+            raise ParameterError(
+                f"{perturbation} generates new candidates, but intents= is not a pipeline; give the pipeline that "
+                "generates intents, or Variants of frames" + ", or systems that are pipelines" * worded
+            )
+        if isinstance(perturbation, Paraphrases):
+            variants, wordings = perturbation.wordings(pipeline, intents, topics, progress=progress)
+            made.append(variants)
+        elif isinstance(perturbation, RerunPipeline):
             made.append(perturbation.variants(pipeline, topics, n_replicas, seed, progress=progress))
         else:
             made.append(perturbation)
-    return made
+    return made, wordings
+
+
+def runs_of_systems(
+    systems: Mapping[str, Any],
+    topics: pd.DataFrame,
+    asked: pd.DataFrame,
+    duplicates: str = "error",
+    *,
+    n_jobs: int,
+    progress: bool,
+) -> dict[str, Run]:
+    """The run of each system on the queries, pipelines in several processes.
+
+    Parameters
+    ----------
+    systems, topics, asked, duplicates
+        See :func:`vbterrier.evaluate.inputs.run_of_system`.
+    n_jobs
+        Number of processes.
+    progress
+        Show a progress bar.
+
+    Raises
+    ------
+    InputError
+        Results that are no run.
+    ParameterError
+        A pipeline that cannot be sent to another process.
+    """
+    pipelines = {name: system for name, system in systems.items() if is_pipeline(system)}
+    results = _results(pipelines, [topics], n_jobs=n_jobs, progress=progress)
+    return {
+        name: run_of_system(name, results[name][0] if name in results else system, topics, asked, duplicates)
+        for name, system in systems.items()
+    }
+
+
+def runs_of_wordings(
+    systems: Mapping[str, Any],
+    first: Mapping[str, Run],
+    wordings: Sequence[pd.DataFrame],
+    duplicates: str = "error",
+    *,
+    n_jobs: int,
+    progress: bool,
+) -> dict[str, list[Run]]:
+    """The runs of each pipeline, one for each frame of wordings; the first frame are the queries, which ``first`` has.
+
+    Raises
+    ------
+    InputError
+        Results that are no run of the queries.
+    """
+    pipelines = {name: system for name, system in systems.items() if is_pipeline(system)}
+    if not wordings or not pipelines:
+        return {}
+    results = _results(pipelines, wordings[1:], n_jobs=n_jobs, progress=progress)
+    found = {}
+    for name in pipelines:
+        runs = [
+            run_of_system(f"{name}, wording {number}", result, some, some, duplicates)
+            for number, (result, some) in enumerate(zip(results[name], wordings[1:], strict=True), 1)
+        ]
+        empty = [
+            qid
+            for run, some in zip(runs, wordings[1:], strict=True)
+            for qid in some["qid"].astype(str)
+            if qid not in run.topics
+        ]
+        if empty:
+            warn(
+                f"run {name!r}: nothing retrieved for {len(empty)} of {sum(map(len, wordings[1:]))} wordings of "
+                f"queries ({examples(dict.fromkeys(empty))}), which score as empty rankings"
+            )
+        found[name] = [first[name], *runs]
+    fixed = [name for name in systems if name not in pipelines]
+    if fixed:
+        warn(
+            f"replicas compare systems that are run again for each wording ({examples(pipelines)}) with lists that "
+            f"stay fixed ({examples(fixed)}); give pipelines for all systems, or lists for all"
+        )
+    return found
+
+
+def _results(
+    pipelines: Mapping[str, Any], asked: Sequence[pd.DataFrame], *, n_jobs: int, progress: bool
+) -> dict[str, list[Any]]:
+    """The results of each pipeline for each frame of topics."""
+    if n_jobs != 1:
+        for name, pipeline in pipelines.items():
+            _require_sendable(name, pipeline, n_jobs)
+    items = [(pipeline, some) for pipeline in pipelines.values() for some in asked]
+    shown = progress and len(items) > 1
+    results = list(mapped(_result, items, n_jobs=n_jobs, progress=shown, description="running systems"))
+    return {name: results[at * len(asked) : (at + 1) * len(asked)] for at, name in enumerate(pipelines)}
+
+
+def _require_sendable(name: str, pipeline: Any, n_jobs: int) -> None:
+    from joblib.externals.loky.backend.reduction import dumps
+
+    try:
+        dumps(pipeline)
+    except Exception as error:
+        raise ParameterError(
+            f"n_jobs={n_jobs}: system {name!r} cannot be sent to another process ({error}); use n_jobs=1"
+        ) from error
+
+
+def _result(item: tuple[Any, pd.DataFrame]) -> Any:
+    pipeline, topics = item
+    return pipeline.transform(topics)
 
 
 def _listed(value: Any, column: str) -> list[str]:

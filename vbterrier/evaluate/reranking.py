@@ -30,11 +30,11 @@ from vbterrier.frames.ranking import Run, loaded_run, run_places
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.target import EvaluationTarget
-from vbterrier.measures.text import measures_from
+from vbterrier.measures.text import distinct_measures
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 
     import ir_measures
     from numpy.typing import NDArray
@@ -93,7 +93,7 @@ def reranker(family: str, parameters: Mapping[str, Any], resources: Mapping[str,
     if "links" in known:
         given["links"] = _NO_LINKS
     if "embeddings" in known and given.get("embeddings") is None:
-        raise ParameterError("grid: family 'embedding' needs embeddings=, entity vectors by id")
+        raise ParameterError(f"grid: family {family!r} needs embeddings=, entity vectors by id")
     stage: Reranker = made(entities=_NO_ENTITIES, **given)
     return stage
 
@@ -243,7 +243,7 @@ def rerank_grid(
     links: Any,
     pool: Any,
     entity_runs: Any,
-    grid: Mapping[str, Any],
+    grid: Any,
     measures: Sequence[str | ir_measures.Measure],
     qrels: Any,
     *,
@@ -270,8 +270,9 @@ def rerank_grid(
     entity_runs
         Entity runs by name, or paths.
     grid
-        By family (``overlap``, ``expansion``, ``embedding``, ``propagation``), a mapping of parameter to value or list
-        of values, which are combined; or a list of such mappings. Other parameters have their defaults.
+        By family (``overlap``, ``expansion``, ``embedding``, ``propagation``, ``similarity``), a mapping of parameter
+        to value or list of values, which are combined; or a list of such mappings. Other parameters have their
+        defaults. A list of grids is the union of their configurations.
     measures
         Measures of this package or of ir_measures, or their names.
     qrels
@@ -323,9 +324,7 @@ def rerank_grid(
     >>> found[["family", "weight", "value", "gain"]].values.tolist()
     [['pool', nan, 0.5, 0.0], ['overlap', 0.2, 0.5, 0.0], ['overlap', 0.8, 1.0, 0.5]]
     """
-    asked = list(dict.fromkeys(measures_from(*([measures] if isinstance(measures, str) else measures))))
-    if not asked:
-        raise ParameterError("no measures; name at least one, as 'AP'")
+    asked = distinct_measures(measures, "AP")
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
     documents = loaded_run(POOL, pool, "error")
     runs = {name: loaded_run(name, run, "error") for name, run in systems_of(named_runs(entity_runs))}
@@ -336,7 +335,7 @@ def rerank_grid(
     context = RerankContext(links, documents.only(target.topics), runs, judged, asked, resources)
     journal = Journal(path, inputs_fingerprint(context))
     for name, result in journal.done.items():
-        if not _is_result(result, list(map(str, asked))):
+        if not is_result(result, list(map(str, asked))):
             raise FileError(str(path), f"has no valid values of {name!r}; remove its line")
     missing = [configuration for configuration in every if str(configuration) not in journal.done]
     # Adjacent configurations share computations.
@@ -366,7 +365,7 @@ def _values(shared: Shared, configuration: Configuration) -> dict[str, Any]:
     return {"values": values, "warnings": messages}
 
 
-def _is_result(result: Any, measures: Sequence[str]) -> bool:
+def is_result(result: Any, measures: Sequence[str]) -> bool:
     """Return True if a result read from a file has the form that :func:`_values` returns."""
     if not isinstance(result, dict) or not isinstance(result.get("values"), dict):
         return False
@@ -379,9 +378,38 @@ def _is_result(result: Any, measures: Sequence[str]) -> bool:
     )
 
 
-def configurations(
-    grid: Mapping[str, Any], entity_runs: Sequence[str], resources: Mapping[str, Any]
-) -> list[Configuration]:
+def combined(given: Any) -> Iterator[dict[str, Any]]:
+    """Yield every combination of the values of parameters; a single value is a list of one."""
+    for values in [given] if hasattr(given, "items") else given:
+        lists = [one if isinstance(one, (list, tuple, range, np.ndarray)) else [one] for one in values.values()]
+        yield from (dict(zip(values, some, strict=True)) for some in product(*lists))
+
+
+def grids_of(grid: Any) -> list[Mapping[str, Any]]:
+    """Return a grid, or a list of grids, as a list.
+
+    Raises
+    ------
+    ParameterError
+        Something that maps no family to parameters.
+    """
+    grids = [grid] if hasattr(grid, "items") else grid
+    if not isinstance(grids, (list, tuple)) or not all(hasattr(one, "items") for one in grids):
+        raise ParameterError(
+            f"grid: found {type(grid).__name__}, wanted a mapping of family to parameters, or a list of such mappings"
+        )
+    for one in grids:
+        for family, given in one.items():
+            inner = [given] if hasattr(given, "items") else given
+            if not isinstance(inner, (list, tuple)) or not all(hasattr(each, "items") for each in inner):
+                raise ParameterError(
+                    f"grid: family {family!r} has {given!r}, wanted a mapping of parameter to values, or a list of "
+                    "such mappings"
+                )
+    return list(grids)
+
+
+def configurations(grid: Any, entity_runs: Sequence[str], resources: Mapping[str, Any]) -> list[Configuration]:
     """The distinct configurations of a grid, after the pool without reranking.
 
     Raises
@@ -390,17 +418,13 @@ def configurations(
         An unknown family or parameter, an invalid value, an empty grid.
     """
     made = [Configuration(POOL, "", ())]
-    for family, given in grid.items():
+    for family, given in [pair for one in grids_of(grid) for pair in one.items()]:
         if family not in FAMILIES:
             known = ", ".join(map(repr, FAMILIES))
             raise ParameterError(f"grid: no family {family!r}; there are {known}.{nearest(str(family), FAMILIES)}")
-        for values in [given] if hasattr(given, "items") else given:
-            names = list(values)
-            lists = [one if isinstance(one, (list, tuple, range, np.ndarray)) else [one] for one in values.values()]
-            for some in product(*lists):
-                stage = reranker(family, dict(zip(names, some, strict=True)), resources)
-                parameters = all_parameters(stage)
-                made += [Configuration(family, name, parameters) for name in entity_runs]
+        for values in combined(given):
+            parameters = all_parameters(reranker(family, values, resources))
+            made += [Configuration(family, name, parameters) for name in entity_runs]
     if len(made) == 1:
         raise ParameterError("grid: no configuration; name at least a family and an entity run")
     return list(dict.fromkeys(made))

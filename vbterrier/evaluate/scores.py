@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, choice, number, whole
+from vbterrier.errors import choice, number, whole
 from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.execution.distribute import Scorer, distribute
 from vbterrier.execution.parallel import workers
@@ -22,9 +22,10 @@ from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
 from vbterrier.frames.values import KEY
 from vbterrier.log import tracked
 from vbterrier.measures.external import is_mean, mean_of
+from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import aligned, require_one_tagger
-from vbterrier.measures.text import measures_from
+from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.measures.unjudged import VARIANCE_PART, Bootstrapped, uses_evidence
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
@@ -74,7 +75,10 @@ class Scores(Shown):
         return systems_line(self.intervals)
 
     def _panels(self) -> Iterator[Panel]:
-        yield from of_means(self.intervals)
+        yield from self._means()
+
+    def _means(self, **options: Any) -> Iterator[Panel]:
+        yield from of_means(self.intervals, **options)
         missing = self.missing[self.missing["n_missing"] > 0]
         if len(missing):
             yield Panel("Topics for which a system retrieved nothing", missing)
@@ -109,6 +113,7 @@ def score(
     intents: Any = None,
     tags: Any = None,
     labels: Any = None,
+    subtopics: Any = None,
     on_topics: str = "same",
     duplicates: str = "error",
     interval: str = "percentile",
@@ -143,6 +148,10 @@ def score(
         Labels that machines gave to documents, as evidence about unjudged documents for bootstrapped measures with the
         default prior: a frame (qid, docno, label), a path, or a mapping of name to these; see
         :class:`vbterrier.unjudged.labels.MachineLabels`.
+    subtopics
+        All subtopics of diversity qrels, which then count also without a judged document: a frame (qid, entity_id[,
+        prob]) or a path, see :func:`vbterrier.frames.read_subtopics`. alpha_nDCG, ERR_IA and StRecall count subtopics
+        with a relevant document, as ndeval does.
     on_topics
         ``"same"``: all topics of the qrels; raise if runs differ in their topics. ``"all"``: all topics of the qrels; a
         topic missing from a run scores as an empty ranking. ``"common"``: only topics that every run has.
@@ -212,9 +221,7 @@ def score(
     >>> score({"mine": run}, qrels, ["BNDCG@10", "nDCG@10"]).means().round(3).loc["mine"].tolist()
     [0.66, 0.5]
     """
-    asked = list(dict.fromkeys(measures_from(*([measures] if isinstance(measures, str) else measures))))
-    if not asked:
-        raise ParameterError("no measures; name at least one, as 'BNDCG@10'")
+    asked = distinct_measures(measures)
     choice("on_topics", on_topics, TOPICS)
     check_level(level)
     choice("interval", interval, TOPIC_METHODS)
@@ -222,7 +229,10 @@ def score(
     whole("seed", seed, low=0)
     # Answers have their own file format, unless other measures need runs and qrels.
     linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
-    judged = target_of(qrels, intents, tags, read_answers if linking else read_qrels, labels=labels)
+    read = read_answers if linking else read_qrels
+    judged = target_of(qrels, intents, tags, read, labels=labels, subtopics=subtopics)
+    if any(isinstance(measure, IntentMeasure) and not measure["intents"] for measure in asked):
+        judged.warn_of_gaps()
     named = list(systems_of(named_runs(runs)))
     # Intervals over unjudged documents need the variance of the mean.
     variances = [part for measure in asked if (part := _variance_of(measure)) is not None]
@@ -286,18 +296,16 @@ def _intervals(
     by_system = _by_system(keys[0], keys[2], numbers)
     rows: list[tuple[Any, ...]] = []
     for name, measure in product(names, measures):
-        scores = by_system.get((name, str(measure)))
-        if scores is None:
-            continue
+        scores = by_system.get((name, str(measure)), np.empty(0))
         found = ends_of.get((name, str(measure)))
         ends = [(nan, nan, "none", 0)]
         if found is not None:
             ends = [(found["low"], found["high"], found["method"], found["n_resamples"])]
         variance = _variance_of(measure)
-        if variance is not None:
+        if variance is not None and len(scores):
             end = unjudged_interval(scores, by_system[name, str(variance)], level=level)
             ends.append((end.low, end.high, end.method, 0))
-        head = (name, str(measure), mean_of(measure, scores))
+        head = (name, str(measure), mean_of(measure, scores) if len(scores) else nan)
         rows += [
             (*head, low, high, level, method, len(scores), used, options["seed"]) for low, high, method, used in ends
         ]

@@ -39,8 +39,8 @@ BEYOND = ("keep", "drop")
 UNREACHED = ("skip", "zero")
 
 
-def linked(links: Any, pool: Any) -> LinkedPool:
-    """The linked pool, as given or built from tags and a run.
+def linked(links: Any, pool: Any, *, is_ranked: bool = False) -> LinkedPool:
+    """The linked pool, as given or built from tags and a run, which is otherwise unused unless it ``is_ranked``.
 
     Raises
     ------
@@ -49,6 +49,8 @@ def linked(links: Any, pool: Any) -> LinkedPool:
     """
     given = PoolLinks(links).given
     if isinstance(given, LinkedPool):
+        if pool is not None and not is_ranked:
+            warn("pool: ignored, since links are a linked pool; give tags as links to link another pool")
         return given
     if pool is None:
         raise InputError(
@@ -319,7 +321,7 @@ def evaluate_settings(
     -----
     Rankings are restricted after retrieval. This equals a ranking of the restricted pool if a system scores documents
     independently. For other systems, such as rerankers that normalise scores by topic, add
-    :class:`~vbterrier.entities.reachable.EntityReachable` to the pipelines, or use :func:`evaluate_closed_open`.
+    :class:`~vbterrier.entities.stage.EntityReachable` to the pipelines, or use :func:`evaluate_closed_open`.
 
     References
     ----------

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sized
+from dataclasses import asdict, dataclass, fields, replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, warn
 from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.evaluate.simulated_runs import (
     LEVELS,
@@ -21,21 +23,360 @@ from vbterrier.evaluate.simulated_runs import (
     true_scores,
     truths_frame,
 )
-from vbterrier.evaluate.simulation_tables import Simulation
 from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.log import tracked
 from vbterrier.measures.text import measures_from
+from vbterrier.stats.agreement import (
+    EQUAL,
+    Correlations,
+    Errors,
+    Preferences,
+    bonferroni,
+    error_statistics,
+    paired_t,
+    preferences,
+    rank_correlations,
+    share_interval,
+)
+from vbterrier.stats.comparisons import pairs_of
 from vbterrier.unjudged.evidence import evidence_of, pool_depth
 from vbterrier.unjudged.labels import labels_of
 from vbterrier.unjudged.model import DEPTH
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import ir_measures
 
+    from vbterrier.annotations import Floats
+    from vbterrier.frames.notebook import Figures
     from vbterrier.measures.target import EvaluationTarget
+
+
+# The level of a range that consists of the estimate alone.
+POINT = 0.0
+LOSSES: dict[str, Callable[[Any], Any]] = {"squared": np.square, "absolute": np.abs}
+_LABELLED = ("estimates", "intervals", "topics")
+_ERRORS, _CORRELATIONS, _COUNTS = (
+    tuple(field.name for field in fields(kind)) for kind in (Errors, Correlations, Preferences)
+)
+_COVERAGE = ("topics", "n", "covered", "covered_low", "covered_high", "width")
+_PREFERENCES = (*_COUNTS, "precision", "recall", "f1")
+_QUALITIES = ("precision", "recall", "f1")
+_MEANS = ("score", "level", "a", "b")
+_TESTS = ("estimator_a", "estimator_b", "loss", "diff", "t", "p_value", "p_adjusted", "n_units")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Simulation(Shown):
+    """Result of :func:`simulate`: estimates and true scores. Methods summarise them by group and estimator.
+
+    Groups are columns of ``estimates``: ``simulation``, ``name`` (the run), ``qid``, ``n_unjudged``, ``n_unknown``, and
+    those that :meth:`labelled` added; ``()`` for a single group.
+
+    Parameters
+    ----------
+    estimates
+        simulation, name, qid, n_unjudged, n_unknown, truth, estimator, estimate.
+    intervals
+        simulation, name, qid, n_unjudged, n_unknown, truth, estimator, level, low, high.
+    truth
+        name, qid, n_unknown, truth: true scores of all runs and topics.
+    topics
+        simulation, name, n_qids (with a true score), n_evaluated (with a remaining relevant document).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from vbterrier.evaluate.simulation import simulate
+    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 1, 0, 0]})
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [1.0, 2.0]})
+    >>> found = simulate({"mine": run}, qrels, [("no b", qrels.drop(index=1))], estimators={"mean": "BNDCG@10"})
+    >>> found.errors()[["estimator", "n", "bias"]].round(3).values.tolist()
+    [['mean', 1, -0.185]]
+    >>> found.coverage()[["level", "topics", "covered"]].values.tolist()[:2]
+    [[0.5, 'unjudged', 0.0], [0.5, 'all', 0.0]]
+    """
+
+    estimates: pd.DataFrame
+    intervals: pd.DataFrame
+    truth: pd.DataFrame
+    topics: pd.DataFrame
+
+    def _line(self) -> str:
+        counts = ", ".join(
+            counted(self.estimates[column].nunique(), what)
+            for column, what in (("simulation", "simulation"), ("name", "run"), ("qid", "topic"))
+        )
+        return f"{counts}: {', '.join(map(str, self.estimates['estimator'].unique()))}"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Errors", self.errors())
+        covered = self.coverage()
+        frame = covered.rename(columns={"level": "nominal", "covered_low": "low", "covered_high": "high"})
+        yield Panel("Coverage of intervals", frame, value="covered")
+
+    def _figures(self) -> Figures:
+        return {
+            "interval_coverage": lambda: {"coverage": self.coverage()},
+            "estimate_against_truth": lambda: {"estimates": self.estimates, "intervals": self.intervals},
+        }
+
+    def labelled(self, **labels: Callable[[str], Any]) -> Simulation:
+        """Add columns to group by, computed from the names of simulations.
+
+        Example: ``labelled(share=lambda name: name.split(" #")[0]).errors(by=["share"])`` for simulations such as
+        ``"30 % #7"``.
+        """
+        frames = {name: getattr(self, name) for name in _LABELLED}
+        taken = {*_ERRORS, *_CORRELATIONS, *_COVERAGE, *_PREFERENCES, *_TESTS}.union(*frames.values())
+        for new in taken.intersection(labels):
+            raise ParameterError(f"{new!r} is already a column; choose another name for the label")
+        return replace(
+            self,
+            **{
+                name: frame.assign(**{new: frame["simulation"].map(label) for new, label in labels.items()})
+                for name, frame in frames.items()
+            },
+        )
+
+    def unjudged(self) -> Simulation:
+        """Keep the topics with an unjudged document; all estimators are exact on other topics."""
+        return self._where(lambda frame: frame["n_unjudged"] > 0)
+
+    def known(self) -> Simulation:
+        """Keep the topics whose documents are all judged in the complete judgments."""
+        return self._where(lambda frame: frame["n_unknown"] == 0)
+
+    def _where(self, kept: Callable[[pd.DataFrame], Any]) -> Simulation:
+        frames = (frame[kept(frame)].reset_index(drop=True) for frame in (self.estimates, self.intervals))
+        return replace(self, **dict(zip(("estimates", "intervals"), frames, strict=True)))
+
+    def errors(self, by: str | Sequence[str] = ()) -> pd.DataFrame:
+        """Errors of each estimator over run-topics: n, bias, mae, rmse, rmse_over, rmse_under.
+
+        See :func:`vbterrier.stats.agreement.error_statistics`. Includes run-topics without unjudged documents.
+        """
+        columns = [*_listed(by), "estimator"]
+        rows = [
+            {**key, **asdict(error_statistics(_floats(group, "truth"), _floats(group, "estimate")))}
+            for key, group in _groups(self.estimates, columns)
+        ]
+        return pd.DataFrame(rows, columns=[*columns, *_ERRORS])
+
+    def coverage(self, by: str | Sequence[str] = ()) -> pd.DataFrame:
+        """Coverage of the true score by intervals, for each estimator and nominal level.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Groups, estimator, level, topics (``"unjudged"``: run-topics with unjudged documents; ``"all"``), n, covered
+            (the share), covered_low and covered_high (the exact 95 % interval of the share, as if run-topics were
+            independent), width (mean width of the intervals). Coverage has a tolerance of 1e-9.
+        """
+        rows, columns = [], [*_listed(by), "estimator", "level"]
+        for key, group in _groups(self.intervals, columns):
+            parts = {"unjudged": group[group["n_unjudged"] > 0], "all": group}
+            rows += [{**key, "topics": topics, **_coverage(part)} for topics, part in parts.items()]
+        return pd.DataFrame(rows, columns=[*columns, *_COVERAGE])
+
+    def correlations(self, by: str | Sequence[str] = ("simulation",)) -> pd.DataFrame:
+        """Rank correlation of systems by estimated and by true scores.
+
+        The score of a system is the mean of its estimates in the group, over the topics that all systems of the group
+        have. Use ``by=()`` if each simulation evaluates different runs, as with ``leave_group_out``.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Groups, estimator, n_systems, n_qids, tau (Kendall's τ_b), rho (Spearman's ρ), tau_ap (see
+            :func:`vbterrier.stats.agreement.tau_ap`); NaN if undefined.
+
+        Raises
+        ------
+        InputError
+            Systems of a group without a common topic.
+        """
+        rows, columns = [], [*_listed(by), "estimator"]
+        for key, group in _groups(self.estimates, columns):
+            truth, estimate = (_common(group, column) for column in ("truth", "estimate"))
+            found = rank_correlations(truth.mean(axis=1).to_numpy(), estimate.mean(axis=1).to_numpy())
+            rows.append({**key, "n_systems": truth.shape[0], "n_qids": truth.shape[1], **asdict(found)})
+        return pd.DataFrame(rows, columns=[*columns, "n_systems", "n_qids", *_CORRELATIONS])
+
+    def preferences(self, by: str | Sequence[str] = ()) -> pd.DataFrame:
+        """Preferences between systems on single topics, as stated by estimates and intervals (Table 6).
+
+        A range strictly above another states a preference. In each simulation, the evaluated runs have their range
+        (level 0: the estimate alone), and other runs have their true score, as if fully judged.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Groups (each of whole simulations), estimator, level, n_true, n_stated, n_right, precision, recall, f1.
+        """
+        truth = self.truth.pivot(index="name", columns="qid", values="truth")
+        points = self.estimates.assign(level=POINT, low=self.estimates["estimate"], high=self.estimates["estimate"])
+        totals: dict[tuple[Any, ...], Preferences] = {}
+        columns = [*_listed(by), "estimator", "level"]
+        # Concatenating an empty frame would change the column types.
+        ranges = pd.concat([points, self.intervals]) if len(self.intervals) else points
+        for key, group in _groups(ranges, [*columns, "simulation"]):
+            place = tuple(key[column] for column in columns)
+            totals[place] = totals.get(place, Preferences(0, 0, 0)) + _preferences(truth, group)
+        rows = [(*place, *(getattr(total, name) for name in _PREFERENCES)) for place, total in totals.items()]
+        return pd.DataFrame(rows, columns=[*columns, *_PREFERENCES])
+
+    def preference_tests(self, score: str = "f1", *, level: float = POINT, baseline: str | None = None) -> pd.DataFrame:
+        """Student's paired t-tests between estimators by the quality of their preferences (Table 6, significance).
+
+        Parameters
+        ----------
+        score
+            ``"precision"``, ``"recall"`` or ``"f1"`` of the preferences of one simulation, see :meth:`preferences`.
+        level
+            The level of the ranges; 0 for the estimates alone.
+        baseline
+            The estimator that all others are compared with; ``None`` for all pairs.
+
+        Returns
+        -------
+        pandas.DataFrame
+            estimator_a, estimator_b, score, level, a, b (means over simulations), diff, t, p_value (two-sided),
+            p_adjusted (Bonferroni), n_units (simulations in which both are defined).
+
+        Raises
+        ------
+        ParameterError
+            An unknown score, level or baseline.
+        """
+        choice("score", score, _QUALITIES)
+        found = self.preferences("simulation")
+        found = found[found["level"] == level]
+        if not len(found):
+            raise ParameterError(f"level={level}: no ranges of this level; wanted 0 or a level of the intervals")
+        values = found.pivot(index="simulation", columns="estimator", values=score)
+        pairs = pairs_of(list(found["estimator"].unique()), baseline)
+        rows: list[dict[str, Any]] = []
+        for a, b in pairs:
+            both = values[[a, b]].dropna()
+            t, p_value = paired_t((both[a] - both[b]).to_numpy())
+            means = {"a": both[a].mean(), "b": both[b].mean(), "diff": (both[a] - both[b]).mean()}
+            row = {"estimator_a": a, "estimator_b": b, "score": score, "level": level, **means}
+            rows.append({**row, "t": t, "p_value": p_value, "n_units": len(both)})
+        table = pd.DataFrame(rows, columns=[*_TESTS[:2], *_MEANS, "diff", "t", "p_value", "n_units"])
+        table.insert(len(table.columns) - 1, "p_adjusted", bonferroni(table["p_value"].to_numpy(dtype=np.float64)))
+        return table
+
+    def tests(
+        self,
+        by: str | Sequence[str] = (),
+        *,
+        loss: str = "squared",
+        baseline: str | None = None,
+        unit: str | Sequence[str] = ("qid",),
+    ) -> pd.DataFrame:
+        """Student's paired t-tests between the losses of estimators.
+
+        Parameters
+        ----------
+        by
+            Columns of groups; Bonferroni's correction applies to the tests of a group.
+        loss
+            ``"squared"`` or ``"absolute"`` error.
+        baseline
+            The estimator that all other estimators are compared with; ``None`` for all pairs.
+        unit
+            Columns that identify independent units. Losses of a unit are averaged first: by default topics, because
+            runs and simulations of one topic are dependent; ``("name", "qid")`` for run-topics, as in the paper.
+
+        Returns
+        -------
+        pandas.DataFrame
+            Groups, estimator_a, estimator_b, loss, diff (mean loss of a minus mean loss of b: below 0 if a is better),
+            t, p_value (two-sided), p_adjusted, n_units.
+        """
+        choice("loss", loss, LOSSES)
+        frame = self.estimates.assign(loss=LOSSES[loss](self.estimates["estimate"] - self.estimates["truth"]))
+        by, unit = _listed(by), _listed(unit)
+        _require_columns(frame, unit)
+        rows: list[dict[str, Any]] = []
+        for key, group in _groups(frame, by):
+            losses = group.groupby([*unit, "estimator"], sort=False)["loss"].mean().unstack("estimator")
+            pairs = pairs_of(list(group["estimator"].unique()), baseline)
+            differences = [(losses[a] - losses[b]).to_numpy() for a, b in pairs]
+            found = [paired_t(difference) for difference in differences]
+            adjusted = bonferroni(np.array([p for _, p in found]))
+            rows += [
+                {**key, "estimator_a": a, "estimator_b": b, "loss": loss, "diff": float(difference.mean()), "t": t}
+                | {"p_value": p, "p_adjusted": float(p_adjusted), "n_units": len(difference)}
+                for (a, b), difference, (t, p), p_adjusted in zip(pairs, differences, found, adjusted, strict=True)
+            ]
+        return pd.DataFrame(rows, columns=[*by, *_TESTS])
+
+
+def _floats(frame: pd.DataFrame, column: str) -> Floats:
+    return frame[column].to_numpy(dtype=np.float64)
+
+
+def _listed(columns: str | Sequence[str]) -> list[str]:
+    return [columns] if isinstance(columns, str) else list(columns)
+
+
+def _require_columns(frame: pd.DataFrame, columns: Sequence[str]) -> None:
+    unknown = [name for name in columns if name not in frame.columns]
+    if unknown:
+        raise ParameterError(
+            f"no column {unknown[0]!r} to group by; found {', '.join(frame.columns)}."
+            f"{nearest(str(unknown[0]), frame.columns)}"
+        )
+
+
+def _groups(frame: pd.DataFrame, by: list[str]) -> Iterator[tuple[dict[str, Any], pd.DataFrame]]:
+    """The groups in order of appearance, each with its key."""
+    _require_columns(frame, by)
+    if not by:
+        yield {}, frame
+        return
+    for key, group in frame.groupby(by, sort=False):
+        yield dict(zip(by, key, strict=True)), group
+
+
+def _coverage(group: pd.DataFrame) -> Mapping[str, Any]:
+    truth, low, high = (_floats(group, column) for column in ("truth", "low", "high"))
+    covered = (low - EQUAL <= truth) & (truth <= high + EQUAL)
+    n, n_held = len(covered), int(np.count_nonzero(covered))
+    share, width = (n_held / n, float((high - low).mean())) if n else (float("nan"),) * 2
+    ends = dict(zip(("covered_low", "covered_high"), share_interval(n_held, n), strict=True))
+    return {"n": n, "covered": share, **ends, "width": width}
+
+
+def _common(group: pd.DataFrame, column: str) -> pd.DataFrame:
+    """One row per system, one column per topic that all systems of the group have."""
+    table = group.groupby(["name", "qid"], sort=False)[column].mean().unstack("qid").dropna(axis=1)
+    if not table.shape[1]:
+        raise InputError(
+            f"the systems {examples(table.index)} have no topic in common: their means are not comparable; "
+            "group by fewer columns"
+        )
+    return table
+
+
+def _preferences(truth: pd.DataFrame, group: pd.DataFrame) -> Preferences:
+    """Preferences in one simulation by one kind of range."""
+    topics = group["qid"].unique()
+    known = truth[topics].to_numpy()
+    low, high = known.copy(), known.copy()
+    rows, columns = (
+        truth.index.get_indexer(pd.Index(group["name"])),
+        pd.Index(topics).get_indexer(pd.Index(group["qid"])),
+    )
+    low[rows, columns], high[rows, columns] = _floats(group, "low"), _floats(group, "high")
+    estimated = np.zeros(known.shape, dtype=bool)
+    estimated[rows, columns] = True
+    return preferences(known, low, high, estimated)
 
 
 def simulate(

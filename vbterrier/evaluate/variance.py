@@ -243,6 +243,7 @@ def variance_shares(
     *,
     intents: Any = None,
     tags: Any = None,
+    subtopics: Any = None,
     perturb: Sequence[Any] | Mapping[str, Any] = (Dirichlet(),),
     baseline: str | None = None,
     scores: str = "expected",
@@ -262,7 +263,7 @@ def variance_shares(
 
     Parameters
     ----------
-    runs, qrels, on_topics, duplicates
+    runs, qrels, subtopics, on_topics, duplicates
         See :func:`vbterrier.score`.
     measure
         A bootstrapped measure, or one over intents (``ES``, ``VB``...), or its name.
@@ -338,7 +339,7 @@ def variance_shares(
     whole("seed", seed, low=0)
     if isinstance(intents, IntentSet):
         tags, intents = intents.tags() if tags is None else tags, intents.intents()
-    judged = target_of(qrels, intents, tags)
+    judged = target_of(qrels, intents, tags, subtopics=subtopics)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     if not loaded:
         raise InputError("no systems; name at least one")

@@ -1,0 +1,167 @@
+"""Grids of entity rankers, compared with single calls."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from planted import planted_collection
+
+from vbterrier.entities.pool import link_pool
+from vbterrier.entities.rankers.consensus import ConsensusEntities
+from vbterrier.entities.rankers.hybrid import HybridEntities
+from vbterrier.entities.rankers.similarity import EntitySimilarity
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.evaluate.entity_grid import ENTITY_GRID, entity_grid
+from vbterrier.evaluate.reranking import combined
+from vbterrier.evaluate.scores import score
+from vbterrier.stats.frontier import pareto_frontier
+
+MEASURES = ["RelCov@5", "NonRelCov@5"]
+
+
+def embed(texts):
+    """Vectors of texts by their letters."""
+    return [[1.0, *(text.count(letter) for letter in "abcdeiost-0123456789")] for text in texts]
+
+
+@pytest.fixture(scope="module")
+def world():
+    made = planted_collection(n_topics=6, n_documents=40, n_relevant=8)
+    links = link_pool(made.pool, made.tags, made.qrels)
+    query_entities = made.runs["topical"].groupby("qid").head(1).rename(columns={"docno": "entity_id"})
+    ids = sorted({*made.tags["entity_id"], *query_entities["entity_id"]})
+    rng = np.random.default_rng(1)
+    resources = {
+        "embeddings": dict(zip(ids, rng.normal(size=(len(ids), 8)), strict=True)),
+        "query_entities": query_entities[["qid", "entity_id"]],
+        "embed": embed,
+    }
+    return links, made.topics.assign(query=[f"query {qid}" for qid in made.topics["qid"]]), resources
+
+
+def grid_of(world, grid=None, **options):
+    links, topics, resources = world
+    return entity_grid(links, topics, grid, MEASURES, **{"cutoff": 5, "progress": False, **resources, **options})
+
+
+def test_a_configuration_is_its_ranker_scored_alone(world):
+    links, topics, resources = world
+    vectors = {"embeddings": resources["embeddings"], "query_entities": resources["query_entities"]}
+    rankers = {
+        "consensus(support='rank', min_documents=3)": ConsensusEntities(links, min_documents=3),
+        "vectors(idf=True, support='rho')": EntitySimilarity(links, **vectors, idf=True, support="rho"),
+        "texts(pool_cutoff=10)": EntitySimilarity(links, embed=embed, pool_cutoff=10),
+        "hybrid(rankers=('consensus', 'texts'), fusion=('linear', None), weight=0.25)": HybridEntities(
+            [ConsensusEntities(links), EntitySimilarity(links, embed=embed)], weights=[0.25, 0.75], fusion="linear"
+        ),
+    }
+    grid = {
+        "consensus": {"support": "rank", "min_documents": 3},
+        "vectors": {"idf": True, "support": "rho"},
+        "texts": {"pool_cutoff": 10},
+        "hybrid": {"rankers": [("consensus", "texts")], "fusion": [("linear", None)], "weight": 0.25},
+    }
+    found = grid_of(world, grid, seed=3, n_resamples=200)
+    runs = {name: ranker(topics).query("rank < 5") for name, ranker in rankers.items()}
+    expected = score(runs, links.frame(), MEASURES, on_topics="all", seed=3, n_resamples=200)
+    rows = found.runs.set_index(["configuration", "measure"])[["value", "low", "high", "n_qids"]]
+    own = expected.intervals.set_index(["name", "measure"])[["value", "low", "high", "n_qids"]]
+    pd.testing.assert_frame_equal(rows, own.loc[rows.index], check_names=False)
+
+
+def test_factors_of_similarity_multiply_shifted_cosines(world):
+    links, topics, resources = world
+    vectors = {"embeddings": resources["embeddings"], "query_entities": resources["query_entities"]}
+    keys = ["qid", "docno"]
+    plain, both = (
+        EntitySimilarity(links, **vectors, **more)(topics).set_index(keys)["score"]
+        for more in ({}, {"idf": True, "support": "rank"})
+    )
+    consensus = ConsensusEntities(links, min_documents=1)(topics).set_index(keys)["score"]
+    expected = (1 + plain) / 2 * consensus.loc[plain.index]
+    pd.testing.assert_series_equal(both.loc[plain.index], expected)
+
+
+def test_the_default_grid_has_187_configurations(world):
+    assert sum(len(list(combined(given))) for given in ENTITY_GRID.values()) == 187
+    links, topics, _ = world
+    with pytest.warns(DegenerateWarning, match=r"109 of 187 configurations .*'texts' needs embed; 'vectors' needs"):
+        found = entity_grid(links, topics, measures=MEASURES, cutoff=5, progress=False)
+    assert found.omitted == ("texts", "vectors")
+    counts = found.runs.drop_duplicates("configuration")["family"].value_counts().to_dict()
+    assert counts == {"consensus": 36, "pagerank": 32, "hybrid": 9, "chance": 1}
+
+
+def test_the_frontier_is_over_topics_with_all_values(world):
+    found = grid_of(world, {"consensus": {"min_documents": [1, 2, 3]}, "chance": {"seed": [0, 1]}})
+    options = {"maximised": MEASURES[0], "minimised": MEASURES[1]}
+    with pytest.warns(DegenerateWarning, match="5 runs: too few"):
+        frontier = found.frontier()
+    with pytest.warns(DegenerateWarning, match="5 runs: too few"):
+        expected = pareto_frontier(found.values, **options)
+    pd.testing.assert_frame_equal(frontier.runs, expected.runs)
+    drawn = found.plot()
+    assert (drawn.get_xlabel(), drawn.get_ylabel()) == (MEASURES[1], MEASURES[0])
+
+
+def test_results_resume_and_do_not_depend_on_processes(world, tmp_path):
+    grid = {"consensus": {"min_documents": [1, 2]}, "chance": {"seed": 4}}
+    path = tmp_path / "grid"
+    grid_of(world, {"consensus": {"min_documents": 1}}, path=path)
+    first = path.read_text()
+    whole = grid_of(world, grid, path=path)
+    assert path.read_text().startswith(first)
+    assert len(path.read_text().splitlines()) == len(first.splitlines()) + 2
+    # Workers cannot import modules of tests, and with them the function of texts.
+    pd.testing.assert_frame_equal(whole.values, grid_of(world, grid, n_jobs=2, embed=None).values)
+    links, topics, resources = world
+    with pytest.raises(FileError, match="other inputs"):
+        entity_grid(links, topics.assign(query="x"), grid, MEASURES, cutoff=5, progress=False, path=path, **resources)
+
+
+@pytest.mark.parametrize(
+    ("grid", "options", "error", "message"),
+    [
+        ({"consenus": {}}, {}, ParameterError, "no family 'consenus'.* Did you mean consensus"),
+        ({"consensus": {"min": 1}}, {}, ParameterError, "ConsensusEntities refuses"),
+        ({"consensus": {"support": "x"}}, {}, ParameterError, "support='x'"),
+        ({"texts": {}}, {"embed": None}, ParameterError, "family 'texts' needs embed"),
+        ({"hybrid": {"weight": 0.5}}, {}, ParameterError, "needs the parameters rankers, fusion and weight"),
+        ([], {}, ParameterError, "no configuration"),
+        ("consensus", {}, ParameterError, "found str, wanted a mapping"),
+        (
+            {"hybrid": {"rankers": [("consensus", "pagernk")], "fusion": [("rrf", 60)], "weight": 0.5}},
+            {},
+            ParameterError,
+            "no ranker 'pagernk'.* Did you mean pagerank",
+        ),
+        (
+            {"hybrid": {"rankers": [("consensus", "pagerank")], "fusion": "rrf", "weight": 0.5}},
+            {},
+            ParameterError,
+            "fusion='rrf' of a hybrid: wanted a list of pairs",
+        ),
+    ],
+)
+def test_bad_grids_are_refused(world, grid, options, error, message):
+    with pytest.raises(error, match=message):
+        grid_of(world, grid, **options)
+
+
+def test_other_topics_are_other_inputs(world, tmp_path):
+    links, topics, _ = world
+    grid = {"consensus": {"min_documents": 1}}
+    asked = {"measures": MEASURES, "cutoff": 5, "progress": False}
+    entity_grid(links, topics[["qid"]], grid, path=tmp_path / "grid", **asked)
+    more = pd.concat([topics[["qid"]], pd.DataFrame({"qid": ["another"]})])
+    with pytest.raises(FileError, match="other inputs"):
+        entity_grid(links, more, grid, path=tmp_path / "grid", **asked)
+    with pytest.raises(InputError, match="topics: 3 topics of the links are missing"):
+        entity_grid(links, topics.head(3), grid, **asked)
+
+
+def test_bad_measures_and_links_are_refused(world):
+    links, topics, _ = world
+    with pytest.raises(ParameterError, match="wanted measures of entity runs, as 'RelCov@20'"):
+        entity_grid(links, topics, {"consensus": {}}, ["AP"])
+    with pytest.raises(InputError, match="found tags without a pool"):
+        entity_grid(pd.DataFrame({"docno": ["d"], "entity_id": ["e"]}), topics, {"consensus": {}}, MEASURES)

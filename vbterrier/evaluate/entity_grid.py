@@ -1,0 +1,432 @@
+"""Grids of unsupervised entity rankers over one linked pool."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from dataclasses import dataclass
+from functools import partial
+from itertools import combinations
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier._version import __version__
+from vbterrier.entities.pool import LinkedPool
+from vbterrier.entities.rankers.consensus import ConsensusEntities, PersonalisedPageRank, RandomEntities
+from vbterrier.entities.rankers.hybrid import HybridEntities
+from vbterrier.entities.rankers.similarity import EntitySimilarity
+from vbterrier.entities.stage import links_of
+from vbterrier.errors import (
+    DegenerateWarning,
+    FileError,
+    InputError,
+    ParameterError,
+    choice,
+    examples,
+    nearest,
+    number,
+    warn,
+    whole,
+)
+from vbterrier.evaluate.reranking import combined, grids_of, is_result
+from vbterrier.execution.checkpoint import Journal, rows_fingerprint
+from vbterrier.execution.parallel import mapped
+from vbterrier.execution.pending import Shared
+from vbterrier.frames.contracts import frame_of, require, score_bounds
+from vbterrier.frames.files.reading import read_topics
+from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.ranking import Run
+from vbterrier.measures.base import Measure, evaluate
+from vbterrier.measures.target import EvaluationTarget
+from vbterrier.measures.text import distinct_measures
+from vbterrier.stats.frontier import Frontier, pareto_frontier
+from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_interval
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import ir_measures
+    import pyterrier as pt
+
+    from vbterrier.frames.notebook import Figures
+
+
+_CUTOFFS = [20, 50, 100, None]
+_SIMILARITY: dict[str, list[Any]] = {
+    "idf": [False, True],
+    "support": ["none", "rank", "rho", "rho+rank"],
+    "pool_cutoff": _CUTOFFS,
+}
+# 187 configurations, as many as the paper's, of the families that its section 2.6.8 names and chance.
+ENTITY_GRID: dict[str, dict[str, list[Any]]] = {
+    "chance": {"seed": [0]},
+    "consensus": {"support": ["rank", "rho", "rho+rank"], "min_documents": [1, 2, 3], "pool_cutoff": _CUTOFFS},
+    "pagerank": {
+        "damping": [0.5, 0.7, 0.85, 0.95],
+        "restart": ["rank", "rho", "rho+rank", "uniform"],
+        "pool_cutoff": [50, None],
+    },
+    "vectors": _SIMILARITY,
+    "texts": _SIMILARITY,
+    "hybrid": {
+        "rankers": list(combinations(("consensus", "pagerank", "vectors", "texts"), 2)),
+        "fusion": [("rrf", 10), ("rrf", 60), ("linear", None)],
+        "weight": [0.25, 0.5, 0.75],
+    },
+}
+_COVERAGE = ("RelCov", "NonRelCov")
+# Resources that a family needs, by the names of the parameters of entity_grid.
+_NEEDS = {"vectors": ("embeddings", "query_entities"), "texts": ("embed",)}
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class EntityGrid(Shown):
+    """Result of :func:`entity_grid`.
+
+    Parameters
+    ----------
+    runs
+        One row per configuration and measure, in the order of the grid: configuration, family, the parameters (missing
+        if the family does not have them), measure, value (the mean over topics where it is defined), low, high, level,
+        n_qids.
+    values
+        The V frame: name (the configuration), qid, measure, value.
+    omitted
+        Families of the grid without the resources that they need.
+    """
+
+    runs: pd.DataFrame
+    values: pd.DataFrame
+    omitted: tuple[str, ...]
+
+    def _line(self) -> str:
+        n = self.runs["configuration"].nunique()
+        return f"{n} entity runs, {', '.join(self.runs['measure'].unique())}"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Entity runs", self.runs, value="value", by="measure", heads=1)
+
+    def _figures(self) -> Figures:
+        families = dict(zip(self.runs["configuration"], self.runs["family"], strict=True))
+        axes = self._axes()
+        return {
+            "coverage_discrimination": lambda: {"values": self.values, "families": families, "y": axes[0], "x": axes[1]}
+        }
+
+    def _axes(self) -> tuple[str, str]:
+        """The first measures of coverage of relevant and of non-relevant documents."""
+        names = list(self.runs["measure"].unique())
+        above, below = (next((name for name in names if name.startswith(kind)), names[0]) for kind in _COVERAGE)
+        return above, below
+
+    def frontier(self, **options: Any) -> Frontier:
+        """Return the Pareto frontier of the runs over the topics where both measures are defined.
+
+        Parameters
+        ----------
+        **options
+            See :func:`vbterrier.stats.pareto_frontier`: maximised, minimised (by default the first RelCov and NonRelCov
+            of the grid), targets, level, n_resamples, seed.
+        """
+        above, below = self._axes()
+        options = {"maximised": above, "minimised": below, **options}
+        asked = [options["maximised"], options["minimised"]]
+        for name in asked:
+            choice("measure", name, tuple(self.runs["measure"].unique()))
+        values = self.values[self.values["measure"].isin(asked)]
+        n_runs = values["name"].nunique()
+        complete = values.groupby("qid")["value"].transform("size") == n_runs * len(asked)
+        return pareto_frontier(values[complete], **options)
+
+
+class _Context:
+    """Evaluation of configurations on a pool."""
+
+    def __init__(
+        self, pool: LinkedPool, topics: pd.DataFrame, measures: list[Measure], cutoff: int, resources: dict[str, Any]
+    ) -> None:
+        self.pool, self.topics, self.measures, self.cutoff, self.resources = pool, topics, measures, cutoff, resources
+
+    def ranker(self, family: str, parameters: Mapping[str, Any]) -> pt.Transformer:
+        """The stage of a configuration.
+
+        Raises
+        ------
+        ParameterError
+            An unknown parameter or an illegal value.
+        """
+        shared = {"links": self.pool}
+        given = self.resources
+        if family == "consensus":
+            return _made(ConsensusEntities, parameters, shared)
+        if family == "pagerank":
+            return _made(PersonalisedPageRank, parameters, shared)
+        if family == "vectors":
+            own = {"embeddings": given["embeddings"], "query_entities": given["query_entities"]}
+            return _made(EntitySimilarity, parameters, shared | own)
+        if family == "texts":
+            return _made(EntitySimilarity, parameters, shared | {"embed": given["embed"], "texts": given["texts"]})
+        if family == "hybrid":
+            if set(parameters) != {"rankers", "fusion", "weight"}:
+                raise ParameterError("grid: family 'hybrid' needs the parameters rankers, fusion and weight, no others")
+            names, fused, weight = parameters["rankers"], parameters["fusion"], number("weight", parameters["weight"])
+            for name, pair in (("rankers", names), ("fusion", fused)):
+                if not isinstance(pair, (list, tuple)) or len(pair) != len(("first", "second")):
+                    raise ParameterError(f"grid: {name}={pair!r} of a hybrid: wanted a list of pairs, as [('rrf', 60)]")
+            (fusion, k), rankers = fused, [self.ranker(name, {}) for name in names]
+            own = {"weights": [weight, 1 - weight], "fusion": fusion, **({} if k is None else {"k": float(k)})}
+            return HybridEntities(rankers, **own)
+        if family == "chance":
+            return _made(ConsensusEntities, {"min_documents": 1}, shared) >> _made(RandomEntities, parameters, {})
+        known = [name for name in ENTITY_GRID if name != "hybrid"]
+        raise ParameterError(f"grid: no ranker {family!r}; there are {', '.join(known)}.{nearest(str(family), known)}")
+
+    def values(self, family: str, parameters: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+        """The value of each measure and topic where it is defined."""
+        found = self.ranker(family, parameters)(self.topics)
+        run = Run(found[found["rank"] < self.cutoff], name="entity run")
+        target = EvaluationTarget.of_links(self.pool)
+        values: dict[str, dict[str, float]] = {str(measure): {} for measure in self.measures}
+        for topic, measure, value in evaluate(self.measures, target, run):
+            values[str(measure)][topic] = value
+        return values
+
+    def fingerprint(self) -> str:
+        """Digest of all inputs of the configurations."""
+        pool, given = self.pool, self.resources
+        links = [pool.pairs[pool.pair], pool.document, pool.weight]
+        parts = [
+            __version__,
+            *map(str, self.measures),
+            str(self.cutoff),
+            *map(str, self.topics["qid"]),
+            *pool.topics,
+            *pool.docno.text.to_pylist(),
+            *pool.entities.text.to_pylist(),
+            rows_fingerprint(links),
+            rows_fingerprint([pool.rank, pool.label, pool.topic]),
+            *map(str, self.topics["query"].tolist() if "query" in self.topics else ()),
+        ]
+        made = hashlib.blake2b("\0".join(parts).encode(), digest_size=16)
+        names = pool.entities.text.to_pylist()
+        if given["embeddings"] is not None:
+            for name in names:
+                if name in given["embeddings"]:
+                    made.update(name.encode() + np.asarray(given["embeddings"][name], dtype=np.float64).tobytes())
+            made.update(given["query_entities"].to_csv(index=False).encode())
+        if given["embed"] is not None:
+            made.update(np.asarray(given["embed"](self.topics["query"].tolist()), dtype=np.float64).tobytes())
+            made.update("\0".join(str((given["texts"] or {}).get(name, "")) for name in names).encode())
+        return made.hexdigest()
+
+
+def _made(kind: Any, parameters: Mapping[str, Any], shared: Mapping[str, Any]) -> Any:
+    try:
+        return kind(**shared, **parameters)
+    except TypeError as error:
+        raise ParameterError(f"grid: {kind.__name__} refuses {dict(parameters)}: {error}") from error
+
+
+def entity_grid(
+    links: Any,
+    topics: Any,
+    grid: Any = None,
+    measures: Sequence[str | ir_measures.Measure] = ("RelCov@20", "NonRelCov@20"),
+    *,
+    embeddings: Mapping[str, Any] | None = None,
+    query_entities: Any = None,
+    embed: Callable[[list[str]], Any] | None = None,
+    texts: Mapping[str, str] | None = None,
+    cutoff: int = 20,
+    n_jobs: int = 1,
+    path: str | os.PathLike[str] | None = None,
+    level: float = 0.95,
+    n_resamples: int = N_RESAMPLES,
+    seed: int = 0,
+    progress: bool = True,
+) -> EntityGrid:
+    """Evaluate every configuration of a grid of unsupervised entity rankers on one linked pool.
+
+    Parameters
+    ----------
+    links
+        A :class:`~vbterrier.entities.pool.LinkedPool` with judgments, or its K frame.
+    topics
+        A frame (qid, query), or the path of a topic file.
+    grid
+        By family, a mapping of parameter to value or list of values, which are combined; or a list of such grids. The
+        families: ``consensus``, ``pagerank``, ``vectors`` and ``texts``
+        (:class:`~vbterrier.entities.rankers.similarity.EntitySimilarity`), ``hybrid`` (rankers: names of two families,
+        fusion: ("rrf", k) or ("linear", None), weight: of the first), ``chance``. By default ``ENTITY_GRID`` of this
+        module: 187 configurations, of which those without resources are omitted, with a warning.
+    measures
+        Measures of entity runs, or their names.
+    embeddings, query_entities
+        Vectors of entities by id, and the entities of the queries, for the family ``vectors``.
+    embed, texts
+        A function from texts to vectors, and texts of entities by id, for the family ``texts``.
+    cutoff
+        The number of entities of each topic to keep.
+    n_jobs
+        Number of processes; -1 for one per processor. Results do not depend on it.
+    path
+        A file to which results are appended, from which a later call with the same inputs and any grid resumes.
+    level, n_resamples, seed
+        Percentile intervals of the means over topics.
+    progress
+        Show a progress bar.
+
+    Returns
+    -------
+    EntityGrid
+
+    Raises
+    ------
+    InputError
+        Links without a pool or judgments; topics without queries for ``texts``; a file with results of other inputs.
+    ParameterError
+        Unknown families, parameters or measures; a family of a given grid without the resources that it needs.
+
+    Notes
+    -----
+    The paper's 187 configurations are listed in an appendix that is not part of it: the default grid has its families
+    and its size, not its parameters. Language models that rerank entities are not part of the grid. Intervals are not
+    corrected for the number of configurations.
+
+    References
+    ----------
+    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.8, figure 6.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> from vbterrier.entities.pool import link_pool
+    >>> rows = [(qid, docno, 3.0 - at) for qid in ("q1", "q2") for at, docno in enumerate(["d1", "d2", "d3"])]
+    >>> pool = pd.DataFrame(rows, columns=["qid", "docno", "score"])
+    >>> tags = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["Paris", "Paris", "Texas"]})
+    >>> links = link_pool(pool, tags, pd.DataFrame({"qid": ["q1", "q2"], "docno": "d1", "label": 1}))
+    >>> topics = pd.DataFrame({"qid": ["q1", "q2"], "query": "capital"})
+    >>> grid = {"consensus": {"min_documents": [1, 2]}}
+    >>> found = entity_grid(links, topics, grid, ["RelCov@1", "NonRelCov@2"], progress=False)
+    >>> found.runs[["min_documents", "measure", "value"]].values.tolist()
+    [[1, 'RelCov@1', 1.0], [1, 'NonRelCov@2', 1.0], [2, 'RelCov@1', 1.0], [2, 'NonRelCov@2', 0.5]]
+    """
+    asked = distinct_measures(measures, "RelCov@20")
+    external = [str(measure) for measure in asked if not isinstance(measure, Measure)]
+    if external:
+        raise ParameterError(f"measures: wanted measures of entity runs, as 'RelCov@20', found {external}")
+    pool = links_of(links)
+    if not isinstance(pool, LinkedPool):
+        raise InputError("links: found tags without a pool; give link_pool(pool, tags, qrels) or its frame")
+    queries = read_topics(topics) if isinstance(topics, (str, os.PathLike)) else frame_of(topics, "topics")
+    require(queries, ("qid", "query") if embed is not None else ("qid",), "topics")
+    resources = {
+        "embeddings": embeddings,
+        "query_entities": None if query_entities is None else frame_of(query_entities, "query_entities"),
+        "embed": embed,
+        "texts": texts,
+    }
+    lost = set(pool.topics) - set(queries["qid"].astype(str))
+    if lost:
+        raise InputError(f"topics: {len(lost)} topics of the links are missing ({examples(sorted(lost))})")
+    every, omitted = _configurations(ENTITY_GRID if grid is None else grid, resources, is_default=grid is None)
+    context = _Context(pool, queries, asked, whole("cutoff", cutoff), resources)
+    for family, parameters in every.values():
+        # Bad parameters are refused before any evaluation.
+        context.ranker(family, parameters)
+    journal = Journal(path, context.fingerprint())
+    missing = [name for name in every if name not in journal.done]
+    with Shared(context) as shared:
+        work = [(name, *every[name]) for name in missing]
+        found = mapped(partial(_evaluated, shared), work, n_jobs=n_jobs, progress=progress, description="entity runs")
+        for name, values in zip(missing, found, strict=True):
+            journal.add(name, values)
+    results = {name: journal.done[name] for name in every}
+    for name, result in results.items():
+        if not is_result(result, list(map(str, asked))):
+            raise FileError(str(path), f"has no valid values of {name!r}; remove its line")
+    messages = [text for result in results.values() for text in result["warnings"][:1]]
+    if messages:
+        warn(f"{len(messages)} of {len(every)} configurations warn; the first warning: {messages[0]}")
+    options = {"level": level, "n_resamples": n_resamples, "seed": seed}
+    return EntityGrid(_table(every, results, **options), _values(results), tuple(omitted))
+
+
+def _evaluated(shared: Shared, work: tuple[str, str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The values of a configuration, and its warnings, which are summarised for the whole grid."""
+    context: _Context = shared.value
+    _, family, parameters = work
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        values = context.values(family, parameters)
+    messages = [str(one.message) for one in caught if issubclass(one.category, DegenerateWarning)]
+    return {"values": values, "warnings": messages}
+
+
+def _configurations(
+    grid: Any, resources: Mapping[str, Any], *, is_default: bool
+) -> tuple[dict[str, tuple[str, dict[str, Any]]], list[str]]:
+    """The distinct configurations of a grid by name, and the families that lack resources."""
+    made: dict[str, tuple[str, dict[str, Any]]] = {}
+    lacking = {
+        family: [name for name in needs if resources[name] is None]
+        for family, needs in _NEEDS.items()
+        if any(resources[name] is None for name in needs)
+    }
+    omitted: set[str] = set()
+    for one in grids_of(grid):
+        for family, given in one.items():
+            if family not in ENTITY_GRID:
+                known = ", ".join(map(repr, ENTITY_GRID))
+                raise ParameterError(
+                    f"grid: no family {family!r}; there are {known}.{nearest(str(family), ENTITY_GRID)}"
+                )
+            for parameters in combined(given):
+                used = parameters.get("rankers", (family,))
+                without = [name for name in used if name in lacking]
+                if without and not is_default:
+                    raise ParameterError(f"grid: family {without[0]!r} needs {' and '.join(lacking[without[0]])}")
+                if without:
+                    omitted.update(without)
+                    continue
+                text = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+                made[f"{family}({text})"] = family, parameters
+    if omitted:
+        n = sum(len(list(combined(given))) for given in ENTITY_GRID.values())
+        warn(
+            f"grid: {n - len(made)} of {n} configurations are omitted, for lack of resources: "
+            + "; ".join(f"{family!r} needs {' and '.join(lacking[family])}" for family in sorted(omitted))
+        )
+    if not made:
+        raise ParameterError("grid: no configuration; name at least a family")
+    return made, sorted(omitted)
+
+
+def _table(every: Mapping[str, Any], results: Mapping[str, Any], **options: Any) -> pd.DataFrame:
+    rows = []
+    for name, (family, parameters) in every.items():
+        for measure, values in results[name]["values"].items():
+            numbers = np.array(list(values.values()))
+            low = high = mean = float("nan")
+            if len(numbers):
+                found = topics_interval(numbers, qids=list(values), bounds=score_bounds(measure), **options)
+                low, high, mean = found.low, found.high, float(numbers.mean())
+            row = {"configuration": name, "family": family, **parameters, "measure": measure, "value": mean}
+            rows.append(row | {"low": low, "high": high, "level": options["level"], "n_qids": len(numbers)})
+    table = pd.DataFrame(rows)
+    last = ["measure", "value", "low", "high", "level", "n_qids"]
+    heads = ["configuration", "family"]
+    return table[[*heads, *table.columns.difference([*heads, *last], sort=False), *last]]
+
+
+def _values(results: Mapping[str, Any]) -> pd.DataFrame:
+    rows = [
+        (name, qid, measure, value)
+        for name, result in results.items()
+        for measure, values in result["values"].items()
+        for qid, value in values.items()
+    ]
+    return pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
