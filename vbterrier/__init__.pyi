@@ -10,7 +10,7 @@ from .entities.rankers.consensus import ConsensusEntities as ConsensusEntities
 from .entities.rankers.consensus import LocalIDF as LocalIDF
 from .entities.rankers.hybrid import OERFilter as OERFilter
 from .entities.rankers.selector import EntitySelector as EntitySelector
-from .entities.reachable import EntityReachable as EntityReachable
+from .entities.stage import EntityReachable as EntityReachable
 from .errors import DegenerateWarning as DegenerateWarning
 from .errors import FileError as FileError
 from .errors import InputError as InputError

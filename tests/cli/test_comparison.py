@@ -14,7 +14,6 @@ QIDS = [f"q{at}" for at in range(8)]
 GOOD, POOR = ["d1", "d2", "d3", "d4"], ["d4", "d3", "d2", "d1"]
 QRELS = "".join(f"{qid} 0 d1 2\n{qid} 0 d2 1\n{qid} 0 d3 0\n" for qid in QIDS)
 COMPARE = ["compare", "good.run", "[p]oor_%.run", "mixed.run", "--qrels", "qrels.txt", "--resamples", "300"]
-NAMES = ["good", "[p]oor_%", "mixed"]
 
 
 def lines(order, qids):
@@ -118,22 +117,6 @@ def test_values_of_score_are_compared(command, files):
     assert "NumRet: its value for a collection is not a mean over topics" in err
 
 
-@pytest.mark.parametrize("style", ["table", "latex", "markdown"])
-def test_a_run_that_retrieved_nothing_is_never_marked_without_a_dagger(command, files, style):
-    options = ["-m", "nDCG@10", "--topics", "all", "-f", style]
-    code, out, err = command(*COMPARE[:4], "cut.run", *COMPARE[4:], *options, "--baseline", "good")
-    assert code == 0
-    assert "cut retrieved nothing for 5 of 8 topics" in err
-    assert len(err.splitlines()) == 1
-    dagger = r"\textdagger{}" if style == "latex" else "†"
-    star = {"latex": "{*}", "markdown": r"\*", "table": "*"}[style]
-    about = [line for line in out.splitlines() if "cut" in line]
-    assert all(f"cut{dagger}" in line or f"{dagger} cut retrieved nothing" in line for line in about)
-    assert sum(f"{dagger} cut retrieved nothing for 5 of 8 topics" in line for line in about) == 1
-    rows = [line for line in out.splitlines() if f"cut{dagger}" in line and star in line]
-    assert all(star + dagger in line for line in rows)
-
-
 def test_intents_and_tags_in_place_of_judgments(command, files):
     (files / "intents.tsv").write_text("".join(f"{qid}\tE{at}\t0.5\n" for qid in QIDS for at in (1, 2)))
     (files / "tags.tsv").write_text("d1\tE1\nd3\tE2\n")
@@ -179,18 +162,3 @@ def test_repeated_documents_are_refused_or_keep_their_best_rank(command, files):
 )
 def test_errors_are_one_line(refused, files, arguments, code, said):
     refused(arguments, code, said)
-
-
-def test_real_runs(command, shared_data):
-    folder = shared_data / "trec-covid"
-    paths = [folder / "run.ance.top100.txt.gz", folder / "run.BBGhelani2.top100.txt.gz"]
-    real = ["compare", *paths, "--qrels", folder / "qrels.incomplete.txt.gz", "-m", "nDCG@10", "-m", "BNDCG@10"]
-    code, _, err = command(*real)
-    assert code == 1
-    assert "topics='common'" in err
-    code, out, err = command(*real, "--topics", "common", "--resamples", "1000")
-    assert (code, err) == (0, "")
-    assert "nDCG@10: run.BBGhelani2.top100 and run.ance.top100 do not differ significantly at the level 0.05" in out
-    code, out, _ = command(*real, "--topics", "all", "--resamples", "1000")
-    assert code == 0
-    assert "run.BBGhelani2.top100 retrieved nothing for 20 topics, scored as empty rankings" in out

@@ -12,7 +12,6 @@ from ir_measures import nDCG
 
 import vbterrier
 from vbterrier.demo import FILES, copy_demo, demo_folder
-from vbterrier.errors import InputError
 
 SCRIPT = Path(__file__).parents[1] / "golden" / "make_demo.py"
 SYSTEMS = ("lexical", "words", "dense")
@@ -185,17 +184,3 @@ def test_copies_are_the_files(tmp_path):
     written = copy_demo(tmp_path / "new" / "folder")
     assert [path.name for path in written] == list(FILES)
     assert all(path.read_bytes() == (demo_folder() / path.name).read_bytes() for path in written)
-
-
-def test_copying_overwrites_nothing(tmp_path):
-    (tmp_path / "qrels.txt").write_text("mine")
-    with pytest.raises(InputError, match=r"qrels\.txt"):
-        copy_demo(tmp_path)
-    assert [path.name for path in tmp_path.iterdir()] == ["qrels.txt"]
-    assert (tmp_path / "qrels.txt").read_text() == "mine"
-
-
-def test_a_file_is_no_folder_to_copy_to(tmp_path):
-    (tmp_path / "demo").write_text("mine")
-    with pytest.raises(InputError, match="wanted a folder"):
-        copy_demo(tmp_path / "demo")

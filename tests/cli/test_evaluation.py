@@ -1,11 +1,9 @@
 """``vbterrier demo``, ``doctor`` and ``score``: output, formats, exit codes."""
 
 import csv
-import gzip
 import io
 import json
 import os
-import re
 import shlex
 import sys
 import warnings
@@ -176,25 +174,6 @@ def test_scores_as_a_table_name_their_intervals_and_show_names_as_they_are(comma
             assert line.split()[-2:] == ["2", "0"]
 
 
-def test_scores_as_markdown_escape_bars(command, scores):
-    _, out, _ = command(*SCORE, *BOTH, "--format", "markdown")
-    lines = out.splitlines()
-    assert len([line for line in lines if line.startswith("|")]) == 2 + 4
-    assert lines[0].startswith("| run | measure | mean | 95% topics (percentile) |")
-    assert lines[1].startswith("|:---|:---|---:|")
-    assert any(line.startswith(r"| \[b\]\|_% | BNDCG@10 |") for line in lines)
-
-
-def test_scores_as_latex_escape_special_signs_between_booktabs_rules(command, scores):
-    _, out, _ = command(*SCORE, *BOTH, "--format", "latex")
-    lines = out.splitlines()
-    assert [line for line in lines if line.endswith("rule")] == [r"\toprule", r"\midrule", r"\bottomrule"]
-    assert lines[lines.index(r"\toprule") + 1].startswith("run & BNDCG@10 & ")
-    assert any(line.startswith(r"{[}b]\textbar{}\_\% & ") for line in lines)
-    assert r"95\% topics" in out
-    assert re.search(r"topics \(percentile\): \d+ resamples, seed \d+: other topics from the same population", out)
-
-
 @pytest.mark.parametrize("style", ["csv", "json", "table", "markdown", "latex"])
 def test_per_query_has_a_row_for_each_topic(command, scores, style):
     code, out, err = command(*SCORE, *BOTH, "--per-query", "-f", style)
@@ -223,12 +202,6 @@ def test_options_reach_the_intervals(command, files):
     assert {row["method"] for row in rows} == {"topics (bca)", "unjudged (normal)"}
 
 
-def test_gzip_and_files_of_any_name_are_read(command, files):
-    (files / "packed").write_bytes(gzip.compress(RUN.encode()))
-    _, out, _ = command("score", "packed", "-q", "qrels.txt", "-m", "BNDCG@10", "-f", "csv")
-    assert out.splitlines()[1].startswith("packed,BNDCG@10,")
-
-
 # The doctor.
 
 
@@ -244,20 +217,6 @@ def test_the_doctor_says_what_the_files_hold_and_which_measures_they_support(com
         " ".join(line.split()).startswith("BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged yes documents are")
         for line in out.splitlines()
     )
-
-
-def test_the_doctor_in_other_formats(command, files):
-    def said(style):
-        return command("doctor", "a.run", "--qrels", "qrels.txt", "-f", style)[1]
-
-    found = json.loads(said("json"))
-    assert found["runs"][0]["unjudged@5"] == pytest.approx(1 / 6)
-    assert {fact["what"]: fact["value"] for fact in found["qrels"]}["judgments"] == "6"
-    (row,) = rows_of(said("csv"))
-    assert row["name"] == "a"
-    assert float(row["unjudged@10"]) == pytest.approx(1 / 6)
-    assert "|:---|" in said("markdown")
-    assert r"\toprule" in said("latex")
 
 
 # Errors.
@@ -387,9 +346,9 @@ def test_chunks_and_processes_score_the_same_and_a_folder_is_one_run(parts):
     [
         (("whole.run", *JUDGED, "--memory", "little"), ParameterError, "memory='little'"),
         (("whole.run", *JUDGED, "--resume", "qrels"), FileError, "cannot be made"),
-        ((*INTENTS, "--memory", "1 GiB"), ParameterError, "wanted --qrels"),
+        ((*INTENTS, "--resume", "done"), ParameterError, "--resume: wanted --qrels"),
         (("whole.run", *JUDGED, "--jobs", 0), ParameterError, "n_jobs=0"),
-        ((*INTENTS, "--jobs", 2), ParameterError, "--jobs and --dask: wanted --qrels"),
+        ((*INTENTS, "--jobs", 0), ParameterError, "n_jobs=0"),
     ],
     ids=["memory", "resume", "intents in chunks", "jobs", "intents in processes"],
 )
@@ -477,3 +436,74 @@ def test_labels_are_evidence_on_the_command_line(command, write_files, command_n
     code, _, err = command(*asked, "--labels", "bad.txt")
     assert code == 1
     assert "bad.txt:1: grade must be a number" in err
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+def test_subtopics_without_a_judged_document_count_on_the_command_line(command, refused, write_files):
+    subtopic = '<subtopic number="{}"/>'.format
+    write_files(
+        {
+            "a.run": "1 Q0 a 1 2 x\n",
+            "b.run": "1 Q0 b 1 2 x\n",
+            "qrels.txt": "1 1 a 1\n1 3 a 1\n1 3 b 1\n",
+            "topics.xml": '<w><topic number="1">' + "".join(map(subtopic, range(1, 5))) + "</topic></w>",
+        }
+    )
+    score = ["score", "a.run", "-q", "qrels.txt", "-m", "ES@5", "-f", "json"]
+    code, out, err = command(*score)
+    assert (code, json.loads(out)[0]["value"]) == (0, 1.0)
+    assert "1 of 1 topics have gaps" in err
+    assert "as --subtopics='topics.xml'" in err
+    code, out, err = command(*score, "--subtopics", "topics.xml")
+    assert (code, json.loads(out)[0]["value"]) == (0, 0.5)
+    assert "gaps" not in err
+    _, out, _ = command("doctor", "a.run", "-q", "qrels.txt", "--subtopics", "topics.xml")
+    assert "4, 2 without a judged document" in " ".join(out.split())
+    compare = ["compare", "a.run", "b.run", "-q", "qrels.txt", "-m", "ES@5", "--subtopics", "topics.xml"]
+    code, out, _ = command(*compare, "-f", "json")
+    assert "0.25" in out
+    refused(
+        ["score", "a.run", "--intents", "topics.xml", "-m", "ES@5", "--subtopics", "topics.xml"], 2, "wanted --qrels"
+    )
+    code, out, _ = command(
+        *("report", "a.run", "b.run", "-q", "qrels.txt", "--subtopics", "topics.xml", "-o", "page.html", "--no-plots")
+    )
+    assert (code, "0.250" in out) == (0, True)
+
+
+def test_pooled_intents_of_runs_in_tables(write_files):
+    write_files(
+        {
+            "a.csv": "qid,docno,rank,title\np1,d1,1,wages\np2,d9,1,prices\n",
+            "b.run": "p1 Q0 d1 1 1 t\np2 Q0 d2 1 1 t\n",
+            "intents.tsv": "qid\tentity_id\tprob\tparts\np1\ti1\t1\tSmith|CPS\np2\ti2\t1\tJones|CPS\n",
+            "tags.tsv": "docno\tentity_id\nd1\tSmith\nd1\tCPS\nd2\tCPS\n",
+        }
+    )
+    shared = ("a.csv", "b.run", "--intents", "intents.tsv", "--tags", "tags.tsv", "-m", "ES@1", "-m", "VB@1")
+    for options, expected in (
+        ((), [0.5, 0.5, 0.5, 0.5]),
+        (("--pool", "collection"), [0.5, 0, 0.5, 0]),
+        (("--pool", "collection", "--parts", "part"), [0.5, 0, 0.75, 0.75 - 0.1875**0.5]),
+    ):
+        found = rows_of(printed(*shared, *options))
+        assert [row["name"] for row in found] == ["a", "a", "b", "b"]
+        assert [float(row["value"]) for row in found] == pytest.approx(expected)
+    text = CliRunner().invoke(app, ["score", *shared, "--pool", "collection", "-f", "markdown"]).output
+    assert "Pooled scores, of the joint intents of 2 topics" in text
+    with pytest.raises(ParameterError, match="--pool and --parts: wanted --intents without --qrels"):
+        printed("b.run", "-q", "qrels.txt", "-m", "P@1", "--pool", "collection")
+
+
+def test_intents_alone_are_scored_in_chunks_and_processes_alike(parts):
+    intents = [f"q{t}\t{entity}\t{prob}\n" for t in range(6) for entity, prob in (("A", 0.7), ("B", 0.3))]
+    Path("intents.tsv").write_text("".join(intents))
+    Path("tags.tsv").write_text("".join(f"d{r}\t{'AB'[r % 2]}\t1\n" for r in range(1, 5)))
+    shared = ("--intents", "intents.tsv", "--tags", "tags.tsv", "-m", "VB@3", "-m", "ES@1")
+    wanted = printed("whole.run", "two.run", *shared)
+    assert wanted.count("\n") > 4
+    assert printed("whole.run", "two.run", *shared, *SMALL) == wanted
+    assert printed("whole.run", "two.run", *shared, "--jobs", 2) == wanted
+    assert printed("mine", *shared, *SMALL).replace("mine", "whole") == printed("whole.run", *shared)
+    with pytest.raises(ParameterError, match="has no cutoff of at most 100"):
+        printed("whole.run", "--intents", "intents.tsv", "--tags", "tags.tsv", "-m", "ERR_IA@200", *SMALL)

@@ -8,7 +8,6 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-import vbterrier
 from vbterrier.evaluate.judging import judge_next
 
 RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\nq1 Q0 d2 3 1 t\nq2 Q0 d5 1 2 t\nq2 Q0 d8 2 1 t\n"
@@ -77,12 +76,6 @@ def test_other_formats_hold_all_columns(command):
 )
 def test_bad_usage_is_one_line(refused, options, message):
     refused(options, 2, message)
-
-
-def test_it_takes_all_budgets_of_the_library(command):
-    whole = vbterrier.read_run("a.run")
-    assert len(judge_next({"a": whole}, "qrels.txt", 100, MEASURE)) == 2
-    assert command(*JUDGE, 100)[0] == 0
 
 
 def test_each_look_has_a_wider_interval(command):

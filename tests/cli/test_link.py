@@ -40,7 +40,7 @@ def test_differences_in_json_and_in_a_file(made, command):
     code, _, _ = command("link", "one.tsv", "other.tsv", "-g", "gold.tsv", "--pairs", "-o", "pairs.md")
     assert code == 0
     text = Path("pairs.md").read_text(encoding="utf-8")
-    assert "| one.tsv | other.tsv | LinkingR | 0.2000 |" in text
+    assert "| one | other | LinkingR | 0.2000 |" in text
     assert "p: swaps of answers (all)" in text
 
 

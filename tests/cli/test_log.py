@@ -157,12 +157,6 @@ def test_failed_work_is_not_logged(caplog):
 # The command line.
 
 
-def test_commands_are_quiet(in_demo):
-    code, out, err = in_demo(*SCORE)
-    assert (code, err) == (0, "")
-    assert "dense" in out
-
-
 @pytest.mark.parametrize("arguments", [(*SCORE, "--verbose"), (*SCORE, "-v"), ("-v", *SCORE)])
 def test_verbose_reports_progress_on_standard_error(in_demo, arguments):
     quiet = in_demo(*SCORE)[1]

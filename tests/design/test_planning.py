@@ -301,7 +301,7 @@ def test_the_power_of_a_plan_is_that_of_a_comparison():
     assert found / n_samples < 0.95
 
 
-@pytest.mark.parametrize("kind", ["normal", "half tied"])
+@pytest.mark.parametrize("kind", ["normal", pytest.param("half tied", marks=pytest.mark.slow)])
 def test_assurance_is_reached(kind):
     rng, n_pilots = np.random.default_rng(11), 120
     sufficient = {None: 0, 0.8: 0}

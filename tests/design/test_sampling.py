@@ -475,7 +475,7 @@ def test_bad_values_are_refused(six, name):
         horvitz_thompson(six, six)
 
 
-@pytest.mark.parametrize("estimator", ["hajek", "ht"])
+@pytest.mark.parametrize("estimator", ["hajek", pytest.param("ht", marks=pytest.mark.slow)])
 def test_bounded_intervals_cover_where_t_does_not(estimator):
     rng = np.random.default_rng(4)
     n_queries, n_samples = 400, 150

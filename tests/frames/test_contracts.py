@@ -1,12 +1,15 @@
 """Contracts of frames: tables that are accepted, required columns, names of systems."""
 
+from decimal import Decimal
+
 import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
 
 from vbterrier.errors import InputError
-from vbterrier.frames.contracts import frame_of, require, systems_of
+from vbterrier.frames.contracts import LabelFrame, frame_of, require, systems_of
+from vbterrier.frames.ranking import Run
 
 PLAIN = pd.DataFrame({"qid": ["007"], "docno": ["NA"], "score": [1.5]})
 
@@ -15,7 +18,12 @@ def test_a_pandas_frame_is_taken_as_it_is():
     assert frame_of(PLAIN, "run") is PLAIN
 
 
-TABLES = {"polars": pl.from_pandas, "table": pa.Table.from_pandas, "batch": pa.RecordBatch.from_pandas}
+TABLES = {
+    "polars": pl.from_pandas,
+    "categories of polars": lambda frame: pl.from_pandas(frame).with_columns(pl.col("docno").cast(pl.Categorical)),
+    "table": pa.Table.from_pandas,
+    "batch": pa.RecordBatch.from_pandas,
+}
 
 
 @pytest.mark.parametrize("made", TABLES.values(), ids=TABLES)
@@ -87,3 +95,50 @@ def test_lists_of_text_come_from_polars():
     frame = frame_of(pl.DataFrame({"docno": ["d1"], "entity_id": [["Q1", "Q2"]]}), "run")
     assert list(frame["entity_id"][0]) == ["Q1", "Q2"]
     assert frame["docno"].tolist() == ["d1"]
+
+
+# Columns that are no numbers or no text
+
+DATES = pd.to_datetime(["2020-01-01", "2021-01-01"])
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (DATES, r"wanted numbers, found datetime64\[.*\]; pass the numbers that they stand for"),
+        (DATES.tz_localize("UTC"), r"wanted numbers, found datetime64\[.*UTC\]"),
+        (DATES - DATES[0], r"wanted numbers, found timedelta64\[.*\]"),
+        ([1 + 0j, 0j], "wanted numbers, found complex128"),
+        (pd.Series(list(DATES), dtype=object), r"row 0 holds Timestamp\('2020-01-01 00:00:00'\)"),
+        (pd.Series([1.0, 2 + 1j], dtype=object), r"row 1 holds \(2\+1j\)"),
+        (pd.Series([1, 10**400], dtype=object), "row 1 holds an integer beyond the range of floating-point numbers"),
+        (["1", "1_0.5"], "row 1 holds '1_0.5'"),
+        (pd.Series([1.0, "1_000"], dtype=object), "row 1 holds '1_000'"),
+    ],
+)
+@pytest.mark.parametrize("column", ["score", "label"])
+def test_columns_that_are_no_numbers_are_refused(column, values, message):
+    frame = pd.DataFrame({"qid": ["1", "1"], "docno": ["a", "b"]})
+    frame[column] = values
+    with pytest.raises(InputError, match=rf"column '{column}': {message}"):
+        Run(frame) if column == "score" else LabelFrame(frame, name="qrels")
+
+
+def test_numbers_in_objects_and_texts_are_numbers():
+    frame = pd.DataFrame({"qid": "1", "docno": ["a", "b", "c"]})
+    frame["score"] = pd.Series([Decimal("2.5"), "1.5e0", 1], dtype=object)
+    assert Run(frame).score.tolist() == [2.5, 1.5, 1.0]
+
+
+def test_half_a_surrogate_pair_is_no_text():
+    frame = pd.DataFrame({"qid": ["1"], "score": [1.0]})
+    frame["docno"] = pd.Series(["\ud800"], dtype=object)
+    with pytest.raises(InputError, match=r"column 'docno': '\\ud800' holds half of a surrogate pair"):
+        Run(frame)
+
+
+def test_a_reader_that_can_be_read_once_is_refused():
+    table = pa.Table.from_pandas(pd.DataFrame({"qid": ["1"], "docno": ["a"], "score": [1.0]}))
+    with pytest.raises(InputError, match="run: found a RecordBatchReader, which can be read only once"):
+        frame_of(table.to_reader(), "run")
+    assert frame_of(table, "run")["docno"].tolist() == ["a"]

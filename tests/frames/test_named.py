@@ -86,3 +86,19 @@ def test_an_unknown_name_is_refused_with_the_nearest_one():
         named("tags", "intent_set-0")
     with pytest.raises(InputError, match=r"intents='wikipedia': .*registered: none; use vbterrier\.register_intents"):
         named("intents", "wikipedia")
+
+
+def test_similarities_are_registered_or_read_from_a_file_with_a_header(tmp_path, monkeypatch):
+    monkeypatch.setitem(registry._NAMED, "similarities", {})
+    frame = pd.DataFrame({"qid": ["1"], "entity_id": ["007"], "other_id": ["NA"], "similarity": [0.5]})
+    registry.register_similarities("mine", frame)
+    assert named("similarities", "mine").equals(frame)
+    path = tmp_path / "similarities.tsv"
+    frame.to_csv(path, sep="\t", index=False)
+    read = named("similarities", str(path))
+    assert read[list(frame)].to_numpy().tolist() == [["1", "007", "NA", 0.5]]
+    path.write_text("007\tNA\t0.5\n")
+    with pytest.raises(InputError, match="entity_id"):
+        named("similarities", path)
+    with pytest.raises(InputError, match=r"use vbterrier\.frames\.register_similarities\(name, frame\)"):
+        named("similarities", "other")

@@ -5,7 +5,6 @@ import struct
 
 import numpy as np
 import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 import pytrec_eval
@@ -14,7 +13,7 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from vbterrier import score
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.unjudged.drawn import bootstrap_distribution
 
@@ -213,69 +212,12 @@ def test_an_empty_run_is_ranked_to_an_empty_run_with_a_rank():
     assert result["rank"].dtype == np.int64
 
 
-PLAIN = frame(q1={"a": 1.0, "c": 1.0, "b": 2.0}, q2={"d": 1.0})
-ARROW = {"qid": pa.string(), "docno": pa.large_string(), "score": pa.float64()}
-STORAGES = {
-    "object": PLAIN.astype({"qid": object, "docno": object}),
-    "categorical": PLAIN.astype({"qid": "category", "docno": "category"}),
-    "categories in another order": PLAIN.assign(docno=pd.Categorical(PLAIN["docno"], ["d", "b", "c", "a", "unused"])),
-    "string of Python": PLAIN.astype({"qid": "string[python]", "docno": "string[python]"}),
-    "string of Arrow": PLAIN.astype({"qid": "string[pyarrow]", "docno": "string[pyarrow]"}),
-    "ArrowDtype": PLAIN.astype({name: pd.ArrowDtype(kind) for name, kind in ARROW.items()}),
-    "nullable numbers": PLAIN.astype({"score": "Float64"}),
-    "whole numbers": PLAIN.astype({"score": "int64"}),
-    "scores as text": PLAIN.astype({"score": str}),
-    "scores as float32": PLAIN.astype({"score": "float32"}),
-    "pyarrow": pa.Table.from_pandas(PLAIN),
-    "polars": pl.from_pandas(PLAIN),
-    "polars, categorical": pl.from_pandas(PLAIN).with_columns(pl.col("docno").cast(pl.Categorical)),
-    "pyarrow in chunks": pa.concat_tables([pa.Table.from_pandas(PLAIN.iloc[:2]), pa.Table.from_pandas(PLAIN.iloc[2:])]),
-}
-
-
-@pytest.mark.parametrize("run", STORAGES.values(), ids=STORAGES)
-def test_every_storage_of_columns_gives_the_same_order(run):
-    result = ranked(run)
-    assert result["qid"].astype(str).tolist() == ["q1", "q1", "q1", "q2"]
-    assert result["docno"].astype(str).tolist() == ["b", "c", "a", "d"]
-    assert result["rank"].tolist() == [0, 1, 2, 0]
-
-
 def test_whole_numbers_as_ids_are_ordered_as_the_text_that_they_become():
     run = pd.DataFrame({"qid": 1, "docno": [9, 10, 100], "score": 1.0})
     assert ranked(run)["docno"].tolist() == [9, 100, 10]
 
 
 # Duplicates.
-
-
-def repeated(far_down):
-    scores = [float(-i) for i in range(60)]
-    docnos = [f"d{i:02}" for i in range(60)]
-    docnos[far_down] = "d03"
-    return pd.concat(
-        [
-            frame(q1={"d03": 1.0}),
-            pd.DataFrame({"qid": "q2", "docno": docnos, "score": scores}).sample(frac=1, random_state=1),
-        ]
-    )
-
-
-@pytest.mark.parametrize("far_down", [4, 59])
-def test_a_duplicate_document_is_named_with_both_ranks(far_down):
-    words = rf"mine: document 'd03' is duplicated for query 'q2', at ranks 4 and {far_down + 1} \(2 rows repeat\)"
-    with pytest.raises(InputError, match=words + r".*duplicates='first'"):
-        ranked(repeated(far_down), 5, name="mine")
-
-
-@pytest.mark.parametrize("far_down", [4, 59])
-def test_first_keeps_the_best_rank_and_warns_with_the_count(far_down):
-    run = repeated(far_down)
-    with pytest.warns(DegenerateWarning, match=r"^run: 1 repeated documents dropped, each at its lower rank$") as said:
-        result = ranked(run, duplicates="first")
-    assert len(said) == 1
-    assert result[result["docno"] == "d03"][["qid", "rank"]].to_numpy().tolist() == [["q1", 0], ["q2", 3]]
-    assert len(result) == len(run) - 1
 
 
 def test_first_keeps_the_best_rank_in_any_order_of_rows_and_with_repeated_labels():
@@ -298,32 +240,7 @@ def test_a_document_in_two_topics_is_no_duplicate():
     assert len(ranked(frame(q1={"a": 1.0}, q2={"a": 1.0}))) == 2
 
 
-def test_another_word_for_duplicates_is_refused_with_the_legal_ones():
-    with pytest.raises(ParameterError, match=r"duplicates='last': wanted one of 'error', 'first'"):
-        ranked(PLAIN, duplicates="last")
-
-
 # Errors.
-
-
-def test_a_score_that_is_no_number_is_refused_with_its_row():
-    with pytest.raises(InputError, match=r"run column 'score': row 2 .*nan.* wanted a number.*repair or drop"):
-        ranked(PLAIN.assign(score=[1.0, 2.0, np.nan, 1.0]))
-
-
-@pytest.mark.parametrize("column", ["qid", "docno"])
-def test_a_missing_id_is_refused_with_its_row(column):
-    run = PLAIN.astype({column: object})
-    run.loc[2, column] = None
-    with pytest.raises(InputError, match=rf"run column '{column}': row 2 has no id.*repair or drop"):
-        ranked(run)
-
-
-@pytest.mark.parametrize(("wrong", "right"), [("doc_no", "docno"), ("scores", "score"), ("qids", "qid")])
-def test_a_missing_column_is_refused_with_the_nearest_name(wrong, right):
-    words = rf"mine: wanted columns qid, docno, score; missing {right}; found .*{wrong}.* Did you mean {wrong}\?"
-    with pytest.raises(InputError, match=words):
-        ranked(PLAIN.rename(columns={right: wrong}), name="mine")
 
 
 def test_a_checked_run_keeps_no_copy_of_the_column_of_topics():

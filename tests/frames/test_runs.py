@@ -1,9 +1,17 @@
-"""Mappings of named runs."""
+"""Mappings of named runs, and runs in tables and spreadsheets."""
+
+import datetime as dt
+import gzip
+import sys
+import zipfile
 
 import pandas as pd
 import pytest
 
-from vbterrier.errors import InputError
+from vbterrier.errors import DegenerateWarning, FileError, InputError
+from vbterrier.evaluate.inputs import named_runs
+from vbterrier.evaluate.scores import score
+from vbterrier.frames.files.reading import read_run, read_topics
 from vbterrier.frames.ranking import runs_of
 
 RUN = pd.DataFrame({"qid": "q1", "docno": ["a", "007"], "score": [2.0, 1.0]})
@@ -30,3 +38,127 @@ def test_frames_and_paths_are_the_same_run(tmp_path):
 def test_other_data_than_a_mapping_of_runs_are_refused(runs, words):
     with pytest.raises(InputError, match=words):
         runs_of(runs)
+
+
+TABLE = 'Query ID,DocID,score,rank,title\nq1,007,2.5,1,"Wages, and\nprices"\nq1,NA,1.5,2,\n'
+READ = [["q1", "007", 2.5, 1, "Wages, and\nprices"], ["q1", "NA", 1.5, 2, ""]]
+
+
+@pytest.mark.parametrize(
+    ("content", "columns", "rows"),
+    [
+        (TABLE, ["qid", "docno", "score", "rank", "title"], READ),
+        (f"\ufeff{TABLE}".replace("\nprices", "").replace("\n", "\r\n"), None, [[*READ[0][:4], "Wages, and"], READ[1]]),
+        ("qid\tdocno\tscore\n1\ta b\t2\n", ["qid", "docno", "score"], [["1", "a b", 2.0]]),
+        (
+            "rank,docno,qid\n1,b,q1\n2,a,q1\n",
+            ["qid", "docno", "score", "rank"],
+            [["q1", "b", -1, 1], ["q1", "a", -2, 2]],
+        ),
+    ],
+    ids=["quotes", "BOM and CRLF", "tabs", "ranks alone"],
+)
+def test_runs_in_tables_with_a_header(tmp_path, content, columns, rows):
+    path = tmp_path / "group.csv"
+    for data in (content.encode(), gzip.compress(content.encode())):
+        path.write_bytes(data)
+        found = read_run(path)
+        assert columns is None or list(found) == columns
+        assert found.to_numpy(dtype=object).tolist() == rows
+
+
+def test_rows_are_ranks_if_nothing_else_is(tmp_path):
+    path = tmp_path / "group.csv"
+    path.write_text("qid,docno\nq2,b\nq1,x\nq2,a\n")
+    with pytest.warns(DegenerateWarning, match="group.csv: no column score or rank; documents are ranked in the order"):
+        found = read_run(path)
+    assert found.to_numpy().tolist() == [["q2", "b", 0], ["q1", "x", 0], ["q2", "a", -1]]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("qid,docno,score\nq1,,1\n", "group.csv:2: docno is empty"),
+        ("qid,docno,score\nq1,a,high\n", "group.csv:2: score must be a number, found 'high'"),
+        ("qid,docno,doc id,score\nq1,a,b,1\n", "group.csv:1: column 'docno' occurs 2 times"),
+        ("qid,docno,score\nq1,a\n", "group.csv:2: wanted 3 fields"),
+        ("project,docno,score\np1,a,1\n", "group.csv:1: wanted 6 fields, qid Q0 docno rank score tag"),
+    ],
+)
+def test_tables_that_are_no_runs(tmp_path, content, message):
+    path = tmp_path / "group.csv"
+    path.write_text(content)
+    with pytest.raises(FileError, match=message):
+        read_run(path)
+
+
+def sheet(path, rows, **others):
+    """A spreadsheet of rows, and others by name."""
+    book = pytest.importorskip("openpyxl").Workbook()
+    for name, own in {"runs": rows, **others}.items():
+        made = book.active if name == "runs" else book.create_sheet()
+        made.title = name
+        for row in own:
+            made.append(row)
+    book.save(path)
+    return path
+
+
+HEAD = ["qid", "docno", "rank", "year"]
+
+
+def test_runs_in_spreadsheets(tmp_path):
+    path = sheet(tmp_path / "Group 1.xlsx", [HEAD, ["007", 12, 1, 1999], [], ["NA", "d, e", 2, None], []])
+    found = read_run(path)
+    assert found.to_numpy(dtype=object).tolist() == [["007", "12", -1, 1, "1999"], ["NA", "d, e", -2, 2, ""]]
+    assert [name for name, _ in named_runs([path])] == ["Group 1"]
+    assert read_topics(sheet(tmp_path / "q.xlsx", [["qid", "query"], [7, "wages"]])).values.tolist() == [["7", "wages"]]
+    with pytest.warns(DegenerateWarning, match=r"reads the first sheet, 'runs', alone; 'notes' ignored"):
+        read_run(sheet(tmp_path / "two.xlsx", [HEAD, ["q1", "d", 1, 2]], notes=[["mine"]]))
+
+
+@pytest.mark.parametrize(
+    ("rows", "message"),
+    [
+        ([HEAD, ["q1", "a", 1, 0], ["q1", None, 2, 0]], "g.xlsx:3: docno is empty"),
+        ([["project", "docno"], ["q1", "a"]], "g.xlsx:1: wanted columns qid, docno; missing qid; found project, docno"),
+        ([HEAD, ["q1", dt.date(2020, 1, 2), 1, 0]], "g.xlsx:2: docno is the date 2020-01-02.*as text"),
+        ([HEAD, ["q1", "a", "first", 0]], "g.xlsx:2: rank must be a whole number"),
+        ([], "is empty"),
+    ],
+)
+def test_spreadsheets_that_are_no_runs(tmp_path, rows, message):
+    with pytest.raises(FileError, match=message):
+        read_run(sheet(tmp_path / "g.xlsx", rows))
+
+
+def test_archives_that_are_no_spreadsheets(tmp_path, monkeypatch):
+    path = tmp_path / "g.xlsx"
+    path.write_bytes(b"PK\x03\x04 damaged")
+    with pytest.raises(FileError, match="is a damaged zip archive"):
+        read_run(path)
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("run.txt", "q1 Q0 d1 1 2.5 bm25")
+    with pytest.raises(FileError, match="is a zip archive without a spreadsheet"):
+        read_run(path)
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("xl/workbook.xml", b" " * 5_000_000)
+    with pytest.raises(FileError, match="holds more than 1,000,000 bytes when unpacked"):
+        read_run(path, max_bytes=1_000_000)
+    monkeypatch.setitem(sys.modules, "openpyxl", None)
+    missing = r"g.xlsx: is a spreadsheet, and openpyxl is not installed; pip install 'vbterrier\[xlsx\]'; or save it"
+    with pytest.raises(FileError, match=missing):
+        read_run(path)
+    monkeypatch.undo()
+    pytest.importorskip("openpyxl")
+    with pytest.raises(FileError, match="is not a readable spreadsheet"):
+        read_run(path)
+
+
+def test_tables_are_scored_whole_and_not_in_chunks(tmp_path):
+    path = tmp_path / "a.csv"
+    path.write_text("qid,docno,score\nq1,d1,2\nq2,d1,1\n")
+    qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": "d1", "label": 1})
+    assert score([path], qrels, ["P@1"]).means().loc["a", "P@1"] == 1
+    with pytest.raises(FileError, match="is a table with a header, which is read whole: leave out memory="):
+        score([path], qrels, ["P@1"], memory="64 MiB")

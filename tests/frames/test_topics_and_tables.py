@@ -15,6 +15,7 @@ from vbterrier.frames.files.reading import (
     read_documents,
     read_intents,
     read_mentions,
+    read_subtopics,
     read_tags,
     read_topics,
 )
@@ -294,3 +295,71 @@ def test_queries_read_back(tmp_path):
         write_queries(frame.assign(mention="a\tb"), path)
     with pytest.raises(InputError, match="missing mention"):
         write_queries(frame.drop(columns="mention"), path)
+
+
+# Subtopics
+
+WEB = """<?xml version="1.0" encoding="UTF-8"?>
+<!-- topics -->
+<webtrack2009>
+<topic number="007" type="faceted">
+  <query>french &amp; lick</query>
+  <subtopic number="1" type="nav">
+     Find the <b>home</b>page
+       of caf&#233;s.
+  </subtopic>
+  <subtopic number="2"/>
+</topic>
+<topic number="8" type="single"><query>no subtopics</query></topic>
+</webtrack2009>
+"""
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress])
+def test_subtopics_of_a_topic_file_of_trec_web(stored, pack):
+    path = stored(pack(WEB.encode()))
+    found = read_subtopics(path)
+    assert list(found) == ["qid", "entity_id", "name", "type"]
+    assert found.to_numpy().tolist() == [["007", "1", "Find the homepage of cafés.", "nav"], ["007", "2", "", ""]]
+    assert read_intents(path)[["qid", "entity_id", "prob"]].to_numpy().tolist() == [
+        ["007", "1", 0.5],
+        ["007", "2", 0.5],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("1 1\n1 2\n", [["1", "1"], ["1", "2"]]),
+        ("1\t1\t0.75\n1\t2\t0.25\n", [["1", "1", 0.75], ["1", "2", 0.25]]),
+        ("qid,entity_id,name\n1,a,air\n", [["1", "a", "air"]]),
+    ],
+)
+def test_subtopics_of_delimited_text(stored, text, wanted):
+    assert read_subtopics(stored(text)).to_numpy().tolist() == wanted
+
+
+BOMB = "".join(f'<!ENTITY b{n} "{f"&b{n - 1};" * 10}">' for n in range(1, 10))
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        (f'<!DOCTYPE w [<!ENTITY b0 "lol">{BOMB}]><w><topic number="1">&b9;</topic></w>', ":1: has a document type"),
+        (
+            '<w>\n<!DOCTYPE w SYSTEM "file:///etc/passwd"><topic number="1"/></w>',
+            ":2: is not XML|:2: has a document type",
+        ),
+        ('<!DOCTYPE w SYSTEM "file:///etc/passwd"><w><topic number="1"/></w>', ":1: has a document type"),
+        ('<w><topic number="1">&undefined;</topic></w>', ":1: is not XML .undefined entity"),
+        ('<w>\n<topic number="1">\n</w>', ":3: is not XML .mismatched tag"),
+        ('<w>\n<topic><subtopic number="1"/></topic></w>', ":2: <topic> has no number"),
+        ('<w><topic number="1">\n<subtopic/></topic></w>', ":2: <subtopic> has no number"),
+        ('<w><subtopic number="1"/></w>', ":1: a subtopic outside a topic"),
+        ('<w><topic number="1"/></w>', ": has no subtopic"),
+        ("<w>\0</w>", ":1: is not XML"),
+    ],
+)
+def test_xml_that_is_no_topic_file_or_defines_entities_is_refused(stored, text, message):
+    with pytest.raises(FileError, match=message):
+        read_subtopics(stored(text))

@@ -105,6 +105,9 @@ def test_significance_is_marked_in_means_and_explained():
     assert "differs significantly" not in " ".join(comparison_caption(compared()))
     # The caption gives the level even if nothing is significant.
     assert "Differences: sign-flip randomisation, holm over 1 test, at the level 0.05." in text
+    # Means have intervals over topics, differences those that invert the test.
+    assert "Intervals, 95%: topics (percentile)" in " ".join(comparison_caption(compared()))
+    assert "Intervals, 95%: inverted sign-flip randomisation" in " ".join(pairs_caption(compared()))
     assert "holm over 1 test; level 0.05." in " ".join(pairs_caption(compared()))
     assert "p equivalence: two one-sided tests" in " ".join(pairs_caption(compared(margin=0.1)))
 

@@ -1,7 +1,6 @@
 """Figures: positions, lengths, shades and texts of their artists; pixels are not compared."""
 
 import itertools
-import pickle
 import subprocess
 import sys
 
@@ -9,6 +8,7 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
+from figures import BINS, INTENTS, RUN, TAGS, c_frame, inside, legend_of, rows_named, said, sensitivity_table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
@@ -20,26 +20,7 @@ from vbterrier.evaluate.scores import score
 from vbterrier.frames.files.reading import read_run
 from vbterrier.intents.calibration import calibration_error
 from vbterrier.intents.sources import from_diversity
-from vbterrier.report.plots import COLUMN, FULL, SAVING, coverage_map, curve, forest, reliability, style
-
-ODD_NAMES = ["costs $5 and $6", "_under", r"\alpha$x$", "esc\x1b[31m", "two\nlines", "$", "NA", "007"]
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    plt.switch_backend("agg")
-    yield
-    plt.close("all")
-
-
-def c_frame(names=("a", "b"), measures=("VB@10",), **columns):
-    """A C frame with different ends in all rows."""
-    rows = [(name, measure) for measure in measures for name in names]
-    value = np.linspace(-0.2, 0.6, len(rows)) if len(rows) > 1 else np.array([0.25])
-    about = {"level": 0.95, "method": "topics (percentile)", "n_qids": 50, "n_resamples": 2000, "seed": 7}
-    frame = pd.DataFrame(rows, columns=["name", "measure"])
-    ends = {"value": value, "low": value - 0.05, "high": value + np.arange(1, len(rows) + 1) / 100}
-    return frame.assign(**{**ends, **about, **columns})
+from vbterrier.report.plots import coverage_map, curve, forest, reliability, sensitivity, style
 
 
 def bars(ax):
@@ -52,19 +33,6 @@ def bars(ax):
 
 def points(ax):
     return sorted((y, x) for line in ax.lines if line.get_linestyle() == "None" for x, y in line.get_xydata())
-
-
-def rows_named(ax):
-    return [label.get_text() for label in ax.get_yticklabels()]
-
-
-def said(ax):
-    """The caption in one line."""
-    return " ".join(ax.texts[-1].get_text().split())
-
-
-def legend_of(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 # Forest
@@ -338,18 +306,6 @@ def test_curve_refuses_more_measures_than_there_are_dashes():
 
 # Coverage map
 
-INTENTS = pd.DataFrame(
-    {
-        "qid": ["a", "a", "b", "b", "b"],
-        "entity_id": ["A", "B", "A", "C", "D"],
-        "prob": [0.25, 0.75, 0.5, 0.3, 0.2],
-    }
-)
-RUN = pd.DataFrame(
-    {"qid": ["a", "a", "a", "b", "b"], "docno": ["x", "y", "z", "x", "y"], "score": [3.0, 2.0, 1.0, 2.0, 1.0]}
-)
-TAGS = pd.DataFrame({"docno": ["x", "y", "z", "y"], "entity_id": ["A", "C", "B", "A"]})
-
 
 def mesh(ax):
     (cells,) = [one for one in ax.collections if isinstance(one, mpl.collections.QuadMesh)]
@@ -471,8 +427,6 @@ def test_map_agrees_with_a_walk_down_the_ranking(data):
 
 # Reliability
 
-BINS = pd.DataFrame({"predicted": [0.9, 0.1, 0.5], "observed": [0.7, 0.2, 0.5], "n": [10, 40, 50]})
-
 
 def sizes(ax):
     return [one for one in ax.collections if isinstance(one, mpl.collections.PathCollection)]
@@ -541,91 +495,6 @@ def test_reliability_names_the_method_whose_bins_are_wrong():
 # Properties of all figures
 
 
-def drawings(names=("a", "b")):
-    """Each kind of figure with some names, as a function of options."""
-    frame = c_frame(names, ["VB@1", "VB@10", "ES@10"])
-    intents = pd.DataFrame({"qid": np.repeat(list(names), 2), "entity_id": ["A", "B"] * len(names), "prob": 0.5})
-    run = pd.DataFrame({"qid": list(names), "docno": "x", "score": 1.0})
-    bins = pd.concat([BINS.assign(method=name) for name in names])
-    return {
-        "forest": lambda **options: forest(frame, **options),
-        "one measure": lambda **options: forest(frame, measure="VB@10", **options),
-        "curve": lambda **options: curve(frame, measure="VB", **options),
-        "alpha": lambda **options: curve(frame, "alpha", measure="VB@10", **options),
-        "map": lambda **options: coverage_map(intents, run, TAGS, cutoff=1, n_topics=100, **options),
-        "reliability": lambda **options: reliability(bins, **options),
-    }
-
-
-KINDS = list(drawings())
-LONG = [f"pisa:BM25(k1=1.{place},b=0.75)>>monoT5(castorini/monot5-base)>>rerank({place})" for place in range(9)]
-
-
-def inside(figure):
-    """Return True if everything is drawn within the figure, to 1.5 pixels."""
-    figure.draw_without_rendering()
-    # The layout is final after the second pass.
-    box, page = figure.get_tightbbox(), figure.get_size_inches()
-    return min(box.x0, box.y0) > -0.015 and box.x1 < page[0] + 0.015 and box.y1 < page[1] + 0.015
-
-
-@pytest.mark.parametrize("width", [COLUMN, FULL])
-@pytest.mark.parametrize("names", [["a"], LONG], ids=len)
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_cut_off_at_either_width(kind, names, width):
-    ax = drawings(names)[kind](width=width)
-    assert ax.figure.get_figwidth() == width
-    assert inside(ax.figure)
-    assert ax.bbox.width > 0.35 * ax.figure.bbox.width, "names leave space for the axes"
-
-
-@pytest.mark.parametrize("kind", ["forest", "one measure", "map"])
-def test_a_hundred_rows_fit_a_page_without_overlap(kind):
-    ax = drawings([f"system {place}" for place in range(100)])[kind]()
-    assert inside(ax.figure)
-    assert ax.figure.get_figheight() < 9.5
-    boxes = [label.get_window_extent() for label in ax.get_yticklabels()]
-    assert len(boxes) == 100
-    assert all(abs(above.y0 - below.y0) > 0.8 * above.height for above, below in itertools.pairwise(boxes))
-
-
-def test_captions_and_legends_do_not_touch_the_axes_labels():
-    for draw in drawings(LONG).values():
-        ax = draw()
-        ax.figure.draw_without_rendering()
-        caption = ax.texts[-1].get_window_extent()
-        assert caption.y1 < ax.xaxis.get_tightbbox().y0
-        if ax.get_legend() is not None:
-            assert ax.get_legend().get_window_extent().y0 >= ax.bbox.y1 - 1
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_panels_are_drawn_where_asked_and_stay_in_their_figure(kind):
-    figure = Figure(figsize=(FULL, 3.5), layout="constrained")
-    axes = figure.subplots(1, 2)
-    for ax in axes:
-        assert drawings(LONG[:4])[kind](ax=ax) is ax
-    assert figure.get_figheight() == 3.5
-    assert inside(figure)
-    captions = [ax.texts[-1].get_window_extent() for ax in axes]
-    assert captions[0].x1 < captions[1].x0
-    assert {axes[0].xaxis.label.get_fontsize(), axes[0].get_yticklabels()[0].get_fontsize()} == {style.SIZE}
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_names_are_shown_as_they_are(kind):
-    ax = drawings(ODD_NAMES[:7])[kind]()
-    shown = legend_of(ax) if kind in ("curve", "alpha", "reliability") else rows_named(ax)
-    assert sorted(shown) == sorted(
-        [r"costs \$5 and \$6", "_under", r"\alpha\$x\$", r"esc\x1b[31m", r"two\nlines", r"\$", "NA"]
-    )
-    with mpl.rc_context({"text.usetex": True}):
-        # Ids are not TeX, even with this global setting.
-        for text in drawings(ODD_NAMES[:7])[kind]().figure.findobj(mpl.text.Text):
-            assert not text.get_usetex() or not text.get_text() or text.get_text() in "0.20.40.60.81.0"
-    ax.figure.draw_without_rendering()
-
-
 @settings(max_examples=40, deadline=None)
 @given(st.text(max_size=60), st.floats(0.05, 3))
 def test_fitted_text_fits_and_is_no_mathematics(text, width):
@@ -641,57 +510,6 @@ def test_fitted_text_keeps_both_ends_and_takes_a_moment_for_any_length():
     assert style.fitted("a" * 10**6 + "z", 1.0).startswith("aaa")
     assert style.fitted("version of something " * 4 + "2", 0.8).endswith("2")
     assert style.fitted("short", 1.0) == "short"
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_settings_stay_as_they_were(kind):
-    with mpl.rc_context({"font.size": 11.5, "axes.labelsize": 13.5, "figure.facecolor": "pink", "text.usetex": True}):
-        before = mpl.rcParams.copy()
-        drawings()[kind]()
-        assert mpl.rcParams == before
-
-
-def test_inputs_stay_as_they_were():
-    frame = c_frame(["a", "b"], ["VB@1", "VB@10"])
-    copy = frame.copy(deep=True)
-    forest(frame, sort=True), curve(frame)
-    pd.testing.assert_frame_equal(frame, copy)
-    intents, run, tags, bins = (one.copy(deep=True) for one in (INTENTS, RUN, TAGS, BINS))
-    coverage_map(intents, run, tags, cutoff=1), reliability(bins)
-    for one, other in ((intents, INTENTS), (run, RUN), (tags, TAGS), (bins, BINS)):
-        pd.testing.assert_frame_equal(one, other)
-
-
-def test_empty_frames_give_figures_with_a_message():
-    empty = c_frame().iloc[:0]
-    for ax, what in [
-        (forest(empty), "intervals"),
-        (curve(empty), "scores"),
-        (curve(pd.DataFrame({"name": [], "qid": [], "measure": [], "value": []})), "scores"),
-        (coverage_map(INTENTS.iloc[:0], RUN, TAGS, cutoff=1), "topics"),
-        (reliability(BINS.iloc[:0]), "bins"),
-    ]:
-        assert [text.get_text() for text in ax.texts] == [f"no {what}"]
-        assert inside(ax.figure)
-
-
-def test_extra_columns_and_other_libraries_change_nothing():
-    polars = pytest.importorskip("polars")
-    frame = c_frame(["a", "b"], ["VB@1", "VB@10"])
-    more = frame.assign(at=1, line="x", own="y", note="z").sample(frac=1, random_state=0).sort_index()
-    plain = lines_of(curve(frame))
-    assert lines_of(curve(more)) == lines_of(curve(polars.from_pandas(frame))) == plain
-    assert points(forest(polars.from_pandas(frame))) == points(forest(frame))
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_figures_pickle_and_keep_text_as_text(kind, tmp_path):
-    ax = drawings(ODD_NAMES[:7])[kind]()
-    assert pickle.loads(pickle.dumps(ax.figure)).axes
-    with mpl.rc_context(SAVING):
-        ax.figure.savefig(tmp_path / "figure.svg")
-    drawn = (tmp_path / "figure.svg").read_text(encoding="utf-8")
-    assert ">costs $5 and $6<" in drawn
 
 
 def test_new_figures_are_known_to_pyplot_and_bare_where_its_backend_cannot_run(monkeypatch):
@@ -712,19 +530,6 @@ def test_importing_the_plots_loads_no_matplotlib():
     code = "import sys, vbterrier.report.plots; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_missing_matplotlib_names_the_extra(kind, monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(ImportError, match=r"pip install 'vbterrier\[plot\]'"):
-        drawings()[kind]()
-
-
-def test_the_series_that_are_drawn_differ_in_colour_or_mark():
-    looks = {style.look(place) for place in range(49)}
-    assert len(looks) == 49
-    assert len(set(style.COLOURS)) == len(set(style.MARKERS)) == 7
 
 
 # Real data
@@ -760,3 +565,35 @@ def test_figures_of_trec_web_2012_show_its_numbers(web):
     ringed = np.bincount([row for row, _ in rings(ax)], minlength=50)
     assert (ringed / n_intents).tolist() == pytest.approx(per_topic[rows_named(ax)].tolist())
     assert "ES@10 0.589 over all n = 50" in said(ax)
+
+
+def test_sensitivity_draws_each_value_in_the_block_of_its_parameter():
+    table = sensitivity_table()
+    ax = sensitivity(table)
+    lines = [line.get_xydata() for line in ax.lines if len(line.get_xdata()) > 1 and line.get_linestyle() != "None"]
+    drawn = {(round(float(x), 6), round(float(y), 6)) for line in lines for x, y in line}
+    at = dict(
+        zip(
+            table[["parameter", "setting"]].drop_duplicates().itertuples(index=False, name=None),
+            [0, 1, 2, 3.8, 4.8],
+            strict=True,
+        )
+    )
+    wanted = {(at[row.parameter, row.setting], round(row.value, 6)) for row in table.itertuples()}
+    assert wanted <= drawn
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["0.5", "1", "2", "0.95", "1"]
+    assert [text.get_text() for text in ax.get_xticklabels(minor=True)] == ["T", "ρ"]
+    assert legend_of(ax) == ["a", "b", "ES@10", "VB@10"]
+    marks = ax.collections[-1].get_offsets()
+    assert sorted(map(tuple, np.round(marks, 6).tolist())) == sorted(
+        (at[row.parameter, row.setting], round(row.value, 6)) for row in table[table["reference"]].itertuples()
+    )
+    assert said(ax).startswith("means of 50 topics; temperature T, intents with the mass ρ; white marks")
+    with pytest.raises(ParameterError, match=r"measure='VB@1': table has"):
+        sensitivity(table, measure="VB@1")
+    many = pd.concat([table.assign(measure=f"ES@{k}") for k in range(1, 8)])
+    with pytest.raises(ParameterError, match="7 measures are too many"):
+        sensitivity(many)
+    with pytest.raises(InputError, match="reference"):
+        sensitivity(table.drop(columns="reference"))
+    assert [text.get_text() for text in sensitivity(table.iloc[:0]).texts] == ["no settings"]

@@ -3,10 +3,12 @@
 import numpy as np
 import pandas as pd
 import pytest
+from figures import legend_of, said
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 from planted import planted_collection
+from scipy import stats
 
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.selected import selected_entities
@@ -18,25 +20,10 @@ from vbterrier.stats.breakpoints import breakpoint_sweep
 from vbterrier.stats.regression import coverage_strata
 
 
-@pytest.fixture(autouse=True)
-def closed():
-    plt.switch_backend("agg")
-    yield
-    plt.close("all")
-
-
 @pytest.fixture(scope="module")
 def planted():
     made = planted_collection(n_topics=8, n_documents=60, n_relevant=12, linker_recall=0.6)
     return made, link_pool(made.pool, made.tags, made.qrels)
-
-
-def said(ax):
-    return " ".join(ax.texts[-1].get_text().split())
-
-
-def legend_of(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
 
 
 def v_frame(points, x="NonRelCov@20", y="RelCov@20"):
@@ -106,10 +93,32 @@ def test_the_ratio_is_of_means_and_ignores_ratios_of_the_frame():
     assert [1, 1] in [list(line.get_ydata()) for line in ax.lines]
     wide = coverage_discrimination(v_frame(POINTS | {"f": (0.05, 0.6)}), x="RelCov@20", y="DiscRatio@20")
     assert wide.get_yscale() == "log"
-    unbound = v_frame({"f": (0.0, 0.6)})
-    unbound["value"] = np.where(unbound["measure"] == "NonRelCov@20", 0.0, unbound["value"])
-    with pytest.raises(InputError, match="run 'f' reaches no non-relevant document, so its DiscRatio@20 is infinite"):
-        coverage_discrimination(unbound, y="DiscRatio@20")
+
+
+def test_an_infinite_ratio_is_drawn_at_the_edge_and_an_undefined_one_refused():
+    values = v_frame(POINTS | {"selected with judgments": (0.0, 0.6), "nothing": (0.0, 0.0)})
+    without = (values["measure"] == "NonRelCov@20") & values["name"].isin(["selected with judgments", "nothing"])
+    values["value"] = np.where(without | (values["name"] == "nothing"), 0.0, values["value"])
+    with pytest.raises(InputError, match="run 'nothing' reaches no document, so its DiscRatio@20 is undefined"):
+        coverage_discrimination(values, x="RelCov@20", y="DiscRatio@20")
+    values = values[values["name"] != "nothing"]
+    name = "selected with judgments"
+    ax = coverage_discrimination(values, x="RelCov@20", y="DiscRatio@20", oracle=name, line=True)
+    (star,) = [one for one in ax.lines if one.get_marker() == "*"]
+    assert star.get_xydata().tolist() == [[0.6, ax.get_ylim()[1]]]
+    x = np.array([point[1] for point in POINTS.values()])
+    y = np.array([point[1] / point[0] for point in POINTS.values()])
+    fit = stats.linregress(x, y)
+    low, high = (
+        fit.slope - stats.t.ppf(0.975, len(x) - 2) * fit.stderr,
+        fit.slope + stats.t.ppf(0.975, len(x) - 2) * fit.stderr,
+    )
+    assert "star: selected with judgments" in said(ax)
+    assert "at the top edge: DiscRatio@20 infinite (1)" in said(ax)
+    assert f"line: slope {fit.slope:.2f} over {len(x)} runs (95% t: {low:.2f} to {high:.2f})" in said(ax)
+    assert [x.min(), x.max()] in [list(one.get_xdata()) for one in ax.lines]
+    with pytest.raises(ParameterError, match="oracle='orakel': no such run"):
+        coverage_discrimination(values, oracle="orakel")
 
 
 def test_a_target_is_shaded_towards_what_is_better_and_its_runs_counted():

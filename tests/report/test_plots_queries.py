@@ -1,15 +1,23 @@
 """Figures of query sets, variance shares and differences: positions and texts of their artists."""
 
 import itertools
-import pickle
 
 import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from matplotlib import pyplot as plt
+from figures import (
+    counts_frame,
+    curve_frame,
+    draws_frame,
+    legend_of,
+    pairs_frame,
+    rows_named,
+    said,
+    shares_frame,
+    sizes_frame,
+)
 from matplotlib.colors import to_hex
-from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle, StepPatch
 
 from vbterrier.design.discrimination import discriminative_power
@@ -18,9 +26,7 @@ from vbterrier.design.planning import queries_needed
 from vbterrier.design.removal import DecisionCounts, simulate_query_removal
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.comparison import compare
-from vbterrier.report import plots
 from vbterrier.report.plots import (
-    COLUMN,
     FULL,
     differences,
     not_worse_by_size,
@@ -29,88 +35,13 @@ from vbterrier.report.plots import (
     score_by_size,
     variance_shares,
 )
-from vbterrier.report.plots.style import COLOURS, FILLS, MUTED, SIZE
+from vbterrier.report.plots.style import COLOURS, FILLS, MUTED
 
 SIZES = [10, 25, 50, 100]
-LONG = [f"pisa:BM25(k1=1.{place},b=0.75)>>monoT5(castorini/monot5-base)>>rerank({place})" for place in range(9)]
-ODD = ["costs $5 and $6", "_under", r"\alpha$x$", "esc\x1b[31m", "two\nlines", "$", "NA"]
-
-
-@pytest.fixture(autouse=True)
-def closed():
-    plt.switch_backend("agg")
-    yield
-    plt.close("all")
-
-
-def said(ax):
-    return " ".join(ax.texts[-1].get_text().split())
-
-
-def legend_of(ax):
-    return [text.get_text() for text in ax.get_legend().get_texts()]
-
-
-def rows_named(ax):
-    return [label.get_text() for label in ax.get_yticklabels()]
 
 
 def lines_of(ax, colour):
     return [line.get_xydata().tolist() for line in ax.lines if line.get_color() == colour and len(line.get_xdata()) > 1]
-
-
-def sizes_frame(names=("a", "b"), sizes=SIZES, measures=("F1",), order="random"):
-    """Means and bands, all different."""
-    rows = list(itertools.product(names, measures, sizes))
-    mean = np.linspace(0.3, 0.8, len(rows)) if len(rows) > 1 else np.array([0.5])
-    ends = {"low": np.nan, "high": np.nan} if order == "given" else {"low": mean - 0.1, "high": mean + 0.05}
-    about = {"level": 0.95, "order": order, "n_subsets": 1 if order == "given" else 200, "seed": 7}
-    return pd.DataFrame(rows, columns=["name", "measure", "n_qids"]).assign(mean=mean, **ends, **about)
-
-
-def counts_frame(measures=("F1",), sizes=SIZES, order="random", n_systems=27):
-    rows = list(itertools.product(measures, sizes))
-    count = np.linspace(20, 2.5, len(rows))
-    ends = {"low": np.nan, "high": np.nan} if order == "given" else {"low": count - 1, "high": count + 3}
-    about = {"order": order, "n_subsets": 50, "level": 0.95, "test": "bootstrap", "n_resamples": 1000, "seed": 7}
-    frame = pd.DataFrame(rows, columns=["measure", "n_qids"]).assign(n_systems=n_systems, n_not_worse=count)
-    return frame.assign(**ends, **about)
-
-
-def curve_frame(delta=0.05, sizes=(25, 100, 225), power=(0.2, 0.7, 0.9), **columns):
-    power = np.array(power)
-    ends = {"low": np.maximum(power - 0.1, 0), "high": np.minimum(power + 0.05, 1)}
-    about = {"level": 0.95, "test": "t", "n_pilot": 50, "n_simulations": 1000, "seed": 7}
-    return pd.DataFrame({"delta": delta, "n_qids": sizes, "power": power, **ends, **about, **columns})
-
-
-def draws_frame(measures=("F1",), n=400, seed=0):
-    rng = np.random.default_rng(seed)
-    rows = [
-        pd.DataFrame({"source": source, "measure": measure, "value": 0.8 + at / 20 + rng.normal(0, 0.01, n)})
-        for at, measure in enumerate(measures)
-        for source in ("model", "queries")
-    ]
-    return pd.concat(rows, ignore_index=True)
-
-
-def shares_frame(names=("a", "b"), shares=(0.6, 0.3, 0.1), sources=("topics", "unjudged", "interactions")):
-    frame = pd.DataFrame(list(itertools.product(names, sources)), columns=["name", "source"])
-    share = np.tile(shares, len(names))
-    about = {"measure": "nDCG@10", "n_qids": 50, "n_draws": 1000, "seed": 7}
-    scale = np.repeat(np.arange(1, len(names) + 1), len(sources))
-    return frame.assign(share=share, variance=0.0004 * share * scale, **about)
-
-
-def pairs_frame(names=("a", "b", "c"), baseline=None, measures=("nDCG@10",), **columns):
-    pairs = [(name, baseline) for name in names if name != baseline]
-    pairs = list(itertools.combinations(names, 2)) if baseline is None else pairs
-    rows = [(*pair, measure) for measure in measures for pair in pairs]
-    diff = np.linspace(-0.1, 0.2, len(rows))
-    about = {"n_qids": 50, "test": "randomisation", "correction": "holm", "level": 0.95, "method": "percentile"}
-    ends = {"diff": diff, "low": diff - 0.05, "high": diff + 0.07, "p_adjusted": np.linspace(0.0001, 1, len(rows))}
-    frame = pd.DataFrame(rows, columns=["name_a", "name_b", "measure"])
-    return frame.assign(**{**ends, **about, "n_resamples": 1000, "seed": 7, **columns})
 
 
 # Scores by size
@@ -560,132 +491,6 @@ def test_pairs_that_cannot_be_drawn(change, message):
 
 
 # Properties of all figures
-
-
-def drawings(names):
-    """Each kind of figure with some names, as a function of options."""
-    draws = {name: draws_frame(n=60) for name in names}
-    return {
-        "sizes": lambda **options: score_by_size(sizes_frame(names), **options),
-        "one size": lambda **options: score_by_size(sizes_frame(names, [250]), **options),
-        "not worse": lambda **options: not_worse_by_size(counts_frame(list(names)[:7]), **options),
-        "power": lambda **options: power_curve([curve_frame(0.1), curve_frame(0.02)], **options),
-        "removal": lambda **options: removal_distributions(draws, **options),
-        "shares": lambda **options: variance_shares(shares_frame(names), **options),
-        "differences": lambda **options: differences(pairs_frame(names), **options),
-        "baseline": lambda **options: differences(pairs_frame(names, "the other"), **options),
-    }
-
-
-KINDS = list(drawings(["a", "b"]))
-
-
-def inside(figure):
-    """Return True if everything is drawn within the figure, to 1.5 pixels."""
-    figure.draw_without_rendering()
-    box, page = figure.get_tightbbox(), figure.get_size_inches()
-    return min(box.x0, box.y0) > -0.015 and box.x1 < page[0] + 0.015 and box.y1 < page[1] + 0.015
-
-
-@pytest.mark.parametrize("width", [COLUMN, FULL])
-@pytest.mark.parametrize("names", [["a", "b"], LONG], ids=len)
-@pytest.mark.parametrize("kind", KINDS)
-def test_nothing_is_cut_off_or_lies_over_another_at_either_width(kind, names, width):
-    ax = drawings(names)[kind](width=width)
-    assert ax.figure.get_figwidth() == width
-    assert inside(ax.figure)
-    assert ax.bbox.width > 0.35 * ax.figure.bbox.width, "names leave space for the axes"
-    assert ax.texts[-1].get_window_extent().y1 < ax.xaxis.get_tightbbox().y0
-    if ax.get_legend() is not None:
-        assert ax.get_legend().get_window_extent().y0 >= ax.bbox.y1 - 1
-    for axis in (ax.xaxis, ax.yaxis):
-        ticks = [label.get_window_extent() for label in axis.get_ticklabels() if label.get_text()]
-        assert not any(one.overlaps(other) for one, other in itertools.pairwise(ticks))
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("dpi", [72, 130, 150, 300])
-def test_captions_stay_inside_at_any_resolution(dpi):
-    for kind, width in itertools.product(KINDS, (COLUMN, FULL)):
-        figure = drawings(["a", "b"])[kind](width=width).figure
-        figure.set_dpi(dpi)
-        figure.draw_without_rendering()
-        assert figure.axes[0].texts[-1].get_window_extent().x1 <= figure.bbox.width, (kind, width)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", KINDS)
-def test_panels_are_drawn_where_asked_and_stay_in_their_figure(kind):
-    figure = Figure(figsize=(FULL, 3.5), layout="constrained")
-    axes = figure.subplots(1, 2)
-    for ax in axes:
-        assert drawings(LONG[:4])[kind](ax=ax) is ax
-    assert figure.get_figheight() == 3.5
-    assert inside(figure)
-    captions = [ax.texts[-1].get_window_extent() for ax in axes]
-    assert captions[0].x1 < captions[1].x0
-    assert axes[0].xaxis.label.get_fontsize() == SIZE
-
-
-@pytest.mark.parametrize("kind", [kind for kind in KINDS if kind != "power"])
-def test_names_are_shown_as_they_are(kind):
-    ax = drawings(ODD)[kind]()
-    shown = legend_of(ax) if kind in ("sizes", "one size", "not worse") else rows_named(ax)
-    expected = [r"costs \$5 and \$6", "_under", r"\alpha\$x\$", r"esc\x1b[31m", r"two\nlines", r"\$", "NA"]
-    if kind == "differences":
-        expected = [" − ".join(pair) for pair in itertools.combinations(expected, 2)]
-        assert {label.replace("…", "") for label in shown} >= {label for label in expected if len(label) < 12}
-    else:
-        assert shown == expected
-    ax.figure.draw_without_rendering()
-    assert pickle.loads(pickle.dumps(ax.figure)).axes
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_settings_and_inputs_stay_as_they_were(kind):
-    with mpl.rc_context({"font.size": 11.5, "axes.labelsize": 13.5, "figure.facecolor": "pink"}):
-        before = mpl.rcParams.copy()
-        drawings(["a", "b"])[kind]()
-        assert mpl.rcParams == before
-    frame = pairs_frame()
-    copy = frame.copy(deep=True)
-    differences(frame, baseline="b")
-    pd.testing.assert_frame_equal(frame, copy)
-
-
-def test_empty_frames_give_figures_with_a_message():
-    for ax, what in [
-        (score_by_size(sizes_frame().iloc[:0]), "scores"),
-        (not_worse_by_size(counts_frame().iloc[:0]), "counts"),
-        (power_curve(curve_frame().iloc[:0]), "curve"),
-        (removal_distributions(draws_frame().iloc[:0]), "draws"),
-        (removal_distributions({}), "draws"),
-        (variance_shares(shares_frame().iloc[:0]), "shares"),
-        (differences(pairs_frame().iloc[:0]), "pairs"),
-    ]:
-        assert [text.get_text() for text in ax.texts] == [f"no {what}"]
-        assert inside(ax.figure)
-
-
-def test_polars_frames_give_the_same_figures():
-    polars = pytest.importorskip("polars")
-    for draw, frame in [
-        (score_by_size, sizes_frame()),
-        (variance_shares, shares_frame()),
-        (differences, pairs_frame()),
-    ]:
-        plain, other = draw(frame), draw(polars.from_pandas(frame))
-        assert said(plain) == said(other)
-        assert [line.get_xydata().tolist() for line in plain.lines] == [
-            line.get_xydata().tolist() for line in other.lines
-        ]
-
-
-def test_all_figures_are_exported():
-    assert {draw.__name__ for draw in (differences, not_worse_by_size, power_curve, score_by_size)} <= set(
-        plots.__all__
-    )
-    assert {"removal_distributions", "variance_shares"} <= set(plots.__all__)
 
 
 def test_results_of_the_package_are_drawn():

@@ -25,13 +25,6 @@ RUNS = {name: str(DEMO / f"{name}.run") for name in ("lexical", "dense", "words"
 QRELS = str(DEMO / "qrels.txt")
 
 
-@pytest.fixture(autouse=True)
-def closed():
-    plt.switch_backend("agg")
-    yield
-    plt.close("all")
-
-
 def pool():
     tags = vbterrier.read_tags(DEMO / "tags.tsv")
     return vbterrier.entities.link_pool(vbterrier.read_run(RUNS["lexical"]), tags, vbterrier.read_qrels(QRELS))
@@ -160,6 +153,13 @@ MAKERS = {
     "DecisionCounts": lambda _: vbterrier.design.DecisionCounts(right=6, wrong=1, missed=1, recognised=7, taken=1),
     "IntentSet": intent_set,
     "TopicStatistics": lambda _: statistics(),
+    "entity_grid": lambda _: vbterrier.evaluate.entity_grid(
+        pool(), str(DEMO / "topics.tsv"), {"consensus": {"min_documents": [1, 2]}}, progress=False
+    ),
+    "fit_tagger": lambda _: vbterrier.stats.fit_tagger(
+        vbterrier.read_tags(DEMO / "tags.tsv"), vbterrier.read_tags(DEMO / "tags.tsv").head(50)
+    ),
+    "annotate": lambda _: vbterrier.evaluate.annotate(str(DEMO / "topics.tsv"), str(DEMO / "intents.tsv")),
 }
 
 # Arguments that some figures need besides the result.
@@ -167,7 +167,6 @@ BESIDE = {
     ("evaluate_intents", "coverage_map"): lambda: {"run": vbterrier.read_run(RUNS["dense"]), "cutoff": 5},
     ("IntentSet", "coverage_map"): lambda: {"run": vbterrier.read_run(RUNS["dense"]), "cutoff": 5},
     ("breakpoint_sweep", "gain_by_coverage"): lambda: {"table": table()},
-    ("pareto_frontier", "coverage_discrimination"): lambda: {"values": coverage_values()},
 }
 VOID = {"circle", "path"}
 
@@ -221,8 +220,8 @@ def results_of_public_functions():
 
 def test_every_result_of_a_public_function_shows_itself(made):
     plain = {kind.__name__ for kind in results_of_public_functions() if not issubclass(kind, Shown)}
-    # A linker, a collection that is data, and a page of HTML.
-    assert plain <= {"KnowledgeBase", "Planted", "Page"}
+    # A linker, a collection and vectors, which are data, and a page of HTML.
+    assert plain <= {"KnowledgeBase", "Planted", "Page", "VectorFile"}
     shown = {kind for kind in results_of_public_functions() if issubclass(kind, Shown)}
     assert len(shown) > 20
     assert {type(one) for one in made.values()} >= shown, "all are looked at here"

@@ -7,6 +7,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from urn import landing
 
 from vbterrier import read_qrels, read_run
 from vbterrier.errors import InputError, ParameterError
@@ -56,16 +57,6 @@ def with_strength(distribution, strength):
 
 
 # The textbook: numbers of documents are cells of [0, 1] within which no system's grade changes.
-
-
-def landing(drawn, left):
-    left, landed = list(left), []
-    for grade in drawn:
-        while grade > 0 and left[grade] == 0:
-            grade -= 1  # noqa: PLW2901 - as in the paper's Algorithm 1
-        left[grade] -= 1
-        landed.append(grade)
-    return landed
 
 
 def ndcg(grades, labels, k=K):

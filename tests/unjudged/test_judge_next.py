@@ -413,14 +413,6 @@ def test_equals_come_by_topic_of_the_qrels_then_by_docno():
         assert found["docno"].tolist() == ["a", "b", "z", "Z", "y"]
 
 
-def test_rows_of_runs_may_stand_in_any_order():
-    run, qrels = frames()
-    one, other = (
-        plan([cut("mine", frame, qrels, prior="pool")], 8).frame for frame in (run, run.sample(frac=1, random_state=3))
-    )
-    pd.testing.assert_frame_equal(one, other, check_exact=False, rtol=1e-12)
-
-
 def test_reasons_are_sentences():
     run, qrels = frames(1)
     judgments = Judgments(qrels)

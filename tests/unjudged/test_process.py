@@ -1,6 +1,5 @@
 """Uncertain priors, priors that a run brings, and scores other than nDCG, from frames to distributions."""
 
-import itertools
 import math
 
 import numpy as np
@@ -8,6 +7,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from urn import landing, sequences_by_hand
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ranking import Run
@@ -42,27 +42,14 @@ def own(cells, run=RUN, dtype=object):
     return run.assign(grade_prob=pd.Series(cells, dtype=dtype, index=run.index))
 
 
-def landed(sequence, left):
-    left, result = list(left), []
-    for grade in sequence:
-        level = next(level for level in range(grade, -1, -1) if level == 0 or left[level] > 0)
-        left[level] -= 1
-        result.append(level)
-    return result
-
-
 def by_hand(judged, metric, probs, strength, topic, order):
     """{score: probability} of one topic: all sequences, drawn from the Dirichlet-multinomial."""
     parts = metric.parts(judged)
     left = (judged.judgments.counts - judged.counts)[topic]
     outcome = {}
-    for sequence in itertools.product(range(len(probs)), repeat=len(order)):
-        chance = 1.0
-        for i, grade in enumerate(sequence):
-            fresh, seen = probs[grade], sequence[:i].count(grade)
-            chance *= fresh if math.isinf(strength) else (strength * fresh + seen) / (strength + i)
+    for sequence, chance in sequences_by_hand(np.broadcast_to(probs, (len(order), len(probs))), strength).items():
         levels = judged.levels[topic].copy()
-        levels[order] = landed(sequence, left) if metric.has_ideal else sequence
+        levels[order] = landing(sequence, left) if metric.has_ideal else sequence
         if parts.score is None:
             score = sum(u * parts.gain[v] for u, v in zip(parts.unit[topic], levels, strict=True) if v >= 0)
         else:
@@ -137,6 +124,14 @@ def test_draws_depend_on_seed_and_topic_alone(metric):
     assert (alone == scores(RUN)).all()
     assert (alone == scores(RUN.iloc[::-1])).all()
     assert (alone != scores(RUN, seed=1)).any()
+
+
+def test_an_infinite_strength_is_a_number_or_its_name():
+    assert Process(prior="pool", prior_strength="inf") == Process(prior="pool", prior_strength=math.inf)
+    name, number = (
+        bootstrap_distribution(RUN, QRELS, cutoff=3, prior="pool", prior_strength=one) for one in ("inf", math.inf)
+    )
+    np.testing.assert_array_equal(name.mean, number.mean)
 
 
 def test_draws_of_an_uncertain_prior_bracket_the_exact_quantiles():

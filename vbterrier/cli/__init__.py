@@ -55,6 +55,7 @@ def _root(
 
 for command in (*evaluation.COMMANDS, *comparison.COMMANDS, *preparation.COMMANDS):
     app.command()(verbose(command))
+app.add_typer(preparation.app)
 app.add_typer(queries.app)
 
 

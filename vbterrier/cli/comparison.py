@@ -23,6 +23,7 @@ def compare(
     intents: option.Intents = None,
     tags: option.Tags = None,
     labels: option.Labels = None,
+    subtopics: option.Subtopics = None,
     values: Annotated[Path | None, typer.Option(help="Scores instead of runs: name, qid, measure, value.")] = None,
     baseline: option.Baseline = None,
     test: option.Test = "randomisation",
@@ -45,9 +46,11 @@ def compare(
     from vbterrier.evaluate.comparison import compare as compare_systems
 
     style = require_format(style, output)
-    given: dict[str, Any] = {"qrels": qrels, "intents": intents, "tags": tags, "labels": labels}
+    given: dict[str, Any] = {"qrels": qrels, "intents": intents, "tags": tags, "labels": labels, "subtopics": subtopics}
     if values is not None and (runs or any(value is not None for value in given.values())):
-        raise ParameterError("--values has scores already: leave out runs, --qrels, --intents, --tags and --labels")
+        raise ParameterError(
+            "--values has scores already: leave out runs, --qrels, --intents, --tags, --labels and --subtopics"
+        )
     if values is None and not runs:
         raise ParameterError("nothing to compare: wanted two runs and --qrels, or --values")
     if values is None and qrels is None and intents is None:
@@ -139,6 +142,7 @@ def report(
     intents: option.Intents = None,
     tags: option.Tags = None,
     labels: option.Labels = None,
+    subtopics: option.Subtopics = None,
     links: Annotated[Path | None, typer.Option(help="A linked pool (Parquet), if the runs are entity runs.")] = None,
     measures: option.MeasuresIfAny = None,
     topics: Annotated[Path | None, typer.Option(help="Texts of the queries: qid, query.")] = None,
@@ -166,7 +170,7 @@ def report(
         output,
         qrels,
         measures,
-        data=ReportData(intents, tags, links, topics, duplicates, labels),
+        data=ReportData(intents, tags, links, topics, duplicates, labels, subtopics),
         comparison=ComparisonOptions(baseline, test, correction, interval, level, on_topics, resamples, seed, family),
         title=title,
         plots=plots,

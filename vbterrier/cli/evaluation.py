@@ -36,7 +36,7 @@ def demo(
     echo(demo_report(save, seed=seed))
 
 
-def doctor(runs: option.Runs, qrels: option.Qrels, style: Format = "table") -> None:
+def doctor(runs: option.Runs, qrels: option.Qrels, subtopics: option.Subtopics = None, style: Format = "table") -> None:
     """Describe runs and qrels: contents, unjudged documents, and the measures they support."""
     from vbterrier.evaluate.doctor import diagnose
     from vbterrier.evaluate.inputs import named_runs
@@ -45,7 +45,7 @@ def doctor(runs: option.Runs, qrels: option.Qrels, style: Format = "table") -> N
 
     require_format(style)
     loaded = {name: vbterrier.read_run(path) for name, path in systems_of(named_runs(runs))}
-    echo(doctor_report(diagnose(loaded, vbterrier.read_qrels(qrels)), style))
+    echo(doctor_report(diagnose(loaded, vbterrier.read_qrels(qrels), subtopics=subtopics), style))
 
 
 def score(
@@ -58,6 +58,13 @@ def score(
     intents: option.Intents = None,
     tags: option.Tags = None,
     labels: option.Labels = None,
+    subtopics: option.Subtopics = None,
+    pool: Annotated[
+        str, typer.Option(help="With --intents: query (means over queries), or collection (joint intents of all).")
+    ] = "query",
+    parts: Annotated[
+        str, typer.Option(help="Intents with a column parts: documents need all ids, or count in part: all, part.")
+    ] = "all",
     replicas: Annotated[
         int, typer.Option(help="With --intents: number of replicas under --perturb.", min=0, metavar="N")
     ] = 0,
@@ -96,20 +103,32 @@ def score(
     shared: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": resamples, "seed": seed}
     shared["progress"] = sys.stderr.isatty()
     scores: Any
+    if subtopics is not None and qrels is None:
+        raise ParameterError("--subtopics are those of diversity qrels: wanted --qrels")
     if intents is not None and qrels is None:
-        if memory is not None or resume is not None or jobs != 1 or dask is not None:
-            raise ParameterError(
-                "--memory, --resume, --jobs and --dask: wanted --qrels; score against intents alone without them"
-            )
-        scores = _over_intents(
-            runs, intents, tags, measures, topics, duplicates, n_replicas=replicas, perturb=perturb or [], **shared
-        )
+        if resume is not None or labels is not None:
+            option_name = "--resume" if labels is None else "--labels"
+            raise ParameterError(f"{option_name}: wanted --qrels; score against intents alone without it")
+        shared |= {"memory": memory, "n_jobs": jobs, "client": dask, "n_replicas": replicas}
+        shared |= {"pool": pool, "parts": parts}
+        scores = _over_intents(runs, intents, tags, measures, topics, duplicates, perturb=perturb or [], **shared)
     else:
+        if (pool, parts) != ("query", "all"):
+            raise ParameterError(
+                "--pool and --parts: wanted --intents without --qrels; evaluate them in a separate call"
+            )
         if replicas:
             raise ParameterError(
                 "--replicas: wanted --intents without --qrels; score against judgments in a separate call"
             )
-        shared |= {"labels": labels, "memory": memory, "resume": resume, "n_jobs": jobs, "client": dask}
+        shared |= {
+            "labels": labels,
+            "subtopics": subtopics,
+            "memory": memory,
+            "resume": resume,
+            "n_jobs": jobs,
+            "client": dask,
+        }
         scores = score_runs(
             runs, qrels, measures, intents=intents, tags=tags, on_topics=topics, duplicates=duplicates, **shared
         )
@@ -172,17 +191,15 @@ def _over_intents(
     from vbterrier.evaluate.inputs import named_runs
     from vbterrier.evaluate.intents import evaluate_intents
     from vbterrier.frames.contracts import systems_of
-    from vbterrier.frames.ranking import loaded_run
 
     changes = [perturbation_of(text) for text in perturb]
     if changes:
         options["perturb"] = changes
     frame = vbterrier.read_intents(intents)
     topics = frame[["qid"]].drop_duplicates().assign(query="")
-    loaded = {name: loaded_run(name, path, duplicates).frame for name, path in systems_of(named_runs(runs))}
-    return evaluate_intents(
-        loaded, topics, intents=frame, tagger=tags, measures=measures, on_topics=on_topics, **options
-    )
+    options |= {"on_topics": on_topics, "duplicates": duplicates}
+    systems = dict(systems_of(named_runs(runs)))
+    return evaluate_intents(systems, topics, intents=frame, tagger=tags, measures=measures, **options)
 
 
 def perturbation_of(text: str) -> Any:

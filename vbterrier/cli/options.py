@@ -27,7 +27,7 @@ else:
     StreamHandler = logging.StreamHandler
 
 
-Runs = Annotated[list[Path], typer.Argument(help="TREC runs, also .gz or Parquet.", show_default=False)]
+Runs = Annotated[list[Path], typer.Argument(help="TREC runs, also .gz, Parquet, CSV or xlsx.", show_default=False)]
 Qrels = Annotated[Path, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or diversity.", show_default=False)]
 QrelsIfAny = Annotated[Path | None, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or diversity.")]
 Intents = Annotated[Path | None, typer.Option(help="Candidate intents: qid, entity_id, prob.")]
@@ -35,6 +35,9 @@ Tags = Annotated[Path | None, typer.Option(help="Tags of documents: docno, entit
 Labels = Annotated[
     list[Path] | None,
     typer.Option("--labels", help="Labels by a machine (qrels, JSON lines, Parquet), as evidence; repeatable."),
+]
+Subtopics = Annotated[
+    Path | None, typer.Option(help="All subtopics of diversity qrels: a TREC Web topic file (XML), or qid, entity_id.")
 ]
 MeasuresIfAny = Annotated[
     list[str] | None, typer.Option("--measure", "-m", help="A measure, such as 'nDCG@10'; repeatable.")

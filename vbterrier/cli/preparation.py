@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import vbterrier
-from vbterrier.cli.options import echo
+from vbterrier.cli.options import Format, Level, Resamples, Seed, echo, require_format, verbose
 from vbterrier.errors import InputError, ParameterError, examples, warn
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 KINDS = ("file", "rel", "wikimapper", "wikidata")
-LINKERS = ("dictionary", "whole", "fuzzy")
+LINKERS = ("dictionary", "context", "whole", "fuzzy")
 _SQLITE = b"SQLite format 3\0"
 
 KB = Annotated[
@@ -33,7 +33,11 @@ KB = Annotated[
 IdSpace = Annotated[str, typer.Option(help="Id space of a file of entities, such as wikidata.")]
 Out = Annotated[Path, typer.Option("--output", "-o", help="The file to write; .gz compresses it.", show_default=False)]
 Linker = Annotated[
-    str, typer.Option(help="dictionary (names in the text), whole (the text is a name) or fuzzy (similar names).")
+    str,
+    typer.Option(
+        help="dictionary (names in the text), context (also the words around them, as in names and attributes), "
+        "whole (the text is a name) or fuzzy (similar names)."
+    ),
 ]
 
 
@@ -161,6 +165,100 @@ def tag(
 COMMANDS = (kb, intents, tag)
 
 
+Queries = Annotated[Path, typer.Option("--topics", help="Queries: qid, query.", show_default=False)]
+Candidates = Annotated[Path, typer.Option("--intents", help="Candidates: qid, entity_id, prob.", show_default=False)]
+Sheets = Annotated[list[Path], typer.Argument(help="Sheets, each named after its annotator.", show_default=False)]
+
+
+def write(
+    topics: Queries,
+    candidates: Candidates,
+    output: Annotated[
+        Path, typer.Option("--output", "-o", help="The sheet to write: .csv, .tsv or .jsonl.", show_default=False)
+    ],
+    blind: Annotated[bool, typer.Option("--blind", help="Hide probabilities, and shuffle candidates.")] = False,
+    seed: Annotated[int, typer.Option(help="Seed of the order with --blind.", min=0, metavar="N")] = 0,
+) -> None:
+    """Write a sheet of queries and candidates for an annotator, and the instructions."""
+    task = vbterrier.evaluate.annotate(topics, candidates, blind=blind, seed=seed)
+    about = task.write(output)
+    echo(f"{output}: {len(task.items):,} rows of {len(task.topics):,} queries; {about}: the instructions")
+
+
+def check(
+    sheets: Sheets,
+    topics: Queries,
+    candidates: Candidates,
+    style: Format = "table",
+    level: Level = 0.95,
+    resamples: Resamples = 2000,
+    seed: Seed = 0,
+) -> None:
+    """Report agreement of annotators, calibration of the candidates, and unanswered queries."""
+    from vbterrier.report.tables import rendered
+
+    require_format(style)
+    found = _collected(sheets, topics, candidates, level=level, n_resamples=resamples, seed=seed)
+    if style != "table":
+        echo(rendered(found.agreement, style, caption=[repr(found)], label="tab:agreement"))
+        return
+    for frame in (found.annotators, found.agreement, found.unanswered):
+        if len(frame):
+            echo(rendered(frame, style))
+    echo(repr(found))
+
+
+def pack(
+    sheets: Sheets,
+    topics: Queries,
+    candidates: Candidates,
+    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.", show_default=False)],
+    date: Annotated[str, typer.Option(help="Date of the labels, as 2026-01-31.", show_default=False)],
+    source: Annotated[
+        list[str], typer.Option(help="Origin of a part, as queries='my log'; repeatable.", show_default=False)
+    ],
+    title: Annotated[str, typer.Option(help="Title of the datasheet.")] = "Benchmark of ambiguous queries",
+    tags: Annotated[Path | None, typer.Option(help="Tags of documents: docno, entity_id[, weight, qid].")] = None,
+    min_votes: Annotated[float, typer.Option(help="Smallest share of annotators who label an intent 1.")] = 0.5,
+    probs: Annotated[str, typer.Option(help="Probabilities: votes, or candidates as given.")] = "votes",
+) -> None:
+    """Save queries, intents, labels and a datasheet as a set of intents."""
+    pairs = [text.partition("=") for text in source]
+    for name, _, value in pairs:
+        if not (name and value):
+            raise ParameterError(f"--source {name or '=' + value}: wanted the origin of a part, as queries='my log'")
+    found = _collected(sheets, topics, candidates)
+    made = found.pack(
+        output,
+        date=date,
+        sources={name: value for name, _, value in pairs},
+        title=title,
+        tags=None if tags is None else vbterrier.read_tags(tags),
+        min_votes=min_votes,
+        probs=probs,
+    )
+    frame = made.intents()
+    echo(f"{output}: {len(frame):,} intents of {frame['qid'].nunique():,} queries, SHA-256 {made.digest}")
+
+
+def _collected(sheets: list[Path], topics: Path, candidates: Path, **options: Any) -> Any:
+    names = [path.name.removesuffix(path.suffix) for path in sheets]
+    if len(set(names)) < len(names):
+        raise ParameterError("two sheets have one name, that of their annotator: rename a file")
+    task = vbterrier.evaluate.annotate(topics, candidates)
+    return task.collect(dict(zip(names, sheets, strict=True)), **options)
+
+
+app = typer.Typer(
+    name="annotate",
+    help="Let people label candidate intents, and make a benchmark of their labels.",
+    no_args_is_help=True,
+    add_completion=False,
+)
+for command in (write, check, pack):
+    app.command()(verbose(command))
+
+
 @contextmanager
 def _opened(path: Path, id_space: str) -> Iterator[KnowledgeBase]:
     """Open a knowledge base, or build a temporary one from a file of entities."""
@@ -185,10 +283,11 @@ def _opened(path: Path, id_space: str) -> Iterator[KnowledgeBase]:
 def _linker(name: str, base: KnowledgeBase) -> Any:
     if name == "whole":
         return base
-    if name == "dictionary":
+    if name in {"dictionary", "context"}:
+        from vbterrier.linking.context import ContextLinker
         from vbterrier.linking.dictionary import DictionaryLinker
 
-        return DictionaryLinker(base)
+        return DictionaryLinker(base) if name == "dictionary" else ContextLinker(DictionaryLinker(base))
     if name == "fuzzy":
         from vbterrier.linking.fuzzy import FuzzyLinker
 

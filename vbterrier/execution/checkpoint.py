@@ -68,7 +68,7 @@ def rows_fingerprint(columns: Iterable[NDArray[Any]]) -> str:
 def inputs_of(paths: Sequence[Path], work: Work) -> str:
     """Return a digest of the inputs: files by size, time and samples, judgments, measures and version."""
     plan, target = work.plan, work.target
-    frames = [target.frame, target.intents, target.tags] if plan.at_once else []
+    frames = [target.frame, target.intents, target.tags, target.subtopics] if plan.at_once else []
     for measure in plan.at_once:
         frames += [named(kind, given) for kind in ("intents", "tags") if (given := measure.params.get(kind))]
     parts = [

@@ -17,7 +17,6 @@ from vbterrier.measures.base import Measure, deepest, evaluate
 from vbterrier.measures.external import external_values, is_topicwise, n_decisive
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.linking import LinkingMeasure
-from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.unjudged import Bootstrapped, Unjudged
 from vbterrier.unjudged.learned_prior import REACH
 from vbterrier.unjudged.model import DEPTH
@@ -27,6 +26,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import ir_measures
+
+    from vbterrier.measures.target import EvaluationTarget
 
     Sets = Mapping[tuple[str, str], pd.DataFrame]
     T = TypeVar("T")
@@ -226,7 +227,7 @@ def values_of(
     external = [measure for measure in measures if not isinstance(measure, Measure)]
     names, number = target.qid.codes()
     kept = np.array([name in asked for name in names], dtype=bool)[number]
-    own = EvaluationTarget(target.frame[kept].reset_index(drop=True), intents=target.intents, tags=target.tags)
+    own = target.part(kept)
     run = run.only(asked)
     rows = _evaluated(internal, own, run, longest) if internal else []
     # Measures that may depend on other topics need all judgments, and so do judgments made from intents.

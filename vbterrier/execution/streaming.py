@@ -13,8 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from vbterrier.errors import ParameterError, warn
 from vbterrier.execution.checkpoint import Checkpoint, PendingChunk, Streamed, inputs_of, memory_returned, opened
+from vbterrier.execution.chunks import SHALLOW, heard
 from vbterrier.execution.parallel import Workers
+from vbterrier.execution.pending import Shared
 from vbterrier.frames.files.blocks import (
     Place,
     amount,
@@ -34,7 +37,9 @@ from vbterrier.measures.base import Measure
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    import pandas as pd
 
     from vbterrier.execution.chunks import Work
     from vbterrier.frames.files.blocks import RunBlock
@@ -78,6 +83,56 @@ def streamed_runs(
         found[name] = streamed(parts_of(run), own, workers, memory=n_bytes, folder=folder, progress=progress)
         loaded[name] = found[name].run
     return loaded, found
+
+
+def first_ranks_of(
+    named_runs: Mapping[str, Any], work: Work, memory: int | str | None, workers: Workers, *, progress: bool = False
+) -> dict[str, pd.DataFrame]:
+    """Read the runs in files in bounded memory, one worker each, and keep the ranks that the measures depend on.
+
+    Parameters
+    ----------
+    named_runs
+        Runs by name; those that are not in files are left out.
+    work
+        The measures, all with a cutoff, and the treatment of duplicates.
+    memory
+        Limit of the memory of a worker for blocks; 1 GiB by default.
+    workers
+        Processes, or a cluster.
+
+    Raises
+    ------
+    ParameterError
+        A measure without a cutoff.
+    InputError
+        Files that cannot be evaluated.
+    """
+    if work.plan.at_once:
+        raise ParameterError(
+            f"{work.plan.at_once[0]}: has no cutoff of at most {SHALLOW}, and memory= and n_jobs= keep first ranks "
+            "alone; give a cutoff, as @10, or leave them out"
+        )
+    n_bytes = amount("memory", MEMORY if memory is None else memory)
+    # Workers may have another working folder.
+    items = [
+        (name, tuple(path.absolute() for path in parts_of(run))) for name, run in named_runs.items() if is_parts(run)
+    ]
+    with Shared(work) as shared:
+        read = workers.mapped(partial(_first_ranks, shared, n_bytes), items, description="reading", progress=progress)
+        found = {}
+        for (name, _), (frame, messages) in zip(items, read, strict=True):
+            found[name] = frame
+            for message in messages:
+                warn(message)
+    return found
+
+
+def _first_ranks(shared: Shared, memory: int, item: tuple[str, tuple[Path, ...]]) -> tuple[pd.DataFrame, list[str]]:
+    """Return the first ranks of one run, and the warnings."""
+    name, paths = item
+    work = replace(shared.value, name=f"run {name!r}")
+    return heard(lambda: streamed(paths, work, memory=memory).run.frame)
 
 
 def streamed(

@@ -1,7 +1,10 @@
 from .contracts import flatten_qrels as flatten_qrels
+from .files.reading import read_annotations as read_annotations
 from .files.reading import read_answers as read_answers
 from .files.reading import read_labels as read_labels
 from .files.reading import read_mentions as read_mentions
+from .files.reading import read_subtopics as read_subtopics
 from .files.reading import read_values as read_values
 from .files.writing import write_queries as write_queries
+from .named import register_similarities as register_similarities
 from .ranking import ranked as ranked

@@ -62,6 +62,10 @@ def frame_of(data: Any, what: str) -> pd.DataFrame:
                 if name in _COLUMNS:
                     raise InputError(f"{what}: column {name!r} occurs {list(data.columns).count(name)} times; keep one")
         return data
+    if isinstance(data, pa.RecordBatchReader):
+        raise InputError(
+            f"{what}: found a RecordBatchReader, which can be read only once; pass the table of its read_all()"
+        )
     if is_frame(data):
         table = pa.table(data)
         plain = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
@@ -378,7 +382,7 @@ def score_bounds(measure: str) -> Bounds:
     if name in _UNIT or re.sub(r"_[\d.]+$", "", name) in _UNIT:
         return 0.0, 1.0
     if name == "VB":
-        found = re.search(r"alpha=([\d.]+)", measure)
+        found = re.search(r"alpha=([\d.e+-]+)", measure)
         return (1 - (1 + float(found[1] if found else 1.0) ** 2) ** 0.5) / 2, 1.0
     return _OTHERS.get(name, UNKNOWN)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError
-from vbterrier.kernels import fingerprints, gain
+from vbterrier.kernels import fingerprints, rankings
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -20,6 +21,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Ints
+
+
+_LARGEST = float(np.finfo(np.float64).max)
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,7 +92,7 @@ class Ids:
         return places
 
 
-def ids_of(column: pd.Series[Any], where: str) -> Ids:
+def ids_of(column: pd.Series[Any], where: str) -> Ids:  # noqa: C901 - one error of each kind of column
     """Check a column of ids and convert it to text.
 
     Parameters
@@ -126,6 +130,8 @@ def ids_of(column: pd.Series[Any], where: str) -> Ids:
         raise InputError(_mixed(column, where)) from error
     except OverflowError as error:
         raise InputError(f"{where}: holds an integer beyond 64 bits; cast with .astype(str) at the source") from error
+    except UnicodeEncodeError as error:
+        raise InputError(f"{where}: {error.object!r} holds half of a surrogate pair; read its file as UTF-8") from error
     if text.null_count:
         _refuse_missing(column, where)
     return Ids(text)
@@ -142,12 +148,21 @@ def numbers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] |
     Raises
     ------
     InputError
-        Names the first row that is missing or not a number.
+        Names the first row that is missing or not a number; a column of dates, durations or complex numbers.
     """
+    if pd.api.types.is_complex_dtype(column) or column.dtype.kind in "mM":
+        raise InputError(f"{where}: wanted numbers, found {column.dtype}; pass the numbers that they stand for")
     try:
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
+    except OverflowError as error:
+        row = next(row for row, number in enumerate(column) if isinstance(number, int) and abs(number) > _LARGEST)
+        raise InputError(f"{where}: row {row} holds an integer beyond the range of floating-point numbers") from error
     except (ValueError, TypeError):
-        numbers = pd.to_numeric(column.astype(object), errors="coerce").to_numpy(dtype=np.float64, na_value=np.nan)
+        numbers = np.array([_number(value) for value in column])
+    if column.dtype.kind not in "biuf":
+        # Python reads 1_000 as a number, other programs do not.
+        grouped = np.fromiter((isinstance(value, str) and "_" in value for value in column), bool, len(column))
+        numbers = np.where(grouped, np.nan, numbers)
     bad = np.isnan(numbers)
     if bad.any():
         row = int(np.argmax(bad))
@@ -156,6 +171,14 @@ def numbers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] |
             "repair or drop the row before evaluating"
         )
     return numbers
+
+
+def _number(value: Any) -> float:
+    """Return a number, or text that spells one, as a float; NaN for anything else."""
+    try:
+        return float(value) if isinstance(value, (str, int, float, np.number, Decimal)) else float("nan")
+    except (ValueError, OverflowError, TypeError):
+        return float("nan")
 
 
 def integers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] | None = None) -> Ints:
@@ -239,7 +262,7 @@ class Lookup:
         wanted = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
         low = np.searchsorted(self._sorted, wanted, side="left")
         if self._repeats:
-            pairs, places = gain.spans(low, np.searchsorted(self._sorted, wanted, side="right"))
+            pairs, places = rankings.spans(low, np.searchsorted(self._sorted, wanted, side="right"))
         else:
             within = np.flatnonzero(low < len(self._sorted))
             pairs = within[self._sorted[low[within]] == wanted[within]]

@@ -7,16 +7,18 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest
 from vbterrier.frames.contracts import frame_of
-from vbterrier.frames.files.reading import read_intents, read_tags
+from vbterrier.frames.files.reading import read_intents, read_similarities, read_tags
 
 if TYPE_CHECKING:
     import pandas as pd
 
 
-_READERS = {"intents": read_intents, "tags": read_tags}
+_READERS = {"intents": read_intents, "tags": read_tags, "similarities": read_similarities}
 # Prefix of the names of saved intent sets.
 SET_PREFIX = "intent_set-"
-_NAMED: dict[str, dict[str, pd.DataFrame]] = {"intents": {}, "tags": {}}
+_NAMED: dict[str, dict[str, pd.DataFrame]] = {kind: {} for kind in _READERS}
+# Package of the function that registers frames of a kind.
+_PACKAGES = {"similarities": "vbterrier.frames"}
 
 
 def _register(kind: str, name: str, frame: Any, *, replace: bool) -> None:
@@ -79,6 +81,30 @@ def register_tags(name: str, frame: Any, *, replace: bool = False) -> None:
     _register("tags", name, frame, replace=replace)
 
 
+def register_similarities(name: str, frame: Any, *, replace: bool = False) -> None:
+    """Register similarities of intents under a name for measures, as in ``ES(similarities="vectors")@10``.
+
+    Parameters
+    ----------
+    name, replace
+        See :func:`register_intents`.
+    frame
+        Columns entity_id, other_id, similarity in [0, 1], and optionally qid; copied.
+
+    Raises
+    ------
+    InputError
+        The name is registered with other data.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> pairs = pd.DataFrame({"qid": ["q1"], "entity_id": ["E1"], "other_id": ["E2"], "similarity": [0.5]})
+    >>> register_similarities("example", pairs)
+    """
+    _register("similarities", name, frame, replace=replace)
+
+
 def registered(kind: str, name: Any) -> pd.DataFrame | None:
     """Return the frame that is registered under a name in this process, or ``None``."""
     return _NAMED[kind].get(name) if isinstance(name, str) else None
@@ -107,6 +133,7 @@ def named(kind: str, given: Any) -> pd.DataFrame:
             )
         raise InputError(
             f"{kind}={name!r}: no {kind} are registered under this name and no such file exists; registered: "
-            f"{examples(known) or 'none'}; use vbterrier.register_{kind}(name, frame) or a path.{nearest(name, known)}"
+            f"{examples(known) or 'none'}; use {_PACKAGES.get(kind, 'vbterrier')}.register_{kind}(name, frame) or a "
+            f"path.{nearest(name, known)}"
         )
     return _READERS[kind](name)

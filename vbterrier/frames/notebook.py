@@ -351,7 +351,7 @@ def systems_line(intervals: pd.DataFrame) -> str:
 def of_means(intervals: pd.DataFrame, *, title: str = "Means", heads: int = 1) -> Iterator[Panel]:
     """Yield the tables of a C frame: means over topics, and means over replicas if the frame has them."""
     replicated = intervals["mean"].notna() if "mean" in intervals.columns else pd.Series(False, intervals.index)
-    plain = intervals[~replicated].drop(columns="mean", errors="ignore")
+    plain = intervals[~replicated].drop(columns=["mean", "lists"], errors="ignore")
     # Measures differ in scale; measures of a single system are not compared.
     by = "measure" if len(intervals) > intervals["measure"].nunique() else None
     if len(plain) or not replicated.any():
@@ -399,4 +399,5 @@ _WORDS: dict[str, Callable[[Any], str]] = {
     "n_subsets": partial(_number, noun="subset"),
     "n_permutations": partial(_number, noun="permutation"),
     "seed": "seed {}".format,
+    "lists": "rankings {}".format,
 }

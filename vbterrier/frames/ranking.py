@@ -13,7 +13,7 @@ from vbterrier.errors import InputError, choice, examples, warn
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.ids import ids_of, numbers_of, owner_of, repeated_pairs, require_same_kind
-from vbterrier.kernels import fingerprints, gain
+from vbterrier.kernels import fingerprints, rankings
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -156,7 +156,7 @@ class Run:
         starts, _ = self._spans
         rows = None if self._is_grouped else np.argsort(self.topic, kind="stable")
         score = self._single if rows is None else self._single[rows]
-        if not gain.is_falling(score, starts):
+        if not rankings.is_falling(score, starts):
             rows = np.lexsort((-self._single, self.topic))
             score = self._single[rows]
         return rows, score
@@ -165,7 +165,7 @@ class Run:
         """Return rows by topic, up to ``cutoff`` in trec_eval's order, and the start and size of each topic."""
         (starts, stops), (rows, score) = self._spans, self._descending
         within = int((stops - starts).max(initial=0)) if cutoff is None else cutoff
-        tied = gain.tied_groups(score, starts, stops, within)
+        tied = rankings.tied_groups(score, starts, stops, within)
         ordered = np.arange(len(self)) if rows is None else rows
         if tied.any():
             places, settled = self._tie_order(starts[tied], stops[tied])
@@ -189,21 +189,21 @@ class Run:
                 f"{self.name}: {len(starts)} topics and a list of {depth} documents exceed the limit of a table; "
                 "give a cutoff, as @1000"
             )
-        cut = gain.top_rows(starts, stops, depth)
+        cut = rankings.top_rows(starts, stops, depth)
         found = cut if rows is None else np.where(cut >= 0, rows[cut], -1)
-        n_tied = gain.n_tied(score, cut, starts, stops)
-        tied = gain.tied_groups(score, starts, stops, depth)
+        n_tied = rankings.n_tied(score, cut, starts, stops)
+        tied = rankings.tied_groups(score, starts, stops, depth)
         if tied.any():
             # Sorting ties by docno moves only documents with equal scores.
             _, settled = self._tie_order(starts[tied], stops[tied])
             ends = np.cumsum((stops - starts)[tied])
-            among = gain.top_rows(np.append(0, ends[:-1]), ends, depth)
+            among = rankings.top_rows(np.append(0, ends[:-1]), ends, depth)
             found[tied] = np.where(among >= 0, settled[among], -1)
         return Top(self.topics, found, n_tied)
 
     def _tie_order(self, starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
         """The positions of some topics in the rows by topic, and their rows with ties in descending order of docno."""
-        owner, places = gain.spans(starts, stops)
+        owner, places = rankings.spans(starts, stops)
         rows, _ = self._descending
         among = places if rows is None else rows[places]
         return places, among[np.lexsort((-self.docno.take(among).ranks(), -self._single[among], owner))]

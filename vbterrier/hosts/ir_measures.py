@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import os
+import sys
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -14,6 +16,8 @@ from vbterrier.hosts import require_api
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
+
+    from typing_extensions import Self
 
     Values = Iterable[tuple[str, ir_measures.Measure, float]]
 
@@ -53,6 +57,49 @@ ENGINES: Mapping[str, ir_measures.Provider] = ir_measures.providers.registry
 
 TO_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 FROM_IR_MEASURES = {host: column for column, host in TO_IR_MEASURES.items()}
+
+
+class Omitted(float):
+    """NaN of a topic that a mean leaves out.
+
+    ir_measures and pt.Experiment add the values of all topics to 0.0 and divide by their number. A sum that contains
+    such values counts them, and is divided by the number of the other topics; without any, the mean is NaN. Everything
+    else, such as arrays and frames, treats it as NaN.
+
+    Parameters
+    ----------
+    total
+        Sum of the values of other topics.
+    n_omitted
+        Number of topics left out of the sum.
+
+    Examples
+    --------
+    >>> (0.0 + 1.0 + Omitted() + 0.5) / 3
+    0.75
+    """
+
+    total: float
+    n_omitted: int
+
+    def __new__(cls, total: float = 0.0, n_omitted: int = 1) -> Self:
+        """Make the NaN that carries the sum."""
+        made = super().__new__(cls, math.nan)
+        made.total, made.n_omitted = total, n_omitted
+        return made
+
+    def __getnewargs__(self) -> tuple[float, int]:  # type: ignore[override]
+        return self.total, self.n_omitted
+
+    def __add__(self, other: float) -> Omitted:
+        if isinstance(other, Omitted):
+            return Omitted(self.total + other.total, self.n_omitted + other.n_omitted)
+        return Omitted(self.total + other, self.n_omitted)
+
+    __radd__ = __add__
+
+    def __truediv__(self, n: float) -> float:
+        return self.total / (n - self.n_omitted) if n > self.n_omitted else math.nan
 
 
 def registered(name: str, params: dict[str, Any]) -> ir_measures.Measure:
@@ -114,7 +161,7 @@ class Evaluator(ir_measures.Evaluator):  # type: ignore[misc]
         self._values = values
 
     def iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
-        """Yield the value of each measure and topic, without values for the topics that a measure leaves out."""
+        """Yield the value of each measure and topic, :class:`Omitted` for topics that a measure leaves out."""
         frame = _frame(run, "run", ir_measures.util.RunConverter)
         # Some hosts pass an empty frame without these columns for topics that retrieved nothing.
         checked = Run(frame if len(frame) else pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object))
@@ -150,6 +197,25 @@ def install(provider: Provider) -> None:
 
 
 _ORIGINAL = "_before_vbterrier"
+
+
+_STATE = "__vbterrier_experiment__"
+
+
+def of_experiment() -> dict[str, Any] | None:
+    """Values that live as long as the running call of ``pt.Experiment``; ``None`` outside of one.
+
+    ``pt.Experiment`` evaluates one system at a time and gives each a new copy of the qrels, so that no argument of an
+    evaluation identifies the experiment. The values are kept in the frame of the call, as an additional local variable.
+    """
+    experiment = getattr(sys.modules.get("pyterrier"), "Experiment", None)
+    code, frame = getattr(experiment, "__code__", None), sys._getframe()  # noqa: SLF001 - as in errors.warn
+    while frame.f_back is not None:
+        frame = frame.f_back
+        if frame.f_code is code:
+            values: dict[str, Any] = frame.f_locals.setdefault(_STATE, {"baseline": frame.f_locals.get("baseline")})
+            return values
+    return None
 
 
 def replace_parser(fallback: Callable[[str], list[ir_measures.Measure]] | None) -> None:

@@ -30,13 +30,14 @@ _SHORT_NOTE = "p: adjusted; w/l/t: won/lost/tied."
 
 def comparison_caption(found: Comparison) -> list[str]:
     """Caption of a table of means: topics, intervals, tests, marks and suspect runs."""
-    one, systems = found.pairs.iloc[0], found.systems
+    systems, mean = found.systems, found.systems.iloc[0]
     said = measures_sentence(f"Means over {topics_of(systems['n_qids'])}", systems["measure"].unique())
-    drawn = f", {one['n_resamples']} resamples" if one["n_resamples"] else ""
-    said.append(f"Intervals, {100 * one['level']:g}%: {one['method']}{drawn}, seed {one['seed']}.")
+    drawn = f", {mean['n_resamples']} resamples" if mean["n_resamples"] else ""
+    said.append(f"Intervals, {100 * mean['level']:g}%: {mean['method']}{drawn}, seed {mean['seed']}.")
     if best_rows(systems).any():
         said.append("The best mean of a measure is bold.")
-    said.append(f"Differences: {one['test']}, {corrected_over(found.pairs)}, at the level {found.alpha:g}.")
+    test = found.pairs["test"].iloc[0]
+    said.append(f"Differences: {test}, {corrected_over(found.pairs)}, at the level {found.alpha:g}.")
     # With a baseline, means have stars; otherwise they have letters.
     stars = _star_note(found) if found.baseline is not None else ()
     return said + [f"{line}." for line in (*stars, *_mark_notes(found))]

@@ -11,7 +11,7 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError, printable
 from vbterrier.evaluate.comparison import Comparison
-from vbterrier.evaluate.coverage_result import CoverageReport
+from vbterrier.evaluate.coverage import CoverageReport
 from vbterrier.evaluate.intents import IntentEvaluation
 from vbterrier.evaluate.ranking import SystemRanking
 from vbterrier.evaluate.scores import Scores
@@ -70,6 +70,8 @@ def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
     parts = [_means(scores, style)]
     if style == "table":
         parts.append(footing(scores))
+        if is_pooled(scores):
+            parts.append("pooled: scores of the joint intents of all topics instead of means over topics")
     if isinstance(scores, IntentEvaluation):
         caption = [f"Tagging: {TAGGING}."]
         table = rendered(scores.tagging, style, caption=caption, label="tab:tagging")
@@ -132,7 +134,9 @@ def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
     if topics:
         n = scores.values["qid"].nunique()
         return measures_sentence(f"Scores of each of {topics_of([n])}", scores.values["measure"].unique())
-    said = measures_sentence(f"Means over {topics_of(found['n_qids'])}", found["measure"].unique())
+    of = topics_of(found["n_qids"])
+    what = f"Pooled scores, of the joint intents of {of}" if is_pooled(scores) else f"Means over {of}"
+    said = measures_sentence(what, found["measure"].unique())
     if footing(scores):
         levels = " and ".join(f"{100 * level:g}%" for level in found.loc[found["method"] != "none", "level"].unique())
         said.append(f"Intervals, {levels}: {footing(scores)}.")
@@ -144,6 +148,11 @@ def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
         for row in late.to_dict("records")
     ]
     return said
+
+
+def is_pooled(scores: Scores) -> bool:
+    """Return True for scores of the joint intents of all topics."""
+    return isinstance(scores, IntentEvaluation) and scores.pool == "collection"
 
 
 def paper_table(found: Any, style: str = "latex", **options: Any) -> str:

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from vbterrier.evaluate.coverage_result import CoverageReport
+    from vbterrier.evaluate.coverage import CoverageReport
     from vbterrier.evaluate.doctor import Diagnosis
     from vbterrier.evaluate.ranking import SystemRanking
     from vbterrier.evaluate.scores import Scores

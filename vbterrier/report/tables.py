@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, printable
+from vbterrier.evaluate.replicas import GOLD_TAGS
 from vbterrier.report import latex
 from vbterrier.stats.replicas import excludes_its_score
 
@@ -154,6 +155,8 @@ def summary(scores: Scores, style: str) -> pd.DataFrame:
         )
         if row.method != "none":
             cells[f"{row.level:.0%} {row.method}"] = row.ends
+        if isinstance(lists := getattr(row, "lists", None), str):
+            cells["rankings"] = lists
         cells |= {"topics": row.n_qids, "missing": row.n_missing}
     table = pd.DataFrame(list(rows.values()))
     return table[[name for name in table if name not in ("topics", "missing")] + ["topics", "missing"]].fillna("")
@@ -182,14 +185,30 @@ def footing(scores: Scores) -> str:
             drawn = f"{n} resamples, seed {seed}" if n else "Student's t"
             parts.append(f"{method}: {drawn}: other topics from the same population")
         elif method.startswith(("replicas", "intents")):
-            parts.append(f"{method}: {n} replicas, seed {seed}: other candidates and tags of these topics")
+            parts.append(
+                f"{method}: {n} replicas, seed {seed}: other candidates and tags of these topics{_lists(scores)}"
+            )
+        elif method == GOLD_TAGS:
+            parts.append(f"{method}: {n} replicas, seed {seed}: these topics under gold tags of all documents")
         elif method == "unjudged (normal)":
             parts.append(f"{method}: grades of unjudged documents of these topics under the model")
     if excludes_its_score(scores.intervals).any():
         parts.append(
-            f"{EXCLUDED} excludes the score: the perturbations add errors, so that it is not an interval of the score"
+            f"{EXCLUDED} excludes the score: the perturbations add errors, so that it is not an interval of the score; "
+            "a tagger model (fit_tagger) gives one of the score under gold tags"
         )
     return "; ".join(parts)
+
+
+def _lists(scores: Scores) -> str:
+    """Describe the rankings that replicas use: the same in all replicas, or those of systems that were run again."""
+    if "lists" not in scores.intervals.columns:
+        return ""
+    of = scores.intervals.dropna(subset="lists").drop_duplicates("name").groupby("lists", sort=False)["name"]
+    names = {str(kind): ", ".join(map(str, group)) for kind, group in of}
+    if len(names) == 1:
+        return f"; rankings of all systems: {next(iter(names))}"
+    return "; rankings " + ", ".join(f"{kind}: {group}" for kind, group in names.items())
 
 
 def escaped(text: object, style: str) -> str:

@@ -13,11 +13,11 @@ from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.kernels import bounds
 from vbterrier.kernels.bounds import PartlyJudged
-from vbterrier.kernels.gain import row_sums
 from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
 from vbterrier.kernels.grades.distributions import central_interval
 from vbterrier.kernels.grades.model import UnjudgedModel, urn
 from vbterrier.kernels.grades.moments import moments
+from vbterrier.kernels.rankings import row_sums
 from vbterrier.kernels.resample import stream
 from vbterrier.unjudged.metrics import DCG, NDCG
 from vbterrier.unjudged.pool import grade_gains

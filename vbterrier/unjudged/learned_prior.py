@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.kernels.gain import ranks
+from vbterrier.kernels.rankings import ranks
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Bools, Floats, Ints

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, ClassVar, Protocol
 import numpy as np
 
 from vbterrier.errors import ParameterError, choice, whole
-from vbterrier.kernels.gain import average_precision, discounts, err, ideal_dcg, q_measure, ranks, rbp_weights
 from vbterrier.kernels.grades.model import Increments
+from vbterrier.kernels.rankings import average_precision, discounts, err, ideal_dcg, q_measure, ranks, rbp_weights
 from vbterrier.unjudged.pool import grade_gains
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from vbterrier.frames import ranking
 from vbterrier.frames.contracts import LabelFrame
 from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.ranking import places, run_places
-from vbterrier.kernels.gain import gains
+from vbterrier.kernels.rankings import gains
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray

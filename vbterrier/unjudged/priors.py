@@ -343,6 +343,9 @@ class Process:
         check_prior(self.prior)
         for name, legal in (("dcg", DCG), ("method", METHODS), ("compat", COMPAT), ("all_unjudged", ALL_UNJUDGED)):
             choice(name, getattr(self, name), legal)
+        if self.prior_strength == "inf":
+            # As text, since parameters of measures cannot be infinite.
+            object.__setattr__(self, "prior_strength", math.inf)
         check_strength(self.prior_strength)
         if self.compat and self.prior not in ("auto", *PAPER):
             raise ParameterError(f"compat={self.compat!r} needs one of the priors {', '.join(map(repr, PAPER))}")

@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, InputError, ParameterError, printable
-from vbterrier.frames.files.reading import RUN, run_layout
+from vbterrier.frames.files.reading import RUN, run_header, run_layout
 from vbterrier.frames.files.source import BOM, Source
 from vbterrier.frames.files.tables import batches, misfit_error, require_columns, text_table, typed_table, unreadable
 from vbterrier.frames.files.writing import kept_in
@@ -156,6 +156,14 @@ def is_parts(run: Any) -> bool:
     return isinstance(run, (str, os.PathLike))
 
 
+def is_table(run: Any) -> bool:
+    """Return True if a run is a single file that is a table with a header, or a spreadsheet."""
+    if not isinstance(run, (str, os.PathLike)) or not Path(run).is_file():
+        return False
+    source = Source.at(run, None)
+    return source.is_workbook or (not source.is_parquet and run_header(source.path, *source.first()) is not None)
+
+
 def amount(name: str, value: Any) -> int:
     """Return a parameter that is a number of bytes, or a text such as "1 GiB" or "500 MB".
 
@@ -178,6 +186,11 @@ def amount(name: str, value: Any) -> int:
 
 def _lines(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]:
     """Yield tables of whole lines, each with the byte of its start."""
+    if source.is_workbook or run_header(source.path, *source.first()):
+        message = (
+            "is a table with a header, which is read whole: leave out memory= and n_jobs=, or convert it to Parquet"
+        )
+        raise FileError(source.path, message)
     layout = run_layout(source.path, *source.first())
     rest, is_last = b"", False
     with source.stream(start=start) as stream:

@@ -1,4 +1,4 @@
-"""Readers of runs, qrels, topics, documents, intents, tags, answers, mentions and values.
+"""Readers of runs, qrels, topics, subtopics, documents, intents, tags, answers, mentions and values.
 
 Each kind of file is declared once, as a ``FileKind``; one reader serves all of them.
 """
@@ -12,13 +12,14 @@ import re
 import time
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
+from xml.parsers import expat
 
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import FileError, printable
+from vbterrier.errors import FileError, printable, warn
 from vbterrier.frames.files.source import IDS, Layout, MisfitError, Source, shown, split
-from vbterrier.frames.files.tables import parquet_table, require_columns, text_table
+from vbterrier.frames.files.tables import parquet_table, require_columns, text_table, workbook_as_csv
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -30,13 +31,16 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 MAX_BYTES = 64 * 2**30
 _MAX_MEMBERS = 1_000
+_PIECE = 1 << 20
 
 
 def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read a run: a TREC file, plain or gzip, or a Parquet file.
+    r"""Read a run: a TREC file or a table with a header line (CSV, TSV), plain or gzip, a spreadsheet, or Parquet.
 
-    A line is ``qid Q0 docno rank score tag``. All lines may lack the tag, or all may lack ``Q0``; any white space
-    separates fields.
+    A line of a TREC file is ``qid Q0 docno rank score tag``. All lines may lack the tag, or all may lack ``Q0``; any
+    white space separates fields. The header of a table, or the first row of the first sheet of an .xlsx file (extra
+    ``xlsx``), names ``qid``, ``docno`` (also: query id, topic id; doc id, document id) and ``score`` or ``rank``.
+    Without a score, documents are in the order of their ranks; without both, in the order of rows, with a warning.
 
     Parameters
     ----------
@@ -49,7 +53,8 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
     -------
     pandas.DataFrame
         Columns ``qid``, ``docno`` (text), ``score`` (float64), ``rank`` (int64, as in the file) and ``name`` (the run
-        tag; absent if the file has none), rows as in the file. Parquet files keep their other columns.
+        tag; absent if the file has none), rows as in the file. Tables, spreadsheets and Parquet files keep their other
+        columns, and tables without ranks have none.
 
     Raises
     ------
@@ -174,7 +179,8 @@ def read_intents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
     r"""Read candidate intents: tab- or comma-separated text, plain or gzip, or a Parquet file.
 
     A header line names the columns; without one, a line is ``qid entity_id prob``, separated by white space. Values
-    between commas may be enclosed in double quotes; between tabs a quote is an ordinary character.
+    between commas may be enclosed in double quotes; between tabs a quote is an ordinary character. The subtopics of a
+    TREC Web topic file (XML) are intents of equal probabilities.
 
     Parameters
     ----------
@@ -204,6 +210,43 @@ def read_intents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
     [['q1', 'Q90', 0.75, 'Paris, the city']]
     """
     return _read(path, max_bytes, INTENTS)
+
+
+def read_subtopics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    r"""Read the subtopics of topics: a TREC Web topic file (XML), delimited text, plain or gzip, or a Parquet file.
+
+    In XML, ``<topic number="1">`` contains ``<subtopic number="2" type="inf">text</subtopic>``. A header line of text
+    names the columns; without one, a line is ``qid entity_id`` or ``qid entity_id prob``.
+
+    Parameters
+    ----------
+    path
+        The file. Its content decides how it is read, not its name.
+    max_bytes
+        Limit of the unpacked size; ``None`` for no limit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``qid`` and ``entity_id`` (the subtopic, as in the second field of diversity qrels); of XML ``name``
+        (the text) and ``type``; else the other columns of the file, ``prob`` as float64.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read; names the invalid line, what was wanted and the remedy. XML with a document type, which
+        can define entities, is refused.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "wt09.topics.full.xml")
+    >>> topic = '<topic number="7"><query>air</query><subtopic number="1" type="nav"> Find it. </subtopic></topic>'
+    >>> _ = path.write_text(f"<webtrack2009>{topic}</webtrack2009>")
+    >>> read_subtopics(path).values.tolist()
+    [['7', '1', 'Find it.', 'nav']]
+    """
+    return _read(path, max_bytes, SUBTOPICS)
 
 
 def read_tags(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -239,6 +282,11 @@ def read_tags(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFra
     [['d1', 'Q90', 1.0], ['d1', 'Q167646', 1.0]]
     """
     return _read(path, max_bytes, TAGS)
+
+
+def read_similarities(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    """Read similarities (entity_id, other_id, similarity [, qid]) from a file with a header; see :func:`read_tags`."""
+    return _read(path, max_bytes, SIMILARITIES)
 
 
 def read_answers(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -409,6 +457,37 @@ def _expected(given: Any) -> float | None:
     return sum(grade * prob for grade, prob in known) / total
 
 
+def read_annotations(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    r"""Read a sheet of annotations: comma- or tab-separated text with a header line, JSON lines, or a Parquet file.
+
+    Parameters
+    ----------
+    path
+        A file of :meth:`vbterrier.evaluate.annotation.AnnotationTask.write`, with labels.
+    max_bytes
+        Limit of the unpacked size; ``None`` for no limit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``qid``, ``entity_id`` and ``label`` (text, empty where there is none), then the other columns.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read, or lacks a column; names the first invalid line.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "ann.csv")
+    >>> _ = path.write_text('qid,query,entity_id,label\n007,"Jordan, achievements",Q41421,1\n')
+    >>> read_annotations(path).values.tolist()
+    [['007', 'Q41421', '1', 'Jordan, achievements']]
+    """
+    return _read(path, max_bytes, ANNOTATIONS)
+
+
 def read_values(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     r"""Read a V frame: comma- or tab-separated text with a header line, plain or gzip, or a Parquet file.
 
@@ -441,6 +520,72 @@ def read_values(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     [['bm25', '007', 'nDCG@10', 0.5]]
     """
     return _read(path, max_bytes, VALUES)
+
+
+class _WebTopics:
+    """Handlers of an XML parser that collect the subtopics of a TREC Web topic file."""
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._topic, self._text = source, "", list[str]()
+        self.rows: list[list[str]] = []
+        self.parser = parser = expat.ParserCreate()
+        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+        parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = self._text.append, self._refuse
+
+    def _fail(self, message: str) -> None:
+        raise FileError(self._source.path, message, line=self.parser.CurrentLineNumber)
+
+    def _start(self, tag: str, given: dict[str, str]) -> None:
+        if tag not in ("topic", "subtopic"):
+            return
+        number = given.get("number", "").strip()
+        if not number:
+            self._fail(f'<{tag}> has no number; wanted <{tag} number="1">')
+        if tag == "topic":
+            self._topic = number
+        elif self._topic:
+            self._text.clear()
+            self.rows.append([self._topic, number, "", given.get("type", "")])
+        else:
+            self._fail('a subtopic outside a topic; wanted <topic number="1"> around it')
+
+    def _end(self, tag: str) -> None:
+        if tag == "subtopic":
+            self.rows[-1][2] = " ".join("".join(self._text).split())
+        elif tag == "topic":
+            self._topic = ""
+
+    def _refuse(self, *_: Any) -> None:
+        self._fail("has a document type, which can define entities of any size; remove the line <!DOCTYPE ...>")
+
+
+def _web_topics(source: Source) -> pd.DataFrame:
+    """Subtopics of a TREC Web topic file: qid, entity_id, name, type.
+
+    Raises
+    ------
+    FileError
+        Not well-formed XML, a document type, an element without its number, no subtopic.
+    """
+    found = _WebTopics(source)
+    try:
+        with source.stream() as stream:
+            while piece := stream.read(_PIECE):
+                found.parser.Parse(piece, False)
+        found.parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        message = f"is not XML ({expat.ErrorString(error.code)}); repair the line"
+        raise FileError(source.path, message, line=error.lineno) from error
+    if not found.rows:
+        raise FileError(source.path, 'has no subtopic; wanted <subtopic number="1"> inside <topic number="1">')
+    return pd.DataFrame(found.rows, columns=["qid", "entity_id", "name", "type"])
+
+
+def _equal_intents(source: Source) -> pd.DataFrame:
+    """Subtopics of a TREC Web topic file as intents of equal probabilities."""
+    frame = _web_topics(source)
+    frame.insert(2, "prob", 1 / frame.groupby("qid")["qid"].transform("size"))
+    return frame
 
 
 def run_layout(path: Path, number: int, line: bytes) -> Layout:
@@ -479,6 +624,44 @@ def run_layout(path: Path, number: int, line: bytes) -> Layout:
             line=number,
         )
     return fitting[0] if fitting else whole
+
+
+def run_header(path: Path, number: int, line: bytes, *, must: bool = False) -> Layout | None:
+    """Return the layout that the header of a table names; ``None`` if the line is no header and need not be one.
+
+    Raises
+    ------
+    FileError
+        No columns for queries and documents although there ``must`` be; a duplicated column.
+    """
+    for separator in "," if must or b"\t" not in line else "\t":
+        try:
+            given = split(line, separator, blanks=False)
+        except MisfitError:
+            break
+        words = [_PUNCTUATION.sub("", name.casefold()) for name in given]
+        names = [_RUN_WORDS.get(word, name) for word, name in zip(words, given, strict=True)]
+        if must or ({"qid", "docno"} <= set(names) and "q0" not in words):
+            require_columns(path, names, ("qid", "docno"), line=number)
+            return Layout(
+                tuple(names),
+                tuple(name for name in RUN.numeric if name in names),
+                separator,
+                blanks=False,
+                header=number,
+            )
+    return None
+
+
+def _with_scores(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
+    """Add the scores of a table without them, from its ranks or from the order of its rows."""
+    if "score" not in frame.columns:
+        if "rank" not in frame.columns:
+            warn(f"{printable(path)}: no column score or rank; documents are ranked in the order of rows")
+        order = frame["rank"] if "rank" in frame.columns else frame.groupby("qid", sort=False).cumcount()
+        frame["score"] = -order.astype("float64")
+    first = [name for name in RUN.columns if name in frame.columns]
+    return frame[[*first, *(name for name in frame.columns if name not in first)]]
 
 
 def _qrels_layout(_path: Path, _number: int, line: bytes) -> Layout:
@@ -535,6 +718,8 @@ class FileKind:
         The columns of lines without a header, by their number; the first describes lines with any other number.
     remedy
         The advice for a line without a header that has another number of fields.
+    xml
+        The reader of XML files; ``None`` if the file is never XML.
     """
 
     columns: tuple[str, ...]
@@ -548,6 +733,7 @@ class FileKind:
     separator: str = " "
     fields: tuple[tuple[str, ...], ...] = ()
     remedy: str = ""
+    xml: Callable[[Source], pd.DataFrame] | None = None
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -566,6 +752,12 @@ _TEXT_WORDS = """
 """
 _HEADINGS = _ID_WORDS.union(_TEXT_WORDS.split())
 _PUNCTUATION = re.compile(r"[\s_\-\"'#]+")
+# The columns of a run by their names in tables.
+_RUN_WORDS = {
+    **dict.fromkeys(("qid", "queryid", "topicid"), "qid"),
+    **dict.fromkeys(("docno", "docid", "documentid"), "docno"),
+    **{name: name for name in ("score", "rank")},
+}
 # One of these is enough in tables of ids, which hold no texts.
 _ENTITY_WORDS = _ID_WORDS | {"topic", "doc", "entity", "entity_id"}
 _OR_HEADER = "or name the columns in a header line"
@@ -594,6 +786,15 @@ INTENTS = FileKind(
     header_words=_ENTITY_WORDS | {"prob"},
     fields=(("qid", "entity_id", "prob"),),
     remedy="name the columns in a header line, as qid<tab>entity_id<tab>prob, or remove the extra fields",
+    xml=_equal_intents,
+)
+SUBTOPICS = FileKind(
+    ("qid", "entity_id"),
+    ("prob",),
+    header_words=_ENTITY_WORDS | {"prob"},
+    fields=(("qid", "entity_id"), ("qid", "entity_id", "prob")),
+    remedy=f"write qid<tab>entity_id, {_OR_HEADER}",
+    xml=_web_topics,
 )
 TAGS = FileKind(
     ("docno", "entity_id", "weight"),
@@ -602,6 +803,12 @@ TAGS = FileKind(
     header_words=_ENTITY_WORDS,
     fields=(("docno", "entity_id", "weight"), ("docno", "entity_id")),
     remedy="name the columns in a header line, as docno<tab>entity_id<tab>weight, or remove the extra fields",
+)
+SIMILARITIES = FileKind(
+    ("entity_id", "other_id", "similarity"),
+    ("similarity",),
+    header_words=_ENTITY_WORDS | {"other_id", "similarity"},
+    needs_header=True,
 )
 ANSWERS = FileKind(
     ("qid", "entity_id"),
@@ -627,6 +834,7 @@ LABELS = FileKind(
     fields=(("qid", "docno", "grade"),),
     remedy=f"write qid iteration docno grade, or qid docno grade, {_OR_HEADER}",
 )
+ANNOTATIONS = FileKind(("qid", "entity_id", "label"), json_lines=True, needs_header=True)
 VALUES = FileKind(("name", "qid", "measure", "value"), ("value",), keeps_others=False, needs_header=True)
 
 
@@ -642,7 +850,13 @@ def _frame(source: Source, kind: FileKind) -> pd.DataFrame:
     if source.is_parquet:
         table = parquet_table(source, kind.required, kind.numeric)
     else:
+        in_sheet = source.is_workbook
+        source = workbook_as_csv(source) if in_sheet else source
         number, line = source.first()
+        if kind.xml is not None and line.lstrip()[:1] == b"<":
+            return kind.xml(source)
+        if kind is RUN and (found := run_header(source.path, number, line, must=in_sheet)):
+            return _with_scores(source.path, text_table(source, found).to_pandas())
         if kind.json_lines and line.lstrip()[:1] == b"{":
             return _json_frame(source, kind.columns)
         layout = _header_layout(kind, source.path, number, line) or _plain_layout(kind, source.path, number, line)

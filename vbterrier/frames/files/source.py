@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 BOM = b"\xef\xbb\xbf"
 IDS = frozenset({"qid", "docno", "entity_id"})
 WHOLE = frozenset({"rank", "label"})
-_GZIP, _PARQUET = b"\x1f\x8b", b"PAR1"
+_GZIP, _PARQUET, _ZIP = b"\x1f\x8b", b"PAR1", b"PK\x03\x04"
 _PIECE = 1 << 20
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
 _MAX_QUOTED = 80
@@ -82,6 +82,12 @@ class Source:
         """True if the content is a Parquet table."""
         with self.raw() as raw:
             return self._begins(raw, _PARQUET)
+
+    @property
+    def is_workbook(self) -> bool:
+        """True if the content is a zip archive, as .xlsx files are."""
+        with self.raw() as raw:
+            return self._begins(raw, _ZIP)
 
     def stream(self, refused: bytes = b"", start: int = 0) -> _Stream:
         """Open the unpacked bytes from ``start``; reading any of the ``refused`` bytes raises ``UntidyError``."""

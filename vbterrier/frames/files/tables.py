@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 import csv
+import io
+import re
+import zipfile
 from collections import Counter
 from contextlib import suppress
+from dataclasses import replace
+from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from vbterrier.errors import FileError, nearest
+from vbterrier.errors import FileError, module_of_extra, nearest, warn
 from vbterrier.frames.files.source import BOM, IDS, WHOLE, Layout, MisfitError, Source, UntidyError, shown, whole_number
 
 if TYPE_CHECKING:
@@ -33,6 +39,14 @@ BATCH_BYTES = 1 << 26
 _NUMBER_BYTES = 8
 # Columns that a message names, and that a file may have.
 _MAX_LISTED, _MAX_COLUMNS = 30, 10_000
+# Unpacked size of a spreadsheet, which takes many times as much memory.
+_MAX_SHEET = 1 << 30
+
+# Headers of ids, without blanks and punctuation.
+_ID_HEADS = {
+    *(name.replace("_", "") for name in IDS),
+    *("queryid", "topicid", "topic", "docid", "documentid", "document", "iteration"),
+}
 
 
 def require_columns(path: Path, found: Sequence[str], wanted: Sequence[str], line: int | None = None) -> None:
@@ -356,3 +370,61 @@ def _decoded(table: Any) -> Any:
         if pa.types.is_dictionary(field.type):
             table = table.set_column(place, field.name, table.column(place).cast(field.type.value_type))
     return table
+
+
+def _is_id(head: object) -> bool:
+    """Return True if the header of a column names ids."""
+    return re.sub(r"[\s_-]+", "", str(head).casefold()) in _ID_HEADS
+
+
+def workbook_as_csv(source: Source) -> Source:
+    """Return the first sheet of an .xlsx file as the text of a CSV file, row by row.
+
+    Numbers are written as they are stored, so that an id that a spreadsheet turned into a number has lost its zeros.
+
+    Raises
+    ------
+    FileError
+        No spreadsheet, or no openpyxl to read it; a sheet that is too large; a date in a column whose name is that of
+        an id.
+    """
+    content = source.content
+    if content is None:
+        with source.raw() as raw:
+            content = raw.read()
+    limit = None if source.max_bytes is None else min(source.max_bytes, _MAX_SHEET)
+    try:
+        with zipfile.ZipFile(io.BytesIO(content)) as archive:
+            n_bytes = sum(part.file_size for part in archive.infolist())
+            known = "xl/workbook.xml" in archive.namelist()
+    except zipfile.BadZipFile as error:
+        raise FileError(source.path, f"is a damaged zip archive ({error}): save the spreadsheet again") from error
+    if not known:
+        raise FileError(source.path, "is a zip archive without a spreadsheet (.xlsx): unpack it")
+    if limit is not None and n_bytes > limit:
+        raise too_large(replace(source, max_bytes=limit))
+    try:
+        module_of_extra("openpyxl", "xlsx")
+    except ModuleNotFoundError as error:
+        raise FileError(source.path, f"is a spreadsheet, and {error}; or save it as CSV") from error
+    try:
+        with pd.ExcelFile(io.BytesIO(content), engine="openpyxl") as book:
+            names = list(map(str, book.sheet_names))
+            sheet = pd.read_excel(book, header=None, dtype=object, na_filter=False)
+    except Exception as error:
+        raise FileError(source.path, f"is not a readable spreadsheet ({error}): save it again") from error
+    if len(names) > 1:
+        warn(f"{source.path}: reads the first sheet, {names[0]!r}, alone; {', '.join(map(repr, names[1:]))} ignored")
+    for place in range(sheet.shape[1]):
+        column = sheet.iloc[:, place]
+        dated = column.map(lambda cell: isinstance(cell, date)).to_numpy(dtype=bool)
+        if dated.any() and _is_id(column.iloc[0]):
+            row = int(np.argmax(dated))
+            message = (
+                f"{column.iloc[0]} is the date {column.iloc[row]}, wanted an id; format column {place + 1} as text"
+            )
+            raise FileError(source.path, message, line=row + 1)
+    # Rows without any value become blank lines, so that messages number the rows of the sheet.
+    empty = "," * (sheet.shape[1] - 1)
+    lines = sheet.to_csv(index=False, header=False, lineterminator="\n").split("\n")
+    return replace(source, content="\n".join("" if line == empty else line for line in lines).encode())

@@ -15,7 +15,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError, exam
 from vbterrier.evaluate.comparison import Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.doctor import JudgmentNote, judgment_notes
-from vbterrier.evaluate.inputs import named_runs, target_of, topics_of
+from vbterrier.evaluate.inputs import named_runs, subtopics_of, target_of, topics_of
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.frames.contracts import flatten_qrels, frame_of, systems_of
 from vbterrier.frames.files.reading import read_qrels
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.evaluate.coverage_result import CoverageReport
+    from vbterrier.evaluate.coverage import CoverageReport
     from vbterrier.frames.ranking import Run
     from vbterrier.intents.coverage import Coverage
     from vbterrier.unjudged.distribution import BootstrapDistribution
@@ -68,7 +68,7 @@ class ReportData:
         ``qrels``, its documents get the labels of these.
     topics
         The text of queries: qid, query.
-    duplicates, labels
+    duplicates, labels, subtopics
         As for :func:`vbterrier.score`.
     """
 
@@ -78,6 +78,7 @@ class ReportData:
     topics: Any = None
     duplicates: str = "error"
     labels: Any = None
+    subtopics: Any = None
 
 
 @dataclass(frozen=True)
@@ -129,8 +130,8 @@ class Inputs:
         The linked pool of entity runs, used instead of qrels, intents and tags.
     queries
         The text of topics, if known.
-    labels
-        Labels of machines, if given.
+    labels, subtopics
+        Labels of machines, and the subtopics of diversity qrels, if given.
     """
 
     runs: dict[str, Run]
@@ -140,6 +141,7 @@ class Inputs:
     links: LinkedPool | None
     queries: dict[str, str]
     labels: Any = None
+    subtopics: pd.DataFrame | None = None
 
     @property
     def is_diversity(self) -> bool:
@@ -306,6 +308,7 @@ def inputs_of(runs: Any, qrels: Any, data: ReportData) -> Inputs:
         None if data.links is None else _linked(data.links, qrels),
         {} if topics is None else dict(zip(topics["qid"].astype(str), topics["query"].astype(str), strict=True)),
         data.labels,
+        None if data.subtopics is None else subtopics_of(data.subtopics),
     )
 
 
@@ -387,14 +390,14 @@ def _of_runs(
     given: Inputs, asked: Sequence[ir_measures.Measure], options: ComparisonOptions, *, progress: bool
 ) -> dict[str, Any]:
     frames, cutoff = {name: run.frame for name, run in given.runs.items()}, deepest(asked) or CUTOFF
-    data: dict[str, Any] = {"intents": given.intents, "tags": given.tags, "labels": given.labels}
-    data["on_topics"] = options.on_topics
-    scores = score(frames, given.qrels, asked, **data, **options.intervals, progress=progress)
+    data: dict[str, Any] = {name: getattr(given, name) for name in ("intents", "tags", "labels", "subtopics")}
+    shared = {**data, **options.intervals, "on_topics": options.on_topics}
+    scores = score(frames, given.qrels, asked, **shared, progress=progress)
     compared = [str(measure) for measure in asked if is_mean(measure) and measure.NAME not in DIAGNOSTIC]
     found: dict[str, Any] = {"scores": scores, "compared": tuple(compared), "cutoff": cutoff, "comparison": None}
     if len(given.runs) > 1 and compared:
         found["comparison"] = compare(scores, measures=compared, **options.tests, **options.intervals)
-    every = target_of(given.qrels, given.intents, given.tags, labels=given.labels)
+    every = target_of(given.qrels, **data)
     target, runs = aligned(every, given.runs, options.on_topics)
     target.evidence = runs
     found["ties"] = {name: run.top(cutoff).tied_share for name, run in runs.items()}

@@ -16,7 +16,7 @@ The font is that of ``matplotlib.rcParams``, so that figures can match a paper.
 """
 
 from vbterrier.report.plots.calibration import interval_coverage, reliability
-from vbterrier.report.plots.curves import curve
+from vbterrier.report.plots.curves import curve, sensitivity
 from vbterrier.report.plots.differences import beats_matrix, differences
 from vbterrier.report.plots.entities import coverage_discrimination
 from vbterrier.report.plots.entities_gain import coverage_by_k, gain_by_coverage, oer_distributions
@@ -50,5 +50,6 @@ __all__ = [
     "removal_distributions",
     "score_by_size",
     "score_distributions",
+    "sensitivity",
     "variance_shares",
 ]

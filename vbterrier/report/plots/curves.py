@@ -1,4 +1,4 @@
-"""Figures of scores against the cutoff and against the weight α of the penalty."""
+"""Figures of scores against the cutoff, the weight α of the penalty, and settings of the intents."""
 
 from __future__ import annotations
 
@@ -172,3 +172,104 @@ def _described(points: pd.DataFrame, n_others: int, *, picked: bool) -> list[str
         "no intervals" if bare else captions.absent(points["value"], points["low"], "no band"),
         f"in colour: the {len(style.COLOURS)} highest at the end" if n_others and not picked else "",
     ]
+
+
+# Short names of the settings of the intents, and their explanation in the caption.
+SETTINGS = {
+    "temperature": ("T", "temperature T"),
+    "weight": ("w", "factor w of the weights of constraints"),
+    "threshold": ("τ", "intents with π ≥ τ"),
+    "n_intents": ("K", "the K most probable intents"),
+    "mass": ("ρ", "intents with the mass ρ"),
+}
+
+
+def sensitivity(
+    table: Any,
+    *,
+    measure: str | Sequence[str] | None = None,
+    highlight: Sequence[str] | None = None,
+    ax: Any = None,
+    width: float = style.COLUMN,
+) -> Any:
+    """Mean scores against settings of the intents: a block for each parameter, a line for each system and measure.
+
+    White marks are the scores for the intents as given. Colours are systems, dashes are measures.
+
+    Parameters
+    ----------
+    table
+        The result of :func:`vbterrier.evaluate.intent_sensitivity`.
+    measure
+        Measures to draw; all by default.
+    highlight
+        Systems to colour, at most seven.
+    ax
+        Axes to draw on; a new figure by default.
+    width
+        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
+
+    Returns
+    -------
+    matplotlib.axes.Axes
+
+    Raises
+    ------
+    InputError
+        A table without these columns.
+    ParameterError
+        A measure or system that the table does not have; more measures than dashes.
+    ImportError
+        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> table = pd.DataFrame({"name": "bm25", "measure": "ES@10", "parameter": "temperature", "setting": [0.5, 1.0],
+    ...                       "reference": [False, True], "value": [0.9, 0.8], "n_qids": 50})
+    >>> [text.get_text() for text in sensitivity(table).get_xticklabels()]
+    ['0.5', '1']
+    """
+    frame = frame_of(table, "table")
+    columns = ["name", "measure", "parameter", "setting", "reference", "value", "n_qids"]
+    require(frame, columns, "table")
+    named = frame[columns].assign(measure=captions.texts(frame["measure"], "table column 'measure'"))
+    frame = captions.only(named, "measure", measure, "table")
+    with style.canvas(ax, width, min(0.5 * width, 2.6)) as drawn:
+        if not len(frame):
+            return style.nothing(drawn, "settings")
+        places = frame[["parameter", "setting"]].drop_duplicates(ignore_index=True)
+        places["block"] = places["parameter"].ne(places["parameter"].shift()).cumsum() - 1
+        places["at"] = np.arange(len(places)) + 0.8 * places["block"]
+        points = frame.merge(places).rename(columns={"measure": "line"}).assign(low=np.nan, high=np.nan)
+        lines = list(points["line"].unique())
+        if len(lines) > len(style.DASHES):
+            raise ParameterError(f"{len(lines)} measures are too many for one figure; choose some with measure=")
+        coloured, rest = elements.chosen(points, highlight)
+        for _, part in points.groupby("block"):
+            elements.draw(drawn, part, lines, coloured)
+        given = points[points["reference"] & points["name"].isin(coloured)]
+        edges = [style.look(coloured.index(name))[0] for name in given["name"]]
+        drawn.scatter(given["at"], given["value"], s=20, facecolors="white", edgecolors=edges, linewidths=0.8, zorder=4)
+        ends = places.groupby("block")["at"].agg(["min", "max"]).to_numpy()
+        for between in (ends[1:, 0] + ends[:-1, 1]) / 2:
+            drawn.axvline(between, color=style.RULE, linewidth=0.8, zorder=0)
+        if (points["value"] < 0).any():
+            drawn.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
+        drawn.set_xlim(places["at"].iloc[0] - 0.6, places["at"].iloc[-1] + 0.6)
+        texts = [f"{setting:g}" for setting in places["setting"]]
+        drawn.set_xticks(places["at"], texts, rotation=90, fontsize=style.SMALL)
+        # Names of the blocks, below the settings, also where both have the same position.
+        drawn.xaxis.remove_overlapping_locs = False
+        parameters = places.drop_duplicates("block")["parameter"].tolist()
+        letters = [SETTINGS.get(name, (name, ""))[0] for name in parameters]
+        drawn.set_xticks(ends.mean(axis=1), letters, minor=True)
+        below = 72 * max(style.text_width(text, style.SMALL) for text in texts) + 6
+        drawn.tick_params(axis="x", which="minor", length=0, pad=below, labelsize=style.SIZE, labelcolor=style.INK)
+        names, data = captions.short(lines)
+        drawn.set_ylabel(style.fitted(names[0] if len(names) == 1 else "score", 1.6))
+        elements.explain(drawn, coloured, len(rest), names)
+        said = [SETTINGS[name][1] for name in parameters if name in SETTINGS]
+        counts = captions.topics_of(frame["n_qids"])
+        style.caption(drawn, f"means of {counts}; {', '.join(said)}", "white marks: intents as given", data)
+    return drawn

@@ -35,7 +35,8 @@ def run_means(given: Any, x: str, y: str) -> tuple[pd.DataFrame, int, int]:
     Raises
     ------
     InputError
-        A missing column; a duplicated value; no topic that has all values; an infinite DiscRatio.
+        A missing column; a duplicated value; no topic that has all values; a run that reaches no document, whose
+        DiscRatio is undefined.
     ParameterError
         A measure that the frame does not have.
     """
@@ -81,13 +82,12 @@ def _of(mean: pd.DataFrame, measure: str) -> Any:
     sources = _sources(measure)
     if len(sources) == 1:
         return mean[measure].to_numpy()
-    above, below = (mean[source].to_numpy() for source in sources)
-    if not (below > 0).all():
-        name = mean.index[int(np.argmin(below > 0))]
-        raise InputError(
-            f"values: run {name!r} reaches no non-relevant document, so its {measure} is infinite; remove this run"
-        )
-    return above / below
+    above, below = (mean[source].to_numpy(dtype=np.float64) for source in sources)
+    nothing = (above == 0) & (below == 0)
+    if nothing.any():
+        name = mean.index[int(np.argmax(nothing))]
+        raise InputError(f"values: run {name!r} reaches no document, so its {measure} is undefined; remove this run")
+    return np.divide(above, below, out=np.full(len(above), np.inf), where=below > 0)
 
 
 def direction(measure: str) -> int:
@@ -103,6 +103,8 @@ def coverage_discrimination(
     families: Mapping[str, str] | None = None,
     highlight: Sequence[str] | None = None,
     target: tuple[float, float] | None = None,
+    oracle: str | None = None,
+    line: bool = False,
     ax: Any = None,
     width: float = style.COLUMN,
 ) -> Any:
@@ -127,6 +129,11 @@ def coverage_discrimination(
         evenly spaced.
     target
         A limit of x and one of y; the region that is better in both is shaded and its runs are counted.
+    oracle
+        A run to draw as a star, such as one selected with judgments. It counts as the others do.
+    line
+        Draw the least-squares line of y on x over runs with finite values; the caption gives its slope with Student's
+        95% interval.
     ax
         Axes to draw on; a new figure by default.
     width
@@ -139,7 +146,8 @@ def coverage_discrimination(
     Raises
     ------
     InputError
-        A missing column; a duplicated value; no topic that has all values.
+        A missing column; a duplicated value; no topic that has all values; a DiscRatio of a run that reaches no
+        document.
     ParameterError
         A measure or run that the frame does not have; more than seven families.
     ImportError
@@ -147,8 +155,9 @@ def coverage_discrimination(
 
     Notes
     -----
-    Pearson's r, with Fisher's interval, treats runs as a random sample. Configurations of one method are nearly
-    identical: the interval is then too narrow.
+    Pearson's r, with Fisher's interval, and the slope treat runs as a random sample. Configurations of one method are
+    nearly identical: the intervals are then too narrow. Runs with an infinite DiscRatio, which reach no non-relevant
+    document, are drawn at the edge of the figure, and the caption counts them.
 
     Examples
     --------
@@ -165,19 +174,34 @@ def coverage_discrimination(
         if not len(runs):
             return style.nothing(drawn, "entity runs")
         series, rest = _series(runs, families, highlight)
+        series = [name for name in series if name != oracle]
         _place(drawn, runs, x, y, target)
+        runs, infinite = _at_the_edge(drawn, runs, x, y)
         shaded = "" if target is None else _shade(drawn, runs, x, y, target)
         said = _reference(drawn, x, y)
         front = _front(drawn, runs, x)
         handles = [_draw(drawn, runs[runs["series"] == name], place, len(runs)) for place, name in enumerate(series)]
         if rest:
             handles.append(_draw(drawn, runs[~runs["series"].isin(series)], None, len(runs)))
+        starred = _star(drawn, runs, oracle)
+        fitted = _fit(drawn, runs) if line else ""
         space = style.cell(drawn)[0] - 0.5
         drawn.set_xlabel(style.fitted(x, space))
         drawn.set_ylabel(style.fitted(y, 2.0))
-        style.legend(drawn, handles, [*series, *([counted(rest, "other")] if rest else [])], space)
+        if handles:
+            style.legend(drawn, handles, [*series, *([counted(rest, "other")] if rest else [])], space)
         topics = captions.counted(n_topics, "topic") + (f" ({n_lost} undefined)" if n_lost else "")
-        style.caption(drawn, f"points: means over {topics}", front, said, _correlated(runs, x, y), shaded)
+        style.caption(
+            drawn,
+            f"points: means over {topics}",
+            starred,
+            front,
+            said,
+            infinite,
+            _correlated(runs, x, y),
+            fitted,
+            shaded,
+        )
     return drawn
 
 
@@ -214,7 +238,8 @@ def _place(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, flo
     corner = target or (np.nan, np.nan)
     for axis, measure, limit in (("x", x, corner[0]), ("y", y, corner[1])):
         numbers = runs[axis].to_numpy()
-        if measure.startswith("DiscRatio") and numbers.max() > _WIDE * numbers.min():
+        numbers = numbers[np.isfinite(numbers)] if np.isfinite(numbers).any() else np.ones(1)
+        if measure.startswith("DiscRatio") and numbers.max() > _WIDE * numbers.min() > 0:
             in_factors(ax, axis)
             low, high = limits_of(pd.DataFrame({"log": np.log([*numbers, 1.0])}), 0.08)
             getattr(ax, f"set_{axis}lim")(np.exp(low), np.exp(high))
@@ -222,6 +247,45 @@ def _place(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, flo
         beyond = [] if np.isnan(limit) else [limit]
         getattr(ax, f"set_{axis}lim")(*limits_of(pd.DataFrame({"at": [*numbers, *beyond]}), 0.08))
         ax.locator_params(axis=axis, nbins=6)
+
+
+def _at_the_edge(ax: Any, runs: pd.DataFrame, x: str, y: str) -> tuple[pd.DataFrame, str]:
+    """Move infinite values to the edge of the axes; returns the runs and a part of the caption."""
+    moved, parts = runs.assign(finite=np.isfinite(runs["x"]) & np.isfinite(runs["y"])), []
+    for axis, measure in (("x", x), ("y", y)):
+        infinite = np.isinf(runs[axis])
+        if infinite.any():
+            moved.loc[infinite, axis] = getattr(ax, f"get_{axis}lim")()[1]
+            parts.append(f"at the {'right' if axis == 'x' else 'top'} edge: {measure} infinite ({infinite.sum()})")
+    return moved, "; ".join(parts)
+
+
+def _star(ax: Any, runs: pd.DataFrame, oracle: str | None) -> str:
+    """Draw a run as a star; returns a part of the caption."""
+    if oracle is None:
+        return ""
+    at = runs[runs["name"] == oracle]
+    if at.empty:
+        known = examples(runs["name"].tolist())
+        raise ParameterError(f"oracle={oracle!r}: no such run; found {known}.{nearest(oracle, runs['name'])}")
+    look = {"markeredgecolor": style.INK, "markerfacecolor": "#E69F00", "markeredgewidth": 0.7}
+    ax.plot(at["x"], at["y"], linestyle="none", marker="*", markersize=9, clip_on=False, zorder=8, **look)
+    return f"star: {oracle}"
+
+
+def _fit(ax: Any, runs: pd.DataFrame) -> str:
+    """Draw the least-squares line; returns a part of the caption."""
+    from scipy import stats
+
+    finite = runs[runs["finite"]]
+    if len(finite) < _FEW or finite["x"].std() < 10.0**-DECIMALS:
+        return "no line: too few runs with different values"
+    found = stats.linregress(finite["x"], finite["y"])
+    ends = np.array([finite["x"].min(), finite["x"].max()])
+    ax.plot(ends, found.intercept + found.slope * ends, color=style.MUTED, linewidth=1.0, zorder=2)
+    reach = stats.t.ppf(0.975, len(finite) - 2) * found.stderr
+    low, high = found.slope - reach, found.slope + reach
+    return f"line: slope {found.slope:.2f} over {len(finite)} runs (95% t: {low:.2f} to {high:.2f})"
 
 
 def _shade(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, float]) -> str:

@@ -137,7 +137,7 @@ def gain_by_coverage(
     Parameters
     ----------
     table
-        A row for each topic, as :meth:`~vbterrier.evaluate.coverage_result.CoverageReport.gains` returns it. Topics
+        A row for each topic, as :meth:`~vbterrier.evaluate.coverage.CoverageReport.gains` returns it. Topics
         with undefined coverage (NaN) are not drawn; the caption counts them.
     gain, coverage
         Columns of the table.

@@ -206,7 +206,8 @@ def _bars(ax: Any, distributions: list[ScoreDistribution], rows: pd.DataFrame, s
     # If all probability is on one score, that score is the middle of a bar.
     edges = least + step * np.arange(-0.5, span / step + 1)
     for place in unknown:
-        share = np.diff([distributions[place].cdf(edge) for edge in edges])
+        # Scores that are rounded to a grid may exceed the greatest one: they belong to the last bar.
+        share = np.diff([distributions[place].cdf(edge) for edge in (*edges[:-1], np.inf)])
         seen = slice(np.flatnonzero(share)[0], np.flatnonzero(share)[-1] + 1)
         base, highest = place - near, share.max()
         look = {"fill": True, "facecolor": _PALE, "edgecolor": _BLUE, "linewidth": 0.3}
