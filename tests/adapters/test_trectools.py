@@ -321,3 +321,26 @@ def test_a_run_of_other_queries_is_refused(files, tmp_path):
     evaluation = VBTrecEval(TrecRun(str(tmp_path / "other.run")), TrecQrel(files["qrels.txt"]))
     with pytest.raises(InputError, match="no topic in common: run has 'x1', 'x2'"):
         evaluation.get_bootstrapped_ndcg()
+
+
+ONE_QREL = pd.DataFrame({"qid": ["q"], "docno": ["007"], "label": [1]})
+
+
+ONE_RUN = pd.DataFrame({"qid": ["q"], "docno": ["007"], "score": [1.0]})
+
+
+def test_judgments_without_a_column_are_refused_with_what_was_wanted():
+    with pytest.raises(InputError, match="qrels: wanted columns qid, docno, label; missing label"):
+        VBTrecEval.from_frames(ONE_RUN, ONE_QREL.drop(columns="label"))
+
+
+def test_polars_frames_are_taken():
+    polars = pytest.importorskip("polars")
+    assert (
+        VBTrecEval.from_frames(polars.from_pandas(ONE_RUN), polars.from_pandas(ONE_QREL)).get_bootstrapped_ndcg() == 1.0
+    )
+
+
+def test_objects_without_data_are_a_value_error_as_all_bad_input():
+    with pytest.raises(ValueError, match="must hold data"):
+        VBTrecEval(TrecRun(), TrecQrel())

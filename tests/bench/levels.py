@@ -15,8 +15,7 @@ from scipy import special
 
 from vbterrier.kernels.resample import bounded_limits
 from vbterrier.stats.comparisons import _equivalence, _is_discrete, bounded_equivalence
-from vbterrier.stats.confidence_sequences import confidence_sequence
-from vbterrier.stats.inverted_intervals import corrected_levels, inverted_limits
+from vbterrier.stats.inverted_intervals import confidence_sequence, corrected_levels, inverted_limits
 from vbterrier.stats.paired_tests import TESTS, max_t, paired_p, simultaneous_level
 from vbterrier.stats.topic_intervals import METHODS, tail_probabilities
 

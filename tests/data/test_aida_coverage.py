@@ -14,7 +14,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from vbterrier import NonRelCov, OracleCov, RelCov
+from vbterrier import DegenerateWarning, NonRelCov, OracleCov, RelCov, score
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.frames.ranking import Run, ranked
@@ -71,6 +71,14 @@ def test_coverage_of_consensus_entities(aida, judged, linker):
         assert values.to_dict() == pytest.approx(plain, abs=1e-12)
     both = pd.concat(found, axis=1, keys=["rel", "nonrel"]).dropna()
     assert len(both) == 184
+    # By default a mean leaves out the topics where its measure is undefined, in every host.
+    measures = [RelCov @ K, NonRelCov @ K]
+    own = score({"consensus": run}, pool.frame(), measures).intervals
+    assert own["n_qids"].tolist() == [len(values) for values in found]
+    with pytest.warns(DegenerateWarning, match=r"leaves out: .*RelCov@20 \d+"):
+        hosted = pt.Experiment([run], aida.topics, pool.frame(), measures)
+    for means in (own["value"], hosted[list(map(str, measures))].loc[0]):
+        assert means.tolist() == pytest.approx([values.mean() for values in found], abs=1e-12)
     ratio = disc_ratio(both["rel"], both["nonrel"])
     rel_cov, nonrel_cov, value = PRINTED[linker]
     assert both.mean().tolist() == pytest.approx([rel_cov, nonrel_cov], abs=5e-5)

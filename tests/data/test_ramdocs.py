@@ -212,6 +212,7 @@ def test_intents_without_a_supporting_document_count_for_success_alone(scores, r
     assert (scores.means()["ES@10"] < (supported / count).mean()).all()
 
 
+@pytest.mark.filterwarnings("ignore:qrels. the subtopic numbers of 21 of 500 topics have gaps")
 def test_qrels_as_the_file_has_them_do_not_know_of_intents_without_documents(runs, ramdocs):
     """Why the intents are taken from the topics: qrels alone make ES the recall of subtopics."""
     means = vbterrier.score(runs, ramdocs.judged, ["ES@5", "StRecall@5"], n_resamples=10).means()

@@ -10,6 +10,7 @@ from ir_measures import ERR_IA, StRecall, alpha_nDCG
 
 import vbterrier
 from vbterrier import ES, VB
+from vbterrier.evaluate.doctor import diagnose
 
 # An independent computation, to the four decimals that it printed, over all subtopics.
 PUBLISHED = {
@@ -135,3 +136,60 @@ def test_a_run_may_win_by_failing_more_often(web_2012):
     assert gap["ES@10"] > 0
     assert gap["VB@10"] < 0
     assert gap["VB(monotone=True)@10"] > 0
+
+
+@pytest.mark.parametrize("n", [1, 3])
+def test_the_order_of_rows_changes_no_number_in_an_experiment(web_2012, n):
+    topics = pd.DataFrame({"qid": web_2012.intents["qid"].unique(), "query": "text is not available"})
+    run = web_2012.runs["indri-rm-cata-filtered"]
+    mixed = run.sample(frac=1, random_state=n).reset_index(drop=True)
+    measures = [alpha_nDCG @ 10, ERR_IA @ 10, StRecall @ 10, ES @ 10, VB @ 10]
+    # Transformer.from_df would put the rows of each query together.
+    system, again = (pt.apply.generic(lambda _, run=run: run) for run in (mixed, mixed.copy()))
+    systems = [system, again >> vbterrier.intents.SortByRank()]
+    table = pt.Experiment(systems, topics, web_2012.qrels, measures, names=["mixed", "sorted"]).set_index("name")
+    assert table.loc["sorted"].astype(float).round(4).to_dict() == PUBLISHED
+    # Measures of this package read mixed rows; those of ir_measures lose all but a query's last block of rows.
+    assert (table.loc["mixed", ["ES@10", "VB@10"]] == table.loc["sorted", ["ES@10", "VB@10"]]).all()
+    lost = table.loc["sorted", list(PUBLISHED)[:3]] - table.loc["mixed", list(PUBLISHED)[:3]]
+    assert (lost.astype(float) > 0.15).all()
+    scores = vbterrier.score({"mixed": mixed}, web_2012.qrels, measures, n_resamples=2)
+    assert scores.means().loc["mixed"].round(4).to_dict() == PUBLISHED
+
+
+def as_in_2009(qrels):
+    """Qrels of that form: relevant documents by subtopic, all other documents once, with the iteration 0."""
+    relevant = qrels[qrels["label"] > 0]
+    others = qrels.drop_duplicates(["qid", "docno"]).merge(relevant[["qid", "docno"]], how="left", indicator=True)
+    others = others[others["_merge"] == "left_only"].drop_duplicates(["qid", "docno"])
+    return pd.concat([relevant, others.assign(iteration="0", label=0)[list(qrels.columns)]], ignore_index=True)
+
+
+@pytest.mark.parametrize(("year", "n_gaps", "n_topics", "n_without"), [(2011, 2, 4, 4), (2012, 4, 8, 8)])
+def test_subtopics_without_a_row_count_if_the_topic_file_is_given(
+    shared_data, textbook, tmp_path, year, n_gaps, n_topics, n_without
+):
+    """A run of each year against its own judgments without the rows that only non-relevant documents gave."""
+    web, path = collection(shared_data / "trec_web_diversity", year, textbook), tmp_path / "topics.xml"
+    subtopics = [
+        f'<topic number="{qid}">{"".join(f"<subtopic number={chr(34)}{one}{chr(34)}/>" for one in group)}</topic>'
+        for qid, group in web.intents.groupby("qid")["entity_id"]
+    ]
+    path.write_text(f"<webtrack>{''.join(subtopics)}</webtrack>")
+    qrels, runs = as_in_2009(web.qrels), {"dssa": web.runs["dssa-indri"]}
+    measures = ["ES@10", "VB@10", "StRecall@10", "alpha_nDCG@10", "ERR_IA@10"]
+    wanted = vbterrier.score(runs, web.qrels, measures, n_resamples=10).means()
+    with pytest.warns(vbterrier.DegenerateWarning, match=f"numbers of {n_gaps} of 50 topics have gaps"):
+        without = vbterrier.score(runs, qrels, measures, n_resamples=10).means()
+    assert (without["ES@10"] > wanted["ES@10"]).all()
+    given = vbterrier.score(runs, qrels, measures, subtopics=path, n_resamples=10).means()
+    pd.testing.assert_frame_equal(given, wanted, check_exact=False, atol=1e-12)
+    named = ir_measures.calc_aggregate(
+        [VB(intents=str(path)) @ 10], qrels.rename(columns=COLUMNS), runs["dssa"].rename(columns=COLUMNS)
+    )
+    assert list(named.values()) == pytest.approx([wanted["VB@10"].item()], abs=1e-12)
+    notes = [" ".join(diagnose(runs, qrels, subtopics=given).notes) for given in (None, path)]
+    assert f"numbers of {n_gaps} of 50 topics have gaps" in notes[0]
+    assert f"{n_topics} of 50 topics have subtopics without a judged document" in notes[1]
+    found = diagnose(runs, qrels, subtopics=path).qrels.set_index("what")["value"]
+    assert found["subtopics"] == f"{len(web.intents)}, {n_without} without a judged document"

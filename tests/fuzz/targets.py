@@ -20,13 +20,12 @@ import pandas as pd
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, VBTerrierError
 from vbterrier.execution.checkpoint import Journal
-from vbterrier.frames.files.reading import read_answers, read_mentions, read_values
+from vbterrier.frames.files.reading import read_answers, read_mentions, read_subtopics, read_values
 from vbterrier.linking.services.client import AnswerCache
 from vbterrier.linking.services.entity_fishing import EntityFishing
 from vbterrier.linking.services.rel import REL
 from vbterrier.linking.services.spotlight import SpotlightAnnotate, SpotlightCandidates
-from vbterrier.linking.services.tagme import TagMe
-from vbterrier.linking.services.wat import WAT
+from vbterrier.linking.services.wat import WAT, TagMe
 
 MAX_BYTES = 1 << 20
 MODES = ("exact", "normalised", "fuzzy")
@@ -293,6 +292,7 @@ TARGETS = {
     "intents": partial(table, vbterrier.read_intents, ["qid", "entity_id"], ["prob"]),
     "tags": partial(table, vbterrier.read_tags, ["docno", "entity_id"], ["weight"]),
     "answers": partial(table, read_answers, ["qid", "entity_id"], []),
+    "subtopics": partial(table, read_subtopics, ["qid", "entity_id"], []),
     "values": partial(table, read_values, ["name", "qid", "measure"], ["value"]),
     "mentions": partial(table, read_mentions, ["docno", "mention"], []),
     "wat": partial(jsonl, vbterrier.linking.read_wat_corpus),

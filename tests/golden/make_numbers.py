@@ -38,7 +38,7 @@ OF_INTENTS = ["ES@5", "ES(gain='dcg')@5", "VB@5", "VB(variance='intent',gain='dc
 OF_LINKS = ["RelCov@5", "NonRelCov@5", "DiscRatio@5", "OER@5", "SignalRate@5", "BaitRate@5", "OracleCov@5"]
 METHODS = ("percentile", "bca", "studentised", "normal")
 TESTS = ("randomisation", "bootstrap", "t", "wilcoxon")
-PERTURB = (Dirichlet(10.0), TemperatureJitter(), IntentBootstrap(), TagConfusion(0.1))
+PERTURB = (Dirichlet(10.0), TemperatureJitter(), IntentBootstrap(), TagConfusion(0.1, by="mention"))
 
 
 def _demo():

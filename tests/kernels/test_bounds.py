@@ -20,7 +20,7 @@ from vbterrier.kernels.bounds import (
     posthoc_lower,
     rbp_upper,
 )
-from vbterrier.kernels.gain import gains
+from vbterrier.kernels.rankings import gains
 
 BOUNDS = {
     "naive_lower": naive_lower,

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier.kernels import gain as kernel
-from vbterrier.kernels.gain import cumulative_discounts, discounts, gains, ideal_dcg
+from vbterrier.kernels import rankings as kernel
+from vbterrier.kernels.rankings import cumulative_discounts, discounts, gains, ideal_dcg
 
 pools = st.lists(st.integers(0, 6), min_size=1, max_size=5)
 depths = st.none() | st.integers(0, 30)

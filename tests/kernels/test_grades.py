@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from urn import followed, moments_of, no_draws
 
-from vbterrier.kernels.gain import discounts
 from vbterrier.kernels.grades import choice, exact
 from vbterrier.kernels.grades import choice as grid
 from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
@@ -16,38 +16,13 @@ from vbterrier.kernels.grades.distributions import Convolution, Grid, Pairs, Sam
 from vbterrier.kernels.grades.exact import sampled_distribution, sequence_probs
 from vbterrier.kernels.grades.model import UnjudgedModel
 from vbterrier.kernels.grades.moments import moments
+from vbterrier.kernels.rankings import discounts
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
 
-def no_draws(topic):
-    raise AssertionError(f"topic {topic} was sampled")
-
-
 def draws(n_draws, n_unjudged, seed=0):
     return lambda _: np.random.default_rng(seed).random((n_draws, n_unjudged))
-
-
-def followed(base, weights, prob, left, gain):
-    """The textbook: all sequences of draws, each landing on the next lower grade that is left. {value: probability}."""
-    outcome = {}
-    for sequence in itertools.product(range(len(gain)), repeat=len(weights)):
-        remaining, value, chance = list(left), base, 1.0
-        for document, grade in enumerate(sequence):
-            chance *= prob[document][grade]
-            landed = grade
-            while landed > 0 and remaining[landed] == 0:
-                landed -= 1
-            remaining[landed] -= 1
-            value += weights[document] * gain[landed]
-        if chance > 0:
-            outcome[round(value, 12)] = outcome.get(round(value, 12), 0.0) + chance
-    return dict(sorted(outcome.items()))
-
-
-def expected_moments(outcome):
-    mean = sum(v * p for v, p in outcome.items())
-    return mean, sum((v - mean) ** 2 * p for v, p in outcome.items())
 
 
 def expected_quantile(outcome, level):
@@ -91,12 +66,6 @@ def whole_list(model):
     return exact._values(model.base, model.weights, gain), sequence_probs(prob, n_unjudged, None)
 
 
-def oracle(model):
-    n = int(model.n_unjudged[0])
-    prob = np.broadcast_to(model.prob[0], (n, len(model.gain)))
-    return followed(float(model.base[0]), model.weights[0, :n], prob, model.left[0], model.gain)
-
-
 def stacked(problems):
     """Problems of one number of levels as one batch, padded as the callers pad."""
     width = max(int(p.n_unjudged[0]) for p in problems)
@@ -122,9 +91,9 @@ def test_five_hundred_random_problems_equal_brute_force(seed):
     rng = np.random.default_rng(seed)
     for _ in range(25):
         model = random_problem(rng)
-        outcome = oracle(model)
+        outcome = followed(model, digits=12)
         mean, variance = moments(model)
-        assert (mean[0], variance[0]) == pytest.approx(expected_moments(outcome), abs=1e-12)
+        assert (mean[0], variance[0]) == pytest.approx(moments_of(outcome), abs=1e-12)
         distribution = distribution_of(model, "exact", no_draws)[0]
         values, probs = distribution.atoms()
         assert values == pytest.approx(list(outcome), abs=2e-12)
@@ -250,8 +219,8 @@ def test_draws_follow_the_process(binding):
     for _ in range(8):
         model = random_problem(rng, n_levels=4, n_unjudged=4, binding=binding)
         distribution = distribution_of(model, "mc", draws(40_000, 4, seed=5))[0]
-        outcome = oracle(model)
-        mean, variance = expected_moments(outcome)
+        outcome = followed(model, digits=12)
+        mean, variance = moments_of(outcome)
         assert distribution.values.mean() == pytest.approx(mean, abs=5 * np.sqrt(variance / 40_000) + 1e-12)
         low, high = distribution.brackets(LEVELS)
         truth = np.array([expected_quantile(outcome, q) for q in LEVELS])

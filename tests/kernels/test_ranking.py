@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from vbterrier.kernels import gain
+from vbterrier.kernels import rankings
 
 
 @st.composite
@@ -22,7 +22,7 @@ def groups(draw, n_scores=4):
 def test_spans_are_ranges_laid_end_to_end(ranges):
     lows = np.array([low for low, _ in ranges], dtype=np.int64)
     highs = np.array([low + size for low, size in ranges], dtype=np.int64)
-    owner, element = gain.spans(lows, highs)
+    owner, element = rankings.spans(lows, highs)
     expected = [(place, x) for place, (low, size) in enumerate(ranges) for x in range(low, low + size)]
     assert list(zip(owner.tolist(), element.tolist(), strict=True)) == expected
 
@@ -37,7 +37,7 @@ def test_top_rows_are_the_first_of_each_group(case, cutoff):
         [row if row < stop else -1 for row in range(start, start + cutoff)]
         for start, stop in zip(starts, stops, strict=True)
     ]
-    rows = gain.top_rows(starts, stops, cutoff)
+    rows = rankings.top_rows(starts, stops, cutoff)
     assert rows.tolist() == expected
     assert rows.shape == (len(starts), cutoff)
 
@@ -49,7 +49,7 @@ def test_a_group_is_tied_where_equal_scores_touch_its_first_ranks(case, cutoff):
         any(score[row] == score[row + 1] for row in range(start, min(start + cutoff, stop - 1)))
         for start, stop in zip(starts, stops, strict=True)
     ]
-    assert gain.tied_groups(score, starts, stops, cutoff).tolist() == expected
+    assert rankings.tied_groups(score, starts, stops, cutoff).tolist() == expected
 
 
 @given(groups(n_scores=2), st.integers(1, 10), st.randoms(use_true_random=False))
@@ -63,26 +63,26 @@ def test_tied_places_are_those_whose_score_a_neighbour_has(case, cutoff, random)
         for row in range(start, min(start + cutoff, stop))
     )
     # A row of -1 reads before the first score; with one score alone there would be nothing to read.
-    rows = gain.top_rows(starts, stops, min(cutoff, int((stops - starts).max())))
-    assert gain.n_tied(score, rows, starts, stops) == expected
+    rows = rankings.top_rows(starts, stops, min(cutoff, int((stops - starts).max())))
+    assert rankings.n_tied(score, rows, starts, stops) == expected
 
 
 @given(groups(), st.data())
 def test_scores_fall_unless_one_rises_within_its_group(case, data):
     score, starts, _ = case
-    assert gain.is_falling(score, starts)
+    assert rankings.is_falling(score, starts)
     if not len(score):
         return
     row = data.draw(st.integers(0, len(score) - 1))
     changed = score.copy()
     changed[row] += 9
     first_of_its_group = row in starts.tolist()
-    assert gain.is_falling(changed, starts) == first_of_its_group
+    assert rankings.is_falling(changed, starts) == first_of_its_group
 
 
 def test_a_rise_from_one_group_to_the_next_is_none():
     score = np.array([2, 1, 3, 0], dtype=np.float32)
-    assert gain.is_falling(score, np.array([0, 2]))
-    assert not gain.is_falling(score, np.array([0]))
-    assert not gain.is_falling(score, np.array([0, 1]))
-    assert gain.is_falling(np.array([1], dtype=np.float32), np.array([0]))
+    assert rankings.is_falling(score, np.array([0, 2]))
+    assert not rankings.is_falling(score, np.array([0]))
+    assert not rankings.is_falling(score, np.array([0, 1]))
+    assert rankings.is_falling(np.array([1], dtype=np.float32), np.array([0]))

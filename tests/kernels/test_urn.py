@@ -6,73 +6,24 @@ import math
 
 import numpy as np
 import pytest
+from urn import followed, landing, moments_of, no_draws
 
-from vbterrier.kernels.gain import discounts
 from vbterrier.kernels.grades import choice
 from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
-from vbterrier.kernels.grades.exact import enumerated_distribution, land, scores_of, sequence_probs, sequences
+from vbterrier.kernels.grades.exact import (
+    enumerated_distribution,
+    land,
+    n_walk_states,
+    scores_of,
+    sequence_probs,
+    sequences,
+    walk,
+)
 from vbterrier.kernels.grades.model import UnjudgedModel, comonotone_variance, joint_probs, urn
 from vbterrier.kernels.grades.moments import moments
-from vbterrier.kernels.grades.states import n_walk_states, walk
+from vbterrier.kernels.rankings import discounts
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
-
-
-def no_draws(topic):
-    raise AssertionError(f"topic {topic} was sampled")
-
-
-def landing(sequence, left):
-    """Each draw lands on the next lower grade that is left."""
-    left, landed = list(left), []
-    for grade in sequence:
-        while grade > 0 and left[grade] == 0:
-            grade -= 1  # noqa: PLW2901 - as in the paper's Algorithm 1
-        left[grade] -= 1
-        landed.append(grade)
-    return landed
-
-
-def sequences_by_hand(prob, strength):
-    """Every sequence of grades and its probability: balls are intervals of [0, 1] on which no document's grade changes.
-
-    A document takes a new ball by the length of its interval with weight ``strength``, or the ball of an earlier one.
-    """
-    ends = [list(itertools.accumulate(row)) for row in prob]
-    cuts = sorted({0.0, 1.0, *(end for row in ends for end in row[:-1] if end < 1 - 1e-12)})
-    cells = [(high - low, (low + high) / 2) for low, high in itertools.pairwise(cuts)]
-    outcome = {}
-    for balls in itertools.product(range(len(cells)), repeat=len(prob)):
-        chance = 1.0
-        for i, ball in enumerate(balls):
-            fresh, seen = cells[ball][0], balls[:i].count(ball)
-            chance *= fresh if np.isinf(strength) else (strength * fresh + seen) / (strength + i)
-        grades = tuple(sum(end <= cells[ball][1] for end in row[:-1]) for row, ball in zip(ends, balls, strict=True))
-        outcome[grades] = outcome.get(grades, 0.0) + chance
-    return outcome
-
-
-def followed(model, topic=0):
-    """{score: probability}, by the textbook."""
-    n = int(model.n_unjudged[topic])
-    prob = np.broadcast_to(model.prob[topic, : max(n, 1)], (n, len(model.gain))).tolist()
-    strength = np.inf if model.strength is None else model.strength[topic]
-    outcome = {}
-    for sequence, chance in sequences_by_hand(prob, strength).items():
-        landed = landing(sequence, model.left[topic])
-        if model.value is None:
-            gains = zip(model.weights[topic], landed, strict=False)
-            score = model.base[topic] + sum(w * model.gain[level] for w, level in gains)
-        else:
-            score = model.value(topic, np.array([landed], dtype=int).reshape(1, n))[0]
-        if chance > 0:
-            outcome[round(score, 11)] = outcome.get(round(score, 11), 0.0) + chance
-    return dict(sorted(outcome.items()))
-
-
-def moments_of(outcome):
-    mean = sum(v * p for v, p in outcome.items())
-    return mean, sum((v - mean) ** 2 * p for v, p in outcome.items())
 
 
 def random_problem(rng, *, n_unjudged=None, shared=None, binding=None, n_levels=None):

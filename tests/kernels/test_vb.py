@@ -7,7 +7,16 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from vbterrier.kernels.vb import bernoulli_variance, binary_gain, dcg_gain, lowest_point, per_topic, vb
+from vbterrier.kernels.vb import (
+    bernoulli_variance,
+    binary_gain,
+    dcg_gain,
+    graded_gain,
+    lowest_point,
+    per_topic,
+    vb,
+    vb_range,
+)
 
 unit = st.floats(0, 1)
 alphas = st.floats(0, 20)
@@ -321,3 +330,31 @@ def test_inputs_are_left_as_they_were():
         vb(success, variance, 1.0, **options)
     assert success.tolist() == [0.0, 0.1, 0.9]
     assert variance.tolist() == [0.0, 0.09, 0.09]
+
+
+# Overlapping intents, and the range of VB
+
+
+@settings(max_examples=200)
+@given(st.data(), st.integers(1, 6))
+def test_neighbours_count_with_their_similarity_and_not_beyond(data, n):
+    gain = np.array(data.draw(st.lists(unit, min_size=n, max_size=n)))
+    similarity = np.array(data.draw(st.lists(unit, min_size=n * n, max_size=n * n))).reshape(n, n)
+    pairs = [(i, j) for i in range(n) for j in range(n) if i != j and similarity[i, j] > 0]
+    target, source = np.array(pairs, dtype=int).reshape(-1, 2).T
+    before = gain.copy()
+    found = graded_gain(gain, target, source, similarity[target, source])
+    for i in range(n):
+        assert found[i] == max([gain[i], *(similarity[i, j] * gain[j] for j in range(n) if j != i)])
+    assert (gain == before).all()
+
+
+@given(unit_arrays, unit, alphas)
+def test_the_range_of_vb_is_that_of_a_fine_grid(success, distance, alpha):
+    low, high = vb_range(success, np.full(len(success), distance), alpha)
+    share = np.linspace(-1, 1, 801)[:, None]
+    grid = score(np.clip(success + distance * share, 0, 1), alpha)
+    assert (low <= grid.min(axis=0) + 1e-12).all()
+    assert high == pytest.approx(grid.max(axis=0), abs=1e-12)
+    # The lowest point may be between two points of the grid.
+    assert (low >= grid.min(axis=0) - 0.01 * (1 + alpha)).all()

@@ -103,7 +103,7 @@ def _row(way: Way, records: Mapping[str, Any], ways: Mapping[str, Way]) -> dict[
     }
     if way.is_ours:
         for theirs in compared(way):
-            if theirs in records and records[theirs].get("part") == own.get("part"):
+            if theirs in records:
                 column = f"times faster than {ways[theirs].tool}"
                 row[column] = _spread(ratio(records[theirs]["cpu"], own["cpu"]))
                 row.setdefault("nearest", ways[theirs].measure)

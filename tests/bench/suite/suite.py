@@ -11,15 +11,12 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from suite.engines import IR_MEASURES
 from suite.growth import growth
-from suite.kept import SCHEMA, once, rounded
 from suite.memory import peaks
 from suite.synthetic import KINDS, Collection, Shape
 from suite.targets import met
-from suite.timing import PATIENCE, alternating
-from suite.ways import MEASURES, PEERS, SOURCES, bare, ways
-from vbterrier.errors import ParameterError, choice, nearest, number, whole
+from suite.timing import alternating
+from suite.ways import SOURCES, ways
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -35,13 +32,7 @@ _PACKAGES = ("vbterrier", "numpy", "pandas", "pyarrow", "ir_measures", "pytrec_e
 def benchmark(
     *,
     sizes: Sequence[tuple[int, int]] = SIZES,
-    measures: Sequence[str] | None = None,
-    peers: Sequence[str] | None = None,
     rounds: int = ROUNDS,
-    memory: bool = True,
-    grown: bool | None = None,
-    targets: bool | None = None,
-    patience: float = PATIENCE,
     seed: int = 0,
     said: Callable[[str], object] = lambda _: None,
 ) -> dict[str, Any]:
@@ -52,19 +43,8 @@ def benchmark(
     sizes
         Pairs of (queries, documents of each). Collections of 1,000 queries and more have numbers as ids, smaller ones
         those of ClueWeb.
-    measures
-        Text or bare names of measures to keep; ``None`` for all.
-    peers
-        Packages to keep, of ir_measures, pytrec_eval, pyndeval, ranx and trectools; ``None`` for all. Those that are
-        not installed are named in the result, and so are those that fail.
     rounds
         How often everything is timed, after a first time that is not.
-    memory
-        Whether peaks of memory are measured, each in a process of its own.
-    grown, targets
-        Whether growth and targets are measured; by default with all measures only.
-    patience
-        What takes longer, in seconds on processors, is timed once instead of in all rounds.
     seed
         Decides the collections.
     said
@@ -73,55 +53,27 @@ def benchmark(
     Returns
     -------
     dict
-        What :func:`json.dump` takes: ``schema``, ``made``, ``machine``, ``versions``, ``options``; ``timings``, a
-        record for each way, size and source with the seconds of each round, on processors and on the wall, and the
-        peak in MiB above the frames; ``skipped``, ``growth`` and ``targets``.
-
-    Raises
-    ------
-    ParameterError
-        A measure or peer that there is not, or a size below 1.
+        What :func:`json.dump` takes: ``made``, ``machine``, ``versions``, ``options``; ``timings``, a record for each
+        way, size and source with the seconds of each round, on processors and on the wall, and the peak in MiB above
+        the frames; ``skipped`` (packages that are not installed or fail), ``growth`` and ``targets``.
     """
-    _require(measures, peers)
-    whole("rounds", rounds)
-    number("patience", patience, low=0)
-    every = measures is None
     timings: list[dict[str, Any]] = []
     skipped: list[dict[str, Any]] = []
     for n_queries, depth in sizes:
         for shape in _shapes(n_queries, depth, seed):
-            found = ways(shape.kind, _listed(measures), _listed(peers))
-            if found:
-                said(f"{shape.kind}, {n_queries:,} queries x {shape.depth:,}")
-                _time(shape, found, rounds, timings, skipped, memory=memory, patience=patience)
+            said(f"{shape.kind}, {n_queries:,} queries x {shape.depth:,}")
+            _time(shape, ways(shape.kind), rounds, timings, skipped)
     numbers = {
-        "schema": SCHEMA,
         "made": datetime.now(timezone.utc).isoformat(timespec="seconds"),
         "machine": machine(),
         "versions": versions(),
         "options": {"sizes": [list(size) for size in sizes], "rounds": rounds, "seed": seed},
         "timings": timings,
         "skipped": once(skipped),
-        "growth": growth(rounds, seed=seed, said=said) if (every if grown is None else grown) else [],
-        "targets": met(list(sizes), timings, rounds, patience=patience, seed=seed, said=said)
-        if (every if targets is None else targets)
-        else [],
+        "growth": growth(rounds, seed=seed, said=said),
+        "targets": met(list(sizes), timings, rounds, seed=seed, said=said),
     }
     return {key: rounded(value) for key, value in numbers.items()}
-
-
-def _require(measures: Sequence[str] | None, peers: Sequence[str] | None) -> None:
-    known = [text for of in MEASURES.values() for text in of]
-    names = {*known, *map(bare, known)}
-    for text in measures or ():
-        if text not in names:
-            raise ParameterError(f"measure {text!r}: the suite has none such.{nearest(text, sorted(names))}")
-    for peer in peers or ():
-        choice("peer", peer, (IR_MEASURES, *PEERS))
-
-
-def _listed(given: Sequence[str] | None) -> list[str] | None:
-    return None if given is None else list(given)
 
 
 def _shapes(n_queries: int, depth: int, seed: int) -> list[Shape]:
@@ -138,28 +90,23 @@ def _time(
     rounds: int,
     timings: list[dict[str, Any]],
     skipped: list[dict[str, Any]],
-    *,
-    memory: bool,
-    patience: float,
 ) -> None:
     """Add the records of one collection, from memory and from files."""
     there = [way for way in found if not way.missing()]
     skipped += [{"way": way.name, "why": way.missing()} for way in found if way.missing()]
     with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
         collection = Collection(shape, folder)
-        if memory:
-            collection.keep()
+        collection.keep()
         for source in SOURCES:
             calls = {way.name: way.ready(collection, source) for way in there}
-            times, failed = alternating(calls, rounds, patience=patience)
+            times, failed = alternating(calls, rounds)
             skipped += [{"way": name, "why": why, "source": source} for name, why in failed.items()]
             held: dict[str, float | None] = {}
-            if memory:
-                try:
-                    held = peaks(list(times), collection, source)
-                except RuntimeError as error:
-                    # What is timed stands; an engine may take down its process where memory ends.
-                    skipped.append({"way": "memory", "why": str(error), "source": source})
+            try:
+                held = peaks(list(times), collection, source)
+            except RuntimeError as error:
+                # What is timed stands; an engine may take down its process where memory ends.
+                skipped.append({"way": "memory", "why": str(error), "source": source})
             about = {"kind": shape.kind, "n_queries": shape.n_queries, "depth": shape.depth, "ids": shape.ids}
             for way in there:
                 if way.name in times:
@@ -207,3 +154,25 @@ def versions() -> dict[str, str]:
 def _plain(name: str) -> str:
     """A package's name, however it is spelt."""
     return name.lower().replace("_", "-")
+
+
+def once(records: list[Any]) -> list[Any]:
+    """Records without repetitions.
+
+    >>> once([{"a": 1}, {"a": 2}, {"a": 1}])
+    [{'a': 1}, {'a': 2}]
+    """
+    return [record for place, record in enumerate(records) if record not in records[:place]]
+
+
+def rounded(value: Any) -> Any:
+    """Numbers to six digits, seconds to the microsecond: a page of what was kept is the page of what was measured.
+
+    >>> rounded({"seconds": [0.12345678]})
+    {'seconds': [0.123457]}
+    """
+    if isinstance(value, float):
+        return round(value, 6)
+    if isinstance(value, dict):
+        return {key: rounded(one) for key, one in value.items()}
+    return [rounded(one) for one in value] if isinstance(value, (list, tuple)) else value

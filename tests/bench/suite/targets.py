@@ -14,7 +14,7 @@ from suite.growth import replicated
 from suite.memory import peaks
 from suite.pairs import commands, experiments, five_systems, readings
 from suite.synthetic import Collection, Shape
-from suite.timing import PATIENCE, alternating, median, ratio
+from suite.timing import alternating, median, ratio
 from suite.ways import way_named
 from vbterrier.kernels.resample import stream
 
@@ -61,7 +61,6 @@ def met(
     timings: list[dict[str, Any]],
     rounds: int,
     *,
-    patience: float = PATIENCE,
     seed: int = 0,
     said: Callable[[str], object] = lambda _: None,
 ) -> list[dict[str, Any]]:
@@ -73,12 +72,12 @@ def met(
     for n_queries, depth in sizes:
         said(f"targets at {n_queries:,} x {depth:,}")
         where = f"{n_queries:,} x {depth:,}"
-        objects = of_objects(n_queries, depth, rounds, patience, seed=seed)
+        objects = of_objects(n_queries, depth, rounds, seed=seed)
         by_name = {
             row["way"]: row for row in timings if (row["n_queries"], row["source"]) == (n_queries, "memory")
         }  # fmt: skip
         found += _of_ways(by_name, objects, n_queries, where)
-        found += _of_collection(Shape("judged", n_queries, depth, seed=seed), rounds, patience)
+        found += _of_collection(Shape("judged", n_queries, depth, seed=seed), rounds)
     said("targets of replicas and resamples")
     return [*found, *_of_statistics(rounds, seed=seed)]
 
@@ -98,19 +97,17 @@ def _of_ways(
     return found
 
 
-def of_objects(
-    n_queries: int, depth: int, rounds: int, patience: float, *, seed: int = 0
-) -> dict[str, dict[str, list[float]]]:
+def of_objects(n_queries: int, depth: int, rounds: int, *, seed: int = 0) -> dict[str, dict[str, list[float]]]:
     """Times on frames that hold ids as objects."""
     shape = Shape("judged", n_queries, depth, text="object", seed=seed)
     with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
         collection = Collection(shape, folder)
         named = [way_named(name) for name in (*_OURS, _NDCG)]
-        times, _ = alternating({way.name: way.ready(collection) for way in named}, rounds, patience=patience)
+        times, _ = alternating({way.name: way.ready(collection) for way in named}, rounds)
     return {name: {"cpu": took.cpu} for name, took in times.items()}
 
 
-def _of_collection(shape: Shape, rounds: int, patience: float) -> list[dict[str, Any]]:
+def _of_collection(shape: Shape, rounds: int) -> list[dict[str, Any]]:
     """Reading, files to scores, several systems, pt.Experiment and memory on one collection."""
     where = f"{shape.n_queries:,} x {shape.depth:,}"
     with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
@@ -122,9 +119,9 @@ def _of_collection(shape: Shape, rounds: int, patience: float) -> list[dict[str,
             ("five systems on prepared qrels against one", TIMES_ONE_SYSTEM, five_systems(collection)),
             ("pt.Experiment, nDCG@10 and BNDCG@10 against nDCG@10", TIMES_EXPERIMENT, experiments(collection)),
         ):
-            measured = _measured(*alternating(calls, rounds, patience=patience))
+            measured = _measured(*alternating(calls, rounds))
             found.append(_record(f"{goal}, {where}", wanted, measured, "times the time"))
-        times, _ = alternating(commands(collection), rounds, patience=patience)
+        times, _ = alternating(commands(collection), rounds)
         if shape.n_queries >= LARGE:
             wall = _spread(times["ours"].wall)
             found.append(_record(f"file to nDCG@10, {where}", FILE_SECONDS, wall, "seconds on the wall"))

@@ -112,20 +112,16 @@ class Way:
         return partial(FROM_FRAMES[self.tool], self, frames["run"], frames["qrels"])
 
 
-def ways(kind: str, measures: list[str] | None = None, peers: list[str] | None = None) -> list[Way]:
-    """What is measured on collections of a kind: our measures, then the peers' nearest, each once.
-
-    ``measures`` and ``peers`` keep those that are named, by the measure's text or bare name.
-    """
-    wanted = [text for text in MEASURES[kind] if measures is None or {text, bare(text)} & set(measures)]
-    found = [Way(OURS, text, kind) for text in wanted]
+def ways(kind: str) -> list[Way]:
+    """What is measured on collections of a kind: our measures, then the peers' nearest, each once."""
+    found = [Way(OURS, text, kind) for text in MEASURES[kind]]
     if kind in ("judged", "intents"):
-        found += [Way(SCORE, text, kind) for text in wanted if bare(text) in ("BNDCG", "ES", "VB")]
-    if kind == "judged" and "BNDCG@10" in wanted:
+        found += [Way(SCORE, text, kind) for text in MEASURES[kind] if bare(text) in ("BNDCG", "ES", "VB")]
+    if kind == "judged":
         found.append(Way(SCORE, "nDCG@10", kind))
-    theirs = [Way(IR_MEASURES, MEASURES[kind][text], kind) for text in wanted]
-    theirs += [Way(tool, of[kind], kind) for tool, of in PEERS.items() if wanted and kind in of]
-    return [*found, *(way for way in dict.fromkeys(theirs) if peers is None or way.tool in peers)]
+    theirs = [Way(IR_MEASURES, text, kind) for text in MEASURES[kind].values()]
+    theirs += [Way(tool, of[kind], kind) for tool, of in PEERS.items() if kind in of]
+    return [*found, *dict.fromkeys(theirs)]
 
 
 def way_named(name: str) -> Way:

@@ -1,0 +1,197 @@
+"""Errors of real taggers, simulated and corrected: ``python tests/bench/taggers.py DATA [N_SAMPLES]``.
+
+DATA is the folder of the collections that ``tests/data`` reads. AIDA-CoNLL, 199 ambiguous names, with the tags of gold
+and of two linkers; a sample has 20 % of the documents. Prints the tables of docs/explanation/taggers.md.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+
+import vbterrier
+from vbterrier.evaluate.intents import evaluate_intents
+from vbterrier.evaluate.replicas import _retrieved
+from vbterrier.intents.coverage import Intents, Tags
+from vbterrier.intents.tagging_quality import tag_quality
+from vbterrier.stats import TagConfusion, fit_tagger
+from vbterrier.stats.matches import Statistic
+from vbterrier.stats.perturbations import UNITS
+from vbterrier.stats.powered_means import prediction_powered_mean
+from vbterrier.stats.tagger_model import gold_scores
+
+LINKERS = ("wat", "genre")
+CUTOFFS = (1, 3, 5, 10)
+STATISTICS = [Statistic(measure, cutoff) for measure in ("ES", "VB") for cutoff in CUTOFFS]
+SHARE = 0.2
+WEIGHTS = (1.0, 0.5, 0.25, 0.125)
+LEVELS = (0.9, 0.95)
+
+
+class Aida:
+    """Topics, intents, runs and tags of AIDA-CoNLL."""
+
+    def __init__(self, data: Path) -> None:
+        folder = data / "aida_ambiguous_labels"
+        topics = _lines(folder / "topics.jsonl")
+        self.topics = pd.DataFrame(topics)[["qid", "query"]]
+        intents = pd.DataFrame([{"qid": topic["qid"], **one} for topic in topics for one in topic["intents"]])
+        intents["prob"] = intents["mentions"] / intents.groupby("qid")["mentions"].transform("sum")
+        intents = intents.drop(columns="intent").rename(columns={"entity": "entity_id"})
+        self.intents = intents[["qid", "entity_id", "prob"]].sort_values(["qid", "entity_id"], ignore_index=True)
+        self.runs = {name: vbterrier.read_run(folder / "runs" / f"{name}.run.gz") for name in ("bm25", "dph")}
+        self.tags = {}
+        for name in ("gold", *LINKERS):
+            records = _lines(folder / f"links.{name}.jsonl.gz")
+            links = [(record["doc"], link[2]) for record in records for link in record["links"]]
+            tags = pd.DataFrame(links, columns=["docno", "entity_id"]).drop_duplicates()
+            self.tags[name] = tags[tags["entity_id"].str.fullmatch(r"Q\d+")].reset_index(drop=True)
+        self.documents = np.array(sorted(self.tags["gold"]["docno"].unique()))
+
+    def sample(self, number: int) -> pd.DataFrame:
+        """Gold tags of a random sample of documents."""
+        order = np.random.default_rng([7, number]).permutation(len(self.documents))
+        drawn = self.documents[order[: round(SHARE * len(order))]]
+        return self.tags["gold"][self.tags["gold"]["docno"].isin(drawn)]
+
+    def evaluated(self, tagger: str, **options: Any) -> pd.DataFrame:
+        """C frame of BM25 under the tags of a tagger."""
+        runs = {"bm25": self.runs["bm25"]}
+        asked = {"intents": self.intents, "tagger": self.tags[tagger], "measures": ["ES", "VB"], "cutoff": [1, 10]}
+        return evaluate_intents(runs, self.topics, **asked, **options).intervals
+
+
+def _lines(path: Path) -> list[Any]:
+    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
+        return [json.loads(line) for line in file]
+
+
+def forward(aida: Aida, n_samples: int) -> pd.DataFrame:
+    """Scores of BM25 under simulated and real tags: the mean of 300 replicas from gold tags, and the linker's score."""
+    rows = []
+    for linker in LINKERS:
+        quality = tag_quality(aida.tags[linker], aida.tags["gold"])
+        share = 1 - quality.micro.recall
+        lost = max(0.0, 1 - (quality.n_tags - quality.n_correct) / (quality.n_gold - quality.n_correct))
+        noises = {f'by="{unit}"': [TagConfusion(share, lost=lost, by=unit)] for unit in reversed(UNITS)}
+        fits = [fit_tagger(aida.tags[linker], aida.sample(n), intents=aida.intents) for n in range(n_samples)]
+        noises["fitted, 20 % labelled"] = [fit.errors for fit in fits]
+        noises["fitted, all labelled"] = [fit_tagger(aida.tags[linker], aida.tags["gold"], intents=aida.intents).errors]
+        for name, several in noises.items():
+            made = pd.concat([aida.evaluated("gold", n_replicas=300, perturb=[noise]) for noise in several])
+            means = made[made["method"].str.startswith("replicas")].groupby("measure")["mean"].mean()
+            rows.append({"linker": linker, "errors": name, **means})
+        real = aida.evaluated(linker).set_index("measure")["value"]
+        rows.append({"linker": linker, "errors": "real", **real})
+    return pd.DataFrame(rows)
+
+
+def backward(
+    aida: Aida, linker: str, system: str, n_samples: int, weights: tuple[float, ...]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Errors of estimates, and by weight and level the coverage and mean width of intervals, of each statistic."""
+    run = vbterrier.frames.ranking.Run(aida.runs[system])
+    intents, tags, gold = Intents(aida.intents), Tags(aida.tags[linker]), Tags(aida.tags["gold"])
+    truth = _scores(_pairs(run, intents, tags, gold, set(aida.documents)), "gold")
+    naive = _scores(_pairs(run, intents, tags, gold, set(aida.documents)), "tagged")
+    errors: dict[str, list[Any]] = {name: [] for name in ("labels replace tags", "documents", "queries", "model")}
+    ends: dict[Any, list[Any]] = {}
+    for number in range(n_samples):
+        sample = aida.sample(number)
+        pairs = _pairs(run, intents, tags, Tags(sample), set(sample["docno"]))
+        errors["labels replace tags"].append(_scores(pairs, "both"))
+        errors["documents"].append(double_sampled(pairs))
+        errors["queries"].append(of_labelled_queries(pairs))
+        for weight in weights:
+            estimates, draws = gold_scores(pairs, STATISTICS, n_replicas=300, seed=number, weight=weight)
+            for level in LEVELS:
+                quantiles = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=1)
+                ends.setdefault((weight, level), []).append(quantiles)
+        errors["model"].append(estimates.mean(axis=1))
+    rmse = {"tags": np.abs(naive - truth)}
+    rmse |= {name: np.sqrt(np.mean((np.array(found) - truth) ** 2, axis=0)) for name, found in errors.items()}
+    covered = {}
+    for key, found in ends.items():
+        low, high = np.moveaxis(np.array(found), 1, 0)
+        covered[key] = ((low <= truth + 1e-9) & (truth <= high + 1e-9)).mean(axis=0), (high - low).mean(axis=0)
+    return {"truth": truth, "mean": np.mean(errors["model"], axis=0), **rmse}, covered
+
+
+def _pairs(run: Any, intents: Intents, tags: Tags, gold: Tags, labelled: set[str]) -> Any:
+    return _retrieved("run", run, intents, {"tags": tags, "model": tags, "gold": gold}, labelled, max(CUTOFFS))
+
+
+def _scores(pairs: Any, kind: str) -> Any:
+    """Statistics of one of the columns, or of labels where they are known and tags elsewhere."""
+    about = np.where(pairs.labelled, pairs.gold, pairs.tagged) if kind == "both" else getattr(pairs, kind)
+    found = []
+    for statistic in STATISTICS:
+        covered = pairs.sums(about & (pairs.rank < statistic.cutoff)) > 0
+        success = np.clip(np.bincount(pairs.topic, pairs.prob * covered), 0, 1)
+        found.append(success - (statistic.measure == "VB") * np.sqrt(success * (1 - success)))
+    return np.array([one.mean() for one in found])
+
+
+def double_sampled(pairs: Any) -> Any:
+    """Double sampling of documents: the unbiased estimate of ``1 - Π (1 - gold)``; NaN for VB, which is not linear."""
+    factor = 1 - (pairs.tagged + pairs.labelled * (pairs.gold * 1.0 - pairs.tagged) / SHARE)
+    found = np.full(len(STATISTICS), np.nan)
+    for row, cutoff in enumerate(CUTOFFS):
+        uncovered = np.ones(len(pairs.prob))
+        shown = pairs.rank < cutoff
+        np.multiply.at(uncovered, pairs.intent[shown], factor[shown])
+        found[row] = np.bincount(pairs.topic, pairs.prob * (1 - uncovered)).mean()
+    return found
+
+
+def of_labelled_queries(pairs: Any) -> Any:
+    """Prediction-powered means from the queries whose retrieved documents are all labelled; NaN without two."""
+    found = []
+    for statistic in STATISTICS:
+        shown = pairs.rank < statistic.cutoff
+        topic = pairs.topic[pairs.intent]
+        known = np.bincount(topic, shown & ~pairs.labelled, minlength=len(pairs.topics)) == 0
+        scores = []
+        for about in (np.where(pairs.labelled, pairs.gold, pairs.tagged), pairs.tagged):
+            success = np.clip(np.bincount(pairs.topic, pairs.prob * (pairs.sums(about & shown) > 0)), 0, 1)
+            scores.append(success - (statistic.measure == "VB") * np.sqrt(success * (1 - success)))
+        gold, tags = scores
+        few = known.sum() < 2
+        found.append(np.nan if few else prediction_powered_mean(gold[known], tags[known], tags[~known]).value)
+    return np.array(found, dtype=float)
+
+
+def main(data: Path, n_samples: int) -> None:
+    """Print the tables."""
+    warnings.simplefilter("ignore")
+    aida = Aida(data)
+    print(forward(aida, min(n_samples, 10)).round(3).to_string(index=False))
+    names = list(map(str, STATISTICS))
+    errors, coverage, chosen = [], [], []
+    for linker in LINKERS:
+        for system in aida.runs:
+            weights = WEIGHTS if system == "bm25" else (0.25,)
+            rmse, covered = backward(aida, linker, system, n_samples, weights)
+            errors += [
+                {"linker": linker, "system": system, "": kind, **dict(zip(names, one, strict=True))}
+                for kind, one in rmse.items()
+            ]
+            for (weight, level), (share, width) in covered.items():
+                row = {"linker": linker, "system": system, "weight": weight, "level": level}
+                chosen.append({**row, "mean coverage": share.mean()})
+                if weight == 0.25:
+                    coverage.append({**row, "": "coverage", **dict(zip(names, share, strict=True))})
+                    coverage.append({**row, "": "width", **dict(zip(names, width, strict=True))})
+    for table in (errors, coverage, chosen):
+        print(pd.DataFrame(table).round(3).to_string(index=False))
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]) if len(sys.argv) > 2 else 100)

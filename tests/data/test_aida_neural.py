@@ -1,0 +1,62 @@
+"""AIDA-CoNLL: neural rerankers with the entity that each query means and gold links beat BM25 on all documents.
+
+The text of a document is the sequence of its gold surface forms, since the text itself cannot be redistributed.
+"""
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from ir_measures import AP
+from scipy.stats import ttest_rel
+
+from vbterrier.entities import MiniLMTokens, NeuralReranker, link_pool
+
+pytestmark = [pytest.mark.usefixtures("neural"), pytest.mark.slow]
+
+
+@pytest.fixture(scope="module")
+def searched(aida):
+    """The run with queries and texts, judgments of the dominant intents, and their entities."""
+    meant = aida.intents.sort_values("p", ascending=False, kind="stable").drop_duplicates("qid")
+    # Numbers of intents follow the order of the file.
+    order = aida.intents.groupby("qid").cumcount() + 1
+    intent = meant.assign(iteration=order.loc[meant.index].astype(str))[["qid", "iteration"]]
+    named = ["qid", "iteration", "docno", "label"]
+    qrels = pd.read_csv(aida.folder / "qrels.intents.txt", sep=" ", names=named, dtype=str, keep_default_na=False)
+    qrels = qrels.merge(intent).assign(label=1)[["qid", "docno", "label"]]
+    text = aida.links["gold"].groupby("docno")["surface"].agg(" ".join)
+    run = aida.runs["bm25"].merge(aida.topics, on="qid")
+    entities = meant.rename(columns={"entity_id": "docno"}).assign(score=1.0)[["qid", "docno", "score"]]
+    return run.assign(text=run["docno"].map(text)), qrels, entities
+
+
+@pytest.fixture(scope="module")
+def trained(aida, searched):
+    run, qrels, entities = searched
+    links = link_pool(run, aida.tags["gold"])
+    table = pd.read_csv(aida.folder / "entities.tsv", sep="\t", dtype=str, keep_default_na=False)
+    names, encoded, found = dict(zip(table["qid"], table["name"], strict=True)), {}, {}
+    encode = MiniLMTokens(max_tokens=32)
+
+    def once(text):
+        if text not in encoded:
+            encoded[text] = encode(text)
+        return encoded[text]
+
+    for model in ("edrm-knrm", "duet", "esdrank", "dreq"):
+        learner = NeuralReranker(links, entities, model=model, names=names, encoder=once)
+        found[model] = learner.cross_validated(run, qrels)
+    return {"bm25": run, **found}
+
+
+@pytest.mark.parametrize("model", ["edrm-knrm", "duet", "esdrank", "dreq"])
+def test_gold_query_entities_beat_bm25_in_the_open_world(trained, searched, model):
+    _, qrels, _ = searched
+    ours, first = (
+        pd.DataFrame(pt.Evaluate(trained[name], qrels, [AP], perquery=True)).T["AP"].sort_index()
+        for name in (model, "bm25")
+    )
+    assert len(ours) == 199
+    assert ttest_rel(ours, first, alternative="greater").pvalue < 0.001
+    assert np.mean(ours - first) > 0.1

@@ -1,0 +1,64 @@
+"""AIDA-CoNLL: errors of two linkers, simulated on gold tags, and their scores corrected with a fifth of the documents.
+
+``tests/bench/taggers.py`` prints the tables of docs/explanation/taggers.md, from more samples.
+"""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vbterrier.evaluate.intents import evaluate_intents
+from vbterrier.stats import TagConfusion, fit_tagger
+
+LINKERS = ("wat", "genre")
+
+
+def evaluated(aida, tagger, **options):
+    found = evaluate_intents(
+        {"bm25": aida.runs["bm25"]},
+        aida.topics,
+        intents=aida.intents,
+        tagger=aida.tags[tagger],
+        measures=["ES", "VB"],
+        cutoff=[10],
+        **options,
+    ).intervals
+    return found.assign(kind=found["method"].str.split(" ").str[0]).set_index(["kind", "measure"])
+
+
+def sample(aida, number):
+    documents = np.array(sorted(aida.tags["gold"]["docno"].unique()))
+    drawn = np.random.default_rng([7, number]).permutation(documents)[: round(0.2 * len(documents))]
+    return aida.tags["gold"][aida.tags["gold"]["docno"].isin(drawn)]
+
+
+@pytest.mark.filterwarnings("ignore:.*intervals of replicas exclude the score itself")
+@pytest.mark.parametrize(("linker", "share", "lost"), [("wat", 0.392, 0.353), ("genre", 0.148, 0.141)])
+def test_correlated_errors_come_closer_to_real_linkers_than_independent_ones(aida, linker, share, lost):
+    real = evaluated(aida, linker).loc[("topics", "VB@10"), "value"]
+    noises = {by: TagConfusion(share, lost=lost, by=by) for by in ("mention", "entity")}
+    noises["fitted"] = fit_tagger(aida.tags[linker], sample(aida, 0), intents=aida.intents).errors
+    simulated = {
+        name: evaluated(aida, "gold", n_replicas=100, perturb=[noise]).loc[("replicas", "VB@10"), "mean"]
+        for name, noise in noises.items()
+    }
+    assert simulated["mention"] - real > 0.25
+    assert 0 < simulated["entity"] - real < 0.12
+    assert 0 < simulated["fitted"] - real < 0.16
+
+
+@pytest.mark.parametrize("linker", LINKERS)
+def test_a_fifth_of_the_documents_corrects_the_score_towards_gold(aida, linker):
+    gold = evaluated(aida, "gold")["value"]
+    rows = []
+    for number in range(6):
+        model = fit_tagger(aida.tags[linker], sample(aida, number), intents=aida.intents)
+        found = evaluated(aida, linker, tagger_model=model, n_replicas=0)
+        for measure in ("ES@10", "VB@10"):
+            row = found.loc[("gold", measure)]
+            truth = gold["topics", measure]
+            covered = row["low"] <= truth <= row["high"]
+            rows.append((measure, covered, abs(row["mean"] - truth), abs(row["value"] - truth)))
+    table = pd.DataFrame(rows, columns=["measure", "covered", "ours", "tags"]).groupby("measure").mean()
+    assert (table["covered"] >= 5 / 6 - 1e-9).all()
+    assert (table["ours"] < table["tags"] / 5).all()
