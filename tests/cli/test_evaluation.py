@@ -9,6 +9,8 @@ import sys
 import warnings
 from pathlib import Path
 
+import numpy as np
+import pandas as pd
 import pytest
 from typer.testing import CliRunner
 
@@ -493,6 +495,27 @@ def test_pooled_intents_of_runs_in_tables(write_files):
     assert "Pooled scores, of the joint intents of 2 topics" in text
     with pytest.raises(ParameterError, match="--pool and --parts: wanted --intents without --qrels"):
         printed("b.run", "-q", "qrels.txt", "-m", "P@1", "--pool", "collection")
+
+
+def test_folder_of_intent_set_gives_intents_and_tags(parts, tmp_path):
+    intents = pd.DataFrame({"qid": np.repeat([f"q{t}" for t in range(6)], 2), "entity_id": ["A", "B"] * 6, "prob": 0.5})
+    tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["A", "B"]})
+    vbterrier.IntentSet.build("set", intents, tags)
+    vbterrier.write_intents(intents, "intents.tsv")
+    vbterrier.write_tags(tags, "tags.tsv")
+    vbterrier.write_tags(tags[:1], "other.tsv")
+    files = ("--intents", "intents.tsv", "--tags", "tags.tsv", "-m", "ES@3")
+    wanted = printed("whole.run", *files)
+    assert [float(row["value"]) for row in rows_of(wanted)] == [1.0]
+    assert printed("whole.run", "--intents", "set", "-m", "ES@3") == wanted
+    assert printed("whole.run", "--intents", "set", "-m", "ES@3", "-q", "qrels") == printed(
+        "whole.run", *files, "-q", "qrels"
+    )
+    (other,) = rows_of(printed("whole.run", "--intents", "set", "--tags", "other.tsv", "-m", "ES@3"))
+    assert float(other["value"]) == 0.5
+    Path("set", "pt_meta.json").unlink()
+    with pytest.raises(FileError, match="is no IntentSet"):
+        printed("whole.run", "--intents", "set", "-m", "ES@3")
 
 
 def test_intents_alone_are_scored_in_chunks_and_processes_alike(parts):

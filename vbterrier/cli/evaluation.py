@@ -188,18 +188,20 @@ def _over_intents(
     **options: Any,
 ) -> Any:
     """Evaluate without qrels."""
-    from vbterrier.evaluate.inputs import named_runs
+    from vbterrier.evaluate.inputs import intents_and_tags, named_runs
     from vbterrier.evaluate.intents import evaluate_intents
     from vbterrier.frames.contracts import systems_of
+    from vbterrier.frames.named import named
 
     changes = [perturbation_of(text) for text in perturb]
     if changes:
         options["perturb"] = changes
-    frame = vbterrier.read_intents(intents)
+    found, given = intents_and_tags(intents, tags)
+    frame = named("intents", found)
     topics = frame[["qid"]].drop_duplicates().assign(query="")
     options |= {"on_topics": on_topics, "duplicates": duplicates}
     systems = dict(systems_of(named_runs(runs)))
-    return evaluate_intents(systems, topics, intents=frame, tagger=tags, measures=measures, **options)
+    return evaluate_intents(systems, topics, intents=frame, tagger=given, measures=measures, **options)
 
 
 def perturbation_of(text: str) -> Any:

@@ -30,7 +30,9 @@ else:
 Runs = Annotated[list[Path], typer.Argument(help="TREC runs, also .gz, Parquet, CSV or xlsx.", show_default=False)]
 Qrels = Annotated[Path, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or diversity.", show_default=False)]
 QrelsIfAny = Annotated[Path | None, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or diversity.")]
-Intents = Annotated[Path | None, typer.Option(help="Candidate intents: qid, entity_id, prob.")]
+Intents = Annotated[
+    Path | None, typer.Option(help="Candidate intents (qid, entity_id, prob), or an IntentSet's folder.")
+]
 Tags = Annotated[Path | None, typer.Option(help="Tags of documents: docno, entity_id[, weight, qid].")]
 Labels = Annotated[
     list[Path] | None,

@@ -16,7 +16,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, printable, warn, whole
-from vbterrier.evaluate.inputs import intents_of, topics_of
+from vbterrier.evaluate.inputs import intents_and_tags, intents_of, topics_of
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_annotations
 from vbterrier.frames.files.writing import replacing
@@ -453,8 +453,7 @@ def annotate(
     whole("seed", seed, low=0)
     choice("undefined", undefined, ("raise", "skip"))
     queries = topics_of(topics)
-    if isinstance(intents, IntentSet):
-        intents = intents.intents()
+    intents, _ = intents_and_tags(intents)
     frame, queries = intents_of(intents, queries, undefined)
     Intents(frame)
     queries = queries.assign(qid=queries["qid"].astype(str), query=queries["query"].astype(str))[["qid", "query"]]

@@ -13,11 +13,12 @@ from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, is_frame, require
 from vbterrier.frames.files.reading import read_qrels, read_subtopics, read_topics
 from vbterrier.frames.ids import ids_of, require_same_kind
-from vbterrier.frames.named import named
+from vbterrier.frames.named import named, registered
 from vbterrier.frames.ranking import Run, loaded_run, run_places
 from vbterrier.intents.sources import PARTS, from_run
 from vbterrier.intents.taggers import DOCNO
 from vbterrier.intents.tagging import TagEntities
+from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Bootstrapped
@@ -58,6 +59,17 @@ def is_pipeline(given: Any) -> bool:
     return hasattr(given, "transform") and not hasattr(given, "columns")
 
 
+def intents_and_tags(intents: Any, tags: Any = None) -> tuple[Any, Any]:
+    """Intents of an :class:`vbterrier.IntentSet` or its folder, and its tags unless others are given."""
+    is_path = isinstance(intents, (str, os.PathLike)) and registered("intents", intents) is None
+    # Path.is_dir would raise for a name that is too long for a file.
+    if is_path and os.path.isdir(intents):  # noqa: PTH112
+        intents = IntentSet(intents)
+    if not isinstance(intents, IntentSet):
+        return intents, tags
+    return intents.intents(), intents.tags() if tags is None else tags
+
+
 def target_of(
     qrels: Any,
     intents: Any,
@@ -75,6 +87,7 @@ def target_of(
         if qrels is None or intents is not None:
             raise ParameterError("subtopics= are those of diversity qrels: give qrels, and leave out intents")
         subtopics = subtopics_of(subtopics)
+    intents, tags = intents_and_tags(intents, tags)
     if intents is not None:
         intents = _of_single_ids(named("intents", intents))
     if tags is not None:

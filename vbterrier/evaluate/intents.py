@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, warn, whole
-from vbterrier.evaluate.inputs import TAGGED, intents_of, named_runs, tags_of, target_of, topics_of
+from vbterrier.evaluate.inputs import TAGGED, intents_and_tags, intents_of, named_runs, tags_of, target_of, topics_of
 from vbterrier.evaluate.replicas import (
     gold_intervals,
     nil_of,
@@ -31,7 +31,6 @@ from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
 from vbterrier.intents.sources import PART_GAINS, PARTS, tags_of_parts
 from vbterrier.intents.tagging_quality import TagQuality, tag_quality
-from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.base import deepest
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import require_one_tagger
@@ -323,9 +322,7 @@ def evaluate_intents(
         raise InputError("no systems; name at least one")
     pairs_of(list(named_systems), baseline)
     asked_queries = topics_of(topics)
-    pipeline = intents
-    if isinstance(intents, IntentSet):
-        tagger, pipeline = intents.tags() if tagger is None else tagger, intents.intents()
+    pipeline, tagger = intents_and_tags(intents, tagger)
     frame, queries = intents_of(pipeline, asked_queries, undefined)
     work = Work("", planned(asked), target_of(None, frame[["qid", "entity_id", "prob"]], None), duplicates)
     named_systems |= _read_in_chunks(named_systems, work, memory, n_jobs, client, progress=progress)

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, examples, number, whole
-from vbterrier.evaluate.inputs import tags_of
+from vbterrier.evaluate.inputs import intents_and_tags, tags_of
 from vbterrier.evaluate.replicas import matches_of, nil_of, statistic_of
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import runs_of
@@ -108,6 +108,7 @@ def intent_sensitivity(
 ['ES@10', 'n_intents', 2.0, 0.8]]
     """
     asked = measures_from(*measures)
+    intents, tags = intents_and_tags(intents, tags)
     frame = named("intents", intents)
     runs = runs_of(systems)
     if tags is None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, whole
-from vbterrier.evaluate.inputs import named_runs, tags_of, target_of
+from vbterrier.evaluate.inputs import intents_and_tags, named_runs, tags_of, target_of
 from vbterrier.evaluate.replicas import matches_of, nil_of, statistic_of
 from vbterrier.evaluate.scores import TOPICS as ON_TOPICS
 from vbterrier.frames.contracts import systems_of
@@ -18,7 +18,6 @@ from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.log import tracked
-from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.base import deepest
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import Scoring, aligned, require_one_tagger
@@ -337,8 +336,7 @@ def variance_shares(
     check_level(level)
     whole("n_draws", n_draws, low=2)
     whole("seed", seed, low=0)
-    if isinstance(intents, IntentSet):
-        tags, intents = intents.tags() if tags is None else tags, intents.intents()
+    intents, tags = intents_and_tags(intents, tags)
     judged = target_of(qrels, intents, tags, subtopics=subtopics)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
     if not loaded:

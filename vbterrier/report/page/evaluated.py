@@ -15,7 +15,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError, exam
 from vbterrier.evaluate.comparison import Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.doctor import JudgmentNote, judgment_notes
-from vbterrier.evaluate.inputs import named_runs, subtopics_of, target_of, topics_of
+from vbterrier.evaluate.inputs import intents_and_tags, named_runs, subtopics_of, target_of, topics_of
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.frames.contracts import flatten_qrels, frame_of, systems_of
 from vbterrier.frames.files.reading import read_qrels
@@ -300,11 +300,12 @@ def inputs_of(runs: Any, qrels: Any, data: ReportData) -> Inputs:
     if not loaded:
         raise InputError("no runs; name at least one")
     topics = None if data.topics is None else topics_of(data.topics)
+    intents, tags = intents_and_tags(data.intents, data.tags)
     return Inputs(
         loaded,
         None if qrels is None else _judgments(qrels),
-        None if data.intents is None else named("intents", data.intents),
-        None if data.tags is None else named("tags", data.tags),
+        None if intents is None else named("intents", intents),
+        None if tags is None else named("tags", tags),
         None if data.links is None else _linked(data.links, qrels),
         {} if topics is None else dict(zip(topics["qid"].astype(str), topics["query"].astype(str), strict=True)),
         data.labels,
