@@ -1,6 +1,7 @@
 """Stages as PyTerrier draws them: columns in and out, what was set, nothing from the network."""
 
 import inspect
+import unittest
 
 import pyterrier as pt
 import pytest
@@ -121,11 +122,22 @@ def test_a_stage_says_what_it_takes_gives_and_was_told(name, stages):
     assert pt.inspect.transformer_inputs(stage)[0] == takes
     assert set(gives) <= set(pt.inspect.transformer_outputs(stage, takes))
     drawn = pt.schematic.transformer_schematic(stage)
-    assert drawn["label"] == name
+    assert drawn["label"] == (name if len(name) <= 20 else f"{name[:19]}…")
+    assert drawn["name"].endswith(f".{name}")
     assert "input_validation_error" not in drawn
     assert set(gives) <= set(drawn["output_columns"])
     assert set(drawn["settings"]) == told
     assert all(len(text) < 100 and "\n" not in text for text in drawn["settings"].values()), drawn["settings"]
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_every_stage_passes_the_test_case_of_pyterrier(name, stages, monkeypatch):
+    monkeypatch.setenv("PT_TEST_TRANSFORMER_REPORTS", "0")
+    case = pt.testing.transformer_test_class(lambda: stages[name])
+    result = unittest.TestResult()
+    unittest.defaultTestLoader.loadTestsFromTestCase(case).run(result)
+    assert result.testsRun == 2
+    assert not result.failures + result.errors, "".join(text for _, text in result.failures + result.errors)
 
 
 def test_rankers_inside_a_stage_are_drawn_beside_it(stages):

@@ -43,6 +43,10 @@ def schematic_of(settings: dict[str, str]) -> dict[str, Any]:
     return {"settings": settings, "help_url": None}
 
 
+# PyTerrier's own test case refuses longer labels of schematics.
+_LONGEST_LABEL = 20
+
+
 class Stage(pt.Transformer):  # type: ignore[misc]
     """A transformer that stores each constructor parameter as an attribute of the same name.
 
@@ -74,14 +78,16 @@ class Stage(pt.Transformer):  # type: ignore[misc]
 
     def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - PyTerrier's signature
         """Description for PyTerrier's schematics: parameters other than defaults and inner pipelines."""
-        inner = pt.inspect.subtransformers(self)
-        return schematic_of(
+        inner, label = pt.inspect.subtransformers(self), type(self).__name__
+        described = schematic_of(
             {
                 parameter.name: self.short(value)
                 for parameter, value in self._given()
                 if parameter.name not in inner and not self.same(value, parameter.default)
             }
         )
+        cut = len(label) > _LONGEST_LABEL
+        return described | {"label": f"{label[: _LONGEST_LABEL - 1]}…" if cut else label}
 
     def __repr__(self) -> str:
         shown = []
