@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import sys
 from pathlib import Path
 
 import vbterrier
 
+# Sphinx shows the messages of all loggers; scores of the gallery are no news.
+logging.getLogger("vbterrier").setLevel(logging.WARNING)
 sys.path.insert(0, str(Path(__file__).parent / "_ext"))
 
 project = "vbterrier"
@@ -18,6 +21,7 @@ language = "en-GB"
 extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.napoleon",
+    "matplotlib.sphinxext.plot_directive",
     "myst_parser",
     "measures",
     "public_names",
@@ -37,6 +41,10 @@ python_maximum_signature_line_length = 88
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 napoleon_use_ivar = True
+
+plot_formats = [("png", 110)]
+plot_html_show_formats = False
+plot_html_show_source_link = False
 
 myst_enable_extensions = ["colon_fence", "deflist"]
 myst_heading_anchors = 3

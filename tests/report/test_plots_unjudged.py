@@ -82,14 +82,14 @@ def small(**options):
 
 
 def bars(ax):
-    """Middle and height of the non-empty bars of each distribution, scaled to 1."""
+    """Middle and height of the non-empty bars of each distribution."""
     found = []
     for patch in ax.patches:
         assert isinstance(patch, StepPatch)
         values, edges, base = patch.get_data()
         height = base - values
         kept = height > 1e-9 * height.max()
-        found.append(((edges[:-1] + edges[1:])[kept] / 2, height[kept] / height.max(), float(np.unique(base)[0])))
+        found.append(((edges[:-1] + edges[1:])[kept] / 2, height[kept], float(np.unique(base)[0])))
     return found
 
 
@@ -115,13 +115,15 @@ def test_bars_are_the_probabilities_of_the_atoms():
     order = rows_named(ax)
     drawn = dict(zip([topic for topic in order if topic != "c"], bars(ax), strict=True))
     step = float(said(ax).split("in steps of ")[1].split(",")[0])
+    scale = []
     for topic, (middle, height, base) in drawn.items():
         values, probs = distribution.atoms(topic)
         assert order.index(topic) - 0.5 < base < order.index(topic), "above the line of its row"
         expected = pd.Series(probs).groupby(np.argmin(np.abs(values[:, None] - middle), axis=1)).sum()
         assert len(expected) == len(middle)
-        assert height == pytest.approx((expected / expected.max()).to_numpy())
+        scale += (height / expected.to_numpy()).tolist()
         assert (np.abs(values[:, None] - middle).min(axis=1) <= step / 2 + 1e-12).all()
+    assert scale == pytest.approx([scale[0]] * len(scale)), "topics have one scale"
 
 
 @settings(max_examples=15, deadline=None)
@@ -166,7 +168,8 @@ def test_captions_give_topics_prior_draws_and_known_scores():
     assert said(score_distributions(small(prior="pool"))).startswith(
         "3 topics; prior pool; hollow: no unjudged documents (1 of 3); bars: probability in steps of 0.0"
     )
-    assert said(score_distributions(small(prior="pool"))).endswith(", scaled to the highest bar of each topic")
+    highest = max(small(prior="pool").atoms(topic)[1].max() for topic in "ab")
+    assert said(score_distributions(small(prior="pool"))).endswith(f", highest bar {highest:.2g}")
     drawn = score_distributions(small(method="mc", dcg="exp-log2", n_draws=1234, seed=7), topics=["b", "a"])
     assert said(drawn).startswith(
         "2 topics of 3; prior {0: 0.5, 1: 0.3, 2: 0.2}, dcg exp-log2; 1,234 draws, seed 7; bars"
@@ -181,7 +184,8 @@ def test_captions_give_topics_prior_draws_and_known_scores():
 def test_a_distribution_with_one_atom_has_one_bar():
     ax = score_distributions(small(prior={0: 1.0}), topics=["b"])
     ((middle, height, _),) = bars(ax)
-    assert (len(middle), height.tolist()) == (1, [1.0])
+    assert (len(middle), len(height)) == (1, 1)
+    assert said(ax).endswith("highest bar 1")
     assert middle == pytest.approx(points(ax)[0][0])
     assert points(ax, hollow=False) != []
 
@@ -420,9 +424,9 @@ def test_shades_are_the_probabilities_of_the_ranks():
     assert cells.get_array().tolist() == [[0.8, 0.2, 0], [0.2, 0.4, 0.4], [0, 0.4, 0.6]]
     assert cells.get_coordinates()[0, :, 0].tolist() == [0.5, 1.5, 2.5, 3.5], "a rank is in the middle of its cell"
     assert cells.get_coordinates()[:, 0, 1].tolist() == [-0.5, 0.5, 1.5, 2.5]
-    assert said(ax).endswith("shade: square root of the probability of a rank, at most 0.8")
+    assert said(ax).endswith("shade: probability of a rank, at most 0.8")
     assert cells.norm(0.8) == 1
-    assert cells.norm(0.2) == pytest.approx(0.5)
+    assert cells.norm(0.2) == pytest.approx(0.25)
     assert (points(ax), segments(ax)) == (points(rank_uncertainty(RANKING)), segments(rank_uncertainty(RANKING)))
 
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 import pyterrier as pt
 
+from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, is_frame, require
 from vbterrier.frames.files.reading import read_qrels, read_subtopics, read_topics
@@ -98,6 +99,8 @@ def target_of(
         if labels is not None:
             raise ParameterError("labels= are calibrated on judgments; give qrels, too")
         return EvaluationTarget(intents, tags=tags)
+    if isinstance(qrels, LinkedPool):
+        qrels = qrels.frame()
     judged = read(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
     target = EvaluationTarget(judged, intents=intents, tags=tags, subtopics=subtopics)
     if subtopics is not None and not target.is_diversity:

@@ -134,7 +134,8 @@ def score(
         A mapping of name to run; or one run, or several paths, which are named after their files. A run is a frame
         (qid, docno, score) or the path of a TREC run; for linking measures alone, also the answers (qid, entity_id).
     qrels
-        A frame or the path of TREC qrels; optional if ``intents`` are given. For linking measures alone, the gold
+        A frame or the path of TREC qrels; optional if ``intents`` are given. For entity measures, links with labels: a
+        :class:`~vbterrier.entities.pool.LinkedPool` or its frame. For linking measures alone, the gold
         standard: a frame (qid, entity_id) or a path, see :func:`vbterrier.frames.read_answers`.
     measures
         Measure objects or their names.

@@ -153,13 +153,13 @@ def _shares(probabilities: Any, ranking: pd.DataFrame) -> Floats:
 
 def _shade(ax: Any, shares: Floats) -> str:
     """Draw the probability of each rank as a shade; returns a part of the caption."""
-    from matplotlib.colors import LinearSegmentedColormap, PowerNorm
+    from matplotlib.colors import LinearSegmentedColormap
 
     n, highest = len(shares), float(shares.max())
     edges = np.arange(n + 1)
     shades = LinearSegmentedColormap.from_list("probability", list(_SHADES))
-    ax.pcolormesh(edges + 0.5, edges - 0.5, shares, cmap=shades, norm=PowerNorm(0.5, 0, highest or 1), zorder=0)
-    return f"shade: square root of the probability of a rank, at most {highest:.2g}"
+    ax.pcolormesh(edges + 0.5, edges - 0.5, shares, cmap=shades, vmin=0, vmax=highest or 1, zorder=0)
+    return f"shade: probability of a rank, at most {highest:.2g}"
 
 
 def _draw_ranks(ax: Any, frame: pd.DataFrame, row: float, colour: str) -> None:

@@ -80,8 +80,8 @@ def score_distributions(
 
     Notes
     -----
-    A bar shows the probability of scores within its step, which the caption gives. Bars are scaled so that the highest
-    bar of each topic fills its row: areas are comparable within a topic, not between topics.
+    A bar shows the probability of scores within its step, which the caption gives. All topics have the same scale: the
+    highest bar of all, whose probability the caption gives, fills its row.
 
     Examples
     --------
@@ -205,16 +205,16 @@ def _bars(ax: Any, distributions: list[ScoreDistribution], rows: pd.DataFrame, s
     tall = _FILLED - near - _below(size[1])
     # If all probability is on one score, that score is the middle of a bar.
     edges = least + step * np.arange(-0.5, span / step + 1)
-    for place in unknown:
-        # Scores that are rounded to a grid may exceed the greatest one: they belong to the last bar.
-        share = np.diff([distributions[place].cdf(edge) for edge in (*edges[:-1], np.inf)])
+    # Scores that are rounded to a grid may exceed the greatest one: they belong to the last bar.
+    shares = [np.diff([distributions[place].cdf(edge) for edge in (*edges[:-1], np.inf)]) for place in unknown]
+    highest = max(float(share.max()) for share in shares)
+    for place, share in zip(unknown, shares, strict=True):
         seen = slice(np.flatnonzero(share)[0], np.flatnonzero(share)[-1] + 1)
-        base, highest = place - near, share.max()
+        base = place - near
         look = {"fill": True, "facecolor": _PALE, "edgecolor": _BLUE, "linewidth": 0.3}
         around = edges[seen.start : seen.stop + 1]
         ax.stairs(base - tall * share[seen] / highest, around, baseline=base, **look, zorder=2)
-    scale = f"highest bar {highest:.2g}" if len(rows) == 1 else "scaled to the highest bar of each topic"
-    return f"bars: probability in steps of {step:g}, {scale}"
+    return f"bars: probability in steps of {step:g}, highest bar {highest:.2g}"
 
 
 def _marks(
