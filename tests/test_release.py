@@ -162,3 +162,8 @@ def test_the_version_is_one(citation):
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     assert project["dynamic"] == ["version"]
     assert _version.__version__ == vbterrier.__version__
+    recipe = (ROOT / ".ci" / "release" / "meta.yaml").read_text(encoding="utf-8")
+    assert f'set version = "{vbterrier.__version__}"' in recipe
+    assert re.findall(r"^    - (\S+) (>=.*)$", recipe.partition("  run:")[2], re.MULTILINE)[1:] == [
+        tuple(re.match(r"([\w-]+)(>=.*)", one).groups()) for one in project["dependencies"]
+    ]

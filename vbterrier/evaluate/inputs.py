@@ -99,15 +99,19 @@ def target_of(
         if labels is not None:
             raise ParameterError("labels= are calibrated on judgments; give qrels, too")
         return EvaluationTarget(intents, tags=tags)
-    if isinstance(qrels, LinkedPool):
-        qrels = qrels.frame()
-    judged = read(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
-    target = EvaluationTarget(judged, intents=intents, tags=tags, subtopics=subtopics)
+    target = EvaluationTarget(_judgments(qrels, read), intents=intents, tags=tags, subtopics=subtopics)
     if subtopics is not None and not target.is_diversity:
         raise InputError("qrels: no column iteration, which names the subtopic; leave subtopics out")
     if labels is not None:
         target.labels = labels_of(labels)
     return target
+
+
+def _judgments(qrels: Any, read: Callable[[Any], pd.DataFrame]) -> pd.DataFrame:
+    """Judgments as a frame; links are judgments of entity measures."""
+    if isinstance(qrels, LinkedPool):
+        return qrels.frame()
+    return read(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
 
 
 def _of_single_ids(intents: pd.DataFrame) -> pd.DataFrame:
