@@ -75,6 +75,22 @@ def test_what_a_run_holds():
     }
 
 
+@pytest.mark.parametrize(
+    ("near", "known"),
+    [("A", "a"), ("a ", "a"), ("a\u200b", "a"), ("e\u0301", "\u00e9"), ("\uff41", "a"), ("a\u00a0b", "ab")],
+)
+def test_ids_that_are_nearly_those_of_the_qrels_are_named(near, known):
+    qrels = pd.DataFrame({"qid": ["q1", "q1"], "docno": [known, "z"], "label": [1, 0]})
+    run = pd.DataFrame({"qid": ["q1"] * 3, "docno": [near, "other", "z"], "score": [3.0, 2.0, 1.0]})
+    (note,) = [note for note in diagnose({"mine": run}, qrels).notes if "differ from those" in note]
+    assert note.startswith("run 'mine': 1 documents differ")
+    assert f"such as {near!r} and {known!r}," in note
+    topics = diagnose({"mine": run.assign(qid="Q1", docno=[known, "other", "z"])}, qrels).notes
+    assert [note for note in topics if note.startswith("run 'mine': 1 topics differ") and "'Q1' and 'q1'" in note]
+    same = diagnose({"mine": run.assign(docno=[known, "other", "z"])}, qrels).notes
+    assert not [note for note in same if "differ from those" in note]
+
+
 def test_unjudged_shares_at_each_depth_count_that_many_documents():
     depths = {5: 1, 10: 4, 20: 10, 100: 70}
     unjudged = np.zeros(120, dtype=bool)

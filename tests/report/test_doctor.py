@@ -21,7 +21,7 @@ def found():
 def test_the_terminal_gets_each_sheet_under_its_title_and_the_notes(found):
     text = doctor_report(found, "table")
     titles = [line for line in text.splitlines() if line in ("Judgments", "Runs", "Measures", "Notes")]
-    assert titles == ["Judgments", "Runs", "Measures", "Notes"]
+    assert titles == ["Measures", "Notes", "Judgments", "Runs"]
     assert "[bold]mine" in text
     for note in found.notes:
         assert f"- {note}" in text

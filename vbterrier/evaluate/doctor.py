@@ -12,7 +12,7 @@ import pandas as pd
 from vbterrier.errors import DegenerateWarning, InputError, VBTerrierError, examples
 from vbterrier.evaluate.inputs import subtopics_of
 from vbterrier.frames.contracts import flatten_qrels, frame_of, require
-from vbterrier.frames.ids import ids_of, integers_of, repeated_pairs
+from vbterrier.frames.ids import Ids, ids_of, integers_of, near_matches, repeated_pairs
 from vbterrier.frames.ranking import MAX_TIED_SHARE, Run
 from vbterrier.intents.sources import from_diversity, subtopic_gaps
 from vbterrier.unjudged.evidence import evidence_of, judged_shares, pool_depth, selection
@@ -104,6 +104,10 @@ def diagnose(runs: Mapping[str, Any], qrels: Any, *, subtopics: Any = None) -> D
     loaded = {name: _quietly(Run, run, name=f"run {name!r}", duplicates="first") for name, run in runs.items()}
     table = pd.DataFrame([_run_facts(name, run, loaded[name], judgments, notes) for name, run in runs.items()])
     notes += _differences(table)
+    for kind, column in (("topics", "qid"), ("documents", "docno")):
+        known = ids_of(frame[column], f"qrels column {column!r}").distinct()[0]
+        for name, run in runs.items():
+            notes += _near(name, kind, ids_of(frame_of(run, f"run {name!r}")[column], f"run column {column!r}"), known)
     identified = is_identified(judgments)
     if table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
         notes += [f"judgments: {note.text}" for note in judgment_notes(loaded, judgments)]
@@ -259,6 +263,19 @@ def _run_facts(name: str, frame: Any, run: Run, judgments: Judgments, notes: lis
             "trec_eval"
         )
     return facts
+
+
+def _near(name: str, kind: str, ids: Ids, known: Ids) -> list[str]:
+    """A note on ids of a run that are nearly those of the qrels."""
+    pairs = near_matches(ids, known)
+    if not pairs:
+        return []
+    one, other = pairs[0]
+    text = (
+        f"run {name!r}: {len(pairs)} {kind} differ from those of the qrels only in case, blanks, zero-width characters "
+        f"or Unicode form, such as {one!r} and {other!r}, and do not match; write ids alike in both files"
+    )
+    return [text]
 
 
 def _equal_as_float32(run: Run) -> int:

@@ -297,6 +297,26 @@ def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
     return repeats
 
 
+def near_matches(ids: Ids, known: Ids) -> list[tuple[str, str]]:
+    """Pairs of an unknown id and a known id that differ only in case, blanks, zero-width characters or Unicode form.
+
+    Each unknown id has at most one pair; the cost is linear in the ids.
+
+    >>> near_matches(ids_of(pd.Series(["D1 ", "d2"]), "run"), ids_of(pd.Series(["d1", "d2"]), "qrels"))
+    [('D1 ', 'd1')]
+    """
+    unknown = ids.distinct()[0].text
+    unknown = unknown.filter(pc.invert(pc.is_in(unknown, value_set=known.text)))
+    place = pc.index_in(_folded(unknown), value_set=_folded(known.text))
+    found = unknown.filter(place.is_valid()).to_pylist()
+    return list(zip(found, known.text.take(place.drop_null()).to_pylist(), strict=True))
+
+
+def _folded(text: Any) -> Any:
+    """Text in lower case and compatibility form, without blanks and characters of no width."""
+    return pc.utf8_lower(pc.replace_substring_regex(pc.utf8_normalize(text, "NFKC"), r"[\s\p{Z}\p{Cf}]", ""))
+
+
 def _contiguous(text: Any) -> Any:
     if not isinstance(text, pa.ChunkedArray):
         return text

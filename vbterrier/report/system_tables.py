@@ -348,10 +348,10 @@ def doctor_report(diagnosis: Diagnosis, style: str) -> str:
         parts = {"qrels": diagnosis.qrels, "runs": diagnosis.runs, "support": support}
         found = {name: json.loads(rendered(frame, style)) for name, frame in parts.items()}
         return json.dumps({**found, "notes": list(diagnosis.notes)}, indent=2, ensure_ascii=False)
-    sheets = [("Judgments", diagnosis.qrels), ("Runs", diagnosis.runs), ("Measures", support)]
-    pages = [rendered(frame, style, title=title, digits=3) for title, frame in sheets]
+    sheets = [("Measures", support), ("Judgments", diagnosis.qrels), ("Runs", diagnosis.runs)]
+    first, *pages = [rendered(frame, style, title=title, digits=3) for title, frame in sheets]
     notes = [f"- {escaped(note, style)}" for note in diagnosis.notes]
-    return "\n\n".join([*pages, "\n".join(["Notes", *notes])] if notes else pages)
+    return "\n\n".join([first, *(["\n".join(["Notes", *notes])] if notes else []), *pages])
 
 
 def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
