@@ -229,7 +229,7 @@ USAGE = {
     "unknown measure": ([*SCORE, "-m", "BNCG@10"], "no measure is called 'BNCG'. Did you mean BNDCG?"),
     "unknown format of score": ([*SCORE, *BOTH, "-f", "xml"], "wanted one of table, csv, json, latex, markdown"),
     "unknown format of doctor": (["doctor", "a.run", "-q", "qrels.txt", "-f", "xml"], "wanted one of table, csv"),
-    "unknown topics": ([*SCORE, *BOTH, "--topics", "x"], "topics='x': wanted one of 'same', 'all', 'common'"),
+    "unknown topics": ([*SCORE, *BOTH, "--on-topics", "x"], "--on-topics='x': wanted one of 'same', 'all', 'common'"),
     "unknown duplicates": ([*SCORE, *BOTH, "--duplicates", "x"], "wanted one of 'error', 'first'"),
     "unknown interval": ([*SCORE, *BOTH, "--interval", "x"], "wanted one of 'percentile', 'bca'"),
     "level": ([*SCORE, *BOTH, "--level", "95"], "wanted a number between 0 and 1"),

@@ -1,5 +1,10 @@
 """What all commands share: tables written to files, and messages that name options."""
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import pandas as pd
 import pytest
 import typer
@@ -49,7 +54,7 @@ MESSAGES = {
         "which --memory is there to avoid; leave out --memory and --resume"
     ),
     "n_jobs=2 and client=: wanted one": "--jobs=2 and --dask: wanted one",
-    "ask for on_topics='common' (only those)": "ask for --topics='common' (only those)",
+    "ask for on_topics='common' (only those)": "ask for --on-topics='common' (only those)",
     "BAP(seed=1,topics='x'): give prior='pool', or max_bytes=None": (
         "BAP(seed=1,topics='x'): give prior='pool', or max_bytes=None"
     ),
@@ -59,7 +64,7 @@ MESSAGES = {
 
 @pytest.mark.parametrize(("said", "wanted"), MESSAGES.items())
 def test_parameters_are_named_as_options(said, wanted):
-    assert in_options(said, typer.main.get_command(app), ["score", "a.run", "--topics", "all"]) == wanted
+    assert in_options(said, typer.main.get_command(app), ["score", "a.run", "--on-topics", "all"]) == wanted
 
 
 def test_options_are_those_of_the_command_that_was_called():
@@ -75,11 +80,27 @@ def test_options_are_those_of_the_command_that_was_called():
     [
         (["--memory", "1"], 2, "--memory='1': wanted a number of bytes"),
         (["--jobs", "0"], 2, "--jobs=0: wanted a whole number"),
-        (["--topics", "some"], 2, "--topics='some': wanted one of"),
-        ([], 1, "ask for --topics='common' (only those that all runs have) or --topics='all'"),
+        (["--on-topics", "some"], 2, "--on-topics='some': wanted one of"),
+        ([], 1, "ask for --on-topics='common' (only those that all runs have) or --on-topics='all'"),
     ],
 )
 def test_errors_name_options(write_files, refused, more, code, words):
     line = "q1 Q0 d1 1 2.0 tag\n"
     write_files({"a.run": line + line.replace("q1", "q2"), "b.run": line, "qrels": "q1 0 d1 1\nq2 0 d1 1\n"})
     refused(["score", "a.run", "b.run", "-q", "qrels", "-m", "nDCG@10", *more], code, words)
+
+
+def test_completion_is_shown_and_completes(tmp_path):
+    script = Path(sys.executable).with_name("vbterrier")
+    home = {**os.environ, "HOME": str(tmp_path), "SHELL": "/bin/bash"}
+
+    def said(*arguments, **more):
+        done = subprocess.run(
+            [script, *arguments], env=home | more, capture_output=True, text=True, check=False, timeout=120
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    assert "_VBTERRIER_COMPLETE=complete_bash" in said("--show-completion", "bash")
+    asked = {"_VBTERRIER_COMPLETE": "complete_bash", "COMP_WORDS": "vbterrier sc", "COMP_CWORD": "1"}
+    assert said(**asked).split() == ["score"]

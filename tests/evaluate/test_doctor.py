@@ -147,7 +147,7 @@ def test_topics_that_are_missing_or_extra_are_counted_for_each_run():
     assert found.runs[["name", "missing", "extra"]].to_numpy().tolist() == [["one", 1, 0], ["two", 2, 2]]
     assert (
         "topics: one lacks 1, two lacks 2 of the judged topics; compare runs on their common topics "
-        "(--topics common)" in found.notes
+        "(--on-topics common)" in found.notes
     )
     assert "topics without judgments are left out: two 2" in found.notes
 

@@ -29,7 +29,6 @@ app = typer.Typer(
     no_args_is_help=True,
     # Inherited by groups and their commands.
     context_settings={"help_option_names": ["-h", "--help"]},
-    add_completion=False,
     pretty_exceptions_enable=False,
 )
 

@@ -73,7 +73,7 @@ def score(
     ] = None,
     per_query: option.PerQuery = False,
     style: Format = "table",
-    topics: option.OnTopics = "same",
+    on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
     interval: option.Interval = "percentile",
     level: option.Level = 0.95,
@@ -111,7 +111,7 @@ def score(
             raise ParameterError(f"{option_name}: wanted --qrels; score against intents alone without it")
         shared |= {"memory": memory, "n_jobs": jobs, "client": dask, "n_replicas": replicas}
         shared |= {"pool": pool, "parts": parts}
-        scores = _over_intents(runs, intents, tags, measures, topics, duplicates, perturb=perturb or [], **shared)
+        scores = _over_intents(runs, intents, tags, measures, on_topics, duplicates, perturb=perturb or [], **shared)
     else:
         if (pool, parts) != ("query", "all"):
             raise ParameterError(
@@ -130,7 +130,7 @@ def score(
             "client": dask,
         }
         scores = score_runs(
-            runs, qrels, measures, intents=intents, tags=tags, on_topics=topics, duplicates=duplicates, **shared
+            runs, qrels, measures, intents=intents, tags=tags, on_topics=on_topics, duplicates=duplicates, **shared
         )
     deliver(scores, style, output, topics=per_query)
 
@@ -148,7 +148,7 @@ def rank(
     baseline: Annotated[str | None, typer.Option(help="With --pairs: show the pairs of this run only.")] = None,
     labels: option.Labels = None,
     style: Format = "table",
-    topics: option.OnTopics = "same",
+    on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
     seed: option.SeedOfDraws = 0,
     output: Output = None,
@@ -169,7 +169,7 @@ def rank(
         seed=seed,
         baseline=baseline,
         labels=labels,
-        on_topics=topics,
+        on_topics=on_topics,
         duplicates=duplicates,
         progress=sys.stderr.isatty(),
     )
@@ -255,7 +255,7 @@ def judge(
             help="Number of this inspection, from 1: the intervals of all looks together have the level.", min=1
         ),
     ] = None,
-    topics: option.OnTopics = "same",
+    on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
     style: Format = "table",
 ) -> None:
@@ -277,7 +277,7 @@ def judge(
         level=level,
         look=look,
         labels=labels,
-        on_topics=topics,
+        on_topics=on_topics,
         duplicates=duplicates,
         progress=sys.stderr.isatty(),
     )

@@ -46,7 +46,8 @@ MeasuresIfAny = Annotated[
 ]
 Bootstrapped = Annotated[str, typer.Option("--measure", "-m", help="A bootstrapped measure.")]
 OnTopics = Annotated[
-    str, typer.Option(help="Topics to evaluate: same (refuse runs with different topics), all or common.")
+    str,
+    typer.Option("--on-topics", help="Topics to evaluate: same (refuse runs with different topics), all or common."),
 ]
 Duplicates = Annotated[str, typer.Option(help="Duplicate documents: error, or first to keep the best rank.")]
 Baseline = Annotated[str | None, typer.Option(help="The run to compare all other runs with.")]
@@ -141,7 +142,7 @@ def restored_logging() -> Iterator[None]:
 
 
 # Parameters whose options have other names.
-_OPTIONS = {"client": "dask", "on_topics": "topics", "uncertainty": "over", "tau": "shrinkage"}
+_OPTIONS = {"client": "dask", "uncertainty": "over", "tau": "shrinkage"}
 # Except those of a measure, as in BNDCG(seed=1,prior='pool')@10.
 _PARAMETER = re.compile(r"(?<![\w(,'\"=-])([a-z][a-z_]*)=(?=(\S?))")
 _ENDS = frozenset(".,;:)")

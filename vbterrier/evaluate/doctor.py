@@ -293,7 +293,7 @@ def _differences(runs: pd.DataFrame) -> list[str]:
         parts = ", ".join(
             f"{name} lacks {missing}" for name, missing in zip(runs["name"], runs["missing"], strict=True) if missing
         )
-        notes.append(f"topics: {parts} of the judged topics; compare runs on their common topics (--topics common)")
+        notes.append(f"topics: {parts} of the judged topics; compare runs on their common topics (--on-topics common)")
     if (runs["extra"] > 0).any():
         parts = ", ".join(f"{name} {extra}" for name, extra in zip(runs["name"], runs["extra"], strict=True) if extra)
         notes.append(f"topics without judgments are left out: {parts}")
