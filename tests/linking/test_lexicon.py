@@ -185,7 +185,7 @@ def test_a_knowledge_base_is_packed_and_loaded_as_an_artifact(base, tmp_path, mo
     meta = json.loads((folder / "pt_meta.json").read_text())
     assert (meta["type"], meta["format"]) == pt.inspect.artifact_type_format(KnowledgeBase)
     points = {
-        "pyterrier.artifact": "vbterrier.linking.kb.knowledge_base:KnowledgeBase",
+        "pyterrier.artifact": "vbterrier.linking:KnowledgeBase",
         "pyterrier.artifact.metadata_adapter": "vbterrier.linking.kb.sqlite:artifact_metadata",
     }
     name = "knowledge_base.vbterrier"
