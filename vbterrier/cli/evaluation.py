@@ -39,13 +39,10 @@ def demo(
 def doctor(runs: option.Runs, qrels: option.Qrels, subtopics: option.Subtopics = None, style: Format = "table") -> None:
     """Describe runs and qrels: contents, unjudged documents, and the measures they support."""
     from vbterrier.evaluate.doctor import diagnose
-    from vbterrier.evaluate.inputs import named_runs
-    from vbterrier.frames.contracts import systems_of
     from vbterrier.report.system_tables import doctor_report
 
     require_format(style)
-    loaded = {name: vbterrier.read_run(path) for name, path in systems_of(named_runs(runs))}
-    echo(doctor_report(diagnose(loaded, vbterrier.read_qrels(qrels), subtopics=subtopics), style))
+    echo(doctor_report(diagnose(runs, qrels, subtopics=subtopics), style))
 
 
 def score(

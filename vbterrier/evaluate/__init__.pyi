@@ -1,5 +1,6 @@
 from .annotation import annotate as annotate
 from .closed_open import evaluate_closed_open as evaluate_closed_open
+from .doctor import diagnose as diagnose
 from .entity_grid import entity_grid as entity_grid
 from .judging import corrected_scores as corrected_scores
 from .judging import label_quality as label_quality

@@ -10,9 +10,11 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, VBTerrierError, examples
-from vbterrier.evaluate.inputs import subtopics_of
-from vbterrier.frames.contracts import flatten_qrels, frame_of, require
+from vbterrier.evaluate.inputs import named_runs, subtopics_of
+from vbterrier.frames.contracts import flatten_qrels, frame_of, is_frame, require, systems_of
+from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.ids import Ids, ids_of, integers_of, near_matches, repeated_pairs
+from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.ranking import MAX_TIED_SHARE, Run
 from vbterrier.intents.sources import from_diversity, subtopic_gaps
 from vbterrier.unjudged.evidence import evidence_of, judged_shares, pool_depth, selection
@@ -20,7 +22,7 @@ from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import Judgments
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
 
 
 CUTOFFS = (5, 10, 20, 100)
@@ -33,8 +35,7 @@ LEAST_TOPICS = 10
 FOREIGN = 0.1
 
 
-@dataclass(frozen=True)
-class Support:
+class Support(NamedTuple):
     """Support of some measures by the files, with the reason."""
 
     measures: str
@@ -42,8 +43,8 @@ class Support:
     reason: str
 
 
-@dataclass(frozen=True)
-class Diagnosis:
+@dataclass(frozen=True, repr=False)
+class Diagnosis(Shown):
     """Result of :func:`diagnose`.
 
     Parameters
@@ -65,16 +66,26 @@ class Diagnosis:
     support: tuple[Support, ...]
     notes: tuple[str, ...] = field(default=())
 
+    def _line(self) -> str:
+        return f"{counted(len(self.runs), 'run')}, {counted(len(self.notes), 'note')}"
 
-def diagnose(runs: Mapping[str, Any], qrels: Any, *, subtopics: Any = None) -> Diagnosis:
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Measures", pd.DataFrame(self.support, columns=["measures", "possible", "reason"]))
+        if self.notes:
+            yield Panel("Notes", pd.DataFrame({"note": self.notes}))
+        yield Panel("Judgments", self.qrels)
+        yield Panel("Runs", self.runs)
+
+
+def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None) -> Diagnosis:
     """Diagnose files before an evaluation; report problems instead of raising.
 
     Parameters
     ----------
     runs
-        Frames (qid, docno, score) by name.
+        See :func:`vbterrier.score`: a mapping of name to frame (qid, docno, score) or path, or paths.
     qrels
-        Frame (qid, docno, label[, iteration]).
+        A frame (qid, docno, label[, iteration]) or the path of TREC qrels.
     subtopics
         All subtopics of diversity qrels: a frame (qid, entity_id) or a path.
 
@@ -91,10 +102,11 @@ def diagnose(runs: Mapping[str, Any], qrels: Any, *, subtopics: Any = None) -> D
     >>> diagnose({"mine": run}, qrels).runs["unjudged@10"].tolist()
     [0.5]
     """
+    runs = {name: run if is_frame(run) else read_run(run) for name, run in systems_of(named_runs(runs))}
     if not runs:
         raise InputError("no runs; name at least one")
     notes: list[str] = []
-    frame = frame_of(qrels, "qrels")
+    frame = frame_of(qrels if is_frame(qrels) else read_qrels(qrels), "qrels")
     require(frame, ("qid", "docno", "label"), "qrels")
     facts, judgments, diversity, conflict = _qrels_facts(frame, notes)
     if diversity:
