@@ -1,6 +1,7 @@
 """The tie rule, compared with trec_eval and with a plain sort."""
 
 import math
+import pickle
 import struct
 
 import numpy as np
@@ -13,7 +14,8 @@ from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
 from vbterrier import score
-from vbterrier.errors import DegenerateWarning
+from vbterrier.errors import DegenerateWarning, InputError
+from vbterrier.evaluate.doctor import diagnose
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.unjudged.drawn import bootstrap_distribution
 
@@ -259,3 +261,123 @@ def test_a_checked_run_keeps_no_copy_of_the_column_of_topics():
     # A chunked column of ids is copied: four letters and an offset of eight bytes each.
     assert pa.total_allocated_bytes() - before < 200_000
     assert run.topics == columns["qid"][:1]
+
+
+STORAGES = {
+    "str": "str",
+    "object": object,
+    "category": "category",
+    "string[python]": "string[python]",
+    "string[pyarrow]": "string[pyarrow]",
+    "int64": np.int64,
+    "Int64": "Int64",
+    "object integers": "objects",
+}
+
+
+def stored(column, storage):
+    """A column of digits in a storage."""
+    if storage == "objects":
+        return pd.Series([int(one) for one in column], dtype=object)
+    return column.astype(storage)
+
+
+@pytest.mark.parametrize("storage", STORAGES.values(), ids=STORAGES)
+@given(st.lists(st.tuples(st.integers(0, 3), st.integers(0, 3)), max_size=40), st.integers(1, 8), st.booleans())
+@settings(max_examples=40)
+def test_storages_of_ids_have_the_order_and_the_ids_of_text(storage, rows, cutoff, grouped):
+    rows = sorted(rows) if grouped else rows
+    run = pd.DataFrame(
+        {
+            "qid": pd.Series([str(qid) for qid, _ in rows], dtype="str"),
+            "docno": pd.Series([str(number * 7 % 23 + 100 * number) for number in range(len(rows))], dtype="str"),
+            "score": [float(score) for _, score in rows],
+        }
+    )
+    wanted = order_of(run)
+    found = Run(run.assign(qid=stored(run["qid"], storage), docno=stored(run["docno"], storage)), duplicates="error")
+    top = found.top(cutoff)
+    assert found.topics == list(wanted)
+    for qid, first in zip(found.topics, top.rows.tolist(), strict=True):
+        ids = found.docno.take(np.array([row for row in first if row >= 0], dtype=np.int64))
+        assert ids.text.to_pylist() == wanted[qid][:cutoff]
+    assert pickle.loads(pickle.dumps(found)).docno.text.to_pylist() == run["docno"].tolist()
+
+
+def test_ids_below_the_ranks_that_are_looked_at_stay_objects():
+    run = pd.DataFrame(
+        {"qid": "q", "docno": pd.Series(["c", "b", "a", 7, None], dtype=object), "score": range(5, 0, -1)}
+    )
+    found = Run(run, duplicates="error")
+    assert found.docno.take(found.top(2).rows[0]).text.to_pylist() == ["c", "b"]
+    for look in (lambda: found.top(4), lambda: found.docno.text, lambda: Run(run)):
+        with pytest.raises(InputError, match="found str in row 0 and int in row 3"):
+            look()
+    with pytest.raises(InputError, match="row 3 has no id"):
+        Run(run.drop(index=3)).top(1)
+    with pytest.raises(InputError, match="wanted ids as text, found double"):
+        Run(run.assign(docno=pd.Series([1.5] * 5, dtype=object)), duplicates="error")
+
+
+def test_a_tie_at_the_cut_is_looked_at_to_its_end_and_no_further():
+    run = pd.DataFrame({"qid": "q", "docno": [*"abcd", *[7] * 5], "score": [2.0, 1.0, 1.0, 1.0, *[0.0] * 5]})
+    found = Run(run, duplicates="error")
+    assert found.top(2).rows.tolist() == [[0, 3]]
+    assert found.ordered(2)[0].tolist() == [0, 3, 2, 1, *range(4, 9)]
+    assert found.top(2).n_tied == 1
+
+
+@pytest.mark.parametrize("values", [["1", "1", 1], [1, 1.0, "1"], [1, 1, 1.0], [1, True, 1], ["1", None, "1"]])
+def test_queries_of_several_types_are_refused_also_if_they_are_equal(values):
+    run = pd.DataFrame({"qid": pd.Series(values, dtype=object), "docno": ["a", "b", "c"], "score": [3.0, 2.0, 1.0]})
+    with pytest.raises(InputError, match=r"run column 'qid': (wanted ids|row 1 has no id)"):
+        Run(run, duplicates="error")
+
+
+# The document of rank 2 is repeated at a rank.
+@pytest.mark.parametrize(("rank", "cutoffs"), [(3, [3, 4, None]), (4, [4, None]), (6, [None])])
+@pytest.mark.parametrize("storage", ["str", object])
+def test_duplicates_are_refused_where_a_measure_looks(rank, cutoffs, storage):
+    docno = ["a", "b", *"cdef"]
+    docno.insert(rank - 1, "b")
+    run = pd.DataFrame({"qid": "q", "docno": docno, "score": -np.arange(7.0)}).astype({"docno": storage})
+    words = rf"document 'b' is duplicated for query 'q', at ranks 2 and {rank} \(2 rows repeat\); repair the run"
+    for cutoff in (1, 2, 3, 4, None):
+        found = Run(run, duplicates="error")
+        if cutoff in cutoffs:
+            for look in (found.top, found.refuse_duplicates, found.top):
+                with pytest.raises(InputError, match=words):
+                    look(cutoff)
+        else:
+            # Ranks that were looked at say nothing of those below.
+            assert found.top(cutoff).rows.tolist() == [list(range(cutoff))]
+            with pytest.raises(InputError, match=words):
+                found.only(["q"]).top()
+        with pytest.raises(InputError, match=words):
+            ranked(run, cutoff, duplicates="everywhere")
+    with pytest.raises(InputError, match=words):
+        Run(run)
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("storage", ["str", object])
+def test_scores_refuse_duplicates_that_change_them(storage):
+    docno = ["a", "b", "c", "d", "b"]
+    run = pd.DataFrame({"qid": "q", "docno": docno, "score": -np.arange(5.0)}).astype({"docno": storage})
+    qrels = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "label": [1, 0, 1]})
+    once = run.iloc[:4]
+    for measure in ("nDCG@3", "P@3", "NDCGBound@3"):
+        assert score(run, qrels, [measure]).values.equals(score(once, qrels, [measure]).values)
+        with pytest.raises(InputError, match="document 'b' is duplicated"):
+            score(run, qrels, [measure], duplicates="everywhere")
+    for measure in ("nDCG@5", "AP", "P@5", "BNDCG@3", "BNDCG(prior='learned')@2", "NDCGBound"):
+        with pytest.raises(InputError, match="document 'b' is duplicated"):
+            score(run, qrels, [measure])
+    assert diagnose({"run": run}, qrels).runs["duplicates"].tolist() == [1]
+
+
+def test_duplicates_of_any_run_are_refused_before_the_first_is_evaluated(monkeypatch):
+    run = frame(q={"a": 2.0, "b": 1.0})
+    monkeypatch.setattr("vbterrier.execution.distribute.external_values", lambda *_, **__: pytest.fail("too late"))
+    with pytest.raises(InputError, match="run 'bad': document 'a' is duplicated"):
+        score({"good": run, "bad": run.assign(docno="a")}, run.assign(label=1), ["nDCG@2"])

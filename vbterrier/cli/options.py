@@ -49,7 +49,13 @@ OnTopics = Annotated[
     str,
     typer.Option("--on-topics", help="Topics to evaluate: same (refuse runs with different topics), all or common."),
 ]
-Duplicates = Annotated[str, typer.Option(help="Duplicate documents: error, or first to keep the best rank.")]
+Duplicates = Annotated[
+    str,
+    typer.Option(
+        help="Duplicate documents: error (among those that measures look at), everywhere (an error at any rank), or "
+        "first to keep the best rank."
+    ),
+]
 Baseline = Annotated[str | None, typer.Option(help="The run to compare all other runs with.")]
 Test = Annotated[str, typer.Option(help="Significance test: randomisation, t, wilcoxon or bootstrap.")]
 Correction = Annotated[

@@ -174,11 +174,11 @@ def evaluate_closed_open(
     if not hasattr(entities, "items") or len(entities) != len(DOCUMENT_SIDES):
         raise InputError("entities: wanted two entity runs by name, as {'closed': run, 'open': run}")
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
-    known, documents = linked(links, pool, is_ranked=True), loaded_run("pool", pool, "error")
+    known, documents = linked(links, pool, is_ranked=True), loaded_run("pool", pool)
     options: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
     found, coverage = {}, []
     for side, given in entities.items():
-        run = loaded_run(f"entities {side!r}", given, "error")
+        run = loaded_run(f"entities {side!r}", given)
         reachability = Reachability(known, run, whole("cutoff", cutoff))
         labelled = ReachableQrels(judged, reachability, whole("rel", rel))
         closed = judged if judgments == "all" else labelled.conditional(unreached)
@@ -214,7 +214,7 @@ def _rankings(system: Any, side: str, entities: Run, documents: Run, reachabilit
         )
     if is_pipeline(made):
         return [made.transform(reachability.reachable(documents)), made.transform(documents.frame)]
-    run = loaded_run(f"system {side!r}", made, "error")
+    run = loaded_run(f"system {side!r}", made)
     return [reachability.reachable(run), run.frame]
 
 

@@ -461,7 +461,7 @@ def coverage_report(
     check_level(level)
     whole("n_strata", n_strata, low=2)
     linked = _linked(links, pool, qrels)
-    runs = {name: loaded_run(name, run, "error") for name, run in systems_of(named_runs(entity_runs))}
+    runs = {name: loaded_run(name, run) for name, run in systems_of(named_runs(entity_runs))}
     if not runs:
         raise InputError("entity_runs: found none; wanted at least one entity run")
     chosen = next(iter(runs)) if reference is None else reference
@@ -503,7 +503,7 @@ def _linked(links: Any, pool: Any, qrels: Any) -> LinkedPool:
         if pool is None or qrels is None:
             raise InputError("links: found tags, which need pool= (the candidate pool, a run) and qrels")
         judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels
-        given = link_pool(loaded_run("pool", pool, "error"), given, judged)
+        given = link_pool(loaded_run("pool", pool), given, judged)
     elif pool is not None:
         warn("pool: ignored, since links are a linked pool; give tags as links to link another pool")
     if not (given.label >= 0).any():

@@ -272,7 +272,8 @@ def evaluate_intents(
     undefined
         Queries without candidates: ``"raise"``, or ``"skip"`` to leave them out with a warning.
     duplicates
-        ``"error"``, or ``"first"`` to keep the best rank of a duplicated document.
+        ``"error"``, ``"everywhere"``, or ``"first"`` to keep the best rank of a duplicated document, see
+        :func:`vbterrier.score`.
     interval, level, n_resamples
         Intervals over queries: ``"percentile"``, ``"bca"`` or ``"normal"``; the same method applies to replicas.
     seed

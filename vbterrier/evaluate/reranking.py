@@ -326,8 +326,8 @@ def rerank_grid(
     """
     asked = distinct_measures(measures, "AP")
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
-    documents = loaded_run(POOL, pool, "error")
-    runs = {name: loaded_run(name, run, "error") for name, run in systems_of(named_runs(entity_runs))}
+    documents = loaded_run(POOL, pool)
+    runs = {name: loaded_run(name, run) for name, run in systems_of(named_runs(entity_runs))}
     target = EvaluationTarget(judged)
     run_places(documents, target.topics, target.qid, "qrels")
     resources = {"embeddings": embeddings, "document_embeddings": document_embeddings, "texts": texts}

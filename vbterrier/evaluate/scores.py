@@ -157,7 +157,9 @@ def score(
         ``"same"``: all topics of the qrels; raise if runs differ in their topics. ``"all"``: all topics of the qrels; a
         topic missing from a run scores as an empty ranking. ``"common"``: only topics that every run has.
     duplicates
-        ``"error"``, or ``"first"`` to keep the best rank of a duplicated document.
+        ``"error"`` refuses a document that is duplicated among the documents of a topic that the measures look at: the
+        first k for a cutoff k, more for models of unjudged documents, all for measures without a cutoff.
+        ``"everywhere"`` refuses duplicates at any rank. ``"first"`` keeps the best rank of a duplicated document.
     interval
         ``"percentile"``, ``"bca"`` or ``"studentised"``: the bootstrap over topics; ``"poisson"``: percentiles of the
         Poisson bootstrap, which draws every topic independently; ``"normal"``: Student's t.
@@ -209,6 +211,10 @@ def score(
     refused. ``memory`` covers reading and evaluation, not judgments, intents, tags and kept rows. Runs whose topics are
     not contiguous are first split by topic into temporary files as large as the uncompressed run (in ``resume`` if
     given, else in the default temporary folder). One topic must fit into a sixteenth of ``memory``.
+
+    The order of a run is determined by its queries and scores. Documents below the ranks that the measures look at have
+    no effect on any value, so that their ids are neither compared nor, in columns of Python objects, checked;
+    ``vbterrier doctor`` and ``duplicates="everywhere"`` check them all.
 
     ``resume`` identifies inputs by size, modification time and samples of the run files, judgments, measures and
     version, and refuses a folder with other inputs.

@@ -56,7 +56,7 @@ def linked(links: Any, pool: Any, *, is_ranked: bool = False) -> LinkedPool:
         raise InputError(
             "links: found tags without a pool; give pool= (the candidate pool, a run), or link_pool(pool, tags)"
         )
-    return link_pool(loaded_run("pool", pool, "error"), given)
+    return link_pool(loaded_run("pool", pool), given)
 
 
 class Reachability:
@@ -347,7 +347,7 @@ def evaluate_settings(
         ("on_topics", on_topics, TOPICS),
     ):
         choice(name, value, legal)
-    reachability = Reachability(linked(links, pool), loaded_run("entities", entities, "error"), whole("cutoff", cutoff))
+    reachability = Reachability(linked(links, pool), loaded_run("entities", entities), whole("cutoff", cutoff))
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
     runs = runs_of(systems, topics)
     target = restricted(EvaluationTarget(judged), runs, on_topics)
@@ -380,9 +380,7 @@ def runs_of(systems: Any, topics: Any) -> dict[str, Run]:
     for name, system in systems_of(named_runs(systems)):
         if is_pipeline(system) and queries is None:
             raise InputError(f"system {name!r} is a pipeline; give topics=, the queries (qid, query) to run it on")
-        runs[name] = (
-            loaded_run(name, system, "error") if queries is None else run_of_system(name, system, queries, queries)
-        )
+        runs[name] = loaded_run(name, system) if queries is None else run_of_system(name, system, queries, queries)
     return runs
 
 

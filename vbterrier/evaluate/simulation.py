@@ -416,7 +416,8 @@ def simulate(
     levels
         Nominal levels, each between 0 and 1.
     duplicates
-        ``"error"``, or ``"first"`` to keep the best rank of a duplicated document.
+        ``"error"``, ``"everywhere"``, or ``"first"`` to keep the best rank of a duplicated document, see
+        :func:`vbterrier.score`.
     progress
         Show a progress bar over simulations and runs.
 

@@ -365,7 +365,10 @@ class Checkpoint:
         """The results of all parts."""
         parts = self.finished("topics" if "apart" in self.journal.done else "place")
         tables = [self.kept(part) for part in parts]
-        run = Run(pa.concat_tables(tables).to_pandas(), name=self.work.name) if tables else _empty(self.work.name)
+        run = _empty(self.work.name)
+        if tables:
+            # Parts were checked down to the ranks that measures look at.
+            run = Run(pa.concat_tables(tables).to_pandas(), name=self.work.name, duplicates="error")
         values: dict[str, dict[str, float]] = {str(measure): {} for measure in self.work.plan.at_once}
         for part in parts:
             for measure, found in part["values"].items():

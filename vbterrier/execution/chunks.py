@@ -189,6 +189,7 @@ class Work:
         frame = table.to_pandas(types_mapper=_TEXT.get)
         run, _ = heard(lambda: Run(frame, name=self.name, duplicates=self.duplicates))
         n_dropped = len(table) - len(run)
+        run.refuse_duplicates(self.plan.depth)
         rows, starts, sizes = run.ordered(self.plan.depth + 1)
         rank = np.arange(len(rows)) - np.repeat(starts, sizes)
         # One row more, to detect a tie with the last one.
@@ -249,7 +250,8 @@ def _evaluated(
     padding = run.frame.iloc[np.zeros(longest, dtype=np.int64)].assign(
         qid=_PADDING, docno=np.arange(longest).astype(str), score=-np.arange(longest, dtype=np.float64)
     )
-    wide = Run(pd.concat([run.frame, padding.astype(run.frame.dtypes)], ignore_index=True), name=run.name)
+    every = pd.concat([run.frame, padding.astype(run.frame.dtypes)], ignore_index=True)
+    wide = Run(every, name=run.name, duplicates="error")
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", ".* topics are not in ", DegenerateWarning)
         return list(evaluate(measures, target, wide))

@@ -19,7 +19,7 @@ from vbterrier.execution.streaming import streamed_runs
 from vbterrier.frames.files.blocks import blocks, is_parts, parts_of, qids
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.linking.quality import answers
-from vbterrier.measures.base import Measure, evaluate
+from vbterrier.measures.base import Measure, deepest, evaluate
 from vbterrier.measures.external import external_values, prepare
 from vbterrier.measures.target import aligned, require_one_tagger, restricted
 from vbterrier.measures.unjudged import uses_evidence
@@ -83,6 +83,10 @@ class Scorer:
             read = {name: answers(run, name=f"run {name!r}", duplicates=self.duplicates) for name, run in named}
         else:
             read = {name: loaded_run(name, run, self.duplicates) for name, run in named}
+            depth = deepest(self.measures)
+            for run in read.values():
+                # Before the first of them is evaluated.
+                run.refuse_duplicates(depth)
         return read, {}
 
     def prepare(self, target: EvaluationTarget) -> None:

@@ -137,6 +137,106 @@ def ids_of(column: pd.Series[Any], where: str) -> Ids:  # noqa: C901 - one error
     return Ids(text)
 
 
+class LazyIds(Ids):
+    """A column of ids that become text when they are looked at, checked then as by :func:`ids_of`.
+
+    Parameters
+    ----------
+    column
+        A column as for :func:`ids_of`, whose conversion to text takes time.
+    where
+        The frame and column in messages.
+
+    Raises
+    ------
+    InputError
+        The first row is not an id.
+    """
+
+    _column: pd.Series[Any]
+    _where: str
+
+    def __init__(self, column: pd.Series[Any], where: str) -> None:
+        # The fields of the base class cannot be assigned.
+        vars(self).update(_column=column, _where=where, integers=ids_of(column.iloc[:1], where).integers)
+
+    def __len__(self) -> int:
+        return len(self._column)
+
+    @cached_property
+    def text(self) -> Any:
+        """All ids, converted at first use."""
+        return ids_of(self._column, self._where).text
+
+    def take(self, rows: Ints) -> Ids:
+        """Return the ids at some positions."""
+        if "text" in vars(self) or 2 * len(rows) > len(self):
+            return super().take(rows)
+        part = self._column.iloc[rows]
+        if isinstance(part.dtype, pd.CategoricalDtype) and not part.isna().any():
+            # Otherwise all categories would become text.
+            part = part.astype(part.dtype.categories.dtype)
+        try:
+            some = ids_of(part, self._where)
+        except InputError:
+            # The message names the row of the whole column.
+            _ = self.text
+            raise
+        if len(rows) and some.integers != self.integers:
+            # Integers and text.
+            _ = self.text
+        return Ids(some.text, self.integers)
+
+
+def lazy_ids(column: pd.Series[Any], where: str) -> Ids:
+    """Return the ids of a column; those that are no Arrow text, as objects and integers, as :class:`LazyIds`."""
+    return ids_of(column, where) if not len(column) or _is_arrow(column) else LazyIds(column, where)
+
+
+def distinct_ids(column: pd.Series[Any], where: str) -> tuple[Ids, Ints]:
+    """Return the distinct ids in order of appearance, and the number of each row's id.
+
+    Equal neighbours, as in a run grouped by topic, are compared as they are; only the first of them becomes text.
+
+    Raises
+    ------
+    InputError
+        See :func:`ids_of`.
+    """
+    starts = None if not len(column) or _is_arrow(column) else _changes(column)
+    if starts is None:
+        return ids_of(column, where).distinct()
+    try:
+        ids, numbers = ids_of(column.iloc[starts], where).distinct()
+    except InputError:
+        # The message names the row of the whole column.
+        ids_of(column, where)
+        raise
+    if ids.integers and column.dtype.kind == "O":
+        # Objects of other types, as 1.0, equal integers.
+        return ids_of(column, where).distinct()
+    return ids, np.repeat(numbers, np.diff(np.append(starts, len(column))))
+
+
+def _changes(column: pd.Series[Any]) -> Ints | None:
+    """Return the rows that differ from the row before; ``None`` for types that have no plain comparison."""
+    values = column.cat.codes.to_numpy() if isinstance(column.dtype, pd.CategoricalDtype) else column.to_numpy()
+    if values.dtype.kind not in "Oiu":
+        return None
+    try:
+        changes = np.flatnonzero(values[1:] != values[:-1])
+    except (TypeError, ValueError):
+        # Objects that cannot be compared, as pandas.NA.
+        return None
+    return np.concatenate([[0], changes + 1])
+
+
+def _is_arrow(column: pd.Series[Any]) -> bool:
+    """Return True if a column is stored by Arrow, whose text needs no conversion."""
+    dtype = column.dtype
+    return isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow"
+
+
 def owner_of(topics: Sequence[str], topic: Ints, docno: Ids) -> Callable[[int], str]:
     """Return a function that names the query and document of a row in messages."""
     return lambda row: f" (query {topics[topic[row]]!r}, document {docno.text[row].as_py()!r})"

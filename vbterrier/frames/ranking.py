@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,7 +13,7 @@ import numpy as np
 from vbterrier.errors import InputError, choice, examples, warn
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_run
-from vbterrier.frames.ids import ids_of, numbers_of, owner_of, repeated_pairs, require_same_kind
+from vbterrier.frames.ids import distinct_ids, lazy_ids, numbers_of, owner_of, repeated_pairs, require_same_kind
 from vbterrier.kernels import fingerprints, rankings
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 
 # A larger share of tied documents gives a warning.
 MAX_TIED_SHARE = 0.05
-DUPLICATES = ("error", "first")
+DUPLICATES = ("error", "first", "everywhere")
 # Limit of topics times ranks in one table.
 MOST_PLACES = 200_000_000
 
@@ -84,45 +85,88 @@ class Run:
     name
         The name in messages.
     duplicates
-        ``"error"`` refuses duplicate documents of a topic; ``"first"`` keeps their best rank and warns.
+        ``"everywhere"`` refuses duplicate documents of a topic; ``"error"`` refuses them among the documents that are
+        looked at, see :meth:`refuse_duplicates`; ``"first"`` keeps their best rank and warns.
 
     Raises
     ------
     InputError
         A missing column or id, a score that is not a number, a duplicate document.
+
+    Notes
+    -----
+    The order needs topics and scores only. Ids of documents become text, and are checked, at ranks that are looked at,
+    and at ties that decide them, unless they are text of Arrow.
     """
 
-    def __init__(self, frame: Any, *, name: str = "run", duplicates: str = "error") -> None:
+    def __init__(self, frame: Any, *, name: str = "run", duplicates: str = "everywhere") -> None:
         choice("duplicates", duplicates, DUPLICATES)
         self.name = name
         self._read(frame_of(frame, name))
+        # No topic has duplicates in its first documents up to this rank.
+        self._distinct_to: float = 0
+        if duplicates == "first":
+            self._drop_duplicates()
+        elif duplicates == "everywhere":
+            self.refuse_duplicates()
+
+    def _drop_duplicates(self) -> None:
+        """Keep the best rank of duplicate documents, and warn."""
+        self._distinct_to = math.inf
         rows = repeated_pairs(self.topic, self.docno)
-        if len(rows) and duplicates == "error":
-            raise InputError(self._duplicate(rows))
         if len(rows):
             # All rows of a repeated document but the one at its best rank.
             rows = rows[np.argsort(self.ranks()[rows], kind="stable")]
             keys = fingerprints.keys(self.topic[rows], self.docno.take(rows).fingerprints)
             worse = np.delete(rows, np.unique(keys, return_index=True)[1])
-            warn(f"{name}: {len(worse)} repeated documents dropped, each at its lower rank")
+            warn(f"{self.name}: {len(worse)} repeated documents dropped, each at its lower rank")
             kept = np.ones(len(self), dtype=bool)
             kept[worse] = False
             self._read(self.frame[kept].reset_index(drop=True))
+
+    def refuse_duplicates(self, cutoff: int | None = None) -> None:
+        """Refuse duplicates among the first ``cutoff`` documents of each topic, ``None``: among all.
+
+        :meth:`top` does so for the documents that it returns.
+
+        Raises
+        ------
+        InputError
+            Names the first duplicate and its ranks.
+        """
+        if cutoff is not None and cutoff < self._longest:
+            self.top(cutoff)
+        else:
+            self._require_distinct(None, math.inf)
+
+    def _require_distinct(self, found: Ints | None, depth: float) -> None:
+        """Refuse duplicates among the rows of first ranks, -1 for no row; ``None`` for all rows."""
+        if depth <= self._distinct_to:
+            return
+        if found is None or depth >= self._longest:
+            rows = repeated_pairs(self.topic, self.docno)
+            depth = math.inf
+        else:
+            first = found[found >= 0]
+            rows = first[repeated_pairs(self.topic[first], self.docno.take(first))]
+        if len(rows):
+            raise InputError(self._duplicate(rows))
+        self._distinct_to = depth
 
     def _read(self, frame: pd.DataFrame) -> None:
         require(frame, ("qid", "docno", "score"), self.name)
         self.frame = frame
         # Only distinct topic ids are kept: reading a chunked column copies it.
-        self.topic_ids, self.topic = ids_of(frame["qid"], f"{self.name} column 'qid'").distinct()
+        self.topic_ids, self.topic = distinct_ids(frame["qid"], f"{self.name} column 'qid'")
         self.topics: list[str] = self.topic_ids.text.to_pylist()
-        self.docno = ids_of(frame["docno"], f"{self.name} column 'docno'")
+        self.docno = lazy_ids(frame["docno"], f"{self.name} column 'docno'")
         owner = owner_of(self.topics, self.topic, self.docno)
         self.score = numbers_of(frame["score"], f"{self.name} column 'score'", owner)
         # trec_eval stores scores as C floats: scores that are equal in single precision are tied.
         with np.errstate(over="ignore"):
             self._single = self.score.astype(np.float32)
         # Cached values of the previous rows.
-        for known in ("_is_grouped", "_spans", "_descending"):
+        for known in ("_is_grouped", "_spans", "_longest", "_descending"):
             vars(self).pop(known, None)
 
     def __len__(self) -> int:
@@ -134,7 +178,9 @@ class Run:
         kept = np.array([topic in wanted for topic in self.topics], dtype=bool)
         if kept.all():
             return self
-        return Run(self.frame[kept[self.topic]].reset_index(drop=True), name=self.name)
+        part = Run(self.frame[kept[self.topic]].reset_index(drop=True), name=self.name, duplicates="error")
+        part._distinct_to = self._distinct_to
+        return part
 
     @cached_property
     def _is_grouped(self) -> bool:
@@ -151,6 +197,12 @@ class Run:
         return np.concatenate([[0], stops[:-1]]), stops
 
     @cached_property
+    def _longest(self) -> int:
+        """The number of documents of the longest list."""
+        starts, stops = self._spans
+        return int((stops - starts).max(initial=0))
+
+    @cached_property
     def _descending(self) -> tuple[Ints | None, NDArray[np.float32]]:
         """Rows by topic and descending score, ``None`` if they have this order, and their scores."""
         starts, _ = self._spans
@@ -164,11 +216,10 @@ class Run:
     def ordered(self, cutoff: int | None = None) -> tuple[Ints, Ints, Ints]:
         """Return rows by topic, up to ``cutoff`` in trec_eval's order, and the start and size of each topic."""
         (starts, stops), (rows, score) = self._spans, self._descending
-        within = int((stops - starts).max(initial=0)) if cutoff is None else cutoff
-        tied = rankings.tied_groups(score, starts, stops, within)
+        tied = rankings.tied_groups(score, starts, stops, self._longest if cutoff is None else cutoff)
         ordered = np.arange(len(self)) if rows is None else rows
         if tied.any():
-            places, settled = self._tie_order(starts[tied], stops[tied])
+            places, settled, _ = self._tie_order(tied, cutoff)
             ordered = ordered.copy()
             ordered[places] = settled
         return ordered, starts, stops - starts
@@ -179,11 +230,11 @@ class Run:
         Raises
         ------
         InputError
-            The table of topics by ranks is too large, for example because one list is very long.
+            A duplicate among these documents. The table of topics by ranks is too large, for example because one list
+            is very long.
         """
         (starts, stops), (rows, score) = self._spans, self._descending
-        longest = int((stops - starts).max(initial=0))
-        depth = longest if cutoff is None else min(cutoff, longest)
+        depth = self._longest if cutoff is None else min(cutoff, self._longest)
         if len(starts) * depth > MOST_PLACES:
             raise InputError(
                 f"{self.name}: {len(starts)} topics and a list of {depth} documents exceed the limit of a table; "
@@ -194,19 +245,32 @@ class Run:
         n_tied = rankings.n_tied(score, cut, starts, stops)
         tied = rankings.tied_groups(score, starts, stops, depth)
         if tied.any():
-            # Sorting ties by docno moves only documents with equal scores.
-            _, settled = self._tie_order(starts[tied], stops[tied])
-            ends = np.cumsum((stops - starts)[tied])
+            _, settled, sizes = self._tie_order(tied, depth)
+            ends = np.cumsum(sizes)
             among = rankings.top_rows(np.append(0, ends[:-1]), ends, depth)
             found[tied] = np.where(among >= 0, settled[among], -1)
+        self._require_distinct(found, depth)
         return Top(self.topics, found, n_tied)
 
-    def _tie_order(self, starts: Ints, stops: Ints) -> tuple[Ints, Ints]:
-        """The positions of some topics in the rows by topic, and their rows with ties in descending order of docno."""
+    def _tie_order(self, tied: NDArray[np.bool_], cutoff: int | None) -> tuple[Ints, Ints, Ints]:
+        """The order of documents down to the last one that ties with the cutoff, in some topics.
+
+        Returns
+        -------
+        (places, rows, sizes)
+            Their positions in the rows by topic, their rows in descending order of docno within ties, and their number
+            in each topic.
+        """
+        (starts, stops), (rows, score) = self._spans, self._descending
+        starts, stops = starts[tied], stops[tied]
         owner, places = rankings.spans(starts, stops)
-        rows, _ = self._descending
+        if cutoff is not None:
+            last = score[np.minimum(starts + cutoff, stops) - 1]
+            deciding = score[places] >= last[owner]
+            owner, places = owner[deciding], places[deciding]
         among = places if rows is None else rows[places]
-        return places, among[np.lexsort((-self.docno.take(among).ranks(), -self._single[among], owner))]
+        order = np.lexsort((-self.docno.take(among).ranks(), -score[places], owner))
+        return places, among[order], np.bincount(owner, minlength=len(starts))
 
     def ranks(self) -> Ints:
         """Return the 0-based rank of every row in its topic, in trec_eval's order, shape (n_rows,)."""
@@ -238,7 +302,8 @@ def ranked(run: Any, cutoff: int | None = None, *, duplicates: str = "error", na
     cutoff
         Number of documents per topic; ``None`` keeps all.
     duplicates
-        ``"error"``, or ``"first"`` to keep the best rank of duplicate documents.
+        ``"error"`` refuses duplicate documents among those that are kept, ``"everywhere"`` in the whole run;
+        ``"first"`` keeps their best rank.
     name
         The name of the run in messages.
 
@@ -260,6 +325,7 @@ def ranked(run: Any, cutoff: int | None = None, *, duplicates: str = "error", na
     [['b', 0], ['c', 1], ['a', 2]]
     """
     checked = Run(run, name=name, duplicates=duplicates)
+    checked.refuse_duplicates(cutoff)
     rows, starts, sizes = checked.ordered(cutoff)
     rank = np.arange(len(rows)) - np.repeat(starts, sizes)
     kept = slice(None) if cutoff is None else rank < cutoff
@@ -310,7 +376,7 @@ def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str) -> Ints:
     return found
 
 
-def loaded_run(name: str, run: Any, duplicates: str = "error") -> Run:
+def loaded_run(name: str, run: Any, duplicates: str = "everywhere") -> Run:
     """Return a run from a frame or a path."""
     frame = read_run(run) if isinstance(run, (str, os.PathLike)) else run
     return Run(frame, name=f"run {name!r}", duplicates=duplicates)

@@ -164,7 +164,8 @@ class Evaluator(ir_measures.Evaluator):  # type: ignore[misc]
         """Yield the value of each measure and topic, :class:`Omitted` for topics that a measure leaves out."""
         frame = _frame(run, "run", ir_measures.util.RunConverter)
         # Some hosts pass an empty frame without these columns for topics that retrieved nothing.
-        checked = Run(frame if len(frame) else pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object))
+        empty = pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object)
+        checked = Run(frame if len(frame) else empty, duplicates="error")
         for topic, measure, value in self._values(self.measures, checked):
             yield ir_measures.Metric(query_id=topic, measure=measure, value=value)
 

@@ -186,7 +186,7 @@ def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run
     name
         The name of the system in messages.
     duplicates
-        ``"error"``, or ``"first"`` to keep the best rank of a duplicated entity.
+        ``"error"`` or ``"everywhere"``, or ``"first"`` to keep the best rank of a duplicated entity.
 
     Raises
     ------
@@ -201,7 +201,9 @@ def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run
     """
     frame = answers_frame(system, name)
     if _entity_column(frame, name) == "docno":
-        return Run(frame, name=name, duplicates=duplicates)
+        run = Run(frame, name=name, duplicates=duplicates)
+        run.refuse_duplicates()
+        return run
     qid = ids_of(frame["qid"], f"{name} column 'qid'")
     _entities(frame, "entity_id", qid, name)
     if "score" not in frame.columns:
@@ -213,7 +215,9 @@ def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run
                 "to rank them; keep one, or add scores"
             )
         frame = frame.assign(score=1.0)
-    return Run(frame.rename(columns={"entity_id": "docno"}), name=name, duplicates=duplicates)
+    run = Run(frame.rename(columns={"entity_id": "docno"}), name=name, duplicates=duplicates)
+    run.refuse_duplicates()
+    return run
 
 
 def answers_frame(given: Any, name: str) -> pd.DataFrame:

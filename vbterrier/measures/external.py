@@ -56,6 +56,18 @@ def require_ids(docno: Ids, where: str) -> None:
     require_no_nul(docno, where)
 
 
+def _require_ids_of_run(measures: Sequence[ir_measures.Measure], run: Run) -> None:
+    """Refuse ids of a run that external engines misread, among the documents that the measures look at."""
+    where, depth = f"{run.name} column 'docno'", _looked_at(measures)
+    if depth is not None:
+        found = run.top(depth).rows
+        text, bounds = run.docno.take(found[found >= 0]).utf8_bytes()
+        if (bounds[1:] > bounds[:-1]).all() and text.all():
+            return
+    # The message names the row of the whole run.
+    require_ids(run.docno, where)
+
+
 def require_no_nul(ids: Ids, where: str, numbers: NDArray[np.int64] | None = None) -> None:
     """Refuse ids with a NUL, where external engines end a text.
 
@@ -139,6 +151,7 @@ def _require_small(checked: pd.DataFrame) -> None:
 def ranking_of(run: Run, depth: int | None = None) -> pd.DataFrame:
     """The documents of each topic up to a cutoff, in rank order."""
     if depth is None:
+        run.refuse_duplicates()
         rows, starts, sizes = run.ordered()
         rank = np.arange(len(rows)) - np.repeat(starts, sizes)
     else:
@@ -241,7 +254,7 @@ def external_values(
     """
     if not measures:
         return
-    require_ids(run.docno, f"{run.name} column 'docno'")
+    _require_ids_of_run(measures, run)
     require_no_nul(run.topic_ids, f"{run.name} column 'qid'", run.topic)
     known = run.only(set(target.topics))
     for diverse, judged in ((False, target), (True, _of_subtopics(target))):
@@ -252,7 +265,7 @@ def external_values(
         if not warned:
             _look_at(asked, judged, run)
         if diverse:
-            yield from _diversity_values(asked, judged, qrels_of(judged), ranking_of(known))
+            yield from _diversity_values(asked, judged, qrels_of(judged), ranking_of(known, _looked_at(asked)))
         else:
             yield from _adhoc_values(asked, judged, known)
 
@@ -343,6 +356,13 @@ def n_decisive(measure: ir_measures.Measure) -> int | None:
     cut = is_of_first(measure) or (is_diversity(measure) and not measure.params.get("judged_only"))
     n: int | None = measure.params.get("cutoff") if cut else None
     return n
+
+
+def _looked_at(measures: Sequence[ir_measures.Measure]) -> int | None:
+    """The number of documents of each topic that the measures look at, ``None`` for all."""
+    depths = [n_decisive(measure) for measure in measures]
+    known = [depth for depth in depths if depth is not None]
+    return max(known) if len(known) == len(depths) else None
 
 
 def is_topicwise(measure: ir_measures.Measure) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, TypeVar
 
+import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
@@ -13,7 +14,7 @@ from vbterrier.entities.oer import EntityTable
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.contracts import require
-from vbterrier.frames.ids import ids_of, require_same_kind
+from vbterrier.frames.ids import Ids, ids_of, require_same_kind
 from vbterrier.hosts.ir_measures import of_experiment
 from vbterrier.intents.sources import subtopic_gaps
 from vbterrier.unjudged.pool import JudgedTop, Judgments
@@ -284,7 +285,7 @@ def aligned(
     return target, {name: run.only(target.topics) if on_topics == "common" else run for name, run in runs.items()}
 
 
-_FIRST_ROWS, _FEW = 10_000, 100
+_FIRST_ROWS, _FEW_ROWS, _FEW = 10_000, 1000, 100
 
 
 def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bool = False) -> None:
@@ -302,7 +303,7 @@ def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bo
     if target.is_links or not {"docno", "label"} <= set(target.frame.columns) or not len(run):
         return
     known = target.memo("judged documents", lambda: ids_of(target.frame["docno"], "qrels column 'docno'").text)
-    if not _any_in(run.docno.text, known) and not (only_misspelt and not _are_misspelt(run.docno.text, known)):
+    if not _any_in(run.docno, known) and not (only_misspelt and not _are_misspelt(run.docno.text, known)):
         retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, known))
         warn(
             f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; look for "
@@ -313,14 +314,17 @@ def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bo
 def _are_misspelt(ids: Any, known: Any) -> bool:
     """Return True if ids are known ids in another spelling, judged by the first of them."""
     are_numbers = [bool(pc.all(pc.utf8_is_decimal(some.slice(0, _FEW))).as_py()) for some in (ids, known)]
-    return are_numbers[0] != are_numbers[1] or _any_in(_tidied(ids.slice(0, _FIRST_ROWS)), _tidied(known))
+    tidied = _tidied(ids.slice(0, _FIRST_ROWS))
+    return are_numbers[0] != are_numbers[1] or _any_in(Ids(tidied), _tidied(known))
 
 
 def _tidied(ids: Any) -> Any:
     return pc.utf8_normalize(pc.utf8_trim_whitespace(ids), form="NFKC")
 
 
-def _any_in(ids: Any, known: Any) -> bool:
-    """Return True if any id is known; in most runs the first rows decide."""
-    first, rest = ids.slice(0, _FIRST_ROWS), ids.slice(_FIRST_ROWS)
-    return any(pc.any(pc.is_in(part, value_set=known)).as_py() for part in (first, rest) if len(part))
+def _any_in(ids: Ids, known: Any) -> bool:
+    """Return True if any id is known; in most runs the first rows decide, which are the only ones to become text."""
+    first = ids.take(np.arange(min(len(ids), _FEW_ROWS))).text
+    if pc.any(pc.is_in(known.slice(0, _FIRST_ROWS), value_set=first)).as_py():
+        return True
+    return bool(pc.any(pc.is_in(ids.text, value_set=known)).as_py())
