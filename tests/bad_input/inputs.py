@@ -1,10 +1,14 @@
 """The inputs of the matrix, each with what it is called."""
 
+import bz2
 import gzip
+import io
+import lzma
 import math
 import re
 import sqlite3
 import warnings
+import zipfile
 from contextlib import closing
 from dataclasses import dataclass, field
 from functools import partial
@@ -13,6 +17,7 @@ from typing import Any
 
 import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pyterrier as pt
 
 import vbterrier
@@ -31,6 +36,13 @@ RUN = pd.DataFrame(
 INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "B", "A"], "prob": [0.75, 0.25, 1.0]})
 TAGS = pd.DataFrame({"docno": ["d1", "d2", "d4", "d5"], "entity_id": ["A", "B", "A", "B"], "weight": 1.0})
 PEOPLE = [{"id": "A", "label": "Ann", "aliases": [["Ann", 1.0]]}, {"id": "B", "label": "Bob", "redirects": ["B1"]}]
+
+
+def _zip(data):
+    stream = io.BytesIO()
+    with zipfile.ZipFile(stream, "w") as archive:
+        archive.writestr("mine.run", data)
+    return stream.getvalue()
 
 
 @dataclass
@@ -214,6 +226,20 @@ def _runs():
         "two gzip members": gzip.compress(TEXT[:60]) + gzip.compress(TEXT[60:]),
         "gzip cut off": gzip.compress(TEXT * 40, mtime=0)[:-20],
         "bytes behind gzip": gzip.compress(TEXT) + b"junk",
+        "zeros behind gzip": gzip.compress(TEXT) + bytes(512),
+        "bz2": bz2.compress(TEXT),
+        "xz": lzma.compress(TEXT),
+        "xz cut off": lzma.compress(TEXT)[:-20],
+        "zstd": pa.compress(TEXT, "zstd", asbytes=True),
+        "zip": _zip(TEXT),
+        "a comment first": b"# bm25\n" + TEXT,
+        "three columns (MS MARCO)": b"q1 d1 1\nq1 d2 2\nq1 d3 3\nq1 d9 4\nq2 d5 1\nq2 d4 2\n",
+        "three columns with scores": b"q1 d1 3.0\n",
+        "JSON lines": RUN.to_json(orient="records", lines=True).encode(),
+        "JSON lines without docno": b'{"qid": "q1", "score": 1}\n',
+        "CSV with a header": RUN.to_csv(index=False).encode(),
+        "CSV with semicolons": RUN.to_csv(index=False, sep=";").encode(),
+        "CSV without a header": RUN.to_csv(index=False, header=False).encode(),
         "NUL bytes": TEXT.replace(b"d9", b"d\0"),
         "UTF-16": TEXT.decode().encode("utf-16"),
         "Latin-1": TEXT.replace(b"d9", b"d\xe9"),

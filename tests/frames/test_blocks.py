@@ -104,12 +104,20 @@ def test_faults_of_parquet_name_the_row(tmp_path):
     frame.to_parquet(tmp_path / "a.parquet", row_group_size=9)
     with pytest.raises(FileError, match="'score' has no value in row 41"):
         list(blocks([tmp_path / "a.parquet"], 100))
-    frame.drop(columns="rank").to_parquet(tmp_path / "b.parquet")
-    with pytest.raises(FileError, match="missing rank"):
+    frame.drop(columns="score").to_parquet(tmp_path / "b.parquet")
+    with pytest.raises(FileError, match="missing score"):
         list(blocks([tmp_path / "b.parquet"], 100))
     (tmp_path / "c.parquet").write_bytes((tmp_path / "a.parquet").read_bytes()[:-30])
     with pytest.raises(FileError, match="not a readable Parquet file"):
         list(blocks([tmp_path / "c.parquet"], 100))
+
+
+def test_parquet_without_ranks_is_read_as_the_frame_is(tmp_path):
+    frame = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "b", "a"], "score": [2.0, 1.0, 3.0]})
+    frame.to_parquet(tmp_path / "a.parquet")
+    assert read_run(tmp_path / "a.parquet").to_numpy().tolist() == frame.to_numpy().tolist()
+    (block,) = blocks([tmp_path / "a.parquet"], 1000)
+    assert block.table.to_pandas().to_numpy().tolist() == frame.to_numpy().tolist()
 
 
 def test_what_measures_read_of_parquet_is_kept(tmp_path):
@@ -162,7 +170,8 @@ def test_amounts_of_memory():
         2**27,
         99 * 10**6,
     ]
-    for wrong in ("63 MiB", "much", "", True, None, -(2**30), "1 PiB", float("nan")):
+    beyond = ("1" * 400, f"{'9' * 400} GiB", 10**400, 2**63, float("inf"))
+    for wrong in ("63 MiB", "much", "", True, None, -(2**30), "1 PiB", float("nan"), *beyond):
         with pytest.raises(ParameterError, match="memory="):
             amount("memory", wrong)
 

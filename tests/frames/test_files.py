@@ -177,7 +177,7 @@ FAULTS = {
         "latin1": (ONE_RUN + "é Q0 d1 1 1 t\n".encode("latin1"), 3, "is not UTF-8 (found byte 0xe9); convert"),
         "latin1 in gzip": (gzip.compress(ONE_RUN + b"\xff Q0 d1 1 1 t\n"), 3, "found byte 0xff"),
         "latin1 in Q0": (b"q1 \xff d1 1 1 t\n", 1, "found byte 0xff"),
-        "UTF-16": (ONE_RUN.decode().encode("utf-16"), 1, "UTF-16"),
+        "UTF-16": (ONE_RUN.decode().encode("utf-16"), None, "is text in UTF-16: convert it"),
         "NUL": (ONE_RUN + b"q1 Q0 d\0 1 1 t\n", 3, "holds a NUL byte; wanted text"),
         "short line": (ONE_RUN + b"q1 Q0 d3 3\n", 3,
             "wanted 6 fields, qid Q0 docno rank score tag; found 4 in 'q1 Q0 d3 3'"),
@@ -217,13 +217,15 @@ FAULTS = {
     },
     read_qrels: {
         "blank lines alone": (b"\n \r\n\n", None, "is empty"),
-        "header of qrels": (b"qid\titeration\tdocno\tlabel\n1\t0\td\t1\n", 1, "looks like a header"),
+        "header of qrels": (b"qid iteration docno label\n1 0 d 1\n", 1, "looks like a header"),
         "no header in the middle": (b"1 0 d 1\nqid iteration docno label\n", 2, "found 'label'; repair the line"),
         "run for qrels": (ONE_RUN, 1, ("wanted 4 fields, qid iteration docno label; "
             "found 6 in 'q1 Q0 d1 1 2.5 bm25'; a run is read with read_run")),
         "untagged run for qrels": (b"q1 Q0 d1 1 2.5\n", 1, "seems to hold a blank"),
-        "three columns of qrels": (b"1 d1 2\n", 1,
-            "wanted 4 fields, qid iteration docno label; found 3 in '1 d1 2'; write the iteration"),
+        "three columns without a label": (b"1 0 7067032\n", 1,
+            "wanted 4 fields, qid iteration docno label; found 3 in '1 0 7067032'; write the iteration"),
+        "four columns among three": (b"1 d1 2\n1 0 d2 1\n", 2,
+            "found 4 in '1 0 d2 1'; repair the line (recognised as qrels without iterations, qid docno label)"),
         "qrels made four by a repeated blank": (b"1 0 d1 2\n1  d1 2\n", 2, "found 3 in"),
         "label 1.5": (b"1 0 d1 1\n1 0 d2 1.5\n", 2, "label must be a whole number of at most 64 bits, found '1.5'"),
         "label 1.0": (b"1 0 d1 1.0\n", 1, "found '1.0'"),
@@ -395,7 +397,7 @@ def test_parquet_whatever_its_name(tmp_path, read, columns, expected):
 
 PARQUET_FAULTS = {
     "column missing": (read_run, {"qid": ["q"], "doc_no": ["d"]},
-        "wanted columns qid, docno, score, rank; missing docno; found qid, doc_no. Did you mean doc_no?"),
+        "wanted columns qid, docno, score; missing docno; found qid, doc_no. Did you mean doc_no?"),
     "id missing": (read_qrels, {"qid": ["q", None], "docno": ["d", "d"], "label": [1, 1]},
         "column 'qid' has no value in row 1"),
     "optional id missing": (read_tags, {"docno": ["d"], "entity_id": ["E"], "qid": pd.array([None], "string")},

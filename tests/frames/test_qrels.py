@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
-from vbterrier.errors import InputError
+from vbterrier.errors import FileError, InputError
 from vbterrier.frames.contracts import flatten_qrels
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ranking import ranked
@@ -92,3 +92,50 @@ def test_invalid_numbers_are_named_with_query_and_document_as_python_writes_them
         ranked(run)
     with pytest.raises(InputError, match=r"row 0 .*0\.5.*query 'q', document 'd'.*wanted a whole number"):
         Judgments(of_labels([0.5, 1.0]))
+
+
+OF_TABLES = pd.DataFrame({"qid": ["q2", "007"], "iteration": ["0", "0"], "docno": ["NA", "d,1"], "label": [2, -1]})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "qid\tdocno\tlabel\nq2\tNA\t2\n007\td,1\t-1\n",
+        'Query ID,Doc ID,Relevance\nq2,NA,2\n007,"d,1",-1\n',
+        "qid;docno;grade\nq2;NA;2\n007;d,1;-1\n",
+        "query-id\tcorpus-id\tscore\nq2\tNA\t2\n007\td,1\t-1\n",
+        "q2 NA 2\n007 d,1 -1\n",
+        '{"qid": "q2", "docno": "NA", "label": 2}\n{"query_id": "007", "doc_id": "d,1", "rel": -1.0}\n',
+    ],
+    ids=["tabs", "commas", "semicolons", "BEIR", "three columns", "JSON lines"],
+)
+def test_qrels_without_iterations(tmp_path, content):
+    (tmp_path / "qrels").write_text(content)
+    assert_frame_equal(read_qrels(tmp_path / "qrels"), OF_TABLES, check_dtype=False)
+    assert read_qrels(tmp_path / "qrels")["label"].dtype == "int64"
+
+
+def test_subtopics_and_other_columns_of_tables_are_kept(tmp_path):
+    (tmp_path / "qrels").write_text("topic-id,subtopic,docno,label,judge\n1,3,d1,2,me\n")
+    assert read_qrels(tmp_path / "qrels").to_dict("records") == [
+        {"qid": "1", "iteration": "3", "docno": "d1", "label": 2, "judge": "me"}
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (
+            "qid,docno,score\nq1,d1,2\n",
+            "qrels:1: wanted columns qid, docno, label; missing label; found qid, docno, score",
+        ),
+        ("qid,docno,label,rel\nq1,d1,2,2\n", "qrels:1: column 'label' occurs 2 times; keep one"),
+        ('{"qid": "q1", "docno": "d1", "score": 2}\n', "qrels:1: member 'label' is missing, wanted a whole number"),
+        ('{"qid": "q1", "docno": "d1", "label": 0.5}\n', "qrels:1: member 'label' is '0.5', wanted a whole number"),
+        ('{"qid": "q1", "docno": "d1", "label": 9223372036854775808}\n', "qrels:1: .* of at most 64 bits"),
+    ],
+)
+def test_tables_that_are_no_qrels(tmp_path, content, message):
+    (tmp_path / "qrels").write_text(content)
+    with pytest.raises(FileError, match=message):
+        read_qrels(tmp_path / "qrels")

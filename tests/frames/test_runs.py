@@ -160,5 +160,84 @@ def test_tables_are_scored_whole_and_not_in_chunks(tmp_path):
     path.write_text("qid,docno,score\nq1,d1,2\nq2,d1,1\n")
     qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": "d1", "label": 1})
     assert score([path], qrels, ["P@1"]).means().loc["a", "P@1"] == 1
-    with pytest.raises(FileError, match="is a table with a header, which is read whole: leave out memory="):
+    with pytest.raises(FileError, match=r"is a table with a header, .*, which are read whole: leave out memory="):
+        score([path], qrels, ["P@1"], memory="64 MiB")
+
+
+MEMBERS = """
+{"score": 2.5, "query_id": "q2", "docid": "007"}
+{"qid": "q1", "docno": "NA", "score": -1}
+
+{"qid": "q2", "pid": "d,1", "score": 0.25}
+"""
+THREE = pd.DataFrame({"qid": ["q2", "q1", "q2"], "docno": ["007", "NA", "d,1"], "score": [2.5, -1.0, 0.25]})
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        THREE.to_csv(index=False, sep=";"),
+        'Query ID;"doc id";score\nq2;"007";2.5\nq1;NA;-1\n"q2";d,1;.25\n',
+        "query-id\tcorpus-id\tscore\nq2\t007\t2.5\nq1\tNA\t-1\nq2\td,1\t0.25\n",
+        THREE.to_json(orient="records", lines=True),
+        MEMBERS,
+    ],
+    ids=["semicolons", "semicolons and quotes", "BEIR", "JSON lines", "JSON lines of other names"],
+)
+def test_runs_whose_header_names_the_columns(stored, content):
+    assert read_run(stored(content)).to_numpy(dtype=object).tolist() == THREE.to_numpy(dtype=object).tolist()
+
+
+@pytest.mark.parametrize("start", [0, 1])
+def test_runs_of_ms_marco(stored, start):
+    lines = [
+        f"{qid}\t{docno}\t{rank + start}\n" for qid, docno, rank in [(7, 70, 0), (8, 80, 0), (7, 71, 1), (7, 72, 5)]
+    ]
+    found = read_run(stored("".join(lines)))
+    assert found["docno"].tolist() == ["70", "80", "71", "72"]
+    assert found["score"].tolist() == [-start, -start, -1 - start, -5 - start]
+    assert found["rank"].tolist() == [start, start, 1 + start, 5 + start]
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("q1 a 1\nq1 b 1\n", "the ranks of topic 'q1' do not rise from 0 or 1: found 1 at document 'b'; name other"),
+        ("q1 a 1\nq2 a 7\nq2 b 8\n", "recognised as a run of MS MARCO, .* of topic 'q2' .* found 7 at document 'a'"),
+        (
+            "q1 a 1\nq1 b 0.5\n",
+            r"input:2: rank must be .*found '0.5'.*\(recognised as a run of MS MARCO, qid docno rank",
+        ),
+        (
+            '{"qid": "q1", "docno": "a", "score": 1}\n{"qid": "q1", "docno": "b"}\n',
+            "input:2: member 'score' is missing",
+        ),
+        ('{"qid": "q1", "docno": "a", "score": "high"}\n', "input:1: member 'score' is 'high', wanted a number"),
+        ('{"qid": "q1", "docno": "a", "score": NaN}\n', "input:1: member 'score' is 'nan', wanted a number"),
+        ('{"qid": "q1", "docno": "a", "score": true}\n', "input:1: member 'score' is 'True', wanted a number"),
+        ('{"qid": "q1", "docno": "a", "rank": 1.5}\n', "input:1: member 'rank' is '1.5', wanted a whole number"),
+        (
+            '{"qid": "q1", "query_id": "q2", "docno": "a"}\n',
+            "input:1: has two members of one meaning among qid, query_id",
+        ),
+        ("qid;docno;score\nq1;a;0,5\n", "input:2: score must be a number, found '0,5'; write decimals with a point"),
+    ],
+)
+def test_tables_and_json_lines_that_are_no_runs(stored, content, message):
+    with pytest.raises(FileError, match=message):
+        read_run(stored(content))
+
+
+LINES = '{"qid": "q1", "docno": "d1", "score": 2}\n{"qid": "q2", "docno": "d1", "score": 2}\n'
+
+
+@pytest.mark.parametrize("content", ["q1 d1 1\nq2 d1 1\n", LINES])
+def test_other_kinds_of_runs_are_scored_whole(tmp_path, content):
+    path = tmp_path / "mine.jsonl"
+    path.write_text(content)
+    (tmp_path / "other.csv").write_text("qid,docno,score\nq1,d2,2\nq2,d1,1\n")
+    qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": "d1", "label": 1})
+    means = score([path, tmp_path / "other.csv"], qrels, ["P@1"], n_jobs=2).means()
+    assert means["P@1"].to_dict() == {"mine": 1, "other": 0.5}
+    with pytest.raises(FileError, match="which are read whole: leave out memory="):
         score([path], qrels, ["P@1"], memory="64 MiB")

@@ -1,10 +1,17 @@
 """Malicious and special files: an error or the right frame, in the time of ordinary files."""
 
+import bz2
+import gzip
+import io
 import json
+import lzma
 import os
+import pickle
 import subprocess
 import sys
+import tarfile
 import threading
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -16,6 +23,7 @@ import pytest
 from vbterrier import read_documents, read_qrels, read_run, read_tags, read_topics, score
 from vbterrier.errors import FileError
 from vbterrier.execution.checkpoint import Journal
+from vbterrier.frames.files.blocks import blocks
 from vbterrier.frames.files.reading import read_mentions
 
 
@@ -76,11 +84,28 @@ def test_a_link_to_nothing_says_so(tmp_path):
 
 
 @pytest.mark.skipif(not Path("/dev/zero").exists(), reason="no such device here")
-def test_a_device_without_an_end_is_read_up_to_the_limit():
-    with pytest.raises(FileError, match="holds more than 1,000,000 bytes"):
-        read_run("/dev/zero", max_bytes=1_000_000)
+def test_a_device_without_an_end_is_refused_at_its_start():
+    with pytest.raises(FileError, match="/dev/zero: cannot be opened: begins with a NUL byte, as no format does"):
+        read_run("/dev/zero", max_bytes=None)
     with pytest.raises(FileError, match="is empty"):
         read_run("/dev/null")
+
+
+def test_a_pipe_without_an_end_is_read_up_to_the_limit(tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+
+    def endless():
+        with suppress(BrokenPipeError), pipe.open("wb", buffering=0) as file:
+            while True:
+                file.write(b"q1 0 d1 1\n" * 10_000)
+
+    writer = threading.Thread(target=endless)
+    writer.start()
+    with pytest.raises(FileError, match="holds more than 1,000,000 bytes"):
+        read_qrels(pipe, max_bytes=1_000_000)
+    writer.join(10)
+    assert not writer.is_alive()
 
 
 def test_a_pipe_is_read_to_its_end(tmp_path):
@@ -167,3 +192,87 @@ def test_long_texts_that_are_few_are_read(tmp_path):
     assert found["text"].tolist() == frame["text"].tolist()
     assert found["kind"].astype(str).tolist() == frame["kind"].astype(str).tolist()
     assert [list(links) for links in found["links"]] == frame["links"].tolist()
+
+
+# Compressed text.
+
+TEXT = "".join(f"q{n % 7} Q0 d{n} {n} {-n}.5 tag\n" for n in range(20_000)).encode()
+
+
+def zstd(data):
+    return pa.compress(data, "zstd", asbytes=True)
+
+
+PACKERS = {"gzip": gzip.compress, "bz2": bz2.compress, "xz": lzma.compress, "zstd": zstd}
+packers = pytest.mark.parametrize("packed", PACKERS.values(), ids=PACKERS)
+
+
+@packers
+def test_compressed_runs_are_read_whole_in_parts_and_in_chunks(stored, packed):
+    plain = read_run(stored(TEXT))
+    pd.testing.assert_frame_equal(read_run(stored(packed(TEXT))), plain)
+    cut = TEXT.index(b"\n", 5_000) + 1
+    path = stored(packed(TEXT[:cut]) + packed(TEXT[cut:]))
+    pd.testing.assert_frame_equal(read_run(path), plain)
+    docnos = [docno for block in blocks([path], 10_000) for docno in block.table["docno"].to_pylist()]
+    assert docnos == plain["docno"].tolist()
+    later = list(blocks([path], 10_000))[3]
+    resumed = [docno for block in blocks([path], 10_000, later.place) for docno in block.table["docno"].to_pylist()]
+    assert resumed == docnos[docnos.index(resumed[0]) :]
+    assert resumed[0] == later.table["docno"][0].as_py()
+
+
+@packers
+def test_compressed_files_obey_the_limit_and_name_their_damage(stored, packed):
+    with pytest.raises(FileError, match="holds more than 100,000 bytes when unpacked"):
+        read_run(stored(packed(TEXT)), max_bytes=100_000)
+    with pytest.raises(FileError, match=r"cannot be read to its end \(.*\): fetch or pack the file again"):
+        read_run(stored(packed(TEXT)[:-20]))
+
+
+def test_zeros_behind_gzip_are_padding(stored):
+    pd.testing.assert_frame_equal(read_run(stored(gzip.compress(TEXT) + bytes(1024))), read_run(stored(TEXT)))
+    with pytest.raises(FileError, match="cannot be read to its end"):
+        read_run(stored(gzip.compress(TEXT) + bytes(10) + b"more" + bytes(10)))
+
+
+def archived(data):
+    stream = io.BytesIO()
+    with tarfile.open(fileobj=stream, mode="w") as archive:
+        member = tarfile.TarInfo("mine.run")
+        member.size = len(data)
+        archive.addfile(member, io.BytesIO(data))
+    return stream.getvalue()
+
+
+FOREIGN = {
+    "zip": (b"PK\x03\x04", "zip archive"),
+    "7z": (b"7z\xbc\xaf\x27\x1c\0\4", "an archive: unpack it"),
+    "tar": (archived(TEXT), "is a tar archive: unpack it"),
+    "tar in gzip": (gzip.compress(archived(TEXT)), "is a tar archive: unpack it"),
+    "Feather": (b"ARROW1\0\0\xff\xff\xff\xff", "is an Arrow .Feather. file: write it as Parquet"),
+    "SQLite": (b"SQLite format 3\0\x10\0", "is a SQLite database: export the table"),
+    "pickle": (pickle.dumps({"qid": ["q1"]}), "is a pickle, which can run any code"),
+    "PDF": (b"%PDF-1.7\n", "is a PDF document"),
+    "UTF-16": ("q1 Q0 d1 1 1 t\n".encode("utf-16"), "is text in UTF-16: convert it"),
+    "web page": (b"\n<!DOCTYPE html><html><body>404", "is a web page, perhaps of an error or a log-in"),
+    "Git LFS": (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "is a pointer of Git LFS: fetch"),
+    "JSON": (b'[{"qid": "q1"}]', "is a list in JSON: write one object per line"),
+    "comment": (b"# by bm25\nq1 Q0 d1 1 1 t\n", "input:1: .*this looks like a comment: remove such lines"),
+    "CSV": (b"q1,d1,1.5\n", "input:1: .*this looks like CSV: name its columns in a first line, as qid,docno"),
+    "semicolons": (b"q1;d1;1,5\n", "input:1: .*this looks like CSV: name its columns in a first line"),
+    "JSON lines": (b'{"query": "x", "docno": "d1"}\n', "input:1: member 'qid' is missing, wanted text; found query"),
+    "three columns": (b"q1 d1 1.5\n", r"input:1: .*three fields are read as qid docno rank \(MS MARCO\)"),
+}
+
+
+@pytest.mark.parametrize(("content", "words"), FOREIGN.values(), ids=FOREIGN)
+@pytest.mark.parametrize("read", [read_run, read_qrels])
+def test_files_of_other_kinds_are_named(stored, read, content, words):
+    if read is read_qrels and words.endswith("MARCO\\)"):
+        words = "write the iteration"
+    elif read is read_qrels and "CSV" in words:
+        words = words.removesuffix(", as qid,docno")
+    with pytest.raises(FileError, match=words) as refused:
+        read(stored(content))
+    assert len(str(refused.value).splitlines()) == 1

@@ -13,7 +13,7 @@ from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output, deliver, echo, require_format
 from vbterrier.errors import ParameterError
 
-OptionalRuns = Annotated[list[Path] | None, typer.Argument(help="TREC runs, also .gz or Parquet.", show_default=False)]
+OptionalRuns = Annotated[list[Path] | None, typer.Argument(help=option.RUNS, show_default=False)]
 
 
 def compare(

@@ -27,9 +27,11 @@ else:
     StreamHandler = logging.StreamHandler
 
 
-Runs = Annotated[list[Path], typer.Argument(help="TREC runs, also .gz, Parquet, CSV or xlsx.", show_default=False)]
-Qrels = Annotated[Path, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or diversity.", show_default=False)]
-QrelsIfAny = Annotated[Path | None, typer.Option("--qrels", "-q", help="TREC qrels, adhoc or diversity.")]
+RUNS = "Runs: TREC, MS MARCO, CSV, TSV, JSON lines, Parquet or xlsx; text also .gz, .bz2, .xz or .zst."
+_QRELS = "Qrels, adhoc or diversity: TREC, CSV, TSV, JSON lines or Parquet."
+Runs = Annotated[list[Path], typer.Argument(help=RUNS, show_default=False)]
+Qrels = Annotated[Path, typer.Option("--qrels", "-q", help=_QRELS, show_default=False)]
+QrelsIfAny = Annotated[Path | None, typer.Option("--qrels", "-q", help=_QRELS)]
 Intents = Annotated[
     Path | None, typer.Option(help="Candidate intents (qid, entity_id, prob), or an IntentSet's folder.")
 ]

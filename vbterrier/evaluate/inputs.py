@@ -49,8 +49,8 @@ def named_runs(runs: Any) -> Any:
 
 
 def _stem(path: str | os.PathLike[str]) -> str:
-    name = Path(path).name.removesuffix(".gz")
-    for suffix in (".txt", ".run", ".csv", ".tsv", ".xlsx"):
+    name = Path(path).name
+    for suffix in (".gz", ".bz2", ".xz", ".zst", ".txt", ".run", ".csv", ".tsv", ".jsonl", ".xlsx"):
         name = name.removesuffix(suffix)
     return name or str(path)
 

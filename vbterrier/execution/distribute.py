@@ -16,7 +16,8 @@ from vbterrier.execution.chunks import Work, heard, planned, register, registere
 from vbterrier.execution.parallel import Workers
 from vbterrier.execution.pending import Shared
 from vbterrier.execution.streaming import streamed_runs
-from vbterrier.frames.files.blocks import blocks, is_parts, parts_of, qids
+from vbterrier.frames.files.blocks import blocks, is_parts, is_table, parts_of, qids
+from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.linking.quality import answers
 from vbterrier.measures.base import Measure, deepest, evaluate
@@ -217,6 +218,8 @@ def _is_file(run: Any) -> bool:
 
 def _topics_of_files(run: Any) -> list[str]:
     """The topics of a run in order of appearance, read by a worker."""
+    if is_table(run):
+        return list(dict.fromkeys(read_run(run)["qid"]))
     read = blocks(parts_of(run), _BLOCK)
     return list(dict.fromkeys(topic for block in read for topic in qids(block.table).codes()[0]))
 

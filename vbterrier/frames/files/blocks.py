@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, InputError, ParameterError, printable
-from vbterrier.frames.files.reading import RUN, run_header, run_layout
+from vbterrier.frames.files.reading import RUN, is_read_whole, run_layout
 from vbterrier.frames.files.source import BOM, Source
 from vbterrier.frames.files.tables import batches, misfit_error, require_columns, text_table, typed_table, unreadable
 from vbterrier.frames.files.writing import kept_in
@@ -87,7 +87,7 @@ def blocks(paths: Sequence[Path], n_bytes: int, start: Place = Place()) -> Itera
     Parameters
     ----------
     paths
-        Files of TREC text, plain or gzip, or Parquet files; the content decides.
+        Files of TREC text, plain or compressed, or Parquet files; the content decides.
     n_bytes
         The size of a block.
     start
@@ -157,11 +157,8 @@ def is_parts(run: Any) -> bool:
 
 
 def is_table(run: Any) -> bool:
-    """Return True if a run is a single file that is a table with a header, or a spreadsheet."""
-    if not isinstance(run, (str, os.PathLike)) or not Path(run).is_file():
-        return False
-    source = Source.at(run, None)
-    return source.is_workbook or (not source.is_parquet and run_header(source.path, *source.first()) is not None)
+    """Return True if a run is a single file that cannot be read in blocks."""
+    return isinstance(run, (str, os.PathLike)) and Path(run).is_file() and is_read_whole(Source.at(run, None))
 
 
 def amount(name: str, value: Any) -> int:
@@ -179,16 +176,20 @@ def amount(name: str, value: Any) -> int:
     if isinstance(value, str):
         found = _AMOUNT.fullmatch(value.strip())
         number, unit = (float(found[1]), found[2].casefold()) if found else (None, "")
-    if isinstance(number, bool) or not isinstance(number, (int, float)) or not number * _UNITS[unit] >= LEAST_MEMORY:
-        raise ParameterError(f"{name}={value!r}: wanted a number of bytes of at least 64 MiB, as 2**30 or '1 GiB'")
+    is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
+    # Files have offsets of 63 bits.
+    if not is_number or not LEAST_MEMORY <= number * _UNITS[unit] < 2**63:
+        wanted = "a number of bytes of at least 64 MiB and below 8 EiB, as 2**30 or '1 GiB'"
+        raise ParameterError(f"{name}={value!r:.80}: wanted {wanted}")
     return int(number * _UNITS[unit])
 
 
 def _lines(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]:
     """Yield tables of whole lines, each with the byte of its start."""
-    if source.is_workbook or run_header(source.path, *source.first()):
+    if is_read_whole(source):
         message = (
-            "is a table with a header, which is read whole: leave out memory= and n_jobs=, or convert it to Parquet"
+            "is a table with a header, a spreadsheet, JSON lines or of three columns, which are read whole: leave out "
+            "memory=, or convert it to Parquet"
         )
         raise FileError(source.path, message)
     layout = run_layout(source.path, *source.first())
@@ -222,14 +223,14 @@ def _rows(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]
     try:
         with source.raw() as raw:
             every = pq.ParquetFile(raw).schema_arrow.names
-        require_columns(source.path, every, RUN.columns)
-        names = [name for name in every if name in (*RUN.columns, *READ)]
-        others = [name for name in names if name not in RUN.columns]
+        require_columns(source.path, every, RUN.required)
+        names = [name for name in every if name in (*RUN.required, *READ)]
+        others = [name for name in names if name not in RUN.required]
         for at, batch in batches(source, names, n_bytes=n_bytes, start=start, limit=_LONGEST_LINE * n_bytes):
             table = batch.slice(max(start - at, 0))
             before = at + len(batch) - len(table)
             if len(table):
-                checked = typed_table(source, table, RUN.columns, RUN.numeric, before)
+                checked = typed_table(source, table, RUN.required, RUN.numeric, before)
                 yield before, checked.select([*_KEYS, *others])
     except (pa.ArrowException, OSError) as error:
         raise unreadable(source, error) from error

@@ -14,11 +14,11 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
 
+import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from vbterrier.errors import FileError, printable, warn
-from vbterrier.frames.files.source import IDS, Layout, MisfitError, Source, shown, split
+from vbterrier.frames.files.source import IDS, WHOLE, Layout, MisfitError, Source, shown, split
 from vbterrier.frames.files.tables import parquet_table, require_columns, text_table, workbook_as_csv
 
 if TYPE_CHECKING:
@@ -35,12 +35,15 @@ _PIECE = 1 << 20
 
 
 def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read a run: a TREC file or a table with a header line (CSV, TSV), plain or gzip, a spreadsheet, or Parquet.
+    r"""Read a run: a TREC or MS MARCO file, a table with a header line, JSON lines, a spreadsheet, or Parquet.
 
     A line of a TREC file is ``qid Q0 docno rank score tag``. All lines may lack the tag, or all may lack ``Q0``; any
-    white space separates fields. The header of a table, or the first row of the first sheet of an .xlsx file (extra
-    ``xlsx``), names ``qid``, ``docno`` (also: query id, topic id; doc id, document id) and ``score`` or ``rank``.
-    Without a score, documents are in the order of their ranks; without both, in the order of rows, with a warning.
+    white space separates fields. A line of an MS MARCO file is ``qid docno rank``, with ranks that rise from 1 (or 0)
+    within each topic. The header of a table (values between commas, semicolons or tabs), the members of an object of
+    JSON lines, or the first row of the first sheet of an .xlsx file (extra ``xlsx``), name ``qid``, ``docno`` (also:
+    query id, topic id; doc id, document id, corpus id, pid) and ``score`` or ``rank``. Without a score, documents are
+    in the order of their ranks; without both, in the order of rows, with a warning. Text may be compressed (gzip, bz2,
+    xz or zstd).
 
     Parameters
     ----------
@@ -53,8 +56,8 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
     -------
     pandas.DataFrame
         Columns ``qid``, ``docno`` (text), ``score`` (float64), ``rank`` (int64, as in the file) and ``name`` (the run
-        tag; absent if the file has none), rows as in the file. Tables, spreadsheets and Parquet files keep their other
-        columns, and tables without ranks have none.
+        tag; absent if the file has none), rows as in the file. Tables, JSON lines, spreadsheets and Parquet files keep
+        their other columns, and those without ranks have none.
 
     Raises
     ------
@@ -74,9 +77,12 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
 
 
 def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read qrels: a TREC file, plain or gzip, or a Parquet file.
+    r"""Read qrels: a TREC file, a table with a header line, JSON lines, plain or compressed, or a Parquet file.
 
-    A line is ``qid iteration docno label``; in diversity qrels the second field is the subtopic.
+    A line is ``qid iteration docno label``; in diversity qrels the second field is the subtopic. All lines may lack the
+    iteration. The header of a table (values between commas, semicolons or tabs), or the members of an object of JSON
+    lines, name ``qid``, ``docno`` (names as in :func:`read_run`), ``label`` (also: relevance, grade, score) and, if the
+    file has it, ``iteration`` (also: subtopic).
 
     Parameters
     ----------
@@ -88,8 +94,8 @@ def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
     Returns
     -------
     pandas.DataFrame
-        Columns ``qid``, ``iteration``, ``docno`` (text) and ``label`` (int64), rows as in the file. A Parquet file
-        without ``iteration`` gets "0".
+        Columns ``qid``, ``iteration``, ``docno`` (text) and ``label`` (int64), rows as in the file. Files without
+        ``iteration`` get "0".
 
     Raises
     ------
@@ -108,7 +114,7 @@ def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
 
 
 def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read queries: tab- or comma-separated text or JSON lines, plain or gzip, or a Parquet file.
+    r"""Read queries: tab- or comma-separated text or JSON lines, plain or compressed, or a Parquet file.
 
     A header line names the columns; without one, a line is ``qid<tab>query``. ``pt.io.read_topics`` reads TREC's XML
     topics.
@@ -143,7 +149,7 @@ def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
 
 
 def read_documents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read the texts of documents: tab- or comma-separated text or JSON lines, plain or gzip, or a Parquet file.
+    r"""Read the texts of documents: tab- or comma-separated text or JSON lines, plain or compressed, or a Parquet file.
 
     A header line names the columns; without one, a line is ``docno<tab>text``.
 
@@ -176,7 +182,7 @@ def read_documents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Da
 
 
 def read_intents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read candidate intents: tab- or comma-separated text, plain or gzip, or a Parquet file.
+    r"""Read candidate intents: tab- or comma-separated text, plain or compressed, or a Parquet file.
 
     A header line names the columns; without one, a line is ``qid entity_id prob``, separated by white space. Values
     between commas may be enclosed in double quotes; between tabs a quote is an ordinary character. The subtopics of a
@@ -213,7 +219,7 @@ def read_intents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
 
 
 def read_subtopics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read the subtopics of topics: a TREC Web topic file (XML), delimited text, plain or gzip, or a Parquet file.
+    r"""Read the subtopics of topics: a TREC Web topic file (XML), delimited text (also compressed), or a Parquet file.
 
     In XML, ``<topic number="1">`` contains ``<subtopic number="2" type="inf">text</subtopic>``. A header line of text
     names the columns; without one, a line is ``qid entity_id`` or ``qid entity_id prob``.
@@ -250,7 +256,7 @@ def read_subtopics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Da
 
 
 def read_tags(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read the entities of documents: tab- or comma-separated text, plain or gzip, or a Parquet file.
+    r"""Read the entities of documents: tab- or comma-separated text, plain or compressed, or a Parquet file.
 
     A header line names the columns; without one, a line is ``docno entity_id`` or ``docno entity_id weight``, separated
     by white space.
@@ -290,7 +296,7 @@ def read_similarities(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd
 
 
 def read_answers(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read the linked entity of each query: tab- or comma-separated text, plain or gzip, or a Parquet file.
+    r"""Read the linked entity of each query: tab- or comma-separated text, plain or compressed, or a Parquet file.
 
     A header line names the columns; without one, a line is ``qid entity_id`` or ``qid entity_id score``, separated by
     tabs or blanks. TREC runs and TREC qrels over entities are also read.
@@ -325,7 +331,7 @@ def read_answers(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
 
 
 def read_mentions(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read the mentions of documents: tab- or comma-separated text, plain or gzip, or a Parquet file.
+    r"""Read the mentions of documents: tab- or comma-separated text, plain or compressed, or a Parquet file.
 
     A header line names the columns; without one, a line is ``docno<tab>mention``, with an optional third field
     ``entity_id``.
@@ -360,7 +366,7 @@ def read_mentions(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Dat
 
 
 def read_labels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read the labels that a machine gave to documents: TREC qrels, text, JSON lines or Parquet, plain or gzip.
+    r"""Read the labels that a machine gave to documents: TREC qrels, text, JSON lines or Parquet, plain or compressed.
 
     A line of text is ``qid iteration docno grade`` or ``qid docno grade``, the grade being any number; a header line
     names the columns qid, docno and grade, and so does a Parquet file. An object of JSON lines has a query (``qid``,
@@ -395,7 +401,7 @@ def read_labels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     [['7', 'd1', 2.0], ['7', 'd2', 0.75]]
     """
     source = Source.at(path, max_bytes)
-    if not source.is_parquet and source.first()[1].lstrip()[:1] == b"{":
+    if not (source.is_parquet or source.is_workbook) and source.first()[1].lstrip()[:1] == b"{":
         rows = [
             _json_label(source, number, _json_object(source, number, line))
             for number, line in source.lines()
@@ -433,15 +439,15 @@ def _json_label(source: Source, number: int, row: dict[str, Any]) -> tuple[str, 
     return qid, docno, label
 
 
-def _number(value: Any) -> float | None:
-    """Return a finite number, ``None`` for anything else; text may hold a number."""
+def _number(value: Any, *, finite: bool = True) -> float | None:
+    """Return a number, ``None`` for NaN, infinity if ``finite``, and anything else; text may hold a number."""
     if isinstance(value, bool) or not isinstance(value, (int, float, str)):
         return None
     try:
         found = float(value)
     except (ValueError, OverflowError):
         return None
-    return found if math.isfinite(found) else None
+    return found if math.isfinite(found) or (math.isinf(found) and not finite) else None
 
 
 def _expected(given: Any) -> float | None:
@@ -489,7 +495,7 @@ def read_annotations(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.
 
 
 def read_values(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read a V frame: comma- or tab-separated text with a header line, plain or gzip, or a Parquet file.
+    r"""Read a V frame: comma- or tab-separated text with a header line, plain or compressed, or a Parquet file.
 
     ``vbterrier score --per-query --format csv`` writes such a file, and so does ``to_csv`` of the result of
     ``pt.Experiment(perquery=True)``.
@@ -609,6 +615,15 @@ def run_layout(path: Path, number: int, line: bytes) -> Layout:
         form="qid Q0 docno rank score tag",
     )
     fields = line.split()
+    if is_ranked(line):
+        return replace(
+            whole, names=("qid", "docno", "rank"), numeric=("rank",), kind="a run of MS MARCO, qid docno rank"
+        )
+    if len(fields) == 3:  # noqa: PLR2004 - two ids and a number
+        remedy = (
+            "three fields are read as qid docno rank (MS MARCO), ranks from 1; name other columns in a first line, "
+        )
+        return replace(whole, remedies={**whole.remedies, 3: f"{remedy}as qid<tab>docno<tab>score"})
     if len(fields) != len(_RUN_FIELDS) - 1:
         return whole
     untagged = replace(whole, names=_RUN_FIELDS[:-1], form="")
@@ -626,7 +641,21 @@ def run_layout(path: Path, number: int, line: bytes) -> Layout:
     return fitting[0] if fitting else whole
 
 
-def run_header(path: Path, number: int, line: bytes, *, must: bool = False) -> Layout | None:
+def is_ranked(line: bytes) -> bool:
+    """Return True for the first line of a run of MS MARCO, as ``qid docno 1``."""
+    fields = line.split()
+    return len(fields) == 3 and fields[2] in (b"0", b"1")  # noqa: PLR2004 - qid, docno, rank
+
+
+def is_read_whole(source: Source) -> bool:
+    """Return True for a run that cannot be read in blocks: a table with a header, JSON lines, three columns."""
+    if source.is_parquet or source.is_workbook:
+        return source.is_workbook
+    number, line = source.first()
+    return line.lstrip()[:1] == b"{" or is_ranked(line) or table_header(RUN, source.path, number, line) is not None
+
+
+def table_header(kind: FileKind, path: Path, number: int, line: bytes, *, must: bool = False) -> Layout | None:
     """Return the layout that the header of a table names; ``None`` if the line is no header and need not be one.
 
     Raises
@@ -634,37 +663,56 @@ def run_header(path: Path, number: int, line: bytes, *, must: bool = False) -> L
     FileError
         No columns for queries and documents although there ``must`` be; a duplicated column.
     """
-    for separator in "," if must or b"\t" not in line else "\t":
+    for separator in "," if must else "\t" if b"\t" in line else ",;":
         try:
-            given = split(line, separator, blanks=False)
+            names = _columns_of(kind, split(line, separator, blanks=False))
         except MisfitError:
             break
-        words = [_PUNCTUATION.sub("", name.casefold()) for name in given]
-        names = [_RUN_WORDS.get(word, name) for word, name in zip(words, given, strict=True)]
-        if must or ({"qid", "docno"} <= set(names) and "q0" not in words):
-            require_columns(path, names, ("qid", "docno"), line=number)
-            return Layout(
-                tuple(names),
-                tuple(name for name in RUN.numeric if name in names),
-                separator,
-                blanks=False,
-                header=number,
-            )
+        if must or ({"qid", "docno"} <= set(names) and "Q0" not in names):
+            require_columns(path, names, kind.named, line=number)
+            numeric = tuple(name for name in kind.numeric if name in names)
+            return Layout(tuple(names), numeric, separator, blanks=False, header=number)
     return None
 
 
-def _with_scores(path: Path, frame: pd.DataFrame) -> pd.DataFrame:
-    """Add the scores of a table without them, from its ranks or from the order of its rows."""
+def _columns_of(kind: FileKind, given: Sequence[str]) -> list[str]:
+    """Replace the names of a header by the columns that they mean."""
+    words = [_PUNCTUATION.sub("", name.casefold()) for name in given]
+    # A score is a label in the judgments of BEIR alone.
+    aliases = kind.aliases if "corpusid" in words else {**kind.aliases, "score": "score"}
+    return [aliases.get(word, name) for word, name in zip(words, given, strict=True)]
+
+
+def _with_scores(path: Path, frame: pd.DataFrame, *, is_named: bool) -> pd.DataFrame:
+    """Add the scores of a run without them, from its ranks or from the order of its rows."""
     if "score" not in frame.columns:
         if "rank" not in frame.columns:
             warn(f"{printable(path)}: no column score or rank; documents are ranked in the order of rows")
+        elif not is_named:
+            _require_ranks(path, frame)
         order = frame["rank"] if "rank" in frame.columns else frame.groupby("qid", sort=False).cumcount()
         frame["score"] = -order.astype("float64")
-    first = [name for name in RUN.columns if name in frame.columns]
-    return frame[[*first, *(name for name in frame.columns if name not in first)]]
+    return frame
+
+
+def _require_ranks(path: Path, frame: pd.DataFrame) -> None:
+    """Refuse a third column that is no rank: from 0 or 1 up within each topic."""
+    before = frame.groupby("qid", sort=False)["rank"].shift(fill_value=-1)
+    wrong = ((frame["rank"] <= before) | ((before < 0) & (frame["rank"] > 1))).to_numpy()
+    if wrong.any():
+        qid, docno, rank = frame.loc[int(np.argmax(wrong)), ["qid", "docno", "rank"]]
+        raise FileError(
+            path,
+            f"recognised as a run of MS MARCO, qid docno rank, but the ranks of topic {qid!r} do not rise from 0 or 1: "
+            f"found {rank} at document {docno!r}; name other columns in a first line, as qid<tab>docno<tab>score",
+        )
 
 
 def _qrels_layout(_path: Path, _number: int, line: bytes) -> Layout:
+    fields = line.split()
+    if len(fields) == 3 and fields[1].upper() not in (b"0", b"Q0") and _WHOLE.fullmatch(fields[2]):  # noqa: PLR2004
+        names = tuple(name for name in _QRELS_FIELDS if name != "iteration")
+        return Layout(names, ("label",), _white(line), kind="qrels without iterations, qid docno label")
     remedies = {
         3: "write the iteration (or the subtopic) between qid and docno, 0 where there is none",
         5: "an id seems to hold a blank: replace it",
@@ -720,6 +768,13 @@ class FileKind:
         The advice for a line without a header that has another number of fields.
     xml
         The reader of XML files; ``None`` if the file is never XML.
+    optional
+        Columns that a file may lack and that then are missing.
+    aliases
+        Columns by their names in headers and JSON, in lower case and without punctuation: the file may be a table that
+        is known by the columns of its header.
+    named
+        Columns that such a header must have.
     """
 
     columns: tuple[str, ...]
@@ -734,11 +789,14 @@ class FileKind:
     fields: tuple[tuple[str, ...], ...] = ()
     remedy: str = ""
     xml: Callable[[Source], pd.DataFrame] | None = None
+    optional: tuple[str, ...] = ()
+    aliases: Mapping[str, str] = field(default_factory=dict)
+    named: tuple[str, ...] = ()
 
     @property
     def required(self) -> tuple[str, ...]:
         """Columns that every file must have."""
-        return tuple(name for name in self.columns if name not in self.defaults)
+        return tuple(name for name in self.columns if name not in self.defaults and name not in self.optional)
 
 
 _RUN_FIELDS = ("qid", "Q0", "docno", "rank", "score", "name")
@@ -752,18 +810,41 @@ _TEXT_WORDS = """
 """
 _HEADINGS = _ID_WORDS.union(_TEXT_WORDS.split())
 _PUNCTUATION = re.compile(r"[\s_\-\"'#]+")
-# The columns of a run by their names in tables.
-_RUN_WORDS = {
+_WHOLE = re.compile(rb"[+-]?\d+")
+# Columns by their names in tables of common collections.
+_PAIR_WORDS = {
     **dict.fromkeys(("qid", "queryid", "topicid"), "qid"),
-    **dict.fromkeys(("docno", "docid", "documentid"), "docno"),
-    **{name: name for name in ("score", "rank")},
+    **dict.fromkeys(("docno", "docid", "documentid", "corpusid", "pid", "passageid"), "docno"),
+    "q0": "Q0",
+}
+_RUN_WORDS = {**_PAIR_WORDS, "score": "score", "rank": "rank"}
+_QRELS_WORDS = {
+    **_PAIR_WORDS,
+    **dict.fromkeys(("label", "relevance", "rel", "grade", "score"), "label"),
+    **dict.fromkeys(("iteration", "iter", "subtopic"), "iteration"),
 }
 # One of these is enough in tables of ids, which hold no texts.
 _ENTITY_WORDS = _ID_WORDS | {"topic", "doc", "entity", "entity_id"}
 _OR_HEADER = "or name the columns in a header line"
 
-RUN = FileKind(("qid", "docno", "score", "rank"), ("score", "rank"), trec=run_layout)
-QRELS = FileKind(("qid", "iteration", "docno", "label"), ("label",), {"iteration": "0"}, trec=_qrels_layout)
+RUN = FileKind(
+    ("qid", "docno", "score", "rank"),
+    ("score", "rank"),
+    json_lines=True,
+    trec=run_layout,
+    optional=("rank",),
+    aliases=_RUN_WORDS,
+    named=("qid", "docno"),
+)
+QRELS = FileKind(
+    ("qid", "iteration", "docno", "label"),
+    ("label",),
+    {"iteration": "0"},
+    json_lines=True,
+    trec=_qrels_layout,
+    aliases=_QRELS_WORDS,
+    named=("qid", "docno", "label"),
+)
 TOPICS = FileKind(
     ("qid", "query"),
     json_lines=True,
@@ -847,26 +928,45 @@ def _read(path: StrPath, max_bytes: int | None, kind: FileKind) -> pd.DataFrame:
 
 
 def _frame(source: Source, kind: FileKind) -> pd.DataFrame:
+    is_named = True
     if source.is_parquet:
-        table = parquet_table(source, kind.required, kind.numeric)
+        frame: pd.DataFrame = parquet_table(source, kind.required, kind.numeric).to_pandas()
     else:
         in_sheet = source.is_workbook
         source = workbook_as_csv(source) if in_sheet else source
         number, line = source.first()
         if kind.xml is not None and line.lstrip()[:1] == b"<":
             return kind.xml(source)
-        if kind is RUN and (found := run_header(source.path, number, line, must=in_sheet)):
-            return _with_scores(source.path, text_table(source, found).to_pandas())
         if kind.json_lines and line.lstrip()[:1] == b"{":
-            return _json_frame(source, kind.columns)
-        layout = _header_layout(kind, source.path, number, line) or _plain_layout(kind, source.path, number, line)
-        table = text_table(source, layout)
+            frame = _json_frame(source, kind)
+        else:
+            layout = _table_layout(kind, source.path, number, line, must=in_sheet)
+            is_named = bool(layout.header)
+            frame = text_table(source, layout).to_pandas()
     for name, value in kind.defaults.items():
-        if name not in table.column_names:
-            table = table.append_column(name, pa.repeat(value, len(table)))
-    others = [name for name in table.column_names if name not in kind.columns] if kind.keeps_others else []
-    frame: pd.DataFrame = table.select([*kind.columns, *others]).to_pandas()
-    return frame
+        if name not in frame.columns:
+            frame[name] = value
+    if kind is RUN:
+        frame = _with_scores(source.path, frame, is_named=is_named)
+    first = [name for name in kind.columns if name in frame.columns]
+    others = [name for name in frame.columns if name not in kind.columns] if kind.keeps_others else []
+    return frame[[*first, *others]]
+
+
+def _table_layout(kind: FileKind, path: Path, number: int, line: bytes, *, must: bool) -> Layout:
+    """Return the layout of text, with or without a header."""
+    found = _header_layout(kind, path, number, line)
+    if kind.aliases:
+        found = table_header(kind, path, number, line, must=must)
+    if found is not None:
+        columns = ", ".join(found.names)
+        _LOG.info(
+            "%s: recognised a table with the columns %s, separated by %r", printable(path), columns, found.separator
+        )
+        return found
+    plain = _plain_layout(kind, path, number, line)
+    _LOG.info("%s: recognised lines of %s", printable(path), plain.kind or plain.form or " ".join(plain.names))
+    return plain
 
 
 def _header_layout(kind: FileKind, path: Path, number: int, line: bytes) -> Layout | None:
@@ -874,13 +974,13 @@ def _header_layout(kind: FileKind, path: Path, number: int, line: bytes) -> Layo
 
     A header names a header word, begins with the name of an id, or holds nothing but headings.
     """
-    separators = "\t," if kind.separator == "\t" else "\t, "
+    separators = "\t,;" if kind.separator == "\t" else "\t,; "
     if kind.needs_header:
-        separators = "\t" if b"\t" in line else ","
+        separators = "\t" if b"\t" in line else ";" if b";" in line and b"," not in line else ","
     elif not kind.header_words:
         separators = ""
     for separator in separators:
-        if separator == "," and b"\t" in line:
+        if separator in ",;" and (b"\t" in line or (separator == ";" and separator.encode() not in line)):
             # The commas belong to a text, which may be longer than the csv module allows.
             continue
         try:
@@ -915,30 +1015,50 @@ def _plain_layout(kind: FileKind, path: Path, number: int, line: bytes) -> Layou
     )
 
 
-def _json_frame(source: Source, wanted: Sequence[str]) -> pd.DataFrame:
-    """Read one JSON object per line: the wanted members as text, integers as their digits, then all other members.
+def _json_frame(source: Source, kind: FileKind) -> pd.DataFrame:
+    """Read one JSON object per line: ids and texts, integers as their digits, numbers, then all other members.
 
     Raises
     ------
     FileError
         Names the line that is not an object, or lacks a member.
     """
-    rows, members = [], dict.fromkeys(wanted)
+    path, must = source.path, kind.named or kind.columns
+    rows, members = [], dict.fromkeys(must)
     for number, line in source.lines():
         if line.strip():
-            row = _json_object(source, number, line)
+            given = _json_object(source, number, line)
+            row = dict(zip(_columns_of(kind, list(given)), given.values(), strict=True))
             members |= dict.fromkeys(row)
             if len(members) > _MAX_MEMBERS:
                 # Each member is a column of all rows: a small file would take much memory.
                 message = f"has more than {_MAX_MEMBERS:,} different members; nest them"
-                raise FileError(source.path, message, line=number)
-            rows.append(row | {name: _json_text(source, number, row, name) for name in wanted})
+                raise FileError(path, message, line=number)
+            if len(row) < len(given):
+                raise FileError(path, f"has two members of one meaning among {', '.join(given)}; keep one", line=number)
+            for name in kind.columns:
+                if name in must or name in members:
+                    checked = _json_number if name in kind.numeric else _json_text
+                    row[name] = checked(source, number, row, name)
+            rows.append(row)
+    _LOG.info("%s: recognised JSON lines with the members %s", printable(path), ", ".join(members))
     columns = list(members)
     try:
-        return pd.DataFrame(rows, columns=columns)
+        frame = pd.DataFrame(rows, columns=columns)
     except OverflowError:
         # pandas 2 wants a float of every whole number.
-        return pd.DataFrame(rows, columns=columns, dtype=object)
+        frame = pd.DataFrame(rows, columns=columns, dtype=object)
+    return frame.astype({name: "int64" if name in WHOLE else "float64" for name in kind.numeric if name in columns})
+
+
+def _json_number(source: Source, number: int, row: dict[str, Any], name: str) -> float:
+    value = row.get(name)
+    found = _number(value, finite=False) if not isinstance(value, str) else None
+    if found is None or (name in WHOLE and not (abs(found) < 2**63 and found % 1 == 0)):
+        wanted = "a whole number of at most 64 bits" if name in WHOLE else "a number"
+        given = shown(str(value)) if name in row else "missing"
+        raise FileError(source.path, f"member {name!r} is {given}, wanted {wanted}", line=number)
+    return int(row[name]) if name in WHOLE else found
 
 
 def _json_object(source: Source, number: int, line: bytes) -> dict[str, Any]:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import csv
+import gzip
 import io
+import lzma
 import re
+import zlib
 from dataclasses import dataclass, field
 from errno import EISDIR
 from pathlib import Path
@@ -24,8 +27,25 @@ if TYPE_CHECKING:
 BOM = b"\xef\xbb\xbf"
 IDS = frozenset({"qid", "docno", "entity_id"})
 WHOLE = frozenset({"rank", "label"})
-_GZIP, _PARQUET, _ZIP = b"\x1f\x8b", b"PAR1", b"PK\x03\x04"
-_PIECE = 1 << 20
+_PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
+_COMPRESSED = re.compile(
+    rb"(?P<gzip>\x1f\x8b)|(?P<bz2>BZh[1-9](1AY&SY|\x17rE8P\x90))|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<xz>\xfd7zXZ\0)"
+)
+# Beginnings of files that are no text, with the remedy.
+_FOREIGN = {
+    rb"PK\x03\x04": "a zip archive: unpack it",
+    rb"7z\xbc\xaf\x27\x1c|Rar!\x1a": "an archive: unpack it",
+    rb"(?s)[^\0]{1,100}\0.{156,255}ustar": "a tar archive: unpack it",
+    rb"ARROW1\0|\xff{4}": "an Arrow (Feather) file: write it as Parquet",
+    rb"SQLite format 3\0": "a SQLite database: export the table as CSV or Parquet",
+    rb"\x80[\x02-\x05][\x95c(})\]]": "a pickle, which can run any code: write the table as Parquet",
+    rb"%PDF-\d": "a PDF document: find the data from which it was made",
+    rb"\xff\xfe|\xfe\xff": "text in UTF-16: convert it, for example with `iconv -f utf-16 -t utf-8`",
+    rb"(?i)\s*<(!doctype )?html": "a web page, perhaps of an error or a log-in: download the file again",
+    rb"version https://git-lfs": "a pointer of Git LFS: fetch the file with `git lfs pull`",
+    rb"\s*\[\s*\{": "a list in JSON: write one object per line, as `jq -c '.[]'` does",
+}
+_HEAD, _PIECE = 512, 1 << 20
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
 _MAX_QUOTED = 80
 
@@ -81,30 +101,33 @@ class Source:
     def is_parquet(self) -> bool:
         """True if the content is a Parquet table."""
         with self.raw() as raw:
-            return self._begins(raw, _PARQUET)
+            return self._head(raw).startswith(_PARQUET)
 
     @property
     def is_workbook(self) -> bool:
         """True if the content is a zip archive, as .xlsx files are."""
         with self.raw() as raw:
-            return self._begins(raw, _ZIP)
+            return self._head(raw).startswith(_ZIP)
 
     def stream(self, refused: bytes = b"", start: int = 0) -> _Stream:
         """Open the unpacked bytes from ``start``; reading any of the ``refused`` bytes raises ``UntidyError``."""
-        raw = self.raw()
-        is_gzip = self._begins(raw, _GZIP)
-        raw.seek(0 if is_gzip else start)
-        stream = _Stream(self, pa.CompressedInputStream(raw, "gzip") if is_gzip else raw, refused)
-        while is_gzip and start > 0 and (passed := stream.read(min(start, _PIECE))):
+        with self.raw() as raw:
+            found = _COMPRESSED.match(self._head(raw))
+        kind = None if found is None else found.lastgroup
+        stream = _Stream(self, _unpacked(self.raw(), kind), refused)
+        if kind is None:
+            stream.inner.seek(start)
+        while kind is not None and start > 0 and (passed := stream.read(min(start, _PIECE))):
             start -= len(passed)
         return stream
 
-    def _begins(self, raw: Any, mark: bytes) -> bool:
-        """Return True if the next bytes are ``mark``; read errors of the disk surface here."""
+    def _head(self, raw: Any) -> bytes:
+        """Return the first bytes; read errors of the disk surface here."""
         try:
-            return bool(raw.read(len(mark)) == mark)
+            head: bytes = raw.read(_HEAD)
         except OSError as error:
             raise FileError(self.path, f"cannot be read ({error}): fetch or pack the file again") from error
+        return head
 
     def text(self) -> bytes:
         """Read all unpacked bytes."""
@@ -126,8 +149,13 @@ class Source:
         Raises
         ------
         FileError
-            All lines are blank.
+            All lines are blank, or the file is known to be no text.
         """
+        with self.stream() as stream:
+            head = stream.read(_HEAD)
+        for mark, what in _FOREIGN.items():
+            if re.match(mark, head):
+                raise FileError(self.path, f"is {what}")
         for number, line in self.lines():
             if line.strip():
                 return number, line
@@ -138,7 +166,7 @@ class _Stream(io.RawIOBase):
     """Unpacked bytes for a parser, counted against the limit and searched for refused bytes."""
 
     def __init__(self, source: Source, inner: Any, refused: bytes) -> None:
-        self._source, self._inner, self._refused = source, inner, refused
+        self._source, self.inner, self._refused = source, inner, refused
         self._n_bytes = 0
         # Arrow reads ahead in another thread, possibly while the reader closes the stream after an error.
         self._lock = Lock()
@@ -148,15 +176,15 @@ class _Stream(io.RawIOBase):
 
     def close(self) -> None:
         with self._lock:
-            self._inner.close()
+            self.inner.close()
         super().close()
 
     def read(self, size: int = -1, /) -> bytes:
         path, limit = self._source.path, self._source.max_bytes
         try:
             with self._lock:
-                data: bytes = self._inner.read(size if size >= 0 else None)
-        except OSError as error:
+                data: bytes = self.inner.read(size if size >= 0 else None)
+        except (OSError, EOFError, zlib.error, lzma.LZMAError) as error:
             raise FileError(path, f"cannot be read to its end ({error}): fetch or pack the file again") from error
         self._n_bytes += len(data)
         if limit is not None and self._n_bytes > limit:
@@ -172,12 +200,28 @@ class _Stream(io.RawIOBase):
         return len(data)
 
 
+def _unpacked(raw: Any, kind: str | None) -> Any:
+    """Open compressed bytes; xz and padded gzip, which Arrow does not read, with the standard library."""
+    if kind == "gzip":
+        # Tapes and block devices pad files with zeros.
+        raw.seek(raw.size() - 1)
+        is_padded = raw.read(1) == b"\0"
+        raw.seek(0)
+        return gzip.GzipFile(fileobj=raw) if is_padded else pa.CompressedInputStream(raw, kind)
+    if kind == "xz":
+        return lzma.LZMAFile(raw)
+    return raw if kind is None else pa.CompressedInputStream(raw, kind)
+
+
 def _piped(path: Path, max_bytes: int | None) -> bytes:
     """Read a pipe to its end, or until it exceeds the limit."""
     content = bytearray()
     with path.open("rb") as pipe:
         while (max_bytes is None or len(content) <= max_bytes) and (piece := pipe.read(_PIECE)):
             content += piece
+            if content[0] == 0:
+                # As /dev/zero, which has no end.
+                raise ValueError("begins with a NUL byte, as no format does; name a file, or a pipe of text")
     return bytes(content)
 
 
@@ -217,7 +261,7 @@ class Layout:
     numeric
         Columns of numbers; all others are text.
     separator
-        A blank, a tab or a comma. Values between commas may be enclosed in double quotes.
+        A blank, a tab, a comma or a semicolon. Values between the last two may be enclosed in double quotes.
     blanks
         True if any amount of white space separates fields, as in trec_eval.
     header
@@ -226,6 +270,8 @@ class Layout:
         The remedy by the number of fields found; the highest key covers all higher numbers.
     form
         The form of a line in messages; the names if empty.
+    kind
+        The kind of file that the first line was recognised as, for messages; empty for the usual kind.
     for_header
         The remedy if the first line looks like a header.
     """
@@ -237,6 +283,7 @@ class Layout:
     header: int = 0
     remedies: Mapping[int, str] = field(default_factory=dict)
     form: str = ""
+    kind: str = ""
     for_header: str = "remove the line"
 
     @property
@@ -271,10 +318,19 @@ class Layout:
             return False
         return True
 
-    def seems_header(self, line: bytes) -> bool:
-        """Return True if no field of a line is a number although the layout has numbers."""
+    def hint(self, line: bytes) -> str:
+        """Return a hint of what a first line that does not fit seems to be; empty if unknown."""
+        if line.startswith((b"#", b"//", b"%")):
+            return "this looks like a comment: remove such lines"
+        if line.startswith((b"{", b"[")):
+            return "this looks like JSON; wanted one object per line, with the names of the columns"
         fields = split(line, self.separator, blanks=self.blanks)
-        return bool(self.numeric) and not any(_NUMBER.fullmatch(value) for value in fields)
+        if len(fields) == 1 and self.blanks and re.search(rb"[,;].*[,;]", line):
+            columns = ",".join(name for name in self.names if name != "Q0")
+            return f"this looks like CSV: name its columns in a first line, as {columns}"
+        if self.numeric and not re.search(rb"\d", line.replace(b"Q0", b"")):
+            return f"this looks like a header: {self.for_header}"
+        return ""
 
 
 def split(line: bytes, separator: str, *, blanks: bool) -> list[str]:
@@ -292,7 +348,7 @@ def split(line: bytes, separator: str, *, blanks: bool) -> list[str]:
             # Only ASCII white space separates fields: a no-break space belongs to an id.
             return [value.decode() for value in line.split()]
         text = line.decode()
-        return next(csv.reader([text])) if separator == "," else text.split(separator)
+        return next(csv.reader([text], delimiter=separator)) if separator in ",;" else text.split(separator)
     except UnicodeDecodeError as error:
         byte = error.object[error.start]
         remedy = "convert the file, for example with `iconv -f latin1 -t utf-8`"
@@ -310,6 +366,7 @@ def _check_number(name: str, value: str) -> None:
             raise MisfitError(found, "repair the line") from error
     elif not _NUMBER.fullmatch(value.strip()):
         remedy = "remove the line or give it a number" if "nan" in value.casefold() else "repair the line"
+        remedy = "write decimals with a point" if _NUMBER.fullmatch(value.replace(",", ".", 1)) else remedy
         raise MisfitError(f"{name} must be a number, found {shown(value)}", remedy)
 
 

@@ -107,7 +107,7 @@ def text_table(source: Source, layout: Layout) -> Any:
 def _parse(stream: Any, layout: Layout, separator: str, types: dict[str, Any], block_size: int | None = None) -> Any:
     columns = dict.fromkeys(layout.names, TEXT)
     columns |= {name: types.get(name, pa.float64()) for name in layout.numeric}
-    quoted = separator == ","
+    quoted = separator in ",;"
     return pacsv.read_csv(
         stream,
         pacsv.ReadOptions(column_names=layout.names, skip_rows=layout.header, block_size=block_size),
@@ -161,10 +161,10 @@ def misfit_error(source: Source, layout: Layout) -> FileError:
         except MisfitError as error:
             # A line that cannot be split raises here, too.
             with suppress(MisfitError):
-                if first and not layout.header and layout.seems_header(line):
-                    message = f"{error.found}; this looks like a header: {layout.for_header}"
-                    return FileError(source.path, message, line=number)
-            return FileError(source.path, str(error), line=number)
+                if first and not layout.header and (hint := layout.hint(line)):
+                    return FileError(source.path, f"{error.found}; {hint}", line=number)
+            known = f" (recognised as {layout.kind})" * bool(layout.kind)
+            return FileError(source.path, f"{error}{known}", line=number)
         first = False
     return FileError(source.path, "cannot be read although no line looks wrong; please report this with the file")
 
@@ -172,13 +172,13 @@ def misfit_error(source: Source, layout: Layout) -> FileError:
 def _records(source: Source, layout: Layout) -> Iterator[tuple[int, bytes]]:
     """Yield the records below the header that are not blank, with the number of their first lines."""
     lines = ((number, line) for number, line in source.lines() if number > layout.header)
-    if layout.separator == ",":
-        yield from _quoted_records(lines)
+    if layout.separator in ",;":
+        yield from _quoted_records(lines, layout.separator)
     else:
         yield from ((number, line) for number, line in lines if (line.strip() if layout.blanks else line))
 
 
-def _quoted_records(lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
+def _quoted_records(lines: Iterator[tuple[int, bytes]], separator: str) -> Iterator[tuple[int, bytes]]:
     """Join lines that end inside double quotes, as the csv module does."""
     pending: list[tuple[int, bytes]] = []
 
@@ -190,7 +190,7 @@ def _quoted_records(lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, b
 
     # An unclosed quote raises an error of the csv module; the lines up to it are the invalid record.
     with suppress(csv.Error):
-        for fields in csv.reader(decoded()):
+        for fields in csv.reader(decoded(), delimiter=separator):
             if fields:
                 yield pending[0][0], b"\n".join(line for _, line in pending)
             pending.clear()
