@@ -6,9 +6,12 @@ import json
 import os
 import shlex
 import sys
+import threading
 import warnings
+from contextlib import suppress
 from pathlib import Path
 
+import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
@@ -530,3 +533,55 @@ def test_intents_alone_are_scored_in_chunks_and_processes_alike(parts):
     assert printed("mine", *shared, *SMALL).replace("mine", "whole") == printed("whole.run", *shared)
     with pytest.raises(ParameterError, match="has no cutoff of at most 100"):
         printed("whole.run", "--intents", "intents.tsv", "--tags", "tags.tsv", "-m", "ERR_IA@200", *SMALL)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (["--memory", "1" * 400], "wanted a number of bytes of at least 64 MiB"),
+        (["--resume", ""], "--resume='': wanted a folder; leave it out to keep no checkpoints"),
+        (["--resume", " "], "--resume=' ': wanted a folder"),
+        (["-m", "RBP"], "RBP: no engine of ir_measures evaluates this; change its parameters"),
+        (["-m", "INST"], "'INST': needs the parameter max_rel; a measure is written as Name, Name@10"),
+        (["-m", "P"], "'P': needs the parameter cutoff"),
+    ],
+)
+def test_options_are_checked_before_any_file_is_read(refused, options, words):
+    refused(["score", "none.run", "--qrels", "none.txt", "-m", "nDCG@10", *options], 2, words)
+
+
+def test_engines_that_are_not_installed_are_named_with_the_remedy(refused, monkeypatch):
+    for engine in ir_measures.DefaultPipeline.providers:
+        monkeypatch.setattr(engine, "is_available", lambda: False)
+    refused(["score", "none.run", "--qrels", "none.txt", "-m", "Compat"], 2, "install one that does: ")
+
+
+def test_a_measure_that_fails_at_these_data_is_an_error(write_files, refused):
+    write_files({"qrels": "1 0 d1 1\n", "a.run": "1 Q0 d1 1 1 t\n"})
+    refused(
+        ["score", "a.run", "--qrels", "qrels", "-m", "Accuracy"], 2, "ir_measures cannot evaluate this (float division"
+    )
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="limits the address space of a process")
+def test_too_little_memory_is_an_error_of_one_line(write_files, process, tmp_path):
+    write_files({"a.run": "1 Q0 d1 1 1 t\n"})
+    os.mkfifo(tmp_path / "pipe")
+
+    def endless():
+        with suppress(BrokenPipeError), (tmp_path / "pipe").open("wb", buffering=0) as file:
+            while True:
+                file.write(b"1 0 d1 1\n" * 100_000)
+
+    resource = pytest.importorskip("resource")
+    writer = threading.Thread(target=endless)
+    writer.start()
+    limit = 1_500_000_000
+    found = process(
+        *["score", "a.run", "--qrels", "pipe", "-m", "nDCG@10"],
+        preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)),
+    )
+    writer.join(10)
+    assert (found.returncode, found.stdout) == (1, "")
+    assert found.stderr.startswith("vbterrier: error: not enough memory; score reads runs in chunks with --memory")
+    assert len(found.stderr.splitlines()) == 1

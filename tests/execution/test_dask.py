@@ -1,6 +1,12 @@
 """Dask clusters: shared targets travel between workers, and a stall ends in an error."""
 
+import gc
+import json
 import pickle
+import subprocess
+import sys
+import threading
+import time
 
 import numpy as np
 import pandas as pd
@@ -82,3 +88,36 @@ def test_paused_workers_end_in_an_error_that_names_them(monkeypatch, qrels, runs
         waiting = client.submit(pow, 2, 5)
         with pytest.raises(ServiceError, match=r"2 of 2 workers are paused.*memory="):
             dask._result(waiting, client)
+
+
+@pytest.mark.parametrize("address", ["nonsense", "", "tcp://nonsense", "foo://bar:1", "tcp://[::1"])
+def test_addresses_that_are_none_leave_no_traceback(address, qrels, runs, capfd):
+    with pytest.raises(ServiceError, match=r"no Dask scheduler answers there .*; wanted the address that"):
+        vbterrier.score(runs, qrels, ["P@5"], client=address)
+    gc.collect()
+    assert capfd.readouterr().err == ""
+
+
+@pytest.mark.slow
+def test_a_scheduler_that_dies_is_one_error_of_one_line(qrels, runs, tmp_path, capfd):
+    names = [
+        sys.executable,
+        "-m",
+        "distributed.cli.dask_scheduler",
+        "--port",
+        "0",
+        "--no-dashboard",
+        "--scheduler-file",
+    ]
+    about = tmp_path / "scheduler.json"
+    with subprocess.Popen([*names, str(about)], stderr=subprocess.DEVNULL) as scheduler:
+        while not about.exists() or not about.read_text():
+            time.sleep(0.1)
+        killer = threading.Timer(3, scheduler.kill)
+        killer.start()
+        # Without workers, the call waits until the scheduler dies.
+        with pytest.raises(ServiceError, match=r"the scheduler at .* went away") as refused:
+            vbterrier.score(runs, qrels, ["P@5"], client=json.loads(about.read_text())["address"])
+        assert len(str(refused.value).splitlines()) == 1
+        gc.collect()
+    assert "Traceback" not in capfd.readouterr().err

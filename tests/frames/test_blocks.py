@@ -170,7 +170,8 @@ def test_amounts_of_memory():
         2**27,
         99 * 10**6,
     ]
-    beyond = ("1" * 400, f"{'9' * 400} GiB", 10**400, 2**63, float("inf"))
+    beyond = ("1" * 400, f"{'9' * 400} GiB", float("inf"))
+    assert amount("memory", 10**400) == 2**63 - 1
     for wrong in ("63 MiB", "much", "", True, None, -(2**30), "1 PiB", float("nan"), *beyond):
         with pytest.raises(ParameterError, match="memory="):
             amount("memory", wrong)

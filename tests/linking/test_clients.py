@@ -7,6 +7,8 @@ import json
 import logging
 import pickle
 import socket
+import subprocess
+import sys
 import time
 import traceback
 import tracemalloc
@@ -762,3 +764,41 @@ def test_half_a_line_may_be_any_part_of_one(tmp_path, half):
     path.write_text(half)
     AnswerCache(path).add("k", "{}")
     assert path.read_text() == '{"key": "k", "answer": {}}\n'
+
+
+def test_clients_that_share_a_file_keep_all_answers_and_pay_once(service, tmp_path):
+    path = tmp_path / "answers.jsonl"
+    service.answers(*[jordan()] * 9)
+    first, second = wat(service, cache=path), wat(service, cache=path)
+    for number, client in enumerate((first, second, second, first)):
+        client.link(["Jordan", f"Jordan {number}"])
+    # The second client, which read the file before the first answer, takes it from there.
+    assert service.texts() == ["Jordan", "Jordan 0", "Jordan 1", "Jordan 2", "Jordan 3"]
+    assert len(AnswerCache(path)) == 5
+
+
+WRITER = """
+import sys
+from vbterrier.linking.services.client import AnswerCache
+cache = AnswerCache(sys.argv[1])
+for number in range(300):
+    cache.add(f"{sys.argv[2]} {number}", '{"text": "%s"}' % ("x" * number))
+"""
+
+
+def test_processes_that_share_a_file_keep_all_answers(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    processes = [subprocess.Popen([sys.executable, "-c", WRITER, str(path), name]) for name in "abc"]
+    assert [process.wait(100) for process in processes] == [0, 0, 0]
+    cache = AnswerCache(path)
+    assert {f"{name} {number}" for name in "abc" for number in range(300)} == set(cache._answers)
+    assert len(path.read_text().splitlines()) == 900
+
+
+def test_a_file_that_was_removed_meanwhile_is_started_again(tmp_path):
+    path = tmp_path / "answers.jsonl"
+    cache = AnswerCache(path)
+    cache.add("a", "1")
+    path.unlink()
+    cache.add("b", "2")
+    assert path.read_text() == '{"key": "b", "answer": 2}\n'

@@ -80,7 +80,7 @@ def test_columns_without_a_header_line_are_named(files):
         (b'{"id": "a"}\n{"id": "\xff"}', "source:2: is not JSON in UTF-8"),
         ('{"id": "a"}\n[1]', "source:2: is list, wanted a mapping"),
         ('{"id": "a"}\n{"id": 5}', "source:2: the id is int, wanted text: '5'"),
-        ('{"id": "a", "aliases": [["x", NaN]]}', "source:1: alias 'x' of 'a' has prior 'nan'"),
+        ('{"id": "a", "aliases": [["x", NaN]]}', r"source:1: is not JSON in UTF-8 \(NaN is not JSON\)"),
         ('{"id": "a", "n": ' + "9" * 5000 + "}", "source:1: is not JSON"),
         ('{"id": "a", "n": ' + "[" * 100_000, "source:1: (nests too deeply|is not JSON)"),
         ('{"id": "a", "label": "\\ud800"}', "source:1: the label of 'a' contains half a surrogate pair"),
@@ -102,6 +102,8 @@ def test_columns_without_a_header_line_are_named(files):
             "source:.*: cannot be read to its end .*: download or compress",
         ),
         (bz2.compress(b'{"id": "a"}\n' * 9000)[:-20], "source:.*: cannot be read to its end .*: download or compress"),
+        (b'{"id": "a", "prior": NaN}\n', r"source:1: is not JSON in UTF-8 \(NaN is not JSON\)"),
+        (b'{"id": "a", "aliases": [["a", Infinity]]}\n', r"source:1: is not JSON in UTF-8 \(Infinity is not JSON\)"),
         (b"\x1f\x8bnonsense", "source:1: cannot be read to its end"),
     ],
 )

@@ -82,6 +82,8 @@ def main(run: Callable[..., Any] = app) -> None:
             _exit(error, BAD_USAGE)
         except VBTerrierError as error:
             _exit(error, BAD_INPUT)
+        except MemoryError:
+            _exit("not enough memory; score reads runs in chunks with --memory, as --memory '1 GiB'", BAD_INPUT)
         except Exception as error:
             # Typer's usage errors, whose module depends on its release.
             if not hasattr(error, "format_message"):

@@ -80,7 +80,7 @@ def score(
         str | None, typer.Option(help="Read runs in chunks of at most this size, such as '1 GiB'; a folder is one run.")
     ] = None,
     resume: Annotated[
-        Path | None, typer.Option(help="Folder of checkpoints, to resume after an interruption; also reads in chunks.")
+        str | None, typer.Option(help="Folder of checkpoints, to resume after an interruption; also reads in chunks.")
     ] = None,
     jobs: Annotated[int, typer.Option(help="Number of processes, one per run; -1: one per processor.")] = 1,
     dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786.")] = None,

@@ -12,11 +12,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import choice, number, whole
+from vbterrier.errors import ParameterError, choice, number, whole
 from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.execution.distribute import Scorer, distribute
 from vbterrier.execution.parallel import workers
 from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.files.blocks import amount
 from vbterrier.frames.files.reading import read_answers, read_qrels
 from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
 from vbterrier.frames.values import KEY
@@ -234,6 +235,10 @@ def score(
     choice("interval", interval, TOPIC_METHODS)
     whole("n_resamples", n_resamples, low=2)
     whole("seed", seed, low=0)
+    if memory is not None:
+        amount("memory", memory)
+    if isinstance(resume, str) and not resume.strip():
+        raise ParameterError(f"resume={resume!r}: wanted a folder; leave it out to keep no checkpoints")
     # Answers have their own file format, unless other measures need runs and qrels.
     linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
     read = read_answers if linking else read_qrels

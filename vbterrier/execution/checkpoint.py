@@ -23,7 +23,7 @@ from vbterrier._version import __version__
 from vbterrier.errors import DegenerateWarning, FileError, InputError, printable, warn
 from vbterrier.execution.chunks import Part, Work, register, registered_sets, values_of
 from vbterrier.execution.pending import Shared
-from vbterrier.frames.files.writing import kept_in, replacing
+from vbterrier.frames.files.writing import kept_in, lock, replacing
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import Run, run_places, warn_of_ties
 from vbterrier.kernels.fingerprints import mix
@@ -137,27 +137,19 @@ def opened(folder: Path | None) -> Iterator[Path]:
 
 @contextmanager
 def _locked(folder: Path) -> Iterator[None]:
-    """Lock a folder, because two processes would write different parts under the same names.
-
-    The lock ends with the process, even if it is killed.
-    """
+    """Lock a folder, because two processes would write different parts under the same names."""
     try:
-        import fcntl
-
         file = (folder / "lock").open("ab")
-    except (ImportError, OSError):
-        # Windows, or a read-only folder.
+    except OSError:
+        # A read-only folder.
         yield
         return
     with file:
         try:
-            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            lock(file, wait=False)
         except BlockingIOError as error:
             message = "is in use by another call: wait until it ends, or use another folder for resume="
             raise FileError(folder, message) from error
-        except OSError:
-            # A file system without locks.
-            _LOG.debug("%s: no lock", printable(folder))
         yield
 
 

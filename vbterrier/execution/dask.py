@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import logging
 import pickle
 import warnings
 from collections.abc import Sized
@@ -94,18 +95,23 @@ def _lost(cluster: Any, *kinds: type[BaseException]) -> Iterator[None]:
     except kinds as error:
         raise ServiceError(
             _address(cluster),
-            f"client: the scheduler at {_address(cluster)} went away ({str(error) or type(error).__name__}); start it "
-            "and call again",
+            f"client: the scheduler at {_address(cluster)} went away "
+            f"({' '.join(str(error).split()) or type(error).__name__}); start it and call again",
         ) from error
 
 
-def _result(future: Any, cluster: Any) -> Any:
+def _losses() -> tuple[type[BaseException], ...]:
+    """Errors of a client whose scheduler is lost."""
     from concurrent.futures import CancelledError
 
+    return CancelledError, _distributed().comm.CommClosedError
+
+
+def _result(future: Any, cluster: Any) -> Any:
     distributed = _distributed()
     alone, idle = 0.0, 0.0
     try:
-        with _lost(cluster, CancelledError, distributed.comm.CommClosedError):
+        with _lost(cluster, *_losses()):
             while True:
                 try:
                     return future.result(timeout=_LOOK)
@@ -200,22 +206,33 @@ def connected(client: Any) -> Iterator[Any]:
     if not isinstance(client, str):
         yield client
         return
+    distributed = _distributed()
+    log = logging.getLogger("distributed.client")
     try:
-        made = _distributed().Client(client, timeout=SCHEDULER, set_as_default=False)
+        if not client.startswith("inproc:"):
+            # A client that fails at its address closes late, with a traceback of its own.
+            distributed.comm.get_address_host_port(client)
+        made = distributed.Client(client, timeout=SCHEDULER, set_as_default=False)
     except Exception as error:  # Dask raises what sockets and parsers raise, and bare assertions.
         raise ServiceError(
             client,
             f"client={client!r}: no Dask scheduler answers there ({str(error) or type(error).__name__}); wanted the "
             "address that `dask scheduler` prints, as 'tcp://host:8786', and a way to it",
         ) from error
-    with made:
-        yield made
+    # A lost connection becomes an error here; Dask would log its tracebacks, too.
+    before, log.disabled = log.disabled, True
+    try:
+        with made:
+            yield made
+    finally:
+        log.disabled = before
 
 
 def require_worker(cluster: Any) -> None:
     """Wait for a worker; a task makes adaptive clusters start one."""
     try:
-        _submitted(cluster, _version).result(timeout=WORKER)
+        with _lost(cluster, *_losses()):
+            _submitted(cluster, _version).result(timeout=WORKER)
     except _distributed().TimeoutError as error:
         raise ServiceError(
             _address(cluster),

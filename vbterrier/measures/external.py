@@ -380,11 +380,13 @@ def _calculated(
             tuple(map(str, measures)), lambda: ir_measures.evaluator(measures, _renamed(qrels))
         )
         found = list(evaluator.iter_calc(_renamed(ranking)))
-    except (ValueError, TypeError, KeyError, AssertionError, RuntimeError, SubprocessError) as error:
-        names = ", ".join(map(str, measures))
+    except (ValueError, TypeError, KeyError, AssertionError, RuntimeError, ArithmeticError, SubprocessError) as error:
+        names, remedy = ", ".join(map(str, measures)), "change the parameters"
+        if isinstance(error, SubprocessError):
+            remedy = "gdeval reads topics that are whole numbers, and no others"
         raise ParameterError(
-            f"{names}: ir_measures cannot evaluate this ({' '.join(str(error).split())}); change the parameters, or "
-            "evaluate the measures one by one to find the cause"
+            f"{names}: ir_measures cannot evaluate this ({' '.join(str(error).split())}); {remedy}, or evaluate the "
+            "measures one by one to find the cause"
         ) from error
     if len(measures) > 1:
         # Engines iterate over sets of measures, in an order that depends on the hash seed of Python.

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 import ir_measures
 
 from vbterrier.errors import ParameterError, nearest
-from vbterrier.hosts.ir_measures import MEASURES, replace_parser
+from vbterrier.hosts.ir_measures import MEASURES, missing_engine, replace_parser
 from vbterrier.measures.base import Measure
 
 _FORM = "a measure is written as Name, Name@10 or Name(parameter=value,...)@10"
+
+_WITHOUT_VALUE = re.compile(r"invalid param (\w+)=<object .*")
 
 
 def measures_from(*texts: str | ir_measures.Measure) -> list[ir_measures.Measure]:
@@ -47,12 +50,15 @@ def distinct_measures(measures: Any, example: str = "BNDCG@10") -> list[ir_measu
     Raises
     ------
     ParameterError
-        No measure, or text that is no measure.
+        No measure, text that is no measure, or a measure that no installed engine evaluates.
     """
     alone = isinstance(measures, (str, ir_measures.Measure))
     found = [] if measures is None else measures_from(*([measures] if alone else measures))
     if not found:
         raise ParameterError(f"no measures; name at least one, as {example!r}")
+    for measure in found:
+        if not isinstance(measure, Measure) and (remedy := missing_engine(measure)):
+            raise ParameterError(f"{measure}: no engine of ir_measures evaluates this; {remedy}")
     return list(dict.fromkeys(found))
 
 
@@ -104,7 +110,11 @@ def _checked(kind: Any, params: dict[str, Any], text: str) -> ir_measures.Measur
         measure = kind(**params)
         measure.validate_params()
     except (AssertionError, ParameterError) as error:
-        raise ParameterError(f"{text!r}: {error}") from error
+        # ir_measures shows the object that stands for a parameter without a value.
+        reason = _WITHOUT_VALUE.sub(r"needs the parameter \1", str(error))
+        raise ParameterError(
+            f"{text!r}: {reason}; {_FORM}" if reason != str(error) else f"{text!r}: {error}"
+        ) from error
     if isinstance(measure, Measure):
         # These have checked their numbers, and some accept rel=0.
         return measure

@@ -8,6 +8,7 @@ import os
 import re
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from math import inf
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -177,11 +178,10 @@ def amount(name: str, value: Any) -> int:
         found = _AMOUNT.fullmatch(value.strip())
         number, unit = (float(found[1]), found[2].casefold()) if found else (None, "")
     is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-    # Files have offsets of 63 bits.
-    if not is_number or not LEAST_MEMORY <= number * _UNITS[unit] < 2**63:
-        wanted = "a number of bytes of at least 64 MiB and below 8 EiB, as 2**30 or '1 GiB'"
-        raise ParameterError(f"{name}={value!r:.80}: wanted {wanted}")
-    return int(number * _UNITS[unit])
+    if not is_number or not LEAST_MEMORY <= number * _UNITS[unit] < inf:
+        raise ParameterError(f"{name}={value!r:.80}: wanted a number of bytes of at least 64 MiB, as 2**30 or '1 GiB'")
+    # More than files can hold is no limit.
+    return int(min(number * _UNITS[unit], 2**63 - 1))
 
 
 def _lines(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]:

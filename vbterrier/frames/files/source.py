@@ -387,6 +387,11 @@ def whole_number(value: str) -> int:
     return number
 
 
+def refuse_constant(constant: str) -> Any:
+    """Refuse NaN and Infinity in JSON, which does not have them; Python's parser accepts them."""
+    raise ValueError(f"{constant} is not JSON")
+
+
 def shown(found: bytes | str) -> str:
     """Quote a text for a message, shortened to 80 characters."""
     text = found.decode(errors="replace") if isinstance(found, bytes) else found

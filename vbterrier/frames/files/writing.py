@@ -304,6 +304,27 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         raise FileError(path, f"cannot be written: {error.strerror or error}") from error
 
 
+def lock(file: Any, *, wait: bool = True) -> None:
+    """Lock an open file against other processes until it is closed, if the system and the file system have locks.
+
+    The lock ends with the process, even if it is killed.
+
+    Raises
+    ------
+    BlockingIOError
+        Another process has the lock, and ``wait`` is False.
+    """
+    try:
+        import fcntl
+
+        fcntl.flock(file, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        raise
+    except (ImportError, OSError):
+        # Windows, or a file system without locks.
+        return
+
+
 @contextmanager
 def kept_in(path: Path) -> Iterator[None]:
     """Raise errors of temporary files as errors that name their folder.

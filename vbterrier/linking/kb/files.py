@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from vbterrier.errors import FileError, InputError, ParameterError, nearest
 from vbterrier.frames.files.reading import MAX_BYTES
+from vbterrier.frames.files.source import refuse_constant
 from vbterrier.linking.kb.building import bar, building
 from vbterrier.linking.kb.sqlite import TYPES
 from vbterrier.linking.kb.staging import numbered_lines, shown
@@ -335,7 +336,7 @@ def line_error(path: Path, line: int, message: str) -> FileError:
 def parsed(path: Path, line: int, text: bytes) -> Any:
     """Parse the JSON of a line."""
     try:
-        return json.loads(text)
+        return json.loads(text, parse_constant=refuse_constant)
     except RecursionError as error:
         raise FileError(path, "nests too deeply; wanted an entity", line=line) from error
     except ValueError as error:

@@ -10,12 +10,14 @@ import time
 from abc import ABC, abstractmethod
 from dataclasses import asdict, dataclass, field, fields, replace
 from functools import cached_property
+from os import SEEK_END
 from pathlib import Path
 from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vbterrier.errors import FileError, InputError, ParameterError, ServiceError, printable
-from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.source import Source, refuse_constant
+from vbterrier.frames.files.writing import lock
 from vbterrier.linking.services.json_answers import is_text
 from vbterrier.linking.services.transport import Failure, Request, Secret, Transport, is_private, require_address
 from vbterrier.log import bar
@@ -36,8 +38,8 @@ _START = b'{"key": "'
 class AnswerCache:
     """Answers by key, in memory or in a file with lines ``{"key": ..., "answer": ...}``.
 
-    Each answer is written when it arrives, so that an interrupted run can resume. An incomplete last line, which a
-    killed process may leave, is removed. Only one process at a time may write to a file.
+    Each answer is appended when it arrives, so that an interrupted run can resume. An incomplete last line, which a
+    killed process may leave, is removed. Processes take turns to write, and get the answers of the others.
 
     Parameters
     ----------
@@ -53,7 +55,8 @@ class AnswerCache:
     def __init__(self, path: str | PathLike[str] | None = None) -> None:
         self.path = None if path is None else Path(path)
         self._answers: dict[str, str] = {}
-        self._whole = 0
+        # Bytes and lines of whole answers.
+        self._whole = self._n_lines = 0
         if self.path is not None and self.path.exists():
             self._load(self.path)
 
@@ -73,21 +76,28 @@ class AnswerCache:
             return
         line = f'{{"key": "{key}", "answer": {answer}}}\n'.encode()
         try:
-            with self.path.open("ab") as file:
-                if file.tell() > self._whole:
-                    file.truncate(self._whole)
+            with self.path.open("a+b") as file:
+                lock(file)
+                # Whole lines behind the known ones are answers of other processes; a rest is of one that was killed.
+                self._whole = min(self._whole, file.seek(0, SEEK_END))
+                file.seek(self._whole)
+                self._take(self.path, file.read())
+                file.truncate(self._whole)
                 file.write(line)
         except OSError as error:
             raise FileError(self.path, f"cannot be written: {error.strerror or error}") from error
         self._whole += len(line)
+        self._n_lines += 1
 
     def _load(self, path: Path) -> None:
         # Compressed files are not decompressed: lines cannot be appended to them.
         with Source.at(path, None).raw() as file:
-            text = bytes(file.read())
-        self._whole = text.rfind(b"\n") + 1
+            self._take(path, bytes(file.read()))
+
+    def _take(self, path: Path, text: bytes) -> None:
+        """Take the answers of the lines behind those that are known."""
         *lines, rest = text.split(b"\n")
-        for number, line in enumerate(lines, start=1):
+        for number, line in enumerate(lines, start=self._n_lines + 1):
             try:
                 record = json.loads(line)
                 key, answer = record["key"], record["answer"]
@@ -96,9 +106,11 @@ class AnswerCache:
             if not isinstance(key, str):
                 raise _not_a_cache(path, number)
             self._answers[key] = json.dumps(answer)
+        self._n_lines += len(lines)
         # Remove an incomplete line only if this class can have written it.
         if not rest.startswith(_START[: len(rest)]):
-            raise _not_a_cache(path, len(lines) + 1)
+            raise _not_a_cache(path, self._n_lines + 1)
+        self._whole += len(text) - len(rest)
 
 
 def _not_a_cache(path: Path, line: int) -> FileError:
@@ -271,6 +283,9 @@ class Client(ABC):
     def _ask(self, missing: list[str], texts: list[str]) -> None:
         progress = bar(missing, self.format.service, shown=len(missing) > _MANY, unit="text")
         for n_done, text in enumerate(progress):
+            if self._key(text) in self._answers:
+                # Another process got it in the meantime.
+                continue
             found = self._fetch(text)
             if isinstance(found, Failure):
                 progress.close()
@@ -304,7 +319,7 @@ class Client(ABC):
 
     def _decoded(self, body: bytes, text: str) -> str | Failure:
         try:
-            answer = json.loads(body.decode("utf-8-sig"), parse_constant=_refuse_constant)
+            answer = json.loads(body.decode("utf-8-sig"), parse_constant=refuse_constant)
             text_of_answer = json.dumps(answer)
             self.format.read(answer, text)
         except UnicodeDecodeError as error:
@@ -318,10 +333,6 @@ class Client(ABC):
             reason = "HTML" if body.lstrip()[:1] == b"<" else f"invalid JSON ({printable(str(error))[:80]})"
             return Failure(f"answered with {reason}; check the path of the endpoint, and whether it needs a token")
         return text_of_answer
-
-
-def _refuse_constant(constant: str) -> Any:
-    raise ValueError(f"{constant} is not JSON")
 
 
 def _checked(texts: Sequence[str]) -> list[str]:
