@@ -67,7 +67,7 @@ def test_the_wheel_is_the_package_and_nothing_else(wheel):
 
 def test_the_wheel_has_data_pages_and_the_mark_of_types(wheel):
     names = set(wheel.namelist())
-    for name in ("py.typed", "demo/qrels.txt", "pt_docs/index.rst", "report/page/assets/page.js"):
+    for name in ("py.typed", "demo/qrels.txt", "pt_docs/index.rst", "report/page/assets/core.js"):
         assert f"vbterrier/{name}" in names
     assert {Path(name).suffix for name in names} >= {".css", ".js", ".html", ".rst", ".run", ".tsv"}
 

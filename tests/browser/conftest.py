@@ -1,9 +1,16 @@
-"""Headless Chromium for the tests of the page."""
+"""Headless Chromium, and a page with all parts."""
 
+import json
 import os
 import shutil
 
+import numpy as np
+import pandas as pd
 import pytest
+from browsing import NASTY, WIDE, emulated
+
+from vbterrier.report import ComparisonOptions, ReportData
+from vbterrier.report.page.build import write_report
 
 
 @pytest.fixture(scope="session")
@@ -22,3 +29,65 @@ def chromium():
     browser = webdriver.Chrome(options=options, service=service.Service(driver))
     yield browser
     browser.quit()
+
+
+@pytest.fixture(scope="session")
+def address(tmp_path_factory):
+    """A page with all parts: unjudged documents, intents, figures, names that are markup."""
+    rng = np.random.default_rng(5)
+    same = rng.permutation(60)
+    qids = [f"q{number}" for number in range(1, 31)] + [f"z{NASTY}"]
+    docnos = [f"d{number:03d}" for number in range(60)]
+    judged = [(qid, docno, int(rng.integers(0, 3))) for qid in qids for docno in docnos[:40:2]]
+    names = ["bm25", "dense", f"odd{NASTY}", "a-name-that-is-longer-than-columns-like-to-be"]
+    runs = {
+        name: pd.DataFrame(
+            # In ten topics all systems agree.
+            [
+                (qid, docnos[place], 10.0 - rank)
+                for number, qid in enumerate(qids)
+                for rank, place in enumerate((same if number % 3 == 0 else rng.permutation(60))[:10])
+            ],
+            columns=["qid", "docno", "score"],
+        )
+        for name in names
+    }
+    intents = pd.DataFrame(
+        [(qid, f"{sense}{NASTY}", prob) for qid in qids for sense, prob in (("one", 0.7), ("two", 0.2), ("none", 0.1))],
+        columns=["qid", "entity_id", "prob"],
+    )
+    tags = pd.DataFrame({"docno": docnos[:40], "entity_id": [f"{('one', 'two')[n % 2]}{NASTY}" for n in range(40)]})
+    topics = pd.DataFrame({"qid": qids, "query": [f"what is meant by {number}" for number in range(len(qids))]})
+    texts = pd.DataFrame({"docno": docnos, "text": [f"what {docno} says{NASTY} " * 5 for docno in docnos]})
+    labels = pd.DataFrame([(qid, docno, n % 3) for qid in qids for n, docno in enumerate(docnos)])
+    labels.columns = ["qid", "docno", "label"]
+    path = tmp_path_factory.mktemp("browser") / "report.html"
+    write_report(
+        runs,
+        path,
+        pd.DataFrame(judged, columns=["qid", "docno", "label"]),
+        data=ReportData(intents=intents, tags=tags, topics=topics, labels={"llm": labels}, documents=texts),
+        comparison=ComparisonOptions(n_resamples=300),
+        command=["vbterrier", "report", *names, "--a-long-command-line" * 9],
+    )
+    return path.as_uri()
+
+
+@pytest.fixture
+def page(chromium, address):
+    """The page, newly loaded; fails if the browser logs a message or requests anything but the file."""
+    emulated(chromium, WIDE)
+    chromium.get("about:blank")
+    for kind in ("browser", "performance"):
+        chromium.get_log(kind)
+    chromium.get(address)
+    yield chromium
+    assert chromium.get_log("browser") == []
+    asked = [json.loads(entry["message"])["message"] for entry in chromium.get_log("performance")]
+    urls = {one["params"]["request"]["url"] for one in asked if one["method"] == "Network.requestWillBeSent"}
+    assert urls == {address}
+
+
+@pytest.fixture
+def data(page):
+    return json.loads(page.execute_script("return document.getElementById('data').textContent"))

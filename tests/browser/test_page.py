@@ -1,116 +1,13 @@
 """The report in a browser: mouse, keyboard, dark mode, phone, print."""
 
 import base64
-import json
 from pathlib import Path
 from urllib.parse import unquote, urlparse
 
-import numpy as np
-import pandas as pd
 import pytest
+from browsing import NASTY, PHONE, WIDE, choose, column, emulated, one, opened, press, shown
 
-from vbterrier.report import ComparisonOptions, ReportData
-from vbterrier.report.page.build import write_report
 from vbterrier.report.page.content import script
-
-NASTY = "</script><b>&\"'x"
-WIDE, PHONE = (1200, 900), (360, 740)
-
-
-@pytest.fixture(scope="module")
-def address(tmp_path_factory):
-    """A page with all parts: unjudged documents, intents, figures, names that are markup."""
-    rng = np.random.default_rng(5)
-    same = rng.permutation(60)
-    qids = [f"q{number}" for number in range(1, 31)] + [f"z{NASTY}"]
-    docnos = [f"d{number:03d}" for number in range(60)]
-    judged = [(qid, docno, int(rng.integers(0, 3))) for qid in qids for docno in docnos[:40:2]]
-    names = ["bm25", "dense", f"odd{NASTY}", "a-name-that-is-longer-than-columns-like-to-be"]
-    runs = {
-        name: pd.DataFrame(
-            # In ten topics all systems agree.
-            [
-                (qid, docnos[place], 10.0 - rank)
-                for number, qid in enumerate(qids)
-                for rank, place in enumerate((same if number % 3 == 0 else rng.permutation(60))[:10])
-            ],
-            columns=["qid", "docno", "score"],
-        )
-        for name in names
-    }
-    intents = pd.DataFrame(
-        [(qid, f"{sense}{NASTY}", prob) for qid in qids for sense, prob in (("one", 0.7), ("two", 0.2), ("none", 0.1))],
-        columns=["qid", "entity_id", "prob"],
-    )
-    tags = pd.DataFrame({"docno": docnos[:40], "entity_id": [f"{('one', 'two')[n % 2]}{NASTY}" for n in range(40)]})
-    topics = pd.DataFrame({"qid": qids, "query": [f"what is meant by {number}" for number in range(len(qids))]})
-    path = tmp_path_factory.mktemp("browser") / "report.html"
-    write_report(
-        runs,
-        path,
-        pd.DataFrame(judged, columns=["qid", "docno", "label"]),
-        data=ReportData(intents=intents, tags=tags, topics=topics),
-        comparison=ComparisonOptions(n_resamples=300),
-        command=["vbterrier", "report", *names, "--a-long-command-line" * 9],
-    )
-    return path.as_uri()
-
-
-def emulated(browser, size, scheme="light"):
-    width, height = size
-    shape = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
-    features = [
-        {"name": "prefers-color-scheme", "value": scheme},
-        {"name": "prefers-reduced-motion", "value": "reduce"},
-    ]
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
-
-
-@pytest.fixture
-def page(chromium, address):
-    """The page, newly loaded; fails if the browser logs a message or requests anything but the file."""
-    emulated(chromium, WIDE)
-    chromium.get("about:blank")
-    for kind in ("browser", "performance"):
-        chromium.get_log(kind)
-    chromium.get(address)
-    yield chromium
-    assert chromium.get_log("browser") == []
-    asked = [json.loads(entry["message"])["message"] for entry in chromium.get_log("performance")]
-    urls = {one["params"]["request"]["url"] for one in asked if one["method"] == "Network.requestWillBeSent"}
-    assert urls == {address}
-
-
-@pytest.fixture
-def data(page):
-    return json.loads(page.execute_script("return document.getElementById('data').textContent"))
-
-
-def texts(page, css):
-    return page.execute_script("return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)", css)
-
-
-def one(page, css):
-    return page.find_element("css selector", css)
-
-
-def column(page, place):
-    return texts(page, f"#table tbody tr > :nth-child({place})")
-
-
-def shown(value, digits=3):
-    return f"{value:.{digits}f}".replace("-", "−")
-
-
-def choose(page, select, text):
-    one(page, f"{select}").find_element("xpath", f".//option[starts-with(., '{text}')]").click()
-
-
-def press(page, *keys):
-    from selenium.webdriver import ActionChains
-
-    ActionChains(page).send_keys(*keys).perform()
 
 
 def test_numbers_are_those_of_the_data(page, data):
@@ -121,7 +18,7 @@ def test_numbers_are_those_of_the_data(page, data):
         for system in range(4):
             wanted = [shown(data["values"][measure][system][topic]) for topic in order]
             assert column(page, 3 + system) == wanted, (name, system)
-    unjudged = [str(max(counts[topic] for counts in data["unjudged"]["counts"])) for topic in order]
+    unjudged = [str(max(counts[topic] for counts in data["unjudged"])) for topic in order]
     assert column(page, 8) == unjudged
 
 
@@ -175,10 +72,6 @@ def test_differences_from_a_system(page, data):
     assert min(found) < 0 < max(found)
 
 
-def opened(page):
-    return page.execute_script("return document.getElementById('topic').open")
-
-
 def test_a_topic_opens_by_click_and_shows_its_data(page, data):
     row = page.find_elements("css selector", "#table tbody tr")[4]
     assert not opened(page)
@@ -187,25 +80,18 @@ def test_a_topic_opens_by_click_and_shows_its_data(page, data):
     assert one(page, "#topic h2").text == "Topic q5"
     topic = data["topics"].index("q5")
     tables = page.find_elements("css selector", "#topic table")
-    scores = [cell.text for cell in tables[0].find_elements("css selector", "tbody tr:first-child td")]
+    scores = [cell.text for cell in tables[1].find_elements("css selector", "tbody tr:first-child td")]
     assert scores == [shown(of[0][topic], 4) for of in data["values"]]
-    drawn = [cell.text for cell in tables[1].find_elements("css selector", "tbody tr:nth-child(2) td")]
+    drawn = [cell.text for cell in tables[2].find_elements("css selector", "tbody tr:nth-child(2) td")]
     low, high = (data["distributions"][end][1][topic] for end in ("low", "high"))
-    n_unjudged = data["unjudged"]["counts"][1][topic]
+    n_unjudged = data["unjudged"][1][topic]
     assert drawn[:3] == [str(n_unjudged), shown(data["values"][0][1][topic]), f"{shown(low)} to {shown(high)}"]
-    bars = len(tables[1].find_elements("css selector", "tbody tr:nth-child(2) rect"))
+    bars = len(tables[2].find_elements("css selector", "tbody tr:nth-child(2) rect"))
     assert bars == sum(sign != "0" for sign in data["distributions"]["shapes"][1][topic]) > 0
     intents = data["intents"]["topics"][topic]
-    assert [cell.text for cell in tables[2].find_elements("css selector", "tbody th")] == intents["names"]
-    ranks = [cell.text for cell in tables[2].find_elements("css selector", "tbody td:nth-child(3)")]
+    assert [cell.text for cell in tables[3].find_elements("css selector", "tbody th")] == intents["names"]
+    ranks = [cell.text for cell in tables[3].find_elements("css selector", "tbody td:nth-child(3)")]
     assert ranks == [text.replace(",", ", ") or "–" for text in intents["ranks"][0].split(";")]
-    documents = [cell.text for cell in tables[3].find_elements("css selector", "tbody th")]
-    assert documents == data["unjudged"]["documents"][topic]
-    assert len(documents) > 5
-    for place, at in enumerate(data["unjudged"]["ranks"][topic]):
-        ranks = dict(zip(at[::2], at[1::2], strict=True))
-        cells = tables[3].find_elements("css selector", f"tbody tr:nth-child({place + 1}) td")
-        assert [cell.text for cell in cells] == [str(ranks.get(system, "–")) for system in range(4)]
 
 
 def test_everything_by_keyboard(page):
@@ -307,7 +193,7 @@ def test_many_topics_are_shown_in_two_steps(chromium, page, data, address, tmp_p
     many = {**data, "topics": [f"{topic}-{n}" for n in range(times) for topic in data["topics"]]}
     many["queries"] = data["queries"] * times
     many["values"] = [[of * times for of in systems] for systems in data["values"]]
-    many["unjudged"] = {**data["unjudged"], "counts": [of * times for of in data["unjudged"]["counts"]]}
+    many["unjudged"] = [of * times for of in data["unjudged"]]
     many["intents"] = {**data["intents"], "topics": data["intents"]["topics"] * times}
     text = Path(unquote(urlparse(address).path)).read_text(encoding="utf-8")
     before, _, rest = text.partition('id="data">')

@@ -42,7 +42,9 @@ def test_nothing_of_the_input_is_markup(written, small):
         f"{name}{NASTY}": run.assign(docno=run["docno"] + NASTY).replace({"qid": rename}) for name, run in runs.items()
     }
     judged = qrels.assign(docno=qrels["docno"] + NASTY).replace({"qid": rename})
-    told = {"topics": topics_of(judged, NASTY), "title": NASTY, "command": ["vbterrier", NASTY]}
+    texts = pd.DataFrame({"docno": judged["docno"].unique()}).assign(text=NASTY)
+    texts = pd.concat([texts, pd.DataFrame({"docno": [f"new{NASTY}"], "text": [NASTY]})])
+    told = {"topics": topics_of(judged, NASTY), "documents": texts, "title": NASTY, "command": ["vbterrier", NASTY]}
     page, text, data = written(nasty, judged, **told)
     assert elements(text).tags == elements(plain).tags
     assert elements(text).attributes == elements(plain).attributes
@@ -50,7 +52,8 @@ def test_nothing_of_the_input_is_markup(written, small):
     assert "\u2028" not in text
     assert data["topics"][0].startswith("q0</script>")
     assert data["queries"][0].startswith("</script>")
-    assert data["unjudged"]["documents"][0][0].startswith("new</script>")
+    assert {docno.partition("<")[0] for docno in data["rankings"]["ids"]} == {"good", "bad", "new"}
+    assert all("</script>" in shown for shown in data["rankings"]["ids"] + data["rankings"]["texts"])
     assert "<img" in page.verdict[0]
 
 
@@ -103,35 +106,40 @@ def test_headings_are_in_order(written, small):
 
 
 @pytest.mark.slow
-def test_twenty_runs_of_250_topics_take_less_than_3_mb(written):
+@pytest.mark.parametrize("cutoff", [10, 100])
+def test_twenty_runs_of_250_topics_take_less_than_3_mb(written, cutoff):
     rng = np.random.default_rng(0)
     qids = [f"topic-{number:03d}" for number in range(250)]
 
     def listed(n, kind):
-        # Long ids, and nearly all of the first ten unjudged: the largest page of this size.
+        # Long ids, and nearly all documents unjudged: the largest page of this size.
         docnos = [f"clueweb12-{kind:04d}wb-{number:02d}-{rng.integers(1e5):05d}" for number in range(n * len(qids))]
         return pd.DataFrame({"qid": np.repeat(qids, n), "docno": docnos})
 
     qrels = listed(5, 0).assign(label=rng.integers(0, 2, 1250))
-    shared = listed(6, 9999)
+    shared = listed(cutoff - 4, 9999)
     runs = {}
     for system in range(20):
         own = pd.concat([shared, listed(4, system + 1), qrels[["qid", "docno"]].iloc[::5]])
         runs[f"a-system-with-quite-a-long-name-{system:02d}"] = own.assign(score=rng.random(len(own)))
     topics = pd.DataFrame({"qid": qids, "query": "what somebody asked for in a sentence of some length"})
     intents = pd.DataFrame({"qid": np.repeat(qids, 5), "entity_id": [f"Q{n}" for n in range(1250)], "prob": 0.2})
-    tags = pd.DataFrame({"docno": shared["docno"].iloc[::2], "entity_id": rng.choice(intents["entity_id"], 750)})
+    tags = pd.DataFrame({"docno": shared["docno"].iloc[::2]})
+    tags["entity_id"] = rng.choice(intents["entity_id"], len(tags))
+    texts = pd.DataFrame({"docno": shared["docno"], "text": "the text of a document of some length " * 9})
     page, _, data = written(
         runs,
         qrels,
-        ["BNDCG(prior='pool')@10", "nDCG@10", "ES@10"],
+        [f"BNDCG(prior='pool',method='mc')@{cutoff}", f"nDCG@{cutoff}", f"ES@{cutoff}"],
         topics=topics,
+        documents=texts,
         intents=intents,
         tags=tags,
         plots=True,
         test="t",
     )
-    assert np.mean(data["unjudged"]["counts"]) > 8
+    assert np.mean(data["unjudged"]) > 0.8 * cutoff
+    assert data["rankings"]["depth"] == (10 if cutoff == 10 else 8)
     assert page.n_bytes < 3_000_000
 
 

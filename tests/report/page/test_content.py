@@ -4,7 +4,7 @@ import pytest
 
 import vbterrier
 from vbterrier.demo import copy_demo
-from vbterrier.report.page.content import STEPS, script
+from vbterrier.report.page.content import SNIPPET, STEPS, script
 
 NAMES = ["lexical", "dense", "words"]
 MEASURES = ["BNDCG@10", "nDCG@10", "Unjudged@10", "ES@10", "VB@10"]
@@ -55,23 +55,79 @@ def test_means_intervals_and_pairs_are_those_of_score_and_compare(page_of_demo, 
     assert (found.pairs["p_adjusted"] > found.pairs["p_value"]).any()
 
 
-def test_unjudged_documents_with_their_ranks(page_of_demo, demo):
+def rankings_of(data, topic, system):
+    """Documents of a ranking with their grades (-1: unjudged) and probabilities of relevance (-1: none), in order."""
+    rankings = data["rankings"]
+    found = rankings["topics"][data["topics"].index(topic)]
+    columns = (found["ids"], found["grades"], found.get("chances", [-1] * len(found["ids"])))
+    rows = [tuple(column[place] for column in columns) for place in found["ranks"][data["systems"].index(system)]]
+    return [(rankings["ids"][docno], grade, chance) for docno, grade, chance in rows]
+
+
+def test_rankings_with_grades_and_probabilities_of_relevance(page_of_demo, demo):
     _, _, data = page_of_demo
     qrels = vbterrier.read_qrels(demo / "qrels.txt")
-    judged = set(zip(qrels["qid"], qrels["docno"], strict=True))
-    for system, name in enumerate(data["systems"]):
-        for topic, rows in vbterrier.frames.ranked(vbterrier.read_run(demo / f"{name}.run"), 10).groupby("qid"):
-            place = data["topics"].index(topic)
-            found = {}
-            pairs = zip(data["unjudged"]["documents"][place], data["unjudged"]["ranks"][place], strict=True)
-            for docno, at in pairs:
-                ranks = dict(zip(at[::2], at[1::2], strict=True))
-                if system in ranks:
-                    found[docno] = ranks[system]
-            wanted = {docno: rank + 1 for docno, rank in zip(rows["docno"], rows["rank"], strict=True)}
-            wanted = {docno: rank for docno, rank in wanted.items() if (topic, docno) not in judged}
-            assert found == wanted
-            assert data["unjudged"]["counts"][system][place] == len(wanted)
+    grades = {(qid, docno): label for qid, docno, label in qrels[["qid", "docno", "label"]].itertuples(index=False)}
+    runs = {name: vbterrier.read_run(demo / f"{name}.run") for name in NAMES}
+    model = vbterrier.unjudged.fit(runs, qrels).probabilities()
+    relevant = model.set_index(["qid", "docno"])["prob"].to_dict()
+    assert data["rankings"]["depth"] == 10
+    n_chances = 0
+    for name, run in runs.items():
+        for topic, rows in vbterrier.frames.ranked(run, 10).groupby("qid"):
+            shown = rankings_of(data, topic, name)
+            assert [docno for docno, _, _ in shown] == rows["docno"].tolist()
+            assert [grade for _, grade, _ in shown] == [grades.get((topic, docno), -1) for docno in rows["docno"]]
+            for docno, grade, chance in shown:
+                wanted = -1 if grade >= 0 else 100 * relevant[topic, docno]
+                assert chance == pytest.approx(wanted, abs=0.51), (name, topic, docno)
+                n_chances += chance >= 0
+            n_unjudged = sum(grade < 0 for _, grade, _ in shown)
+            assert data["unjudged"][data["systems"].index(name)][data["topics"].index(topic)] == n_unjudged
+    assert n_chances > 20
+
+
+def test_rankings_with_labels_of_machines_and_texts(written, small):
+    runs, qrels = small
+    labels = pd.DataFrame({"qid": ["q0", "q0", "q1"], "docno": ["good", "new", "bad"], "label": [2, 0.5, 0]})
+    texts = pd.DataFrame({"docno": ["good", "other"], "text": [" a  text\nof two lines " + "x" * 200, "unused"]})
+    _, text, data = written(runs, qrels, "nDCG@10", labels={"llm": labels}, documents=texts)
+    rankings = data["rankings"]
+    assert rankings["labellers"] == ["llm"]
+    assert "chances" not in rankings["topics"][0]
+    by_docno = dict(
+        zip(
+            (rankings["ids"][one] for one in rankings["topics"][0]["ids"]), rankings["topics"][0]["label0"], strict=True
+        )
+    )
+    assert by_docno == {"good": 2, "bad": None, "new": 0.5}
+    shown = dict(zip(rankings["ids"], rankings["texts"], strict=True))
+    assert shown["good"].startswith("a text of two lines xxx")
+    assert len(shown["good"]) == SNIPPET
+    assert shown["new"] == ""
+    assert "unused" not in text
+
+
+def test_rankings_of_runs_that_are_too_large_are_cut_at_a_rank(written, small, monkeypatch):
+    runs, qrels = small
+    monkeypatch.setattr("vbterrier.report.page.content.MOST_SIGNS", 400)
+    _, _, data = written(runs, qrels)
+    assert data["rankings"]["depth"] == 1
+    assert rankings_of(data, "q3", "first") == [("good", 1, -1)]
+    assert [docno for docno, _, _ in rankings_of(data, "q3", "second")] == ["new"]
+    monkeypatch.setattr("vbterrier.report.page.content.MOST_TEXT", 10)
+    texts = pd.DataFrame({"docno": ["good", "new", "bad"], "text": ["ten signs.", "more", "less"]})
+    _, _, data = written(runs, qrels, documents=texts)
+    assert data["rankings"]["texts"] == ["ten signs.", ""]
+
+
+def test_topics_without_documents_have_empty_rankings(written, small):
+    runs, qrels = small
+    part = runs["second"][runs["second"]["qid"].isin(["q7", "q2"])]
+    with pytest.warns(vbterrier.DegenerateWarning):
+        _, _, data = written({"first": runs["first"], "part": part}, qrels, "nDCG@10", on_topics="all")
+    assert [len(one["ranks"][1]) for one in data["rankings"]["topics"]] == [2 * (n in (2, 7)) for n in range(10)]
+    assert rankings_of(data, "q7", "part") == [("new", -1, -1), ("good", 1, -1)]
 
 
 def test_distributions_have_the_shape_of_their_atoms(page_of_demo, demo):
@@ -126,7 +182,7 @@ def test_diversity_judgments_have_intents_and_no_bootstrapped_scores(written):
         _, _, data = written({"one": run, "other": run.assign(score=-run["score"])}, qrels)
     assert data["measures"] == ["ES@10", "VB@10"]
     assert data["intents"]["topics"][0] == {"names": ["1", "2"], "prob": [0.5, 0.5], "ranks": [";1", ";2"]}
-    assert data["unjudged"]["counts"] == [[1, 1], [1, 1]]
+    assert data["unjudged"] == [[1, 1], [1, 1]]
     assert "distributions" not in data
 
 
@@ -166,7 +222,7 @@ def test_long_ids_and_lists_are_shortened(written, small):
     tags = pd.DataFrame({"docno": ["good"], "entity_id": ["e"]})
     topics = pd.DataFrame({"qid": ["q0"], "query": ["q" * 1000]})
     _, _, data = written(longer, qrels, intents=pd.concat([many, rest]), tags=tags, topics=topics)
-    assert len(data["unjudged"]["documents"][0][0]) == 80
+    assert sorted(map(len, data["rankings"]["ids"])) == [3, 4, 80]
     assert len(data["queries"][0]) == 300
     shown = data["intents"]["topics"][0]
     assert (len(shown["names"]), shown["more"], shown["left"]) == (30, 10, 0.25)

@@ -36,6 +36,7 @@ _ON_TOPICS = {
     "all": "all judged topics; missing topics score as empty rankings",
     "common": "topics that all systems have",
 }
+_SCRIPTS = ("core.js", "topic.js", "topics.js")
 _PACKAGES = ("numpy", "pandas", "scipy", "ir_measures", "pyterrier", "matplotlib")
 
 
@@ -205,7 +206,7 @@ def write_report(
         caveats=against,
         test=None if found.comparison is None else test_sentence(found.comparison),
         figures=figures.figures(found) if (figures.can_draw() if plots is None else plots) else [],
-        data=content.script(content.page_data(found, given.queries)),
+        data=content.script(content.page_data(found, given)),
         parameters=parameters(found, given, options),
         command=None if command is None else printable(shlex.join(command)),
     )
@@ -221,9 +222,10 @@ def _filled(found: ReportNumbers, **parts: Any) -> str:
     from markupsafe import Markup
 
     assets = resources.files("vbterrier.report.page") / "assets"
-    template, style, code = (
-        (assets / name).read_text(encoding="utf-8").strip() for name in ("page.html", "page.css", "page.js")
+    template, style, *scripts = (
+        (assets / name).read_text(encoding="utf-8").strip() for name in ("page.html", "page.css", *_SCRIPTS)
     )
+    code = "\n".join(scripts)
     policy = (
         f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; base-uri 'none'; "
         "form-action 'none'"

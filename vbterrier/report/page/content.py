@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from bisect import bisect_right
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -11,17 +13,20 @@ from markupsafe import Markup
 
 from vbterrier.errors import printable
 from vbterrier.evaluate.comparison import corrected_over
+from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import interval_bar
+from vbterrier.frames.ranking import places
 from vbterrier.report.captions import better
 from vbterrier.report.comparison import FLAGGED
 from vbterrier.report.page.evaluated import rows_of, wide_of
+from vbterrier.unjudged.drawn import DrawnDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from vbterrier.annotations import Floats
     from vbterrier.evaluate.comparison import Comparison
-    from vbterrier.report.page.evaluated import ReportNumbers
+    from vbterrier.report.page.evaluated import Inputs, ReportNumbers
     from vbterrier.unjudged.distribution import BootstrapDistribution
 
 
@@ -34,8 +39,8 @@ DIGITS = 5
 # Number of bars of a distribution over 0 to 1, digits of their heights, and the level of the interval below them.
 BARS, LEVEL = 40, 0.9
 STEPS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-# Maximal numbers of unjudged documents and intents listed for a topic, and of characters of all listed documents.
-MOST_DOCUMENTS, MOST_INTENTS, MOST_SIGNS = 200, 30, 900_000
+# Maximal numbers of intents listed for a topic, and of characters of a snippet, of all snippets, and of all rankings.
+MOST_INTENTS, SNIPPET, MOST_TEXT, MOST_SIGNS = 30, 160, 350_000, 1_000_000
 
 
 class IntervalCell(NamedTuple):
@@ -181,26 +186,45 @@ def _pairs(comparison: Comparison, measure: str) -> Table:
     return Table(measure, caption, (f"{100 * one['level']:g}% interval",), rows, notes)
 
 
-def page_data(found: ReportNumbers, queries: dict[str, str]) -> dict[str, Any]:
+def page_data(found: ReportNumbers, given: Inputs) -> dict[str, Any]:
     """All data of the explorer, ready for JSON; topics, systems and measures are referred to by position."""
     topics, names = found.topics, found.names
-    known = [queries.get(topic, "") for topic in topics]
+    known = [given.queries.get(topic, "") for topic in topics]
     data: dict[str, Any] = {
         "topics": [cut(topic) for topic in topics],
         "queries": [printable(query)[:QUERY] for query in known] if any(known) else None,
         "systems": [cut(name) for name in names],
         "measures": [measure for measure in found.measures if measure in set(found.scores.values["measure"])],
+        "order": _order(found),
         "cutoff": found.cutoff,
     }
     wides = [wide_of(found, measure) for measure in data["measures"]]
     data["values"] = [[_numbers(wide[name].to_numpy(dtype=np.float64)) for name in wide.columns] for wide in wides]
+    rows, depth = _retrieved(found)
+    data["rankings"] = _rankings(found, rows, depth, given.documents)
     if found.tops:
-        data["unjudged"] = _unjudged(found)
+        data["unjudged"] = [
+            np.append(top.n_unjudged, 0)[places(found.topics, top.judgments.topics)].tolist()
+            for top in found.tops.values()
+        ]
     if found.distributions:
         data["distributions"] = _distributions(found)
     if found.covered:
-        data["intents"] = _intents(found)
+        data["intents"] = _intents(found, depth)
     return data
+
+
+def _order(found: ReportNumbers) -> list[int]:
+    """Positions of systems: the reference (the baseline, or the second best), the best one, then the others."""
+    if found.comparison is None:
+        return list(range(len(found.names)))
+    means = wide_of(found, found.compared[0]).mean()
+    names = list(means.sort_values(ascending=better(found.compared[0]) == "lower", kind="stable").index)
+    baseline = found.comparison.baseline
+    reference = names[1] if baseline is None else str(baseline)
+    best = names[0] if names[0] != reference else names[1]
+    rest = [name for name in names if name not in (reference, best)]
+    return [found.names.index(name) for name in (reference, best, *rest)]
 
 
 def _numbers(values: Floats) -> list[float | None]:
@@ -212,48 +236,81 @@ def _short(value: float) -> float:
     return int(rounded) if rounded == int(rounded) else rounded
 
 
-def _unjudged(found: ReportNumbers) -> dict[str, Any]:
-    """Unjudged documents of each topic with the rank at which each system retrieves them, best ranks first."""
-    ranks: list[dict[str, dict[int, int]]] = [{} for _ in found.topics]
-    counts: list[list[int]] = []
-    for system, top in enumerate(found.tops.values()):
-        at = _positions(found, top.judgments.topics)
-        counts.append([int(top.n_unjudged[place]) if place >= 0 else 0 for place in at])
-        page = {place: topic for topic, place in enumerate(at)}
-        where, rank = np.nonzero(top.unjudged)
-        texts = top.run.docno.take(top.rows[where, rank]).text.to_pylist()
-        for topic, place, docno in zip(where.tolist(), rank.tolist(), texts, strict=True):
-            if topic in page:
-                ranks[page[topic]].setdefault(docno, {})[system] = place + 1
-    share = MOST_SIGNS // max(len(found.topics), 1)
-    listed = [_listed(documents, share) for documents in ranks]
+def _retrieved(found: ReportNumbers) -> tuple[pd.DataFrame, int]:
+    """Rows of all runs (system, topic, rank from 0, docno), and the rank to which they fit the page."""
+    parts = []
+    for system, run in enumerate(found.runs.values()):
+        top = run.top(found.cutoff)
+        # The last row, of topics without documents, has no rank.
+        table = np.vstack([top.rows, np.full((1, top.depth), -1)])[places(found.topics, run.topics)]
+        topic, rank = np.nonzero(table >= 0)
+        docno = run.docno.take(table[topic, rank]).text.to_pylist()
+        parts.append(pd.DataFrame({"system": system, "topic": topic, "rank": rank, "docno": docno}))
+    rows = pd.concat(parts, ignore_index=True)
+    first = rows.groupby(["topic", "docno"], sort=False)["rank"].min().reset_index()
+    # A row takes some 4 characters, a document its id and some 12.
+    length = 12 + first["docno"].str.len().clip(upper=ID)
+    size = 4 * np.bincount(rows["rank"], minlength=1) + np.bincount(first["rank"], length, minlength=1)
+    depth = min(found.cutoff, max(int((np.cumsum(size) <= MOST_SIGNS).sum()), 1))
+    return rows[rows["rank"] < depth].copy(), found.cutoff if depth == len(size) else depth
+
+
+def _rankings(found: ReportNumbers, rows: pd.DataFrame, depth: int, texts: dict[str, str]) -> dict[str, Any]:
+    """Documents of each topic with grades and probabilities, and the rankings, as positions in these documents."""
+    rows["id"], ids = pd.factorize(rows["docno"])
+    rows["item"] = rows.groupby(["topic", "id"]).ngroup()
+    items = rows.groupby("item").agg(topic=("topic", "first"), id=("id", "first"), rank=("rank", "min"))
+    bounds = np.searchsorted(items["topic"], np.arange(len(found.topics) + 1))
+    rows["place"] = rows["item"] - bounds[rows["topic"]]
+    lists = rows.sort_values(["topic", "system", "rank"]).groupby(["topic", "system"])["place"].agg(list).to_dict()
+    columns: dict[str, list[Any]] = {"ids": items["id"].tolist()}
+    labellers: list[str] = []
+    if found.tops:
+        judgments = next(iter(found.tops.values())).judgments
+        topic = places(found.topics, judgments.topics)[items["topic"]]
+        docno = ids_of(pd.Series(ids[items["id"]], dtype=str), "documents")
+        at = judgments.lookup.find_one(topic, docno)
+        columns["grades"] = np.append(np.maximum(judgments.label, 0), -1)[at].tolist()
+        chances = _chances(found, rows, len(items))
+        if not np.isnan(chances).all():
+            columns["chances"] = [-1 if np.isnan(chance) else round(100 * chance) for chance in chances.tolist()]
+        if found.labels is not None:
+            labels = found.labels.lookup(judgments.topics, topic, docno)
+            labellers = [cut(name) for name in found.labels.names]
+            columns |= {f"label{place}": _numbers(label) for place, label in enumerate(labels)}
+    shown, left = dict.fromkeys(range(len(ids)), ""), MOST_TEXT
+    for place in items.sort_values("rank", kind="stable")["id"].unique() if texts else ():
+        text = printable(" ".join(texts.get(ids[place], "")[: 2 * SNIPPET].split()))[:SNIPPET]
+        left -= len(text)
+        if left < 0:
+            break
+        shown[place] = text
     return {
-        "cutoff": found.cutoff,
-        "counts": counts,
-        "documents": [documents for documents, _ in listed],
-        "ranks": [at for _, at in listed],
-        "more": [len(documents) - len(shown) for documents, (shown, _) in zip(ranks, listed, strict=True)],
+        "depth": depth,
+        "ids": [cut(docno) for docno in ids],
+        "texts": list(shown.values()) if any(shown.values()) else None,
+        "labellers": labellers,
+        "topics": [
+            {name: column[low:high] for name, column in columns.items()}
+            | {"ranks": [lists.get((topic, system), []) for system in range(len(found.runs))]}
+            for topic, (low, high) in enumerate(pairwise(bounds))
+        ],
     }
 
 
-def _positions(found: ReportNumbers, topics: list[str]) -> list[int]:
-    """Positions of the page's topics in a list; -1 if missing."""
-    place = {topic: at for at, topic in enumerate(topics)}
-    return [place.get(topic, -1) for topic in found.topics]
-
-
-def _listed(documents: dict[str, dict[int, int]], space: int) -> tuple[list[str], list[list[int]]]:
-    """Documents and, for each, alternating systems and ranks, as many as fit the space."""
-    order = sorted(documents, key=lambda docno: (min(documents[docno].values()), -len(documents[docno]), docno))
-    shown: list[str] = []
-    at: list[list[int]] = []
-    for docno in order[:MOST_DOCUMENTS]:
-        shown.append(cut(docno))
-        at.append([number for pair in sorted(documents[docno].items()) for number in pair])
-        space -= len(shown[-1]) + 5 * len(documents[docno])
-        if space < 0:
-            break
-    return shown, at
+def _chances(found: ReportNumbers, rows: pd.DataFrame, n_items: int) -> Floats:
+    """The probability of relevance of unjudged documents under the model of all runs; NaN for other documents."""
+    chances = np.full(n_items, np.nan)
+    item = rows.set_index(["system", "topic", "rank"])["item"]
+    for system, drawn in enumerate(found.distributions.values()):
+        if isinstance(drawn, DrawnDistribution) and drawn.n_unjudged.any():
+            page = places(drawn.topics, found.topics)
+            topic, rank, _ = drawn.documents
+            keys = pd.MultiIndex.from_arrays([np.full(len(topic), system), page[topic], rank])
+            at = item.reindex(keys).to_numpy(dtype=np.float64, na_value=np.nan)
+            chance = drawn.probabilities[:, drawn.grades > 0].sum(axis=1)
+            chances[at[~np.isnan(at)].astype(np.int64)] = chance[~np.isnan(at)]
+    return chances
 
 
 def _distributions(found: ReportNumbers) -> dict[str, Any]:
@@ -261,7 +318,7 @@ def _distributions(found: ReportNumbers) -> dict[str, Any]:
     lows: list[list[float | None]] = []
     highs: list[list[float | None]] = []
     for distribution in found.distributions.values():
-        at = _positions(found, distribution.topics)
+        at = places(found.topics, distribution.topics)
         low, high = distribution.interval(LEVEL)
         # Without unjudged documents there is no interval, unless the ideal ranking is uncertain.
         is_open = (distribution.n_unjudged > 0) | (high > low)
@@ -281,7 +338,7 @@ def _shape(distribution: BootstrapDistribution, topic: int) -> str:
     return "".join(STEPS[int(step)] for step in steps)
 
 
-def _intents(found: ReportNumbers) -> dict[str, Any]:
+def _intents(found: ReportNumbers, depth: int) -> dict[str, Any]:
     """Intents of each topic, most probable first, and the ranks at which each system covers them."""
     first = next(iter(found.covered.values())).intents
     rows: dict[str, list[int]] = {}
@@ -295,16 +352,19 @@ def _intents(found: ReportNumbers) -> dict[str, Any]:
         left = order[MOST_INTENTS:]
         by_topic.append(
             {
-                "names": [cut(names[row]) for row in shown],
+                "names": [cut(found.intent_names.get((topic, names[row]), names[row])) for row in shown],
                 "prob": [_short(prob[row]) for row in shown],
                 "ranks": [
-                    ";".join(",".join(map(str, covered.ranks[row])) for row in shown)
+                    ";".join(
+                        ",".join(map(str, covered.ranks[row][: bisect_right(covered.ranks[row], depth)]))
+                        for row in shown
+                    )
                     for covered in found.covered.values()
                 ],
                 **({"more": len(left), "left": _short(float(prob[left].sum()))} if left else {}),
             }
         )
-    return {"cutoff": found.cutoff, "topics": by_topic}
+    return {"cutoff": depth, "topics": by_topic}
 
 
 def script(data: dict[str, Any]) -> str:

@@ -17,8 +17,8 @@ from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.doctor import JudgmentNote, judgment_notes
 from vbterrier.evaluate.inputs import intents_and_tags, named_runs, subtopics_of, target_of, topics_of
 from vbterrier.evaluate.scores import Scores, score
-from vbterrier.frames.contracts import flatten_qrels, frame_of, systems_of
-from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.contracts import flatten_qrels, frame_of, require, systems_of
+from vbterrier.frames.files.reading import read_documents, read_qrels
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.intents.coverage import oracle_success
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from vbterrier.frames.ranking import Run
     from vbterrier.intents.coverage import Coverage
     from vbterrier.unjudged.distribution import BootstrapDistribution
+    from vbterrier.unjudged.labels import MachineLabels
     from vbterrier.unjudged.pool import JudgedTop
 
 
@@ -68,6 +69,8 @@ class ReportData:
         ``qrels``, its documents get the labels of these.
     topics
         The text of queries: qid, query.
+    documents
+        The text of documents: docno, text. The page shows its beginning.
     duplicates, labels, subtopics
         As for :func:`vbterrier.score`.
     """
@@ -79,6 +82,7 @@ class ReportData:
     duplicates: str = "error"
     labels: Any = None
     subtopics: Any = None
+    documents: Any = None
 
 
 @dataclass(frozen=True)
@@ -132,6 +136,8 @@ class Inputs:
         The text of topics, if known.
     labels, subtopics
         Labels of machines, and the subtopics of diversity qrels, if given.
+    documents
+        The text of documents, if known.
     """
 
     runs: dict[str, Run]
@@ -142,6 +148,7 @@ class Inputs:
     queries: dict[str, str]
     labels: Any = None
     subtopics: pd.DataFrame | None = None
+    documents: dict[str, str] = field(default_factory=dict)
 
     @property
     def is_diversity(self) -> bool:
@@ -236,6 +243,12 @@ class ReportNumbers:
         Warnings of the evaluation.
     notes
         Signs of why documents are unjudged.
+    runs
+        The evaluated runs.
+    labels
+        Labels of machines, if given.
+    intent_names
+        Names of intents by topic and id, if known.
     """
 
     scores: Scores
@@ -251,6 +264,9 @@ class ReportNumbers:
     reach: CoverageReport | None = None
     messages: tuple[str, ...] = ()
     notes: tuple[JudgmentNote, ...] = ()
+    runs: dict[str, Run] = field(default_factory=dict)
+    labels: MachineLabels | None = None
+    intent_names: dict[tuple[str, str], str] = field(default_factory=dict)
 
     @property
     def names(self) -> list[str]:
@@ -310,7 +326,18 @@ def inputs_of(runs: Any, qrels: Any, data: ReportData) -> Inputs:
         {} if topics is None else dict(zip(topics["qid"].astype(str), topics["query"].astype(str), strict=True)),
         data.labels,
         None if data.subtopics is None else subtopics_of(data.subtopics),
+        _texts(data.documents),
     )
+
+
+def _texts(documents: Any) -> dict[str, str]:
+    """The text of documents by id."""
+    if documents is None:
+        return {}
+    is_path = isinstance(documents, (str, os.PathLike))
+    frame = read_documents(documents) if is_path else frame_of(documents, "documents")
+    require(frame, ("docno", "text"), "documents")
+    return dict(zip(frame["docno"].astype(str), frame["text"].astype(str), strict=True))
 
 
 def _judgments(qrels: Any) -> pd.DataFrame:
@@ -384,6 +411,7 @@ def _of_links(given: Inputs, asked: Sequence[ir_measures.Measure], options: Comp
         "cutoff": max(int(report.settings["cutoff"]) for report in reports),
         "ties": {name: run.top(last).tied_share for name, run in given.runs.items()},
         "reach": reports[-1],
+        "runs": given.runs,
     }
 
 
@@ -401,6 +429,7 @@ def _of_runs(
     every = target_of(given.qrels, **data)
     target, runs = aligned(every, given.runs, options.on_topics)
     target.evidence = runs
+    found |= {"runs": runs, "labels": target.labels}
     found["ties"] = {name: run.top(cutoff).tied_share for name, run in runs.items()}
     scorings = {name: Scoring(target, run, deepest(asked)) for name, run in runs.items()}
     if given.qrels is not None:
@@ -415,6 +444,12 @@ def _of_runs(
     intents = next((one for one in asked if hasattr(one, "coverage")), None)
     if intents is not None:
         found["covered"] = CoveredIntents.of_runs(intents, scorings, cutoff, given)
+        known = given.subtopics if given.intents is None else given.intents
+        if known is not None and "name" in known.columns:
+            rows = rows_of(
+                known.astype({"qid": str, "entity_id": str}).dropna(subset="name"), "qid", "entity_id", "name"
+            )
+            found["intent_names"] = {(qid, entity): str(name) for qid, entity, name in rows}
     return found
 
 

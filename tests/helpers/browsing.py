@@ -1,0 +1,45 @@
+"""Actions on a page in a browser, and texts found there."""
+
+NASTY = "</script><b>&\"'x"
+WIDE, PHONE = (1200, 900), (360, 740)
+
+
+def emulated(browser, size, scheme="light"):
+    width, height = size
+    shape = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", shape)
+    features = [
+        {"name": "prefers-color-scheme", "value": scheme},
+        {"name": "prefers-reduced-motion", "value": "reduce"},
+    ]
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": features})
+
+
+def texts(page, css):
+    return page.execute_script("return [...document.querySelectorAll(arguments[0])].map(e => e.textContent)", css)
+
+
+def one(page, css):
+    return page.find_element("css selector", css)
+
+
+def column(page, place):
+    return texts(page, f"#table tbody tr > :nth-child({place})")
+
+
+def shown(value, digits=3):
+    return f"{value:.{digits}f}".replace("-", "−")
+
+
+def choose(page, select, text):
+    one(page, f"{select}").find_element("xpath", f".//option[starts-with(., '{text}')]").click()
+
+
+def press(page, *keys):
+    from selenium.webdriver import ActionChains
+
+    ActionChains(page).send_keys(*keys).perform()
+
+
+def opened(page):
+    return page.execute_script("return document.getElementById('topic').open")
