@@ -193,7 +193,5 @@ def test_a_score_enters_few_files(traced, measures, n_files):
 
 
 def test_a_report_enters_few_files(traced, tmp_path):
-    files, _ = traced(
-        lambda: vbterrier.write_report(RUNS, tmp_path / "report.html", str(DEMO / "qrels.txt"), plots=False)
-    )
+    files, _ = traced(lambda: vbterrier.write_report(RUNS, tmp_path / "report.html", str(DEMO / "qrels.txt")))
     assert len(files) <= 45, sorted(files)

@@ -96,7 +96,7 @@ def test_a_topic_opens_by_click_and_shows_its_data(page, data):
 
 def test_everything_by_keyboard(page):
     press(page, "\ue004")
-    assert page.switch_to.active_element.text == "Skip to the verdict"
+    assert page.switch_to.active_element.text == "Skip to the results"
     press(page, "\ue007")
     assert page.execute_script("return document.activeElement.id") == "main"
     page.execute_script("document.getElementById('search').focus()")
@@ -174,17 +174,47 @@ def test_a_phone_scrolls_tables_and_not_the_page(page):
     assert all(region.get_attribute("tabindex") == "0" for region in wide)
 
 
-def test_dark_is_dark_and_figures_follow(page):
+def test_the_verdict_is_beside_the_matrix_and_above_it_on_a_phone(page):
+    table, said = (one(page, css).rect for css in ("#means", ".said"))
+    assert said["x"] > table["x"] + 400
+    assert abs(said["y"] - table["y"]) < 50
+    emulated(page, PHONE)
+    table, said = (one(page, css).rect for css in ("#means", ".said"))
+    assert said["y"] + said["height"] < table["y"]
+
+
+def test_only_the_best_means_are_bold(page):
+    weights = "return [...document.querySelectorAll('#means *')].filter(e => getComputedStyle(e).fontWeight > 500)"
+    bold = page.execute_script(weights)
+    assert len(bold) >= 4
+    assert all(
+        "best" in (element.get_attribute("class") + element.find_element("xpath", "..").get_attribute("class"))
+        for element in bold
+    )
+
+
+def test_caveats_are_folded_by_severity(page):
+    folded = page.find_elements("css selector", ".said details")
+    said = [one.find_element("css selector", "summary").text.split(" ", 1)[1] for one in folded]
+    assert said == ["serious caveats", "other caveats", "and other measures"]
+    assert [one.get_attribute("open") is not None for one in folded] == [True, False, False]
+    inside = folded[1].find_element("css selector", "dd")
+    assert not inside.is_displayed()
+    page.execute_script("arguments[0].focus()", folded[1].find_element("css selector", "summary"))
+    press(page, "\ue007")
+    assert inside.is_displayed()
+
+
+def test_dark_is_dark_and_drawings_follow(page):
     colours = (
         "const of = (css, what) => getComputedStyle(document.querySelector(css))[what];"
-        "return [of('body', 'backgroundColor'), of('body', 'color'), of('.drawing .fill-ink', 'fill')]"
+        "return [of('body', 'backgroundColor'), of('body', 'color'), of('.cell path.mean', 'stroke'),"
+        "of('.chip, #means td', 'color')]"
     )
     light = page.execute_script(colours)
     emulated(page, WIDE, "dark")
     dark = page.execute_script(colours)
     assert light[0] == "rgb(255, 255, 255)"
-    assert light[1] == light[2]
-    assert dark[1] == dark[2]
     assert all(one != other for one, other in zip(light, dark, strict=True))
 
 

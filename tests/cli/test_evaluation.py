@@ -471,7 +471,7 @@ def test_subtopics_without_a_judged_document_count_on_the_command_line(command, 
         ["score", "a.run", "--intents", "topics.xml", "-m", "ES@5", "--subtopics", "topics.xml"], 2, "wanted --qrels"
     )
     code, out, _ = command(
-        *("report", "a.run", "b.run", "-q", "qrels.txt", "--subtopics", "topics.xml", "-o", "page.html", "--no-plots")
+        *("report", "a.run", "b.run", "-q", "qrels.txt", "--subtopics", "topics.xml", "-o", "page.html")
     )
     assert (code, "0.250" in out) == (0, True)
 

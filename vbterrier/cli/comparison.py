@@ -158,11 +158,8 @@ def report(
     level: option.LevelOfTests = 0.95,
     resamples: option.ResamplesOfTests = 2000,
     seed: option.Seed = 0,
-    plots: Annotated[
-        bool | None, typer.Option("--plots/--no-plots", help="Draw figures; the default if matplotlib is installed.")
-    ] = None,
 ) -> None:
-    """Write an HTML page with the verdict, means, figures, pairs, and a searchable list of topics."""
+    """Write an HTML page with the verdict, means, pairs, and the rankings of each topic."""
     from vbterrier.report.page.build import write_report
     from vbterrier.report.page.evaluated import ComparisonOptions, ReportData
 
@@ -174,7 +171,6 @@ def report(
         data=ReportData(intents, tags, links, topics, duplicates, labels, subtopics, documents),
         comparison=ComparisonOptions(baseline, test, correction, interval, level, on_topics, resamples, seed, family),
         title=title,
-        plots=plots,
         command=["vbterrier", *sys.argv[1:]],
         progress=sys.stderr.isatty(),
     )

@@ -17,7 +17,7 @@ def written(tmp_path_factory):
 
     def write(*arguments, **options):
         path = tmp_path_factory.mktemp("page") / "report.html"
-        options = {"plots": False, "n_resamples": 200, **options}
+        options = {"n_resamples": 200, **options}
         data, comparison = (
             kind(**{one.name: options.pop(one.name) for one in fields(kind) if one.name in options})
             for kind in (ReportData, ComparisonOptions)

@@ -6,7 +6,7 @@ import pytest
 
 from vbterrier import DegenerateWarning, InputError
 from vbterrier.report.page.caveats import influential_topics
-from vbterrier.report.page.verdict import has_no_power
+from vbterrier.report.page.verdict import agreement, has_no_power
 
 
 def about(page, what):
@@ -70,6 +70,41 @@ def test_measures_of_one_metric_that_disagree_are_named(written, monkeypatch):
     assert _disagreements(compare(values, n_resamples=500), ["BNDCG@10", "nDCG@10"]) == [
         "By BNDCG@10, but not by nDCG@10, these systems differ significantly: a vs. b."
     ]
+
+
+def pairs_of(*measures):
+    """Numbers of a page: for each measure, the winners and losers of significant pairs among a, b and c."""
+    every = [("a", "b"), ("a", "c"), ("b", "c")]
+    rows = [
+        (name, a, b, 1.0 if (a, b) in won else -1.0, (a, b) in won or (b, a) in won)
+        for name, won in measures
+        for a, b in every
+    ]
+    pairs = pd.DataFrame(rows, columns=["measure", "name_a", "name_b", "diff", "significant"])
+    comparison = SimpleNamespace(pairs=pairs, significant=lambda: pairs["significant"])
+    return SimpleNamespace(comparison=comparison, compared=tuple(name for name, _ in measures))
+
+
+@pytest.mark.parametrize(
+    ("measures", "said"),
+    [
+        ([("nDCG@10", {("a", "b")})], []),
+        ([("nDCG@10", set()), ("AP", set()), ("RR", set())], ["By AP and RR, no pair differs significantly either."]),
+        ([("nDCG@10", {("a", "b")}), ("AP", {("a", "b")})], ["By AP, the same pairs differ significantly."]),
+        (
+            [("RBP", {("a", "b")}), ("AP", {("b", "a")}), ("RR", set()), ("P", {("a", "b")})],
+            ["By P, the same pairs differ significantly; by RR, other pairs differ significantly; AP contradicts it."],
+        ),
+        # Lower values of NonRelCov are better.
+        (
+            [("RelCov@10", {("a", "b")}), ("NonRelCov@10", {("b", "a")})],
+            ["By NonRelCov@10, the same pairs differ significantly."],
+        ),
+        ([("nDCG@10", {("a", "b")}), ("AP", {("a", "b"), ("b", "c")})], ["By AP, other pairs differ significantly."]),
+    ],
+)
+def test_a_second_sentence_compares_the_other_measures_with_the_first(measures, said):
+    assert agreement(pairs_of(*measures)) == said
 
 
 def test_a_baseline_and_three_systems(written, small):
@@ -268,7 +303,7 @@ def test_the_lowest_mean_is_the_best_if_lower_is_better(written):
         "By NonRelCov@1 (lower is better), 2 of 3 pairs of systems differ significantly over 10 topics: good has the "
         "lowest mean, 0.000, and differs significantly from all others."
     )
-    assert "Mean NonRelCov@1, lower is better" in text
+    assert "lower is better</span>" in text
     assert about(page, "Influential topics")[0].text == (
         "None in particular: by NonRelCov@1, good is below bad on every topic."
     )

@@ -18,10 +18,11 @@ from vbterrier.errors import FileError, ParameterError, printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.frames.files.writing import replacing
 from vbterrier.report.captions import topics_of
-from vbterrier.report.page import content, figures
+from vbterrier.report.page import content
 from vbterrier.report.page.caveats import Caveat, caveats
 from vbterrier.report.page.evaluated import ComparisonOptions, ReportData, evaluated, inputs_of
-from vbterrier.report.page.verdict import sentences, test_sentence
+from vbterrier.report.page.matrix import matrix
+from vbterrier.report.page.verdict import agreement, sentences, test_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -115,14 +116,13 @@ def write_report(
     comparison: ComparisonOptions | None = None,
     title: str = "",
     command: Sequence[str] | None = None,
-    plots: bool | None = None,
     progress: bool = False,
 ) -> Page:
     """Evaluate and compare runs, and write all results to one self-contained HTML file.
 
-    The page begins with the verdict and its caveats. Means with intervals and letters, figures, all pairs, and a
-    sortable table of topics follow, with the intents, unjudged documents and possible scores of each topic; then the
-    parameters, versions and warnings of the evaluation.
+    The page begins with the means of all systems by all measures, the verdict and its caveats. All pairs and a sortable
+    table of topics follow, with the rankings, intents and possible scores of each topic; then the parameters, versions
+    and warnings of the evaluation.
 
     Parameters
     ----------
@@ -146,8 +146,6 @@ def write_report(
         Title of the page; by default the names of the systems.
     command
         The command line to show on the page.
-    plots
-        Draw figures; by default if matplotlib is installed (``pip install 'vbterrier[plot]'``).
     progress
         Show a progress bar over runs.
 
@@ -164,8 +162,6 @@ def write_report(
         Nothing to evaluate against; an illegal option.
     FileError
         A file that cannot be written.
-    ImportError
-        ``plots=True`` without matplotlib.
 
     Notes
     -----
@@ -181,12 +177,10 @@ def write_report(
     >>> good = pd.DataFrame({"qid": [*"12345678"] * 2, "docno": ["a"] * 8 + ["b"] * 8, "score": [2.0] * 8 + [1.0] * 8})
     >>> runs = {"new": good, "old": good.assign(score=-good["score"])}
     >>> path = pathlib.Path(tempfile.mkdtemp(), "report.html")
-    >>> page = write_report(runs, path, qrels, "nDCG@10", plots=False)
+    >>> page = write_report(runs, path, qrels, "nDCG@10")
     >>> print(page.verdict[0].partition(" (")[0])
     By nDCG@10, new scores higher than old: 1.000 against 0.631, a difference of 0.369
     """
-    if plots and not figures.can_draw():
-        raise ImportError("plots need matplotlib: pip install 'vbterrier[plot]'")
     for name, value, kind in (("data", data, ReportData), ("comparison", comparison, ComparisonOptions)):
         if value is not None and not isinstance(value, kind):
             raise ParameterError(f"{name}: wanted a vbterrier.report.{kind.__name__}, found {type(value).__name__}")
@@ -202,10 +196,13 @@ def write_report(
     text = _filled(
         found,
         title=printable(title) or _title(found),
-        verdict=verdict,
-        caveats=against,
+        verdict=[verdict[0], *agreement(found)],
+        details=verdict[1:],
+        caveats={
+            "serious": [one for one in against if one.serious],
+            "other": [one for one in against if not one.serious],
+        },
         test=None if found.comparison is None else test_sentence(found.comparison),
-        figures=figures.figures(found) if (figures.can_draw() if plots is None else plots) else [],
         data=content.script(content.page_data(found, given)),
         parameters=parameters(found, given, options),
         command=None if command is None else printable(shlex.join(command)),
@@ -237,7 +234,7 @@ def _filled(found: ReportNumbers, **parts: Any) -> str:
     return environment.from_string(template).render(
         **parts,
         policy=policy,
-        means=content.means(found),
+        matrix=matrix(found),
         pairs=content.pairs(found),
         notes=content.notes,
         found=found,

@@ -1,4 +1,4 @@
-"""Content of the page: tables of means and pairs, and the data of the topic explorer."""
+"""Content of the page: tables of pairs, and the data of the topic explorer."""
 
 from __future__ import annotations
 
@@ -14,16 +14,12 @@ from markupsafe import Markup
 from vbterrier.errors import printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.frames.ids import ids_of
-from vbterrier.frames.notebook import interval_bar
 from vbterrier.frames.ranking import places
 from vbterrier.report.captions import better
-from vbterrier.report.comparison import FLAGGED
-from vbterrier.report.page.evaluated import rows_of, wide_of
+from vbterrier.report.page.evaluated import wide_of
 from vbterrier.unjudged.drawn import DrawnDistribution
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from vbterrier.annotations import Floats
     from vbterrier.evaluate.comparison import Comparison
     from vbterrier.report.page.evaluated import Inputs, ReportNumbers
@@ -32,7 +28,6 @@ if TYPE_CHECKING:
 
 _DECIMALS = 4
 _LEAST = 0.0001
-_RATIO = "ratio of means"
 # Maximal length of an id (shortened in the middle) and of a query (at the end).
 ID, QUERY = 80, 300
 DIGITS = 5
@@ -41,13 +36,6 @@ BARS, LEVEL = 40, 0.9
 STEPS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 # Maximal numbers of intents listed for a topic, and of characters of a snippet, of all snippets, and of all rankings.
 MOST_INTENTS, SNIPPET, MOST_TEXT, MOST_SIGNS = 30, 160, 350_000, 1_000_000
-
-
-class IntervalCell(NamedTuple):
-    """The ends of an interval as text, and its drawing."""
-
-    text: str
-    bar: Markup
 
 
 class Table(NamedTuple):
@@ -60,83 +48,31 @@ class Table(NamedTuple):
     notes: tuple[str, ...] = ()
 
 
-def means(found: ReportNumbers) -> list[Table]:
-    """A table for each measure: highest mean first, intervals, and letters if all pairs were compared."""
-    return [_means(found, measure) for measure in dict.fromkeys(found.scores.intervals["measure"])]
+def number(value: float, decimals: int = 3) -> str:
+    """A number as the page shows it, empty if it is undefined."""
+    return "" if pd.isna(value) else f"{value:.{decimals}f}".replace("-", "−")
 
 
-def _means(found: ReportNumbers, measure: str) -> Table:
-    every = found.scores.intervals
-    frame = every[every["measure"] == measure].astype({"name": str})
-    methods = [str(method) for method in frame["method"].unique() if method != "none"]
-    first = frame.drop_duplicates("name").sort_values("value", ascending=False, kind="stable")
-    scale = frame[["value", "low", "high"]].min().min(), frame[["value", "low", "high"]].max().max()
-    ends = {(row["name"], row["method"]): row for row in frame.to_dict("records")}
-    letters: dict[str, str] = {}
-    flags: dict[str, str] = {}
-    if found.comparison is not None:
-        marked = found.comparison.flags
-        marked = marked[(marked["measure"] == measure) & (marked["flag"] != "")]
-        flags = dict(zip(marked["name"].astype(str), marked["flag"], strict=True))
-    if found.comparison is not None and found.comparison.baseline is None:
-        systems = found.comparison.systems
-        systems = systems[systems["measure"] == measure]
-        letters = dict(zip(systems["name"].astype(str), systems["letters"], strict=True))
-    missing = dict(zip(found.scores.missing["name"].astype(str), found.scores.missing["n_missing"], strict=True))
-    rows = [
-        {
-            "name": printable(name),
-            "flag": flags.get(name, ""),
-            "mean": _number(value),
-            "intervals": [_interval(ends.get((name, method)), *scale) for method in methods],
-            "letters": letters.get(name, ""),
-            "topics": n_qids,
-            "missing": missing.get(name, 0),
-        }
-        for name, value, n_qids in rows_of(first, "name", "value", "n_qids")
-    ]
-    level = f"{100 * float(frame['level'].iloc[0]):g}%"
-    columns = tuple(f"{level} over {_source(method)}" for method in methods)
-    lower = ", lower is better" * (better(measure) == "lower")
-    caption = f"Mean {measure}{lower}" if methods else f"{measure}{lower}"
-    if any(method.endswith(_RATIO) for method in methods):
-        caption = f"{measure}, {_RATIO}"
-    return Table(measure, caption, columns, rows, tuple(_notes(frame, methods, letters, flags)))
+def drawing(
+    value: float, ends: list[tuple[float, float]], scale: tuple[float, float], rule: float | None = None
+) -> Markup:
+    """A number and its intervals, below each other, on a scale; ``rule`` is the place of a dotted line."""
 
+    def x(at: float) -> str:
+        return f"{100 * (at - scale[0]) / (scale[1] - scale[0] or 1):.1f}"
 
-def _number(value: float) -> str:
-    return "" if pd.isna(value) else f"{value:.{_DECIMALS}f}".replace("-", "−")
-
-
-def _interval(
-    row: Any, least: float, most: float, *, rule: float | None = None, of: str = "value"
-) -> IntervalCell | None:
-    if row is None or pd.isna(row["low"]):
-        return None
+    lines = "" if rule is None else f'<path class="rule" d="M{x(rule)} 0V12"/>'
+    lines += "".join(f'<path d="M{x(low)} {6 + 4 * place}H{x(high)}"/>' for place, (low, high) in enumerate(ends))
     # Safe: the markup contains only numbers.
-    bar = Markup(interval_bar(row[of], row["low"], row["high"], least, most, rule=rule))  # noqa: S704
-    return IntervalCell(f"{_number(row['low'])} to {_number(row['high'])}", bar)
+    return Markup(  # noqa: S704
+        f'<svg viewBox="-2 0 104 12" preserveAspectRatio="none" aria-hidden="true">{lines}'
+        f'<path class="mean" d="M{x(value)} 2V10"/></svg>'
+    )
 
 
-def _source(method: str) -> str:
-    """Source of the uncertainty of an interval: topics or unjudged documents."""
-    return method.partition(" (")[0]
-
-
-def _notes(frame: pd.DataFrame, methods: list[str], letters: dict[str, str], flags: dict[str, str]) -> Iterator[str]:
-    for method in methods:
-        one = frame[frame["method"] == method].iloc[0]
-        drawn = f" ({one['n_resamples']:,} resamples, seed {one['seed']})" if one["n_resamples"] else ""
-        about = {
-            "topics": "other topics from the same population",
-            "unjudged": "the unjudged documents of these topics",
-        }
-        yield f"Intervals over {method} are about {about.get(_source(method), 'these topics')}{drawn}."
-    if letters:
-        yield "Systems that share a letter do not differ significantly."
-    # Tooltips are not visible in print and on phones.
-    for name, flag in flags.items():
-        yield f"{FLAGGED} {printable(name)} {flag}: its numbers may not reflect its quality."
+def between(low: float, high: float, decimals: int = 3) -> str:
+    """The ends of an interval as text."""
+    return f"{number(low, decimals)} to {number(high, decimals)}"
 
 
 def notes(tables: list[Table]) -> str:
@@ -163,8 +99,9 @@ def _pairs(comparison: Comparison, measure: str) -> Table:
         {
             "a": printable(row["name_a"]),
             "b": printable(row["name_b"]),
-            "diff": _number(row["diff"]),
-            "interval": _interval(row, *scale, rule=0.0, of="diff"),
+            "diff": number(row["diff"], _DECIMALS),
+            "interval": "" if pd.isna(row["low"]) else between(row["low"], row["high"], _DECIMALS),
+            "bar": "" if pd.isna(row["low"]) else drawing(row["diff"], [(row["low"], row["high"])], scale, 0.0),
             "p": "" if pd.isna(p := row["p_adjusted"]) else f"{p:.4f}" if p >= _LEAST else f"< {_LEAST:g}",
             "significant": bool(row["significant"]),
             "effect": "" if pd.isna(row["effect_size"]) else f"{row['effect_size']:.2f}".replace("-", "−"),

@@ -38,6 +38,28 @@ def sentences(found: ReportNumbers) -> list[str]:
     return said + _disagreements(found.comparison, found.compared)
 
 
+def agreement(found: ReportNumbers) -> list[str]:
+    """A sentence on the measures by which other pairs differ significantly than by the first one, if there are any."""
+    if found.comparison is None or len(found.compared) == 1:
+        return []
+    pairs = found.comparison.pairs[found.comparison.significant()]
+    # The order within a pair depends on the measure, so a pair is written with its better system first.
+    differ = {measure: set[tuple[str, str]]() for measure in found.compared}
+    for measure, a, b, diff in rows_of(pairs, "measure", "name_a", "name_b", "diff"):
+        differ[measure].add((a, b) if (diff > 0) == (better(measure) != "lower") else (b, a))
+    first, *others = found.compared
+    same = [measure for measure in others if differ[measure] == differ[first]]
+    reverse = {(b, a) for a, b in differ[first]}
+    against = [measure for measure in others if differ[measure] & reverse]
+    rest = [measure for measure in others if measure not in same + against]
+    which = "the same pairs differ significantly" if differ[first] else "no pair differs significantly either"
+    said = [f"by {listed(same)}, {which}"] if same else []
+    said += [f"by {listed(rest)}, other pairs differ significantly"] if rest else []
+    said += [f"{listed(against)} {'contradict' + 's' * (len(against) == 1)} it"] if against else []
+    text = "; ".join(said)
+    return [f"{text[0].upper()}{text[1:]}."]
+
+
 def _means_only(found: ReportNumbers) -> list[str]:
     """Means of a single system, or of measures by which systems are not compared."""
     table = found.scores.intervals.drop_duplicates(["name", "measure"])

@@ -114,7 +114,11 @@ at("filter").addEventListener("change", (event) => { state.filter = event.target
 at("search").addEventListener("input", (event) => { state.search = event.target.value; draw(); });
 at("controls").addEventListener("submit", (event) => event.preventDefault());
 at("rest").addEventListener("click", () => { state.all = true; draw(); at("table").focus(); });
-window.addEventListener("beforeprint", () => { state.all = true; draw(); });
+window.addEventListener("beforeprint", () => {
+  state.all = true;
+  draw();
+  for (const folded of document.querySelectorAll("details")) folded.open = true;
+});
 at("controls").hidden = false;
 at("table").hidden = false;
 draw();

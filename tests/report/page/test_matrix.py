@@ -1,0 +1,144 @@
+"""The matrix of systems and measures: means, intervals, marks, the best in bold."""
+
+import re
+
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier.demo import copy_demo
+
+
+def table_of(text):
+    """The matrix as rows of cells, each a dictionary of what it shows, by system and measure."""
+    table = re.search(r'<table id="means">.*?</table>', text, re.DOTALL).group(0)
+    head = re.findall(r'<th scope="col"[^>]*>(.*?)</th>', table.partition("</thead>")[0])
+    rows = {}
+    for row in re.findall(r"<tr>(.*?)</tr>", table.partition("<tbody>")[2], re.DOTALL):
+        cells = re.findall(r"<td[^>]*>(.*?)</td>", row, re.DOTALL)
+        rows[re.search(r"<bdi>(.*?)</bdi>", row).group(1)] = {
+            re.sub(" <.*", "", name): {
+                "mean": "".join(re.findall(r'class="mean[^"]*">([^<]*)', cell)),
+                "best": "best" in cell,
+                "mark": "".join(re.findall(r'class="mark"[^>]*>([^<]*)', cell)),
+                "ends": re.findall(r'class="ends">([^<]*)', cell),
+                "lines": len(re.findall("<path", cell)),
+                "text": cell,
+            }
+            for name, cell in zip(head[1:], cells, strict=True)
+        }
+    return rows
+
+
+def in_text(value):
+    return f"{value:.3f}".replace("-", "−")
+
+
+@pytest.fixture(scope="module")
+def demo(tmp_path_factory, written):
+    """Arguments of the demo, and its page."""
+    folder = tmp_path_factory.mktemp("demo")
+    copy_demo(folder)
+    runs = {name: folder / f"{name}.run" for name in ("lexical", "dense", "words")}
+    beside = {"intents": folder / "intents.tsv", "tags": folder / "tags.tsv"}
+    return runs, folder / "qrels.txt", beside, written(runs, folder / "qrels.txt", **beside, seed=3)
+
+
+def test_means_and_intervals_are_those_of_score(demo):
+    runs, qrels, beside, (_, text, _) = demo
+    measures = ["BNDCG@10", "nDCG@10", "Unjudged@10", "ES@10", "VB@10"]
+    scores = vbterrier.score(runs, qrels, measures, **beside, n_resamples=200, seed=3)
+    rows = table_of(text)
+    assert all(list(row) == measures for row in rows.values())
+    n_sources = 0
+    for (name, measure), part in scores.intervals.groupby(["name", "measure"]):
+        cell = rows[name][measure]
+        assert cell["mean"] == in_text(part["value"].iloc[0])
+        sources = [method.partition(" (")[0] for method in part["method"]]
+        wanted = [f"{in_text(low)} to {in_text(high)}" for low, high in zip(part["low"], part["high"], strict=True)]
+        if len(part) > 1:
+            wanted = [f"{ends} {source}" for ends, source in zip(wanted, sources, strict=True)]
+            n_sources += 1
+        assert cell["ends"] == wanted
+        assert cell["lines"] == 1 + len(part)
+    assert n_sources == 3
+
+
+def test_the_best_mean_is_bold_and_nothing_else(demo):
+    runs, _, _, (_, text, data) = demo
+    rows = table_of(text)
+    for measure, name in enumerate(data["measures"]):
+        means = [sum(of) for of in data["values"][measure]]
+        best = {data["systems"][place] for place, mean in enumerate(means) if mean == pytest.approx(max(means))}
+        # The share of unjudged documents describes runs.
+        wanted = set() if name == "Unjudged@10" else best
+        assert {system for system in runs if rows[system][name]["best"]} == wanted
+    first = [float(row["BNDCG@10"]["mean"]) for row in rows.values()]
+    assert first == sorted(first, reverse=True)
+    assert first[0] > first[-1]
+
+
+def test_letters_of_all_pairs(demo):
+    runs, qrels, beside, (_, text, _) = demo
+    scores = vbterrier.score(runs, qrels, ["nDCG@10", "VB@10"], **beside, n_resamples=200, seed=3)
+    rows = table_of(text)
+    for row in vbterrier.compare(scores, n_resamples=200, seed=3).systems.itertuples(index=False):
+        assert rows[row.name][row.measure]["mark"] == row.letters
+    assert "share a letter" in text
+
+
+def test_signs_of_differences_from_a_baseline(written, small):
+    runs, qrels = small
+    _, text, _ = written({**runs, "twin": runs["first"]}, qrels, "nDCG@10", baseline="first")
+    marks = {name: row["nDCG@10"]["mark"] for name, row in table_of(text).items()}
+    assert marks == {"first": "", "twin": "", "second": "▼"}
+    assert 'title="significantly lower than first"' in text
+    assert {name for name, row in table_of(text).items() if row["nDCG@10"]["best"]} == {"first", "twin"}
+    _, text, _ = written(runs, qrels, "nDCG@10", baseline="second")
+    assert table_of(text)["first"]["nDCG@10"]["mark"] == "▲"
+    assert "▲ and ▼: significantly higher and lower than second." in text
+
+
+def test_equal_means_have_no_best_and_empty_topics_are_counted(written, small):
+    runs, qrels = small
+    _, text, _ = written({"a": runs["first"], "b": runs["first"]}, qrels, "nDCG@10")
+    assert [row["nDCG@10"]["best"] for row in table_of(text).values()] == [False, False]
+    assert ">Empty</th>" not in text
+    part = runs["second"][runs["second"]["qid"].isin(["q0", "q1"])]
+    with pytest.warns(vbterrier.DegenerateWarning):
+        _, text, _ = written({"first": runs["first"], "part": part}, qrels, "nDCG@10", on_topics="all")
+    assert table_of(text)["part"]["Empty"]["text"] == "8"
+    assert table_of(text)["part"]["Topics"]["text"] == "10"
+
+
+def test_a_single_system_and_a_single_topic(written, small):
+    runs, qrels = small
+    _, text, _ = written({"second": runs["second"]}, qrels, "nDCG@10")
+    cell = table_of(text)["second"]["nDCG@10"]
+    assert (cell["mean"], cell["best"], cell["mark"]) == ("0.631", False, "")
+    one = {name: run[run["qid"] == "q0"] for name, run in runs.items()}
+    with pytest.warns(vbterrier.DegenerateWarning):
+        _, text, _ = written(one, qrels[qrels["qid"] == "q0"], "nDCG@10")
+    assert table_of(text)["first"]["nDCG@10"]["ends"] == []
+
+
+def test_lower_values_are_the_best_of_measures_of_mistakes(written):
+    from vbterrier.entities.pool import LinkedPool
+
+    qids = [f"q{number}" for number in range(10)]
+    docs = [(qid, f"{qid}-{n}", n, e, int(n == 0)) for qid in qids for n, e in enumerate(["x", "y", "y", "y"])]
+    columns = ["qid", "docno", "rank", "entity_id", "label"]
+    pool = LinkedPool.from_frame(pd.DataFrame(docs, columns=columns).assign(weight=1.0))
+    runs = {
+        name: pd.DataFrame({"qid": qids, "docno": entity, "score": 1.0}) for name, entity in (("a", "y"), ("b", "x"))
+    }
+    with pytest.warns(vbterrier.DegenerateWarning):
+        _, text, data = written(runs, None, ["NonRelCov@1", "DiscRatio@1"], links=pool)
+    rows = table_of(text)
+    assert [row["NonRelCov@1"]["best"] for row in rows.values()] == [True, False]
+    assert list(rows) == ["b", "a"]
+    assert 'NonRelCov@1 <span class="aside">lower is better</span>' in text
+    assert 'DiscRatio@1 <span class="aside">ratio of means</span>' in text
+    # Rankings of entities have no grades.
+    assert "grades" not in data["rankings"]["topics"][0]
+    assert data["rankings"]["ids"] == ["y", "x"]
