@@ -57,12 +57,13 @@ def links_of(
     """
     used = np.flatnonzero(np.bincount(entity, minlength=len(vocabulary)))
     kept = vocabulary.take(used)
+    in_order = np.asarray(pc.array_sort_indices(kept.text).to_numpy(), dtype=np.int64)
     number = np.empty(len(vocabulary), dtype=np.int64)
-    number[used] = kept.ranks()
+    number[used[in_order]] = np.arange(len(used))
     size = max(len(kept), 1)
     key = document * size + number[entity]
-    # Maximum and sum over equal keys do not depend on their order, so the sort need not be stable.
-    rows = np.argsort(key)
+    # The stable sort merges ordered parts: mentions are usually grouped by document.
+    rows = np.argsort(key, kind="stable")
     key = key[rows]
     first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else rows
     link = key[first]
@@ -72,7 +73,6 @@ def links_of(
         weight = np.maximum.reduceat(weight, first)
     if mentions is not None:
         n_mentions = np.add.reduceat(mentions[rows], first) if len(first) else n_mentions
-    in_order = np.asarray(pc.array_sort_indices(kept.text).to_numpy(), dtype=np.int64)
     starts = np.searchsorted(link, np.arange(n_documents + 1) * size)
     return LinkArrays(kept.take(in_order), starts, link % size, weight, n_mentions)
 
@@ -98,7 +98,7 @@ def fields_of(frame: Any, name: str) -> dict[str, Any]:
     weight = _weights(frame, name)
     mentions = _counts(frame, name)
     linked = frame["entity_id"].notna().to_numpy()
-    _, code = docno.codes()
+    _, code = docno.distinct()
     rows = _by_document(topic, rank, code)
     new = np.ones(len(rows), dtype=bool)
     for part in (topic, rank, code):
@@ -109,7 +109,7 @@ def fields_of(frame: Any, name: str) -> dict[str, Any]:
     _require_one_document(fields, label, rows, document, name)
     kept = linked[rows]
     rows = rows[kept]
-    vocabulary, entity = coded(_ids(frame[linked], "entity_id", name))
+    vocabulary, entity = coded(_ids(frame[["entity_id"]][linked], "entity_id", name))
     require_named(vocabulary, name)
     among = np.cumsum(linked) - 1
     links = links_of(len(first), document[kept], vocabulary, entity[among[rows]], weight[rows], mentions[rows])

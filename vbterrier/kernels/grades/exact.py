@@ -336,10 +336,10 @@ def land(drawn: Ints, caps: Ints) -> Ints:
     for level in range(len(caps) - 1, 0, -1):
         if caps[level] < n_documents:
             n_here = np.zeros(len(drawn), dtype=small)
-            for of_document in landed:
-                here = of_document == level
+            for place in range(n_documents):
+                here = landed[place] == level
                 n_here += here
-                of_document -= here & (n_here > caps[level])
+                landed[place] -= here & (n_here > caps[level])
     return np.ascontiguousarray(landed.T, dtype=np.int64)
 
 
