@@ -256,7 +256,8 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
         intents.entity, tags.entity, f"{intents.name} column 'entity_id'", f"{tags.name} column 'entity_id'"
     )
     intent = intents.lookup.find_one(topic[document], tags.entity.take(tag))
-    _warn_of_mismatch(intents, tags, retrieved, met=len(document) > 0, nil=nil)
+    if not (intent >= 0).any():
+        _warn_of_mismatch(intents, tags, retrieved, met=len(document) > 0, nil=nil)
     weight = tags.weight[tag]
     met = (intent >= 0) & (weight > 0)
     matches = pd.DataFrame({"intent": intent[met], "rank": rank[document[met]], "weight": weight[met]})
