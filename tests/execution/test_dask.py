@@ -13,11 +13,16 @@ import pandas as pd
 import pytest
 
 import vbterrier
+from vbterrier.entities.pool import link_pool
 from vbterrier.errors import ServiceError
 from vbterrier.execution import dask
-from vbterrier.measures.base import evaluate
+from vbterrier.frames.ranking import Run
+from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
+from vbterrier.measures.intents import IntentMeasure
+from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import EvaluationTarget
+from vbterrier.measures.unjudged import Bootstrapped
 
 distributed = pytest.importorskip("distributed")
 config = pytest.importorskip("dask.config")
@@ -61,6 +66,40 @@ def test_a_target_is_pickled_after_use(qrels, runs, measure):
     before = sorted(map(str, values([made], target, run)))
     copied = pickle.loads(pickle.dumps(target))
     assert sorted(map(str, values([made], copied, run))) == before
+
+
+@pytest.fixture(scope="module")
+def links(qrels, runs):
+    tags = pd.DataFrame({"docno": [f"d{i}" for i in range(40)] * 2, "entity_id": [f"e{i % 7}" for i in range(80)]})
+    return link_pool(runs["run1"], tags, qrels).frame()
+
+
+def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
+    run, entities = runs["run0"], links.rename(columns={"docno": "document", "entity_id": "docno"})
+    entities = entities.drop_duplicates(["qid", "docno"])[["qid", "docno"]].assign(score=lambda frame: frame.index)
+    gold = pd.DataFrame({"qid": ["q0", "q1", "q2"], "entity_id": ["e0", "NIL", "e2"]})
+    given = {
+        (Bootstrapped, type(vbterrier.NDCGBound), type(vbterrier.Unjudged)): (qrels, run),
+        IntentMeasure: (qrels.assign(iteration=(qrels.index % 3).astype(str)), run),
+        LinkingMeasure: (gold, gold.rename(columns={"entity_id": "docno"}).assign(score=1.0)),
+        Measure: (links, entities),
+    }
+    public = (getattr(vbterrier, name) for name in vbterrier.__all__)
+    every = [type(one) for one in public if isinstance(one, Measure)]
+    assert len(every) > 25
+    for kind in every:
+        frame, ranking = next(pair for base, pair in given.items() if issubclass(kind, base))
+        options = {"cutoff": 5} if "cutoff" in kind.SUPPORTED_PARAMS else {}
+        options |= {"undefined": "zero"} if "undefined" in kind.SUPPORTED_PARAMS else {}
+        measure, target = kind(**options), EvaluationTarget(frame)
+        before = list(map(str, evaluate([measure], target, Run(ranking, duplicates="error"))))
+        copied, sent = pickle.loads(pickle.dumps((target, Run(ranking, duplicates="error"))))
+        assert target.kept
+        assert list(map(str, evaluate([measure], copied, sent))) == before, measure
+    target = EvaluationTarget(given[IntentMeasure][0])
+    made = vbterrier.measures_from("alpha_nDCG@5", "ERR_IA@5", "StRecall@5")
+    before = list(map(str, external_values(made, target, Run(run))))
+    assert list(map(str, external_values(made, pickle.loads(pickle.dumps(target)), Run(run)))) == before
 
 
 @pytest.mark.slow
