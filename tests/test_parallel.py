@@ -1,15 +1,19 @@
 """The same work in one process or in several."""
 
+import errno
 import math
 import operator
 import os
 import stat
+import tempfile
+from functools import partial
 from pathlib import Path
 
+import joblib
 import numpy as np
 import pytest
 
-from vbterrier.errors import ParameterError, VBTerrierError
+from vbterrier.errors import InputError, ParameterError, VBTerrierError
 from vbterrier.execution.parallel import mapped
 from vbterrier.execution.pending import Shared, windowed
 
@@ -96,3 +100,20 @@ def test_progress_is_shown_when_asked_for(capsys, monkeypatch):
     assert "working" in capsys.readouterr().err
     list(mapped(abs, [1, 2]))
     assert not capsys.readouterr().err
+
+
+def _plus(shared, item):
+    return shared.value + item
+
+
+def test_a_full_temporary_folder_is_one_error(monkeypatch, tmp_path):
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with Shared(1) as shared:
+        monkeypatch.setattr(joblib, "dump", full)
+        words = r"temporary files cannot be written \(No space left on device\): set TMPDIR to a folder with free space"
+        with pytest.raises(InputError, match=words):
+            list(mapped(partial(_plus, shared), [1, 2], n_jobs=2))
+        assert list(tmp_path.iterdir()) == []

@@ -14,7 +14,7 @@ import pytest
 
 import vbterrier
 from vbterrier.entities.pool import link_pool
-from vbterrier.errors import ServiceError
+from vbterrier.errors import FileError, ServiceError
 from vbterrier.execution import dask
 from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import Measure, evaluate
@@ -135,6 +135,12 @@ def test_addresses_that_are_none_leave_no_traceback(address, qrels, runs, capfd)
         vbterrier.score(runs, qrels, ["P@5"], client=address)
     gc.collect()
     assert capfd.readouterr().err == ""
+
+
+@pytest.mark.slow
+def test_files_that_a_worker_does_not_see_are_missed_on_the_worker(client, qrels, tmp_path):
+    with pytest.raises(FileError, match=r"mine.run: no such file .* \(on the worker tcp://.*, which reads files from"):
+        vbterrier.score({"mine": tmp_path / "mine.run"}, qrels, ["P@5"], client=client)
 
 
 @pytest.mark.slow

@@ -61,11 +61,13 @@ def test_the_highest_mean_is_bold_where_a_measure_has_a_best(scores):
     assert [line.split(" | ")[:2] for line in bold] == [["| good", "nDCG@2"], ["| good", "BNDCG@2"]]
     assert paper_table(scores).count(r"\textbf") == 2
     assert better("BNDCG(stat='std')@10") is None
-    alone = pd.DataFrame({"name": ["a"], "measure": ["AP"], "value": [0.5]})
+    alone = pd.DataFrame({"name": ["a"], "measure": ["AP"], "value": [0.5], "n_qids": 9})
     assert not best_rows(alone).any()
-    bait = pd.DataFrame({"name": ["a", "b", "c"], "measure": "BaitRate@5", "value": [0.5, 0.1, 0.1]})
+    bait = pd.DataFrame({"name": ["a", "b", "c"], "measure": "BaitRate@5", "value": [0.5, 0.1, 0.1], "n_qids": 9})
     assert best_rows(bait).tolist() == [False, True, True]
     assert not best_rows(bait.assign(measure="Unjudged@5")).any()
+    both = pd.concat([bait.assign(n_qids=[9, 9, 8]), bait.assign(measure="OER@5")], ignore_index=True)
+    assert best_rows(both).tolist() == [False, False, False, True, False, False], "means over other topics"
 
 
 def test_latex_has_a_column_a_measure_and_a_line_for_each_interval(scores):

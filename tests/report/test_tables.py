@@ -218,6 +218,12 @@ def test_titles_and_heads_neither_steer_the_terminal_nor_are_markup():
     assert r"[/] \x1b[2J" in text
 
 
+def test_ids_in_markdown_are_no_mathematics():
+    text = rendered(pd.DataFrame({"$x^2$": ["run $1$"]}), "markdown", caption=["Of $\\beta$."])
+    assert re.findall(r"(?<!\\)\$", text) == []
+    assert text.count(r"\$") == 6
+
+
 def test_ids_in_markdown_are_no_links_images_or_code():
     text = rendered(pd.DataFrame({"run": ["![x](https://example.org/x.png)", "`a`"]}), "markdown")
     assert r"!\[x\](https://example.org/x.png)" in text

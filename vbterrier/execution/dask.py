@@ -12,7 +12,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vbterrier._version import __version__
-from vbterrier.errors import ParameterError, ServiceError, VBTerrierError
+from vbterrier.errors import FileError, ParameterError, ServiceError, VBTerrierError
 from vbterrier.execution.pending import Shared, windowed
 
 if TYPE_CHECKING:
@@ -166,7 +166,12 @@ def _called(packed: bytes, version: str, *values: Any) -> Any:
         )
     with _TURN:
         function, item = _unpacked(packed, *values)
-        return function(item)
+        try:
+            return function(item)
+        except FileError as error:
+            address = _distributed().get_worker().address
+            error.args = (f"{error} (on the worker {address}, which reads files from the same paths)",)
+            raise
 
 
 def _version() -> str:

@@ -46,8 +46,12 @@ def in_processes(
     function: Callable[[T], R], items: Iterable[T], n_jobs: int, max_bytes: int | None = None
 ) -> Iterator[R]:
     """Yield the result of every item in order; see :func:`mapped`."""
+    from joblib.externals.loky.backend.reduction import dumps
+
     n = n_processes(n_jobs)
     tasks: list[_Task] = []
+    # Shared values are written here: errors of the thread that sends items would be those of loky.
+    dumps(function)
 
     def sent(item: T) -> _Task:
         tasks.append(_Task(item, _submitted(n, function, item)))

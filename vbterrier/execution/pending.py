@@ -6,6 +6,8 @@ from collections import deque
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from vbterrier.errors import InputError
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator
 
@@ -16,6 +18,11 @@ class Shared:
     """A value for several processes: written once, and read once by each process, which keeps it.
 
     A context manager, which removes the file at its end. In one process nothing is written.
+
+    Raises
+    ------
+    InputError
+        The file cannot be written.
 
     Parameters
     ----------
@@ -45,8 +52,15 @@ class Shared:
         import joblib
 
         if self._folder is None:
-            self._folder = TemporaryDirectory(prefix="vbterrier-")
-            joblib.dump(self.value, f"{self._folder.name}/shared")
+            try:
+                self._folder = TemporaryDirectory(prefix="vbterrier-")
+                joblib.dump(self.value, f"{self._folder.name}/shared")
+            except OSError as error:
+                self.__exit__()
+                raise InputError(
+                    f"temporary files cannot be written ({error.strerror or error}): set TMPDIR to a folder with free "
+                    "space, or leave out n_jobs="
+                ) from error
         return _read, (f"{self._folder.name}/shared",)
 
 

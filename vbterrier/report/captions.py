@@ -230,12 +230,17 @@ def better(measure: str) -> str | None:
 
 
 def best_rows(frame: pd.DataFrame, value: str = "value") -> pd.Series[bool]:
-    """Return True for rows of a C frame with the best mean of their measure; ties are all best."""
+    """Return True for rows of a C frame with the best mean of their measure; ties are all best.
+
+    Means over different numbers of topics are not compared: none of them is best.
+    """
     sign = {"higher": 1.0, "lower": -1.0, None: float("nan")}
     signs = {measure: sign[better(str(measure))] for measure in frame["measure"].unique()}
     good = frame[value] * frame["measure"].map(signs).astype(float)
     of_measure = good.groupby(frame["measure"])
-    return (good == of_measure.transform("max")) & (frame.groupby("measure")["name"].transform("nunique") > 1)
+    groups = frame.groupby("measure")
+    comparable = (groups["name"].transform("nunique") > 1) & (groups["n_qids"].transform("nunique") == 1)
+    return (good == of_measure.transform("max")) & comparable
 
 
 def best_system(pairs: pd.DataFrame, systems: pd.DataFrame) -> tuple[str, list[str]]:

@@ -25,7 +25,7 @@ FORMATS = ("table", "csv", "json", "latex", "markdown")
 # The mark of intervals of replicas that exclude the score.
 EXCLUDED = "‡"
 # Characters with a meaning in Markdown.
-_OF_MARKDOWN = str.maketrans({"<": "&lt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\|*[]`"})
+_OF_MARKDOWN = str.maketrans({"<": "&lt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\|*[]`$"})
 # Explanation of the columns of tagging.
 TAGGING = (
     "tagged: share of the documents up to the cutoff that have a tag; oracle_ES: the best possible ranking under the "
