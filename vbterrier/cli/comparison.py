@@ -158,6 +158,9 @@ def report(
     level: option.LevelOfTests = 0.95,
     resamples: option.ResamplesOfTests = 2000,
     seed: option.Seed = 0,
+    memory: Annotated[
+        str | None, typer.Option(help="Read runs in chunks of at most this size, such as '1 GiB'; a folder is one run.")
+    ] = None,
 ) -> None:
     """Write an HTML page with the verdict, means, pairs, and the rankings of each topic."""
     from vbterrier.report.page.build import write_report
@@ -168,7 +171,7 @@ def report(
         output,
         qrels,
         measures,
-        data=ReportData(intents, tags, links, topics, duplicates, labels, subtopics, documents),
+        data=ReportData(intents, tags, links, topics, duplicates, labels, subtopics, documents, memory),
         comparison=ComparisonOptions(baseline, test, correction, interval, level, on_topics, resamples, seed, family),
         title=title,
         command=["vbterrier", *sys.argv[1:]],

@@ -13,6 +13,7 @@ from vbterrier import FileError, InputError, ParameterError
 from vbterrier.demo import copy_demo
 from vbterrier.report import ComparisonOptions, ReportData
 from vbterrier.report.page.build import write_report
+from vbterrier.report.page.evaluated import inputs_of
 
 NASTY = "</script><img src=x onerror=alert(1)>&\"'\u202e\u2028`${x}"
 
@@ -229,3 +230,34 @@ def test_command_without_anything_to_evaluate_against(command, tmp_path):
     code, _, err = command("report", tmp_path / "dense.run", "-o", tmp_path / "r.html")
     assert code == 2
     assert "nothing to evaluate against" in err
+
+
+def test_a_page_keeps_first_ranks_and_its_numbers_do_not_depend_on_memory(tmp_path, monkeypatch):
+    monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
+    few = ComparisonOptions(n_resamples=50)
+    rng = np.random.default_rng(0)
+    qrels = pd.DataFrame([(f"q{t}", f"d{d}", int(d % 3 == 0)) for t in range(12) for d in range(0, 200, 2)])
+    qrels.columns = ["qid", "docno", "label"]
+    runs = {}
+    for name in ("one", "other"):
+        runs[name] = tmp_path / f"{name}.run"
+        rows = [(f"q{t}", f"d{d}", at) for t in range(12) for at, d in enumerate(rng.permutation(300))]
+        runs[name].write_text("".join(f"{qid} Q0 {docno} {at + 1} {-at} t\n" for qid, docno, at in rows))
+
+    def page(memory=None, measures=None):
+        data = ReportData(memory=memory)
+        write_report(runs, tmp_path / "page.html", qrels, measures, data=data, plots=False, comparison=few)
+        return (tmp_path / "page.html").read_text()
+
+    whole = page()
+    assert "one (3,600 rows), other (3,600 rows)" in whole
+    assert page("64 MiB") == whole.replace("(3,600 rows)", "(first ranks)")
+    given, _ = inputs_of(runs, qrels, ReportData(), None)
+    assert [len(run) for run in given.runs.values()] == [12 * 101] * 2
+    given, _ = inputs_of(runs, qrels, ReportData(), ["AP"])
+    assert [len(run) for run in given.runs.values()] == [12 * 300] * 2
+    expected = vbterrier.score(runs, qrels, ["AP", "BNDCG@10"], n_resamples=2).means()
+    assert f"{expected.loc['one', 'AP']:.3f}" in page(measures=["AP"])
+    assert f"{expected.loc['one', 'BNDCG@10']:.3f}" in whole
+    with pytest.raises(ParameterError, match="AP: has no cutoff of at most 100, and memory="):
+        page("64 MiB", ["AP"])

@@ -79,8 +79,9 @@ def versions() -> list[tuple[str, str]]:
 def parameters(found: ReportNumbers, given: Inputs, options: ComparisonOptions) -> list[tuple[str, str]]:
     """Names and values of all settings that affect the numbers."""
     distribution = next(iter(found.distributions.values()), None)
+    sizes = {name: f"{n:,} rows" for name, n in given.n_rows.items()}
     rows = [
-        ("Systems", ", ".join(f"{printable(name)} ({len(run):,} rows)" for name, run in given.runs.items())),
+        ("Systems", ", ".join(f"{printable(name)} ({sizes.get(name, 'first ranks')})" for name in given.runs)),
         ("Topics", f"n = {len(found.topics):,} ({_ON_TOPICS[options.on_topics]})"),
         ("Measures", ", ".join(found.measures)),
         ("Cutoff", f"k = {found.cutoff}"),
@@ -190,8 +191,8 @@ def write_report(
     if where.is_dir():
         raise ParameterError(f"{printable(where)} is a folder; wanted the name of a file, as report.html")
     options = comparison or ComparisonOptions()
-    given = inputs_of(runs, qrels, data or ReportData())
-    found = evaluated(given, given.measures(measures), options, progress=progress)
+    given, asked = inputs_of(runs, qrels, data or ReportData(), measures, progress=progress)
+    found = evaluated(given, asked, options, progress=progress)
     verdict, against = tuple(sentences(found)), tuple(caveats(found))
     text = _filled(
         found,

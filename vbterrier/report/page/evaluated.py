@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,19 +17,22 @@ from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.doctor import JudgmentNote, judgment_notes
 from vbterrier.evaluate.inputs import intents_and_tags, named_runs, subtopics_of, target_of, topics_of
 from vbterrier.evaluate.scores import Scores, score
+from vbterrier.execution.chunks import Work, planned
+from vbterrier.execution.parallel import Workers
+from vbterrier.execution.streaming import first_ranks_of
 from vbterrier.frames.contracts import flatten_qrels, frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_documents, read_qrels
 from vbterrier.frames.named import named
-from vbterrier.frames.ranking import loaded_run
+from vbterrier.frames.ranking import Run, loaded_run
 from vbterrier.intents.coverage import oracle_success
 from vbterrier.intents.sources import from_diversity
 from vbterrier.measures.base import deepest
 from vbterrier.measures.external import is_mean
 from vbterrier.measures.target import Scoring, aligned
-from vbterrier.measures.text import measures_from
+from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.measures.unjudged import Bootstrapped
 from vbterrier.stats.topic_intervals import N_RESAMPLES
-from vbterrier.unjudged.model import is_identified
+from vbterrier.unjudged.model import DEPTH, is_identified
 from vbterrier.unjudged.pool import Judgments
 
 if TYPE_CHECKING:
@@ -38,7 +41,6 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.evaluate.coverage import CoverageReport
-    from vbterrier.frames.ranking import Run
     from vbterrier.intents.coverage import Coverage
     from vbterrier.unjudged.distribution import BootstrapDistribution
     from vbterrier.unjudged.labels import MachineLabels
@@ -71,8 +73,8 @@ class ReportData:
         The text of queries: qid, query.
     documents
         The text of documents: docno, text. The page shows its beginning.
-    duplicates, labels, subtopics
-        As for :func:`vbterrier.score`.
+    duplicates, labels, subtopics, memory
+        As for :func:`vbterrier.score`. ``memory`` needs measures with a cutoff of at most 100.
     """
 
     intents: Any = None
@@ -83,6 +85,7 @@ class ReportData:
     labels: Any = None
     subtopics: Any = None
     documents: Any = None
+    memory: int | str | None = None
 
 
 @dataclass(frozen=True)
@@ -127,7 +130,7 @@ class Inputs:
     Parameters
     ----------
     runs
-        Runs by name.
+        Runs by name; the first ranks alone if no measure reads more.
     qrels, intents, tags
         Frames, or ``None``.
     links
@@ -138,6 +141,8 @@ class Inputs:
         Labels of machines, and the subtopics of diversity qrels, if given.
     documents
         The text of documents, if known.
+    n_rows
+        The number of rows of each run that was read whole.
     """
 
     runs: dict[str, Run]
@@ -149,6 +154,7 @@ class Inputs:
     labels: Any = None
     subtopics: pd.DataFrame | None = None
     documents: dict[str, str] = field(default_factory=dict)
+    n_rows: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def is_diversity(self) -> bool:
@@ -161,7 +167,7 @@ class Inputs:
     def measures(self, asked: Any) -> list[ir_measures.Measure]:
         """Measures that were asked for, or those that the inputs support."""
         if asked is not None and (isinstance(asked, str) or not hasattr(asked, "__len__") or len(asked)):
-            return measures_from(*([asked] if isinstance(asked, str) or not hasattr(asked, "__len__") else asked))
+            return distinct_measures(asked)
         if self.links is not None:
             return measures_from(*OF_LINKS)
         adhoc: tuple[str, ...] = ()
@@ -297,11 +303,14 @@ def wide_of(found: ReportNumbers, measure: str) -> pd.DataFrame:
     return wide.reindex(index=found.topics, columns=found.names)
 
 
-def inputs_of(runs: Any, qrels: Any, data: ReportData) -> Inputs:
-    """Read data given as paths.
+def inputs_of(
+    runs: Any, qrels: Any, data: ReportData, measures: Any, *, progress: bool = False
+) -> tuple[Inputs, list[ir_measures.Measure]]:
+    """Read data given as paths, and return the measures that were asked for, or those that the inputs support.
+
+    Of each run, one after the other, the ranks that measures with a cutoff depend on are kept.
 
     Raises
-    ------
     ------
     InputError
         Files or frames that cannot be evaluated; no runs.
@@ -312,13 +321,13 @@ def inputs_of(runs: Any, qrels: Any, data: ReportData) -> Inputs:
         raise ParameterError("links exclude intents and tags: entity runs are evaluated on the linked pool alone")
     if qrels is None and data.intents is None and data.links is None:
         raise ParameterError("nothing to evaluate against: wanted qrels, intents (with tags), or links")
-    loaded = {name: loaded_run(name, run, data.duplicates) for name, run in systems_of(named_runs(runs))}
-    if not loaded:
+    systems = dict(systems_of(named_runs(runs)))
+    if not systems:
         raise InputError("no runs; name at least one")
     topics = None if data.topics is None else topics_of(data.topics)
     intents, tags = intents_and_tags(data.intents, data.tags)
-    return Inputs(
-        loaded,
+    given = Inputs(
+        {},
         None if qrels is None else _judgments(qrels),
         None if intents is None else named("intents", intents),
         None if tags is None else named("tags", tags),
@@ -328,6 +337,38 @@ def inputs_of(runs: Any, qrels: Any, data: ReportData) -> Inputs:
         None if data.subtopics is None else subtopics_of(data.subtopics),
         _texts(data.documents),
     )
+    asked = given.measures(measures)
+    kept, n_rows = dict[str, Run](), dict[str, int]()
+    in_chunks: dict[str, pd.DataFrame] = {}
+    if data.memory is not None:
+        if given.links is not None:
+            raise ParameterError("memory=: entity runs of a linked pool are read whole; leave it out")
+        target = target_of(given.qrels, given.intents, given.tags)
+        work = Work("", planned([*asked, *measures_from(f"Unjudged@{DEPTH}")]), target, data.duplicates)
+        in_chunks = first_ranks_of(systems, work, data.memory, Workers(), progress=progress)
+    depth = _depth(asked)
+    for name, run in systems.items():
+        whole = loaded_run(name, in_chunks.get(name, run), data.duplicates)
+        if name not in in_chunks:
+            n_rows[name] = len(whole)
+        kept[name] = whole if depth is None or given.links is not None else _first_ranks(whole, depth)
+    return replace(given, runs=kept, n_rows=n_rows), asked
+
+
+def _depth(measures: Sequence[ir_measures.Measure]) -> int | None:
+    """Number of ranks that measures and notes read; ``None`` for whole rankings."""
+    try:
+        plan = planned(measures)
+    except ParameterError:
+        return None
+    return None if plan.at_once else max(plan.depth, DEPTH)
+
+
+def _first_ranks(run: Run, depth: int) -> Run:
+    rows, starts, sizes = run.ordered(depth + 1)
+    # One row more, to detect a tie with the last one.
+    first = np.sort(rows[np.arange(len(rows)) - np.repeat(starts, sizes) <= depth])
+    return Run(run.frame.iloc[first].reset_index(drop=True), name=run.name)
 
 
 def _texts(documents: Any) -> dict[str, str]:
