@@ -1,4 +1,7 @@
 from .contracts import flatten_qrels as flatten_qrels
+from .files.rated_lists import read_hits as read_hits
+from .files.rated_lists import read_rated_list as read_rated_list
+from .files.rated_lists import write_rated_list as write_rated_list
 from .files.reading import read_annotations as read_annotations
 from .files.reading import read_answers as read_answers
 from .files.reading import read_labels as read_labels

@@ -677,13 +677,22 @@ def table_header(kind: FileKind, path: Path, number: int, line: bytes, *, must: 
 
 def _columns_of(kind: FileKind, given: Sequence[str]) -> list[str]:
     """Replace the names of a header by the columns that they mean."""
-    words = [_PUNCTUATION.sub("", name.casefold()) for name in given]
+    words = list(map(simplified, given))
     # A score is a label in the judgments of BEIR alone.
     aliases = kind.aliases if "corpusid" in words else {**kind.aliases, "score": "score"}
     return [aliases.get(word, name) for word, name in zip(words, given, strict=True)]
 
 
-def _with_scores(path: Path, frame: pd.DataFrame, *, is_named: bool) -> pd.DataFrame:
+def simplified(name: str) -> str:
+    """Return the name of a column in lower case and without blanks and punctuation.
+
+    >>> simplified("Doc ID")
+    'docid'
+    """
+    return _PUNCTUATION.sub("", name.casefold())
+
+
+def with_scores(path: Path, frame: pd.DataFrame, *, is_named: bool = True) -> pd.DataFrame:
     """Add the scores of a run without them, from its ranks or from the order of its rows."""
     if "score" not in frame.columns:
         if "rank" not in frame.columns:
@@ -947,7 +956,7 @@ def _frame(source: Source, kind: FileKind) -> pd.DataFrame:
         if name not in frame.columns:
             frame[name] = value
     if kind is RUN:
-        frame = _with_scores(source.path, frame, is_named=is_named)
+        frame = with_scores(source.path, frame, is_named=is_named)
     first = [name for name in kind.columns if name in frame.columns]
     others = [name for name in frame.columns if name not in kind.columns] if kind.keeps_others else []
     return frame[[*first, *others]]
@@ -987,7 +996,7 @@ def _header_layout(kind: FileKind, path: Path, number: int, line: bytes) -> Layo
             names = split(line, separator, blanks=separator == " ")
         except MisfitError as error:
             raise FileError(path, str(error), line=number) from error
-        words = [_PUNCTUATION.sub("", name.casefold()) for name in names]
+        words = list(map(simplified, names))
         named = words[0] in _ID_WORDS or _HEADINGS.issuperset(words) or kind.header_words.intersection((*names, *words))
         if kind.needs_header or named:
             require_columns(path, names, kind.required, line=number)
