@@ -125,6 +125,8 @@ MAKERS = {
     ),
     "fit": lambda _: vbterrier.unjudged.fit(RUNS, QRELS),
     "judge_next": lambda _: vbterrier.judge_next(RUNS, QRELS, 5),
+    "release_gate": lambda _: vbterrier.evaluate.release_gate(RUNS["dense"], RUNS["words"], QRELS, margin=0.1),
+    "read_rated_list": lambda _: vbterrier.frames.read_rated_list(QRELS),
     "evaluate_intents": lambda _: evaluation(),
     "evaluate_settings": lambda _: settings(vbterrier.evaluate.evaluate_settings),
     "evaluate_closed_open": lambda _: sides(),

@@ -1,7 +1,7 @@
 """The command line ``vbterrier``.
 
-Exit codes: 0 success, 1 invalid input, 2 invalid usage. Errors are one line on stderr, where ``--verbose`` reports
-progress.
+Exit codes: 0 success, 1 invalid input, 2 invalid usage; of ``gate``: 0 PASS, 2 FAIL, 3 UNKNOWN, 1 any error. Errors are
+one line on stderr, where ``--verbose`` reports progress.
 """
 
 from __future__ import annotations
@@ -73,13 +73,16 @@ def _show_once() -> Callable[..., None]:
 
 def main(run: Callable[..., Any] = app) -> None:
     """Run the command line; the console script."""
+    called = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+    # A script must not take an error of usage for a release that fails.
+    usage = BAD_INPUT if called == "gate" else BAD_USAGE
     with warnings.catch_warnings(), restored_logging():
         warnings.simplefilter("always", DegenerateWarning)
         warnings.showwarning = _show_once()
         try:
             sys.exit(run(standalone_mode=False))
         except ParameterError as error:
-            _exit(error, BAD_USAGE)
+            _exit(error, usage)
         except VBTerrierError as error:
             _exit(error, BAD_INPUT)
         except MemoryError:
@@ -90,8 +93,8 @@ def main(run: Callable[..., Any] = app) -> None:
                 raise
             if type(error).__name__ == "NoArgsIsHelpError":
                 typer.echo(error.format_message(), err=True)
-                sys.exit(BAD_USAGE)
-            _exit(error.format_message(), BAD_USAGE)
+                sys.exit(usage)
+            _exit(error.format_message(), usage)
 
 
 def _exit(error: Exception | str, code: int) -> None:

@@ -1,4 +1,4 @@
-"""The commands ``compare``, ``report`` and ``coverage``."""
+"""The commands ``compare``, ``gate``, ``report``, ``coverage`` and ``link``."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def compare(
     labels: option.Labels = None,
     subtopics: option.Subtopics = None,
     values: Annotated[Path | None, typer.Option(help="Scores instead of runs: name, qid, measure, value.")] = None,
-    baseline: option.Baseline = None,
+    baseline: option.Baselines = None,
     test: option.Test = "randomisation",
     correction: option.Correction = "auto",
     family: option.Family = "measure",
@@ -60,7 +60,7 @@ def compare(
     found = compare_systems(
         runs if values is None else values,
         measures=measures,
-        baseline=baseline,
+        baseline=baseline[0] if baseline and len(baseline) == 1 else baseline or None,
         test=test,
         correction=correction,
         family=family,
@@ -75,6 +75,94 @@ def compare(
         **given,
     )
     deliver(found, style, output, systems=systems)
+
+
+def gate(
+    new: Annotated[
+        Path, typer.Argument(help="The new run: TREC, _rank_eval response, or query, docid, position.", metavar="NEW")
+    ],
+    baseline: Annotated[
+        list[Path], typer.Option("--baseline", "-b", help="A run to compare with; repeated, all must pass.")
+    ],
+    qrels: Annotated[
+        Path, typer.Option("--qrels", "-q", help="TREC qrels, _rank_eval request, or query, docid, rating (Quepid).")
+    ],
+    margin: Annotated[float, typer.Option(help="The largest acceptable loss, as .01.")],
+    measure: Annotated[str, typer.Option("--measure", "-m", help="A measure.")] = "BNDCG@10",
+    traffic: Annotated[Path | None, typer.Option(help="Weights and segments: query, weight, segment.")] = None,
+    interval: Annotated[
+        str, typer.Option(help="bounded (valid for any differences) or normal (Student's t).")
+    ] = "bounded",
+    level: Annotated[float, typer.Option(help="Confidence level of each one-sided limit.")] = 0.95,
+    look: Annotated[int | None, typer.Option(help="Number of this inspection, from 1.", min=1)] = None,
+    daily: Annotated[
+        bool, typer.Option("--daily", help="Limits that are valid for any number of looks, as queries are appended.")
+    ] = False,
+    scale: Annotated[str | None, typer.Option(help="The smallest and the largest rating, as 0,3.")] = None,
+    budget: Annotated[int, typer.Option("--budget", "-n", help="Number of documents to judge next.", min=0)] = 20,
+    judge: Annotated[
+        Path | None, typer.Option(help="Write the documents to judge next to this file, in the format of --qrels.")
+    ] = None,
+    labels: option.Labels = None,
+    duplicates: option.Duplicates = "error",
+    style: Annotated[str, typer.Option("--format", "-f", help="table, markdown, json or junit.")] = "table",
+    resamples: Annotated[int, typer.Option(help="Number of draws of bounded limits.", min=2, metavar="N")] = 10_000,
+    seed: option.Seed = 0,
+    output: Annotated[
+        Path | None,
+        typer.Option(
+            "--output", "-o", help="Write to this file: .xml (JUnit), .md, .json or .txt.", show_default=False
+        ),
+    ] = None,
+) -> None:
+    """Decide if a new run is at most a margin worse than the baseline.
+
+    Exit codes: 0 PASS, 2 FAIL, 3 UNKNOWN, 1 any error.
+    """
+    from vbterrier.evaluate.release_gate import release_gate
+    from vbterrier.frames.files.writing import replacing
+    from vbterrier.report.comparison import GATE_FORMATS, gate_report
+
+    if style not in GATE_FORMATS:
+        raise ParameterError(f"--format {style}: wanted one of {', '.join(GATE_FORMATS)}")
+    if output is not None:
+        if output.suffix not in _GATE_SUFFIXES:
+            raise ParameterError(f"{output}: wanted a name that ends in {', '.join(_GATE_SUFFIXES)}")
+        style = _GATE_SUFFIXES[output.suffix]
+    ends = [] if scale is None else scale.split(",")
+    if scale is not None and (len(ends) != 2 or not all(end.lstrip("-").isdecimal() for end in ends)):  # noqa: PLR2004
+        raise ParameterError(f"--scale {scale}: wanted the smallest and the largest rating, as 0,3")
+    found = release_gate(
+        new,
+        baseline,
+        qrels,
+        measure,
+        margin=margin,
+        traffic=traffic,
+        interval=interval,
+        level=level,
+        look=look,
+        daily=daily,
+        budget=budget,
+        scale=(int(ends[0]), int(ends[1])) if ends else None,
+        labels=labels,
+        duplicates=duplicates,
+        n_resamples=resamples,
+        seed=seed,
+    )
+    text = gate_report(found, style)
+    if output is None:
+        echo(text)
+    else:
+        with replacing(output) as file:
+            file.write(f"{text}\n".encode())
+        echo(found.summary())
+    if judge is not None and len(found.judge):
+        found.write_judging(judge)
+    raise typer.Exit(found.exit_code)
+
+
+_GATE_SUFFIXES = {".xml": "junit", ".md": "markdown", ".json": "json", ".txt": "table"}
 
 
 EntityRuns = Annotated[
@@ -172,7 +260,9 @@ def report(
         qrels,
         measures,
         data=ReportData(intents, tags, links, topics, duplicates, labels, subtopics, documents, memory),
-        comparison=ComparisonOptions(baseline, test, correction, interval, level, on_topics, resamples, seed, family),
+        comparison=ComparisonOptions(
+            option.only("--baseline", baseline), test, correction, interval, level, on_topics, resamples, seed, family
+        ),
         title=title,
         command=["vbterrier", *sys.argv[1:]],
         progress=sys.stderr.isatty(),
@@ -221,4 +311,4 @@ def link(
     deliver(found, style, output, pairs=pairs)
 
 
-COMMANDS = (compare, report, coverage, link)
+COMMANDS = (compare, gate, report, coverage, link)

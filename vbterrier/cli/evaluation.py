@@ -142,7 +142,7 @@ def rank(
     draws: Annotated[int, typer.Option(help="Number of draws of all scores.", min=1, metavar="N")] = 2000,
     level: option.Level = 0.9,
     pairs: Annotated[bool, typer.Option("--pairs", help="Show one row per pair of runs.")] = False,
-    baseline: Annotated[str | None, typer.Option(help="With --pairs: show the pairs of this run only.")] = None,
+    baseline: Annotated[list[str] | None, typer.Option(help="With --pairs: show the pairs of this run only.")] = None,
     labels: option.Labels = None,
     style: Format = "table",
     on_topics: option.OnTopics = "same",
@@ -154,7 +154,7 @@ def rank(
     from vbterrier.evaluate.ranking import rank_systems
 
     style = require_format(style, output)
-    if baseline is not None and not pairs:
+    if baseline and not pairs:
         raise ParameterError("--baseline selects pairs: wanted --pairs too")
     found = rank_systems(
         runs,
@@ -164,7 +164,7 @@ def rank(
         n_draws=draws,
         level=level,
         seed=seed,
-        baseline=baseline,
+        baseline=option.only("--baseline", baseline),
         labels=labels,
         on_topics=on_topics,
         duplicates=duplicates,

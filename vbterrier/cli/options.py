@@ -58,7 +58,11 @@ Duplicates = Annotated[
         "first to keep the best rank."
     ),
 ]
-Baseline = Annotated[str | None, typer.Option(help="The run to compare all other runs with.")]
+Baselines = Annotated[
+    list[str] | None,
+    typer.Option("--baseline", help="The run to compare all other runs with; repeated, they are one family of tests."),
+]
+Baseline = Annotated[list[str] | None, typer.Option("--baseline", help="The run to compare all other runs with.")]
 Test = Annotated[str, typer.Option(help="Significance test: randomisation, t, wilcoxon or bootstrap.")]
 Correction = Annotated[
     str,
@@ -90,6 +94,19 @@ Output = Annotated[
 VERBOSE = "Report progress; -vv reports details."
 Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help=VERBOSE, show_default=False)]
 LEVELS = (logging.INFO, logging.DEBUG)
+
+
+def only(option: str, given: Sequence[str] | None) -> str | None:
+    """Return the value of an option that is given at most once; of repeated options, Click would keep the last.
+
+    Raises
+    ------
+    ParameterError
+        Several values.
+    """
+    if given and len(given) > 1:
+        raise ParameterError(f"{option} is given {len(given)} times; wanted one")
+    return given[0] if given else None
 
 
 class _Lines(StreamHandler):

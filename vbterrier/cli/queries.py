@@ -185,7 +185,7 @@ def power(
     if values is None:
         frame = _plan_without_pilot(delta, measure, curve=curve, baseline=against_baseline, **options)
     else:
-        pilots = paired_pilots(read_values(values), baseline, measure)
+        pilots = paired_pilots(read_values(values), option.only("--baseline", baseline), measure)
         frame = _plans(pilots, delta, queries or [], curve=curve, baseline=against_baseline, **options)
     by = frame["correction"].iloc[0]
     if style not in ("csv", "json"):

@@ -4,6 +4,7 @@ from .doctor import diagnose as diagnose
 from .entity_grid import entity_grid as entity_grid
 from .judging import corrected_scores as corrected_scores
 from .judging import label_quality as label_quality
+from .release_gate import release_gate as release_gate
 from .replicas import Paraphrases as Paraphrases
 from .replicas import RerunPipeline as RerunPipeline
 from .reranking import rerank_grid as rerank_grid

@@ -59,7 +59,7 @@ class Comparison(Shown):
         name, measure, n_qids, n_missing (topics without any document; NA if the runs are unknown), n_zero (topics on
         which the system scores exactly 0 and other systems do not), flag.
     baseline
-        The system that all other systems were compared with; ``None`` for all pairs.
+        The system, or a tuple of systems, that all other systems were compared with; ``None`` for all pairs.
     margin
         The equivalence margin; ``None`` without a test of equivalence.
     """
@@ -67,8 +67,13 @@ class Comparison(Shown):
     pairs: pd.DataFrame
     systems: pd.DataFrame
     flags: pd.DataFrame
-    baseline: str | None = None
+    baseline: str | tuple[str, ...] | None = None
     margin: float | None = None
+
+    @property
+    def baselines(self) -> tuple[str, ...]:
+        """The baselines; none for all pairs."""
+        return (self.baseline,) if isinstance(self.baseline, str) else self.baseline or ()
 
     @property
     def alpha(self) -> float:
@@ -123,7 +128,7 @@ def compare(
     tags: Any = None,
     labels: Any = None,
     subtopics: Any = None,
-    baseline: str | None = None,
+    baseline: str | Sequence[str] | None = None,
     test: str = "randomisation",
     correction: str = "auto",
     family: str = "measure",
@@ -149,7 +154,8 @@ def compare(
     measures
         For runs, the measures to evaluate; for scores and values, the measures to compare (default: all).
     baseline
-        The system that all other systems are compared with; ``None`` for all pairs.
+        The system that all other systems are compared with; several form one family of tests; ``None`` for all
+        pairs.
     test, correction, family, margin
         See :func:`vbterrier.stats.comparisons.comparisons`. By default, p-values are corrected over the pairs of a
         measure, and ``n_tests`` counts them; ``family="all"`` corrects over all measures, too.
@@ -231,7 +237,8 @@ def compare(
     systems = _lettered(intervals(compared, method=interval, **options), pairs, is_complete=baseline is None)
     used = pairs["correction"].iloc[0]
     _LOG.info("compared %d pairs of systems: %s, correction %s, %d resamples", len(pairs), test, used, n_resamples)
-    return Comparison(flagged(pairs, flags), systems, flags, baseline, margin)
+    of = baseline if baseline is None or isinstance(baseline, str) else tuple(baseline)
+    return Comparison(flagged(pairs, flags), systems, flags, of, margin)
 
 
 def _is_scored(given: Any, **of_runs: Any) -> bool:

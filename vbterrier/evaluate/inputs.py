@@ -50,7 +50,7 @@ def named_runs(runs: Any) -> Any:
 
 def _stem(path: str | os.PathLike[str]) -> str:
     name = Path(path).name
-    for suffix in (".gz", ".bz2", ".xz", ".zst", ".txt", ".run", ".csv", ".tsv", ".jsonl", ".xlsx"):
+    for suffix in (".gz", ".bz2", ".xz", ".zst", ".txt", ".run", ".csv", ".tsv", ".jsonl", ".json", ".xlsx"):
         name = name.removesuffix(suffix)
     return name or str(path)
 

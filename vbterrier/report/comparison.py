@@ -1,14 +1,17 @@
-"""Comparisons of systems as text."""
+"""Comparisons of systems and release gates as text."""
 
 from __future__ import annotations
 
 import itertools
 import json
+import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
 
 import pandas as pd
 
+from vbterrier.errors import choice, printable
 from vbterrier.evaluate.comparison import corrected_over
+from vbterrier.evaluate.release_gate import FAIL, UNKNOWN
 from vbterrier.report import latex
 from vbterrier.report.captions import best_rows, best_system, better, measures_sentence, topics_of
 from vbterrier.report.latex import MOST, brackets, by_measure
@@ -18,6 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from vbterrier.evaluate.comparison import Comparison
+    from vbterrier.evaluate.release_gate import ReleaseGate
 
 
 SIGNIFICANT, FLAGGED = "*", "†"
@@ -26,6 +30,8 @@ _LISTED = 12
 # Short column names for papers.
 _SHORT = {"p adjusted": "p", "won/lost/tied": "w/l/t", "p equivalence": "p equiv."}
 _SHORT_NOTE = "p: adjusted; w/l/t: won/lost/tied."
+# Formats of release gates.
+GATE_FORMATS = ("table", "markdown", "json", "junit")
 
 
 def comparison_caption(found: Comparison) -> list[str]:
@@ -45,7 +51,7 @@ def comparison_caption(found: Comparison) -> list[str]:
 
 def _star_note(found: Comparison) -> Iterator[str]:
     if found.significant().any():
-        starred = "differs significantly" + (f" from {found.baseline}" if found.baseline is not None else "")
+        starred = "differs significantly" + (f" from {' or '.join(found.baselines)}" if found.baselines else "")
         yield f"{SIGNIFICANT} {starred}: adjusted p at most {found.alpha:g}"
 
 
@@ -157,7 +163,7 @@ def _best(found: Comparison) -> set[tuple[int, str]]:
 
 
 def _stars(frame: pd.DataFrame, found: Comparison) -> list[str]:
-    significant = found.pairs[found.significant()]
+    significant = found.pairs[found.significant()].sort_values("flag", kind="stable")
     marks = {
         (row.name_a, row.measure): SIGNIFICANT + (FLAGGED if row.flag else "")
         for row in significant.itertuples(index=False)
@@ -273,15 +279,19 @@ def _verdict(found: Comparison, measure: str) -> str:
     pairs = found.pairs[of_measure].assign(significant=found.significant()[of_measure])
     marks = _marks(found, measure)
     at = f"at the level {found.alpha:g}"
-    if found.baseline is not None:
-        differ, rest = pairs[pairs["significant"]], pairs[~pairs["significant"]]
-        groups = {
-            "higher": differ[differ["diff"] > 0],
-            "lower": differ[differ["diff"] < 0],
-            "not significantly different": rest,
-        }
-        parts = [f"{what}: {_listed(group['name_a'], marks)}" for what, group in groups.items() if len(group)]
-        return f"{measure}, against {_listed([found.baseline], marks)} {at}: {'; '.join(parts)}"
+    if found.baselines:
+        said = []
+        for base in found.baselines:
+            own = pairs[pairs["name_b"] == base]
+            differ, rest = own[own["significant"]], own[~own["significant"]]
+            groups = {
+                "higher": differ[differ["diff"] > 0],
+                "lower": differ[differ["diff"] < 0],
+                "not significantly different": rest,
+            }
+            parts = [f"{what}: {_listed(group['name_a'], marks)}" for what, group in groups.items() if len(group)]
+            said.append(f"against {_listed([base], marks)} {at}: {'; '.join(parts)}")
+        return f"{measure}, {', '.join(said)}"
     if len(pairs) == 1:
         one = pairs.iloc[0]
         a, b = (_listed([one[side]], marks) for side in ("name_a", "name_b"))
@@ -304,3 +314,90 @@ def _listed(names: Iterable[str], marks: dict[str, str]) -> str:
     every = [f"{name}{marks.get(name, '')}" for name in names]
     more = f" and {len(every) - _LISTED} more" if len(every) > _LISTED else ""
     return ", ".join(every[:_LISTED]) + more
+
+
+def gate_report(found: ReleaseGate, style: str) -> str:
+    """The decision of a release gate with its differences, segments, documents to judge next and exclusions.
+
+    Parameters
+    ----------
+    found
+        The result of :func:`vbterrier.evaluate.release_gate`.
+    style
+        ``"table"``, ``"markdown"`` (for a pull request), ``"json"`` (all columns), or ``"junit"`` (XML: a test for each
+        baseline, which fails for FAIL and is skipped for UNKNOWN).
+
+    >>> from vbterrier.evaluate import release_gate
+    >>> qrels = pd.DataFrame({"qid": [f"q{i}" for i in range(60)], "docno": "a", "label": 1})
+    >>> run = qrels.assign(score=1.0)
+    >>> found = release_gate({"new": run}, {"old": run}, qrels, "P@1", margin=0.1)
+    >>> print(gate_report(found, "table").splitlines()[0])
+    PASS: P@1, new - old +0.0000 (-0.0498 to +0.0498), margin 0.1, 60 queries
+    """
+    choice("format", style, GATE_FORMATS)
+    frames = {"pairs": found.pairs, "segments": found.segments, "judge": found.judge, "excluded": found.excluded}
+    if style == "json":
+        parts = {name: json.loads(rendered(frame, style)) for name, frame in frames.items()}
+        head = {"decision": found.decision, "exit_code": found.exit_code}
+        return json.dumps({**head, **parts}, indent=2, ensure_ascii=False)
+    if style == "junit":
+        return _junit(found)
+    above = escaped(found.summary(), style)
+    said = [f"## {above}" if style == "markdown" else above, rendered(_gate_rows(found.pairs), style)]
+    if len(found.segments):
+        said += ["Segments, which do not change the decision:", rendered(_gate_rows(found.segments), style)]
+    if len(found.judge):
+        columns = [name for name in ("qid", "docno", "reason") if name in found.judge.columns]
+        said += ["Judge next, in this order:", rendered(found.judge[columns], style)]
+    elif found.decision == UNKNOWN:
+        said.append("No document is listed to judge next: evaluate more queries.")
+    said += [escaped(line, style) for line in _gate_notes(found)]
+    return "\n\n".join(part.strip("\n") for part in said)
+
+
+def _gate_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns that readers compare."""
+    text = {"segment": frame["segment"]} if "segment" in frame.columns else {}
+    text |= {"baseline": frame["baseline"], "decision": frame["decision"], "new - baseline": frame["diff"]}
+    text |= {f"limits, {100 * frame['level'].iloc[0]:g}% each": _range(frame), "queries": frame["n_qids"]}
+    shares = frame[["unjudged", "unjudged_baseline"]].map("{:.1%}".format)
+    text["unjudged"] = shares["unjudged"] + " / " + shares["unjudged_baseline"]
+    if "weight" in frame.columns:
+        text["traffic"] = frame["weight"].map("{:.1%}".format)
+    return pd.DataFrame(text)
+
+
+def _gate_notes(found: ReleaseGate) -> Iterator[str]:
+    one = found.pairs.iloc[0]
+    corrected = f", corrected for {one['n_tests']} baselines" if one["n_tests"] > 1 else ""
+    if len(found.segments):
+        corrected += f", segments for {found.segments['n_tests'].iloc[0]} tests"
+    looks = f", look {one['look']}" if not pd.isna(one["look"]) else ""
+    drawn = f", {one['n_resamples']} draws, seed {one['seed']}" if one["n_resamples"] else ""
+    yield (
+        f"PASS: the lower limit is above -{one['margin']:g}; FAIL: the upper limit is below. Limits: {one['method']}"
+        f"{corrected}{looks}{drawn}. unjudged: documents of the new run / of the baseline."
+    )
+    for row in found.excluded.to_dict("records"):
+        yield f"{row['n']} {row['reason']}" + (f" ({row['examples']})" if row["examples"] else "")
+
+
+def _junit(found: ReleaseGate) -> str:
+    """JUnit XML; control characters, which XML cannot hold, are spelled out."""
+    pairs = found.pairs.to_dict("records")
+    decisions = [row["decision"] for row in pairs]
+    root = ET.Element("testsuites")
+    suite = ET.SubElement(root, "testsuite", name="vbterrier gate", tests=str(len(pairs)), errors="0")
+    suite.set("failures", str(decisions.count(FAIL)))
+    suite.set("skipped", str(decisions.count(UNKNOWN)))
+    for row in pairs:
+        title = f"{row['name']} is at most {row['margin']:g} below {row['baseline']} by {row['measure']}"
+        case = ET.SubElement(suite, "testcase", classname="release_gate", name=printable(title))
+        message = f"{row['decision']}: {row['diff']:+.4f}, limits {row['low']:+.4f} to {row['high']:+.4f}"
+        tag = {FAIL: "failure", UNKNOWN: "skipped"}.get(row["decision"])
+        if tag is not None:
+            ET.SubElement(case, tag, message=message)
+    out = ET.SubElement(suite, "system-out")
+    out.text = "\n".join(map(printable, gate_report(found, "table").splitlines()))
+    ET.indent(root)
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}'

@@ -82,7 +82,7 @@ _EQUAL = 1e-12
 def comparisons(
     values: pd.DataFrame,
     *,
-    baseline: str | None = None,
+    baseline: str | Sequence[str] | None = None,
     test: str = "randomisation",
     correction: str = "auto",
     family: str = "measure",
@@ -99,7 +99,7 @@ def comparisons(
         The V frame: name, qid, measure, value, as returned by :func:`vbterrier.score` and
         ``pt.Experiment(perquery=True)``.
     baseline
-        The system to compare all other systems with; ``None`` for all pairs.
+        The system to compare all other systems with; several form one family of tests; ``None`` for all pairs.
     test
         ``"randomisation"``: sign flips, all of them if there are at most ``n_resamples``. ``"bootstrap"``: studentised
         bootstrap over topics, under a mean difference of 0. ``"t"``: Student's paired t. ``"wilcoxon"``: signed ranks.
@@ -280,24 +280,26 @@ def _check(test: str, correction: str, margin: float | None) -> None:
         number("margin", margin, low=0, open_low=True)
 
 
-def pairs_of(names: Sequence[str], baseline: str | None) -> list[tuple[str, str]]:
-    """Return all pairs of systems, or of every system with the baseline.
+def pairs_of(names: Sequence[str], baseline: str | Sequence[str] | None) -> list[tuple[str, str]]:
+    """Return all pairs of systems, or of every system that is no baseline with every baseline.
 
     Raises
     ------
     ParameterError
-        An unknown baseline.
+        An unknown or repeated baseline; no other system.
 
-    >>> pairs_of(["a", "b", "c"], "b")
-    [('a', 'b'), ('c', 'b')]
+    >>> pairs_of(["a", "b", "c"], "b"), pairs_of(["a", "b", "c"], ["b", "c"])
+    ([('a', 'b'), ('c', 'b')], [('a', 'b'), ('a', 'c')])
     """
     if baseline is None:
         return list(combinations(names, 2))
-    if baseline not in names:
-        raise ParameterError(
-            f"baseline={baseline!r}: no such system; found {examples(names)}.{nearest(baseline, names)}"
-        )
-    return [(name, baseline) for name in names if name != baseline]
+    bases: list[Any] = list(baseline) if isinstance(baseline, (list, tuple)) else [baseline]
+    for base in bases:
+        if base not in names:
+            raise ParameterError(f"baseline={base!r}: no such system; found {examples(names)}.{nearest(base, names)}")
+    if len(set(bases)) < len(bases) or (len(names) > 1 and set(bases) >= set(names)):
+        raise ParameterError(f"baseline={bases!r}: wanted different systems, and another one to compare with them")
+    return [(name, base) for base in bases for name in names if name not in bases]
 
 
 def _differences(table: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:

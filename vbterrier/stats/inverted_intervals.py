@@ -220,7 +220,9 @@ def _rank_p(differences: Floats, shift: Floats) -> Floats:
     return paired_p(differences - shift, "wilcoxon", n_resamples=0, seed=0)
 
 
-def confidence_sequence(values: Any, *, level: float = 0.95, bounds: Bounds = (0.0, 1.0)) -> pd.DataFrame:
+def confidence_sequence(
+    values: Any, *, level: float = 0.95, bounds: Bounds = (0.0, 1.0), weights: Any = None
+) -> pd.DataFrame:
     """Intervals of a mean that remain valid when they are inspected after every topic.
 
     All intervals of the sequence contain the mean of the population with probability of at least ``level``, so that
@@ -240,6 +242,9 @@ def confidence_sequence(values: Any, *, level: float = 0.95, bounds: Bounds = (0
         Nominal coverage of the sequence, between 0 and 1.
     bounds
         The smallest and the largest possible score.
+    weights
+        Sampling weights above 0 of the topics, shape (n,), for the weighted mean ``E[w x]/E[w]``: deviations ``x - m``
+        are multiplied by w, divided by the largest weight. That must not change with the topics that are added.
 
     Returns
     -------
@@ -249,7 +254,7 @@ def confidence_sequence(values: Any, *, level: float = 0.95, bounds: Bounds = (0
     Raises
     ------
     InputError
-        No score, a score that is not finite or outside the bounds.
+        No score, a score that is not finite or outside the bounds; weights of another shape, or not above 0.
     ParameterError
         A level outside (0, 1); bounds that are infinite or not increasing.
 
@@ -281,10 +286,14 @@ def confidence_sequence(values: Any, *, level: float = 0.95, bounds: Bounds = (0
     if not ((x >= low) & (x <= high)).all():
         row = int(np.argmin((x >= low) & (x <= high)))
         raise InputError(f"values: topic {row} has {x[row]:g}, wanted {low:g} to {high:g}; pass bounds=")
+    w = np.ones(len(x)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if w.shape != x.shape or not (np.isfinite(w) & (w > 0)).all():
+        raise InputError("weights: wanted a finite number above 0 for each topic; leave out topics of weight 0")
+    w = w / w.max()
     x = (x - low) / (high - low)
     n, alpha = np.arange(1, len(x) + 1), 1 - level
-    mean = (np.cumsum(x) + 0.5) / (n + 1)
-    variance = (np.cumsum((x - mean) ** 2) + 0.25) / (n + 1)
+    mean = (np.cumsum(w * x) + 0.5) / (np.cumsum(w) + 1)
+    variance = (np.cumsum((w * (x - mean)) ** 2) + 0.25) / (n + 1)
     before = np.concatenate([[0.25], variance[:-1]])
     bet = np.sqrt(2 * np.log(2 / alpha) / (before * n * np.log(n + 1)))
     tested = np.linspace(0, 1, _N_MEANS)
@@ -295,7 +304,7 @@ def confidence_sequence(values: Any, *, level: float = 0.95, bounds: Bounds = (0
     larger, smaller = np.zeros((2, 1, _N_MEANS))
     for start in range(0, len(x), _TOPICS):
         rows = slice(start, start + _TOPICS)
-        away, bets = x[rows, None] - tested, bet[rows, None]
+        away, bets = w[rows, None] * (x[rows, None] - tested), bet[rows, None]
         larger = larger[-1] + np.cumsum(np.log1p(np.minimum(bets, most) * away), axis=0)
         smaller = smaller[-1] + np.cumsum(np.log1p(-np.minimum(bets, least) * away), axis=0)
         left = np.maximum(larger, smaller) < np.log(2 / alpha)
@@ -307,7 +316,7 @@ def confidence_sequence(values: Any, *, level: float = 0.95, bounds: Bounds = (0
     kept = np.maximum.accumulate(np.where(first <= last, np.arange(len(x)), 0))
     limits = tested[np.stack([np.maximum(first[kept] - 1, 0), np.minimum(last[kept] + 1, _N_MEANS - 1)], axis=1)]
     limits = low + (high - low) * limits
-    value = low + (high - low) * np.cumsum(x) / n
+    value = low + (high - low) * np.cumsum(w * x) / np.cumsum(w)
     return pd.DataFrame({"n_qids": n, "value": value, "low": limits[:, 0], "high": limits[:, 1], "level": level})
 
 

@@ -1,0 +1,167 @@
+"""``vbterrier gate``: exit codes, formats, the documents to judge next; repeated baselines of other commands."""
+
+import json
+import xml.etree.ElementTree as ET
+
+import pytest
+
+from vbterrier.evaluate import release_gate
+
+N = 60
+EVIL = "<b>|*\x1b[31m&"
+
+
+def run_of(ranking):
+    return "".join(f"q{i} Q0 {docno} {rank} {-rank} t\n" for i in range(N) for rank, docno in enumerate(ranking, 1))
+
+
+QRELS = "".join(f"q{i} 0 a 1\nq{i} 0 b 0\n" for i in range(N))
+GATE = ["gate", "new.run", "--qrels", "qrels.txt", "--margin", "0.1", "-m", "nDCG@2"]
+
+
+@pytest.fixture(autouse=True)
+def files(write_files):
+    runs = {"new.run": run_of("ab"), "old.run": run_of("ab"), "bad.run": run_of("ba"), "holes.run": run_of("xa")}
+    return write_files({**runs, "qrels.txt": QRELS, "few.txt": QRELS[: len("q0 0 a 1\n") * 2 * 5]})
+
+
+def test_exit_codes_are_those_of_the_decision(command):
+    code, out, err = command(*GATE, "--baseline", "old.run")
+    assert (code, err) == (0, "")
+    assert out.startswith("PASS: nDCG@2, new - old +0.0000 (-0.0")
+    code, out, _ = command(*GATE, "--baseline", "old.run", "--baseline", "bad.run")
+    assert code == 0
+    assert "corrected for 2 baselines" in out
+    code, out, _ = command("gate", "bad.run", *GATE[2:], "--baseline", "old.run")
+    assert (code, out[:5]) == (2, "FAIL:")
+    code, out, _ = command("gate", "new.run", "-b", "old.run", "-q", "few.txt", "--margin", "0.1", "-m", "nDCG@2")
+    assert code == 3
+    assert "No document is listed to judge next: evaluate more queries." in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["--baseline", "none.run"], "no such file"),
+        (["--baseline", "new.run"], "two systems are called 'new'"),
+        ([], "Missing option"),
+        (["--baseline", "old.run", "--margin", "-1"], "--margin=-1.0: wanted a number of at least 0"),
+        (["--baseline", "old.run", "--format", "latex"], "--format latex: wanted one of table, markdown, json, junit"),
+        (["--baseline", "old.run", "--scale", "3"], "--scale 3: wanted the smallest and the largest rating, as 0,3"),
+        (["--baseline", "old.run", "--scale", "1,3"], "is 0, wanted a whole number from 1 to 3"),
+        (["--baseline", "old.run", "-o", "out.csv"], "wanted a name that ends in .xml, .md, .json, .txt"),
+        (["--baseline", "old.run", "--look", "1", "--daily"], "give one of them"),
+        (["--baseline", "old.run", "--unknown"], "No such option"),
+    ],
+)
+def test_errors_of_usage_are_no_failed_release(refused, arguments, words):
+    refused([*GATE, *arguments], 1, words)
+
+
+def test_other_commands_keep_the_code_of_invalid_usage(refused):
+    refused(["score", "new.run"], 2, "Missing option")
+
+
+def test_json_has_all_columns(command, files):
+    code, out, _ = command(*GATE, "--baseline", "old.run", "-f", "json")
+    found = release_gate("new.run", "old.run", "qrels.txt", "nDCG@2", margin=0.1)
+    given = json.loads(out)
+    assert (given["decision"], given["exit_code"], code) == ("PASS", 0, 0)
+    assert given["pairs"][0]["low"] == found.pairs.loc[0, "low"]
+    assert set(given["pairs"][0]) == set(found.pairs.columns)
+
+
+def test_files_are_written_in_the_format_of_their_names(command, files):
+    code, out, _ = command("gate", "holes.run", *GATE[2:-1], "BNDCG@2", "-b", "old.run", "-o", "out.xml", "-n", 3)
+    root = ET.parse(files / "out.xml").getroot()
+    suite = root.find("testsuite")
+    assert out.count("\n") == 1
+    assert {name: suite.get(name) for name in ("tests", "failures", "skipped", "errors")} == {
+        "tests": "1",
+        "failures": str(int(code == 2)),
+        "skipped": str(int(code == 3)),
+        "errors": "0",
+    }
+    assert suite.find("testcase").get("name") == "holes is at most 0.1 below old by BNDCG@2"
+    command(*GATE, "-b", "old.run", "-o", "out.md")
+    assert (files / "out.md").read_text().startswith("## PASS: nDCG@2, new - old")
+
+
+def test_a_failed_baseline_is_a_failed_test(command, files):
+    assert command("gate", "bad.run", *GATE[2:], "-b", "old.run", "-o", "out.xml")[0] == 2
+    case = ET.parse(files / "out.xml").getroot().find("testsuite/testcase")
+    assert case.find("failure").get("message").startswith("FAIL: -0.")
+
+
+def test_names_of_input_are_escaped(command, files):
+    for name in ("new", "old"):
+        (files / f"{EVIL} {name}.run").write_text((files / f"{name}.run").read_text())
+    arguments = ["gate", f"{EVIL} new.run", "-b", f"{EVIL} old.run", *GATE[2:]]
+    assert command(*arguments, "-o", "out.xml")[0] == 0
+    case = ET.parse(files / "out.xml").getroot().find("testsuite/testcase")
+    assert case.get("name") == r"<b>|*\x1b[31m& new is at most 0.1 below <b>|*\x1b[31m& old by nDCG@2"
+    _, out, _ = command(*arguments, "-f", "markdown")
+    assert r"## PASS: nDCG@2, &lt;b>\|\*\\x1b\[31m&amp; new - " in out
+    assert "\x1b" not in out
+
+
+def test_documents_to_judge_are_written_in_the_form_of_the_ratings(command, files):
+    rows = "".join(f'"query, {i}",a,1\n"query, {i}",b,0\n' for i in range(12))
+    (files / "ratings.csv").write_text(f"query,docid,rating\n{rows}")
+    for name, ranking in (("fresh", "xa"), ("stale", "ab")):
+        hits = "".join(f'"query, {i}",{docno},{rank}\n' for i in range(12) for rank, docno in enumerate(ranking, 1))
+        (files / f"{name}.csv").write_text(f"Query Text,Doc ID,Doc Position\n{hits}")
+    traffic = "".join(f'"query, {i}",{i},{"odd" if i % 2 else "even"}\n' for i in range(12))
+    (files / "traffic.csv").write_text(f"query,weight,segment\n{traffic}")
+    arguments = [
+        "gate",
+        "fresh.csv",
+        "-b",
+        "stale.csv",
+        "-q",
+        "ratings.csv",
+        "--margin",
+        0.01,
+        "-m",
+        "BNDCG@2",
+        "-n",
+        4,
+    ]
+    code, out, err = command(*arguments, "--judge", "next.csv", "--traffic", "traffic.csv")
+    assert (code, err) == (3, "")
+    lines = (files / "next.csv").read_text().splitlines()
+    assert lines[0] == "query,docid,rating"
+    assert len(lines) == 5
+    assert all(line.endswith(",x,") for line in lines[1:])
+    assert "1 queries of weight 0 ('query, 0')" in out
+    assert [line.split()[0] for line in out.splitlines() if line.strip().startswith(("even ", "odd "))] == [
+        "even",
+        "odd",
+    ]
+
+
+def test_repeated_baselines_of_compare_are_one_family(command):
+    runs = ["new.run", "old.run", "bad.run"]
+    code, out, _ = command("compare", *runs, "-q", "qrels.txt", "-m", "P@1", "--baseline", "old", "--baseline", "new")
+    assert code == 0
+    assert "P@1, against old at the level 0.05: lower: bad, against new at the level 0.05: lower: bad" in out
+    assert "max-t over 2 tests" in out
+    assert "* differs significantly from old or new" in out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (
+            ["report", "new.run", "bad.run", "-q", "qrels.txt", "-o", "r.html"],
+            "--baseline is given 2 times; wanted one",
+        ),
+        (["rank", "new.run", "bad.run", "-q", "qrels.txt", "--pairs"], "--baseline is given 2 times; wanted one"),
+        (
+            ["compare", "new.run", "bad.run", "-q", "qrels.txt", "-m", "P@1"],
+            "wanted different systems, and another one",
+        ),
+    ],
+)
+def test_other_repeated_baselines_are_refused(refused, arguments, words):
+    refused([*arguments, "--baseline", "new", "--baseline", "bad"], 2, words)
