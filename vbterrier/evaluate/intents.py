@@ -31,9 +31,8 @@ from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
 from vbterrier.intents.sources import PART_GAINS, PARTS, tags_of_parts
 from vbterrier.intents.tagging_quality import TagQuality, tag_quality
-from vbterrier.measures.base import deepest
 from vbterrier.measures.intents import IntentMeasure
-from vbterrier.measures.target import require_one_tagger
+from vbterrier.measures.target import deepest, require_one_tagger
 from vbterrier.measures.text import measures_from
 from vbterrier.stats.comparisons import comparisons, pairs_of
 from vbterrier.stats.perturbations import Dirichlet

@@ -16,8 +16,8 @@ from vbterrier.frames.ranking import places
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
-from vbterrier.measures.base import deepest
 from vbterrier.measures.intents import IntentMeasure
+from vbterrier.measures.target import deepest
 from vbterrier.stats.matches import Matches, Statistic
 from vbterrier.stats.replicas import Replicas, left_out, moment_statistics, replicate
 from vbterrier.stats.tagger_model import RetrievedPairs, gold_scores

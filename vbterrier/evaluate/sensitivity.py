@@ -18,9 +18,8 @@ from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.stage import NIL
 from vbterrier.kernels.candidates import kept, logarithm, peaks, proportional, softmax, with_fixed_masses
 from vbterrier.kernels.vb import per_topic
-from vbterrier.measures.base import deepest
 from vbterrier.measures.intents import IntentMeasure
-from vbterrier.measures.target import require_one_tagger
+from vbterrier.measures.target import deepest, require_one_tagger
 from vbterrier.measures.text import measures_from
 from vbterrier.stats.candidates import CandidateArrays, State
 from vbterrier.stats.matches import Statistic

@@ -18,9 +18,8 @@ from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.log import tracked
-from vbterrier.measures.base import deepest
 from vbterrier.measures.intents import IntentMeasure
-from vbterrier.measures.target import Scoring, aligned, require_one_tagger
+from vbterrier.measures.target import Scoring, aligned, deepest, require_one_tagger
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Bootstrapped
 from vbterrier.stats.comparisons import pairs_of

@@ -13,10 +13,11 @@ import pyarrow as pa
 from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.frames.named import register_intents, register_tags, registered
 from vbterrier.frames.ranking import Run
-from vbterrier.measures.base import Measure, deepest, evaluate
+from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values, is_topicwise, n_decisive
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.linking import LinkingMeasure
+from vbterrier.measures.target import deepest
 from vbterrier.measures.unjudged import Bootstrapped, Unjudged
 from vbterrier.unjudged.learned_prior import REACH
 from vbterrier.unjudged.model import DEPTH

@@ -20,9 +20,9 @@ from vbterrier.frames.files.blocks import blocks, is_parts, is_table, parts_of, 
 from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.linking.quality import answers
-from vbterrier.measures.base import Measure, deepest, evaluate
+from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values, prepare
-from vbterrier.measures.target import aligned, require_one_tagger, restricted
+from vbterrier.measures.target import aligned, deepest, require_one_tagger, restricted
 from vbterrier.measures.unjudged import uses_evidence
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest, printable, warn
 from vbterrier.hosts.ir_measures import Omitted, Provider, of_experiment, registered
-from vbterrier.measures.target import EvaluationTarget, Scoring, warn_of_id_mismatch
+from vbterrier.measures.target import EvaluationTarget, Scoring, deepest, warn_of_id_mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator
@@ -254,12 +254,6 @@ def evaluate(measures: Iterable[Measure], target: EvaluationTarget, run: Run) ->
         _LOG.debug("evaluated %s on %s (%.2f s)", measure, printable(run.name), time.perf_counter() - started)
         for topic, value in values.items():
             yield topic, measure, value
-
-
-def deepest(measures: Iterable[ir_measures.Measure]) -> int | None:
-    """Largest number of ranks that a measure depends on, ``None`` if one depends on all."""
-    depths = [getattr(measure, "depth", measure.params.get("cutoff")) for measure in measures]
-    return None if None in depths else max(depths)
 
 
 def _prepared(qrels: pd.DataFrame) -> tuple[list[str], Any]:

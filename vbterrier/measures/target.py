@@ -22,6 +22,8 @@ from vbterrier.unjudged.pool import JudgedTop, Judgments
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Mapping
 
+    import ir_measures
+
     from vbterrier.frames.ranking import Run
     from vbterrier.unjudged.labels import MachineLabels
 
@@ -328,3 +330,9 @@ def _any_in(ids: Ids, known: Any) -> bool:
     if pc.any(pc.is_in(known.slice(0, _FIRST_ROWS), value_set=first)).as_py():
         return True
     return bool(pc.any(pc.is_in(ids.text, value_set=known)).as_py())
+
+
+def deepest(measures: Iterable[ir_measures.Measure]) -> int | None:
+    """Largest number of ranks that a measure depends on, ``None`` if one depends on all."""
+    depths = [getattr(measure, "depth", measure.params.get("cutoff")) for measure in measures]
+    return None if None in depths else max(depths)

@@ -9,7 +9,7 @@ from typing import Any
 import ir_measures
 
 from vbterrier.errors import ParameterError, nearest
-from vbterrier.hosts.ir_measures import MEASURES, missing_engine, replace_parser
+from vbterrier.hosts.ir_measures import ENGINES, MEASURES, missing_engine, replace_parser
 from vbterrier.measures.base import Measure
 
 _FORM = "a measure is written as Name, Name@10 or Name(parameter=value,...)@10"
@@ -57,7 +57,11 @@ def distinct_measures(measures: Any, example: str = "BNDCG@10") -> list[ir_measu
     if not found:
         raise ParameterError(f"no measures; name at least one, as {example!r}")
     for measure in found:
-        if not isinstance(measure, Measure) and (remedy := missing_engine(measure)):
+        known = isinstance(measure, Measure) or any(
+            engine.supports(measure) and engine.is_available() for engine in ENGINES.values()
+        )
+        # Other packages may have added engines to the default pipeline.
+        if not known and (remedy := missing_engine(measure)):
             raise ParameterError(f"{measure}: no engine of ir_measures evaluates this; {remedy}")
     return list(dict.fromkeys(found))
 

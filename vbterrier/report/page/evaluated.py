@@ -26,9 +26,8 @@ from vbterrier.frames.named import named
 from vbterrier.frames.ranking import Run, loaded_run
 from vbterrier.intents.coverage import oracle_success
 from vbterrier.intents.sources import from_diversity
-from vbterrier.measures.base import deepest
 from vbterrier.measures.external import is_mean
-from vbterrier.measures.target import Scoring, aligned
+from vbterrier.measures.target import Scoring, aligned, deepest
 from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.measures.unjudged import Bootstrapped
 from vbterrier.stats.topic_intervals import N_RESAMPLES
