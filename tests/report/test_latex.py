@@ -29,7 +29,7 @@ HOSTILE = (
     "nul\x00esc\x1b[31m\nline",
 )
 DOCUMENT = r"""\documentclass{article}
-\usepackage{booktabs}
+\usepackage{booktabs,longtable}
 \begin{document}
 \listoftables
 %s
@@ -160,3 +160,20 @@ def test_tables_wider_than_a_column_span_both(pdflatex, tmp_path):
     )
     subprocess.run([pdflatex, "-interaction=nonstopmode", "two.tex"], cwd=tmp_path, capture_output=True, check=True)
     assert "Overfull" not in (tmp_path / "two.log").read_text(encoding="latin-1")
+
+
+def test_tables_of_sixty_systems_run_over_pages(pdflatex, tmp_path):
+    names = [f"run-{number}" for number in range(60)]
+    scores = score(runs(*names), QRELS, ["nDCG@10", "BNDCG@10"], **FEW)
+    found = [paper_table(scores), paper_table(compare(scores, measures=["nDCG@10"], n_resamples=20))]
+    assert all(r"\begin{longtable}" in text for text in found)
+    plain = DOCUMENT.replace(r"\listoftables", "")
+    (tmp_path / "long.tex").write_text(plain % "\n\n".join(found), encoding="utf-8")
+    done = subprocess.run(
+        [pdflatex, "-interaction=nonstopmode", "long.tex"], cwd=tmp_path, capture_output=True, check=False
+    )
+    log = (tmp_path / "long.log").read_text(encoding="latin-1")
+    assert done.returncode == 0, log[-2000:]
+    assert not re.search(r"(?m)^!|Float too large", log)
+    assert all(latex.escaped(name) in found[0] for name in names)
+    assert latex.floated(found[0].partition("x")[0], ["Short."]).startswith(r"\begin{table}")

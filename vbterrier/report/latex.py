@@ -36,6 +36,11 @@ _SIGNS = (
     | dict.fromkeys("\u00a0\u2002\u2003\u2009\u202f", "~")
 )
 _ENDS = re.compile(r"-?\d+\.\d+ to -?\d+\.\d+")
+# The parts of a tabular, and the number of lines that fit a page.
+_TABULAR = re.compile(
+    r"\\begin{tabular}{(\w*)}\n\\toprule\n(.*?)\n\\midrule\n(.*)\n\\bottomrule\n\\end{tabular}", re.DOTALL
+)
+_PAGE = 50
 # Tables with more columns have smaller type.
 _MANY = 6
 # In points: the column of a two-column paper, padding, and the mean width of a character in each type size.
@@ -134,6 +139,7 @@ def floated(body: str, caption: Sequence[str], label: str = "") -> str:
     r"""Put a tabular into a floating table, with the caption above and a label.
 
     If it is wider than a column of a two-column paper, it spans both (``table*``, in one column the same as ``table``).
+    If it has more rows than a page, it becomes a ``longtable``, which needs that package and pages of one column.
 
     Parameters
     ----------
@@ -163,11 +169,20 @@ def floated(body: str, caption: Sequence[str], label: str = "") -> str:
     first, *rest = caption
     # Braces, because a bracket would end the short caption.
     short = f"[{{{first}}}]" if rest else ""
-    lines = [rf"\begin{{{kind}}}", r"\centering", r"\emergencystretch=3em"]
-    lines.append(rf"\caption{short}{{" + "\n".join([first, *rest]) + "}")
-    if label:
-        lines.append(rf"\label{{{label}}}")
-    return "\n".join([*lines, r"\smallskip", size, r"\setlength{\tabcolsep}{4pt}", body, rf"\end{{{kind}}}"])
+    said = [rf"\caption{short}{{" + "\n".join([first, *rest]) + "}", *([rf"\label{{{label}}}"] if label else [])]
+    stretch, narrow = r"\emergencystretch=3em", r"\setlength{\tabcolsep}{4pt}"
+    if body.count("\n") > _PAGE and (parts := _TABULAR.fullmatch(body)):
+        spec, head, rows = parts.groups()
+        return "\n".join(
+            [
+                r"% Wants \usepackage{longtable} and pages of one column.",
+                *(r"\begingroup", stretch, size, narrow, rf"\begin{{longtable}}{{{spec}}}", *said, r"\\"),
+                *(r"\toprule", head, r"\midrule", r"\endhead", r"\bottomrule", r"\endfoot", rows),
+                *(r"\end{longtable}", r"\endgroup"),
+            ]
+        )
+    start = [rf"\begin{{{kind}}}", r"\centering", stretch, *said]
+    return "\n".join([*start, r"\smallskip", size, narrow, body, rf"\end{{{kind}}}"])
 
 
 def _width(body: str, sign: float) -> float:

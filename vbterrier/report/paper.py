@@ -165,7 +165,8 @@ def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
         :func:`vbterrier.rank_systems`, :func:`vbterrier.coverage_report` or
         :func:`vbterrier.linking.linking_report`; or a frame, whose caption (sentences) and label are then options.
     style
-        ``"latex"`` (needs only the package booktabs), ``"markdown"`` (with the caption below, in Pandoc's syntax),
+        ``"latex"`` (needs the package booktabs, and longtable if longer than a page), ``"markdown"`` (with the caption
+        below, in Pandoc's syntax),
         ``"csv"`` or ``"json"`` (frames with all digits, and with methods and seeds in columns), or ``"table"``.
     **options
         ``topics=True`` for scores by topic, ``pairs=True`` for the pairs of a ranking or of linking systems,
