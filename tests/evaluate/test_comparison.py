@@ -1,6 +1,7 @@
 """Comparisons of systems: inputs, errors, suspect runs, and letters."""
 
 import re
+import warnings
 from itertools import combinations
 
 import ir_measures
@@ -390,3 +391,27 @@ def test_one_topic_tells_nothing_apart(test, correction):
 
 
 # Real runs.
+
+
+def test_measures_that_are_undefined_for_all_topics_are_left_out_and_counted(tmp_path):
+    links = pd.DataFrame({"qid": ["q1", "q2"], "docno": "a", "entity_id": "E", "label": 0, "rank": 1, "weight": 1.0})
+    run = pd.DataFrame({"qid": ["q1", "q2"], "docno": "E", "score": 1.0})
+    runs, asked = {"one": run, "other": run}, ["RelCov@5", "NonRelCov@5"]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        scores = vbterrier.score(runs, links, asked)
+    for given in ((runs, links, asked), (scores,), (scores, None, asked)):
+        with warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            found = compare(*given)
+        assert found.pairs["measure"].tolist() == ["NonRelCov@5"]
+        left_out = "RelCov@5: undefined for all topics of all systems, and left out of the comparison"
+        assert left_out in [str(one.message) for one in said]
+    with pytest.raises(InputError, match=r"^RelCov@5: undefined for all topics of all systems; wanted another measure"):
+        compare(scores, measures="RelCov@5")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        page = vbterrier.write_report(runs, tmp_path / "a.html", links, asked, plots=False)
+        assert page.verdict[0].startswith("By NonRelCov@5")
+        alone = vbterrier.write_report(runs, tmp_path / "a.html", links, "RelCov@5", plots=False)
+    assert alone.verdict[0] == "RelCov@5 is undefined for all topics of one."

@@ -11,7 +11,7 @@ import ir_measures
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, choice, examples, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.evaluate.value_tables import (
@@ -178,17 +178,18 @@ def compare(
     Raises
     ------
     InputError
-        Fewer than two systems; systems with different topics; a value that is missing, infinite, text or duplicated.
+        Fewer than two systems; systems with different topics; a value that is missing, infinite, text or duplicated;
+        measures that are undefined for all topics.
     ParameterError
         Invalid options; a measure whose value for a collection is not a mean over topics.
 
     Warns
     -----
     DegenerateWarning
-        A system retrieved nothing for more than half of the topics. For values, the runs are unknown: a system is
-        suspect if it scores exactly 0 on more than half of all topics, and on more than half of the topics on which at
-        least half of the other systems do not. Too few topics for a significant p-value of the randomisation or
-        Wilcoxon test.
+        Some of the measures are undefined for all topics, and left out. A system retrieved nothing for more than half
+        of the topics. For values, the runs are unknown: a system is suspect if it scores exactly 0 on more than half of
+        all topics, and on more than half of the topics on which at least half of the other systems do not. Too few
+        topics for a significant p-value of the randomisation or Wilcoxon test.
 
     Notes
     -----
@@ -218,6 +219,7 @@ def compare(
     comparisons(pd.DataFrame(columns=["name", "qid", "measure", "value"]), **tests, **options)
     asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
     data = {"intents": intents, "tags": tags, "labels": labels, "subtopics": subtopics}
+    scores: Scores | None = None
     if _is_scored(given, qrels=qrels, **data):
         values, missing = _scored(given, on_topics)
     else:
@@ -228,6 +230,9 @@ def compare(
         scored = [*asked, *answered_by(map(str, measures_from(*asked)))]
         scores = score(given, qrels, scored, interval="normal", **data, **of_runs)
         values, missing = scores.values, scores.missing
+    known = given if isinstance(given, Scores) else scores
+    if known is not None:
+        asked = _defined(known, asked)
     tables = value_tables(values, asked, common=on_topics == "common")
     compared = pd.concat([table.frame() for table in tables], ignore_index=True)
     pairs = comparisons(compared, baseline=baseline, **tests, **options)
@@ -263,6 +268,24 @@ def _scored(given: Any, on_topics: str) -> tuple[Any, pd.DataFrame | None]:
     if isinstance(given, Scores):
         return given.values, given.missing
     return (read_values(given) if isinstance(given, (str, os.PathLike)) else given), None
+
+
+def _defined(scores: Scores, asked: Sequence[str | ir_measures.Measure]) -> list[str]:
+    """Names of the measures to compare, without those that are undefined for all topics of all systems.
+
+    Raises
+    ------
+    InputError
+        None is left.
+    """
+    names = [str(measure) for measure in measures_from(*asked)] or list(scores.intervals["measure"].unique())
+    empty = set(scores.intervals["measure"]).difference(scores.values["measure"])
+    undefined = [name for name in names if name in empty]
+    if undefined and len(undefined) == len(names):
+        raise InputError(f"{', '.join(undefined)}: undefined for all topics of all systems; wanted another measure")
+    if undefined:
+        warn(f"{', '.join(undefined)}: undefined for all topics of all systems, and left out of the comparison")
+    return [name for name in names if name not in empty]
 
 
 def _warn_of_few_topics(pairs: pd.DataFrame, test: str) -> None:

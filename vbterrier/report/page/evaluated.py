@@ -463,8 +463,11 @@ def _of_runs(
     shared = {**data, **options.intervals, "on_topics": options.on_topics}
     scores = score(frames, given.qrels, asked, **shared, progress=progress)
     compared = [str(measure) for measure in asked if is_mean(measure) and measure.NAME not in DIAGNOSTIC]
-    found: dict[str, Any] = {"scores": scores, "compared": tuple(compared), "cutoff": cutoff, "comparison": None}
-    if len(given.runs) > 1 and compared:
+    # compare warns of measures that are undefined for all topics.
+    known = set(scores.values["measure"])
+    defined = tuple(name for name in compared if name in known)
+    found: dict[str, Any] = {"scores": scores, "compared": defined, "cutoff": cutoff, "comparison": None}
+    if len(given.runs) > 1 and defined:
         found["comparison"] = compare(scores, measures=compared, **options.tests, **options.intervals)
     every = target_of(given.qrels, **data)
     target, runs = aligned(every, given.runs, options.on_topics)

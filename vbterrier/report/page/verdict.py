@@ -65,6 +65,9 @@ def _means_only(found: ReportNumbers) -> list[str]:
     table = found.scores.intervals.drop_duplicates(["name", "measure"])
     said = []
     for row in table.to_dict("records"):
+        if math.isnan(row["value"]):
+            said.append(f"{row['measure']} is undefined for all topics of {printable(row['name'])}.")
+            continue
         ends = f" ({100 * row['level']:g}% interval {row['low']:.3f} to {row['high']:.3f})"
         said.append(
             f"{printable(row['name'])} scores {row['value']:.3f} by {row['measure']}"
