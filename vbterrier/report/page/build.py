@@ -37,7 +37,7 @@ _ON_TOPICS = {
     "all": "all judged topics; missing topics score as empty rankings",
     "common": "topics that all systems have",
 }
-_SCRIPTS = ("core.js", "topic.js", "topics.js")
+_SCRIPTS = ("core.js", "topic.js", "pair.js", "topics.js")
 _PACKAGES = ("numpy", "pandas", "scipy", "ir_measures", "pyterrier", "matplotlib")
 
 

@@ -135,6 +135,7 @@ def page_data(found: ReportNumbers, given: Inputs) -> dict[str, Any]:
         "order": _order(found),
         "cutoff": found.cutoff,
     }
+    data["lower"] = [better(measure) == "lower" for measure in data["measures"]]
     wides = [wide_of(found, measure) for measure in data["measures"]]
     data["values"] = [[_numbers(wide[name].to_numpy(dtype=np.float64)) for name in wide.columns] for wide in wides]
     rows, depth = _retrieved(found)

@@ -1,6 +1,5 @@
 // One topic: scores, rankings side by side, possible scores, intents.
 const STEPS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
-const MOST_SYSTEMS = 4;
 const dialog = at("topic");
 
 const heads = (...titles) =>
@@ -144,6 +143,7 @@ const rankings = (topic) => {
       if (select.value === "") chosen.splice(column);
       else chosen[Math.min(column, chosen.length)] = Number(select.value);
       state.systems = chosen;
+      redraw();
       show(topic);
       dialog.querySelector(`select[data-column="${column}"]`).focus();
     });
@@ -257,11 +257,13 @@ const show = (topic) => {
     dialog.querySelector("h2").focus();
   }
   dialog.scrollTop = top;
+  remember();
 };
 dialog.addEventListener("close", () => {
   const button = at("table").querySelector(`button[data-topic="${state.open}"]`);
   if (button) button.focus();
   state.open = -1;
+  remember();
 });
 // A click outside the content of a dialog hits its backdrop.
 dialog.addEventListener("click", (event) => {

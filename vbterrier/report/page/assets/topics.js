@@ -1,30 +1,54 @@
 // The table of topics.
 const MOST_ROWS = 400;
 
-const value = (system, topic) => {
-  const own = raw(system, topic);
-  if (state.base < 0) return own;
-  const other = raw(state.base, topic);
-  return own === null || other === null ? null : own - other;
-};
 const uncovered = (topic) => {
   const found = data.intents.topics[topic];
   const ranks = found.ranks.map((text) => text.split(";"));
   return found.names.some((_, intent) => ranks.every((of) => !of[intent]));
 };
+const difficulty = (topic) => {
+  const all = known(topic);
+  return all.length ? all.reduce((sum, one) => sum + one, 0) / all.length : 0;
+};
+// Topics in three parts of equal size by the mean of all systems, the most difficult first.
+const third = (part) => {
+  const sign = data.lower[state.measure] ? -1 : 1;
+  const order = places(data.topics).sort((a, b) => sign * (difficulty(a) - difficulty(b)) || a - b);
+  const kept = new Set(order.slice(Math.round((part * order.length) / 3), Math.round(((part + 1) * order.length) / 3)));
+  return (topic) => kept.has(topic);
+};
 
+// For each select: the text of each option, and a function that returns the test of topics.
 const FILTERS = {
-  all: ["all topics", () => true],
-  ...(data.systems.length > 1 && { apart: ["systems differ by 0.1 or more", (topic) => spread(topic) >= 0.1 - 1e-9] }),
-  ...(data.unjudged && { unjudged: ["with unjudged documents", (topic) => unjudged(topic) > 0] }),
-  ...(data.intents && { uncovered: ["with an intent that no system covers", uncovered] }),
-  zero: ["all systems score 0", (topic) => known(topic).every((one) => one === 0)],
+  unjudged: {
+    all: ["any share", () => () => true],
+    ...(data.unjudged && {
+      none: ["no unjudged documents", () => (topic) => unjudged(topic) === 0],
+      some: ["unjudged documents", () => (topic) => unjudged(topic) > 0],
+      many: ["20 % or more", () => (topic) => unjudged(topic) >= 0.2 * data.cutoff],
+    }),
+  },
+  difficulty: {
+    all: ["all", () => () => true], hard: ["hardest third", () => third(0)], middle: ["middle third", () => third(1)],
+    easy: ["easiest third", () => third(2)],
+  },
+  filter: {
+    all: ["all topics", () => () => true],
+    ...(data.systems.length > 1 && {
+      apart: ["systems differ by 0.1 or more", () => (topic) => spread(topic) >= 0.1 - 1e-9],
+      up: ["second system higher", () => (topic) => change(topic) > 0],
+      down: ["second system lower", () => (topic) => change(topic) < 0],
+    }),
+    ...(data.intents && { uncovered: ["with an intent that no system covers", () => uncovered] }),
+    zero: ["all systems score 0", () => (topic) => known(topic).every((one) => one === 0)],
+  },
 };
 
 const columns = () => [
   { key: "topic", title: "Topic", of: (topic) => data.topics[topic] },
   ...(data.queries ? [{ key: "query", title: "Query", of: (topic) => data.queries[topic] }] : []),
-  ...data.systems.map((name, system) => ({ key: system, title: name, of: (topic) => value(system, topic) })),
+  ...(data.systems.length > 1 ? [{ key: "change", title: "Change", of: change }] : []),
+  ...data.systems.map((name, system) => ({ key: system, title: name, of: (topic) => raw(system, topic) })),
   ...(data.systems.length > 1 ? [{ key: "spread", title: "Range", of: spread }] : []),
   ...(data.unjudged ? [{ key: "unjudged", title: `Unjudged of ${data.cutoff}, maximum`, of: unjudged }] : []),
 ];
@@ -32,9 +56,9 @@ const columns = () => [
 const listed = () => {
   const wanted = state.search.trim().toLocaleLowerCase();
   const says = (text) => text.toLocaleLowerCase().includes(wanted);
-  const test = FILTERS[state.filter][1];
+  const tests = Object.entries(FILTERS).map(([name, filters]) => filters[state[name]][1]());
   const kept = places(data.topics).filter(
-    (topic) => test(topic) && (!wanted || says(data.topics[topic]) || (data.queries && says(data.queries[topic]))));
+    (topic) => tests.every((test) => test(topic)) && (!wanted || says(data.topics[topic]) || (data.queries && says(data.queries[topic]))));
   const { of } = columns().find((column) => column.key === state.sort);
   const sign = state.falling ? -1 : 1;
   return kept.sort((a, b) => {
@@ -45,11 +69,9 @@ const listed = () => {
   });
 };
 
-const tinted = (cell, number, least, most) => {
-  if (number === null) return cell;
-  const size = state.base < 0 ? (most > least ? (number - least) / (most - least) : 0) : Math.min(Math.abs(number), 1);
+const tinted = (cell, size, isLess = false) => {
   cell.style.setProperty("--size", Math.max(0, Math.min(1, size)).toFixed(3));
-  if (state.base >= 0 && number < 0) cell.classList.add("less");
+  cell.classList.toggle("less", isLess);
   return cell;
 };
 
@@ -71,12 +93,15 @@ const head = (column) => {
 
 const row = (topic, least, most) => {
   const button = el("button", { type: "button", "data-topic": topic, "aria-haspopup": "dialog" }, bdi(data.topics[topic]));
+  const by = change(topic);
+  const worse = by !== null && by < 0 !== data.lower[state.measure];
   const cells = places(data.systems).map((system) => {
-    const number = value(system, topic);
-    return tinted(el("td", { class: "number score" }, shown(number)), number, least, most);
+    const number = raw(system, topic);
+    return tinted(el("td", { class: "number score" }, shown(number)), number === null || most === least ? 0 : (number - least) / (most - least));
   });
   const made = el("tr", {}, el("th", { scope: "row" }, button),
-    data.queries ? el("td", { class: "query" }, bdi(data.queries[topic])) : null, cells,
+    data.queries ? el("td", { class: "query" }, bdi(data.queries[topic])) : null,
+    data.systems.length > 1 ? tinted(el("td", { class: "number score change" }, shown(by)), Math.abs(by ?? 0), worse) : null, cells,
     data.systems.length > 1 ? el("td", { class: "number ends" }, shown(spread(topic))) : null,
     data.unjudged ? el("td", { class: "number ends" }, String(unjudged(topic))) : null);
   made.addEventListener("click", () => show(topic));
@@ -89,7 +114,7 @@ const draw = () => {
   const numbers = data.values[state.measure].flat().filter((one) => one !== null);
   const [least, most] = [Math.min, Math.max].map((end) => numbers.reduce((a, b) => end(a, b), 0));
   const what = data.measures[state.measure];
-  const caption = state.base < 0 ? `${what} of each topic` : `difference in ${what} from ${data.systems[state.base]}`;
+  const caption = `${what} of each topic`;
   const table = el("table", {},
     el("caption", { class: "hidden" }, caption),
     el("thead", {}, el("tr", {}, columns().map(head))),
@@ -98,22 +123,40 @@ const draw = () => {
   const rest = topics.length - first.length;
   at("rest").hidden = rest === 0;
   at("rest").textContent = `Show ${rest} more`;
-  at("count").textContent = `${topics.length} of ${data.topics.length} topics. ${caption}; choose a topic to open it.`;
+  const [from, to] = state.systems.map((system) => data.systems[system]);
+  const about = data.systems.length > 1 ? ` Change: ${to} − ${from}.` : "";
+  at("count").textContent = `${topics.length} of ${data.topics.length} topics. ${caption}; choose a topic to open it.${about}`;
+  if (data.systems.length > 1) compare(topics);
+  remember();
 };
 
-offer(at("measure"), data.measures.map((measure, place) => [place, measure]), 0);
-offer(at("base"), [[-1, "scores"], ...data.systems.map((name, system) => [system, `differences from ${name}`])], -1);
-const refilter = () =>
-  offer(at("filter"), Object.entries(FILTERS).map(([key, [text, test]]) =>
-    [key, `${text} (${places(data.topics).filter(test).length})`]), state.filter);
-refilter();
-at("base").parentElement.hidden = data.systems.length < 2;
-at("measure").addEventListener("change", (event) => { state.measure = Number(event.target.value); refilter(); draw(); });
-at("base").addEventListener("change", (event) => { state.base = Number(event.target.value); draw(); });
-at("filter").addEventListener("change", (event) => { state.filter = event.target.value; draw(); });
+// Options of all selects, with the number of topics that each filter keeps.
+const refill = () => {
+  offer(at("measure"), data.measures.map((measure, place) => [place, measure]), state.measure);
+  for (const [place, id] of ["from", "to"].entries()) offer(at(id), data.systems.map((name, system) => [system, name]), state.systems[place]);
+  for (const [name, filters] of Object.entries(FILTERS)) {
+    offer(at(name), Object.entries(filters).map(([key, [text, test]]) => [key, `${text} (${places(data.topics).filter(test()).length})`]), state[name]);
+    at(name).parentElement.hidden = Object.keys(filters).length < 2;
+  }
+  at("search").value = state.search;
+};
+const redraw = () => { refill(); draw(); };
+const restore = () => {
+  const open = recall();
+  redraw();
+  if (open >= 0) show(open);
+  else if (dialog.open) dialog.close();
+};
+for (const [place, id] of ["from", "to"].entries()) {
+  at(id).parentElement.hidden = data.systems.length < 2;
+  at(id).addEventListener("change", (event) => { state.systems = state.systems.with(place, Number(event.target.value)); redraw(); });
+}
+at("measure").addEventListener("change", (event) => { state.measure = Number(event.target.value); redraw(); });
+for (const name of Object.keys(FILTERS)) at(name).addEventListener("change", (event) => { state[name] = event.target.value; draw(); });
 at("search").addEventListener("input", (event) => { state.search = event.target.value; draw(); });
 at("controls").addEventListener("submit", (event) => event.preventDefault());
 at("rest").addEventListener("click", () => { state.all = true; draw(); at("table").focus(); });
+window.addEventListener("hashchange", () => { if (location.hash.includes("=")) restore(); });
 window.addEventListener("beforeprint", () => {
   state.all = true;
   draw();
@@ -121,4 +164,4 @@ window.addEventListener("beforeprint", () => {
 });
 at("controls").hidden = false;
 at("table").hidden = false;
-draw();
+restore();
