@@ -235,6 +235,9 @@ def report(
     measures: option.MeasuresIfAny = None,
     topics: Annotated[Path | None, typer.Option(help="Texts of the queries: qid, query.")] = None,
     documents: Annotated[Path | None, typer.Option(help="Texts of the documents: docno, text.")] = None,
+    names: Annotated[
+        list[str] | None, typer.Option("--name", help="A system's name on the page, as lexical=BM25; repeatable.")
+    ] = None,
     title: Annotated[str, typer.Option(help="Title of the page.")] = "",
     baseline: option.Baseline = None,
     test: option.Test = "randomisation",
@@ -254,12 +257,18 @@ def report(
     from vbterrier.report.page.build import write_report
     from vbterrier.report.page.evaluated import ComparisonOptions, ReportData
 
+    unnamed = [name for name in names or () if "=" not in name]
+    if unnamed:
+        raise ParameterError(f"--name {unnamed[0]}: wanted the name of a run and its name on the page, as lexical=BM25")
+    shown = dict(name.split("=", 1) for name in names or ())
     page = write_report(
         runs,
         output,
         qrels,
         measures,
-        data=ReportData(intents, tags, links, topics, duplicates, labels, subtopics, documents, memory),
+        data=ReportData(
+            intents, tags, links, topics, duplicates, labels, subtopics, documents, memory=memory, names=shown
+        ),
         comparison=ComparisonOptions(
             option.only("--baseline", baseline), test, correction, interval, level, on_topics, resamples, seed, family
         ),

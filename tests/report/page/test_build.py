@@ -211,7 +211,7 @@ def test_command(command, tmp_path):
     code, out, err = command(
         "report", *runs, "--qrels", tmp_path / "qrels.txt", "--topics", tmp_path / "topics.tsv", "-m", "BNDCG@5",
         "-m", "nDCG@5", "--resamples", "200", "--baseline", "lexical", "-o", output,
-        "--documents", tmp_path / "documents.tsv",
+        "--documents", tmp_path / "documents.tsv", "--name", "dense=Dense = new",
     )  # fmt: skip
     assert (code, err) == (0, "")
     assert "BNDCG@5" in out
@@ -221,8 +221,17 @@ def test_command(command, tmp_path):
     text = output.read_text(encoding="utf-8")
     assert "baseline lexical" in text
     assert "mercury temperature" in text
+    assert "Dense = new" in text
     assert "At night the temperature on Mercury falls" in text
     assert "vbterrier report" in text
+
+
+def test_command_refuses_names_without_a_run(command, tmp_path):
+    copy_demo(tmp_path)
+    run, qrels = tmp_path / "dense.run", tmp_path / "qrels.txt"
+    code, _, err = command("report", run, "-q", qrels, "-o", tmp_path / "r.html", "--name", "Dense")
+    assert code == 2
+    assert "wanted the name of a run and its name on the page" in " ".join(err.split())
 
 
 def test_command_without_anything_to_evaluate_against(command, tmp_path):

@@ -177,11 +177,53 @@ def test_diversity_judgments_have_intents_and_no_bootstrapped_scores(written):
     qrels = pd.DataFrame(rows, columns=["qid", "iteration", "docno", "label"])
     run = pd.DataFrame({"qid": [*"1122"], "docno": ["b", "x", "a", "y"], "score": [2.0, 1.0] * 2})
     with pytest.warns(vbterrier.DegenerateWarning):
-        _, _, data = written({"one": run, "other": run.assign(score=-run["score"])}, qrels)
-    assert data["measures"] == ["ES@10", "VB@10"]
+        page, _, data = written({"one": run, "other": run.assign(score=-run["score"])}, qrels)
+    pytest.importorskip("pyndeval")
+    assert data["measures"] == ["alpha_nDCG@10", "ERR_IA@10", "ES@10", "VB@10"]
+    assert page.verdict[0].startswith("By alpha_nDCG@10, ")
+    # Nobody gave tags, and both systems retrieve the same documents in reverse order.
+    assert "Tags" not in [caveat.about for caveat in page.caveats]
+    assert data["rankings"]["topics"][0]["ranks"] == [[0, 1], [1, 0]]
     assert data["intents"]["topics"][0] == {"names": ["1", "2"], "prob": [0.5, 0.5], "ranks": [";1", ";2"]}
     assert data["unjudged"] == [[1, 1], [1, 1]]
     assert "distributions" not in data
+
+
+def test_diversity_judgments_without_pyndeval(written, monkeypatch):
+    rows = [("1", "1", "a", 1), ("1", "2", "b", 1), ("1", "2", "a", 1), ("2", "1", "a", 1), ("2", "2", "c", 1)]
+    qrels = pd.DataFrame(rows, columns=["qid", "iteration", "docno", "label"])
+    run = pd.DataFrame({"qid": [*"1122"], "docno": ["b", "x", "a", "y"], "score": [2.0, 1.0] * 2})
+    monkeypatch.setattr("importlib.util.find_spec", lambda _: None)
+    _, _, data = written({"one": run}, qrels)
+    assert data["measures"] == ["ES@10", "VB@10"]
+
+
+def test_intents_are_named(written):
+    judged = [(qid, s, d, int(d in "ac")) for qid in "12" for s in "12" for d in "abc"]
+    qrels = pd.DataFrame(judged, columns=["qid", "iteration", "docno", "label"])
+    run = pd.DataFrame({"qid": [*"1122"], "docno": ["b", "c", "a", "c"], "score": [2.0, 1.0] * 2})
+    names = ["Find the planet.", "Find the god.", "Find the river.", None]
+    subtopics = pd.DataFrame({"qid": [*"1122"], "entity_id": [*"1212"], "name": names})
+    _, _, data = written({"one": run}, qrels, "ES@10", subtopics=subtopics)
+    assert [topic["names"] for topic in data["intents"]["topics"]] == [names[:2], [names[2], "2"]]
+    intents = subtopics.assign(prob=0.5)
+    tags = pd.DataFrame({"docno": ["a"], "entity_id": ["1"]})
+    page, _, data = written({"one": run}, None, "ES@10", intents=intents, tags=tags)
+    assert [topic["names"] for topic in data["intents"]["topics"]] == [names[:2], [names[2], "2"]]
+    assert "Tags" in [caveat.about for caveat in page.caveats]
+
+
+def test_systems_have_the_given_names(written, small):
+    runs, qrels = small
+    given = {"first": "Our system", "second": "BM25"}
+    page, text, data = written(runs, qrels, "nDCG@10", names=given, baseline="second")
+    assert data["systems"] == ["Our system", "BM25"]
+    assert page.verdict[0].startswith("By nDCG@10, Our system scores higher than BM25")
+    assert ">first<" not in text
+    assert "baseline BM25" in text
+    for names, said in (({"frist": "a"}, "'frist' is no run.*Did you mean first"), ({"first": "second"}, "'second'")):
+        with pytest.raises(vbterrier.ParameterError, match=said):
+            written(runs, qrels, "nDCG@10", names=names)
 
 
 def test_entity_runs_on_links(written):

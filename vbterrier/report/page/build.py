@@ -7,7 +7,7 @@ import hashlib
 import os
 import platform
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from importlib import metadata, resources
 from pathlib import Path
@@ -137,10 +137,10 @@ def write_report(
     measures
         Measure objects or their text; the verdict begins with the first by which systems can be compared. By default
         BNDCG@10, nDCG@10 and Unjudged@10 with adhoc qrels (nDCG@10, RR@10 and Unjudged@10 if only relevant
-        documents are judged), ES@10 and VB@10 with intents or diversity qrels, RelCov@20,
-        NonRelCov@20 and DiscRatio@20 with links.
+        documents are judged), alpha_nDCG@10 and ERR_IA@10 with diversity qrels if pyndeval is installed, ES@10 and
+        VB@10 with intents or diversity qrels, RelCov@20, NonRelCov@20 and DiscRatio@20 with links.
     data
-        A :class:`vbterrier.report.ReportData`: intents, tags, links, the text of topics, and ``duplicates``.
+        A :class:`vbterrier.report.ReportData`: intents, tags, links, texts of topics and documents, names of systems.
     comparison
         A :class:`vbterrier.report.ComparisonOptions`: baseline, test, correction, intervals, and topics.
     title
@@ -190,8 +190,10 @@ def write_report(
         raise FileError(where, f"cannot be written: there is no folder {printable(where.parent)}")
     if where.is_dir():
         raise ParameterError(f"{printable(where)} is a folder; wanted the name of a file, as report.html")
-    options = comparison or ComparisonOptions()
-    given, asked = inputs_of(runs, qrels, data or ReportData(), measures, progress=progress)
+    data, options = data or ReportData(), comparison or ComparisonOptions()
+    if options.baseline is not None:
+        options = replace(options, baseline=str((data.names or {}).get(options.baseline, options.baseline)))
+    given, asked = inputs_of(runs, qrels, data, measures, progress=progress)
     found = evaluated(given, asked, options, progress=progress)
     verdict, against = tuple(sentences(found)), tuple(caveats(found))
     text = _filled(

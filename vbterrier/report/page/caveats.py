@@ -98,9 +98,9 @@ def _unjudged(found: ReportNumbers) -> Iterator[Caveat]:
 
 
 def _tagging(found: ReportNumbers) -> Iterator[Caveat]:
-    if not found.covered:
+    tagged = {name: covered.tagged for name, covered in found.covered.items() if not np.isnan(covered.tagged)}
+    if not tagged:
         return
-    tagged = {name: covered.tagged for name, covered in found.covered.items()}
     low, high = min(tagged, key=tagged.__getitem__), max(tagged, key=tagged.__getitem__)
     span = f"{tagged[low]:.1%}"
     if span != f"{tagged[high]:.1%}":

@@ -188,9 +188,10 @@ def _retrieved(found: ReportNumbers) -> tuple[pd.DataFrame, int]:
     first = rows.groupby(["topic", "docno"], sort=False)["rank"].min().reset_index()
     # A row takes some 4 characters, a document its id and some 12.
     length = 12 + first["docno"].str.len().clip(upper=ID)
-    size = 4 * np.bincount(rows["rank"], minlength=1) + np.bincount(first["rank"], length, minlength=1)
-    depth = min(found.cutoff, max(int((np.cumsum(size) <= MOST_SIGNS).sum()), 1))
-    return rows[rows["rank"] < depth].copy(), found.cutoff if depth == len(size) else depth
+    cutoff = found.cutoff
+    size = 4 * np.bincount(rows["rank"], minlength=cutoff) + np.bincount(first["rank"], length, minlength=cutoff)
+    depth = max(int((np.cumsum(size) <= MOST_SIGNS).sum()), 1)
+    return rows[rows["rank"] < depth].copy(), depth
 
 
 def _rankings(found: ReportNumbers, rows: pd.DataFrame, depth: int, texts: dict[str, str]) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import warnings
 from dataclasses import dataclass, field, replace
@@ -50,6 +51,8 @@ OF_QRELS = ("BNDCG@10", "nDCG@10", "Unjudged@10")
 # For judgments of relevant documents alone.
 OF_POSITIVE = ("nDCG@10", "RR@10", "Unjudged@10")
 OF_INTENTS = ("ES@10", "VB@10")
+# Measures of pyndeval, if it is installed.
+OF_DIVERSITY = ("alpha_nDCG@10", "ERR_IA@10")
 OF_LINKS = ("RelCov@20", "NonRelCov@20", "DiscRatio@20")
 CUTOFF = 10
 # Measures that describe runs: no system is better for a higher or lower value.
@@ -74,6 +77,8 @@ class ReportData:
         The text of documents: docno, text. The page shows its beginning.
     duplicates, labels, subtopics, memory
         As for :func:`vbterrier.score`. ``memory`` needs measures with a cutoff of at most 100.
+    names
+        Names of systems on the page, by the name of their run.
     """
 
     intents: Any = None
@@ -85,6 +90,7 @@ class ReportData:
     subtopics: Any = None
     documents: Any = None
     memory: int | str | None = None
+    names: Mapping[str, str] | None = None
 
 
 @dataclass(frozen=True)
@@ -175,7 +181,10 @@ class Inputs:
                 # The evaluation warns of them.
                 warnings.simplefilter("ignore", DegenerateWarning)
                 adhoc = OF_QRELS if is_identified(Judgments(self.qrels)) else OF_POSITIVE
-        return measures_from(*adhoc, *(OF_INTENTS if self.intents is not None or self.is_diversity else ()))
+        has_subtopics = self.is_diversity and self.intents is None
+        diversity = OF_DIVERSITY if has_subtopics and importlib.util.find_spec("pyndeval") else ()
+        intents = OF_INTENTS if self.intents is not None or self.is_diversity else ()
+        return measures_from(*adhoc, *diversity, *intents)
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,7 +198,7 @@ class CoveredIntents:
     ranks
         Ranks, from 1, of the documents about each row of ``intents``.
     tagged
-        Mean share of documents up to the cutoff that have a tag.
+        Mean share of documents up to the cutoff that have a tag; NaN if intents are those of judgments, without tags.
     oracle
         Mean expected success of the best ranking under the same tags; NaN if not all tags are known.
     """
@@ -215,7 +224,14 @@ class CoveredIntents:
         )
         oracle = _oracle(frame, given, cutoff)
         return {
-            name: cls(frame, _ranks(coverage, cutoff), float(coverage.tagged.mean()), oracle)
+            name: cls(
+                frame,
+                _ranks(coverage, cutoff),
+                float(coverage.tagged.mean())
+                if given.tags is not None or "entity_id" in scorings[name].run.frame.columns
+                else float("nan"),
+                oracle,
+            )
             for name, coverage in found.items()
         }
 
@@ -320,7 +336,7 @@ def inputs_of(
         raise ParameterError("links exclude intents and tags: entity runs are evaluated on the linked pool alone")
     if qrels is None and data.intents is None and data.links is None:
         raise ParameterError("nothing to evaluate against: wanted qrels, intents (with tags), or links")
-    systems = dict(systems_of(named_runs(runs)))
+    systems = _shown_names(dict(systems_of(named_runs(runs))), data.names or {})
     if not systems:
         raise InputError("no runs; name at least one")
     topics = None if data.topics is None else topics_of(data.topics)
@@ -352,6 +368,22 @@ def inputs_of(
             n_rows[name] = len(whole)
         kept[name] = whole if depth is None or given.links is not None else _first_ranks(whole, depth)
     return replace(given, runs=kept, n_rows=n_rows), asked
+
+
+def _shown_names(runs: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
+    """Runs by the names that the page shows."""
+    known, wanted = {str(name) for name in runs}, {str(name): str(shown) for name, shown in names.items()}
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        near = nearest(unknown[0], known)
+        raise ParameterError(f"names: {unknown[0]!r} is no run; found {examples(sorted(known))}.{near}")
+    shown: dict[str, Any] = {}
+    for name, run in runs.items():
+        called = wanted.get(str(name), str(name))
+        if called in shown:
+            raise ParameterError(f"names: two systems would be called {called!r}; give each a name of its own")
+        shown[called] = run
+    return shown
 
 
 def _depth(measures: Sequence[ir_measures.Measure]) -> int | None:

@@ -73,3 +73,50 @@ const recall = () => {
   if (!columns().some((column) => column.key === state.sort)) state.sort = "topic";
   return open;
 };
+
+// Every table can be saved as CSV. Cells with several parts become several columns.
+const PARTS = {
+  means: [[".mean", ""], [".mark", " mark"], [".ends", " intervals"]],
+  rankings: [[".id", ""], [".chip", " judgments and intents"], [".move", " move"], [".snippet", " text"]],
+};
+const plain = (element) => {
+  const copy = element.cloneNode(true);
+  for (const one of copy.querySelectorAll("[aria-hidden=true]")) one.remove();
+  return copy.textContent.replace(/\s+/g, " ").trim();
+};
+const quoted = (text) => {
+  const number = text.replace("−", "-");
+  if (/^-?[\d.]+$/.test(number)) return number;
+  // Spreadsheets take such texts for formulas.
+  const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
+};
+const csv = (table) => [...table.rows].map((row) => [...row.cells].flatMap((cell, place) => {
+  if (cell.matches(".bar, .gap")) return [];
+  const parts = place && (PARTS[table.id] ?? PARTS[table.className.split(" ")[0]]);
+  if (!parts || cell.matches(".number")) return [plain(cell)];
+  if (cell.matches("th")) return parts.map(([, title]) => plain(cell) + title);
+  return parts.map(([css]) => [...cell.querySelectorAll(css)].map(plain).filter(Boolean).join("; "));
+}).map(quoted).join(",")).join("\r\n");
+const saver = (scroll) => {
+  const button = el("button", { type: "button", class: "link csv" }, "CSV", spoken(` of ${scroll.ariaLabel ?? plain(scroll.querySelector("caption"))}`));
+  button.addEventListener("click", () => {
+    if (scroll.id === "table") {
+      state.all = true;
+      draw();
+    }
+    const address = URL.createObjectURL(new Blob(["\ufeff", csv(scroll.querySelector("table")), "\r\n"], { type: "text/csv" }));
+    el("a", { href: address, download: `${plain(scroll.querySelector("caption")).replace(/[^\w@.-]+/g, "-")}.csv` }).click();
+    URL.revokeObjectURL(address);
+  });
+  return button;
+};
+const saveable = (root) => {
+  for (const scroll of root.querySelectorAll(".scroll:has(table)")) scroll.after(saver(scroll));
+};
+
+// A shadow shows that a table continues to the right.
+const cue = (scroll) => scroll.classList.toggle("more", scroll.scrollWidth - scroll.clientWidth - scroll.scrollLeft > 2);
+const cues = () => { for (const scroll of document.querySelectorAll(".scroll")) cue(scroll); };
+document.addEventListener("scroll", (event) => { if (event.target.matches?.(".scroll")) cue(event.target); }, true);
+window.addEventListener("resize", cues);

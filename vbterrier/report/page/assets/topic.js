@@ -252,11 +252,13 @@ const show = (topic) => {
       el("div", { class: "ways" }, way(-1, "Previous"), way(1, "Next"), close)),
     ...(data.queries && data.queries[topic] ? [el("p", { class: "said" }, bdi(data.queries[topic]))] : []),
     ...[...rankings(topic), ...scores(topic), ...distributions(topic), ...intents(topic)].filter((part) => part !== null));
+  saveable(dialog);
   if (!dialog.open) {
     dialog.showModal();
     dialog.querySelector("h2").focus();
   }
   dialog.scrollTop = top;
+  cues();
   remember();
 };
 dialog.addEventListener("close", () => {

@@ -128,6 +128,7 @@ const draw = () => {
   at("count").textContent = `${topics.length} of ${data.topics.length} topics. ${caption}; choose a topic to open it.${about}`;
   if (data.systems.length > 1) compare(topics);
   remember();
+  cues();
 };
 
 // Options of all selects, with the number of topics that each filter keeps.
@@ -154,6 +155,13 @@ for (const [place, id] of ["from", "to"].entries()) {
 at("measure").addEventListener("change", (event) => { state.measure = Number(event.target.value); redraw(); });
 for (const name of Object.keys(FILTERS)) at(name).addEventListener("change", (event) => { state[name] = event.target.value; draw(); });
 at("search").addEventListener("input", (event) => { state.search = event.target.value; draw(); });
+at("table").addEventListener("keydown", (event) => {
+  const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
+  if (!by || !event.target.matches("[data-topic]")) return;
+  event.preventDefault();
+  const buttons = [...at("table").querySelectorAll("[data-topic]")];
+  buttons[buttons.indexOf(event.target) + by]?.focus();
+});
 at("controls").addEventListener("submit", (event) => event.preventDefault());
 at("rest").addEventListener("click", () => { state.all = true; draw(); at("table").focus(); });
 window.addEventListener("hashchange", () => { if (location.hash.includes("=")) restore(); });
@@ -165,3 +173,4 @@ window.addEventListener("beforeprint", () => {
 at("controls").hidden = false;
 at("table").hidden = false;
 restore();
+saveable(document);
