@@ -1,13 +1,9 @@
 """The report in a browser: mouse, keyboard, dark mode, phone, print."""
 
 import base64
-from pathlib import Path
-from urllib.parse import unquote, urlparse
 
 import pytest
-from browsing import NASTY, PHONE, WIDE, choose, column, emulated, one, opened, press, shown
-
-from vbterrier.report.page.content import script
+from browsing import NASTY, PHONE, WIDE, choose, column, emulated, one, opened, press, shown, with_data
 
 
 def test_numbers_are_those_of_the_data(page, data):
@@ -214,11 +210,7 @@ def test_many_topics_are_shown_in_two_steps(chromium, page, data, address, tmp_p
     many["values"] = [[of * times for of in systems] for systems in data["values"]]
     many["unjudged"] = [of * times for of in data["unjudged"]]
     many["intents"] = {**data["intents"], "topics": data["intents"]["topics"] * times}
-    text = Path(unquote(urlparse(address).path)).read_text(encoding="utf-8")
-    before, _, rest = text.partition('id="data">')
-    path = tmp_path / "many.html"
-    path.write_text(f'{before}id="data">{script(many)}<{rest.partition("<")[2]}', encoding="utf-8")
-    chromium.get(path.as_uri())
+    chromium.get(with_data(address, many, tmp_path / "many.html"))
     assert len(column(page, 1)) == 400
     assert one(page, "#rest").text == "Show 34 more"
     one(page, "#rest").click()

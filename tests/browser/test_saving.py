@@ -4,7 +4,7 @@ import csv
 import time
 
 import pytest
-from browsing import PHONE, column, emulated, one, press, shown, texts
+from browsing import PHONE, column, emulated, one, press, shown, texts, with_data
 
 
 @pytest.fixture
@@ -86,10 +86,23 @@ def test_arrow_keys_move_along_topics(page):
 
 def test_a_shadow_shows_that_a_table_continues(page):
     table = one(page, "#table")
-    assert "more" not in table.get_attribute("class").split()
+    assert "continues" not in table.get_attribute("class").split()
     emulated(page, PHONE)
     page.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
-    assert "more" in table.get_attribute("class").split()
+    assert "continues" in table.get_attribute("class").split()
     page.execute_script("arguments[0].scrollLeft = 9999", table)
     page.execute_async_script("requestAnimationFrame(() => requestAnimationFrame(arguments[0]))")
-    assert "more" not in table.get_attribute("class").split()
+    assert "continues" not in table.get_attribute("class").split()
+
+
+def test_long_names_are_cut_where_they_begin_to_differ(chromium, page, data, address, tmp_path):
+    names = [f"a-system-with-a-long-name-{number}" for number in ("01", "02", "13", "x")]
+    chromium.get(with_data(address, {**data, "systems": names}, tmp_path / "long.html"))
+    assert texts(page, "#table thead th bdi")[3:7] == ["…me-01", "…me-02", "…me-13", "…me-x"]
+    header = page.find_elements("css selector", "#table thead th")[3]
+    assert header.get_attribute("title") == names[0]
+    saved = page.execute_script("return csv(document.querySelector('#table table')).split('\\r\\n')[0]")
+    assert saved.startswith(f"Topic,Query,Change,{','.join(names)},")
+    assert chromium.get_log("browser") == []
+    chromium.get_log("performance")
+    chromium.get(address)

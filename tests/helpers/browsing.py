@@ -1,5 +1,10 @@
 """Actions on a page in a browser, and texts found there."""
 
+from pathlib import Path
+from urllib.parse import unquote, urlparse
+
+from vbterrier.report.page.content import script
+
 NASTY = "</script><b>&\"'x"
 WIDE, PHONE = (1200, 900), (360, 740)
 
@@ -43,3 +48,11 @@ def press(page, *keys):
 
 def opened(page):
     return page.execute_script("return document.getElementById('topic').open")
+
+
+def with_data(address, data, path):
+    """Write a page with other data than those of the page at an address, and return its address."""
+    text = Path(unquote(urlparse(address).path)).read_text(encoding="utf-8")
+    before, _, rest = text.partition('id="data">')
+    path.write_text(f'{before}id="data">{script(data)}<{rest.partition("<")[2]}', encoding="utf-8")
+    return path.as_uri()

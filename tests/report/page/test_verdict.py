@@ -93,7 +93,7 @@ def pairs_of(*measures):
         ([("nDCG@10", {("a", "b")}), ("AP", {("a", "b")})], ["By AP, the same pairs differ significantly."]),
         (
             [("RBP", {("a", "b")}), ("AP", {("b", "a")}), ("RR", set()), ("P", {("a", "b")})],
-            ["By P, the same pairs differ significantly; by RR, other pairs differ significantly; AP contradicts it."],
+            ["By P, the same pairs differ significantly; by RR, no pair differs significantly; AP contradicts it."],
         ),
         # Lower values of NonRelCov are better.
         (

@@ -36,7 +36,7 @@ class Cell(NamedTuple):
     bar: str
 
 
-class Row(NamedTuple):
+class SystemRow(NamedTuple):
     """A system: its name, the reason why its numbers may mislead, cells, and numbers of topics and empty topics."""
 
     name: str
@@ -50,7 +50,7 @@ class Matrix(NamedTuple):
     """Columns (a measure, and what is special about it), rows with the best system first, and notes."""
 
     columns: list[tuple[str, str]]
-    rows: list[Row]
+    rows: list[SystemRow]
     notes: list[str]
 
     @property
@@ -73,7 +73,7 @@ def matrix(found: ReportNumbers) -> Matrix:
     missing = dict(rows_of(found.scores.missing.astype({"name": str}), "name", "n_missing"))
     flags = _flags(found)
     rows = [
-        Row(
+        SystemRow(
             printable(name),
             flags.get(name, ""),
             [columns[measure].get(name, nothing) for measure in measures],

@@ -51,9 +51,11 @@ def agreement(found: ReportNumbers) -> list[str]:
     same = [measure for measure in others if differ[measure] == differ[first]]
     reverse = {(b, a) for a, b in differ[first]}
     against = [measure for measure in others if differ[measure] & reverse]
-    rest = [measure for measure in others if measure not in same + against]
+    none = [measure for measure in others if not differ[measure] and measure not in same]
+    rest = [measure for measure in others if measure not in same + against + none]
     which = "the same pairs differ significantly" if differ[first] else "no pair differs significantly either"
     said = [f"by {listed(same)}, {which}"] if same else []
+    said += [f"by {listed(none)}, no pair differs significantly"] if none else []
     said += [f"by {listed(rest)}, other pairs differ significantly"] if rest else []
     said += [f"{listed(against)} {'contradict' + 's' * (len(against) == 1)} it"] if against else []
     text = "; ".join(said)
@@ -99,7 +101,7 @@ def _verdict(found: Comparison, measure: str, *, can: bool) -> str:
         )
     best, not_different = best_system(pairs, found.systems[found.systems["measure"] == measure])
     rivals = (
-        f"does not differ significantly from {listed(not_different)}"
+        f"does not differ significantly from {listed(not_different, 4)}"
         if not_different
         else "differs significantly from all others"
     )

@@ -27,6 +27,15 @@ const shown = (value, digits = 3) =>
   value === null || value === undefined ? "–" : value.toFixed(digits).replace(/^-(0\.?0*)$/, "$1").replace("-", "−");
 
 const MOST_SYSTEMS = 4;
+// Long names are cut where they begin to differ.
+const prefix = data.systems.reduce((one, other) => {
+  const end = [...one].findIndex((sign, place) => sign !== other[place]);
+  return end < 0 ? one : one.slice(0, end);
+});
+const short = (system) => {
+  const name = data.systems[system];
+  return data.systems.length > 1 && name.length > 16 && prefix.length > 8 ? `…${name.slice(prefix.length - 3)}` : name;
+};
 const FIRST = data.order.slice(0, 2);
 const state = {
   measure: 0, systems: FIRST, unjudged: "all", difficulty: "all", filter: "all", search: "", sort: "topic", falling: false,
@@ -80,6 +89,7 @@ const PARTS = {
   rankings: [[".id", ""], [".chip", " judgments and intents"], [".move", " move"], [".snippet", " text"]],
 };
 const plain = (element) => {
+  if (element.dataset.name) return element.dataset.name;
   const copy = element.cloneNode(true);
   for (const one of copy.querySelectorAll("[aria-hidden=true]")) one.remove();
   return copy.textContent.replace(/\s+/g, " ").trim();
@@ -116,7 +126,7 @@ const saveable = (root) => {
 };
 
 // A shadow shows that a table continues to the right.
-const cue = (scroll) => scroll.classList.toggle("more", scroll.scrollWidth - scroll.clientWidth - scroll.scrollLeft > 2);
+const cue = (scroll) => scroll.classList.toggle("continues", scroll.scrollWidth - scroll.clientWidth - scroll.scrollLeft > 2);
 const cues = () => { for (const scroll of document.querySelectorAll(".scroll")) cue(scroll); };
 document.addEventListener("scroll", (event) => { if (event.target.matches?.(".scroll")) cue(event.target); }, true);
 window.addEventListener("resize", cues);

@@ -38,11 +38,10 @@ const scatter = (topics, decide) => {
       svg("text", { x: x(number), y: y(least) + 15, "text-anchor": "middle" }, label(number)),
       svg("text", { x: x(least) - 6, y: y(number) + 4, "text-anchor": "end" }, label(number)),
     ]).flat(),
-    svg("text", { x: x((least + most) / 2), y: WIDTH - 8, "text-anchor": "middle" }, shorter(data.systems[from])),
-    svg("text", { x: 0, y: 0, "text-anchor": "middle", transform: `translate(10 ${y((least + most) / 2)}) rotate(-90)` }, shorter(data.systems[to])),
+    svg("text", { x: x((least + most) / 2), y: WIDTH - 8, "text-anchor": "middle" }, short(from)),
+    svg("text", { x: 0, y: 0, "text-anchor": "middle", transform: `translate(10 ${y((least + most) / 2)}) rotate(-90)` }, short(to)),
     points);
 };
-const shorter = (name) => (name.length > 40 ? `${name.slice(0, 20)}…${name.slice(-19)}` : name);
 
 const bars = (topics, decide) => {
   const order = topics.slice().sort((a, b) => change(b) - change(a) || a - b);

@@ -48,7 +48,7 @@ const columns = () => [
   { key: "topic", title: "Topic", of: (topic) => data.topics[topic] },
   ...(data.queries ? [{ key: "query", title: "Query", of: (topic) => data.queries[topic] }] : []),
   ...(data.systems.length > 1 ? [{ key: "change", title: "Change", of: change }] : []),
-  ...data.systems.map((name, system) => ({ key: system, title: name, of: (topic) => raw(system, topic) })),
+  ...data.systems.map((name, system) => ({ key: system, title: short(system), name, of: (topic) => raw(system, topic) })),
   ...(data.systems.length > 1 ? [{ key: "spread", title: "Range", of: spread }] : []),
   ...(data.unjudged ? [{ key: "unjudged", title: `Unjudged of ${data.cutoff}, maximum`, of: unjudged }] : []),
 ];
@@ -88,7 +88,7 @@ const head = (column) => {
     at("table").querySelector(`button[data-key="${column.key}"]`).focus();
   });
   const isText = ["topic", "query"].includes(column.key);
-  return el("th", { scope: "col", "aria-sort": way, class: isText ? column.key : "number" }, button);
+  return el("th", { scope: "col", title: column.name, "data-name": column.name, "aria-sort": way, class: isText ? column.key : "number" }, button);
 };
 
 const row = (topic, least, most) => {
