@@ -3,7 +3,7 @@
 import base64
 
 import pytest
-from browsing import NASTY, PHONE, choose, emulated, one, press, shown, texts
+from browsing import NASTY, PHONE, choose, emulated, one, press, shown, texts, with_data
 
 CARD = "td[data-column='{}'][data-rank='{}']"
 
@@ -165,3 +165,17 @@ def test_an_open_topic_is_printed_alone(page, topic):
     assert one(page, "#topic .rankings").is_displayed()
     assert not one(page, "#verdict").is_displayed()
     assert not one(page, "#topic .ways").is_displayed()
+
+
+def test_the_page_says_what_is_left_out(chromium, page, data, address, tmp_path):
+    click = "document.querySelector('#table tbody button').click();"
+    note = f"{click} return document.querySelector('#topic .note').textContent"
+    assert "size of the page" not in page.execute_script(note)
+    cut = {**data, "cutoff": 50, "rankings": {**data["rankings"], "are_texts_cut": True}}
+    chromium.get(with_data(address, cut, tmp_path / "cut.html"))
+    said = page.execute_script(note)
+    assert "Ranks 11 to 50 are left out to limit the size of the page." in said
+    assert "only documents at high ranks have a text" in said
+    assert chromium.get_log("browser") == []
+    chromium.get_log("performance")
+    chromium.get(address)

@@ -104,6 +104,7 @@ def test_rankings_with_labels_of_machines_and_texts(written, small):
     assert len(shown["good"]) == SNIPPET
     assert shown["new"] == ""
     assert "unused" not in text
+    assert not rankings["are_texts_cut"]
 
 
 def test_rankings_of_runs_that_are_too_large_are_cut_at_a_rank(written, small, monkeypatch):
@@ -117,6 +118,7 @@ def test_rankings_of_runs_that_are_too_large_are_cut_at_a_rank(written, small, m
     texts = pd.DataFrame({"docno": ["good", "new", "bad"], "text": ["ten signs.", "more", "less"]})
     _, _, data = written(runs, qrels, documents=texts)
     assert data["rankings"]["texts"] == ["ten signs.", ""]
+    assert data["rankings"]["are_texts_cut"]
 
 
 def test_topics_without_documents_have_empty_rankings(written, small):

@@ -228,6 +228,7 @@ def _rankings(found: ReportNumbers, rows: pd.DataFrame, depth: int, texts: dict[
         "depth": depth,
         "ids": [cut(docno) for docno in ids],
         "texts": list(shown.values()) if any(shown.values()) else None,
+        "are_texts_cut": left < 0,
         "labellers": labellers,
         "topics": [
             {name: column[low:high] for name, column in columns.items()}

@@ -30,7 +30,7 @@ const coveredBy = (system, topic) => {
 const moved = (rank, ranks, column, chosen) => {
   const first = data.systems[chosen[0]];
   const mark = (kind, sign, said) => el("span", { class: `move ${kind}` }, el("span", { "aria-hidden": "true" }, sign), spoken(said));
-  if (column === 0) return ranks.slice(1).some((of) => of !== undefined) ? null : mark("only", "only here", "only here");
+  if (column === 0) return ranks.slice(1).some((of) => of !== undefined) ? null : mark("only", "only", "in no other of these rankings");
   if (ranks[0] === undefined) return mark("new", "new", `not in ${first}`);
   const up = ranks[0] - rank;
   if (up === 0) return mark("same", "=", `the same rank as in ${first}`);
@@ -153,6 +153,7 @@ const rankings = (topic) => {
     `The first ${depth} documents of each system, with its ${data.measures[state.measure]}.`,
     data.systems.length > 1 ? " Lines join the same document; marks give its move from the first system." : "",
     depth < data.cutoff ? ` Ranks ${depth + 1} to ${data.cutoff} are left out to limit the size of the page.` : "",
+    data.rankings.are_texts_cut ? " To limit the size of the page, only documents at high ranks have a text." : "",
     data.rankings.topics[topic].chances ? " P is the probability that an unjudged document is relevant." : "",
   ];
   return [
