@@ -519,10 +519,10 @@ def _of_runs(
     intents = next((one for one in asked if hasattr(one, "coverage")), None)
     if intents is not None:
         found["covered"] = CoveredIntents.of_runs(intents, scorings, cutoff, given)
-        known = given.subtopics if given.intents is None else given.intents
-        if known is not None and "name" in known.columns:
+        described = given.subtopics if given.intents is None else given.intents
+        if described is not None and "name" in described.columns:
             rows = rows_of(
-                known.astype({"qid": str, "entity_id": str}).dropna(subset="name"), "qid", "entity_id", "name"
+                described.astype({"qid": str, "entity_id": str}).dropna(subset="name"), "qid", "entity_id", "name"
             )
             found["intent_names"] = {(qid, entity): str(name) for qid, entity, name in rows}
     return found
