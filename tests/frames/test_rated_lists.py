@@ -7,8 +7,8 @@ import pandas as pd
 import pytest
 
 from vbterrier.errors import FileError, InputError, ParameterError
-from vbterrier.frames import read_hits, read_rated_list, read_traffic, write_rated_list
-from vbterrier.frames.files.rated_lists import RatedList
+from vbterrier.frames import read_hits, read_rated_list, write_rated_list
+from vbterrier.frames.files.rated_lists import RatedList, read_traffic
 
 ROWS = [['shoes, "red"', "007", 3], ['shoes, "red"', "d2", 0], ["hat", "007", 1]]
 QUOTED = '"shoes, ""red"""'

@@ -292,10 +292,7 @@ def confidence_sequence(
     w = w / w.max()
     x = (x - low) / (high - low)
     n, alpha = np.arange(1, len(x) + 1), 1 - level
-    mean = (np.cumsum(w * x) + 0.5) / (np.cumsum(w) + 1)
-    variance = (np.cumsum((w * (x - mean)) ** 2) + 0.25) / (n + 1)
-    before = np.concatenate([[0.25], variance[:-1]])
-    bet = np.sqrt(2 * np.log(2 / alpha) / (before * n * np.log(n + 1)))
+    bet = bets_of(x[:, None], w[:, None], alpha)[:, 0]
     tested = np.linspace(0, 1, _N_MEANS)
     with np.errstate(divide="ignore"):
         most, least = _LARGEST_BET / tested, _LARGEST_BET / (1 - tested)
@@ -318,6 +315,19 @@ def confidence_sequence(
     limits = low + (high - low) * limits
     value = low + (high - low) * np.cumsum(w * x) / np.cumsum(w)
     return pd.DataFrame({"n_qids": n, "value": value, "low": limits[:, 0], "high": limits[:, 1], "level": level})
+
+
+def bets_of(x: Floats, w: Floats, alpha: float) -> Floats:
+    """Bets of :func:`confidence_sequence` on scores from 0 to 1 with weights up to 1, for each column of shape (n, k).
+
+    >>> bets_of(np.array([[0.5], [0.5]]), np.ones((2, 1)), 0.05).round(2).tolist()
+    [[6.52], [5.18]]
+    """
+    n = np.arange(1, len(x) + 1)[:, None]
+    mean = (np.cumsum(w * x, axis=0) + 0.5) / (np.cumsum(w, axis=0) + 1)
+    variance = (np.cumsum((w * (x - mean)) ** 2, axis=0) + 0.25) / (n + 1)
+    before = np.concatenate([np.full((1, x.shape[1]), 0.25), variance[:-1]])
+    return np.asarray(np.sqrt(2 * np.log(2 / alpha) / (before * n * np.log(n + 1))))
 
 
 def spent_level(level: float, look: int) -> float:
