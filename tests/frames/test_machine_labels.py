@@ -20,9 +20,23 @@ EXPECTED = [["07", "d1", 2.0], ["07", "d2", 0.5]]
         "qid,docno,grade\n07,d1,2\n07,d2,0.5\n",
         '{"qid": "07", "docno": "d1", "label": 2}\n\n{"query": "07", "doc_id": "d2", "grade": "0.5"}\n',
         '{"query_id": "07", "docid": "d1", "prob": [0, 0, 3]}\n{"qid": "07", "document": "d2", "prob": [1, 1]}\n',
+        "topic_id,doc_id,annotation,prob_0,prob_1,prob_2\n07,d1,0,0,0,1\n07,d2,2,0.25,0.25,0\n",
+        "topic_id,doc_id,annotation\n07,d1,2\n07,d2,0.5\n",
+        '{"qid": "07", "docno": "d1", "judgment": 2}\n{"qid": "07", "docno": "d2", "judgment": 0.5}\n',
         '{"qid": "07", "docno": "d1", "prob": {"2": 1}}\n{"qid": "07", "docno": "d2", "prob": {"0": 0.5, "1": 0.5}}\n',
     ],
-    ids=["qrels", "three columns", "tabs", "header", "json lines", "probabilities", "by grade"],
+    ids=[
+        "qrels",
+        "three columns",
+        "tabs",
+        "header",
+        "json lines",
+        "probabilities",
+        "LARA",
+        "annotation",
+        "UMBRELA",
+        "by grade",
+    ],
 )
 @pytest.mark.parametrize("packed", [False, True])
 def test_every_form_gives_the_same_labels(tmp_path, text, packed):
@@ -42,7 +56,10 @@ def test_parquet_gives_the_same_labels(tmp_path):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('{"qid": "1", "docno": "d"}\n', r"labels:1: no member for the label: wanted one of label, grade, relevance"),
+        (
+            '{"qid": "1", "docno": "d"}\n',
+            r"labels:1: no member for the label: wanted one of label, grade, relevance, judgment",
+        ),
         ('{"docno": "d", "label": 1}\n', "no member for the qid: wanted one of qid, query_id, query"),
         ('{"qid": "1", "docno": "d", "label": "high"}\n', "member 'label' is .*wanted a finite number"),
         (
@@ -54,6 +71,8 @@ def test_parquet_gives_the_same_labels(tmp_path):
         ('{"qid": "1", "docno": "d", "label": 1}\nnot json\n', "labels:2: is not JSON"),
         ("1 0 d1 high\n", "labels:1: grade must be a number"),
         ("1 d1\n", "labels:1: wanted 3 fields"),
+        ("topic_id,doc_id,prob_0\n1,d1,0\n", "document 'd1' of query '1': wanted probabilities"),
+        ("topic_id,doc_id,score\n1,d1,0\n", "annotation"),
         ("", "empty"),
     ],
 )

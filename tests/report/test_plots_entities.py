@@ -10,8 +10,8 @@ from matplotlib.patches import Rectangle
 from planted import planted_collection
 from scipy import stats
 
+from vbterrier.entities.coverage import selected_entities
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.selected import selected_entities
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.report.plots import coverage_by_k, coverage_discrimination, gain_by_coverage, oer_distributions

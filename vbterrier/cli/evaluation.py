@@ -1,4 +1,4 @@
-"""The commands ``demo``, ``doctor``, ``score``, ``rank`` and ``judge``."""
+"""The commands that score and rank runs, judge documents, and audit judges."""
 
 from __future__ import annotations
 
@@ -11,8 +11,11 @@ import typer
 import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output, deliver, echo, require_format
-from vbterrier.errors import ParameterError, nearest
+from vbterrier.errors import ParameterError, choice, nearest
+from vbterrier.frames.notebook import shared_caption
 
+# Rows of each table of an audit on the terminal.
+_MOST_ROWS = 20
 # The perturbations of replicas by their names on the command line.
 PERTURBATIONS = {
     "dirichlet": "Dirichlet",
@@ -288,4 +291,132 @@ def judge(
         echo(plan.summary() if output is None else f"{output}: {plan.summary()}")
 
 
-COMMANDS = (demo, doctor, score, rank, judge)
+def audit(
+    runs: option.Runs,
+    qrels: option.Qrels,
+    judge: Annotated[
+        list[Path],
+        typer.Option(
+            "--judge",
+            "-j",
+            help="Labels by a machine (qrels, JSON lines, CSV, Parquet); repeatable.",
+            show_default=False,
+        ),
+    ],
+    family: Annotated[
+        list[str] | None, typer.Option(help="Family of runs, as run1,run2=NAME; repeatable.", show_default=False)
+    ] = None,
+    documents: Annotated[
+        Path | None, typer.Option(help="Texts of documents (docno, text), for bias by length.")
+    ] = None,
+    baseline: option.Baseline = None,
+    cutoff: Annotated[int, typer.Option(help="The cutoff k of nDCG@k.", min=1, metavar="N")] = 10,
+    margin: Annotated[float, typer.Option(help="Half the width of the interval to reach.")] = 0.02,
+    budget: Annotated[int, typer.Option(help="Most human judgments to plan.", min=1, metavar="N")] = 1000,
+    show: Annotated[
+        str | None,
+        typer.Option(
+            help="One table: systems, pairs, quality, kappa, bias, calibration, agreement, mixed, needed or plan; "
+            "without it, all of them, or systems with csv and json.",
+            show_default=False,
+        ),
+    ] = None,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.9,
+    topics: option.OnTopics = "same",
+    duplicates: option.Duplicates = "error",
+    seed: option.SeedOfDraws = 0,
+    style: Format = "table",
+    output: Output = None,
+) -> None:
+    """Audit machines as judges: nDCG by judge, humans and both, bias by family, and the human labels needed."""
+    style = require_format(style, output)
+    pairs = [text.rpartition("=") for text in family or []]
+    for names, _, name in pairs:
+        if not (names and name):
+            raise ParameterError(f"--family {name}: wanted runs and their family, as run1,run2=NAME")
+    found = vbterrier.evaluate.audit_judge(
+        runs,
+        qrels,
+        judge,
+        cutoff=cutoff,
+        margin=margin,
+        budget=budget,
+        baseline=baseline,
+        families={run: name for names, _, name in pairs for run in names.split(",")},
+        documents=None if documents is None else vbterrier.read_documents(documents),
+        level=level,
+        seed=seed,
+        on_topics=topics,
+        duplicates=duplicates,
+    )
+    tables = found.tables()
+    wanted = show or ("systems" if output is not None or style in ("csv", "json") else "")
+    if wanted:
+        choice("show", wanted, tuple(tables))
+        deliver(tables[wanted], style, output, caption=[repr(found)], label=f"tab:{wanted}")
+        return
+    for name, table in tables.items():
+        if len(table):
+            shared, rest = shared_caption(table)
+            deliver(
+                rest.head(_MOST_ROWS), style, caption=[f"{name}: {shared}" if shared else name], label=f"tab:{name}"
+            )
+    echo(repr(found))
+
+
+def agreement(
+    labels: Annotated[
+        list[Path], typer.Argument(help="Labels by two or more judges: qrels, JSON lines, CSV.", show_default=False)
+    ],
+    weights: Annotated[str | None, typer.Option(help="Weights of Cohen's kappa: linear or quadratic.")] = None,
+    level: option.Level = 0.95,
+    resamples: option.Resamples = 2000,
+    seed: option.Seed = 0,
+    style: Format = "table",
+    output: Output = None,
+) -> None:
+    """Agreement of judges on the documents that all of them labelled: Cohen's and Fleiss' kappa."""
+    from vbterrier.unjudged.labels import MachineLabels
+
+    style = require_format(style, output)
+    every = MachineLabels(labels)
+    wide = every.frame().pivot(index=["qid", "docno"], columns="name", values="grade")[every.names].dropna()
+    found = vbterrier.stats.judge_agreement(wide, weights=weights, level=level, n_resamples=resamples, seed=seed)
+    deliver(found, style, output, caption=["Agreement of judges beyond chance."], label="tab:agreement")
+
+
+def powered(
+    predicted: Annotated[Path, typer.Argument(help="Scores of all queries: name, qid, measure, value.")],
+    labelled: Annotated[Path, typer.Argument(help="Labels of a random sample of them: name, qid, measure, value.")],
+    predicts: Annotated[
+        list[str] | None, typer.Option(help="The labels that a score predicts, as ES@5=success; repeatable.")
+    ] = None,
+    baseline: option.Baseline = None,
+    target: Annotated[
+        str, typer.Option(help="Mean to estimate: of the population, or of these queries.")
+    ] = "population",
+    weight: Annotated[float | None, typer.Option(help="Weight of the score; tuned by default.")] = None,
+    level: option.Level = 0.95,
+    style: Format = "table",
+    output: Output = None,
+) -> None:
+    """Prediction-powered means: labels of a few queries combined with a score of all queries."""
+    from vbterrier.frames.files.reading import read_values
+
+    style = require_format(style, output)
+    pairs = [text.partition("=") for text in predicts or []]
+    if any(not name for _, _, name in pairs):
+        raise ParameterError(f"--predicts {pairs[0][0]}: wanted a score and its label, as ES@5=success")
+    found = vbterrier.stats.prediction_powered(
+        read_values(predicted),
+        read_values(labelled),
+        predicts={score: name for score, _, name in pairs} or None,
+        baseline=baseline,
+        target=target,
+        lam=weight,
+        level=level,
+    )
+    deliver(found, style, output, caption=["Prediction-powered means."], label="tab:powered")
+
+
+COMMANDS = (demo, doctor, score, rank, judge, audit, agreement, powered)

@@ -1,4 +1,5 @@
 from .annotation import annotate as annotate
+from .audit import audit_judge as audit_judge
 from .closed_open import evaluate_closed_open as evaluate_closed_open
 from .doctor import diagnose as diagnose
 from .entity_grid import entity_grid as entity_grid

@@ -259,7 +259,7 @@ def label_quality(labels: Any, qrels: Any, *, level: float = 0.95) -> LabelQuali
     """
     check_level(level)
     judgments = target_of(qrels, None, None).judgments()
-    given = MachineLabels(labels)
+    given = labels if isinstance(labels, MachineLabels) else MachineLabels(labels)
     given.require_match(judgments)
     frame = frames_of(given, judgments)
     parts = [_quality(name, frame[frame[name].notna()], judgments, level) for name in given.names]
@@ -278,7 +278,7 @@ def _quality(name: str, frame: pd.DataFrame, judgments: Judgments, level: float)
     label, grade = frame[name].to_numpy(dtype=np.float64), frame["grade"].to_numpy(dtype=np.int64)
     relevant, n = grade > 0, len(frame)
     both = n and relevant.any() and not relevant.all()
-    predicted = _held_out(label, relevant, frame["qid"].factorize()[0]) if both else np.full(n, np.nan)
+    predicted = held_out(label, relevant, frame["qid"].factorize()[0]) if both else np.full(n, np.nan)
     rate = relevant.mean() if n else np.nan
     r2 = 1 - ((relevant - predicted) ** 2).mean() / (rate * (1 - rate)) if both else np.nan
     chance = np.clip(np.where(relevant, predicted, 1 - predicted), 1e-9, 1)
@@ -308,7 +308,7 @@ def _quality(name: str, frame: pd.DataFrame, judgments: Judgments, level: float)
     )
 
 
-def _held_out(label: Floats, relevant: Any, topic: Ints) -> Floats:
+def held_out(label: Floats, relevant: Any, topic: Ints) -> Floats:
     """The probability of relevance of each document by an isotonic regression on the labels of other topics."""
     from sklearn.isotonic import IsotonicRegression
 

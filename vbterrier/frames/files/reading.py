@@ -369,10 +369,11 @@ def read_labels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     r"""Read the labels that a machine gave to documents: TREC qrels, text, JSON lines or Parquet, plain or compressed.
 
     A line of text is ``qid iteration docno grade`` or ``qid docno grade``, the grade being any number; a header line
-    names the columns qid, docno and grade, and so does a Parquet file. An object of JSON lines has a query (``qid``,
-    ``query_id`` or ``query``), a document (``docno``, ``doc_id``, ``docid`` or ``document``), and a number (``label``,
-    ``grade`` or ``relevance``) or the probabilities of the grades 0, 1, ... (``probabilities`` or ``prob``: a list, or
-    an object of grade and probability).
+    names the columns qid, docno and grade, and so does a Parquet file. CSV files, as LARA's, may have topic_id, doc_id,
+    and the probabilities of grades, prob_0, prob_1, ..., or else annotation. An object of JSON lines has a query
+    (``qid``, ``query_id`` or ``query``), a document (``docno``, ``doc_id``, ``docid`` or ``document``), and a number
+    (``label``, ``grade``, ``relevance`` or UMBRELA's ``judgment``) or the probabilities of the grades 0, 1, ...
+    (``probabilities`` or ``prob``: a list, or an object of grade and probability).
 
     Parameters
     ----------
@@ -408,13 +409,36 @@ def read_labels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
             if line.strip()
         ]
         return pd.DataFrame(rows, columns=["qid", "docno", "label"]).astype({"label": "float64"})
+    if not source.is_parquet and not source.is_workbook and b"topic_id" in source.first()[1]:
+        return _annotated(source)
     return _read(path, max_bytes, LABELS)[["qid", "docno", "grade"]].rename(columns={"grade": "label"})
+
+
+def _annotated(source: Source) -> pd.DataFrame:
+    """Labels of a CSV file with topic_id, doc_id, and prob_0, prob_1, ... or annotation."""
+    number, line = source.first()
+    names = split(line, ",", blanks=False)
+    probs = [name for name in names if re.fullmatch(r"prob_\d+", name)]
+    require_columns(source.path, names, ("topic_id", "doc_id", *([] if probs else ["annotation"])), line=number)
+    words = [{"topic_id": "qid", "doc_id": "docno"}.get(name, name) for name in names]
+    layout = Layout(tuple(words), tuple(probs or ["annotation"]), ",", blanks=False, header=number)
+    frame = text_table(source, layout).to_pandas()
+    label = frame["annotation"] if not probs else frame[probs] @ [int(name[5:]) for name in probs]
+    total = frame[probs].sum(axis=1) if probs else 1.0
+    bad = (frame[probs] < 0).any(axis=1) | ~(total > 0) if probs else pd.Series(False, frame.index)
+    if bad.any():
+        first = frame.loc[bad.idxmax()]
+        message = (
+            f"document {first['docno']!r} of query {first['qid']!r} has no probabilities: wanted numbers from 0 to 1"
+        )
+        raise FileError(source.path, message)
+    return pd.DataFrame({"qid": frame["qid"], "docno": frame["docno"], "label": (label / total).astype("float64")})
 
 
 _LABEL_MEMBERS = {
     "qid": ("qid", "query_id", "query"),
     "docno": ("docno", "doc_id", "docid", "document"),
-    "label": ("label", "grade", "relevance"),
+    "label": ("label", "grade", "relevance", "judgment"),
     "probabilities": ("probabilities", "prob"),
 }
 

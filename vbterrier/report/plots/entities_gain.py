@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.coverage import BAIT, SIGNAL
-from vbterrier.entities.selected import ABSENT
+from vbterrier.entities.coverage import ABSENT, BAIT, SIGNAL
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.kernels.coverage import CLASSES

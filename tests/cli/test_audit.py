@@ -1,0 +1,104 @@
+"""``vbterrier audit``, ``agreement`` and ``powered``: tables, formats, errors."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier.evaluate import audit_judge
+from vbterrier.frames import read_labels
+from vbterrier.stats import cohen_kappa, judge_agreement, prediction_powered
+
+RUNS = ["a.run", "b.run"]
+
+
+@pytest.fixture(autouse=True)
+def files(write_files):
+    rng = np.random.default_rng(0)
+    pool = pd.DataFrame(
+        {"qid": np.repeat([f"q{i}" for i in range(20)], 20), "docno": [f"d{i}" for i in range(20)] * 20}
+    )
+    label = rng.integers(0, 2, len(pool))
+    folder = write_files({})
+    for name in ("a", "b"):
+        vbterrier.write_run(pool.assign(score=label + rng.random(len(pool)), rank=0), folder / f"{name}.run")
+    vbterrier.write_qrels(pool.assign(label=label).sample(frac=0.4, random_state=0), folder / "human.txt")
+    for name in ("one", "two"):
+        other = np.where(rng.random(len(pool)) < 0.2, 1 - label, label)
+        vbterrier.write_qrels(pool.assign(label=other), folder / f"{name}.txt")
+    return folder
+
+
+AUDIT = ["audit", *RUNS, "--qrels", "human.txt", "--judge", "one.txt", "--budget", "40"]
+
+
+def test_an_audit_shows_every_table(command):
+    code, out, err = command(*AUDIT, "--judge", "two.txt", "--family", "a=llm")
+    found = audit_judge(RUNS, "human.txt", ["one.txt", "two.txt"], budget=40, families={"a": "llm"})
+    assert (code, err) == (0, "")
+    assert out.endswith(f"{found!r}\n")
+    for name, table in found.tables().items():
+        assert f"\n{name}" in out
+        assert len(table)
+
+
+@pytest.mark.parametrize("table", ["systems", "bias", "needed"])
+def test_one_table_is_shown_as_json(command, table):
+    code, out, _ = command(*AUDIT, "--show", table, "-f", "json", "--baseline", "a")
+    found = audit_judge(RUNS, "human.txt", ["one.txt"], budget=40, baseline="a").tables()[table]
+    assert code == 0
+    assert [list(row) for row in json.loads(out)] == [list(found.columns)] * len(found)
+    assert [row[found.columns[0]] for row in json.loads(out)] == found.iloc[:, 0].tolist()
+
+
+def test_systems_are_written_to_a_file(command, files):
+    code, _, _ = command(*AUDIT, "-o", "audit.csv")
+    assert code == 0
+    assert pd.read_csv(files / "audit.csv")["estimate"].unique().tolist() == [
+        "humans alone",
+        "corrected",
+        "judge alone",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--family", "llm"], 2, "--family llm: wanted runs and their family"),
+        (["--family", "c=llm"], 2, "no run is called 'c'"),
+        (["--show", "all"], 2, "--show='all'"),
+        (["--margin", "2"], 2, "--margin"),
+        (["--baseline", "c"], 2, "no run is called 'c'"),
+        (["--judge", "none.txt"], 1, "none.txt"),
+    ],
+)
+def test_bad_usage_is_one_line(refused, options, code, message):
+    refused([*AUDIT, *options], code, message)
+
+
+def test_agreement_is_that_of_the_documents_that_all_labelled(command):
+    code, out, _ = command("agreement", "human.txt", "one.txt", "-f", "json")
+    frames = [read_labels(name).set_index(["qid", "docno"])["label"] for name in ("human.txt", "one.txt")]
+    both = pd.concat(frames, axis=1, keys=["human", "one"]).dropna()
+    assert code == 0
+    values = [row["value"] for row in json.loads(out)]
+    assert values == pytest.approx(judge_agreement(both)["value"].tolist())
+    assert values[0] == pytest.approx(cohen_kappa(both["human"], both["one"]).value)
+    assert json.loads(out)[0]["n_items"] == len(both) == 160
+
+
+def test_powered_means_are_those_of_python(command, refused, files):
+    rng = np.random.default_rng(0)
+    frame = pd.DataFrame({"name": "a", "qid": [f"q{i}" for i in range(60)], "measure": "ES@5", "value": rng.random(60)})
+    labelled = frame.sample(30, random_state=0).assign(measure="success", value=lambda own: own["value"].round())
+    frame.to_csv(files / "scores.csv", index=False)
+    labelled.to_csv(files / "labels.csv", index=False)
+    options = ["--predicts", "ES@5=success", "--weight", 1, "-f", "json"]
+    code, out, _ = command("powered", "scores.csv", "labels.csv", *options)
+    expected = prediction_powered(frame, labelled, lam=1.0)
+    assert code == 0
+    for column in ("value", "low", "high", "predicted"):
+        assert json.loads(out)[0][column] == pytest.approx(expected[column].item())
+    refused(["powered", "scores.csv", "labels.csv", "--predicts", "ES@5"], 2, "--predicts ES@5: wanted a score")

@@ -1,0 +1,220 @@
+"""Audits of judges: planted biases, corrected scores, warnings and errors."""
+
+import numpy as np
+import pandas as pd
+import pytest
+from scipy import stats
+
+import vbterrier
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate import audit_judge
+
+TOPICS, DEPTH = 40, 50
+FAMILIES = {"a": "llm", "b": "llm", "c": "other"}
+
+
+def collection(seed):
+    """Four systems over labelled documents; all judgments; labels of an honest judge, and of one that prefers a, b."""
+    rng = np.random.default_rng(seed)
+    pool = pd.DataFrame({"qid": np.repeat([f"q{i}" for i in range(TOPICS)], DEPTH)})
+    pool["docno"] = [f"d{i}" for i in range(len(pool))]
+    share = np.repeat(rng.beta(3, 5, TOPICS), DEPTH)
+    grade = rng.binomial(2, share)
+    shared = {"a": rng.normal(size=len(pool)), "c": rng.normal(size=len(pool))}
+    shared |= {"b": shared["a"], "d": shared["c"]}
+    skills = {"a": 0.6, "b": 0.8, "c": 0.7, "d": 0.9}
+    runs = {
+        name: pool.assign(score=skill * grade + 0.7 * shared[name] + 0.5 * rng.normal(size=len(pool)))
+        for name, skill in skills.items()
+    }
+    chance = rng.random(len(pool))
+    honest = np.where(chance < 0.1, np.maximum(grade - 1, 0), np.where(chance < 0.2, np.minimum(grade + 1, 2), grade))
+    cut = pd.concat([runs[name].sort_values("score").groupby("qid").tail(10) for name in "ab"])
+    liked = pool["docno"].isin(cut["docno"]) & (rng.random(len(pool)) < 0.6)
+    own = np.where(liked, np.minimum(honest + 1, 2), honest)
+    labels = {"honest": pool.assign(label=honest), "partial": pool.assign(label=own)}
+    return runs, pool.assign(label=grade), labels
+
+
+@pytest.fixture(scope="module")
+def planted():
+    runs, truth, labels = collection(0)
+    human = truth.sample(frac=0.3, random_state=0)
+    return runs, truth, labels, human, audit_judge(runs, human, labels, families=FAMILIES, budget=400, baseline="a")
+
+
+def test_every_estimate_is_there_with_its_interval(planted):
+    runs, _, _, _, found = planted
+    keys = found.systems[["estimate", "judge"]].drop_duplicates().to_numpy().tolist()
+    assert keys == [["humans alone", ""], ["corrected", ""], ["judge alone", "honest"], ["judge alone", "partial"]]
+    assert found.systems.groupby(["estimate", "judge"])["name"].agg(list).tolist() == [list(runs)] * 4
+    assert (found.systems["low"] < found.systems["value"]).all()
+    assert (found.systems["value"] < found.systems["high"]).all()
+    assert found.pairs[["name_a", "name_b"]].drop_duplicates().to_numpy().tolist() == [
+        ["b", "a"],
+        ["c", "a"],
+        ["d", "a"],
+    ]
+    values = found.systems.set_index(["estimate", "judge", "name"])["value"]
+    pair = found.pairs.query("estimate == 'corrected' and name_a == 'd'").iloc[0]
+    assert pair["diff"] == pytest.approx(values["corrected", "", "d"] - values["corrected", "", "a"])
+
+
+def test_the_score_by_the_judge_alone_is_its_ndcg(planted):
+    runs, _, labels, _, found = planted
+    means = vbterrier.score(runs, labels["partial"], ["nDCG@10"]).means()["nDCG@10"]
+    alone = found.systems.query("judge == 'partial'").set_index("name")["value"]
+    pd.testing.assert_series_equal(alone, means.rename("value"))
+    # Probabilities are labels, too: nDCG does not depend on their unit.
+    halved = {"half": labels["partial"].assign(label=labels["partial"]["label"] / 2)}
+    again = audit_judge(runs, planted[3], halved, budget=1).systems.query("judge == 'half'").set_index("name")["value"]
+    pd.testing.assert_series_equal(again, alone, atol=1e-9)
+
+
+def test_a_judge_that_prefers_a_family_is_found_and_corrected(planted):
+    runs, truth, _, _, found = planted
+    family = found.bias.query("by == 'family'").set_index(["judge", "group"])
+    assert family.loc[("partial", "llm"), "low"] > 0.1
+    assert family.loc[("partial", "other"), "high"] < 0
+    assert family.loc[("honest", "llm"), "low"] < 0 < family.loc[("honest", "llm"), "high"]
+    assert family.loc[("partial", "llm"), "bias"] > 0.2 > family.loc[("honest", "llm"), "bias"]
+    exact = vbterrier.score(runs, truth, ["nDCG@10"]).means()["nDCG@10"]
+    alone = found.pairs.query("judge == 'partial'").set_index("name_a")["diff"]
+    corrected = found.pairs.query("estimate == 'corrected'").set_index("name_a")
+    gap = exact["d"] - exact["a"]
+    assert alone["d"] < gap - 0.03
+    assert corrected.loc["d", "low"] < gap < corrected.loc["d", "high"]
+
+
+def test_intervals_cover_the_scores_under_all_judgments():
+    inside = {"systems": [], "pairs": []}
+    errors = {"humans alone": [], "corrected": []}
+    for seed in range(1, 9):
+        runs, truth, labels = collection(seed)
+        human = truth.sample(frac=0.2, random_state=seed)
+        found = audit_judge(runs, human, {"honest": labels["honest"]}, budget=1, n_draws=300)
+        exact = vbterrier.score(runs, truth, ["nDCG@10"]).means()["nDCG@10"]
+        for estimate, known in errors.items():
+            own = found.systems[found.systems["estimate"] == estimate]
+            known.extend(own["value"] - own["name"].map(exact))
+        own = found.systems[found.systems["estimate"] == "corrected"]
+        inside["systems"] += own["name"].map(exact).between(own["low"], own["high"]).tolist()
+        pairs = found.pairs[found.pairs["estimate"] == "corrected"]
+        gap = pairs["name_a"].map(exact) - pairs["name_b"].map(exact)
+        inside["pairs"] += gap.between(pairs["low"], pairs["high"]).tolist()
+    # Systems of one collection depend on each other: eight independent collections.
+    for hits in inside.values():
+        assert np.mean(hits) >= stats.binom.ppf(0.01, 8, 0.9) / 8
+    rmse = {estimate: np.sqrt(np.mean(np.square(of))) for estimate, of in errors.items()}
+    assert rmse["corrected"] < rmse["humans alone"]
+
+
+def test_needed_labels_are_the_first_of_the_plan(planted):
+    found = planted[-1]
+    needed = found.needed.set_index("labels")
+    assert needed.loc["with", "width"] < needed.loc["without", "width"]
+    n = int(needed.loc["with", "n"])
+    widths = found.plan.frame["width_after"]
+    assert widths.iloc[n - 1] <= 0.04 < widths.iloc[n - 2]
+    assert f"±0.02 needs {n} more human judgments" in repr(found)
+
+
+def test_agreement_counts_documents_that_all_labelled(planted):
+    _, _, _, human, found = planted
+    assert found.agreement["judges"].tolist()[:3] == ["humans, honest", "humans, partial", "honest, partial"]
+    assert (found.agreement["n_items"] == len(human)).all()
+    kappa = found.agreement.set_index("judges")["value"]
+    assert kappa["humans, honest"] > kappa["humans, partial"]
+
+
+def test_bias_by_grade_and_length_is_a_mean_over_documents(planted):
+    runs, truth, labels, human, _ = planted
+    texts = truth[["docno"]].assign(text=["word " * (1 + i % 40) for i in range(len(truth))])
+    found = audit_judge(runs, human, {"honest": labels["honest"]}, documents=texts, budget=1)
+    both = human.merge(labels["honest"], on=["qid", "docno"])
+    difference = (both["label_y"] - both["label_x"]).groupby(both["label_x"]).mean()
+    assert found.bias.query("by == 'grade'")["bias"].tolist() == pytest.approx(difference.tolist())
+    lengths = found.bias.query("by == 'length'")
+    assert lengths["n"].sum() == len(human)
+    assert len(lengths) == 4
+
+
+def test_gaps_filled_in_proportion_to_holes_are_shown_and_flagged(planted):
+    runs, truth, labels, _, _ = planted
+    cut = runs["c"].sort_values("score").groupby("qid").tail(10)["docno"]
+    human = truth[truth["docno"].isin(cut)]
+    with pytest.warns(DegenerateWarning, match="do not fill the gaps of the judgments .* machine labels"):
+        found = audit_judge(runs, human, {"partial": labels["partial"]}, budget=1)
+    mixed = found.mixed.set_index("name")
+    assert mixed.loc["c", "machine"] == 0 < mixed.loc["a", "machine"]
+    gaps = labels["partial"][~labels["partial"]["docno"].isin(cut)]
+    filled = vbterrier.score(runs, pd.concat([human, gaps]), ["nDCG@10"]).means()["nDCG@10"]
+    assert mixed["filled"].tolist() == pytest.approx(filled.tolist())
+    # Documents outside of the pool have no judged ones like them, so that the model alone estimates them.
+    methods = found.systems.query("estimate == 'corrected'")["method"].unique().tolist()
+    assert methods == ["unjudged (normal)"]
+
+
+def test_judgments_that_were_filled_are_recognised(planted):
+    runs, truth, labels, _, _ = planted
+    cuts = {name: set(run.sort_values("score").groupby("qid").tail(10)["docno"]) for name, run in runs.items()}
+    alone = cuts["a"] - cuts["b"] - cuts["c"] - cuts["d"]
+    filled = truth.assign(label=np.where(truth["docno"].isin(alone), labels["partial"]["label"], truth["label"]))
+    with pytest.warns(DegenerateWarning, match="only a retrieves equal its labels.*filled with machine labels"):
+        audit_judge(runs, filled, {"partial": labels["partial"]}, budget=1)
+    with pytest.warns(DegenerateWarning) as told:
+        audit_judge(runs, truth.sample(frac=0.5, random_state=0), {"copy": truth}, budget=1)
+    assert any("its labels equal all human judgments" in str(one.message) for one in told)
+
+
+def test_a_judge_of_some_systems_is_counted(planted):
+    runs, _, labels, human, _ = planted
+    cut = runs["c"].sort_values("score").groupby("qid").tail(10)["docno"]
+    some = labels["honest"][labels["honest"]["docno"].isin(cut)]
+    with pytest.warns(DegenerateWarning) as told:
+        found = audit_judge(runs, human, {"some": some}, budget=1)
+    assert any("neither a label nor a judgment" in str(one.message) for one in told)
+    neither = found.mixed.set_index("name")["neither"]
+    assert neither["c"] == 0
+    expected = runs["a"].sort_values("score").groupby("qid").tail(10)["docno"]
+    assert neither["a"] == pytest.approx(1 - expected.isin(set(cut) | set(human["docno"])).mean())
+
+
+def test_complete_judgments_are_exact(planted):
+    runs, truth, labels, _, _ = planted
+    found = audit_judge(runs, truth, {"honest": labels["honest"]}, budget=1)
+    exact = vbterrier.score(runs, truth, ["nDCG@10"]).means()["nDCG@10"]
+    own = found.systems.query("estimate == 'corrected'").set_index("name")
+    for column in ("value", "low", "high"):
+        assert own[column].tolist() == pytest.approx(exact.tolist())
+
+
+def test_results_do_not_depend_on_the_order_of_rows_and_show_themselves(planted):
+    runs, _, labels, human, found = planted
+    turned = {name: run.sample(frac=1, random_state=1) for name, run in runs.items()}
+    given = {name: one.sample(frac=1, random_state=2) for name, one in labels.items()}
+    again = audit_judge(turned, human.sample(frac=1), given, families=FAMILIES, budget=400, baseline="a")
+    pd.testing.assert_frame_equal(again.systems, found.systems)
+    pd.testing.assert_frame_equal(again.bias, found.bias)
+    assert "Bias of the judge" in found._repr_html_()
+    matplotlib = pytest.importorskip("matplotlib")
+    with matplotlib.rc_context():
+        assert found.plot(measure="nDCG@10").get_xlabel() == "nDCG@10"
+        assert found.plot("reliability").get_xlabel() == "predicted probability"
+        matplotlib.pyplot.close("all")
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"families": {"e": "llm"}}, ParameterError, "families: no run is called 'e'"),
+        ({"baseline": "e"}, ParameterError, "baseline: no run is called 'e'"),
+        ({"margin": 2}, ParameterError, "margin"),
+        ({"cutoff": 0}, ParameterError, "cutoff"),
+        ({"documents": pd.DataFrame({"docno": ["x"], "text": ["y"]})}, InputError, "no text of a judged document"),
+    ],
+)
+def test_bad_input_is_refused(planted, options, error, message):
+    runs, _, labels, human, _ = planted
+    with pytest.raises(error, match=message):
+        audit_judge(runs, human, {"honest": labels["honest"]}, **options)

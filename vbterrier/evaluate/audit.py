@@ -1,0 +1,642 @@
+"""Audit of machines, such as language models, as judges: bias, corrected scores, and the human labels still needed."""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
+from vbterrier.evaluate.inputs import named_runs, target_of
+from vbterrier.evaluate.judging import held_out, judge_next, label_quality
+from vbterrier.evaluate.scores import TOPICS, score
+from vbterrier.frames.contracts import frame_of, require, systems_of
+from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.ranking import Run, loaded_run, ranked
+from vbterrier.kernels.rankings import discounts, ideal_dcg
+from vbterrier.measures.target import aligned
+from vbterrier.stats.kappa import judge_agreement
+from vbterrier.stats.topic_intervals import check_level, topics_intervals
+from vbterrier.unjudged.evidence import evidence_of
+from vbterrier.unjudged.labels import MachineLabels, frames_of
+from vbterrier.unjudged.model import DEPTH, fit_evidence
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from vbterrier.annotations import Floats
+    from vbterrier.evaluate.judging import LabelQuality
+    from vbterrier.frames.notebook import Figures
+    from vbterrier.measures.target import EvaluationTarget
+    from vbterrier.unjudged.evidence import Evidence
+    from vbterrier.unjudged.judge_next import JudgingPlan
+    from vbterrier.unjudged.pool import Judgments
+
+_LOG = logging.getLogger(__name__)
+HUMANS, CORRECTED, ALONE = "humans alone", "corrected", "judge alone"
+# The run of all labelled documents, whose name no system has, and the parts of the judgments that are held out.
+_FRAME, _FOLDS, _HELD_OUT_DRAWS = "\0labelled", 5, 200
+# The part of the mean residual that is added to all scores, and the standard deviation of that part. The residual is a
+# linear extrapolation, which overshoots: the part that removes the bias was .5 to 1.4, .8 on average, in simulations.
+COMMON, COMMON_SD = 0.75, 0.2
+# Judged documents of a stratum that are enough to correct the others.
+_ENOUGH = 5
+_RANKS = ((1, 3), (4, 10), (11, 30), (31, 100))
+# Differences of shares of machine labels between systems that matter, and agreement that people do not reach.
+_UNEVEN, _COPIED, _FEW = 0.05, 0.995, 20
+_KEY = ["qid", "docno"]
+# Documents up to the cutoff that no system of a family retrieves.
+_OTHERS = "\0others"
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class JudgeAudit(Shown):
+    """Result of :func:`audit_judge`.
+
+    Parameters
+    ----------
+    systems
+        name, measure, estimate (``"judge alone"``, ``"humans alone"``, ``"corrected"``), judge (of ``"judge alone"``),
+        value, low, high, level, method, n_qids, n_draws, seed.
+    pairs
+        Differences of two systems under each estimate: name_a, name_b, measure, estimate, judge, diff, low, high, ...
+    quality
+        Agreement, confusion and calibration of each judge, see :func:`label_quality`.
+    bias
+        judge, by (grade, rank, length or family), group, n, bias (mean of label - grade; NaN for labels on another
+        scale), residual (mean of the grade that the label predicts, calibrated on other topics, minus the grade: above
+        0 where the judge overrates; of a family, minus that of documents that only other systems retrieve up to the
+        cutoff: above 0 if the judge prefers the family), low, high (of the residual; topics are independent), level.
+    calibration
+        method (the judge), predicted, observed, n: predicted and observed grades, divided by the highest, by tenths.
+    agreement
+        Of humans and all judges on the documents that all of them labelled, see
+        :func:`vbterrier.stats.judge_agreement`; empty for labels on another scale.
+    mixed
+        name, judge, human, machine, neither (shares of the documents up to the cutoff, by the source of their label),
+        filled (nDCG if labels of the judge fill the gaps of the judgments), shift (filled - corrected). Do not report
+        filled: it has more of the judge's bias the more gaps a system has.
+    needed
+        labels (with or without), width (of the interval of a mean by the model, averaged over systems), n (human
+        judgments until it is at most twice the margin; NaN if the plan does not reach it), n_planned and width_after
+        (the length of the plan, at most the budget, and the width after all of it), margin.
+    plan
+        The documents to judge next, see :func:`vbterrier.judge_next`.
+    """
+
+    systems: pd.DataFrame
+    pairs: pd.DataFrame
+    quality: LabelQuality
+    bias: pd.DataFrame
+    calibration: pd.DataFrame
+    agreement: pd.DataFrame
+    mixed: pd.DataFrame
+    needed: pd.DataFrame
+    plan: JudgingPlan
+
+    def _line(self) -> str:
+        need = self.needed.set_index("labels").loc["with"].to_dict()
+        n, more = need["n"], counted(int(need["n_planned"]), "more human judgment")
+        reached = f"{more} leave ±{need['width_after'] / 2:.3f}"
+        if not np.isnan(n):
+            reached = f"±{need['margin']:g} needs {counted(int(n), 'more human judgment')}"
+        systems, judges = self.systems["name"].nunique(), len(self.quality.summary)
+        return f"{counted(systems, 'system')}, {counted(judges, 'judge')}; {reached}"
+
+    def tables(self) -> dict[str, pd.DataFrame]:
+        """All tables by name."""
+        found = {name: getattr(self, name) for name in ("systems", "pairs", "bias", "calibration", "agreement")}
+        return (
+            found
+            | {"kappa": self.quality.kappa, "quality": self.quality.summary, "mixed": self.mixed}
+            | {"needed": self.needed, "plan": self.plan.frame}
+        )
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Systems", self.systems, value="value", heads=3)
+        yield Panel("Differences a - b", self.pairs, value="diff", rule=0, heads=2)
+        yield Panel("Agreement beyond chance", self.quality.kappa, value="value", heads=2)
+        yield Panel("Relevant documents by label", self.quality.calibration, value="relevant", heads=2)
+        yield Panel("Bias of the judge", self.bias, value="residual", rule=0, heads=3)
+        yield Panel("Agreement of humans and judges", self.agreement, value="value")
+        yield Panel("Sources of labels", self.mixed)
+        yield Panel("Human judgments needed", self.needed)
+        yield Panel("Judge next, in this order", self.plan.frame, heads=2)
+
+    def _figures(self) -> Figures:
+        frame = self.systems.assign(
+            method=np.where(self.systems["judge"] == "", self.systems["estimate"], "judge " + self.systems["judge"]),
+            n_resamples=0,
+        )
+        return {"forest": lambda: {"intervals": frame}, "reliability": lambda: {"bins": self.calibration}}
+
+
+def audit_judge(
+    runs: Any,
+    qrels: Any,
+    labels: Any,
+    *,
+    cutoff: int = 10,
+    margin: float = 0.02,
+    budget: int = 1000,
+    baseline: str | None = None,
+    families: Mapping[str, str] | None = None,
+    documents: Any = None,
+    level: float = 0.9,
+    n_draws: int = 1000,
+    seed: int = 0,
+    on_topics: str = "same",
+    duplicates: str = "error",
+) -> JudgeAudit:
+    r"""Audit machines as judges: nDCG by judge, by humans and corrected, bias, agreement, human labels needed.
+
+    The corrected score is the mean f of draws from the model of unjudged documents with the labels as evidence, plus
+    its error on human judgments that the model did not see. For system s, the residual of a judged document d is the
+    difference between its contributions to the score under its grade and under its held-out prediction, and
+    ``R_s = 1/T Σ_d (1/π_d - 1) residual_sd``, the prediction-powered correction, with the shares π of judged documents
+    in strata of topic, cut and prediction. The estimate is ``f_s + .75 R̄ + λ (R_s - R̄)``: the mean residual R̄ over
+    systems corrects the errors that systems share, and the deviation is shrunk by
+    ``λ = max(0, 1 - Σ SE²(R_s - R̄) / Σ (R_s - R̄)²)``, close to 1 for judges that prefer a system.
+
+    Parameters
+    ----------
+    runs, on_topics, duplicates
+        See :func:`vbterrier.score`.
+    qrels
+        The human judgments: a frame (qid, docno, label) or a path; ideally of a random sample of the documents.
+    labels
+        The labels of one or more judges: a frame (qid, docno, label), a path, or a mapping of name to these.
+    cutoff
+        The cutoff k of nDCG@k. The ideal ranking is that of all documents that a judge labelled, a human judged, or a
+        run retrieves up to the cutoff.
+    margin
+        Half the width of the interval that more human judgments should reach.
+    budget
+        The most human judgments to plan.
+    baseline
+        A system: pairs with this system alone.
+    families
+        The family of each system, such as the language model that it uses, by the system's name.
+    documents
+        Texts (docno, text), for bias by length.
+    level, n_draws, seed
+        Nominal coverage of intervals, draws of the model, and their seed.
+
+    Returns
+    -------
+    JudgeAudit
+
+    Raises
+    ------
+    InputError
+        Frames that cannot be evaluated; no document with both a label and a judgment.
+    ParameterError
+        A family or a baseline of an unknown system; options outside their range.
+
+    Warns
+    -----
+    DegenerateWarning
+        Judges that labelled more of some systems' documents than of others'; judgments that seem to be machine labels;
+        gaps that, filled with machine labels, would move systems by more than the margin.
+
+    Notes
+    -----
+    Intervals are of these topics; those of ``"judge alone"`` are of other topics, because the labels alone do not show
+    their errors. If strata with unjudged documents have fewer than five judged ones, as in pools of a fixed depth,
+    estimates and intervals are those of the model. Coverage and errors with language models and simulated judges:
+    docs/how-to/machine-labels.md.
+
+    References
+    ----------
+    Angelopoulos et al., Prediction-powered inference, Science 382, 2023. Zrnic and Candès, Cross-prediction-powered
+    inference, PNAS 121, 2024. Fröbe et al., ECIR 2023. λ: Efron and Morris, JASA 68, 1973.
+
+    Examples
+    --------
+    >>> rng = np.random.default_rng(0)
+    >>> pool = pd.DataFrame({"qid": np.repeat([f"q{i}" for i in range(30)], 20), "docno": [*map(str, range(20))] * 30})
+    >>> truth = pool.assign(label=(rng.random(600) < 0.4).astype(int))
+    >>> generous = truth.assign(label=np.where(rng.random(600) < 0.3, 1, truth["label"]))
+    >>> run = pool.assign(score=rng.random(600))
+    >>> found = audit_judge({"mine": run}, truth.sample(200, random_state=0), {"llm": generous}, budget=100)
+    >>> found.systems[["estimate", "value"]].round(2).values.tolist()
+    [['humans alone', 0.46], ['corrected', 0.44], ['judge alone', 0.57]]
+    """
+    check_level(level)
+    choice("on_topics", on_topics, TOPICS)
+    number("margin", margin, low=0, high=1)
+    for name, count, low in (("cutoff", cutoff, 1), ("budget", budget, 1), ("n_draws", n_draws, 2), ("seed", seed, 0)):
+        whole(name, count, low=low)
+    judges = MachineLabels(labels)
+    judged = target_of(qrels, None, None, labels=judges)
+    loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
+    for what, names in (("baseline", [baseline] if baseline else []), ("families", list(families or {}))):
+        unknown = [name for name in names if name not in loaded]
+        if unknown:
+            raise ParameterError(f"{what}: no run is called {unknown[0]!r}.{nearest(unknown[0], loaded)}")
+    target, loaded = aligned(judged, loaded, on_topics)
+    quality = label_quality(judges, target.frame, level=level)
+    top = {name: _as_text(ranked(run.frame, max(DEPTH, cutoff), duplicates=duplicates)) for name, run in loaded.items()}
+    given = judges.frame().rename(columns={"grade": "label"})
+    given = given[given["qid"].isin(target.topics)]
+    every = _evidence_runs(top, given, target, cutoff)
+    judgments = target.judgments()
+    estimates = {}
+    for name, used in ((HUMANS, None), (CORRECTED, judges)):
+        evidence = evidence_of(every[0], judgments, cutoff, every[1], used)
+        estimates[name] = _estimated(evidence, judgments.grades, list(loaded), n_draws, seed)
+    frames = {name: run.frame for name, run in loaded.items()}
+    shared: dict[str, Any] = {"level": level, "n_qids": len(target.topics), "n_draws": n_draws, "seed": seed}
+    measure = f"nDCG@{cutoff}"
+    tables = [each.tables(name, level, baseline) for name, each in estimates.items()]
+    tables += [
+        _alone(str(name), part, frames, measure, {"level": level, "seed": seed}, baseline)
+        for name, part in given.groupby("name", sort=False)
+    ]
+    systems, pairs = (
+        pd.concat(parts, ignore_index=True).assign(measure=measure, **shared) for parts in zip(*tables, strict=True)
+    )
+    corrected = systems[systems["estimate"] == CORRECTED].set_index("name")["value"]
+    mixed = _mixed(top, given, target, measure, corrected)
+    _warn_of_mixture(mixed, margin)
+    documented = _described(frames_of(judges, judgments), top, cutoff, families, documents)
+    _warn_of_copies(documented, judges.names)
+    bias, calibration = _bias(documented, judges.names, judgments, families, level)
+    options: dict[str, Any] = {"level": level, "on_topics": on_topics, "duplicates": duplicates}
+    plans = {
+        word: judge_next(frames, target.frame, budget, f"BNDCG@{cutoff}", labels=used, **options)
+        for word, used in (("without", None), ("with", judges))
+    }
+    needed = pd.DataFrame(
+        [
+            (word, plan.width_before, _until(plan, 2 * margin), len(plan), plan.width_after)
+            for word, plan in plans.items()
+        ],
+        columns=["labels", "width", "n", "n_planned", "width_after"],
+    ).assign(margin=margin)
+    return JudgeAudit(
+        systems,
+        pairs,
+        quality,
+        bias,
+        calibration,
+        _agreement(documented, judges.names, level),
+        mixed,
+        needed,
+        plans["with"],
+    )
+
+
+def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
+    return frame.assign(qid=frame["qid"].astype(str), docno=frame["docno"].astype(str))
+
+
+def _evidence_runs(
+    top: Mapping[str, pd.DataFrame], given: pd.DataFrame, target: EvaluationTarget, cutoff: int
+) -> tuple[dict[str, Run], int]:
+    """The runs, and a run of all documents by their ranks in the runs, with the size of its largest topic."""
+    every = pd.concat([run[["qid", "docno", "rank"]] for run in top.values()])
+    parts = (every[every["rank"] < cutoff], given, _as_text(target.frame))
+    documents = pd.concat([part[_KEY] for part in parts]).drop_duplicates()
+    documents = documents[documents["qid"].isin(target.topics)]
+    fused = (1 / (60 + every["rank"])).groupby([every["qid"], every["docno"]]).sum().rename("score")
+    runs = {name: Run(run.merge(documents, on=_KEY), name=f"run {name!r}") for name, run in top.items()}
+    whole_frame = documents.join(fused, on=_KEY).fillna({"score": 0.0})
+    return {**runs, _FRAME: Run(whole_frame)}, max(int(documents.groupby("qid").size().max()), cutoff)
+
+
+@dataclass(frozen=True, eq=False)
+class _Estimate:
+    """Drawn means of each system, shape (S, B), residuals, (S,), and their parts by judgment, (S, n)."""
+
+    names: list[str]
+    draws: Floats
+    residual: Floats
+    parts: Floats
+    is_corrected: bool
+
+    def tables(self, estimate: str, level: float, baseline: str | None) -> tuple[pd.DataFrame, pd.DataFrame]:
+        """Estimates and differences with normal intervals."""
+        from scipy import special
+
+        mean, parts = self.residual.mean(), self.parts - self.parts.mean(axis=0)
+        deviation = self.residual - mean
+        noise = float((parts**2).sum())
+        spread = float((deviation**2).sum())
+        weight = max(1 - noise / spread, 0.0) if spread > 0 else 0.0
+        own = self.draws - self.draws.mean(axis=0)
+        shared = self.draws.mean(axis=0).var()
+        if self.is_corrected:
+            common = COMMON**2 * (self.parts.mean(axis=0) ** 2).sum() + (COMMON_SD * mean) ** 2
+            shared = common + (1 - COMMON) ** 2 * shared
+        value = self.draws.mean(axis=1) + COMMON * mean + weight * deviation
+        a, b = _pairs(self.names, baseline)
+
+        def variance(draws: Floats, parts: Floats) -> Floats:
+            return np.asarray((1 - weight) * draws.var(axis=1) + weight * (parts**2).sum(axis=1))
+
+        z = float(special.ndtri((1 + level) / 2))
+        method = "unjudged and residuals (normal)" if self.is_corrected else "unjudged (normal)"
+        about = {"estimate": estimate, "judge": "", "method": method}
+        half = z * np.sqrt(shared + variance(own, parts))
+        reach = z * np.sqrt(variance(own[a] - own[b], parts[a] - parts[b]))
+        return (
+            _rows(self.names, value, value - half, value + half).assign(**about),
+            _pair_rows(self.names, (a, b), value[a] - value[b], reach, reach).assign(**about),
+        )
+
+
+def _pairs(names: list[str], baseline: str | None) -> tuple[Any, Any]:
+    if baseline is None:
+        return np.triu_indices(len(names), 1)
+    others = np.array([place for place, name in enumerate(names) if name != baseline], dtype=np.int64)
+    return others, np.full(len(others), names.index(baseline))
+
+
+def _rows(names: list[str], value: Floats, low: Floats, high: Floats) -> pd.DataFrame:
+    return pd.DataFrame({"name": names, "value": value, "low": np.maximum(low, 0.0), "high": np.minimum(high, 1.0)})
+
+
+def _pair_rows(names: list[str], places: tuple[Any, Any], diff: Floats, below: Floats, above: Floats) -> pd.DataFrame:
+    a, b = (np.array(names, dtype=object)[place] for place in places)
+    return pd.DataFrame({"name_a": a, "name_b": b, "diff": diff, "low": diff - below, "high": diff + above})
+
+
+def _estimated(evidence: Evidence, grades: Any, names: list[str], n_draws: int, seed: int) -> _Estimate:
+    """Draw the scores of all systems, and compute their errors on judgments that the model did not see."""
+    n_topics, k = len(evidence.topics), evidence.cutoff
+    gain = np.asarray(grades, dtype=np.float64)
+    drawn = fit_evidence(evidence).draw(n_draws, seed)
+    column = np.full(len(evidence), -1)
+    column[evidence.unjudged] = np.arange(len(evidence.unjudged))
+    inverse = _inverse(ideal_dcg(drawn.counts, gain, k))
+    weights: Floats = np.zeros((len(names), len(evidence)))
+    scores = np.zeros((len(names), n_draws, n_topics))
+    for place, name in enumerate(names):
+        own = np.flatnonzero((evidence.run == evidence.names.index(name)) & (evidence.rank <= k))
+        item = np.sort(evidence.item[own])
+        weights[place, evidence.item[own]] = discounts(k)[evidence.rank[own] - 1]
+        grades = np.broadcast_to(gain[np.maximum(evidence.level[item], 0)], (n_draws, len(item))).copy()
+        is_open = column[item] >= 0
+        grades[:, is_open] = gain[drawn.levels[:, column[item[is_open]]]]
+        topics, starts = np.unique(evidence.topic[item], return_index=True)
+        if len(item):
+            scores[place][:, topics] = np.add.reduceat(grades * weights[place, item], starts, axis=1)
+    scores *= inverse
+    known = np.flatnonzero(evidence.level >= 0)
+    expected = np.stack([(drawn.levels == level).mean(axis=0) for level in range(len(gain))], axis=1) @ gain
+    found = _held_out_parts(evidence, known, gain, seed)
+    weight = _excess_weights(evidence, known, weights.any(axis=0), found[0] @ gain, expected)
+    if weight is None:
+        none = np.zeros((len(names), 1))
+        return _Estimate(names, scores.mean(axis=2), none[:, 0], none, False)
+    topic, level = evidence.topic[known], evidence.level[known]
+    probability, ideal, scale = found
+    of_gain = scale * (gain[level] - probability @ gain)
+    of_ideal = ideal[np.arange(len(known)), level] - (probability * ideal).sum(axis=1)
+    parts = weight * (weights[:, known] * of_gain - scores.mean(axis=1)[:, topic] * of_ideal) / n_topics
+    # The variance of a sum over a sample with inclusion probabilities 1/(1 + w).
+    spread = np.sqrt(np.divide(1 + weight, weight, out=np.zeros_like(weight), where=weight > 0))
+    return _Estimate(names, scores.mean(axis=2), parts.sum(axis=1), parts * spread, True)
+
+
+def _inverse(ideal: Floats) -> Floats:
+    return np.divide(1, ideal, out=np.zeros_like(ideal), where=ideal > 0)
+
+
+def _held_out_parts(evidence: Evidence, known: Any, gain: Floats, seed: int) -> tuple[Floats, Floats, Floats]:
+    """Predictions of judged documents by models without them, with the ideal rankings of these models.
+
+    They are the probability of each level, shape (n, L); the relative change of the ideal DCG by one more document of
+    each level, (n, L); and the mean of 1/IDCG, (n,).
+    """
+    n_topics, n_levels = evidence.counts.shape
+    fold = (evidence.keys[known] % np.uint64(_FOLDS)).astype(np.int64)
+    probability, ideal, scale = np.zeros((len(known), n_levels)), np.zeros((len(known), n_levels)), np.zeros(len(known))
+    for part in np.unique(fold):
+        out = fold == part
+        rows, level = known[out], evidence.level.copy()
+        cells = np.bincount(evidence.topic[rows] * n_levels + level[rows], minlength=n_topics * n_levels)
+        level[rows] = -1
+        counts = evidence.counts - cells.reshape(evidence.counts.shape)
+        drawn = fit_evidence(replace(evidence, level=level, counts=counts)).draw(_HELD_OUT_DRAWS, seed)
+        at = np.searchsorted(np.flatnonzero(level < 0), rows)
+        before = ideal_dcg(drawn.counts, gain, evidence.cutoff)
+        inverse, topic = _inverse(before), evidence.topic[rows]
+        scale[out] = inverse.mean(axis=0)[topic]
+        for value, one in enumerate(np.eye(n_levels, dtype=np.int64)):
+            probability[out, value] = (drawn.levels[:, at] == value).mean(axis=0)
+            more = ideal_dcg(drawn.counts + one, gain, evidence.cutoff) - before
+            ideal[out, value] = (more * inverse).mean(axis=0)[topic]
+    return probability, ideal, scale
+
+
+def _excess_weights(evidence: Evidence, known: Any, in_cut: Any, held_out: Floats, expected: Floats) -> Floats | None:
+    """``1/π - 1`` of judged documents, ``None`` if a stratum with unjudged documents has too few judged ones.
+
+    Strata are thirds of the predicted grade within and outside of the cuts. Weights are the inverse share of judged
+    documents of the topic, scaled to the size of each stratum.
+    """
+    predicted = np.empty(len(evidence))
+    predicted[known], predicted[evidence.unjudged] = held_out, expected
+    stratum = np.zeros(len(evidence), dtype=np.int64)
+    for inside in (False, True):
+        own = in_cut == inside
+        if own.any():
+            stratum[own] = 3 * inside + np.searchsorted(np.quantile(predicted[own], [1 / 3, 2 / 3]), predicted[own])
+    n, n_judged = np.bincount(stratum, minlength=6), np.bincount(stratum[known], minlength=6)
+    if not len(evidence.unjudged) or ((n > n_judged) & (n_judged < _ENOUGH)).any():
+        return None
+    topic = evidence.topic
+    share = np.bincount(topic) / np.maximum(np.bincount(topic[known], minlength=int(topic.max()) + 1), 1)
+    weight = share[topic[known]]
+    total = np.bincount(stratum[known], weight, minlength=6)
+    return np.asarray(np.maximum(weight * (n / np.maximum(total, 1e-9))[stratum[known]] - 1, 0.0))
+
+
+def _alone(
+    name: str,
+    given: pd.DataFrame,
+    frames: Mapping[str, pd.DataFrame],
+    measure: str,
+    options: dict[str, Any],
+    baseline: str | None,
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Scores by the labels of one judge as judgments; nDCG does not depend on the unit of the labels."""
+    label = given["label"].clip(lower=0)
+    label = label if (label == label.round()).all() else (1000 / max(label.max(), 1e-9) * label).round()
+    values = score(frames, given.assign(label=label.astype(np.int64)), [measure], on_topics="all", n_resamples=2).values
+    table = values.pivot(index="qid", columns="name", values="value")[list(frames)].to_numpy()
+    a, b = _pairs(list(frames), baseline)
+    means, gaps = table.mean(axis=0), (table[:, a] - table[:, b])
+    of_means = topics_intervals(table, bounds=(0, 1), **options)
+    of_gaps = topics_intervals(gaps, bounds=(-1, 1), **options)
+    about = {"estimate": ALONE, "judge": name, "method": of_means.method}
+    gap = gaps.mean(axis=0)
+    return (
+        _rows(list(frames), means, of_means.low, of_means.high).assign(**about),
+        _pair_rows(list(frames), (a, b), gap, gap - of_gaps.low, of_gaps.high - gap).assign(**about),
+    )
+
+
+def _mixed(
+    top: Mapping[str, pd.DataFrame], given: pd.DataFrame, target: EvaluationTarget, measure: str, corrected: Any
+) -> pd.DataFrame:
+    """The sources of the labels up to the cutoff, and nDCG with machine labels in the gaps."""
+    cutoff = int(measure.partition("@")[2])
+    cut = pd.concat([run[run["rank"] < cutoff].assign(name=name) for name, run in top.items()])
+    cut = cut[cut["qid"].isin(target.topics)][["name", *_KEY]]
+    human = _as_text(target.frame)
+    parts = []
+    for judge, labels in given.groupby("name", sort=False):
+        of_both = cut.merge(human[_KEY].assign(human=1.0), how="left", on=_KEY)
+        of_both = of_both.merge(labels[_KEY].assign(machine=1.0), how="left", on=_KEY).fillna(0.0)
+        of_both["machine"] *= 1 - of_both["human"]
+        shares = of_both.groupby("name", sort=False)[["human", "machine"]].mean().reset_index()
+        gaps = labels.merge(human[_KEY], how="left", on=_KEY, indicator=True).query("_merge == 'left_only'")
+        filled = pd.Series(np.nan, corrected.index)
+        if labels["label"].max() <= human["label"].max():
+            rounded = gaps[_KEY].assign(label=gaps["label"].round().astype(np.int64))
+            both = pd.concat([human[[*_KEY, "label"]], rounded])
+            filled = score(top, both, [measure], on_topics="all", n_resamples=2).means()[measure]
+        values = shares["name"].map(filled)
+        shift = values - shares["name"].map(corrected)
+        neither = 1 - shares["human"] - shares["machine"]
+        parts.append(shares.assign(neither=neither.round(12), filled=values, shift=shift, judge=judge))
+    return pd.concat(parts)[["name", "judge", "human", "machine", "neither", "filled", "shift"]].reset_index(drop=True)
+
+
+def _warn_of_mixture(mixed: pd.DataFrame, margin: float) -> None:
+    for judge, part in mixed.groupby("judge", sort=False):
+        least, most = part.sort_values("machine").iloc[[0, -1]].to_dict("records")
+        if most["machine"] - least["machine"] > _UNEVEN and (part["shift"].abs() > margin).any():
+            warn(
+                f"judge {judge!r}: do not fill the gaps of the judgments with its labels: {most['name']} would get "
+                f"{most['machine']:.0%} machine labels and a score {most['shift']:+.3f} from the corrected one, "
+                f"{least['name']} {least['machine']:.0%} and {least['shift']:+.3f}; use the corrected scores"
+            )
+        least, most = part.sort_values("neither").iloc[[0, -1]].to_dict("records")
+        if most["neither"] - least["neither"] > _UNEVEN:
+            warn(
+                f"judge {judge!r}: {most['neither']:.0%} of the documents of {most['name']} up to the cutoff have "
+                f"neither a label nor a judgment, of {least['name']} {least['neither']:.0%}: the judge alone treats "
+                "them as non-relevant; label the documents of all systems"
+            )
+
+
+def _described(
+    frame: pd.DataFrame, top: Mapping[str, pd.DataFrame], cutoff: int, families: Any, documents: Any
+) -> pd.DataFrame:
+    """Judged documents with their best rank, the only run that has them in its cut, length, and families."""
+    every = pd.concat([run[[*_KEY, "rank"]].assign(name=name) for name, run in top.items()])
+    frame = frame.join(every.groupby(_KEY)["rank"].min() + 1, on=_KEY)
+    cut = every[every["rank"] < cutoff]
+    of_document = cut.groupby(_KEY)["name"].agg(["size", "first"])
+    owner = of_document["first"].where(of_document["size"] == 1, "").rename("owner")
+    frame = frame.join(owner, on=_KEY)
+    if documents is not None:
+        texts = frame_of(documents, "documents")
+        require(texts, ("docno", "text"), "documents")
+        length = pd.Series([len(str(text).split()) for text in texts["text"]], texts["docno"].astype(str))
+        words = frame["docno"].map(length[~length.index.duplicated()])
+        if words.isna().all():
+            raise InputError(f"documents: no text of a judged document, as {examples(frame['docno'])}; check the ids")
+        quarters = pd.qcut(words, 4, duplicates="drop")
+        frame["length"] = quarters.map(lambda part: f"{part.left:.0f} to {part.right:.0f} words")
+    for family in dict.fromkeys((families or {}).values()):
+        own = cut[cut["name"].map(families) == family][_KEY].drop_duplicates().assign(is_own=True)
+        frame[f"family {family}"] = frame.merge(own, how="left", on=_KEY)["is_own"].notna().to_numpy()
+    return frame
+
+
+def _warn_of_copies(frame: pd.DataFrame, judges: list[str]) -> None:
+    """Warn of judgments that were filled with machine labels: of one system's documents, all are the judge's."""
+    for judge in judges:
+        both = frame[frame[judge].notna()]
+        same = both[judge] == both["grade"]
+        of_run = (
+            same.groupby(both["owner"].replace("", np.nan))
+            .agg(["mean", "size"])
+            .query("size >= @_FEW and mean >= @_COPIED")
+        )
+        if len(of_run) and same.mean() < _COPIED:
+            warn(
+                f"judge {judge!r}: all {of_run['size'].iloc[0]} judgments of documents that only {of_run.index[0]} "
+                f"retrieves equal its labels, of all judgments {same.mean():.0%}: gaps seem to be filled with machine "
+                "labels; give human judgments alone"
+            )
+        elif len(both) >= _FEW and same.all():
+            warn(f"judge {judge!r}: its labels equal all human judgments; are these its own labels?")
+
+
+def _bias(
+    frame: pd.DataFrame, judges: list[str], judgments: Judgments, families: Any, level: float
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """The bias of each judge by group, and its calibration."""
+    ranks = pd.Series("not retrieved", frame.index)
+    for low, high in _RANKS:
+        ranks[frame["rank"].between(low, high)] = f"{low} to {high}"
+    groups = [("grade", frame["grade"].astype(str)), ("rank", ranks)]
+    if "length" in frame:
+        groups.append(("length", frame["length"].astype(object)))
+    others = frame["owner"].where(frame["owner"].isna(), _OTHERS)
+    named = dict.fromkeys((families or {}).values())
+    groups += [("family", others.mask(frame[f"family {name}"], name)) for name in named]
+    rows, bins = [], []
+    most = max(int(judgments.grades[-1]), 1)
+    for judge in judges:
+        both = frame[frame[judge].notna()]
+        label, grade = (both[column].to_numpy(dtype=np.float64) for column in (judge, "grade"))
+        if not len(both) or np.ptp(grade) == 0:
+            continue
+        topic = both["qid"].factorize(sort=True)[0]
+        predicted = held_out(label, grade / most, topic)
+        table = pd.DataFrame({"predicted": predicted, "observed": grade / most})
+        by_tenth = table.groupby(np.minimum((predicted * 10).astype(np.int64), 9))
+        bins.append(by_tenth.mean().assign(n=by_tenth.size(), method=judge))
+        on_scale = 1 < label.max() <= most or set(np.unique(label)) <= {0.0, 1.0}
+        error, bias = most * predicted - grade, label - grade if on_scale else np.full(len(both), np.nan)
+        for by, every_group in groups:
+            group = every_group[both.index]
+            for name in sorted(set(group.dropna()) - {_OTHERS}):
+                own = (group == name).to_numpy()
+                found = _mean(error, own, (group == _OTHERS).to_numpy(), topic, level)
+                rows.append((judge, by, name, int(own.sum()), bias[own].mean(), *found, level))
+    columns = ["judge", "by", "group", "n", "bias", "residual", "low", "high", "level"]
+    empty = pd.DataFrame(columns=["predicted", "observed", "n", "method"])
+    return pd.DataFrame(rows, columns=columns), pd.concat(bins or [empty], ignore_index=True)
+
+
+def _mean(error: Floats, own: Any, others: Any, topic: Any, level: float) -> tuple[float, float, float]:
+    """The mean error of a group, less that of others if there are any, with Student's interval over topics."""
+    from scipy import special
+
+    value, part = 0.0, np.zeros(len(error))
+    for sign, group in ((1, own), (-1, others)):
+        if group.any():
+            value += sign * error[group].mean()
+            part[group] = sign * (error[group] - error[group].mean()) / group.sum()
+    n = len(np.unique(topic[own | others]))
+    if n < 2:  # noqa: PLR2004 - a standard deviation needs two topics
+        return value, np.nan, np.nan
+    half = special.stdtrit(n - 1, (1 + level) / 2) * np.sqrt(n / (n - 1) * (np.bincount(topic, part) ** 2).sum())
+    return value, value - half, value + half
+
+
+def _agreement(frame: pd.DataFrame, judges: list[str], level: float) -> pd.DataFrame:
+    whole_labels = [name for name in judges if (frame[name].dropna() % 1 == 0).all()]
+    common = frame[["grade", *whole_labels]].dropna().astype(np.int64).rename(columns={"grade": "humans"})
+    if not whole_labels or not len(common):
+        return pd.DataFrame(columns=["judges", "statistic", "value", "low", "high", "level", "method", "n_items"])
+    return judge_agreement(common, level=level, n_resamples=500)
+
+
+def _until(plan: JudgingPlan, width: float) -> float:
+    """The number of judgments until an interval is at most so wide; NaN if the plan is too short."""
+    if plan.width_before <= width:
+        return 0.0
+    narrow = np.flatnonzero(plan.frame["width_after"] <= width)
+    return float(narrow[0] + 1) if len(narrow) else float("nan")
