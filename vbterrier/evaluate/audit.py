@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.judge_next import JudgingPlan
     from vbterrier.unjudged.pool import Judgments
 
-_LOG = logging.getLogger(__name__)
 HUMANS, CORRECTED, ALONE = "humans alone", "corrected", "judge alone"
 # The run of all labelled documents, whose name no system has, and the parts of the judgments that are held out.
 _FRAME, _FOLDS, _HELD_OUT_DRAWS = "\0labelled", 5, 200
@@ -48,7 +46,7 @@ _RANKS = ((1, 3), (4, 10), (11, 30), (31, 100))
 # Differences of shares of machine labels between systems that matter, and agreement that people do not reach.
 _UNEVEN, _COPIED, _FEW = 0.05, 0.995, 20
 _KEY = ["qid", "docno"]
-# Documents up to the cutoff that no system of a family retrieves.
+# Documents up to the cutoff that one other family retrieves.
 _OTHERS = "\0others"
 
 
@@ -68,8 +66,9 @@ class JudgeAudit(Shown):
     bias
         judge, by (grade, rank, length or family), group, n, bias (mean of label - grade; NaN for labels on another
         scale), residual (mean of the grade that the label predicts, calibrated on other topics, minus the grade: above
-        0 where the judge overrates; of a family, minus that of documents that only other systems retrieve up to the
-        cutoff: above 0 if the judge prefers the family), low, high (of the residual; topics are independent), level.
+        0 where the judge overrates; of documents that one family alone retrieves up to the cutoff, minus that of
+        documents of one other family or system: above 0 if the judge prefers the family), low, high (of the residual;
+        topics are independent), level.
     calibration
         method (the judge), predicted, observed, n: predicted and observed grades, divided by the highest, by tenths.
     agreement
@@ -270,24 +269,11 @@ def audit_judge(
         word: judge_next(frames, target.frame, budget, f"BNDCG@{cutoff}", labels=used, **options)
         for word, used in (("without", None), ("with", judges))
     }
-    needed = pd.DataFrame(
-        [
-            (word, plan.width_before, _until(plan, 2 * margin), len(plan), plan.width_after)
-            for word, plan in plans.items()
-        ],
-        columns=["labels", "width", "n", "n_planned", "width_after"],
-    ).assign(margin=margin)
-    return JudgeAudit(
-        systems,
-        pairs,
-        quality,
-        bias,
-        calibration,
-        _agreement(documented, judges.names, level),
-        mixed,
-        needed,
-        plans["with"],
-    )
+    found = [(plan.width_before, _until(plan, 2 * margin), len(plan), plan.width_after) for plan in plans.values()]
+    needed = pd.DataFrame(found, columns=["width", "n", "n_planned", "width_after"]).assign(margin=margin)
+    needed.insert(0, "labels", list(plans))
+    agreement = _agreement(documented, judges.names, level)
+    return JudgeAudit(systems, pairs, quality, bias, calibration, agreement, mixed, needed, plans["with"])
 
 
 def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
@@ -338,15 +324,12 @@ class _Estimate:
         def variance(draws: Floats, parts: Floats) -> Floats:
             return np.asarray((1 - weight) * draws.var(axis=1) + weight * (parts**2).sum(axis=1))
 
-        z = float(special.ndtri((1 + level) / 2))
+        half = np.sqrt(shared + variance(own, parts)) * special.ndtri((1 + level) / 2)
+        reach = np.sqrt(variance(own[a] - own[b], parts[a] - parts[b])) * special.ndtri((1 + level) / 2)
+        gap = value[a] - value[b]
         method = "unjudged and residuals (normal)" if self.is_corrected else "unjudged (normal)"
-        about = {"estimate": estimate, "judge": "", "method": method}
-        half = z * np.sqrt(shared + variance(own, parts))
-        reach = z * np.sqrt(variance(own[a] - own[b], parts[a] - parts[b]))
-        return (
-            _rows(self.names, value, value - half, value + half).assign(**about),
-            _pair_rows(self.names, (a, b), value[a] - value[b], reach, reach).assign(**about),
-        )
+        means, gaps = (value, value - half, value + half), (gap, gap - reach, gap + reach)
+        return _tables(self.names, (a, b), means, gaps, estimate=estimate, judge="", method=method)
 
 
 def _pairs(names: list[str], baseline: str | None) -> tuple[Any, Any]:
@@ -356,13 +339,13 @@ def _pairs(names: list[str], baseline: str | None) -> tuple[Any, Any]:
     return others, np.full(len(others), names.index(baseline))
 
 
-def _rows(names: list[str], value: Floats, low: Floats, high: Floats) -> pd.DataFrame:
-    return pd.DataFrame({"name": names, "value": value, "low": np.maximum(low, 0.0), "high": np.minimum(high, 1.0)})
-
-
-def _pair_rows(names: list[str], places: tuple[Any, Any], diff: Floats, below: Floats, above: Floats) -> pd.DataFrame:
-    a, b = (np.array(names, dtype=object)[place] for place in places)
-    return pd.DataFrame({"name_a": a, "name_b": b, "diff": diff, "low": diff - below, "high": diff + above})
+def _tables(names: list[str], pairs: Any, means: Any, gaps: Any, **about: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Estimates and differences with their limits; limits of estimates are scores."""
+    name_a, name_b = (np.array(names, dtype=object)[places] for places in pairs)
+    systems = pd.DataFrame({"name": names, **dict(zip(("value", "low", "high"), means, strict=True))})
+    systems[["low", "high"]] = systems[["low", "high"]].clip(0, 1)
+    found = {"name_a": name_a, "name_b": name_b, **dict(zip(("diff", "low", "high"), gaps, strict=True))}
+    return systems.assign(**about), pd.DataFrame(found).assign(**about)
 
 
 def _estimated(evidence: Evidence, grades: Any, names: list[str], n_draws: int, seed: int) -> _Estimate:
@@ -471,15 +454,12 @@ def _alone(
     values = score(frames, given.assign(label=label.astype(np.int64)), [measure], on_topics="all", n_resamples=2).values
     table = values.pivot(index="qid", columns="name", values="value")[list(frames)].to_numpy()
     a, b = _pairs(list(frames), baseline)
-    means, gaps = table.mean(axis=0), (table[:, a] - table[:, b])
+    gaps = table[:, a] - table[:, b]
     of_means = topics_intervals(table, bounds=(0, 1), **options)
     of_gaps = topics_intervals(gaps, bounds=(-1, 1), **options)
+    means = table.mean(axis=0), of_means.low, of_means.high
     about = {"estimate": ALONE, "judge": name, "method": of_means.method}
-    gap = gaps.mean(axis=0)
-    return (
-        _rows(list(frames), means, of_means.low, of_means.high).assign(**about),
-        _pair_rows(list(frames), (a, b), gap, gap - of_gaps.low, of_gaps.high - gap).assign(**about),
-    )
+    return _tables(list(frames), (a, b), means, (gaps.mean(axis=0), of_gaps.low, of_gaps.high), **about)
 
 
 def _mixed(
@@ -546,10 +526,10 @@ def _described(
             raise InputError(f"documents: no text of a judged document, as {examples(frame['docno'])}; check the ids")
         quarters = pd.qcut(words, 4, duplicates="drop")
         frame["length"] = quarters.map(lambda part: f"{part.left:.0f} to {part.right:.0f} words")
-    for family in dict.fromkeys((families or {}).values()):
-        own = cut[cut["name"].map(families) == family][_KEY].drop_duplicates().assign(is_own=True)
-        frame[f"family {family}"] = frame.merge(own, how="left", on=_KEY)["is_own"].notna().to_numpy()
-    return frame
+    # Documents of several families are better than others, whatever the judge.
+    cut = cut.assign(family=cut["name"].map({name: (families or {}).get(name, f"\0{name}") for name in top}))
+    of_document = cut.groupby(_KEY)["family"].agg(["nunique", "first"])
+    return frame.join(of_document["first"].where(of_document["nunique"] == 1).rename("family"), on=_KEY)
 
 
 def _warn_of_copies(frame: pd.DataFrame, judges: list[str]) -> None:
@@ -557,11 +537,8 @@ def _warn_of_copies(frame: pd.DataFrame, judges: list[str]) -> None:
     for judge in judges:
         both = frame[frame[judge].notna()]
         same = both[judge] == both["grade"]
-        of_run = (
-            same.groupby(both["owner"].replace("", np.nan))
-            .agg(["mean", "size"])
-            .query("size >= @_FEW and mean >= @_COPIED")
-        )
+        of_run = same[both["owner"] != ""].groupby(both["owner"]).agg(["mean", "size"])
+        of_run = of_run[(of_run["size"] >= _FEW) & (of_run["mean"] >= _COPIED)]
         if len(of_run) and same.mean() < _COPIED:
             warn(
                 f"judge {judge!r}: all {of_run['size'].iloc[0]} judgments of documents that only {of_run.index[0]} "
@@ -582,9 +559,8 @@ def _bias(
     groups = [("grade", frame["grade"].astype(str)), ("rank", ranks)]
     if "length" in frame:
         groups.append(("length", frame["length"].astype(object)))
-    others = frame["owner"].where(frame["owner"].isna(), _OTHERS)
-    named = dict.fromkeys((families or {}).values())
-    groups += [("family", others.mask(frame[f"family {name}"], name)) for name in named]
+    sole, found = frame["family"], sorted(set((families or {}).values()))
+    groups += [("family", sole.mask(sole.notna() & (sole != name), _OTHERS)) for name in found]
     rows, bins = [], []
     most = max(int(judgments.grades[-1]), 1)
     for judge in judges:
@@ -603,8 +579,8 @@ def _bias(
             group = every_group[both.index]
             for name in sorted(set(group.dropna()) - {_OTHERS}):
                 own = (group == name).to_numpy()
-                found = _mean(error, own, (group == _OTHERS).to_numpy(), topic, level)
-                rows.append((judge, by, name, int(own.sum()), bias[own].mean(), *found, level))
+                mean = _mean(error, own, (group == _OTHERS).to_numpy(), topic, level)
+                rows.append((judge, by, name, int(own.sum()), bias[own].mean(), *mean, level))
     columns = ["judge", "by", "group", "n", "bias", "residual", "low", "high", "level"]
     empty = pd.DataFrame(columns=["predicted", "observed", "n", "method"])
     return pd.DataFrame(rows, columns=columns), pd.concat(bins or [empty], ignore_index=True)
@@ -614,12 +590,13 @@ def _mean(error: Floats, own: Any, others: Any, topic: Any, level: float) -> tup
     """The mean error of a group, less that of others if there are any, with Student's interval over topics."""
     from scipy import special
 
-    value, part = 0.0, np.zeros(len(error))
+    value, part, sizes = 0.0, np.zeros(len(error)), []
     for sign, group in ((1, own), (-1, others)):
         if group.any():
             value += sign * error[group].mean()
             part[group] = sign * (error[group] - error[group].mean()) / group.sum()
-    n = len(np.unique(topic[own | others]))
+            sizes.append(len(np.unique(topic[group])))
+    n = min(sizes)
     if n < 2:  # noqa: PLR2004 - a standard deviation needs two topics
         return value, np.nan, np.nan
     half = special.stdtrit(n - 1, (1 + level) / 2) * np.sqrt(n / (n - 1) * (np.bincount(topic, part) ** 2).sum())
