@@ -45,7 +45,7 @@ def row(found, truth, name, judge, share, seeds):
     parts, pairs = [], []
     for seed in seeds:
         human = vbterrier.unjudged.subsample_qrels(found.qrels, 1 - share, seed)
-        audit = audit_judge(found.runs, human, {name: judge}, budget=1)
+        audit = audit_judge(found.runs, human, {name: judge}, budget=1, n_draws=500)
         parts.append(audit.systems.assign(truth=audit.systems["name"].map(truth)))
         gap = audit.pairs["name_a"].map(truth) - audit.pairs["name_b"].map(truth)
         pairs.append(audit.pairs.assign(truth=gap, value=audit.pairs["diff"]))
@@ -66,7 +66,7 @@ def main() -> None:
     """Print all tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)
-    parser.add_argument("--seeds", type=int, default=6)
+    parser.add_argument("--seeds", type=int, default=10)
     parser.add_argument("--shares", type=float, nargs="+", default=[0.1, 0.3])
     parser.add_argument("--only", choices=list(FAMILY))
     given = parser.parse_args()

@@ -123,7 +123,6 @@ def test_residuals_correct_the_model_on_a_collection(shared_data):
     exact = vbterrier.score(runs, truth, ["nDCG@10"]).means()["nDCG@10"]
     error = found.systems.assign(error=found.systems["value"] - found.systems["name"].map(exact))
     rmse = np.sqrt((error["error"] ** 2).groupby(error["estimate"]).mean())
-    print(rmse)
     assert found.systems.query("estimate == 'corrected'")["method"].iloc[0] == "unjudged and residuals (normal)"
     assert rmse["corrected"] < 0.05
     assert rmse["judge alone"] > 0.1

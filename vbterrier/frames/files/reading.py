@@ -428,9 +428,7 @@ def _annotated(source: Source) -> pd.DataFrame:
     bad = (frame[probs] < 0).any(axis=1) | ~(total > 0) if probs else pd.Series(False, frame.index)
     if bad.any():
         first = frame.loc[bad.idxmax()]
-        message = (
-            f"document {first['docno']!r} of query {first['qid']!r} has no probabilities: wanted numbers from 0 to 1"
-        )
+        message = f"document {first['docno']!r} of query {first['qid']!r}: wanted probabilities, from 0 to 1"
         raise FileError(source.path, message)
     return pd.DataFrame({"qid": frame["qid"], "docno": frame["docno"], "label": (label / total).astype("float64")})
 
