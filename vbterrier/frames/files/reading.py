@@ -409,7 +409,7 @@ def read_labels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
             if line.strip()
         ]
         return pd.DataFrame(rows, columns=["qid", "docno", "label"]).astype({"label": "float64"})
-    if not source.is_parquet and not source.is_workbook and b"topic_id" in source.first()[1]:
+    if not source.is_parquet and not source.is_workbook and b"topic_id," in source.first()[1]:
         return _annotated(source)
     return _read(path, max_bytes, LABELS)[["qid", "docno", "grade"]].rename(columns={"grade": "label"})
 
