@@ -293,7 +293,7 @@ def test_of_equal_expected_ranks_the_better_mean_goes_first():
 
 def test_resampled_topics_are_multinomial():
     n, n_draws = 7, 30_000
-    counts = np.array(list(ranking._resampled(n, n_draws, 1)))
+    counts = np.array(list(ranking.resampled_counts(n, n_draws, 1)))
     assert (counts.sum(axis=0) == n).all()
     assert counts.mean(axis=1) == pytest.approx(np.ones(n), abs=0.03)
     assert np.cov(counts) == pytest.approx(np.eye(n) - 1 / n, abs=0.06)

@@ -110,6 +110,14 @@ MAKERS = {
     "score": lambda _: vbterrier.score(RUNS, QRELS, ["nDCG@5", "nDCG@10", "BNDCG@10"]),
     "compare": lambda _: vbterrier.compare(RUNS, QRELS, ["nDCG@10"], n_resamples=200),
     "rank_systems": lambda _: vbterrier.rank_systems(RUNS, QRELS, "BNDCG@10", n_draws=200),
+    "leaderboard": lambda _: vbterrier.evaluate.leaderboard(
+        RUNS,
+        QRELS,
+        groups={"lexical": "one", "dense": "two", "words": "one"},
+        automatic={"judge": QRELS},
+        n_judge=2,
+        n_draws=100,
+    ),
     "variance_shares": lambda _: vbterrier.evaluate.variance_shares(RUNS, QRELS, "BNDCG@10"),
     "analysis_of_variance": lambda _: vbterrier.stats.analysis_of_variance(
         vbterrier.score(RUNS, QRELS, ["nDCG@10"]).values

@@ -14,6 +14,7 @@ from vbterrier.stats.agreement import (
     error_statistics,
     paired_t,
     preferences,
+    rank_biased_overlap,
     rank_correlations,
     share_interval,
     tau_ap,
@@ -160,3 +161,34 @@ def test_paired_t_is_scipys_and_defined_without_spread():
 def test_bonferroni_counts_the_tests_that_were_made():
     assert bonferroni(np.array([0.01, 0.2, 0.5])).tolist() == pytest.approx([0.03, 0.6, 1.0])
     assert bonferroni(np.array([0.01, np.nan])).tolist() == pytest.approx([0.01, np.nan], nan_ok=True)
+
+
+def overlap_by_hand(truth, estimate, p):
+    """RBO of two rankings by sets, a tie whole from its first rank on."""
+    n, total = len(truth), 0.0
+
+    def first(scores, depth):
+        return {i for i in range(n) if sum(other > scores[i] for other in scores) < depth}
+
+    for depth in range(1, n + 1):
+        one, other = first(truth, depth), first(estimate, depth)
+        agreement = 2 * len(one & other) / (len(one) + len(other))
+        total += (1 - p) / p * agreement * p**depth
+    return total + agreement * p**n
+
+
+@given(st.lists(st.tuples(st.integers(0, 5), st.integers(0, 5)), min_size=1, max_size=8), st.floats(0.1, 0.95))
+def test_rank_biased_overlap_is_that_of_its_definition(pairs, p):
+    truth, estimate = (np.array(each, dtype=float) for each in zip(*pairs, strict=True))
+    found = rank_biased_overlap(truth, estimate, p)
+    assert found == pytest.approx(overlap_by_hand(truth.tolist(), estimate.tolist(), p))
+    assert found == pytest.approx(rank_biased_overlap(estimate, truth, p))
+    assert rank_biased_overlap(truth, truth, p) == pytest.approx(1)
+    assert 0 <= found <= 1 + 1e-12
+
+
+def test_rank_biased_overlap_weights_the_top():
+    truth = np.arange(20.0)[::-1]
+    top, bottom = truth.copy(), truth.copy()
+    top[[0, 1]], bottom[[18, 19]] = top[[1, 0]], bottom[[19, 18]]
+    assert rank_biased_overlap(truth, top) < rank_biased_overlap(truth, bottom)

@@ -68,6 +68,22 @@ def residual(prob, gain, weights, strength):
     )
 
 
+def test_documents_are_judged_by_value_per_cost_within_quotas_and_the_budget():
+    def pair():
+        half, gain = np.array([[0.5, 0.5]]), np.array([0.0, 1.0])
+        return [residual(half, gain, [1.0], inf), residual(half, gain, [0.9], inf)]
+
+    def chosen(n, **limits):
+        return [step.topic for step in greedy(pair(), n, **limits)]
+
+    assert chosen(2) == [0, 1]
+    assert chosen(6, cost=[5, 1]) == [1, 0]
+    assert chosen(5, cost=[5, 1]) == [1]
+    assert chosen(5, cost=[1, 5]) == [0]
+    assert chosen(2, quota=[0, 1]) == [1]
+    assert chosen(2, quota=[1, 1]) == [0, 1]
+
+
 @st.composite
 def topics(draw, *, shared, signed=False):
     u, n_levels = draw(st.integers(1, 4)), draw(st.integers(2, 3))

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import vbterrier
-from vbterrier.cli import comparison, evaluation, preparation, queries
+from vbterrier.cli import comparison, evaluation, judging, preparation, queries
 from vbterrier.cli.options import VERBOSE, in_options, restored_logging, show_log, verbose
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
 
@@ -52,7 +52,7 @@ def _root(
     pass
 
 
-for command in (*evaluation.COMMANDS, *comparison.COMMANDS, *preparation.COMMANDS):
+for command in (*evaluation.COMMANDS, *judging.COMMANDS, *comparison.COMMANDS, *preparation.COMMANDS):
     app.command()(verbose(command))
 app.add_typer(preparation.app)
 app.add_typer(queries.app)

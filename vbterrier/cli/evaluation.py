@@ -1,4 +1,4 @@
-"""The commands that score and rank runs, judge documents, and audit judges."""
+"""The commands ``demo``, ``doctor``, ``score``, ``rank`` and ``track``."""
 
 from __future__ import annotations
 
@@ -11,11 +11,8 @@ import typer
 import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output, deliver, echo, require_format
-from vbterrier.errors import ParameterError, choice, nearest
-from vbterrier.frames.notebook import shared_caption
+from vbterrier.errors import ParameterError, nearest
 
-# Rows of each table of an audit on the terminal.
-_MOST_ROWS = 20
 # The perturbations of replicas by their names on the command line.
 PERTURBATIONS = {
     "dirichlet": "Dirichlet",
@@ -233,190 +230,93 @@ def perturbation_of(text: str) -> Any:
         raise ParameterError(f"--perturb {text}: {name} takes no value") from error
 
 
-Out = Annotated[
-    Path | None, typer.Option("--output", "-o", help="The TSV file to write; .gz compresses it.", show_default=False)
-]
-
-
-def judge(
+def track(
     runs: option.Runs,
-    qrels: option.Qrels,
-    budget: Annotated[int, typer.Option("--budget", "-n", help="Number of documents to judge.", min=1, metavar="N")],
-    measure: option.Bootstrapped = "BNDCG@10",
-    difference: Annotated[
-        str | None, typer.Option(help="Two runs, as A,B: reduce the interval of their difference.")
+    qrels: Annotated[
+        list[str],
+        typer.Option("--qrels", "-q", help="TREC qrels; several as NAME=PATH: runs are in folders of these names."),
+    ],
+    measure: Annotated[str, typer.Option("--measure", "-m", help="A measure.")] = "BNDCG@10",
+    groups: Annotated[
+        Path | None, typer.Option(help="Groups of runs (name, group): rank each without its own judgments.")
     ] = None,
+    automatic: Annotated[
+        list[str] | None, typer.Option("--automatic", help="Labels of an automatic judge, as NAME=PATH; repeatable.")
+    ] = None,
+    budget: Annotated[int, typer.Option("--budget", "-n", help="Number, or cost, of documents to judge next.")] = 0,
+    quota: Annotated[int | None, typer.Option(help="Largest number of judgments of a topic.", metavar="N")] = None,
+    costs: Annotated[Path | None, typer.Option(help="Cost of a judgment by topic: qid, cost.")] = None,
+    pool: Annotated[
+        int | None, typer.Option("--pool-cutoff", help="Rank up to which runs were judged [cutoff].", metavar="N")
+    ] = None,
+    over: Annotated[str, typer.Option(help="Source of uncertainty: unjudged, topics, both or collections.")] = "both",
+    draws: Annotated[int, typer.Option(help="Number of draws of all scores.", min=2, metavar="N")] = 2000,
+    level: option.Level = 0.9,
     labels: option.Labels = None,
-    output: Out = None,
-    level: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.9,
-    look: Annotated[
-        int | None,
-        typer.Option(
-            help="Number of this inspection, from 1: the intervals of all looks together have the level.", min=1
-        ),
-    ] = None,
+    part: Annotated[
+        str, typer.Option(help="One table: systems, ranks, collections, reusability, judges or batch.")
+    ] = "",
+    html: Annotated[Path | None, typer.Option(help="Also write all tables to this HTML page.")] = None,
+    style: Format = "table",
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
-    style: Format = "table",
+    seed: option.SeedOfDraws = 0,
+    output: Output = None,
 ) -> None:
-    """List the unjudged documents whose judgments reduce the interval of the mean most."""
-    from vbterrier.evaluate.judging import judge_next
-    from vbterrier.report import tables
-    from vbterrier.unjudged.judge_next import write_judging
+    """Rank the runs of a track with rank intervals and tiers, and examine reusability and automatic judges."""
+    from vbterrier.evaluate.inputs import named_runs
+    from vbterrier.evaluate.leaderboard import leaderboard
+    from vbterrier.frames.files.reading import read_costs
+    from vbterrier.frames.files.writing import replacing
 
-    require_format(style)
-    pair = [] if difference is None else difference.split(",")
-    if difference is not None and (len(pair) != 2 or not all(pair)):  # noqa: PLR2004 - a pair
-        raise ParameterError(f"--difference {difference}: wanted the names of two runs, as A,B")
-    plan = judge_next(
-        runs,
-        qrels,
-        budget,
+    style = require_format(style, output)
+    given: tuple[Any, Any] = (runs, qrels[0])
+    if len(qrels) > 1:
+        collections = _named_paths("--qrels", qrels)
+        stray = next((run for run in runs if run.parent.name not in collections), None)
+        if stray is not None:
+            raise ParameterError(f"{stray}: its folder is no collection; wanted one of {', '.join(collections)}")
+        for name, value in (("--automatic", automatic), ("--labels", labels), ("--costs", costs)):
+            if value:
+                raise ParameterError(f"{name}: wanted one collection; call vbterrier.evaluate.leaderboard for several")
+        parts = {name: [run for run in runs if run.parent.name == name] for name in collections}
+        given = ({name: dict(named_runs(part)) for name, part in parts.items()}, collections)
+    price = None if costs is None else dict(read_costs(costs)[["qid", "cost"]].itertuples(index=False, name=None))
+    found = leaderboard(
+        given[0],
+        given[1],
         measure,
-        difference=(pair[0], pair[1]) if pair else None,
+        groups=groups,
+        automatic=_named_paths("--automatic", automatic or []),
+        n_judge=budget,
+        quota=quota,
+        costs=price,
+        pool_cutoff=pool,
+        uncertainty=over,
+        n_draws=draws,
         level=level,
-        look=look,
+        seed=seed,
         labels=labels,
         on_topics=on_topics,
         duplicates=duplicates,
         progress=sys.stderr.isatty(),
     )
-    if output is not None:
-        write_judging(plan, output)
-    elif style == "table":
-        echo(tables.rendered(plan.frame[["qid", "docno", "reason"]], style))
-    else:
-        echo(tables.rendered(plan.frame, style, caption=[plan.summary()], label="tab:judge"))
-    if output is not None or style == "table":
-        echo(plan.summary() if output is None else f"{output}: {plan.summary()}")
+    if html is not None:
+        with replacing(html) as file:
+            file.write(found.page().encode())
+    deliver(found, style, output, part=part)
 
 
-def audit(
-    runs: option.Runs,
-    qrels: option.Qrels,
-    judge: Annotated[
-        list[Path],
-        typer.Option(
-            "--judge",
-            "-j",
-            help="Labels by a machine (qrels, JSON lines, CSV, Parquet); repeatable.",
-            show_default=False,
-        ),
-    ],
-    family: Annotated[
-        list[str] | None, typer.Option(help="Family of runs, as run1,run2=NAME; repeatable.", show_default=False)
-    ] = None,
-    documents: Annotated[
-        Path | None, typer.Option(help="Texts of documents (docno, text), for bias by length.")
-    ] = None,
-    baseline: option.Baseline = None,
-    cutoff: Annotated[int, typer.Option(help="The cutoff k of nDCG@k.", min=1, metavar="N")] = 10,
-    margin: Annotated[float, typer.Option(help="Half the width of the interval to reach.")] = 0.02,
-    budget: Annotated[int, typer.Option(help="Most human judgments to plan.", min=1, metavar="N")] = 1000,
-    show: Annotated[
-        str | None,
-        typer.Option(
-            help="One table: systems, pairs, quality, kappa, bias, calibration, agreement, mixed, needed or plan; "
-            "without it, all of them, or systems with csv and json.",
-            show_default=False,
-        ),
-    ] = None,
-    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.9,
-    topics: option.OnTopics = "same",
-    duplicates: option.Duplicates = "error",
-    seed: option.SeedOfDraws = 0,
-    style: Format = "table",
-    output: Output = None,
-) -> None:
-    """Audit machines as judges: nDCG by judge, humans and both, bias by family, and the human labels needed."""
-    style = require_format(style, output)
-    pairs = [text.rpartition("=") for text in family or []]
-    for names, _, name in pairs:
-        if not (names and name):
-            raise ParameterError(f"--family {name}: wanted runs and their family, as run1,run2=NAME")
-    found = vbterrier.evaluate.audit_judge(
-        runs,
-        qrels,
-        judge,
-        cutoff=cutoff,
-        margin=margin,
-        budget=budget,
-        baseline=baseline,
-        families={run: name for names, _, name in pairs for run in names.split(",")},
-        documents=None if documents is None else vbterrier.read_documents(documents),
-        level=level,
-        seed=seed,
-        on_topics=topics,
-        duplicates=duplicates,
-    )
-    tables = found.tables()
-    wanted = show or ("systems" if output is not None or style in ("csv", "json") else "")
-    if wanted:
-        choice("show", wanted, tuple(tables))
-        deliver(tables[wanted], style, output, caption=[repr(found)], label=f"tab:{wanted}")
-        return
-    for name, table in tables.items():
-        if len(table):
-            shared, rest = shared_caption(table)
-            deliver(
-                rest.head(_MOST_ROWS), style, caption=[f"{name}: {shared}" if shared else name], label=f"tab:{name}"
-            )
-    echo(repr(found))
+def _named_paths(flag: str, given: list[str]) -> dict[str, str]:
+    """Paths by name, from texts such as ``dl19=qrels.txt``."""
+    pairs = [text.partition("=") for text in given]
+    for text, (name, _, path) in zip(given, pairs, strict=True):
+        if not name or not path:
+            raise ParameterError(f"{flag} {text}: wanted NAME=PATH, as {flag} dl19=qrels.txt")
+    found = {name: path for name, _, path in pairs}
+    if len(found) < len(given):
+        raise ParameterError(f"{flag}: a name is repeated; found {', '.join(name for name, _, _ in pairs)}")
+    return found
 
 
-def agreement(
-    labels: Annotated[
-        list[Path], typer.Argument(help="Labels by two or more judges: qrels, JSON lines, CSV.", show_default=False)
-    ],
-    weights: Annotated[str | None, typer.Option(help="Weights of Cohen's kappa: linear or quadratic.")] = None,
-    level: option.Level = 0.95,
-    resamples: option.Resamples = 2000,
-    seed: option.Seed = 0,
-    style: Format = "table",
-    output: Output = None,
-) -> None:
-    """Agreement of judges on the documents that all of them labelled: Cohen's and Fleiss' kappa."""
-    from vbterrier.unjudged.labels import MachineLabels
-
-    style = require_format(style, output)
-    every = MachineLabels(labels)
-    wide = every.frame().pivot(index=["qid", "docno"], columns="name", values="grade")[every.names].dropna()
-    found = vbterrier.stats.judge_agreement(wide, weights=weights, level=level, n_resamples=resamples, seed=seed)
-    deliver(found, style, output, caption=["Agreement of judges beyond chance."], label="tab:agreement")
-
-
-def powered(
-    predicted: Annotated[Path, typer.Argument(help="Scores of all queries: name, qid, measure, value.")],
-    labelled: Annotated[Path, typer.Argument(help="Labels of a random sample of them: name, qid, measure, value.")],
-    predicts: Annotated[
-        list[str] | None, typer.Option(help="The labels that a score predicts, as ES@5=success; repeatable.")
-    ] = None,
-    baseline: option.Baseline = None,
-    target: Annotated[
-        str, typer.Option(help="Mean to estimate: of the population, or of these queries.")
-    ] = "population",
-    weight: Annotated[float | None, typer.Option(help="Weight of the score; tuned by default.")] = None,
-    level: option.Level = 0.95,
-    style: Format = "table",
-    output: Output = None,
-) -> None:
-    """Prediction-powered means: labels of a few queries combined with a score of all queries."""
-    from vbterrier.frames.files.reading import read_values
-
-    style = require_format(style, output)
-    pairs = [text.partition("=") for text in predicts or []]
-    if any(not name for _, _, name in pairs):
-        raise ParameterError(f"--predicts {pairs[0][0]}: wanted a score and its label, as ES@5=success")
-    found = vbterrier.stats.prediction_powered(
-        read_values(predicted),
-        read_values(labelled),
-        predicts={score: name for score, _, name in pairs} or None,
-        baseline=baseline,
-        target=target,
-        lam=weight,
-        level=level,
-    )
-    deliver(found, style, output, caption=["Prediction-powered means."], label="tab:powered")
-
-
-COMMANDS = (demo, doctor, score, rank, judge, audit, agreement, powered)
+COMMANDS = (demo, doctor, score, rank, track)

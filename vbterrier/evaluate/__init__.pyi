@@ -5,6 +5,7 @@ from .doctor import diagnose as diagnose
 from .entity_grid import entity_grid as entity_grid
 from .judging import corrected_scores as corrected_scores
 from .judging import label_quality as label_quality
+from .leaderboard import leaderboard as leaderboard
 from .release_gate import release_gate as release_gate
 from .replicas import Paraphrases as Paraphrases
 from .replicas import RerunPipeline as RerunPipeline

@@ -22,7 +22,7 @@ from vbterrier.evaluate.value_tables import (
     suspect_runs,
     value_tables,
 )
-from vbterrier.frames.contracts import systems_of
+from vbterrier.frames.contracts import is_frame, systems_of
 from vbterrier.frames.files.reading import read_values
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.measures.text import measures_from
@@ -148,7 +148,9 @@ def compare(
     given
         Scores of :func:`vbterrier.score`; or a frame of values (name, qid, measure, value), as
         ``pt.Experiment(perquery=True)`` returns it, or its path (CSV, TSV or Parquet); or runs, as
-        :func:`vbterrier.score` takes them, with ``qrels``, ``intents`` or both.
+        :func:`vbterrier.score` takes them, with ``qrels``, ``intents`` or both. Several collections: values with a
+        column dataset, or mappings of the name of a collection to its runs and to its qrels; topics of two collections
+        are different topics, and every topic has the same weight.
     qrels, intents, tags, labels, subtopics, duplicates, progress
         For runs: see :func:`vbterrier.score`.
     measures
@@ -219,19 +221,28 @@ def compare(
     comparisons(pd.DataFrame(columns=["name", "qid", "measure", "value"]), **tests, **options)
     asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
     data = {"intents": intents, "tags": tags, "labels": labels, "subtopics": subtopics}
-    scores: Scores | None = None
+    scores: dict[str, Scores] = {}
     if _is_scored(given, qrels=qrels, **data):
         values, missing = _scored(given, on_topics)
     else:
         require_means(map(str, measures_from(*asked)))
-        pairs_of([name for name, _ in systems_of(named_runs(given))], baseline)
+        parts = by_collection(given, qrels)
+        for part, _ in parts.values():
+            pairs_of([name for name, _ in systems_of(named_runs(part))], baseline)
         of_runs: dict[str, Any] = {"on_topics": on_topics, "duplicates": duplicates, "progress": progress}
         # Intervals of means are computed below, together with those of differences.
         scored = [*asked, *answered_by(map(str, measures_from(*asked)))]
-        scores = score(given, qrels, scored, interval="normal", **data, **of_runs)
-        values, missing = scores.values, scores.missing
-    known = given if isinstance(given, Scores) else scores
-    if known is not None:
+        scores = {
+            name: score(part, judged, scored, interval="normal", **data, **of_runs)
+            for name, (part, judged) in parts.items()
+        }
+        frames = [each.values.assign(dataset=name) if name else each.values for name, each in scores.items()]
+        values = pd.concat(frames, ignore_index=True)
+        missing = (
+            pd.concat([each.missing for each in scores.values()]).groupby("name", sort=False, as_index=False).sum()
+        )
+    known = [given] if isinstance(given, Scores) else list(scores.values())
+    if known:
         asked = _defined(known, asked)
     tables = value_tables(values, asked, common=on_topics == "common")
     compared = pd.concat([table.frame() for table in tables], ignore_index=True)
@@ -244,6 +255,18 @@ def compare(
     _LOG.info("compared %d pairs of systems: %s, correction %s, %d resamples", len(pairs), test, used, n_resamples)
     of = baseline if baseline is None or isinstance(baseline, str) else tuple(baseline)
     return Comparison(flagged(pairs, flags), systems, flags, of, margin)
+
+
+def by_collection(given: Any, qrels: Any) -> dict[str, tuple[Any, Any]]:
+    """Runs and qrels of each collection; a single one has no name."""
+    if is_frame(qrels) or not hasattr(qrels, "items"):
+        return {"": (given, qrels)}
+    if not hasattr(given, "items") or set(given) != set(qrels) or not all(qrels):
+        raise InputError(
+            f"qrels: of collections {examples(qrels)}; wanted runs by the same names, as "
+            "{'dl19': {'bm25': run}, 'dl20': {'bm25': run}}"
+        )
+    return {str(name): (given[name], qrels[name]) for name in qrels}
 
 
 def _is_scored(given: Any, **of_runs: Any) -> bool:
@@ -270,7 +293,7 @@ def _scored(given: Any, on_topics: str) -> tuple[Any, pd.DataFrame | None]:
     return (read_values(given) if isinstance(given, (str, os.PathLike)) else given), None
 
 
-def _defined(scores: Scores, asked: Sequence[str | ir_measures.Measure]) -> list[str]:
+def _defined(scores: Sequence[Scores], asked: Sequence[str | ir_measures.Measure]) -> list[str]:
     """Names of the measures to compare, without those that are undefined for all topics of all systems.
 
     Raises
@@ -278,8 +301,9 @@ def _defined(scores: Scores, asked: Sequence[str | ir_measures.Measure]) -> list
     InputError
         None is left.
     """
-    names = [str(measure) for measure in measures_from(*asked)] or list(scores.intervals["measure"].unique())
-    empty = set(scores.intervals["measure"]).difference(scores.values["measure"])
+    scored = pd.concat([one.intervals["measure"] for one in scores])
+    names = [str(measure) for measure in measures_from(*asked)] or list(scored.unique())
+    empty = set(scored).difference(*(one.values["measure"] for one in scores))
     undefined = [name for name in names if name in empty]
     if undefined and len(undefined) == len(names):
         raise InputError(f"{', '.join(undefined)}: undefined for all topics of all systems; wanted another measure")

@@ -10,7 +10,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, examples, nearest, warn, whole
+from vbterrier.errors import (
+    DegenerateWarning,
+    InputError,
+    ParameterError,
+    choice,
+    examples,
+    nearest,
+    number,
+    warn,
+    whole,
+)
 from vbterrier.evaluate.inputs import bootstrapped, named_runs, target_of
 from vbterrier.evaluate.scores import TOPICS, score
 from vbterrier.frames.contracts import systems_of
@@ -27,7 +37,7 @@ from vbterrier.unjudged.judge_next import Cut, plan_judging
 from vbterrier.unjudged.labels import MachineLabels, frames_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     import ir_measures
 
@@ -49,6 +59,8 @@ def judge_next(
     difference: tuple[str, str] | None = None,
     level: float = 0.9,
     look: int | None = None,
+    quota: int | Mapping[str, int] | None = None,
+    costs: Mapping[str, float] | None = None,
     labels: Any = None,
     on_topics: str = "same",
     duplicates: str = "error",
@@ -90,6 +102,11 @@ def judge_next(
         that of a difference excludes 0. The interval then has the level ``1 - 6 (1 - level)/(π look)²``, so that the
         intervals of all looks together have ``level``. Without it, the interval is valid for one look, and the chance
         of a wrong conclusion grows with every look.
+    quota
+        The largest number of judgments of a topic, for all topics or by topic.
+    costs
+        The cost of a judgment in each topic, above 0. ``n`` is then the sum of the costs, and documents are selected by
+        the variance that they remove per cost.
     labels, on_topics, duplicates
         As in :func:`vbterrier.score`.
     progress
@@ -106,7 +123,8 @@ def judge_next(
     InputError
         Frames or files that cannot be evaluated; runs with different topics.
     ParameterError
-        A measure without a distribution, an unknown run, a budget below 1, a level outside (0, 1).
+        A measure without a distribution, an unknown run, a budget below 1, a level outside (0, 1); a topic without
+        a quota or cost, or one that is not a number in range.
 
     Notes
     -----
@@ -156,13 +174,32 @@ def judge_next(
     loaded = {name: loaded_run(name, run, duplicates) for name, run in named.items()}
     target, loaded = aligned(judged, loaded, on_topics)
     target.evidence = loaded
+    options: dict[str, Any] = {"level": level, "look": look, "each_level": each_level}
+    if isinstance(quota, int) and not isinstance(quota, bool):
+        quota = dict.fromkeys(target.topics, quota)
+    for name, given in (("quota", quota), ("costs", costs)):
+        options[name] = None if given is None else _of_topics(name, given, target.topics)
     cuts = []
     for name, run in tracked(loaded.items(), "runs", shown=progress, total=len(loaded), unit="run"):
         scoring = Scoring(target, run, wanted.cutoff)
         cuts.append(Cut(name, wanted.judged(scoring), wanted.distribution(scoring)))
     _LOG.info("planning the judgment of %d documents of %d runs, for %s", n, len(cuts), wanted)
-    options: dict[str, Any] = {"level": level, "look": look, "each_level": each_level}
     return plan_judging(cuts, int(n), measure=str(wanted), difference=difference, **options)
+
+
+def _of_topics(name: str, given: Any, topics: Sequence[str]) -> Mapping[str, float]:
+    """A quota or a cost of each topic."""
+    if not hasattr(given, "items"):
+        raise ParameterError(f"{name}={given!r}: wanted a mapping of topics to numbers, as {{'q1': 2}}")
+    found = {str(topic): value for topic, value in given.items()}
+    for topic in topics:
+        if topic not in found:
+            raise ParameterError(f"{name}: topic {topic!r} has none; give one for each of the {len(topics)} topics")
+        if name == "quota":
+            whole(f"quota[{topic!r}]", found[topic], low=0)
+        else:
+            number(f"costs[{topic!r}]", found[topic], low=0, open_low=True)
+    return found
 
 
 def _pair(named: Mapping[str, Any], difference: tuple[str, str]) -> dict[str, Any]:

@@ -176,7 +176,7 @@ def rank_systems(
             f"uncertainty={uncertainty!r} resamples topics, but there is only {target.topics[0]!r}; ask for 'unjudged'"
         )
     target.evidence = loaded
-    joint, unjudged = _joint(loaded, target, wanted)
+    joint, unjudged = joint_scores(loaded, target, wanted)
     with timed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(target.topics), n_draws):
         found = _drawn(joint, uncertainty, n_draws, seed, progress=progress)
         sources = {"unjudged": found if uncertainty == "unjudged" else _drawn(joint, "unjudged", n_draws, seed)}
@@ -202,7 +202,9 @@ def rank_systems(
     )
 
 
-def _joint(runs: Mapping[str, Run], target: EvaluationTarget, measure: Bootstrapped) -> tuple[Joint, pd.DataFrame]:
+def joint_scores(
+    runs: Mapping[str, Run], target: EvaluationTarget, measure: Bootstrapped
+) -> tuple[Joint, pd.DataFrame]:
     """The joint distribution of scores, and the mean share of unjudged documents of each system."""
     distributions, cuts = {}, {}
     for name, run in runs.items():
@@ -229,7 +231,7 @@ class _DrawnScores:
 
 
 def _drawn(joint: Joint, uncertainty: str, n_draws: int, seed: int, *, progress: bool = False) -> _DrawnScores:
-    means, draws = _means(joint, uncertainty, n_draws, seed, progress=progress)
+    means, draws = drawn_means(joint, uncertainty, n_draws, seed, progress=progress)
     n_better, n_tied = np.empty((2, *draws.shape), dtype=np.int64)
     for system, own in enumerate(draws):
         n_better[system] = np.count_nonzero(draws > own + EQUAL, axis=0)
@@ -240,22 +242,28 @@ def _drawn(joint: Joint, uncertainty: str, n_draws: int, seed: int, *, progress:
     return _DrawnScores([joint.names[at] for at in order], means[order], draws[order], n_better[order], n_tied[order])
 
 
-def _means(joint: Joint, uncertainty: str, n_draws: int, seed: int, *, progress: bool) -> tuple[Floats, Floats]:
-    """Means over topics of expected scores, shape (S,), and of drawn scores, (S, n_draws); one topic at a time."""
+def drawn_means(
+    joint: Any, uncertainty: str, n_draws: int, seed: int, *, progress: bool, of_grades: int | None = None
+) -> tuple[Floats, Floats]:
+    """Means over topics of expected scores, shape (S,), and of drawn scores, (S, n_draws); one topic at a time.
+
+    ``of_grades`` is another seed for the grades of unjudged documents.
+    """
+    of_grades = seed if of_grades is None else of_grades
     n = len(joint.topics)
     expected = np.array([distribution.mean for distribution in joint.distributions])
-    means, draws = np.zeros(len(joint)), np.zeros((len(joint), n_draws))
+    means, draws = np.zeros(len(expected)), np.zeros((len(expected), n_draws))
     # Sort the topics, so that results do not depend on their order in the qrels.
     order = sorted(range(n), key=joint.topics.__getitem__)
-    counts: Iterable[Any] = [1] * n if uncertainty == "unjudged" else _resampled(n, n_draws, seed)
+    counts: Iterable[Any] = [1] * n if uncertainty == "unjudged" else resampled_counts(n, n_draws, seed)
     for topic, count in zip(tracked(order, "drawing", shown=progress and n > 1, unit="topic"), counts, strict=True):
-        scores = expected[:, topic, None] if uncertainty == "topics" else joint.scores(topic, n_draws, seed)
+        scores = expected[:, topic, None] if uncertainty == "topics" else joint.scores(topic, n_draws, of_grades)
         draws += scores * count
         means += expected[:, topic]
     return means / n, draws / n
 
 
-def _resampled(n: int, n_draws: int, seed: int) -> Iterator[Ints]:
+def resampled_counts(n: int, n_draws: int, seed: int) -> Iterator[Ints]:
     """Counts of each topic in turn in resamples of n topics, shape (n_draws,): a multinomial by binomials."""
     rng = stream(seed, "topics", "resampled")
     left = np.full(n_draws, n)
@@ -265,15 +273,15 @@ def _resampled(n: int, n_draws: int, seed: int) -> Iterator[Ints]:
         yield count
 
 
-def _ends(draws: Floats, level: float) -> Floats:
+def equal_tails(draws: Floats, level: float) -> Floats:
     """Equal-tailed interval of draws along the last axis, shape (2, ...); its ends are drawn values."""
     return np.asarray(np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=-1, method="inverted_cdf"))
 
 
 def _systems(found: _DrawnScores, level: float) -> pd.DataFrame:
     ranks = found.ranks
-    low, high = _ends(found.draws, level)
-    rank_low, rank_high = _ends(ranks, level)
+    low, high = equal_tails(found.draws, level)
+    rank_low, rank_high = equal_tails(ranks, level)
     columns = {"mean": found.means, "low": low, "high": high, "expected_rank": ranks.mean(axis=1)}
     columns |= {"rank_low": rank_low, "rank_high": rank_high}
     return pd.DataFrame({"name": found.names, **columns})
@@ -305,7 +313,7 @@ def _pairs(found: _DrawnScores, level: float, baseline: str | None) -> pd.DataFr
     rows = []
     for a, b in zip(left.tolist(), right.tolist(), strict=True):
         gap = found.draws[a] - found.draws[b]
-        low, high = _ends(gap, level)
+        low, high = equal_tails(gap, level)
         beats = (np.count_nonzero(gap > EQUAL) + np.count_nonzero(gap >= -EQUAL)) / (2 * len(gap))
         rows.append((found.names[a], found.names[b], found.means[a] - found.means[b], low, high, beats))
     return pd.DataFrame(rows, columns=[*_PAIR, "diff", "low", "high", "p_a_beats_b"])

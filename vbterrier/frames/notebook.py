@@ -272,6 +272,11 @@ class Shown:
         title = cell(repr(self))
         return f'<div style="overflow-x:auto"><style>{STYLE}</style>\n<p>{title}</p>\n{tables}\n</div>'
 
+    def page(self) -> str:
+        """Return the tables as an HTML page without scripts; all text is escaped."""
+        head = f'<meta charset="utf-8"><title>{cell(type(self).__name__)}</title>'
+        return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>\n{self._repr_html_()}\n</body></html>\n'
+
     def plot(self, kind: str | None = None, *, ax: Any = None, **options: Any) -> Any:
         """Draw the result with a function of ``vbterrier.plots``.
 

@@ -26,12 +26,13 @@ COLUMNS = (*KEY, "value")
 def values_of(given: Any, where: str = "values") -> pd.DataFrame:
     """Return a checked V frame: name, qid and measure as text, value as float64; the order of rows is kept.
 
-    The result of ``pt.Experiment(perquery=True)`` is accepted, also with Measure objects as measures.
+    The result of ``pt.Experiment(perquery=True)`` is accepted, also with Measure objects as measures. With a column
+    ``dataset``, topics of different collections are different topics: their ids become ``dataset/qid``.
 
     Parameters
     ----------
     given
-        A frame with these columns; other columns are dropped.
+        A frame with these columns; other columns than dataset are dropped.
     where
         Its name in messages.
 
@@ -44,6 +45,9 @@ def values_of(given: Any, where: str = "values") -> pd.DataFrame:
     >>> found = values_of(pd.DataFrame({"name": ["a"], "qid": [7], "measure": ["AP"], "value": [1]}))
     >>> found.values.tolist()
     [['a', '7', 'AP', 1.0]]
+    >>> frame = pd.DataFrame({"dataset": ["dl19", "dl20"], "name": "a", "qid": 7, "measure": "AP", "value": [0, 1]})
+    >>> values_of(frame)["qid"].tolist()
+    ['dl19/7', 'dl20/7']
     """
     frame = frame_of(given, where)
     if "name" in frame and not {"qid", "measure", "value"}.intersection(frame):
@@ -52,12 +56,15 @@ def values_of(given: Any, where: str = "values") -> pd.DataFrame:
             f"topic and measure, with columns {', '.join(COLUMNS)}: ask pt.Experiment for perquery=True"
         )
     require(frame, COLUMNS, where)
+    datasets = ids_of(frame["dataset"], f"{where} column 'dataset'").text.to_pandas() if "dataset" in frame else None
     frame = frame[list(COLUMNS)].reset_index(drop=True)
     if frame["measure"].dtype == object:
         frame["measure"] = frame["measure"].map(
             lambda value: value if isinstance(value, str) or pd.isna(value) else str(value)
         )
     keys = {name: ids_of(frame[name], f"{where} column {name!r}") for name in KEY}
+    if datasets is not None:
+        keys["qid"] = ids_of(datasets + "/" + keys["qid"].text.to_pandas(), f"{where} columns 'dataset', 'qid'")
 
     def whose(row: int) -> str:
         name, qid, measure = (ids.text[row].as_py() for ids in keys.values())

@@ -13,6 +13,7 @@ from vbterrier.errors import ParameterError, printable
 from vbterrier.evaluate.comparison import Comparison
 from vbterrier.evaluate.coverage import CoverageReport
 from vbterrier.evaluate.intents import IntentEvaluation
+from vbterrier.evaluate.leaderboard import Leaderboard
 from vbterrier.evaluate.ranking import SystemRanking
 from vbterrier.evaluate.scores import Scores
 from vbterrier.frames.files.writing import replacing
@@ -24,6 +25,8 @@ from vbterrier.report.latex import MOST, brackets, by_measure
 from vbterrier.report.system_tables import (
     coverage_caption,
     coverage_table,
+    leaderboard_caption,
+    leaderboard_report,
     linking_caption,
     linking_table,
     ranking_caption,
@@ -34,6 +37,7 @@ from vbterrier.stats.replicas import excludes_its_score
 
 if TYPE_CHECKING:
     import os
+    from collections.abc import Callable
 
 
 SUFFIXES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "table"}
@@ -155,6 +159,20 @@ def is_pooled(scores: Scores) -> bool:
     return isinstance(scores, IntentEvaluation) and scores.pool == "collection"
 
 
+def _of_comparison(found: Comparison, *, systems: bool = False) -> list[str]:
+    return comparison_caption(found) if systems else pairs_caption(found)
+
+
+# The table and the caption of each kind of result.
+_TABLES: tuple[tuple[type, Callable[..., str], Callable[..., list[str]]], ...] = (
+    (Scores, scores_report, scores_caption),
+    (Comparison, comparison_report, _of_comparison),
+    (SystemRanking, ranking_report, ranking_caption),
+    (Leaderboard, leaderboard_report, leaderboard_caption),
+    (LinkingReport, linking_table, linking_caption),
+)
+
+
 def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
     r"""Format results as a table with a caption that gives measures, k, n, method and seed.
 
@@ -162,15 +180,16 @@ def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
     ----------
     found
         The result of :func:`vbterrier.score`, :func:`vbterrier.evaluate_intents`, :func:`vbterrier.compare`,
-        :func:`vbterrier.rank_systems`, :func:`vbterrier.coverage_report` or
+        :func:`vbterrier.rank_systems`, :func:`vbterrier.evaluate.leaderboard`, :func:`vbterrier.coverage_report` or
         :func:`vbterrier.linking.linking_report`; or a frame, whose caption (sentences) and label are then options.
     style
         ``"latex"`` (needs the package booktabs, and longtable if longer than a page), ``"markdown"`` (with the caption
         below, in Pandoc's syntax),
         ``"csv"`` or ``"json"`` (frames with all digits, and with methods and seeds in columns), or ``"table"``.
     **options
-        ``topics=True`` for scores by topic, ``pairs=True`` for the pairs of a ranking or of linking systems,
-        ``per_query=True`` for coverage by topic, ``systems=True`` for the systems of a comparison in csv.
+        ``topics=True`` for scores by topic, ``part="judges"`` for a part of a leaderboard, ``pairs=True`` for the pairs
+        of a ranking or of linking systems, ``per_query=True`` for coverage by topic, ``systems=True`` for the systems
+        of a comparison in csv.
 
     Raises
     ------
@@ -195,14 +214,9 @@ def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
     \end{tabular}
     \end{table}
     """
-    if isinstance(found, Scores):
-        return scores_report(found, style, **options)
-    if isinstance(found, Comparison):
-        return comparison_report(found, style, **options)
-    if isinstance(found, SystemRanking):
-        return ranking_report(found, style, **options)
-    if isinstance(found, LinkingReport):
-        return linking_table(found, style, **options)
+    for kind, report, _ in _TABLES:
+        if isinstance(found, kind):
+            return report(found, style, **options)
     if isinstance(found, pd.DataFrame):
         said = options.get("caption", ()) if style == "table" else ()
         return "\n".join([rendered(found, style, **options), *map(printable, said)])
@@ -214,21 +228,16 @@ def _reports(found: Any) -> list[CoverageReport]:
     if isinstance(reports, list) and reports and all(isinstance(one, CoverageReport) for one in reports):
         return reports
     raise ParameterError(
-        "found: wanted the result of score, evaluate_intents, compare, rank_systems, coverage_report (or a list) or "
-        f"linking_report, or a frame; found {type(found).__name__}"
+        "found: wanted the result of score, evaluate_intents, compare, rank_systems, leaderboard, coverage_report (or "
+        f"a list) or linking_report, or a frame; found {type(found).__name__}"
     )
 
 
 def caption_of(found: Any, **options: Any) -> list[str]:
     """Return the caption of a table, for formats without one; options as for :func:`paper_table`."""
-    if isinstance(found, Scores):
-        return scores_caption(found, **options)
-    if isinstance(found, Comparison):
-        return comparison_caption(found) if options.get("systems") else pairs_caption(found)
-    if isinstance(found, SystemRanking):
-        return ranking_caption(found, **options)
-    if isinstance(found, LinkingReport):
-        return linking_caption(found, **options)
+    for kind, _, caption in _TABLES:
+        if isinstance(found, kind):
+            return caption(found, **options)
     if isinstance(found, pd.DataFrame):
         return list(options.get("caption", []))
     return coverage_caption(_reports(found), **options)

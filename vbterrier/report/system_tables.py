@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING, Any
 import pandas as pd
 
 from vbterrier.demo import copy_demo, demo_folder
-from vbterrier.errors import DegenerateWarning, printable
+from vbterrier.errors import DegenerateWarning, choice, printable
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.files.reading import read_qrels, read_run
+from vbterrier.frames.notebook import shared_caption
 from vbterrier.report.captions import best_rows, measures_sentence, topics_of
 from vbterrier.report.tables import escaped, footing, one_column_each, rendered, summary
 
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 
     from vbterrier.evaluate.coverage import CoverageReport
     from vbterrier.evaluate.doctor import Diagnosis
+    from vbterrier.evaluate.leaderboard import Leaderboard
     from vbterrier.evaluate.ranking import SystemRanking
     from vbterrier.evaluate.scores import Scores
     from vbterrier.linking.quality import LinkingReport
@@ -185,6 +187,96 @@ def ranking_caption(found: SystemRanking, *, pairs: bool = False) -> list[str]:
             "rank: expected; best: probability of the best mean, over the unjudged documents of these topics, and over "
             "other topics as well; unjudged: mean share of the documents to the cutoff."
         ),
+    ]
+
+
+PARTS = {
+    "systems": ("Leaderboard", "tab:leaderboard"),
+    "ranks": ("Intervals of ranks by source of uncertainty", "tab:rank-intervals"),
+    "collections": ("Collections", "tab:collections"),
+    "reusability": ("Ranks without the judgments of a group", "tab:reusability"),
+    "judges": ("Rank correlations of automatic judges", "tab:judges"),
+    "batch": ("Documents to judge next", "tab:batch"),
+}
+
+
+def leaderboard_report(found: Leaderboard, style: str, *, part: str = "") -> str:
+    """Tables of a leaderboard; csv has one part, json an object of all parts.
+
+    Parameters
+    ----------
+    found
+        The result of :func:`vbterrier.evaluate.leaderboard`.
+    style
+        One of ``FORMATS``.
+    part
+        A part of :data:`PARTS`; empty for all that are not empty (csv: systems).
+
+    >>> from vbterrier.evaluate.leaderboard import leaderboard
+    >>> values = pd.DataFrame({"name": ["a", "a", "b", "b"], "qid": ["1", "2"] * 2, "measure": "AP"})
+    >>> found = leaderboard(values.assign(value=[0.5, 0.7, 0.5, 0.6]), n_draws=100)
+    >>> print(leaderboard_report(found, "markdown").split("Table")[0].strip())
+    | tier | rank | run | mean | 90% of means | 90% of ranks | beats next | unjudged |
+    |---:|---:|:---|---:|:---|:---|---:|---:|
+    | 1 | 1.000 | a | 0.600 | 0.500 to 0.700 | 1 to 2 | 0.845 |  |
+    | 1 | 2.000 | b | 0.550 | 0.500 to 0.600 | 1 to 2 |  |  |
+    """
+    frames = {name: getattr(found, name) for name in PARTS}
+    choice("part", part, ("", *PARTS))
+    if style == "csv":
+        return rendered(frames[part or "systems"], style)
+    if style == "json":
+        return json.dumps({name: json.loads(rendered(each, style)) for name, each in frames.items()}, indent=2)
+    shown = frames if not part else {part: frames[part]}
+    if not part and not found.collections["name"].duplicated().any():
+        shown.pop("collections")
+    level, pages = _level(found.systems), []
+    for name, frame in shown.items():
+        if not len(frame):
+            continue
+        title, label = PARTS[name]
+        _, rest = shared_caption(frame)
+        table = _leaders(frame, level) if name == "systems" else _with_range(rest, level)
+        caption = [f"{title}.", *(leaderboard_caption(found) if name == "systems" else [])]
+        pages.append(rendered(table, style, digits=3, title=title, caption=caption, label=label))
+    if style == "table":
+        pages.append("\n".join([repr(found), *leaderboard_caption(found)]))
+    return "\n\n".join(pages)
+
+
+def _leaders(frame: pd.DataFrame, level: str) -> pd.DataFrame:
+    columns = {
+        "tier": frame["tier"],
+        "rank": frame["rank"],
+        "run": frame["name"],
+        "mean": frame["mean"],
+        f"{level} of means": _range(frame["low"], frame["high"], "{:.3f}"),
+        f"{level} of ranks": _range(frame["rank_low"], frame["rank_high"], "{:g}"),
+        "beats next": frame["p_beats_next"],
+        "unjudged": frame["n_unjudged_share"],
+    }
+    return pd.DataFrame(columns)
+
+
+def _with_range(frame: pd.DataFrame, level: str) -> pd.DataFrame:
+    """Join the ends of intervals, and drop a column with the empty name of a single collection."""
+    for low, high, form in (("rank_low", "rank_high", "{:g}"), ("low", "high", "{:.3g}")):
+        if low in frame.columns:
+            place = list(frame.columns).index(low)
+            ends = _range(frame[low], frame[high], form)
+            frame = frame.drop(columns=[low, high])
+            frame.insert(place, level, ends)
+    return frame.drop(columns="dataset") if "dataset" in frame.columns and (frame["dataset"] == "").all() else frame
+
+
+def leaderboard_caption(found: Leaderboard, *, part: str = "") -> list[str]:
+    """Caption: measure, topics, method, draws and seed, and the definition of tiers."""
+    one = found.systems.iloc[0]
+    return [
+        *([f"{PARTS[part][0]}."] if part else []),
+        f"{one['measure']} over {topics_of([one['n_qids']])}.",
+        f"Intervals, {100 * one['level']:g}%: {one['method']}, {one['n_draws']} draws, seed {one['seed']}.",
+        "Tiers are consecutive systems of which no two differ, simultaneously for all pairs.",
     ]
 
 

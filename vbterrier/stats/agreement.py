@@ -168,6 +168,37 @@ def tau_ap(truth: Floats, estimate: Floats) -> float:
     return float(2 * shares.sum() / (len(truth) - 1) - 1)
 
 
+def rank_biased_overlap(truth: Floats, estimate: Floats, p: float = 0.9) -> float:
+    """Rank-biased overlap of two rankings of the same systems (Webber, Moffat and Zobel, ACM TOIS 28, 2010).
+
+    ``RBO = (1 - p)/p Σ_{d=1..n} A(d) p^d + A(n) p^n`` with the agreement ``A(d) = 2 |X_d ∩ Y_d| / (|X_d| + |Y_d|)`` of
+    the systems at ranks up to d. A system of a tie that begins at or above d belongs to them.
+
+    Parameters
+    ----------
+    truth, estimate
+        The score of each system, shape (n,); more is better.
+    p
+        Persistence, between 0 and 1: the first ``1/(1 - p)`` ranks have most of the weight.
+
+    Returns
+    -------
+    float
+        0 to 1; 1 for equal rankings.
+
+    Examples
+    --------
+    >>> round(rank_biased_overlap(np.array([3.0, 2.0, 1.0]), np.array([2.0, 3.0, 1.0])), 3)
+    0.9
+    """
+    depth = np.arange(1, len(truth) + 1)
+    # The first rank of a tie, by the number of systems above it.
+    ranks = [(scores > scores[:, None] + EQUAL).sum(axis=1) + 1 for scores in (truth, estimate)]
+    within = [rank[:, None] <= depth for rank in ranks]
+    agreement = 2 * (within[0] & within[1]).sum(axis=0) / (within[0].sum(axis=0) + within[1].sum(axis=0))
+    return float((1 - p) / p * (agreement * p**depth).sum() + agreement[-1] * p ** len(truth))
+
+
 @dataclass(frozen=True)
 class Preferences:
     """Numbers of true, stated and correct preferences between two systems on a topic."""

@@ -17,7 +17,7 @@ from vbterrier.unjudged.drawn import DrawnDistribution
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.unjudged.distribution import BootstrapDistribution
@@ -139,6 +139,8 @@ def plan_judging(
     difference: tuple[str, str] | None = None,
     look: int | None = None,
     each_level: float | None = None,
+    quota: Mapping[str, int] | None = None,
+    costs: Mapping[str, float] | None = None,
 ) -> JudgingPlan:
     r"""Choose the n unjudged documents that narrow the interval most; see :func:`vbterrier.judge_next`.
 
@@ -156,6 +158,8 @@ def plan_judging(
         Names of the two runs of a difference.
     look, each_level
         The number of this inspection, and the level of its interval.
+    quota, costs
+        The largest number of judgments, and the cost of a judgment, of each topic; n is then the sum of the costs.
 
     Raises
     ------
@@ -166,7 +170,10 @@ def plan_judging(
 
     pool = _Documents(cuts, signed=difference is not None)
     start = np.array([residual.variance for residual in pool.residuals]).reshape(-1, pool.n_scores).sum(axis=0)
-    steps = list(greedy(pool.residuals, n))
+    names = [cuts[0].distribution.topics[topic] for topic in pool.topics.tolist()]
+    limits = [quota[name] for name in names] if quota else []
+    prices = [costs[name] for name in names] if costs else []
+    steps = list(greedy(pool.residuals, n, limits, prices))
     # Variances are sums over topics; the width is that of a mean over topics, averaged over the scores.
     variances = np.array([start, *(step.variance for step in steps)])
     # Judgments remove at least as much of the errors that topics share as of the other ones.

@@ -193,6 +193,7 @@ def _lines(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]
         )
         raise FileError(source.path, message)
     layout = run_layout(source.path, *source.first())
+    start = start or source.metadata()[1]
     rest, is_last = b"", False
     with source.stream(start=start) as stream:
         while not is_last:
@@ -214,7 +215,7 @@ def _parsed(source: Source, layout: Layout, content: bytes, *, is_first: bool) -
     try:
         table = text_table(Source(source.path, None, content), layout)
     except FileError:
-        raise misfit_error(source, layout) from None
+        raise misfit_error(source, replace(layout, header=source.metadata()[0])) from None
     return table.select(list(_KEYS))
 
 

@@ -43,7 +43,7 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
     JSON lines, or the first row of the first sheet of an .xlsx file (extra ``xlsx``), name ``qid``, ``docno`` (also:
     query id, topic id; doc id, document id, corpus id, pid) and ``score`` or ``rank``. Without a score, documents are
     in the order of their ranks; without both, in the order of rows, with a warning. Text may be compressed (gzip, bz2,
-    xz or zstd).
+    xz or zstd). The header of an ir_metadata file, lines from ``# ir_metadata.start`` to ``# ir_metadata.end``, is skipped.
 
     Parameters
     ----------
@@ -532,7 +532,8 @@ def read_values(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     Returns
     -------
     pandas.DataFrame
-        Columns ``name``, ``qid``, ``measure`` (text) and ``value`` (float64), rows as in the file.
+        Columns ``name``, ``qid``, ``measure`` (text) and ``value`` (float64), and ``dataset`` if the file has it; rows
+        as in the file.
 
     Raises
     ------
@@ -548,6 +549,16 @@ def read_values(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     [['bm25', '007', 'nDCG@10', 0.5]]
     """
     return _read(path, max_bytes, VALUES)
+
+
+def read_groups(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    """Read the group of each run: lines of name and group, or a table with these columns."""
+    return _read(path, max_bytes, GROUPS)
+
+
+def read_costs(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    """Read the cost of a judgment in each topic: lines of qid and cost, or a table with these columns."""
+    return _read(path, max_bytes, COSTS)
 
 
 class _WebTopics:
@@ -947,6 +958,21 @@ LABELS = FileKind(
     remedy=f"write qid iteration docno grade, or qid docno grade, {_OR_HEADER}",
 )
 ANNOTATIONS = FileKind(("qid", "entity_id", "label"), json_lines=True, needs_header=True)
+GROUPS = FileKind(
+    ("name", "group"),
+    header_words=frozenset(("name", "group")),
+    separator="\t ",
+    fields=(("name", "group"),),
+    remedy=f"write name<tab>group, {_OR_HEADER}",
+)
+COSTS = FileKind(
+    ("qid", "cost"),
+    ("cost",),
+    header_words=frozenset(("qid", "cost")),
+    separator="\t ",
+    fields=(("qid", "cost"),),
+    remedy=f"write qid<tab>cost, {_OR_HEADER}",
+)
 VALUES = FileKind(("name", "qid", "measure", "value"), ("value",), keeps_others=False, needs_header=True)
 
 
@@ -973,6 +999,7 @@ def _frame(source: Source, kind: FileKind) -> pd.DataFrame:
         else:
             layout = _table_layout(kind, source.path, number, line, must=in_sheet)
             is_named = bool(layout.header)
+            layout = replace(layout, header=layout.header or source.metadata()[0])
             frame = text_table(source, layout).to_pandas()
     for name, value in kind.defaults.items():
         if name not in frame.columns:
@@ -980,7 +1007,7 @@ def _frame(source: Source, kind: FileKind) -> pd.DataFrame:
     if kind is RUN:
         frame = with_scores(source.path, frame, is_named=is_named)
     first = [name for name in kind.columns if name in frame.columns]
-    others = [name for name in frame.columns if name not in kind.columns] if kind.keeps_others else []
+    others = [name for name in frame.columns if name not in kind.columns and (kind.keeps_others or name == "dataset")]
     return frame[[*first, *others]]
 
 

@@ -48,6 +48,7 @@ _FOREIGN = {
 _HEAD, _PIECE = 512, 1 << 20
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
 _MAX_QUOTED = 80
+_METADATA = (b"# ir_metadata.start", b"# ir_metadata.end")
 
 
 class UntidyError(Exception):
@@ -143,8 +144,27 @@ class Source:
                     number += 1
                     yield number, line if number > 1 else line.removeprefix(BOM)
 
+    def metadata(self) -> tuple[int, int]:
+        """Return the numbers of lines and bytes of the ir_metadata header of a run, 0 without one.
+
+        Raises
+        ------
+        FileError
+            A header without an end.
+        """
+        with io.BufferedReader(self.stream(), _PIECE) as stream:
+            line, n_lines, n_bytes = stream.readline(len(BOM + _METADATA[0])), 0, 0
+            if not line.removeprefix(BOM).startswith(_METADATA[0]):
+                return 0, 0
+            while line:
+                n_lines, n_bytes = n_lines + line.endswith(b"\n"), n_bytes + len(line)
+                if line.startswith(_METADATA[1]):
+                    return n_lines, n_bytes
+                line = stream.readline()
+        raise FileError(self.path, f"the ir_metadata header has no end: add the line {shown(_METADATA[1])}", line=1)
+
     def first(self) -> tuple[int, bytes]:
-        """Return the number and bytes of the first line that is not blank.
+        """Return the number and bytes of the first line below an ir_metadata header that is not blank.
 
         Raises
         ------
@@ -156,8 +176,9 @@ class Source:
         for mark, what in _FOREIGN.items():
             if re.match(mark, head):
                 raise FileError(self.path, f"is {what}")
+        header, _ = self.metadata()
         for number, line in self.lines():
-            if line.strip():
+            if number > header and line.strip():
                 return number, line
         raise FileError(self.path, "is empty; wanted at least one line: was the file written to its end?")
 

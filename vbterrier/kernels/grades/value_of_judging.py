@@ -167,28 +167,49 @@ class Step(NamedTuple):
     variance: Floats
 
 
-def greedy(residuals: Sequence[ResidualVariance], n: int) -> Iterator[Step]:
-    """Judge the document with the largest value of judging, n times or until all values are 0.
+def greedy(
+    residuals: Sequence[ResidualVariance], n: float, quota: Sequence[int] = (), cost: Sequence[float] = ()
+) -> Iterator[Step]:
+    """Judge the document with the largest value of judging per cost, until the budget is spent or all values are 0.
 
-    Ties are broken by topic, then by document. Topics are independent, so their variances add up.
+    Ties are broken by topic, then by document. Topics are independent, so their variances add up. A topic whose cost
+    exceeds the rest of the budget gets no more judgments.
+
+    Parameters
+    ----------
+    residuals
+        The residual variance of each topic.
+    n
+        The budget, in units of the costs.
+    quota
+        The largest number of judgments of each topic; empty for no limit.
+    cost
+        The cost of a judgment in each topic, above 0; empty for 1.
     """
     if not residuals:
         return
     variances = np.array([residual.variance for residual in residuals])
     total = float(variances.sum(axis=0).mean())
+    price = np.ones(len(residuals)) if not len(cost) else np.asarray(cost, dtype=np.float64)
+    left = np.full(len(residuals), np.inf) if not len(quota) else np.asarray(quota, dtype=np.float64)
 
-    def best(topic: int) -> tuple[float, int, int]:
+    def best(topic: int) -> tuple[float, int, int, float]:
         shares = np.round(residuals[topic].value_of_judging() / total, DECIMALS)
         document = int(np.argmax(shares))
-        return -float(shares[document]), topic, document
+        share = float(shares[document]) if left[topic] > 0 else 0.0
+        return -share / float(price[topic]), topic, document, share
 
     queue = [best(topic) for topic in range(len(residuals)) if total > 0 and len(residuals[topic].value_of_judging())]
     heapq.heapify(queue)
-    for _ in range(n):
-        if not queue or queue[0][0] == 0:
-            return
-        minus_value, topic, document = queue[0]
+    budget = float(n)
+    while queue and queue[0][0] < 0:
+        _, topic, document, share = queue[0]
+        if price[topic] > budget:
+            heapq.heappop(queue)
+            continue
+        budget -= float(price[topic])
+        left[topic] -= 1
         residuals[topic].judge(document)
         variances[topic] = residuals[topic].variance
         heapq.heapreplace(queue, best(topic))
-        yield Step(topic, document, -minus_value, variances.sum(axis=0))
+        yield Step(topic, document, share, variances.sum(axis=0))

@@ -1,0 +1,100 @@
+"""``vbterrier track``: tables, formats, several collections, errors."""
+
+import csv
+import io
+import json
+import shutil
+
+import pytest
+
+from vbterrier.evaluate import leaderboard
+from vbterrier.report.system_tables import PARTS
+
+TRACK = ["track", "lexical.run", "dense.run", "words.run", "--qrels", "qrels.txt", "--draws", "200"]
+RUNS = ["lexical.run", "dense.run", "words.run"]
+
+
+@pytest.fixture
+def track(demo_files, command, monkeypatch, tmp_path):
+    """Run the command in a folder with the files of the demo."""
+    shutil.copytree(demo_files, tmp_path, dirs_exist_ok=True)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "groups.tsv").write_text("name\tgroup\nlexical\tone\ndense\ttwo\nwords\tone\n")
+    (tmp_path / "costs.tsv").write_text("".join(f"q{i:02}\t{1 + i % 2}\n" for i in range(1, 13)))
+    return lambda *more: command(*TRACK, *more)
+
+
+def test_a_leaderboard_for_people(track, tmp_path):
+    code, out, err = track(
+        "--groups", "groups.tsv", "--automatic", "llm=complete.txt", "-n", "4", "--html", "page.html"
+    )
+    assert (code, err) == (0, "")
+    found = leaderboard(RUNS, "qrels.txt", n_draws=200).systems
+    lines = [line for line in out.splitlines() if line.strip()]
+    assert [line.split()[2] for line in lines[3:6]] == found["name"].tolist()
+    for title, _ in PARTS.values():
+        assert (title in out) == (title != "Collections")
+    assert "2 of 2 neighbours do not differ" in out
+    assert (tmp_path / "page.html").read_text().count("<table") == 5
+
+
+def test_csv_has_one_part_and_json_all(track):
+    found = leaderboard(
+        RUNS,
+        "qrels.txt",
+        n_draws=200,
+        groups="groups.tsv",
+        n_judge=5,
+        costs={f"q{i:02}": 1 + i % 2 for i in range(1, 13)},
+    )
+    options = ["--groups", "groups.tsv", "-n", "5", "--costs", "costs.tsv", "--format"]
+    parts = json.loads(track(*options, "json")[1])
+    assert list(parts) == list(PARTS)
+    assert [row["tier_without"] for row in parts["reusability"]] == found.reusability["tier_without"].tolist()
+    rows = list(csv.DictReader(io.StringIO(track(*options, "csv", "--part", "batch")[1])))
+    assert [(row["qid"], row["docno"]) for row in rows] == list(
+        zip(found.batch["qid"], found.batch["docno"], strict=True)
+    )
+    rows = list(csv.DictReader(io.StringIO(track("--format", "csv")[1])))
+    assert [row["name"] for row in rows] == found.systems["name"].tolist()
+
+
+def test_latex_and_its_file(track, tmp_path):
+    code, out, _ = track("--format", "latex", "--part", "systems", "--output", "board.tex")
+    assert (code, out) == (0, "")
+    page = (tmp_path / "board.tex").read_text()
+    assert r"\label{tab:leaderboard}" in page
+    assert "BNDCG@10 over 12 topics" in page
+
+
+def test_several_collections_are_folders(track, tmp_path, command):
+    for folder in ("one", "two"):
+        (tmp_path / folder).mkdir()
+        for run in RUNS:
+            shutil.copy(run, folder)
+    runs = [f"{folder}/{run}" for folder in ("one", "two") for run in RUNS]
+    asked = ["track", *runs, "-q", "one=qrels.txt", "-q", "two=complete.txt", "--draws", "200"]
+    code, out, _ = command(*asked, "--over", "collections", "--format", "json")
+    assert code == 0
+    assert {row["dataset"] for row in json.loads(out)["collections"]} == {"one", "two"}
+    code, _, err = command(*asked[:-2], "--labels", "complete.txt")
+    assert (code, "--labels: wanted one collection" in err) == (2, True)
+    code, _, err = command("track", "lexical.run", *asked[2:])
+    assert (code, "its folder is no collection" in err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "message"),
+    [
+        (["--groups", "missing.tsv"], 1, "missing.tsv"),
+        (["--automatic", "complete.txt"], 2, "wanted NAME=PATH"),
+        (["--automatic", "a=complete.txt", "--automatic", "a=qrels.txt"], 2, "a name is repeated"),
+        (["--over", "collections"], 2, "--over='collections' needs several"),
+        (["--part", "all"], 2, "part"),
+        (["-q", "x=complete.txt"], 2, "wanted NAME=PATH"),
+    ],
+)
+def test_errors_name_the_option(track, options, code, message):
+    found, out, err = track(*options)
+    assert (found, out) == (code, "")
+    assert message in err

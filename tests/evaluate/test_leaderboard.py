@@ -1,0 +1,352 @@
+"""Leaderboards on planted collections: tiers, groups left out, automatic judges, batches, several collections."""
+
+import math
+from itertools import pairwise
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate import leaderboard, ranking
+from vbterrier.kernels.resample import stream
+from vbterrier.stats.agreement import rank_biased_overlap, rank_correlations
+from vbterrier.unjudged.incomplete import leave_group_out
+
+FEW = {"n_draws": 200}
+
+
+def planted(n_topics=12, n_documents=60, skills=(3.0, 2.9, 1.5, 1.4, 0.3, 0.2), seed=1, name="t"):
+    """Runs of systems with given skills, two of each group, and all relevance judgments."""
+    rng = stream(seed, "planted track")
+    qids = [f"{name}{i:02}" for i in range(n_topics)]
+    docnos = [f"d{i:02}" for i in range(n_documents)]
+    relevant = rng.random((n_topics, n_documents)) < 0.25
+    rows = [(qid, docno, int(relevant[t, d])) for t, qid in enumerate(qids) for d, docno in enumerate(docnos)]
+    runs = {}
+    for i, skill in enumerate(skills):
+        score = skill * relevant + rng.normal(0, 1, relevant.shape)
+        frame = [(qid, docno, score[t, d]) for t, qid in enumerate(qids) for d, docno in enumerate(docnos)]
+        frame = pd.DataFrame(frame, columns=["qid", "docno", "score"])
+        best = frame.sort_values("score", ascending=False).groupby("qid").head(15)
+        runs[f"s{i}"] = best.reset_index(drop=True)
+    return runs, pd.DataFrame(rows, columns=["qid", "docno", "label"])
+
+
+def pooled(runs, qrels, depth=10):
+    first = pd.concat([run.sort_values("score", ascending=False).groupby("qid").head(depth) for run in runs.values()])
+    return qrels.merge(first[["qid", "docno"]].drop_duplicates(), on=["qid", "docno"])
+
+
+@pytest.fixture(scope="module")
+def track():
+    runs, complete = planted()
+    return runs, pooled(runs, complete), {f"s{i}": f"g{i // 2}" for i in range(6)}
+
+
+def test_planted_tiers_are_found(track):
+    runs, qrels, _ = track
+    found = leaderboard(runs, qrels, "nDCG@10")
+    tiers = found.systems.set_index("name")["tier"]
+    assert [tiers[f"s{i}"] for i in range(6)] == [1, 1, 2, 2, 3, 3]
+    assert found.n_inseparable == 3
+    assert "3 tiers; 3 of 5 neighbours do not differ" in repr(found)
+    means = vbterrier.score(runs, qrels, ["nDCG@10"]).means()["nDCG@10"].sort_values(ascending=False)
+    assert found.systems["name"].tolist() == means.index.tolist()
+    assert found.systems["mean"].to_numpy() == pytest.approx(means.to_numpy())
+    assert found.systems["rank"].tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def test_draws_and_their_sources_are_those_of_rank_systems(track):
+    runs, qrels, _ = track
+    some = qrels.sample(frac=0.6, random_state=1)
+    found = leaderboard(runs, some, seed=3, **FEW)
+    ranked = vbterrier.rank_systems(runs, some, uncertainty="both", seed=3, **FEW).systems.set_index("name")
+    own = found.systems.set_index("name")
+    for column in ("mean", "low", "high", "n_unjudged_share"):
+        assert own[column].to_numpy() == pytest.approx(ranked.loc[own.index, column].to_numpy())
+    widths = (found.ranks["rank_high"] - found.ranks["rank_low"]).groupby(found.ranks["uncertainty"]).sum()
+    assert set(widths.index) == {"unjudged", "topics", "both"}
+    assert widths["both"] >= max(widths["topics"], widths["unjudged"])
+    main = found.ranks[found.ranks["uncertainty"] == "both"].set_index("name").loc[own.index]
+    assert (main[["rank_low", "rank_high", "tier"]] == own[["rank_low", "rank_high", "tier"]]).all(axis=None)
+
+
+def test_probability_of_beating_the_next_is_the_share_of_draws(track):
+    runs, qrels, _ = track
+    some = qrels.sample(frac=0.6, random_state=1)
+    names = leaderboard(runs, some, **FEW).systems["name"].tolist()
+    pairs = vbterrier.rank_systems(runs, some, uncertainty="both", **FEW).pairs.set_index(["name_a", "name_b"])
+    beats = leaderboard(runs, some, **FEW).systems["p_beats_next"]
+    for i, (a, b) in enumerate(pairwise(names)):
+        expected = pairs.loc[(a, b), "p_a_beats_b"] if (a, b) in pairs.index else 1 - pairs.loc[(b, a), "p_a_beats_b"]
+        assert beats[i] == pytest.approx(expected)
+    assert math.isnan(beats.iloc[-1])
+
+
+def test_groups_are_left_out_and_all_systems_are_ranked_again(track):
+    runs, qrels, groups = track
+    found = leaderboard(runs, qrels, "nDCG@10", groups=groups, **FEW).reusability
+    assert found["name"].tolist() == sorted(runs)
+    for reduced in leave_group_out(runs, qrels, groups):
+        means = vbterrier.score(runs, reduced.qrels, ["nDCG@10"], on_topics="all").means()["nDCG@10"]
+        rank = means.rank(ascending=False)
+        own = found[found["group"] == reduced.name].set_index("name")
+        assert own["rank_without"].to_dict() == rank[list(reduced.runs)].to_dict()
+        assert (own["n_removed"] == len(qrels) - len(reduced.qrels)).all()
+        assert (own["n_runs"] == 2).all()
+    # Both systems of each planted pair are in one tier.
+    first, last = (found["tier"] - 1) * 2 + 1, found["tier"] * 2
+    assert found["recovered"].tolist() == found["rank_without"].between(first, last).tolist()
+    assert found["covered"].tolist() == found["rank"].between(found["low"], found["high"]).tolist()
+
+
+def test_a_system_whose_documents_only_its_group_judged_loses_its_tier():
+    rng = np.random.default_rng(1)
+    qids = [f"q{i}" for i in range(8)]
+
+    def run(docnos):
+        return pd.DataFrame(
+            [(qid, d, -i) for qid in qids for i, d in enumerate(docnos)], columns=["qid", "docno", "score"]
+        )
+
+    runs = {"new": run(["n1", "n2", "n3"]), "old": run(["a", "b", "x"]), "older": run(["b", "y", "x"])}
+    rows = [
+        (qid, d, int(d in {"n1", "n2", "n3", "a"} or (d == "b" and rng.random() < 0.5)))
+        for qid in qids
+        for d in ("n1", "n2", "n3", *"abxy")
+    ]
+    found = leaderboard(
+        runs, pd.DataFrame(rows, columns=["qid", "docno", "label"]), "nDCG@3", groups={n: n for n in runs}, **FEW
+    )
+    own = found.reusability.set_index("name")
+    assert own.loc["new", ["rank", "rank_without", "n_removed", "recovered"]].tolist() == [1, 3, 24, False]
+    assert own.loc["older", "recovered"]
+    assert not own.loc["new", "covered"]
+
+
+def test_the_model_recovers_tiers_that_zeros_for_unjudged_documents_lose():
+    runs, complete = planted(n_topics=25, n_documents=200, skills=(2.2, 2.0, 1.8, 1.6, 1.4, 1.2), seed=5)
+    qrels, groups = pooled(runs, complete), {name: name for name in runs}
+    naive, model = (
+        leaderboard(runs, qrels, measure, groups=groups, **FEW).reusability for measure in ("nDCG@10", "BNDCG@10")
+    )
+    moved = [(each["rank_without"] - each["rank"]).abs().sum() for each in (naive, model)]
+    assert moved[1] < moved[0]
+    assert model["covered"].all()
+
+
+def test_an_automatic_judge_is_compared_with_the_judgments(track):
+    runs, qrels, _ = track
+    rng = np.random.default_rng(4)
+    noisy = qrels.assign(label=np.where(rng.random(len(qrels)) < 0.3, 1 - qrels["label"], qrels["label"]))
+    found = leaderboard(runs, qrels, "nDCG@10", automatic={"same": qrels, "noisy": noisy}, **FEW).judges
+    table = found.set_index(["judge", "statistic", "uncertainty"])
+    same = table.loc["same"]
+    # Two systems tie in some resamples, of which τ_AP is below 1.
+    assert same["value"].to_numpy() == pytest.approx(1)
+    assert same["low"].drop("tau_ap", level="statistic").to_numpy() == pytest.approx(1)
+    means = [vbterrier.score(runs, each, ["nDCG@10"]).means()["nDCG@10"].to_numpy() for each in (qrels, noisy)]
+    expected = rank_correlations(*means)
+    own = table.xs("topics", level="uncertainty").loc["noisy"]
+    assert own["value"].tolist() == pytest.approx([expected.tau, expected.tau_ap, rank_biased_overlap(*means)])
+    assert ((own["low"] <= own["value"]) & (own["value"] <= own["high"]) & (own["high"] <= 1)).all()
+
+
+def test_intervals_of_correlations_are_quantiles_of_draws_around_the_value(track):
+    runs, qrels, _ = track
+    values = vbterrier.score(runs, qrels, ["nDCG@10"]).values.pivot(index="name", columns="qid", values="value")
+    judged = pd.Series([0.9, 0.5, 0.8, 0.4, 0.1, 0.2], values.index)
+    found = leaderboard(runs, qrels, "nDCG@10", automatic={"llm": judged.to_dict()}, seed=5, **FEW).judges.iloc[0]
+    counts = np.array(list(ranking.resampled_counts(12, 200, 5)))
+    taus = [rank_correlations(draw, judged.to_numpy()).tau for draw in (values.to_numpy() @ counts).T]
+    low, high = np.quantile(taus, [0.05, 0.95], method="inverted_cdf") - np.mean(taus) + found["value"]
+    assert found[["low", "high"]].tolist() == pytest.approx([low, min(high, 1)])
+
+
+def test_a_leaderboard_of_an_automatic_judge_is_a_table(track):
+    runs, qrels, _ = track
+    means = vbterrier.score(runs, qrels, ["nDCG@10"]).means()["nDCG@10"]
+    frame = pd.DataFrame({"name": means.index, "value": means.to_numpy()})
+    for given in (means.to_dict(), frame):
+        found = leaderboard(runs, qrels, "nDCG@10", automatic={"llm": given}, **FEW).judges
+        assert found["value"].tolist() == pytest.approx([1] * 6)
+    with pytest.raises(InputError, match=r"'llm': 1 of 6 systems have no score \('s2'\)"):
+        leaderboard(runs, qrels, "nDCG@10", automatic={"llm": means.drop("s2").to_dict()}, **FEW)
+
+
+def test_the_batch_is_that_of_judge_next(track):
+    runs, qrels, _ = track
+    some = qrels.sample(frac=0.5, random_state=2)
+    found = leaderboard(runs, some, n_judge=8, quota=2, **FEW).batch
+    plan = vbterrier.judge_next(runs, some, 8, quota=2)
+    assert found["docno"].tolist() == plan.frame["docno"].tolist()
+    assert found["qid"].value_counts().max() == 2
+
+
+def test_several_collections_have_the_mean_of_their_means_and_topics_never_merge():
+    one, two = planted(8, name="q"), planted(20, seed=2, name="q")
+    runs = {"b": one[0], "a": two[0]}
+    qrels = {"b": pooled(*one), "a": pooled(*two)}
+    found = leaderboard(runs, qrels, "nDCG@10", uncertainty="collections", **FEW)
+    parts = {name: vbterrier.score(runs[name], qrels[name], ["nDCG@10"]).means()["nDCG@10"] for name in runs}
+    means = (parts["a"] + parts["b"]) / 2
+    assert found.systems.set_index("name")["mean"].to_dict() == pytest.approx(means.to_dict())
+    assert (found.systems["n_qids"] == 28).all()
+    assert found.collections.set_index(["dataset", "name"])["mean"].to_dict() == pytest.approx(
+        {(name, system): part[system] for name, part in parts.items() for system in part.index}
+    )
+    # The same topics under another name change nothing; neither does the order of collections or systems.
+    turned = {name: dict(reversed(runs[name].items())) for name in ("a", "b")}
+    again = leaderboard(turned, {name: qrels[name] for name in ("a", "b")}, "nDCG@10", uncertainty="collections", **FEW)
+    pd.testing.assert_frame_equal(found.systems, again.systems)
+    pd.testing.assert_frame_equal(found.ranks, again.ranks)
+
+
+def test_topics_of_several_collections_are_drawn_independently(track):
+    runs, qrels, _ = track
+    one = leaderboard(runs, qrels, "nDCG@10", n_draws=1000).systems
+    two = leaderboard({"a": runs, "b": runs}, {"a": qrels, "b": qrels}, "nDCG@10", n_draws=1000).systems
+    assert two["mean"].tolist() == pytest.approx(one["mean"].tolist())
+    ratio = (two["high"] - two["low"]) / (one["high"] - one["low"])
+    # Two independent samples have intervals narrower by the square root of 2.
+    assert ratio.mean() == pytest.approx(0.71, abs=0.08)
+
+
+def test_values_with_a_dataset_are_collections_and_agree_with_runs():
+    one, two = planted(8, name="q"), planted(9, seed=2, name="q")
+    runs, qrels = {"a": one[0], "b": two[0]}, {"a": pooled(*one), "b": pooled(*two)}
+    values = pd.concat(
+        vbterrier.score(runs[name], qrels[name], ["nDCG@10"]).values.assign(dataset=name) for name in ("b", "a")
+    )
+    found, expected = leaderboard(values, **FEW), leaderboard(runs, qrels, "nDCG@10", **FEW)
+    columns = ["name", "mean", "low", "high", "rank", "rank_low", "rank_high", "tier", "p_beats_next", "n_qids"]
+    pd.testing.assert_frame_equal(found.systems[columns], expected.systems[columns])
+
+
+def test_the_comparison_of_collections_pairs_topics_within_them():
+    one, two = planted(8, name="q"), planted(9, seed=2, name="q")
+    runs, qrels = {"a": one[0], "b": two[0]}, {"a": pooled(*one), "b": pooled(*two)}
+    found = vbterrier.compare(runs, qrels, ["nDCG@10"], baseline="s0", n_resamples=200)
+    assert (found.pairs["n_qids"] == 17).all()
+    parts = [vbterrier.score(runs[name], qrels[name], ["nDCG@10"]).values.assign(dataset=name) for name in runs]
+    values = pd.concat(parts)
+    again = vbterrier.compare(values, baseline="s0", n_resamples=200)
+    pd.testing.assert_frame_equal(found.pairs, again.pairs)
+    means = values.groupby("name")["value"].mean()
+    assert found.systems.set_index("name")["value"].to_dict() == pytest.approx(means.to_dict())
+    with pytest.raises(InputError, match="wanted runs by the same names"):
+        vbterrier.compare(one[0], qrels, ["nDCG@10"])
+
+
+def test_groups_and_batches_of_several_collections():
+    one, two = planted(8), planted(9, seed=2)
+    runs = {"a": one[0], "b": two[0]}
+    qrels = {"a": pooled(*one).sample(frac=0.6, random_state=1), "b": pooled(*two).sample(frac=0.6, random_state=1)}
+    groups = {f"s{i}": f"g{i // 2}" for i in range(6)}
+    judged = {"a": pooled(*one), "b": pooled(*two)}
+    found = leaderboard(runs, qrels, groups=groups, n_judge=6, automatic={"llm": judged}, **FEW)
+    removed = {
+        reduced.name: len(qrels[name]) - len(reduced.qrels)
+        for name in ("a",)
+        for reduced in leave_group_out(runs[name], qrels[name], groups)
+    }
+    assert (found.reusability.groupby("group")["n_removed"].first() > pd.Series(removed)).all()
+    assert len(found.batch) == 6
+    assert set(found.batch["dataset"]) == {"a", "b"}
+    means = [found.systems, leaderboard(runs, judged, **FEW).systems]
+    expected = rank_correlations(*(each.set_index("name")["mean"].sort_index().to_numpy() for each in means))
+    assert found.judges["value"].tolist()[:2] == pytest.approx([expected.tau, expected.tau_ap])
+
+
+def test_costs_and_quotas_of_judgments(track):
+    runs, qrels, _ = track
+    some = qrels.sample(frac=0.5, random_state=2)
+    costs = {qid: 1.0 if qid < "t06" else 5.0 for qid in some["qid"].unique()}
+    plan = vbterrier.judge_next(runs, some, 10, costs=costs)
+    spent = plan.frame["qid"].map(costs)
+    assert spent.sum() <= 10
+    # In the order of their worth alone, fewer documents are worth the same budget.
+    free = vbterrier.judge_next(runs, some, 30).frame["qid"].map(costs)
+    assert len(plan) > (free.cumsum() <= 10).sum()
+    quota = dict.fromkeys(costs, 1) | {"t00": 0}
+    limited = vbterrier.judge_next(runs, some, 30, quota=quota).frame["qid"].value_counts()
+    assert limited.max() == 1
+    assert set(limited.index) == set(costs) - {"t00"}
+    for options, message in (
+        ({"quota": {"t00": 1}}, r"quota: topic '.*' has none"),
+        ({"costs": 3}, "wanted a mapping"),
+        ({"costs": costs | {"t00": 0}}, r"costs\['t00'\]=0: wanted a number above 0"),
+        ({"quota": quota | {"t00": -1}}, r"quota\['t00'\]=-1"),
+    ):
+        with pytest.raises(ParameterError, match=message):
+            vbterrier.judge_next(runs, some, 10, **options)
+
+
+def test_input_that_cannot_be_a_leaderboard_is_refused(track):
+    runs, qrels, groups = track
+    one = {name: run[run["qid"] == "t00"] for name, run in runs.items()}
+    cases = [
+        (InputError, "at least two systems", ({"s0": runs["s0"]}, qrels), {}),
+        (InputError, "there is only 't00'", (one, qrels[qrels["qid"] == "t00"]), {}),
+        (
+            ParameterError,
+            "1 runs have no group",
+            (runs, qrels),
+            {"groups": {n: g for n, g in groups.items() if n > "s0"}},
+        ),
+        (ParameterError, "no run is called 's9'", (runs, qrels), {"groups": groups | {"s9": "g9"}}),
+        (ParameterError, "all runs are of 'g'", (runs, qrels), {"groups": dict.fromkeys(runs, "g")}),
+        (ParameterError, "needs several", (runs, qrels), {"uncertainty": "collections"}),
+        (ParameterError, "wanted a bootstrapped measure", (runs, qrels, "nDCG@10"), {"n_judge": 3}),
+        (ParameterError, "groups: found values", (vbterrier.score(runs, qrels, ["nDCG@10"]),), {"groups": groups}),
+        (
+            InputError,
+            "different systems",
+            ({"a": runs, "b": {"s0": runs["s0"], "s1": runs["s1"]}}, dict.fromkeys("ab", qrels)),
+            {},
+        ),
+        (InputError, "wanted runs by the same names", (runs, {"a": qrels}), {}),
+        (
+            InputError,
+            "no label for 11 of 12 topics",
+            (runs, qrels),
+            {"automatic": {"llm": qrels[qrels["qid"] == "t00"]}},
+        ),
+    ]
+    for kind, message, given, options in cases:
+        with pytest.raises(kind, match=message):
+            leaderboard(*given, **options)
+
+
+def test_a_judge_that_labelled_documents_of_some_systems_only(track):
+    runs, qrels, _ = track
+    first = pd.concat([runs["s0"], runs["s1"]])[["qid", "docno"]].drop_duplicates()
+    some = qrels.merge(first, on=["qid", "docno"])
+    with pytest.warns(
+        DegenerateWarning, match=r"labelled \d+% of the documents of 's\d', but 100% of those of 's[01]'"
+    ):
+        leaderboard(runs, qrels, automatic={"llm": some}, **FEW)
+    own = runs["s5"].assign(docno="x" + runs["s5"]["docno"])
+    others = qrels.merge(pooled({"s5": own}, qrels.assign(docno="x" + qrels["docno"])), how="outer")
+    with pytest.raises(InputError, match=r"labelled no document of 1 of 6 systems \('s5'\)"):
+        leaderboard(runs | {"s5": own}, others, automatic={"llm": some}, **FEW)
+
+
+def test_topics_that_are_not_judged_are_left_out_with_one_warning(track):
+    runs, qrels, _ = track
+    extra = {name: pd.concat([run, run.head(1).assign(qid="u1")]) for name, run in runs.items()}
+    with pytest.warns(DegenerateWarning) as told:
+        found = leaderboard(extra, qrels, "nDCG@10", **FEW)
+    assert [str(each.message) for each in told] == ["1 topics of the runs are not in the qrels and are left out ('u1')"]
+    pd.testing.assert_frame_equal(found.systems, leaderboard(runs, qrels, "nDCG@10", **FEW).systems)
+
+
+def test_the_page_is_html_without_scripts_and_escaped(track):
+    runs, qrels, _ = track
+    named = {f"<script>{name}" if name == "s0" else name: run for name, run in runs.items()}
+    page = leaderboard(named, qrels, "nDCG@10", **FEW).page()
+    assert page.startswith("<!DOCTYPE html>")
+    assert "&lt;script&gt;s0" in page
+    assert "<script" not in page

@@ -1,0 +1,205 @@
+"""The commands that judge documents, and audit judges."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import vbterrier
+from vbterrier.cli import options as option
+from vbterrier.cli.options import Format, Output, deliver, echo, require_format
+from vbterrier.errors import ParameterError, choice
+from vbterrier.frames.notebook import shared_caption
+
+# Rows of each table of an audit on the terminal.
+_MOST_ROWS = 20
+Out = Annotated[
+    Path | None, typer.Option("--output", "-o", help="The TSV file to write; .gz compresses it.", show_default=False)
+]
+
+
+def judge(
+    runs: option.Runs,
+    qrels: option.Qrels,
+    budget: Annotated[int, typer.Option("--budget", "-n", help="Number of documents to judge.", min=1, metavar="N")],
+    measure: option.Bootstrapped = "BNDCG@10",
+    difference: Annotated[
+        str | None, typer.Option(help="Two runs, as A,B: reduce the interval of their difference.")
+    ] = None,
+    labels: option.Labels = None,
+    output: Out = None,
+    level: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.9,
+    look: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of this inspection, from 1: the intervals of all looks together have the level.", min=1
+        ),
+    ] = None,
+    on_topics: option.OnTopics = "same",
+    duplicates: option.Duplicates = "error",
+    style: Format = "table",
+) -> None:
+    """List the unjudged documents whose judgments reduce the interval of the mean most."""
+    from vbterrier.evaluate.judging import judge_next
+    from vbterrier.report import tables
+    from vbterrier.unjudged.judge_next import write_judging
+
+    require_format(style)
+    pair = [] if difference is None else difference.split(",")
+    if difference is not None and (len(pair) != 2 or not all(pair)):  # noqa: PLR2004 - a pair
+        raise ParameterError(f"--difference {difference}: wanted the names of two runs, as A,B")
+    plan = judge_next(
+        runs,
+        qrels,
+        budget,
+        measure,
+        difference=(pair[0], pair[1]) if pair else None,
+        level=level,
+        look=look,
+        labels=labels,
+        on_topics=on_topics,
+        duplicates=duplicates,
+        progress=sys.stderr.isatty(),
+    )
+    if output is not None:
+        write_judging(plan, output)
+    elif style == "table":
+        echo(tables.rendered(plan.frame[["qid", "docno", "reason"]], style))
+    else:
+        echo(tables.rendered(plan.frame, style, caption=[plan.summary()], label="tab:judge"))
+    if output is not None or style == "table":
+        echo(plan.summary() if output is None else f"{output}: {plan.summary()}")
+
+
+def audit(
+    runs: option.Runs,
+    qrels: option.Qrels,
+    judge: Annotated[
+        list[Path],
+        typer.Option(
+            "--judge",
+            "-j",
+            help="Labels by a machine (qrels, JSON lines, CSV, Parquet); repeatable.",
+            show_default=False,
+        ),
+    ],
+    family: Annotated[
+        list[str] | None, typer.Option(help="Family of runs, as run1,run2=NAME; repeatable.", show_default=False)
+    ] = None,
+    documents: Annotated[
+        Path | None, typer.Option(help="Texts of documents (docno, text), for bias by length.")
+    ] = None,
+    baseline: option.Baseline = None,
+    cutoff: Annotated[int, typer.Option(help="The cutoff k of nDCG@k.", min=1, metavar="N")] = 10,
+    margin: Annotated[float, typer.Option(help="Half the width of the interval to reach.")] = 0.02,
+    budget: Annotated[int, typer.Option(help="Most human judgments to plan.", min=1, metavar="N")] = 1000,
+    show: Annotated[
+        str | None,
+        typer.Option(
+            help="One table: systems, pairs, quality, kappa, bias, calibration, agreement, mixed, needed or plan; "
+            "without it, all of them, or systems with csv and json.",
+            show_default=False,
+        ),
+    ] = None,
+    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.9,
+    on_topics: option.OnTopics = "same",
+    duplicates: option.Duplicates = "error",
+    seed: option.SeedOfDraws = 0,
+    style: Format = "table",
+    output: Output = None,
+) -> None:
+    """Audit machines as judges: nDCG by judge, humans and both, bias by family, and the human labels needed."""
+    style = require_format(style, output)
+    pairs = [text.rpartition("=") for text in family or []]
+    for names, _, name in pairs:
+        if not (names and name):
+            raise ParameterError(f"--family {name}: wanted runs and their family, as run1,run2=NAME")
+    found = vbterrier.evaluate.audit_judge(
+        runs,
+        qrels,
+        judge,
+        cutoff=cutoff,
+        margin=margin,
+        budget=budget,
+        baseline=option.only("--baseline", baseline),
+        families={run: name for names, _, name in pairs for run in names.split(",")},
+        documents=None if documents is None else vbterrier.read_documents(documents),
+        level=level,
+        seed=seed,
+        on_topics=on_topics,
+        duplicates=duplicates,
+    )
+    tables = found.tables()
+    wanted = show or ("systems" if output is not None or style in ("csv", "json") else "")
+    if wanted:
+        choice("show", wanted, tuple(tables))
+        deliver(tables[wanted], style, output, caption=[repr(found)], label=f"tab:{wanted}")
+        return
+    for name, table in tables.items():
+        if len(table):
+            shared, rest = shared_caption(table)
+            deliver(
+                rest.head(_MOST_ROWS), style, caption=[f"{name}: {shared}" if shared else name], label=f"tab:{name}"
+            )
+    echo(repr(found))
+
+
+def agreement(
+    labels: Annotated[
+        list[Path], typer.Argument(help="Labels by two or more judges: qrels, JSON lines, CSV.", show_default=False)
+    ],
+    weights: Annotated[str | None, typer.Option(help="Weights of Cohen's kappa: linear or quadratic.")] = None,
+    level: option.Level = 0.95,
+    resamples: option.Resamples = 2000,
+    seed: option.Seed = 0,
+    style: Format = "table",
+    output: Output = None,
+) -> None:
+    """Agreement of judges on the documents that all of them labelled: Cohen's and Fleiss' kappa."""
+    from vbterrier.unjudged.labels import MachineLabels
+
+    style = require_format(style, output)
+    every = MachineLabels(labels)
+    wide = every.frame().pivot(index=["qid", "docno"], columns="name", values="grade")[every.names].dropna()
+    found = vbterrier.stats.judge_agreement(wide, weights=weights, level=level, n_resamples=resamples, seed=seed)
+    deliver(found, style, output, caption=["Agreement of judges beyond chance."], label="tab:agreement")
+
+
+def powered(
+    predicted: Annotated[Path, typer.Argument(help="Scores of all queries: name, qid, measure, value.")],
+    labelled: Annotated[Path, typer.Argument(help="Labels of a random sample of them: name, qid, measure, value.")],
+    predicts: Annotated[
+        list[str] | None, typer.Option(help="The labels that a score predicts, as ES@5=success; repeatable.")
+    ] = None,
+    baseline: option.Baseline = None,
+    target: Annotated[
+        str, typer.Option(help="Mean to estimate: of the population, or of these queries.")
+    ] = "population",
+    weight: Annotated[float | None, typer.Option(help="Weight of the score; tuned by default.")] = None,
+    level: option.Level = 0.95,
+    style: Format = "table",
+    output: Output = None,
+) -> None:
+    """Prediction-powered means: labels of a few queries combined with a score of all queries."""
+    from vbterrier.frames.files.reading import read_values
+
+    style = require_format(style, output)
+    pairs = [text.partition("=") for text in predicts or []]
+    if any(not name for _, _, name in pairs):
+        raise ParameterError(f"--predicts {pairs[0][0]}: wanted a score and its label, as ES@5=success")
+    found = vbterrier.stats.prediction_powered(
+        read_values(predicted),
+        read_values(labelled),
+        predicts={score: name for score, _, name in pairs} or None,
+        baseline=option.only("--baseline", baseline),
+        target=target,
+        lam=weight,
+        level=level,
+    )
+    deliver(found, style, output, caption=["Prediction-powered means."], label="tab:powered")
+
+
+COMMANDS = (judge, audit, agreement, powered)

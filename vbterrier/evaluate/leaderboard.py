@@ -1,0 +1,639 @@
+"""Leaderboards of a track: intervals of ranks, tiers, reusability, automatic judges, and the next judgments."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, examples, nearest, warn, whole
+from vbterrier.evaluate.comparison import by_collection
+from vbterrier.evaluate.inputs import bootstrapped, named_runs, target_of
+from vbterrier.evaluate.judging import judge_next
+from vbterrier.evaluate.ranking import N_DRAWS, drawn_means, equal_tails, joint_scores, resampled_counts
+from vbterrier.evaluate.scores import TOPICS, Scores, score
+from vbterrier.evaluate.value_tables import require_means
+from vbterrier.frames.contracts import frame_of, is_frame, require, systems_of
+from vbterrier.frames.files.reading import read_groups, read_qrels, read_values
+from vbterrier.frames.notebook import Panel, Shown, counted, systems_line
+from vbterrier.frames.ranking import loaded_run
+from vbterrier.frames.values import measure_tables
+from vbterrier.kernels.resample import stream
+from vbterrier.log import tracked
+from vbterrier.measures.target import Scoring, aligned
+from vbterrier.measures.text import measures_from
+from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.stats.agreement import EQUAL, rank_biased_overlap, rank_correlations
+from vbterrier.stats.rank_intervals import rank_intervals
+from vbterrier.stats.topic_intervals import check_level
+from vbterrier.unjudged.evidence import evidence_of, pool_depth
+from vbterrier.unjudged.incomplete import leave_group_out
+from vbterrier.unjudged.model import DEPTH
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    import ir_measures
+
+    from vbterrier.annotations import Floats
+    from vbterrier.frames.ranking import Run
+    from vbterrier.measures.target import EvaluationTarget
+    from vbterrier.unjudged.drawn import Joint
+
+# Sources of uncertainty, with the method in tables.
+SOURCES = {
+    "unjudged": "unjudged (draws, max-T)",
+    "topics": "topics (bootstrap, max-T)",
+    "both": "unjudged and topics (draws, max-T)",
+    "collections": "unjudged and collections (draws, max-T)",
+}
+MEASURE = "BNDCG@10"
+STATISTICS = ("tau", "tau_ap", "rbo")
+# The smallest value of each statistic.
+LEAST = (-1.0, -1.0, 0.0)
+# A warning is given if systems differ by more in the share of documents that an automatic judge did not label.
+_UNEQUAL = 0.05
+_BATCH = ("dataset", "qid", "docno", "rank", "n_runs", "worth", "width_before", "width_after", "reason")
+_REUSE = ("group", "name", "n_runs", "n_removed", "rank", "tier", "rank_without", "low", "high", "tier_without")
+_JUDGES = ("judge", "statistic", "uncertainty", "value", "low", "high")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Leaderboard(Shown):
+    """Result of :func:`leaderboard`.
+
+    Parameters
+    ----------
+    systems
+        One row per system, the best mean first: name, measure, mean (of several collections: the mean of their means),
+        low, high (of the mean), rank (tied systems share their mean rank), rank_low, rank_high, tier,
+        p_beats_next (the probability that the system beats the next one; a tie counts half), n_unjudged_share, level,
+        method, n_qids, n_draws, seed.
+    ranks
+        name, uncertainty, rank, rank_low, rank_high, tier: a row per system and source of uncertainty.
+    collections
+        dataset, name, mean, rank, n_unjudged_share, n_qids: a row per system and collection.
+    reusability
+        A row per system whose group was left out: group, name, n_runs (of the group), n_removed (judgments that it
+        alone contributed), rank and tier with all judgments, rank_without, low, high (the interval of its rank) and
+        tier_without without them, recovered (rank_without is one of the ranks of its tier), covered (low to high
+        contains its rank).
+    judges
+        A row per automatic judge, statistic (tau: Kendall's τ_b; tau_ap; rbo) and source of uncertainty: judge,
+        statistic, uncertainty, value, low, high, level, n_systems, n_qids, n_draws, seed.
+    batch
+        The documents to judge next: dataset, and the columns of :class:`vbterrier.unjudged.judge_next.JudgingPlan`.
+    """
+
+    systems: pd.DataFrame
+    ranks: pd.DataFrame
+    collections: pd.DataFrame
+    reusability: pd.DataFrame
+    judges: pd.DataFrame
+    batch: pd.DataFrame
+
+    @property
+    def n_inseparable(self) -> int:
+        """Number of neighbours in the ranking of which neither beats the other in ``(1 + level)/2`` of the draws."""
+        beats = self.systems["p_beats_next"].iloc[:-1]
+        return int((beats < (1 + self.systems["level"].iloc[0]) / 2).sum())
+
+    def _line(self) -> str:
+        n = len(self.systems) - 1
+        tiers = counted(int(self.systems["tier"].max()), "tier")
+        return f"{systems_line(self.systems)}; {tiers}; {self.n_inseparable} of {n} neighbours do not differ"
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Leaderboard", self.systems, value="mean", rows=len(self.systems))
+        yield Panel("Intervals of ranks by source of uncertainty", self.ranks, heads=2)
+        if self.collections["name"].duplicated().any():
+            yield Panel("Collections", self.collections, heads=2)
+        if len(self.reusability):
+            ranks = self.reusability
+            yield Panel("Reusability: ranks without a group's judgments", ranks, value="rank_without", heads=2)
+        if len(self.judges):
+            yield Panel("Automatic judges", self.judges, value="value", by="statistic", heads=3)
+        if len(self.batch):
+            yield Panel("Judge next, in this order", self.batch, heads=3)
+
+
+@dataclass(frozen=True, eq=False)
+class _Collection:
+    """The scores of all systems on a collection; without judgments, from a table of values."""
+
+    name: str
+    scores: Joint | SimpleNamespace
+    unjudged: dict[str, float]
+    runs: dict[str, Run] = field(default_factory=dict)
+    target: Any = None
+
+    @property
+    def topics(self) -> list[str]:
+        return list(self.scores.topics)
+
+    def order(self, names: list[str]) -> list[int]:
+        return [list(self.scores.names).index(name) for name in names]
+
+    def seed(self, seed: int) -> int:
+        # Draws of several collections are independent, also of topics with the same id.
+        return int(stream(seed, "collection", self.name).integers(2**31)) if self.name else seed
+
+
+def leaderboard(
+    runs: Any,
+    qrels: Any = None,
+    measure: str | ir_measures.Measure | None = None,
+    *,
+    groups: Any = None,
+    automatic: Mapping[str, Any] | None = None,
+    n_judge: int = 0,
+    quota: int | Mapping[str, Any] | None = None,
+    costs: Mapping[str, Any] | None = None,
+    pool_cutoff: int | None = None,
+    uncertainty: str = "both",
+    n_draws: int = N_DRAWS,
+    level: float = 0.9,
+    seed: int = 0,
+    labels: Any = None,
+    on_topics: str = "same",
+    duplicates: str = "error",
+    progress: bool = False,
+) -> Leaderboard:
+    """Rank the runs of a track with intervals of ranks and tiers, and examine its judgments.
+
+    Parameters
+    ----------
+    runs, qrels
+        As for :func:`vbterrier.score`. For several collections, two mappings of the name of a collection to its runs
+        and to its qrels, with the same systems in all; topics with the same id in two collections are different topics.
+        Or values instead of runs, without qrels: :class:`~vbterrier.evaluate.scores.Scores`, a frame (name, qid,
+        measure, value, optional dataset) or its path.
+    measure
+        The measure, ``"BNDCG@10"`` for runs by default, and the only one of values. Measures that are not bootstrapped
+        treat unjudged documents as they do otherwise, without uncertainty.
+    groups
+        The group of each run, a mapping or a frame or file (name, group), to examine reusability: the judgments that
+        one group alone contributed are removed, for each group in turn.
+    automatic
+        Automatic judges by name: their labels of the same topics, as qrels (for several collections, a mapping of
+        these), or a leaderboard, a mapping of system to score.
+    n_judge, quota, costs
+        The budget of the next batch of judgments, 0 for none, the largest number of judgments of a topic, and the cost
+        of a judgment by topic; see :func:`vbterrier.judge_next`. For several collections, quotas and costs by topic are
+        mappings of these by collection, and each collection is planned with the whole budget before the documents that
+        narrow its intervals most are selected.
+    pool_cutoff
+        The rank up to which runs were judged, for ``groups``; the cutoff of the measure by default.
+    uncertainty
+        The source of uncertainty of the main table. ``"unjudged"``: the labels of unjudged documents of these topics.
+        ``"topics"``: other topics from the same populations. ``"both"``. ``"collections"``: other collections from the
+        same population, and labels of unjudged documents; the topics of a collection stay together.
+    n_draws, level, seed
+        Number of draws, nominal coverage of intervals, and seed.
+    labels, on_topics, duplicates
+        See :func:`vbterrier.score`; labels of several collections are a mapping.
+    progress
+        Show a progress bar over groups.
+
+    Returns
+    -------
+    Leaderboard
+
+    Raises
+    ------
+    InputError
+        See :func:`vbterrier.score`; collections with different systems; one topic, if topics are resampled; an
+        automatic judge without labels for a topic, or for all documents of a system up to the cutoff.
+    ParameterError
+        Invalid options; a run without a group, one group; ``"collections"`` for one collection; a batch for a measure
+        that is not bootstrapped.
+
+    Warns
+    -----
+    DegenerateWarning
+        Topics of runs or of a judge that are not in the qrels are left out; an automatic judge labelled larger shares
+        of some systems' documents than of others'.
+
+    Notes
+    -----
+    Intervals of ranks and tiers: :func:`vbterrier.stats.rank_intervals.rank_intervals`. Scores of leaderboards of
+    automatic judges use the same measure. The interval of a correlation is one of its expectation over leaderboards of
+    as many topics: quantiles of draws, shifted by the difference between the value and their mean, since resamples of a
+    sample have lower correlations than samples. With groups of one run, a system that has siblings under another name
+    in the pool appears more reusable than new systems will be: give each team one group.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> qrels = pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 3, "docno": [*"abc"] * 2, "label": [1, 0, 0] * 2})
+    >>> def run(order):
+    ...     return pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 3, "docno": [*order] * 2, "score": [3, 2, 1] * 2})
+    >>> found = leaderboard({"good": run("abc"), "bad": run("cba"), "worse": run("cba")}, qrels, "nDCG@10")
+    >>> found.systems[["name", "rank", "rank_low", "rank_high", "tier"]].values.tolist()
+    [['good', 1.0, 1, 1, 1], ['bad', 2.5, 2, 3, 2], ['worse', 2.5, 2, 3, 2]]
+    """
+    choice("uncertainty", uncertainty, SOURCES)
+    choice("on_topics", on_topics, TOPICS)
+    check_level(level)
+    for name, value, low in (("n_draws", n_draws, 2), ("seed", seed, 0), ("n_judge", n_judge, 0)):
+        whole(name, value, low=low)
+    if pool_cutoff is not None:
+        whole("pool_cutoff", pool_cutoff)
+    options: dict[str, Any] = {"n_draws": n_draws, "level": level, "seed": seed}
+    if qrels is None:
+        for name, given in (("groups", groups), ("labels", labels), ("n_judge", n_judge or None)):
+            if given is not None:
+                raise ParameterError(f"{name}: found values, which have no judgments; give runs and qrels")
+        collections, wanted = _of_values(runs, measure)
+    else:
+        (wanted,) = measures_from(MEASURE if measure is None else measure)
+        if n_judge:
+            bootstrapped(wanted)
+        if not isinstance(wanted, Bootstrapped):
+            require_means([str(wanted)])
+        collections = _of_runs(runs, qrels, wanted, labels, on_topics, duplicates)
+    names = sorted(collections[0].scores.names)
+    members = None if groups is None else _groups(groups, names)
+    sources = _sources(collections, uncertainty)
+    found = {source: _ranked(collections, names, source, **options) for source in sources}
+    main = found[uncertainty]
+    about: dict[str, Any] = {"level": level, "method": SOURCES[uncertainty]}
+    about |= {"n_qids": sum(len(each.topics) for each in collections), "n_draws": n_draws, "seed": seed}
+    systems = main.table.drop(columns="uncertainty").assign(measure=str(wanted), **about)
+    shares = np.mean([[each.unjudged.get(name, np.nan) for name in systems["name"]] for each in collections], axis=0)
+    systems.insert(len(systems.columns) - len(about), "n_unjudged_share", shares)
+    columns = ["name", "measure", "mean", "low", "high", "rank", "rank_low", "rank_high", "tier", "p_beats_next"]
+    systems = systems[[*columns, "n_unjudged_share", *about]]
+    return Leaderboard(
+        systems,
+        pd.concat([found[source].table[_RANKS] for source in sources], ignore_index=True),
+        _by_collection(collections, list(systems["name"])),
+        _reusability(collections, wanted, members, main.table, uncertainty, pool_cutoff, progress=progress, **options),
+        _judges(collections, wanted, automatic or {}, names, on_topics, **options),
+        _batch(collections, wanted, n_judge, quota, costs, level, on_topics),
+    )
+
+
+_RANKS = ["name", "uncertainty", "rank", "rank_low", "rank_high", "tier"]
+
+
+def _of_values(given: Any, measure: Any) -> tuple[list[_Collection], Any]:
+    values = given.values if isinstance(given, Scores) else given
+    frame = read_values(values) if isinstance(values, (str, os.PathLike)) else frame_of(values, "values")
+    require(frame, ("name", "qid", "measure", "value"), "values")
+    kinds = list(frame["measure"].astype(str).unique())
+    wanted = kinds[0] if measure is None and len(kinds) == 1 else str(measure)
+    if wanted not in kinds:
+        raise ParameterError(f"measure={measure!r}: wanted one of {examples(kinds)}.{nearest(wanted, kinds)}")
+    require_means([wanted])
+    frame = frame[frame["measure"].astype(str) == wanted]
+    parts = frame.groupby(frame["dataset"].astype(str), sort=True) if "dataset" in frame.columns else [("", frame)]
+    found = []
+    for name, part in parts:
+        (table,) = measure_tables(part.drop(columns="dataset", errors="ignore"), by_id=True)
+        found.append(_Collection(str(name), _known(table.names, table.qids, table.values.T), {}))
+    _require_same_systems({each.name: each.scores.names for each in found})
+    return found, wanted
+
+
+def _known(names: list[str], topics: list[str], values: Floats) -> SimpleNamespace:
+    """Scores of shape (S, T) without unjudged documents, with the interface of a joint distribution."""
+    rows = [SimpleNamespace(mean=row) for row in values]
+    broadcast = np.broadcast_to
+
+    def scores(topic: int, n_draws: int, _: int = 0) -> Floats:
+        return broadcast(values[:, topic, None], (len(values), n_draws))
+
+    return SimpleNamespace(names=names, topics=topics, distributions=rows, scores=scores)
+
+
+def _require_same_systems(names: Mapping[str, Any]) -> None:
+    if len(next(iter(names.values()), ())) < 2:  # noqa: PLR2004 - a ranking needs two
+        raise InputError("a leaderboard needs at least two systems; give more runs")
+    (first, systems), *others = names.items()
+    for other, found in others:
+        odd = sorted(set(systems) ^ set(found))
+        if odd:
+            raise InputError(
+                f"collections {first!r} and {other!r} have different systems ({examples(odd)}): wanted each system on "
+                "each collection; leave out the system or the collection"
+            )
+
+
+def _of_runs(runs: Any, qrels: Any, measure: Any, labels: Any, on_topics: str, duplicates: str) -> list[_Collection]:
+    given = {
+        name: (*part, labels[name] if name and labels is not None else labels)
+        for name, part in by_collection(runs, qrels).items()
+    }
+    loaded = {
+        name: {system: loaded_run(system, run, duplicates) for system, run in systems_of(named_runs(part))}
+        for name, (part, _, _) in given.items()
+    }
+    _require_same_systems(loaded)
+    found = []
+    # Sorted, so that results do not depend on the order of collections.
+    for name in sorted(given):
+        _, judged, labelled = given[name]
+        target = target_of(judged, None, None, labels=labelled)
+        found.append(_evaluated(name, _on_judged_topics(loaded[name], target), target, measure, on_topics))
+    return found
+
+
+def _on_judged_topics(runs: dict[str, Run], target: EvaluationTarget) -> dict[str, Run]:
+    """The runs on the topics of the qrels, with one warning for all of them."""
+    extra = {topic for run in runs.values() for topic in set(run.topics).difference(target.topics)}
+    odd = [run for run in runs.values() if len(run) and not set(run.topics).intersection(target.topics)]
+    if odd or not extra:
+        # An evaluation names the ids that do not match.
+        return runs
+    warn(f"{len(extra)} topics of the runs are not in the qrels and are left out ({examples(sorted(extra))})")
+    return {name: run.only(target.topics) for name, run in runs.items()}
+
+
+def _evaluated(
+    name: str, runs: dict[str, Run], judged: EvaluationTarget, measure: Any, on_topics: str, horizon: int = 0
+) -> _Collection:
+    """Scores of the runs on a collection, or on its reduced judgments with the horizon of the complete ones."""
+    target, runs = aligned(judged, runs, on_topics)
+    target.evidence, target.horizon = runs, horizon
+    if isinstance(measure, Bootstrapped):
+        joint, shares = joint_scores(runs, target, measure)
+        return _Collection(name, joint, dict(zip(shares["name"], shares.iloc[:, 1], strict=True)), runs, target)
+    frames = {system: run.frame for system, run in runs.items()}
+    values = score(frames, target.frame, [measure], on_topics=on_topics, interval="normal").values
+    (table,) = measure_tables(values, by_id=True)
+    unjudged = _unjudged(target, runs, measure)
+    return _Collection(name, _known(table.names, table.qids, table.values.T), unjudged, runs, target)
+
+
+def _unjudged(target: EvaluationTarget, runs: dict[str, Run], measure: Any) -> dict[str, float]:
+    """Mean share of unjudged documents of each system up to the cutoff."""
+    cutoff = measure.params.get("cutoff")
+    cuts = {name: Scoring(target, run, cutoff).judged(cutoff) for name, run in runs.items()}
+    return {name: float(cut.unjudged_share().mean()) for name, cut in cuts.items()}
+
+
+def _sources(collections: list[_Collection], uncertainty: str) -> list[str]:
+    single = next((each for each in collections if len(each.topics) == 1), None)
+    if uncertainty in ("topics", "both") and single is not None:
+        raise InputError(
+            f"uncertainty={uncertainty!r} resamples topics, but there is only {single.topics[0]!r}; ask for 'unjudged'"
+        )
+    if uncertainty == "collections" and len(collections) == 1:
+        raise ParameterError("uncertainty='collections' needs several; give mappings of runs and qrels by collection")
+    found = ["unjudged"] if single is not None else ["unjudged", "topics", "both"]
+    return [*found, "collections"] if len(collections) > 1 else found
+
+
+@dataclass(frozen=True, eq=False)
+class _Ranked:
+    """Means and draws of systems, shapes (S,) and (S, n_draws), and their table."""
+
+    means: Floats
+    draws: Floats
+    table: pd.DataFrame
+
+
+def _draws(
+    collections: list[_Collection], names: list[str], source: str, n_draws: int, seed: int, own: str = ""
+) -> tuple[Floats, Floats]:
+    """Means over collections of expected and of drawn scores; with ``own``, unjudged documents have another stream."""
+    inner = "unjudged" if source == "collections" else source
+    counts = [np.ones(n_draws)] * len(collections)
+    if source == "collections":
+        counts = [np.asarray(count, np.float64) for count in resampled_counts(len(collections), n_draws, seed)]
+    means, draws = np.zeros(len(names)), np.zeros((len(names), n_draws))
+    for each, count in zip(collections, counts, strict=True):
+        of_grades = int(stream(seed, "judge", own, each.name).integers(2**31)) if own else None
+        mean, drawn = drawn_means(each.scores, inner, n_draws, each.seed(seed), progress=False, of_grades=of_grades)
+        order = each.order(names)
+        means += mean[order]
+        draws += drawn[order] * count
+    return means / len(collections), draws / len(collections)
+
+
+def _ranked(
+    collections: list[_Collection], names: list[str], source: str, *, n_draws: int, level: float, seed: int
+) -> _Ranked:
+    means, draws = _draws(collections, names, source, n_draws, seed)
+    sizes = [len(collections)] if source == "collections" else [len(each.topics) for each in collections]
+    df, inflation = (np.inf, 1.0) if source == "unjudged" else (float(sum(sizes) - len(sizes)), 0.0)
+    inflation = inflation or float(np.sqrt(max(n / (n - 1) for n in sizes)))
+    found = rank_intervals(means, draws, level, df=df, inflation=inflation)
+    rank = 1 + (means > means[:, None] + EQUAL).sum(axis=1)
+    rank = rank + ((np.abs(means - means[:, None]) <= EQUAL).sum(axis=1) - 1) / 2
+    low, high = equal_tails(draws, level)
+    columns = {"name": names, "uncertainty": source, "mean": means, "low": low, "high": high, "rank": rank}
+    columns |= {"rank_low": found.low, "rank_high": found.high, "tier": found.tier}
+    order = np.argsort(-means, kind="stable")
+    gap = draws[order[:-1]] - draws[order[1:]]
+    beats = np.append(((gap > EQUAL).mean(axis=1) + (gap >= -EQUAL).mean(axis=1)) / 2, np.nan)
+    table = pd.DataFrame(columns).iloc[order].assign(p_beats_next=beats).reset_index(drop=True)
+    return _Ranked(means, draws, table)
+
+
+def _by_collection(collections: list[_Collection], names: list[str]) -> pd.DataFrame:
+    rows = []
+    for each in collections:
+        means = np.array([row.mean.mean() for row in each.scores.distributions])[each.order(names)]
+        part = pd.DataFrame({"dataset": each.name, "name": names, "mean": means})
+        part["rank"] = part["mean"].round(9).rank(ascending=False)
+        part["n_unjudged_share"] = [each.unjudged.get(name, np.nan) for name in names]
+        rows.append(part.assign(n_qids=len(each.topics)))
+    return pd.concat(rows, ignore_index=True)
+
+
+def _groups(given: Any, names: list[str]) -> dict[str, str]:
+    """The group of each run."""
+    if not hasattr(given, "items") or is_frame(given):
+        frame = read_groups(given) if isinstance(given, (str, os.PathLike)) else frame_of(given, "groups")
+        require(frame, ("name", "group"), "groups")
+        twice = frame["name"][frame["name"].duplicated()]
+        if len(twice):
+            raise InputError(f"groups: run {twice.iloc[0]!r} is duplicated; keep one row per run")
+        given = dict(zip(frame["name"], frame["group"], strict=True))
+    unknown, without = [name for name in given if name not in names], [name for name in names if name not in given]
+    if unknown:
+        raise ParameterError(f"groups: no run is called {unknown[0]!r}.{nearest(str(unknown[0]), names)}")
+    if without:
+        raise ParameterError(f"groups: {len(without)} runs have no group ({examples(without)}); give each run a group")
+    if len(set(given.values())) == 1:
+        raise ParameterError(
+            f"groups: all runs are of {next(iter(given.values()))!r}: without it, nothing is judged; wanted two groups"
+        )
+    return dict(given)
+
+
+def _reusability(
+    collections: list[_Collection],
+    measure: Any,
+    groups: dict[str, str] | None,
+    table: pd.DataFrame,
+    uncertainty: str,
+    depth: int | None,
+    *,
+    progress: bool,
+    **options: Any,
+) -> pd.DataFrame:
+    """Leave out the judgments that each group alone contributed, in all collections, and rank all systems again."""
+    if groups is None:
+        return pd.DataFrame(columns=[*_REUSE, "recovered", "covered"])
+    names = sorted(groups)
+    cutoff = measure.params.get("cutoff") or DEPTH
+    reduced, horizons = [], []
+    for each in collections:
+        runs = {name: each.runs[name] for name in names}
+        frames = {name: run.frame for name, run in runs.items()}
+        reduced.append(leave_group_out(frames, each.target.frame, groups, depth or cutoff))
+        evidence = evidence_of(runs, each.target.judgments(), cutoff, max(DEPTH, cutoff))
+        horizons.append(pool_depth(evidence) if isinstance(measure, Bootstrapped) else 0)
+    rows: list[tuple[Any, ...]] = []
+    known = table.set_index("name")
+    tiers = table.groupby("tier")["rank"]
+    n_groups = len(set(groups.values()))
+    for parts in tracked(zip(*reduced, strict=True), "groups", shown=progress, total=n_groups, unit="group"):
+        without, n_removed = [], 0
+        for each, part, horizon in zip(collections, parts, horizons, strict=True):
+            n_removed += len(each.target.frame) - len(part.qrels)
+            target = target_of(part.qrels, None, None)
+            target.labels = each.target.labels
+            kept = {name: run.only(target.topics) for name, run in each.runs.items()}
+            with warnings.catch_warnings():
+                # The complete judgments are checked; a run without judged documents is no mismatch of ids here.
+                warnings.simplefilter("ignore", DegenerateWarning)
+                without.append(_evaluated(each.name, kept, target, measure, "all", horizon))
+        landed = _ranked(without, names, uncertainty, **options).table.set_index("name")
+        for name in parts[0].runs:
+            at, own = landed.loc[name], known.loc[name]
+            first, last = tiers.min()[own["tier"]], tiers.max()[own["tier"]]
+            limits = at["rank_low"], at["rank_high"]
+            where = (own["rank"], own["tier"], at["rank"], *limits, at["tier"])
+            ok = first <= at["rank"] <= last, limits[0] <= own["rank"] <= limits[1]
+            rows.append((parts[0].name, name, len(parts[0].runs), n_removed, *where, *ok))
+    return pd.DataFrame(rows, columns=[*_REUSE, "recovered", "covered"])
+
+
+def _judges(
+    collections: list[_Collection],
+    measure: Any,
+    automatic: Mapping[str, Any],
+    names: list[str],
+    on_topics: str,
+    *,
+    n_draws: int,
+    level: float,
+    seed: int,
+) -> pd.DataFrame:
+    """Correlations of the leaderboard of each automatic judge with that of the judgments."""
+    rows: list[tuple[Any, ...]] = []
+    n_qids = sum(len(each.topics) for each in collections)
+    is_resampled = min(len(each.topics) for each in collections) > 1
+    for judge, given in automatic.items():
+        fixed, labelled = _table(judge, given, names), []
+        if fixed is None:
+            labelled = [_labelled(judge, each, given, measure, on_topics) for each in collections]
+        for source in ("topics", "both") if is_resampled else ("unjudged",):
+            means, draws = _draws(collections, names, source, n_draws, seed)
+            if fixed is None:
+                other, drawn = _draws(labelled, names, source, n_draws, seed, judge)
+            else:
+                other, drawn = fixed, np.broadcast_to(fixed[:, None], draws.shape)
+            values = np.array(_correlated(means, other))
+            found = np.array([_correlated(*pair) for pair in zip(draws.T, drawn.T, strict=True)])
+            # Resamples of a sample have lower correlations than samples: their mean becomes the value.
+            low, high = equal_tails(found.T, level) - found.mean(axis=0) + values
+            for statistic, *ends in zip(STATISTICS, values, np.maximum(low, LEAST), np.minimum(high, 1.0), strict=True):
+                rows.append((judge, statistic, source, *ends))
+    about = {"level": level, "n_systems": len(names), "n_qids": n_qids, "n_draws": n_draws, "seed": seed}
+    return pd.DataFrame(rows, columns=list(_JUDGES)).assign(**about)
+
+
+def _correlated(truth: Floats, estimate: Floats) -> tuple[float, float, float]:
+    found = rank_correlations(truth, estimate)
+    return found.tau, found.tau_ap, rank_biased_overlap(truth, estimate)
+
+
+def _table(judge: str, given: Any, names: list[str]) -> Floats | None:
+    """The leaderboard of an automatic judge, if it is given as scores of systems."""
+    if is_frame(given) and {"name", "value"} <= set(frame_of(given, judge).columns):
+        frame = frame_of(given, judge)
+        given = dict(zip(frame["name"], frame["value"], strict=True))
+    if is_frame(given) or not hasattr(given, "items") or not set(names).intersection(given):
+        return None
+    without = [name for name in names if name not in given]
+    if without:
+        raise InputError(
+            f"automatic judge {judge!r}: {len(without)} of {len(names)} systems have no score ({examples(without)}); "
+            "add them, or leave those runs out"
+        )
+    return np.array([float(given[name]) for name in names])
+
+
+def _labelled(judge: str, each: _Collection, given: Any, measure: Any, on_topics: str) -> _Collection:
+    """The scores of all systems by the labels of an automatic judge."""
+    if each.target is None:
+        raise ParameterError(f"automatic judge {judge!r}: found values, which have no documents; give its leaderboard")
+    if each.name:
+        if not hasattr(given, "items") or each.name not in given:
+            raise InputError(f"automatic judge {judge!r}: no labels for collection {each.name!r}; give some for each")
+        given = given[each.name]
+    frame = read_qrels(given) if isinstance(given, (str, os.PathLike)) else frame_of(given, f"judge {judge!r}")
+    require(frame, ("qid", "docno", "label"), f"judge {judge!r}")
+    own = frame["qid"].astype(str)
+    missing = [topic for topic in each.topics if topic not in set(own)]
+    if missing:
+        raise InputError(
+            f"automatic judge {judge!r}: no label for {len(missing)} of {len(each.topics)} topics "
+            f"({examples(missing)}); label their documents, or leave these topics out of the qrels"
+        )
+    kept = own.isin(each.topics)
+    if not kept.all():
+        warn(f"judge {judge!r}: {own[~kept].nunique()} topics are not in the qrels and are left out")
+    target = target_of(frame[kept].reset_index(drop=True), None, None)
+    shares = _unjudged(target, each.runs, measure)
+    nothing = [name for name, share in shares.items() if share == 1]
+    if nothing:
+        raise InputError(
+            f"automatic judge {judge!r}: labelled no document of {len(nothing)} of {len(shares)} systems "
+            f"({examples(nothing)}) up to the cutoff; label them, or leave these runs out"
+        )
+    low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+    if shares[high] - shares[low] > _UNEQUAL:
+        warn(
+            f"automatic judge {judge!r}: labelled {1 - shares[high]:.0%} of the documents of {high!r}, but "
+            f"{1 - shares[low]:.0%} of those of {low!r}: its leaderboard may favour systems that it labelled"
+        )
+    return _evaluated(each.name, each.runs, target, measure, on_topics)
+
+
+def _batch(
+    collections: list[_Collection], measure: Any, n: int, quota: Any, costs: Any, level: float, on_topics: str
+) -> pd.DataFrame:
+    """The next judgments of all collections."""
+    if not n:
+        return pd.DataFrame(columns=list(_BATCH))
+    rows = []
+    for each in collections:
+        by_topic: dict[str, Any] = {"quota": quota, "costs": costs}
+        if each.name:
+            by_topic = {
+                name: given[each.name] if hasattr(given, "items") else given for name, given in by_topic.items()
+            }
+        frames = {name: run.frame for name, run in each.runs.items()}
+        options: dict[str, Any] = {"level": level, "labels": each.target.labels, "on_topics": on_topics}
+        plan = judge_next(frames, each.target.frame, n, measure, **by_topic, **options)
+        price = (by_topic["costs"] or {}).get
+        rows.append(plan.frame.assign(dataset=each.name, cost=[float(price(qid, 1)) for qid in plan.frame["qid"]]))
+    batch = pd.concat(rows, ignore_index=True)
+    if len(collections) > 1:
+        narrowing = (batch["width_before"] - batch["width_after"]) / batch["cost"]
+        # A plan is sequential: a document never precedes those above it in its collection.
+        running = narrowing.groupby(batch["dataset"]).cummin()
+        batch = batch.loc[running.sort_values(ascending=False, kind="stable").index]
+        batch = batch[batch["cost"].cumsum() <= n]
+    return batch[[*_BATCH]].reset_index(drop=True)
