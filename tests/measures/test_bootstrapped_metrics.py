@@ -178,6 +178,33 @@ def test_every_rbp_lies_between_that_of_the_judged_part_and_that_plus_the_residu
     assert sum(high[qid] > low[qid] + 0.01 for qid in base) > 20
 
 
+@pytest.mark.parametrize("measure", [BRBP, BRBP(rel=1), BRBP(rel=2, p=0.95)], ids=repr)
+def test_bounds_of_rbp_are_those_of_its_authors(covid, values_of, measure):
+    """The residual is the weight of all ranks without a judged document, and the whole ranking is within the bounds."""
+    run, qrels, p = covid.runs["ance"], covid.incomplete, measure["p"]
+    lower, residual, upper = (values_of(measure(stat=stat) @ 10, qrels, run) for stat in ("lower", "residual", "upper"))
+    assert lower == pytest.approx(values_of(measure(prior={0: 1.0}) @ 10, qrels, run))
+    judged = set(zip(qrels["qid"], qrels["docno"], strict=True))
+    top = vbterrier.frames.ranked(run, 10)
+    known = [pair in judged for pair in zip(top["qid"], top["docno"], strict=True)]
+    weight = ((1 - p) * p ** top["rank"] * known).groupby(top["qid"]).sum()
+    assert residual == pytest.approx({qid: 1 - weight.get(qid, 0) for qid in residual})
+    assert upper == pytest.approx({qid: lower[qid] + residual[qid] for qid in lower})
+    whole = values_of(measure @ 1000, covid.complete, run)
+    assert all(lower[qid] - 1e-12 <= whole[qid] <= upper[qid] + 1e-12 for qid in lower)
+
+
+def test_bounds_of_rbp_by_hand_and_without_a_model():
+    # Nothing is known to be non-relevant: no model could be fitted.
+    qrels, run = qrels_of({"a": 2, "b": 1}), run_of(["a", "new", "b"])
+    found = values([BRBP(p=0.5, stat=stat) @ 4 for stat in ("lower", "residual", "upper")], qrels, run)
+    assert list(found.values()) == pytest.approx([0.5 + 0.125 / 2, 0.375, 0.9375])
+    assert values([BRBP(p=0.5, stat="residual") @ 1], qrels, run) == {BRBP(p=0.5, stat="residual") @ 1: 0.5}
+    assert BRBP(stat="residual").better is None
+    with pytest.raises(ParameterError, match="wanted one of 'mean'"):
+        BNDCG(stat="residual")
+
+
 @pytest.mark.filterwarnings("ignore:no document of the evidence is judged:vbterrier.errors.DegenerateWarning")
 @pytest.mark.parametrize("measure", ALL, ids=NAMES)
 @settings(max_examples=25, deadline=None)

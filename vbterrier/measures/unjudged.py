@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from vbterrier.errors import ParameterError
 from vbterrier.kernels.grades.choice import METHODS
+from vbterrier.kernels.rankings import rbp_weights
 from vbterrier.measures.base import CUTOFF, Measure, Param
 from vbterrier.unjudged.distribution import KINDS, SIDES, BootstrapDistribution, ndcg_bound
 from vbterrier.unjudged.drawn import DrawnDistribution, covers
@@ -33,6 +34,8 @@ if TYPE_CHECKING:
 # The part of a topic in the variance of the sum over topics, for intervals of means.
 VARIANCE_PART = "variance_part"
 STATS = ("mean", "median", "mode", "std", "lo", "hi", VARIANCE_PART)
+# Statistics of RBP that need no distribution.
+RBP_BOUNDS = ("lower", "residual", "upper")
 _PERCENTILE = re.compile(r"q(\d{1,2}(\.\d+)?|100)")
 # Strengths that are words in the text of a measure, and their values in the process.
 STRENGTHS = ("auto", "inf")
@@ -58,16 +61,18 @@ class _Prior(Param):
 class _Stat(Param):
     """The name of a statistic, or a percentile such as q5."""
 
-    def __init__(self) -> None:
-        super().__init__(str, "mean", desc="mean, median, mode, std, lo, hi, or a percentile such as q5")
+    def __init__(self, *more: str) -> None:
+        listed = ", ".join(["mean, median, mode, std, lo, hi", *more])
+        super().__init__(str, "mean", desc=f"{listed}, or a percentile such as q5")
+        self.legal = (*STATS, *more)
 
     def coerce(self, name: str, value: Any) -> Any:
-        if value in STATS:
+        if value in self.legal:
             return value
         if isinstance(value, str) and _PERCENTILE.fullmatch(value):
             return "q" + repr(float(value[1:])).removesuffix(".0")
         raise ParameterError(
-            f"{name}={value!r}: wanted one of {', '.join(map(repr, STATS))}, or a percentile such as 'q5'"
+            f"{name}={value!r}: wanted one of {', '.join(map(repr, self.legal))}, or a percentile such as 'q5'"
         )
 
 
@@ -183,7 +188,9 @@ class Bootstrapped(Measure):
 
 def uses_evidence(measures: Iterable[ir_measures.Measure]) -> bool:
     """Return True if a measure fits the evidence model to all runs of a call."""
-    bootstrapped = (measure for measure in measures if isinstance(measure, Bootstrapped))
+    bootstrapped = (
+        measure for measure in measures if isinstance(measure, Bootstrapped) and measure["stat"] not in RBP_BOUNDS
+    )
     return any(measure.process().uses_evidence for measure in bootstrapped)
 
 
@@ -270,11 +277,15 @@ class _BRBP(Bootstrapped):
     """Bootstrapped rank-biased precision, RBP@k over the grades of unjudged documents.
 
     ``RBP = (1 - p) Σ_r p^(r-1) gain_r``, in [0, 1]; the process and its statistics are those of
-    :data:`vbterrier.BNDCG`. Every value lies in [base, base + residual] with base the RBP of the judged part and
-    residual its increase if every unjudged document had gain 1 (Moffat and Zobel, TOIS 2008, section 5).
+    :data:`vbterrier.BNDCG`. Three more statistics need no model (Moffat and Zobel, TOIS 2008, section 5): ``lower``,
+    the RBP of the judged documents; ``residual``, the weight of all ranks without a judged document, those below the
+    cutoff included; and ``upper``, their sum. RBP of the ranking without a cutoff, and every other statistic, lies
+    between lower and upper for any grades of unjudged documents.
 
     Parameters
     ----------
+    stat
+        As for BNDCG; or ``lower``, ``residual``, ``upper``.
     p
         Persistence, in [0, 1).
     rel
@@ -296,6 +307,7 @@ class _BRBP(Bootstrapped):
     PRETTY_NAME = "Bootstrapped RBP"
     SHORT_DESC = "rank-biased precision over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
+        stat=_Stat(*RBP_BOUNDS),
         p=Param(float, 0.8, low=0, desc="persistence, below 1"),
         rel=Param(int, 0, low=0, desc="lowest relevant grade; 0: gains are graded"),
         max_grade=Param(int, low=1, desc="the highest grade"),
@@ -304,6 +316,28 @@ class _BRBP(Bootstrapped):
     def metric(self) -> Metric:
         """Rank-biased precision."""
         return RBP(self["p"], self["rel"], self.params.get("max_grade"))
+
+    @property
+    def better(self) -> str | None:
+        """Direction of better values; a residual has none."""
+        return None if self["stat"] == "residual" else super().better
+
+    def prepare(self, target: EvaluationTarget) -> None:
+        """Look up the judgments of a target; bounds need no model."""
+        if self["stat"] in RBP_BOUNDS:
+            _ = target.judgments().lookup
+        else:
+            super().prepare(target)
+
+    def values(self, scoring: Scoring) -> Floats:
+        """The statistic of each topic."""
+        if self["stat"] not in RBP_BOUNDS:
+            return super().values(scoring)
+        judged = self.judged(scoring)
+        # Unjudged documents have gain 0 in the metric.
+        lower = self.metric().scores(judged, judged.levels, judged.judgments.counts)
+        residual = 1.0 - (judged.levels >= 0) @ rbp_weights(judged.levels.shape[1], self["p"])
+        return {"lower": lower, "residual": residual, "upper": lower + residual}[self["stat"]]
 
 
 class _BP(Bootstrapped):
