@@ -2,9 +2,15 @@
 
 import importlib
 import types
+from importlib.metadata import EntryPoint
+from pathlib import Path
 
+import pyterrier as pt
 import pytest
 
+import vbterrier
+from vbterrier.demo import demo_folder
+from vbterrier.errors import ParameterError
 from vbterrier.hosts import require_api
 
 
@@ -46,3 +52,29 @@ def test_a_change_of_a_host_stops_the_import_with_what_is_missing(module, name, 
     monkeypatch.delattr(f"{module}.{name}")
     with pytest.raises(ImportError, match=rf"has no {module}\.{name}: pip install '{module}=="):
         importlib.reload(adapter)
+
+
+def test_the_demo_is_a_dataset_of_pyterrier(monkeypatch):
+    tomllib = pytest.importorskip("tomllib")
+    root = Path(__file__).resolve().parents[2]
+    declared = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))["project"]["entry-points"]
+    group, (name, value) = "pyterrier.dataset_provider", *declared["pyterrier.dataset_provider"].items()
+    # As PyTerrier finds it in the metadata of the installed package.
+    monkeypatch.setattr(pt.utils, "entry_points", lambda _: [EntryPoint(name, value, group)])
+    monkeypatch.setattr(pt.datasets._core, "_loaded_providers", {})
+    dataset = pt.get_dataset("vb:demo")
+    found = pt.Experiment(
+        [dataset.get_results(), dataset.get_results("dense")], *dataset.get_topicsqrels(), ["ndcg_cut_10"], ["a", "b"]
+    )
+    runs = {"a": demo_folder() / "lexical.run", "b": demo_folder() / "dense.run"}
+    expected = vbterrier.score(runs, demo_folder() / "qrels.txt", ["nDCG@10"]).means()["nDCG@10"]
+    assert found["ndcg_cut_10"].tolist() == pytest.approx(expected.tolist())
+    documents = list(dataset.get_corpus_iter())
+    assert set(dataset.get_qrels("complete")["docno"]) <= {each["docno"] for each in documents}
+    assert set(documents[0]) == {"docno", "text"}
+    assert len(dataset.get_qrels("complete")) > len(dataset.get_qrels())
+    assert dataset.get_topics("need")["query"].str.len().min() > 20
+    with pytest.raises(KeyError, match="not found in provider"):
+        pt.get_dataset("vb:other")
+    with pytest.raises(ParameterError, match="variant='bm25'"):
+        dataset.get_results("bm25")

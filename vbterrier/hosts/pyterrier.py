@@ -7,11 +7,19 @@ value of every measure for every topic, and averages the values over topics.
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyterrier as pt
 
+from vbterrier.demo import demo_folder
+from vbterrier.errors import choice
+from vbterrier.frames.files.reading import read_documents, read_qrels, read_run, read_topics
 from vbterrier.hosts import require_api
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    import pandas as pd
 
 require_api(
     pt,
@@ -21,6 +29,8 @@ require_api(
         "Artifact",
         "Experiment",
         "Transformer",
+        "datasets.Dataset",
+        "datasets.DatasetProvider",
         "inspect.subtransformers",
         "inspect.transformer_inputs",
         "model.push_queries",
@@ -32,6 +42,53 @@ require_api(
         "validate.result_frame",
     ),
 )
+
+
+class DemoDataset(pt.datasets.Dataset):  # type: ignore[misc]
+    """The demo collection as a dataset of PyTerrier.
+
+    >>> dataset = DemoDataset()
+    >>> dataset.get_topics().iloc[0].tolist(), len(dataset.get_qrels()), len(dataset.get_qrels("complete"))
+    (['q01', 'mercury temperature'], 133, 207)
+    """
+
+    def get_corpus_iter(self, *, verbose: bool = True) -> Iterator[dict[Any, Any]]:  # noqa: ARG002 - PyTerrier's name
+        """Yield the documents: docno, text."""
+        yield from read_documents(demo_folder() / "documents.tsv").to_dict("records")
+
+    def get_topics(self, variant: str | None = None) -> pd.DataFrame:
+        """Return the queries: qid, and query, the variant ``None``, or the text of the information need, ``"need"``."""
+        topics = read_topics(demo_folder() / "topics.tsv")
+        return topics[["qid", "query"]] if variant != "need" else topics[["qid"]].assign(query=topics["need"])
+
+    def get_qrels(self, variant: str | None = None) -> pd.DataFrame:
+        """Return the judgments that would exist in practice, or all, the variant ``"complete"``."""
+        return read_qrels(demo_folder() / ("complete.txt" if variant == "complete" else "qrels.txt"))
+
+    def get_results(self, variant: str | None = None) -> pd.DataFrame:
+        """Return a run: ``"lexical"`` (default), ``"words"`` or ``"dense"``."""
+        variant = choice("variant", variant or "lexical", ("lexical", "words", "dense"))
+        return read_run(demo_folder() / f"{variant}.run")
+
+
+class DemoProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
+    """The provider of ``pt.get_dataset("vb:demo")``."""
+
+    def get_dataset(self, name: str) -> DemoDataset:
+        """Return the demo collection, the only dataset.
+
+        Raises
+        ------
+        KeyError
+            Another name.
+        """
+        if name != "demo":
+            raise KeyError(name)
+        return DemoDataset()
+
+    def list_dataset_names(self) -> list[str]:
+        """Return the names of the datasets."""
+        return ["demo"]
 
 
 def schematic_of(settings: dict[str, str]) -> dict[str, Any]:
