@@ -5,6 +5,7 @@ from .constraints import RelaxedQueries as RelaxedQueries
 from .constraints import parse_constraints as parse_constraints
 from .coverage import oracle_success as oracle_success
 from .dedup import MiniLM as MiniLM
+from .sources import from_nuggets as from_nuggets
 from .sources import similarities_from as similarities_from
 from .sources import tags_of_parts as tags_of_parts
 from .stage import SortByRank as SortByRank

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, choice, examples, number, warn
 from vbterrier.frames.contracts import TagFrame, frame_of, require, require_once
+from vbterrier.frames.files.reading import NUGGET_MEMBERS, read_nuggets
 from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places
 from vbterrier.kernels.rankings import spans
@@ -91,6 +93,100 @@ def from_diversity(
         intents = _all_subtopics(intents, topics, subtopics, name, is_stated="prob" in columns)
     covering = np.setdiff1d(rows[label[rows] >= rel], repeated, assume_unique=True)
     return intents, named[["qid", "docno", "entity_id"]].take(covering).reset_index(drop=True)
+
+
+def from_nuggets(
+    nuggets: Any, *, okay: float = 1.0, partial: float = 0.5
+) -> tuple[dict[str, pd.DataFrame], pd.DataFrame, pd.DataFrame]:
+    """Return runs, intents and tags from the nuggets of answers, for measures of ambiguous queries.
+
+    The nuggets of a query are its intents, with probabilities in proportion to their importance. A document, or the
+    answer of a system, has a tag for each nugget that it supports. ES@1 of answers is then the nugget recall of the
+    TREC RAG track: its score of all nuggets by default, of vital ones with ``okay=0``, and the strict ones with
+    ``partial=0``; VB@1 subtracts the penalty for important nuggets that are missing.
+
+    Parameters
+    ----------
+    nuggets
+        A frame of :func:`vbterrier.frames.read_nuggets`, or its path.
+    okay
+        The weight of a nugget of importance okay, at least 0; that of a vital nugget is 1.
+    partial
+        The weight of partial support, 0 to 1.
+
+    Returns
+    -------
+    (runs, intents, tags)
+        A mapping of system to run (qid, docno, score; documents in the order of the file), and frames with qid,
+        entity_id, prob, and with qid, docno, entity_id, weight.
+
+    Raises
+    ------
+    InputError
+        A nugget with two importances; a nugget that some answer to a query lacks; a repeated answer.
+
+    Warns
+    -----
+    DegenerateWarning
+        Queries without a nugget of positive weight are left out.
+
+    Examples
+    --------
+    >>> nuggets = pd.DataFrame({"name": "mine", "qid": "7", "docno": "mine/7", "entity_id": ["Paris", "1889"],
+    ...                         "importance": ["vital", "okay"], "assignment": ["support", "partial_support"]})
+    >>> runs, intents, tags = from_nuggets(nuggets, okay=0.25)
+    >>> intents["prob"].tolist(), tags["weight"].tolist(), list(runs)
+    ([0.8, 0.2], [1.0, 0.5], ['mine'])
+    """
+    number("okay", okay, low=0)
+    number("partial", partial, low=0, high=1)
+    frame = read_nuggets(nuggets) if isinstance(nuggets, (str, os.PathLike)) else frame_of(nuggets, "nuggets")
+    require(frame, ("name", "qid", "docno", "entity_id", "importance", "assignment"), "nuggets")
+    for column, legal in NUGGET_MEMBERS.items():
+        odd = frame[~frame[column].isin(legal)]
+        if len(odd):
+            raise InputError(
+                f"nuggets: row {odd.index[0]}: {column} is {odd[column].iloc[0]!r}, wanted {', '.join(legal)}"
+            )
+    answer, nugget = ["name", "qid", "docno"], ["qid", "entity_id"]
+    again = frame.duplicated([*answer, "entity_id"])
+    if again.any():
+        found = frame[again].iloc[0]
+        raise InputError(
+            f"nuggets: document {found['docno']!r} of query {found['qid']!r} has nugget {found['entity_id']!r} twice; "
+            "keep one assignment"
+        )
+    intents = frame.drop_duplicates([*nugget, "importance"])[[*nugget, "importance"]].reset_index(drop=True)
+    if (again := intents.duplicated(nugget)).any():
+        found = intents[again].iloc[0]
+        raise InputError(f"nuggets: nugget {found['entity_id']!r} of query {found['qid']!r} has two importances")
+    n_answers = frame[answer].drop_duplicates().groupby("qid").size()
+    lacking = frame.groupby(nugget, sort=False).size().rename("n").reset_index()
+    lacking = lacking[lacking["n"] < lacking["qid"].map(n_answers)]
+    if len(lacking):
+        found = lacking.iloc[0]
+        raise InputError(
+            f"nuggets: nugget {found['entity_id']!r} of query {found['qid']!r} is assigned to {found['n']} of its "
+            f"{n_answers[found['qid']]} documents; assign all nuggets of a query to each of them"
+        )
+    weight = intents["importance"].map({"vital": 1.0, "okay": float(okay)})
+    total = weight.groupby(intents["qid"]).transform("sum")
+    if (total == 0).any():
+        without = intents["qid"][total == 0].unique()
+        warn(
+            f"nuggets: {len(without)} queries have no nugget of positive weight and are left out ({examples(without)})"
+        )
+    intents = intents[nugget].assign(prob=weight / total)[weight > 0].reset_index(drop=True)
+    frame = frame[frame["qid"].isin(intents["qid"])]
+    tags = frame[["qid", "docno", "entity_id"]].assign(
+        weight=frame["assignment"].map({"support": 1.0, "partial_support": float(partial), "not_support": 0.0})
+    )
+    lists = frame.drop_duplicates(answer)[answer]
+    lists["score"] = -lists.groupby(["name", "qid"], sort=False).cumcount().astype(np.float64)
+    runs = {
+        str(name): part.drop(columns="name").reset_index(drop=True) for name, part in lists.groupby("name", sort=False)
+    }
+    return runs, intents, tags.drop_duplicates().reset_index(drop=True)
 
 
 def _all_subtopics(

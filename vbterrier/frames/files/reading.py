@@ -10,6 +10,7 @@ import logging
 import math
 import re
 import time
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 from xml.parsers import expat
@@ -43,7 +44,8 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
     JSON lines, or the first row of the first sheet of an .xlsx file (extra ``xlsx``), name ``qid``, ``docno`` (also:
     query id, topic id; doc id, document id, corpus id, pid) and ``score`` or ``rank``. Without a score, documents are
     in the order of their ranks; without both, in the order of rows, with a warning. Text may be compressed (gzip, bz2,
-    xz or zstd). The header of an ir_metadata file, lines from ``# ir_metadata.start`` to ``# ir_metadata.end``, is skipped.
+    xz or zstd). The header of an ir_metadata file, lines from ``# ir_metadata.start`` to ``# ir_metadata.end``, is
+    skipped.
 
     Parameters
     ----------
@@ -459,6 +461,73 @@ def _json_label(source: Source, number: int, row: dict[str, Any]) -> tuple[str, 
         message = f"member {what!r} is {shown(repr(row[what]).encode())}, wanted {wanted}"
         raise FileError(source.path, message, line=number)
     return qid, docno, label
+
+
+def read_nuggets(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    r"""Read the nuggets of answers with their assignments, JSON lines as AutoNuggetizer writes them.
+
+    An object has ``qid``, ``nuggets`` (a list of objects with ``text``, ``importance``: vital or okay, and
+    ``assignment``: support, partial_support or not_support), and for answers ``run_id``, for retrieved documents
+    ``docid``. See :func:`vbterrier.intents.from_nuggets`.
+
+    Parameters
+    ----------
+    path
+        The file.
+    max_bytes
+        Limit of the unpacked size; ``None`` for no limit.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns name (the system; "run" without run_id), qid, docno (the document, or ``run_id/qid`` for an answer),
+        entity_id (the text of the nugget; a repeated one is numbered), importance, assignment: a row for each nugget.
+
+    Raises
+    ------
+    FileError
+        Names the line with a missing or unknown member.
+
+    References
+    ----------
+    Pradeep et al., Initial nugget evaluation results for the TREC 2024 RAG track, 2024.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "assigned.jsonl")
+    >>> nugget = '{"text": "Paris", "importance": "vital", "assignment": "support"}'
+    >>> _ = path.write_text('{"qid": "7", "run_id": "mine", "nuggets": [' + nugget + "]}\n")
+    >>> read_nuggets(path).values.tolist()
+    [['mine', '7', 'mine/7', 'Paris', 'vital', 'support']]
+    """
+    source, rows = Source.at(path, max_bytes), []
+    for number, line in source.lines():
+        if not line.strip():
+            continue
+        row = _json_object(source, number, line)
+        qid = _json_text(source, number, row, "qid")
+        name = _json_text(source, number, row, "run_id") if "run_id" in row else "run"
+        docno = _json_text(source, number, row, "docid") if "docid" in row else f"{name}/{qid}"
+        nuggets, seen = row.get("nuggets"), Counter[str]()
+        if not isinstance(nuggets, list) or not all(isinstance(nugget, dict) for nugget in nuggets):
+            raise FileError(source.path, "member 'nuggets' is no list of objects", line=number)
+        for nugget in nuggets:
+            text = _json_text(source, number, nugget, "text")
+            for member, legal in NUGGET_MEMBERS.items():
+                if nugget.get(member) not in legal:
+                    message = f"nugget {text!r}: {member} is {nugget.get(member)!r}, wanted one of {', '.join(legal)}"
+                    raise FileError(source.path, message, line=number)
+            seen[text] += 1
+            entity = text if seen[text] == 1 else f"{text} #{seen[text]}"
+            rows.append((name, qid, docno, entity, nugget["importance"], nugget["assignment"]))
+    return pd.DataFrame(rows, columns=["name", "qid", "docno", "entity_id", *NUGGET_MEMBERS])
+
+
+NUGGET_MEMBERS = {
+    "importance": ("vital", "okay"),
+    "assignment": ("support", "partial_support", "not_support"),
+}
 
 
 def _number(value: Any, *, finite: bool = True) -> float | None:
