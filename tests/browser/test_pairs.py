@@ -4,7 +4,7 @@ from urllib.parse import parse_qs, urlparse
 
 import numpy as np
 import pytest
-from browsing import NASTY, choose, column, one, opened, press, shown, texts
+from browsing import NASTY, choose, column, one, opened, press, shown, texts, with_data
 
 from vbterrier.report.page.caveats import influential_topics
 
@@ -114,6 +114,24 @@ def test_filters_of_unjudged_documents_and_difficulty(page, data, changes):
     choose(page, "#filter", "all systems score 0")
     assert column(page, 1) == []
     assert page.find_elements("css selector", ".delta") == []
+
+
+def test_filters_of_the_share_of_unjudged_documents(chromium, page, data, address, tmp_path):
+    counts = [[n % 4 for n in range(31)], [0] * 31, [0] * 31, [int(n == 4) for n in range(31)]]
+    chromium.get(with_data(address, {**data, "unjudged": counts}, tmp_path / "shares.html"))
+    most = np.max(counts, axis=0)
+    # Of 10 documents, 2 are 20 %.
+    for text, wanted in (
+        ("no unjudged", most == 0),
+        ("unjudged doc", most > 0),
+        ("20 %", most >= 2),
+        ("any", most >= 0),
+    ):
+        choose(page, "#unjudged", text)
+        assert [data["topics"].index(text) for text in column(page, 1)] == np.flatnonzero(wanted).tolist()
+    assert chromium.get_log("browser") == []
+    chromium.get_log("performance")
+    chromium.get(address)
 
 
 def state_of(page):
