@@ -75,9 +75,9 @@ def imports():
 
 
 def test_modules_are_few_and_not_cut_too_finely():
-    # 220 modules, and five of the neural systems.
-    assert len(MODULES) <= 225
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES) <= 66_000
+    # 220 modules, five of the neural systems, and five of audits, release gates and leaderboards.
+    assert len(MODULES) <= 230
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES) <= 70_000
     small = [name_of(path) for path in MODULES if lines_of_code(path) < 30 and path.name != "__init__.py"]
     assert len(small) <= 15, small
 

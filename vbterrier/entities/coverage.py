@@ -10,7 +10,6 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.oer import ALPHA, SHRINKAGE, EntityTable
-from vbterrier.entities.stage import TopEntities
 from vbterrier.errors import InputError, examples, warn, whole
 from vbterrier.frames.ids import Ids, require_same_kind
 from vbterrier.frames.ranking import Run, run_places
@@ -439,6 +438,9 @@ def selected_entities(
 
 
 def _rows(name: str, given: Any, table: EntityTable, oer: Floats, classes: Ints, cutoff: int) -> pd.DataFrame:
+    # Measures need this module without PyTerrier.
+    from vbterrier.entities.stage import TopEntities
+
     pool = table.pool
     run = given if isinstance(given, Run) else Run(given, name=f"run {name!r}")
     # Raises an error if the two share no topic.

@@ -61,15 +61,6 @@ TO_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 FROM_IR_MEASURES = {host: column for column, host in TO_IR_MEASURES.items()}
 
 
-def missing_engine(measure: ir_measures.Measure) -> str:
-    """Return the remedy if no installed engine of ir_measures evaluates a measure; empty if one does."""
-    able = [engine for engine in ir_measures.DefaultPipeline.providers if engine.supports(measure)]
-    if any(engine.is_available() for engine in able):
-        return ""
-    hints = [" ".join((engine.install_instructions() or engine.NAME).split()) for engine in able]
-    return f"install one that does: {', or '.join(hints)}" if hints else "change its parameters"
-
-
 class Omitted(float):
     """NaN of a topic that a mean leaves out.
 

@@ -9,7 +9,7 @@ from typing import Any
 import ir_measures
 
 from vbterrier.errors import ParameterError, nearest
-from vbterrier.hosts.ir_measures import ENGINES, MEASURES, missing_engine, replace_parser
+from vbterrier.hosts.ir_measures import MEASURES, NAME, replace_parser
 from vbterrier.measures.base import Measure
 
 _FORM = "a measure is written as Name, Name@10 or Name(parameter=value,...)@10"
@@ -57,13 +57,20 @@ def distinct_measures(measures: Any, example: str = "BNDCG@10") -> list[ir_measu
     if not found:
         raise ParameterError(f"no measures; name at least one, as {example!r}")
     for measure in found:
-        known = isinstance(measure, Measure) or any(
-            engine.supports(measure) and engine.is_available() for engine in ENGINES.values()
-        )
-        # Other packages may have added engines to the default pipeline.
-        if not known and (remedy := missing_engine(measure)):
+        if not isinstance(measure, Measure) and (remedy := _missing_engine(measure)):
             raise ParameterError(f"{measure}: no engine of ir_measures evaluates this; {remedy}")
     return list(dict.fromkeys(found))
+
+
+def _missing_engine(measure: ir_measures.Measure) -> str:
+    """Return the remedy if no installed engine of ir_measures evaluates a measure; empty if one does."""
+    # The provider of this package has measures of its own.
+    others = [engine for engine in ir_measures.DefaultPipeline.providers if engine.NAME != NAME]
+    able = [engine for engine in others if engine.supports(measure)]
+    if any(engine.is_available() for engine in able):
+        return ""
+    hints = [" ".join((engine.install_instructions() or engine.NAME).split()) for engine in able]
+    return f"install one that does: {', or '.join(hints)}" if hints else "change its parameters"
 
 
 def _parsed(text: str) -> ir_measures.Measure:
