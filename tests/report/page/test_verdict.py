@@ -101,6 +101,10 @@ def pairs_of(*measures):
             ["By NonRelCov@10, the same pairs differ significantly."],
         ),
         ([("nDCG@10", {("a", "b")}), ("AP", {("a", "b"), ("b", "c")})], ["By AP, other pairs differ significantly."]),
+        (
+            [("BNDCG@10", set()), ("nDCG@10", {("b", "a")}), ("AP", {("a", "b"), ("b", "c")})],
+            ["By nDCG@10, b is significantly better than a; by AP, other pairs differ significantly."],
+        ),
     ],
 )
 def test_a_second_sentence_compares_the_other_measures_with_the_first(measures, said):

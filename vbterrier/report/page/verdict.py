@@ -56,7 +56,10 @@ def agreement(found: ReportNumbers) -> list[str]:
     which = "the same pairs differ significantly" if differ[first] else "no pair differs significantly either"
     said = [f"by {listed(same)}, {which}"] if same else []
     said += [f"by {listed(none)}, no pair differs significantly"] if none else []
-    said += [f"by {listed(rest)}, other pairs differ significantly"] if rest else []
+    alone = [(measure, *next(iter(differ[measure]))) for measure in rest if len(differ[measure]) == 1]
+    said += [f"by {measure}, {printable(a)} is significantly better than {printable(b)}" for measure, a, b in alone]
+    many = [measure for measure in rest if len(differ[measure]) > 1]
+    said += [f"by {listed(many)}, other pairs differ significantly"] if many else []
     said += [f"{listed(against)} {'contradict' + 's' * (len(against) == 1)} it"] if against else []
     text = "; ".join(said)
     return [f"{text[0].upper()}{text[1:]}."]
