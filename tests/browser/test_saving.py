@@ -50,6 +50,14 @@ def test_all_topics_are_saved_in_their_order(page, data, saved):
     assert any(float(row[2]) < 0 for row in rows[1:])
 
 
+def test_every_table_has_one_button_also_in_a_topic_of_the_address(page, address):
+    page.get("about:blank")
+    page.get(f"{address}#topic=q7")
+    tables, buttons = (page.find_elements("css selector", css) for css in (".scroll:has(table)", "button.csv"))
+    assert len(page.find_elements("css selector", "dialog[open] .scroll:has(table)")) > 2
+    assert len(buttons) == len(tables)
+
+
 def test_pairs_are_saved_without_drawings(page, saved):
     _, rows = saved("#pairs .csv")
     assert len({len(row) for row in rows}) == 1

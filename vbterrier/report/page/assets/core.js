@@ -122,7 +122,8 @@ const saver = (scroll) => {
   return button;
 };
 const saveable = (root) => {
-  for (const scroll of root.querySelectorAll(".scroll:has(table)")) scroll.after(saver(scroll));
+  // A topic that the address names is open, and has its buttons, before those of the page are added.
+  for (const scroll of root.querySelectorAll(".scroll:has(table)")) if (!scroll.nextElementSibling?.matches(".csv")) scroll.after(saver(scroll));
 };
 
 // A shadow shows that a table continues to the right.
