@@ -197,8 +197,9 @@ def test_bounds_of_rbp_are_those_of_its_authors(covid, values_of, measure):
 def test_bounds_of_rbp_by_hand_and_without_a_model():
     # Nothing is known to be non-relevant: no model could be fitted.
     qrels, run = qrels_of({"a": 2, "b": 1}), run_of(["a", "new", "b"])
-    found = values([BRBP(p=0.5, stat=stat) @ 4 for stat in ("lower", "residual", "upper")], qrels, run)
-    assert list(found.values()) == pytest.approx([0.5 + 0.125 / 2, 0.375, 0.9375])
+    bounds = [BRBP(p=0.5, stat=stat) @ 4 for stat in ("lower", "residual", "upper")]
+    found = values(bounds, qrels, run)
+    assert [found[bound] for bound in bounds] == pytest.approx([0.5 + 0.125 / 2, 0.375, 0.9375])
     assert values([BRBP(p=0.5, stat="residual") @ 1], qrels, run) == {BRBP(p=0.5, stat="residual") @ 1: 0.5}
     assert BRBP(stat="residual").better is None
     with pytest.raises(ParameterError, match="wanted one of 'mean'"):

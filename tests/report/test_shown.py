@@ -128,6 +128,10 @@ MAKERS = {
     "BootstrapDistribution": lambda _: vbterrier.unjudged.bootstrap_distribution(
         vbterrier.read_run(RUNS["dense"]), vbterrier.read_qrels(QRELS), cutoff=10, prior="pool"
     ),
+    "diagnose": lambda _: vbterrier.evaluate.diagnose(RUNS, QRELS),
+    "audit_judge": lambda _: vbterrier.evaluate.audit_judge(
+        RUNS, QRELS, {"llm": vbterrier.read_qrels(DEMO / "complete.txt")}, budget=20, n_draws=100
+    ),
     "label_quality": lambda _: vbterrier.evaluate.label_quality(
         {"llm": vbterrier.read_qrels(DEMO / "complete.txt")}, QRELS
     ),
