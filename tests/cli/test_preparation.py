@@ -171,7 +171,7 @@ def test_runs_that_lack_topics_are_scored_where_asked_for(command, tmp_path):
     asked = (*DENSE, "part.run", *BOUND, "-f", "csv")
     assert command(*asked)[0] == 1
     for topics, n in (("all", 12), ("common", 11)):
-        code, out, _ = command(*asked, "--topics", topics)
+        code, out, _ = command(*asked, "--on-topics", topics)
         assert code == 0
         assert [line.split(",")[7] for line in out.splitlines()[1:]] == [str(n)] * 2
 

@@ -255,7 +255,7 @@ def test_a_page_keeps_first_ranks_and_its_numbers_do_not_depend_on_memory(tmp_pa
 
     def page(memory=None, measures=None):
         data = ReportData(memory=memory)
-        write_report(runs, tmp_path / "page.html", qrels, measures, data=data, plots=False, comparison=few)
+        write_report(runs, tmp_path / "page.html", qrels, measures, data=data, comparison=few)
         return (tmp_path / "page.html").read_text()
 
     whole = page()
