@@ -411,7 +411,7 @@ def test_measures_that_are_undefined_for_all_topics_are_left_out_and_counted(tmp
         compare(scores, measures="RelCov@5")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        page = vbterrier.write_report(runs, tmp_path / "a.html", links, asked, plots=False)
+        page = vbterrier.write_report(runs, tmp_path / "a.html", links, asked)
         assert page.verdict[0].startswith("By NonRelCov@5")
-        alone = vbterrier.write_report(runs, tmp_path / "a.html", links, "RelCov@5", plots=False)
+        alone = vbterrier.write_report(runs, tmp_path / "a.html", links, "RelCov@5")
     assert alone.verdict[0] == "RelCov@5 is undefined for all topics of one."

@@ -182,7 +182,7 @@ def _retrieved(found: ReportNumbers) -> tuple[pd.DataFrame, int]:
         # The last row, of topics without documents, has no rank.
         table = np.vstack([top.rows, np.full((1, top.depth), -1)])[places(found.topics, run.topics)]
         topic, rank = np.nonzero(table >= 0)
-        docno = run.docno.take(table[topic, rank]).text.to_pylist()
+        docno = pd.Series(run.docno.take(table[topic, rank]).text.to_pylist(), dtype=str)
         parts.append(pd.DataFrame({"system": system, "topic": topic, "rank": rank, "docno": docno}))
     rows = pd.concat(parts, ignore_index=True)
     first = rows.groupby(["topic", "docno"], sort=False)["rank"].min().reset_index()
