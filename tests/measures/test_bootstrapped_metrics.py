@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import warnings
 
 import ir_measures
 import numpy as np
@@ -200,6 +201,10 @@ def test_bounds_of_rbp_by_hand_and_without_a_model():
     bounds = [BRBP(p=0.5, stat=stat) @ 4 for stat in ("lower", "residual", "upper")]
     found = values(bounds, qrels, run)
     assert [found[bound] for bound in bounds] == pytest.approx([0.5 + 0.125 / 2, 0.375, 0.9375])
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "an interval over topics needs")
+        means = vbterrier.score(run, qrels, bounds).means()
+    assert means[list(map(str, bounds))].to_numpy().tolist() == [[found[bound] for bound in bounds]]
     assert values([BRBP(p=0.5, stat="residual") @ 1], qrels, run) == {BRBP(p=0.5, stat="residual") @ 1: 0.5}
     assert BRBP(stat="residual").better is None
     with pytest.raises(ParameterError, match="wanted one of 'mean'"):
