@@ -103,6 +103,26 @@ def test_the_frontier_is_over_topics_with_all_values(world):
     assert (drawn.get_xlabel(), drawn.get_ylabel()) == (MEASURES[1], MEASURES[0])
 
 
+def test_every_text_is_embedded_once_by_a_function_that_workers_cannot_import(world):
+    links, topics, _ = world
+    grid = {
+        "texts": {"pool_cutoff": [10, None]},
+        "hybrid": {"rankers": [("consensus", "texts")], "fusion": [("rrf", 60)], "weight": 0.5},
+    }
+    calls = []
+
+    def counted(texts):
+        calls.append(list(texts))
+        return embed(texts)
+
+    once = grid_of(world, grid, embed=counted, n_jobs=2)
+    # The first call is the fingerprint of the function; names of entities are parts of their ids.
+    queries, texts = calls
+    assert queries == topics["query"].tolist()
+    assert len(texts) == len(set(texts)) == len(links.entities) + len(topics)
+    pd.testing.assert_frame_equal(once.values, grid_of(world, grid).values)
+
+
 def test_results_resume_and_do_not_depend_on_processes(world, tmp_path):
     grid = {"consensus": {"min_documents": [1, 2]}, "chance": {"seed": 4}}
     path = tmp_path / "grid"
@@ -111,8 +131,7 @@ def test_results_resume_and_do_not_depend_on_processes(world, tmp_path):
     whole = grid_of(world, grid, path=path)
     assert path.read_text().startswith(first)
     assert len(path.read_text().splitlines()) == len(first.splitlines()) + 2
-    # Workers cannot import modules of tests, and with them the function of texts.
-    pd.testing.assert_frame_equal(whole.values, grid_of(world, grid, n_jobs=2, embed=None).values)
+    pd.testing.assert_frame_equal(whole.values, grid_of(world, grid, n_jobs=2).values)
     links, topics, resources = world
     with pytest.raises(FileError, match="other inputs"):
         entity_grid(links, topics.assign(query="x"), grid, MEASURES, cutoff=5, progress=False, path=path, **resources)

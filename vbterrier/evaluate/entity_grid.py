@@ -17,7 +17,7 @@ from vbterrier._version import __version__
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, PersonalisedPageRank, RandomEntities
 from vbterrier.entities.rankers.hybrid import HybridEntities
-from vbterrier.entities.rankers.similarity import EntitySimilarity
+from vbterrier.entities.rankers.similarity import EntitySimilarity, entity_texts, table
 from vbterrier.entities.stage import links_of
 from vbterrier.errors import (
     DegenerateWarning,
@@ -51,6 +51,7 @@ if TYPE_CHECKING:
     import ir_measures
     import pyterrier as pt
 
+    from vbterrier.annotations import Floats
     from vbterrier.frames.notebook import Figures
 
 
@@ -184,6 +185,15 @@ class _Context:
         known = [name for name in ENTITY_GRID if name != "hybrid"]
         raise ParameterError(f"grid: no ranker {family!r}; there are {', '.join(known)}.{nearest(str(family), known)}")
 
+    def embed_once(self) -> None:
+        """Embed the texts of entities and queries in one call: configurations share the vectors."""
+        given = self.resources
+        entities = entity_texts(self.pool.entities.text.to_pylist(), given["texts"])
+        texts = list(dict.fromkeys([*entities, *self.topics["query"].astype(str)]))
+        vectors = table(given["embed"](texts), texts, "texts")
+        place = {text: each for each, text in enumerate(texts)}
+        self.resources = {**given, "embed": partial(_taken, vectors, place)}
+
     def values(self, family: str, parameters: Mapping[str, Any]) -> dict[str, dict[str, float]]:
         """The value of each measure and topic where it is defined."""
         found = self.ranker(family, parameters)(self.topics)
@@ -221,6 +231,10 @@ class _Context:
             made.update(np.asarray(given["embed"](self.topics["query"].tolist()), dtype=np.float64).tobytes())
             made.update("\0".join(str((given["texts"] or {}).get(name, "")) for name in names).encode())
         return made.hexdigest()
+
+
+def _taken(vectors: Floats, place: Mapping[str, int], texts: Sequence[str]) -> Floats:
+    return vectors[[place[text] for text in texts]]
 
 
 def _made(kind: Any, parameters: Mapping[str, Any], shared: Mapping[str, Any]) -> Any:
@@ -267,7 +281,8 @@ def entity_grid(
     embeddings, query_entities
         Vectors of entities by id, and the entities of the queries, for the family ``vectors``.
     embed, texts
-        A function from texts to vectors, and texts of entities by id, for the family ``texts``.
+        A function from texts to vectors, which embeds every text once, and texts of entities by id (otherwise the name
+        in the id), for the family ``texts``.
     cutoff
         The number of entities of each topic to keep.
     n_jobs
@@ -339,6 +354,8 @@ def entity_grid(
         context.ranker(family, parameters)
     journal = Journal(path, context.fingerprint())
     missing = [name for name in every if name not in journal.done]
+    if any("texts" in (every[name][0], *every[name][1].get("rankers", ())) for name in missing):
+        context.embed_once()
     with Shared(context) as shared:
         work = [(name, *every[name]) for name in missing]
         found = mapped(partial(_evaluated, shared), work, n_jobs=n_jobs, progress=progress, description="entity runs")

@@ -200,8 +200,7 @@ class EntitySimilarity(PoolRanker):
         self._vectors = Vectors(self._embedded, embeddings)
 
     def _embedded(self, ids: list[str]) -> Any:
-        texts = self.texts or {}
-        return self.embed([texts[each] if each in texts else name_of(each) for each in ids]) if self.embed else []
+        return self.embed(entity_texts(ids, self.texts)) if self.embed else []
 
     def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:
         """Return the score of each of ``pool.pairs``, NaN without a vector, shape (n_pairs,)."""
@@ -259,6 +258,12 @@ class EntitySimilarity(PoolRanker):
         if vectors.shape[1]:
             np.add.at(made, topic, np.nan_to_num(vectors) * prob[:, None])
         return made
+
+
+def entity_texts(ids: list[str], texts: Mapping[str, str] | None) -> list[str]:
+    """Return the text that is embedded for each entity: its own, or else the name in its id."""
+    known = texts or {}
+    return [known[each] if each in known else name_of(each) for each in ids]
 
 
 def _warn_of(lost: list[str], n: int, what: str) -> None:
