@@ -265,25 +265,13 @@ def _by_stratum(what: str, names: Sequence[str], given: Any, *, low: int) -> Flo
 
 @dataclass(frozen=True, eq=False)
 class Units:
-    """Sampling units of the first stage (documents, mentions or queries of each stratum), with their queries.
+    """Sampling units of the first stage (documents, mentions or queries of each stratum), with their queries."""
 
-    Parameters
-    ----------
-    order
-        Queries sorted by stratum and unit, shape (n_queries,).
-    starts, sizes
-        Start in ``order`` and number of queries of each unit, shape (n_units,).
-    first
-        First unit of each stratum, and the end of the last stratum, shape (n_strata + 1,).
-    weight
-        Weight of each unit; ``None`` for equal weights.
-    """
-
-    order: Ints
-    starts: Ints
+    order: Ints  # queries sorted by stratum and unit, shape (n_queries,)
+    starts: Ints  # starts, sizes: start in ``order`` and number of queries of each unit, shape (n_units,)
     sizes: Ints
-    first: Ints
-    weight: Floats | None
+    first: Ints  # first unit of each stratum, and the end of the last stratum, shape (n_strata + 1,)
+    weight: Floats | None  # weight of each unit; ``None`` for equal weights
 
     @classmethod
     def of(cls, corpus: MentionCorpus, method: str, stratum: Ints, n_strata: int, weights: str | None) -> Units:

@@ -233,25 +233,18 @@ def _of_documents(
 
 @dataclass(frozen=True, eq=False)
 class TopEntities:
-    """The first entities of a run for the topics of a pool, and the links to them.
-
-    Parameters
-    ----------
-    pool
-        The pool.
-    topic, rank, score, ids, pair
-        For each listed entity, shape (n,): index of its topic in the pool, its rank from 0, its score, its id, and its
-        index into ``pool.pairs``, -1 if no document of the topic mentions it.
-    link, owner
-        The links of the pool to listed entities, and the index of the listed entity of each link, shape (m,).
-    """
+    """The first entities of a run for the topics of a pool, and the links to them."""
 
     pool: LinkedPool
+    # topic, rank, score, ids, pair: for each listed entity, shape (n,): index of its topic in the pool, its rank from
+    # 0, its score, its id, and its index into ``pool.pairs``, -1 if no document of the topic mentions it.
     topic: Ints
     rank: Ints
     score: Floats
     ids: Ids
     pair: Ints
+    # link, owner: the links of the pool to listed entities, and the index of the listed entity of each link, shape
+    # (m,).
     link: Ints
     owner: Ints
 

@@ -202,33 +202,16 @@ def _at(number: float, least: float, most: float) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Panel:
-    """A table of a result, as notebooks show it.
+    """A table of a result, as notebooks show it."""
 
-    Parameters
-    ----------
-    title
-        The title of the table.
-    frame
-        Its rows. Columns that describe the method and have one value, such as level and seed, become the caption.
-    value
-        The point estimate of the interval from ``low`` to ``high``, which is drawn; empty for none.
-    by
-        A column whose values have separate scales.
-    rule
-        Position of a dotted line, such as 0 for differences.
-    rows
-        Maximum number of rows shown.
-    heads
-        Number of leading columns that are row headers.
-    """
-
-    title: str
+    title: str  # the title of the table
+    # Its rows. Columns that describe the method and have one value, such as level and seed, become the caption.
     frame: pd.DataFrame
-    value: str = ""
-    by: str | None = None
-    rule: float | None = None
-    rows: int = 20
-    heads: int = 1
+    value: str = ""  # the point estimate of the interval from ``low`` to ``high``, which is drawn; empty for none
+    by: str | None = None  # a column whose values have separate scales
+    rule: float | None = None  # position of a dotted line, such as 0 for differences
+    rows: int = 20  # maximum number of rows shown
+    heads: int = 1  # number of leading columns that are row headers
 
     def html(self) -> str:
         """Return the HTML table; the caption has the title and the values that all rows share."""

@@ -35,21 +35,11 @@ MOST_PLACES = 200_000_000
 
 @dataclass(frozen=True, eq=False)
 class Top:
-    """The first ranks of every topic of a run.
+    """The first ranks of every topic of a run."""
 
-    Parameters
-    ----------
-    topics
-        The topics, in order of appearance.
-    rows
-        The row of the run at each rank, -1 beyond the end of the list, shape (n_topics, depth).
-    n_tied
-        Number of these documents that share their score with another document of their topic.
-    """
-
-    topics: list[str]
-    rows: Ints
-    n_tied: int
+    topics: list[str]  # the topics, in order of appearance
+    rows: Ints  # the row of the run at each rank, -1 beyond the end of the list, shape (n_topics, depth)
+    n_tied: int  # number of these documents that share their score with another document of their topic
 
     @property
     def depth(self) -> int:

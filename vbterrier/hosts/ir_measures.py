@@ -68,21 +68,14 @@ class Omitted(float):
     such values counts them, and is divided by the number of the other topics; without any, the mean is NaN. Everything
     else, such as arrays and frames, treats it as NaN.
 
-    Parameters
-    ----------
-    total
-        Sum of the values of other topics.
-    n_omitted
-        Number of topics left out of the sum.
-
     Examples
     --------
     >>> (0.0 + 1.0 + Omitted() + 0.5) / 3
     0.75
     """
 
-    total: float
-    n_omitted: int
+    total: float  # sum of the values of other topics
+    n_omitted: int  # number of topics left out of the sum
 
     def __new__(cls, total: float = 0.0, n_omitted: int = 1) -> Self:
         """Make the NaN that carries the sum."""

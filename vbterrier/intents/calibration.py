@@ -27,28 +27,16 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Targets:
-    """Labels aligned with candidates.
+    """Labels aligned with candidates."""
 
-    Parameters
-    ----------
-    target
-        The labelled distribution over the candidates, shape (n,): 0 for candidates without a label.
-    correct
-        The labelled probability, or 1 for every candidate that is labelled correct; shape (n,).
-    labelled
-        True for topics with labels, shape (n_topics,).
-    missed, missed_topic
-        Labelled mass of entities that are not candidates, and the index of their topic, shape (n_missed,).
-    mismatch
-        A message if no labelled entity is a candidate of its query, otherwise empty.
-    """
-
-    target: Floats
-    correct: Floats
-    labelled: Bools
+    target: Floats  # the labelled distribution over the candidates, shape (n,): 0 for candidates without a label
+    correct: Floats  # the labelled probability, or 1 for every candidate that is labelled correct; shape (n,)
+    labelled: Bools  # true for topics with labels, shape (n_topics,)
+    # missed, missed_topic: labelled mass of entities that are not candidates, and the index of their topic, shape
+    # (n_missed,).
     missed: Floats
     missed_topic: Ints
-    mismatch: str
+    mismatch: str  # a message if no labelled entity is a candidate of its query, otherwise empty
 
 
 def targets_of(candidates: Candidates, labels: Any) -> Targets:

@@ -45,21 +45,11 @@ class Range:
 
 @dataclass(frozen=True)
 class Constraint:
-    """A constraint on an attribute of the entity.
+    """A constraint on an attribute of the entity."""
 
-    Parameters
-    ----------
-    attribute
-        Its name in the knowledge base.
-    values
-        Texts or ranges, one of which should match.
-    weight
-        The penalty of a violation; ``None`` if not specified.
-    """
-
-    attribute: str
-    values: tuple[str | Range, ...]
-    weight: float | None = None
+    attribute: str  # its name in the knowledge base
+    values: tuple[str | Range, ...]  # texts or ranges, one of which should match
+    weight: float | None = None  # the penalty of a violation; ``None`` if not specified
 
     def __str__(self) -> str:
         weight = "" if self.weight is None else f"^{self.weight:.17g}"

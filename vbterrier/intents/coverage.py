@@ -133,34 +133,17 @@ NEVER = np.iinfo(np.int64).max
 
 @dataclass(frozen=True, eq=False)
 class Coverage:
-    """Matches between the first documents of a run and the candidate intents of their queries.
-
-    Parameters
-    ----------
-    intents
-        The candidates.
-    intent, rank, weight
-        Intent, 0-based rank and weight of every match, each of shape (n_matches,).
-    tags
-        The tags.
-    depth
-        The number of ranks that were matched.
-    tagged
-        Share of the retrieved documents of each topic that have a tag of positive weight, shape (n,).
-    first_tagged
-        0-based rank of the first such document of each topic, shape (n,); :data:`NEVER` without one.
-    nil
-        The entity of intents that are covered by showing no entity; empty for none. Tags of this entity are ignored.
-    """
+    """Matches between the first documents of a run and the candidate intents of their queries."""
 
     intents: Intents
-    intent: Ints
+    intent: Ints  # intent, rank, weight: intent, 0-based rank and weight of every match, each of shape (n_matches,)
     rank: Ints
     weight: Floats
     tags: Tags
-    depth: int
-    tagged: Floats
-    first_tagged: Ints
+    depth: int  # the number of ranks that were matched
+    tagged: Floats  # share of the retrieved documents of each topic that have a tag of positive weight, shape (n,)
+    first_tagged: Ints  # 0-based rank of the first such document of each topic, shape (n,); :data:`NEVER` without one
+    # The entity of intents that are covered by showing no entity; empty for none. Tags of this entity are ignored.
     nil: str = ""
 
     @cached_property

@@ -87,28 +87,17 @@ class MiniLM:
 
 @dataclass(frozen=True, eq=False)
 class MergedCandidates:
-    """Groups of merged candidates.
+    """Groups of merged candidates."""
 
-    Parameters
-    ----------
-    topic, ids, prob, names
-        For each group, shape (m,): its topic, the id and the name (may be empty) of its most probable candidate, and
-        the sum of the probabilities.
-    known
-        True if the knowledge base contains the id, shape (m,).
-    row
-        The row of the most probable candidate, shape (m,).
-    of_row
-        The group of each row, shape (n,).
-    """
-
+    # topic, ids, prob, names: for each group, shape (m,): its topic, the id and the name (may be empty) of its most
+    # probable candidate, and the sum of the probabilities.
     topic: Ints
     ids: Texts
     prob: Floats
     names: Texts
-    known: Bools
-    row: Ints
-    of_row: Ints
+    known: Bools  # true if the knowledge base contains the id, shape (m,)
+    row: Ints  # the row of the most probable candidate, shape (m,)
+    of_row: Ints  # the group of each row, shape (n,)
 
     @property
     def may_merge(self) -> Bools:

@@ -38,21 +38,11 @@ class Attributes(Protocol):
 
 
 class Violations(NamedTuple):
-    """Penalties of candidates for the constraints of their queries.
+    """Penalties of candidates for the constraints of their queries."""
 
-    Parameters
-    ----------
-    row
-        The candidate of each pair of a candidate and a constraint of its query, ascending; shape (n_pairs,).
-    penalty
-        Weight times violation of each pair, the constraints of a query in order; shape (n_pairs,).
-    n
-        The number of candidates.
-    """
-
-    row: Ints
-    penalty: Floats
-    n: int
+    row: Ints  # the candidate of each pair of a candidate and a constraint of its query, ascending; shape (n_pairs,)
+    penalty: Floats  # weight times violation of each pair, the constraints of a query in order; shape (n_pairs,)
+    n: int  # the number of candidates
 
     @property
     def delta(self) -> Floats:

@@ -62,42 +62,23 @@ _BATCH = 4096
 
 @dataclass(frozen=True, eq=False)
 class FoundTags:
-    """Tags of the rows of a frame.
+    """Tags of the rows of a frame."""
 
-    Parameters
-    ----------
-    row, entity, score
-        Row, entity and score of each tag, each of shape (n_tags,).
-    are_weights
-        True if scores are weights in [0, 1], False for scores of another scale.
-    """
-
-    row: Ints
+    row: Ints  # row, entity, score: row, entity and score of each tag, each of shape (n_tags,)
     entity: Ids
     score: Floats
-    are_weights: bool = True
+    are_weights: bool = True  # true if scores are weights in [0, 1], False for scores of another scale
 
 
 @dataclass(eq=False)
 class ByText:
-    """Tags of texts; each distinct text is read once.
+    """Tags of texts; each distinct text is read once."""
 
-    Parameters
-    ----------
-    fields
-        The text columns. Each is read separately, so that no mention spans two columns.
-    read
-        A function from texts to the text index, entity and score of every tag, and True if scores are weights.
-    weighted
-        True if tags are weighted by default.
-    cache
-        If True, keep tags between calls.
-    """
-
-    fields: tuple[str, ...]
+    fields: tuple[str, ...]  # the text columns. Each is read separately, so that no mention spans two columns.
+    # A function from texts to the text index, entity and score of every tag, and True if scores are weights.
     read: Callable[[Sequence[str]], tuple[Sequence[int], Sequence[str], Sequence[float], bool]]
-    weighted: bool
-    cache: bool
+    weighted: bool  # true if tags are weighted by default
+    cache: bool  # if True, keep tags between calls
     per_query: bool = field(default=False, init=False)
     _known: dict[bytes, tuple[tuple[str, float], ...]] = field(default_factory=dict, init=False)
     _are_weights: bool = field(default=True, init=False)

@@ -80,21 +80,11 @@ class ClosedCandidates:
 
 @dataclass(frozen=True, eq=False)
 class RowTags:
-    """Distinct tags sorted by row.
+    """Distinct tags sorted by row."""
 
-    Parameters
-    ----------
-    row
-        The row of each tag, ascending, shape (n_tags,).
-    entities
-        The entity of each tag.
-    weight
-        The weight of each tag in [0, 1], shape (n_tags,).
-    """
-
-    row: Ints
-    entities: list[Any]
-    weight: Floats
+    row: Ints  # the row of each tag, ascending, shape (n_tags,)
+    entities: list[Any]  # the entity of each tag
+    weight: Floats  # the weight of each tag in [0, 1], shape (n_tags,)
 
     def lists(self, n_rows: int) -> tuple[list[list[Any]], list[list[float]]]:
         """Return the entities and the weights of each row as lists."""

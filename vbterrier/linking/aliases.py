@@ -196,21 +196,11 @@ class Mentions(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Meanings:
-    """The candidate entities of keys, the most probable first, ties by id.
+    """The candidate entities of keys, the most probable first, ties by id."""
 
-    Parameters
-    ----------
-    bounds
-        The first row of each key, and the number of rows, shape (n_keys + 1,).
-    entity
-        The number of each entity, shape (n_rows,).
-    score
-        The probability of the entity given the key, shape (n_rows,).
-    """
-
-    bounds: Ints
-    entity: Ints
-    score: Floats
+    bounds: Ints  # the first row of each key, and the number of rows, shape (n_keys + 1,)
+    entity: Ints  # the number of each entity, shape (n_rows,)
+    score: Floats  # the probability of the entity given the key, shape (n_rows,)
 
     @property
     def sizes(self) -> Ints:

@@ -49,22 +49,12 @@ _AT_ONCE = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class WordRuns:
-    """The words of folded texts, see :meth:`vbterrier.linking.words.Words.folded`.
+    """The words of folded texts, see :meth:`vbterrier.linking.words.Words.folded`."""
 
-    Parameters
-    ----------
-    data
-        The bytes of the folded texts, shape (n_bytes,).
-    start, end
-        The offsets of each word, shape (n_words,).
-    fingerprint
-        Of each word, shape (n_words,).
-    """
-
-    data: NDArray[np.uint8]
-    start: Ints
+    data: NDArray[np.uint8]  # the bytes of the folded texts, shape (n_bytes,)
+    start: Ints  # start, end: the offsets of each word, shape (n_words,)
     end: Ints
-    fingerprint: Fingerprints
+    fingerprint: Fingerprints  # of each word, shape (n_words,)
 
     @classmethod
     def of(cls, data: NDArray[np.uint8]) -> WordRuns:
@@ -90,28 +80,19 @@ def _joined(prefix: Fingerprints, word: Fingerprints) -> Fingerprints:
 class PhraseIndex:
     """Phrases, numbered in the order of the fingerprints of their words.
 
-    Parameters
-    ----------
-    prefix
-        The distinct fingerprints of the first words, of the first two words, ... of the phrases, ascending; shape
-        (n_prefixes,).
-    first
-        The first phrase with each fingerprint, and the number of phrases; shape (n_prefixes + 1,).
-    longer
-        True if a phrase has more words than the prefix, shape (n_prefixes,).
-    text
-        The phrases, an Arrow array of type ``string`` or ``large_string``: folded words between single blanks.
-
     Notes
     -----
     Phrases are found by their fingerprints and compared byte by byte, so that matches are exact. A text of n words
     takes ``O(n m log n)`` for at most m words of a phrase that starts there.
     """
 
+    # The distinct fingerprints of the first words, of the first two words, ... of the phrases, ascending; shape
+    # (n_prefixes,).
     prefix: Fingerprints
+    # The first phrase with each fingerprint, and the number of phrases; shape (n_prefixes + 1,).
     first: NDArray[np.integer[Any]]
-    longer: Bools
-    text: Any
+    longer: Bools  # true if a phrase has more words than the prefix, shape (n_prefixes,)
+    text: Any  # the phrases, an Arrow array of type ``string`` or ``large_string``: folded words between single blanks
 
     @classmethod
     def of(cls, phrases: Sequence[str]) -> tuple[PhraseIndex, Ints]:
@@ -225,44 +206,23 @@ def _level(name: str, form: str) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Lexicon:
-    """The distinct folded names of aliases, and the candidate entities of each.
-
-    Parameters
-    ----------
-    phrases
-        The names.
-    group
-        The first group of candidates of each name, shape (n_names,).
-    cased
-        True for names with three groups: of mentions in lower case, in texts of one case, and in capitals; the other
-        names have one. Shape (n_names,).
-    n_letters
-        Letters, digits and symbols of each name, shape (n_names,).
-    numeric
-        True for names that consist of digits, shape (n_names,).
-    name_of_alias
-        The name of each alias; -1 for aliases without words, -2 for function words. Shape (n_aliases,).
-    meanings
-        The candidates of each group.
-    ids, labels
-        Id and name of each entity, Arrow arrays of text; entities are numbered in the order of their ids.
-    aliases
-        A function from numbers of aliases to their texts.
-    over
-        Aliases whose scores sum to more than 1.
-    """
+    """The distinct folded names of aliases, and the candidate entities of each."""
 
     phrases: PhraseIndex
-    group: Ints
+    group: Ints  # the first group of candidates of each name, shape (n_names,)
+    # True for names with three groups: of mentions in lower case, in texts of one case, and in capitals; the other
+    # names have one. Shape (n_names,).
     cased: Bools
-    n_letters: Ints
-    numeric: Bools
+    n_letters: Ints  # letters, digits and symbols of each name, shape (n_names,)
+    numeric: Bools  # true for names that consist of digits, shape (n_names,)
+    # The name of each alias; -1 for aliases without words, -2 for function words. Shape (n_aliases,).
     name_of_alias: Ints
-    meanings: Meanings
+    meanings: Meanings  # the candidates of each group
+    # ids, labels: id and name of each entity, Arrow arrays of text; entities are numbered in the order of their ids.
     ids: Any
     labels: Any
-    aliases: Callable[[Ints], list[str]]
-    over: tuple[str, ...] = ()
+    aliases: Callable[[Ints], list[str]]  # a function from numbers of aliases to their texts
+    over: tuple[str, ...] = ()  # aliases whose scores sum to more than 1
 
     @classmethod
     def of(cls, source: Aliases, *, case: str = "auto", stop: bool = True) -> Lexicon:

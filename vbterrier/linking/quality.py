@@ -104,18 +104,10 @@ class Gold:
 
 @dataclass(frozen=True, eq=False)
 class Decisions:
-    """The outcome of each query of a gold standard for one system.
+    """The outcome of each query of a gold standard for one system."""
 
-    Parameters
-    ----------
-    gold_nil
-        True for queries without an entity, shape (n,).
-    answer
-        The kind of each answer, as in :mod:`vbterrier.kernels.linking`, shape (n,).
-    """
-
-    gold_nil: Bools
-    answer: Ints
+    gold_nil: Bools  # true for queries without an entity, shape (n,)
+    answer: Ints  # the kind of each answer, as in :mod:`vbterrier.kernels.linking`, shape (n,)
 
     @property
     def counts(self) -> Ints:

@@ -95,21 +95,11 @@ def texts_of(texts: Iterable[str]) -> list[str]:
 
 @dataclass(frozen=True, eq=False)
 class Words:
-    """The words of texts, in order.
-
-    Parameters
-    ----------
-    texts
-        The texts.
-    text
-        The index of the text of each word, shape (n_words,).
-    start, end
-        The offsets of each word in its text, in code points, half-open; shape (n_words,).
-    """
+    """The words of texts, in order."""
 
     texts: list[str]
-    text: Ints
-    start: Ints
+    text: Ints  # the index of the text of each word, shape (n_words,)
+    start: Ints  # start, end: the offsets of each word in its text, in code points, half-open; shape (n_words,)
     end: Ints
 
     @classmethod

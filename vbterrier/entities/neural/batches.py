@@ -112,44 +112,28 @@ class single_threaded:  # noqa: N801 - a context manager
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The documents of one topic in trec_eval's order; all vectors have length 1, and padding has length 0.
+    """The documents of one topic in trec_eval's order; all vectors have length 1, and padding has length 0."""
 
-    Parameters
-    ----------
-    score
-        First-stage scores, standardised in the topic, shape (n,).
-    document
-        Codes that are equal for equal document ids of the same run, shape (n,).
-    words, text
-        Vectors of the tokens of the query, shape (q, d), and of its text, shape (d,).
-    document_words, document_text
-        Vectors of the tokens of the documents, shape (n, w, d), and of their texts, shape (n, d).
-    has_word
-        1 for tokens, 0 for padding, shape (n, w).
-    entities, vectors, weight
-        The entities of the query: vectors of their texts, (e, d), their own vectors, (e, v), and weights, (e,).
-    document_entities, document_vectors
-        The entities of the documents: vectors of their texts, (n, m, d), and their own, (n, m, v).
-    link_weight
-        The confidence of each link, 0 for padding, shape (n, m).
-    same
-        1 if an entity of a document is an entity of the query, shape (n, e, m).
-    """
-
-    score: Single
-    document: Ints
-    words: Single
+    score: Single  # first-stage scores, standardised in the topic, shape (n,)
+    document: Ints  # codes that are equal for equal document ids of the same run, shape (n,)
+    words: Single  # words, text: vectors of the tokens of the query, shape (q, d), and of its text, shape (d,)
     text: Single
+    # document_words, document_text: vectors of the tokens of the documents, shape (n, w, d), and of their texts, shape
+    # (n, d).
     document_words: Single
     document_text: Single
-    has_word: Single
+    has_word: Single  # 1 for tokens, 0 for padding, shape (n, w)
+    # entities, vectors, weight: the entities of the query: vectors of their texts, (e, d), their own vectors, (e, v),
+    # and weights, (e,).
     entities: Single
     vectors: Single
     weight: Single
+    # document_entities, document_vectors: the entities of the documents: vectors of their texts, (n, m, d), and their
+    # own, (n, m, v).
     document_entities: Single
     document_vectors: Single
-    link_weight: Single
-    same: Single
+    link_weight: Single  # the confidence of each link, 0 for padding, shape (n, m)
+    same: Single  # 1 if an entity of a document is an entity of the query, shape (n, e, m)
 
 
 class Texts:

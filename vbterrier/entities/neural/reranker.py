@@ -169,24 +169,12 @@ def predicted(model: NeuralModel, state: Arrays, x: Arrays) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A run with the features of its topics.
-
-    Parameters
-    ----------
-    run
-        The run.
-    topics
-        Topic ids.
-    rows
-        The rows of each topic in the order of its features.
-    features
-        The features of each topic.
-    """
+    """A run with the features of its topics."""
 
     run: Run
-    topics: list[str]
-    rows: list[Ints]
-    features: list[Arrays]
+    topics: list[str]  # topic ids
+    rows: list[Ints]  # the rows of each topic in the order of its features
+    features: list[Arrays]  # the features of each topic
 
 
 class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]

@@ -201,21 +201,11 @@ UNKNOWN = -1
 
 @dataclass(frozen=True, eq=False)
 class LabelledRun:
-    """An entity run with features and labels.
-
-    Parameters
-    ----------
-    aligned
-        The run.
-    table
-        Its features, shape (n_rows, n_features).
-    label
-        The label of each row, -1 if unknown, shape (n_rows,).
-    """
+    """An entity run with features and labels."""
 
     aligned: RunOnPool
-    table: Floats
-    label: Ints
+    table: Floats  # its features, shape (n_rows, n_features)
+    label: Ints  # the label of each row, -1 if unknown, shape (n_rows,)
 
     @property
     def rows(self) -> Bools:

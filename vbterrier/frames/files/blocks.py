@@ -44,37 +44,19 @@ _LONGEST_LINE = 16
 
 @dataclass(frozen=True)
 class Place:
-    """The position of a row in the files of a run.
+    """The position of a row in the files of a run."""
 
-    Parameters
-    ----------
-    file
-        The number of the file.
-    offset
-        The start of the block in the file: the byte of the unpacked text, or the row of a Parquet file.
-    row
-        The number of the row in its block.
-    """
-
-    file: int = 0
-    offset: int = 0
-    row: int = 0
+    file: int = 0  # the number of the file
+    offset: int = 0  # the start of the block in the file: the byte of the unpacked text, or the row of a Parquet file
+    row: int = 0  # the number of the row in its block
 
 
 @dataclass(frozen=True, eq=False)
 class RunBlock:
-    """Rows of a run that are read together.
+    """Rows of a run that are read together."""
 
-    Parameters
-    ----------
-    table
-        Columns qid, docno, score, and the columns of ``READ`` that a Parquet file has.
-    place
-        The position of its first row.
-    """
-
-    table: Any
-    place: Place
+    table: Any  # columns qid, docno, score, and the columns of ``READ`` that a Parquet file has
+    place: Place  # the position of its first row
 
     def slice(self, start: int, stop: int | None = None) -> RunBlock:
         """The rows from ``start`` to ``stop``."""
@@ -239,21 +221,11 @@ def _rows(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]
 
 @dataclass(frozen=True, eq=False)
 class Chunk:
-    """Rows of a run that hold whole topics, if the rows of each topic are contiguous.
-
-    Parameters
-    ----------
-    table
-        The rows.
-    topics
-        Their topics, in order of appearance.
-    behind
-        The position of the next row, ``None`` at the end.
-    """
+    """Rows of a run that hold whole topics, if the rows of each topic are contiguous."""
 
     table: Any
-    topics: list[str]
-    behind: Place | None
+    topics: list[str]  # their topics, in order of appearance
+    behind: Place | None  # the position of the next row, ``None`` at the end
 
 
 def chunks(blocks: Iterable[RunBlock], n_bytes: int, name: str) -> Iterator[Chunk]:

@@ -850,59 +850,30 @@ def _white(line: bytes) -> str:
 
 @dataclass(frozen=True)
 class FileKind:
-    r"""A kind of file: the columns of its frame, and the layout of its lines.
+    r"""A kind of file: the columns of its frame, and the layout of its lines."""
 
-    Parameters
-    ----------
-    columns
-        The first columns of the frame, in order.
-    numeric
-        Columns of numbers; all others are text.
-    defaults
-        Values of the columns that a file may lack.
-    keeps_others
-        True if other columns of the file follow.
-    json_lines
-        True if the file may hold JSON lines.
-    trec
-        The layout of TREC files: of lines with more fields than ``fields`` has.
-    header_words
-        Words that mark the first line as a header; without any, the first line never is one.
-    needs_header
-        True if the first line is always a header.
-    separator
-        The separator without a header: ``" "`` for any white space, ``"\t"`` if fields hold blanks, ``"\t "`` for
-        tabs if the first line has one.
-    fields
-        The columns of lines without a header, by their number; the first describes lines with any other number.
-    remedy
-        The advice for a line without a header that has another number of fields.
-    xml
-        The reader of XML files; ``None`` if the file is never XML.
-    optional
-        Columns that a file may lack and that then are missing.
-    aliases
-        Columns by their names in headers and JSON, in lower case and without punctuation: the file may be a table that
-        is known by the columns of its header.
-    named
-        Columns that such a header must have.
-    """
-
-    columns: tuple[str, ...]
-    numeric: tuple[str, ...] = ()
-    defaults: Mapping[str, Any] = field(default_factory=dict)
-    keeps_others: bool = True
-    json_lines: bool = False
+    columns: tuple[str, ...]  # the first columns of the frame, in order
+    numeric: tuple[str, ...] = ()  # columns of numbers; all others are text
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # values of the columns that a file may lack
+    keeps_others: bool = True  # true if other columns of the file follow
+    json_lines: bool = False  # true if the file may hold JSON lines
+    # The layout of TREC files: of lines with more fields than ``fields`` has.
     trec: Callable[[Path, int, bytes], Layout] | None = None
+    # Words that mark the first line as a header; without any, the first line never is one.
     header_words: frozenset[str] = frozenset()
-    needs_header: bool = False
+    needs_header: bool = False  # true if the first line is always a header
+    # The separator without a header: ``" "`` for any white space, ``"\t"`` if fields hold blanks, ``"\t "`` for tabs if
+    # the first line has one.
     separator: str = " "
+    # The columns of lines without a header, by their number; the first describes lines with any other number.
     fields: tuple[tuple[str, ...], ...] = ()
-    remedy: str = ""
-    xml: Callable[[Source], pd.DataFrame] | None = None
-    optional: tuple[str, ...] = ()
+    remedy: str = ""  # the advice for a line without a header that has another number of fields
+    xml: Callable[[Source], pd.DataFrame] | None = None  # the reader of XML files; ``None`` if the file is never XML
+    optional: tuple[str, ...] = ()  # columns that a file may lack and that then are missing
+    # Columns by their names in headers and JSON, in lower case and without punctuation: the file may be a table that is
+    # known by the columns of its header.
     aliases: Mapping[str, str] = field(default_factory=dict)
-    named: tuple[str, ...] = ()
+    named: tuple[str, ...] = ()  # columns that such a header must have
 
     @property
     def required(self) -> tuple[str, ...]:

@@ -57,21 +57,11 @@ class UntidyError(Exception):
 
 @dataclass(frozen=True)
 class Source:
-    """A file that exists and can be opened.
-
-    Parameters
-    ----------
-    path
-        The file.
-    max_bytes
-        Limit of the unpacked size; ``None`` for no limit.
-    content
-        The bytes of a pipe, which can be read only once; ``None`` for a file.
-    """
+    """A file that exists and can be opened."""
 
     path: Path
-    max_bytes: int | None
-    content: bytes | None = None
+    max_bytes: int | None  # limit of the unpacked size; ``None`` for no limit
+    content: bytes | None = None  # the bytes of a pipe, which can be read only once; ``None`` for a file
 
     @classmethod
     def at(cls, path: StrPath, max_bytes: int | None) -> Source:
@@ -273,39 +263,19 @@ class MisfitError(ValueError):
 
 @dataclass(frozen=True)
 class Layout:
-    """The fields of a line.
+    """The fields of a line."""
 
-    Parameters
-    ----------
-    names
-        The column of each field.
-    numeric
-        Columns of numbers; all others are text.
-    separator
-        A blank, a tab, a comma or a semicolon. Values between the last two may be enclosed in double quotes.
-    blanks
-        True if any amount of white space separates fields, as in trec_eval.
-    header
-        Number of lines before the data.
-    remedies
-        The remedy by the number of fields found; the highest key covers all higher numbers.
-    form
-        The form of a line in messages; the names if empty.
-    kind
-        The kind of file that the first line was recognised as, for messages; empty for the usual kind.
-    for_header
-        The remedy if the first line looks like a header.
-    """
-
-    names: tuple[str, ...]
-    numeric: tuple[str, ...]
+    names: tuple[str, ...]  # the column of each field
+    numeric: tuple[str, ...]  # columns of numbers; all others are text
+    # A blank, a tab, a comma or a semicolon. Values between the last two may be enclosed in double quotes.
     separator: str = " "
-    blanks: bool = True
-    header: int = 0
+    blanks: bool = True  # true if any amount of white space separates fields, as in trec_eval
+    header: int = 0  # number of lines before the data
+    # The remedy by the number of fields found; the highest key covers all higher numbers.
     remedies: Mapping[int, str] = field(default_factory=dict)
-    form: str = ""
-    kind: str = ""
-    for_header: str = "remove the line"
+    form: str = ""  # the form of a line in messages; the names if empty
+    kind: str = ""  # the kind of file that the first line was recognised as, for messages; empty for the usual kind
+    for_header: str = "remove the line"  # the remedy if the first line looks like a header
 
     @property
     def never_empty(self) -> tuple[str, ...]:

@@ -146,19 +146,13 @@ def _require_consistent(db: sqlite3.Connection, staging: Staging) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Senses:
-    """Entities of numbered texts with their probabilities, by text, then by descending probability, then by entity.
+    """Entities of numbered texts with their probabilities, by text, then by descending probability, then by entity."""
 
-    Parameters
-    ----------
-    key, entity, mention
-        The number of the text, of the entity, and of the alias that contributes most, each of shape (n,).
-    prob
-        The probability of the entity given the text, shape (n,).
-    """
-
+    # key, entity, mention: the number of the text, of the entity, and of the alias that contributes most, each of shape
+    # (n,).
     key: Ints
     entity: Ints
-    prob: Floats
+    prob: Floats  # the probability of the entity given the text, shape (n,)
     mention: Ints
 
     @classmethod

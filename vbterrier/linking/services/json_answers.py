@@ -268,24 +268,16 @@ class Reading(NamedTuple):
 class Format(ABC):
     """The format of the answers of one linker.
 
-    Parameters
-    ----------
-    score
-        The field of the answer that is the score, a key of ``scores``, which gives its scale.
-    ids
-        The kind of entity id, one of ``spaces``.
-    misplaced
-        The treatment of a mention that is not at its offsets in the text: ``"error"``, or ``"unplaced"`` to keep it
-        with start and end -1.
-
     Raises
     ------
     ParameterError
         A value that the linker does not support.
     """
 
-    score: str
-    ids: str
+    score: str  # the field of the answer that is the score, a key of ``scores``, which gives its scale
+    ids: str  # the kind of entity id, one of ``spaces``
+    # The treatment of a mention that is not at its offsets in the text: ``"error"``, or ``"unplaced"`` to keep it with
+    # start and end -1.
     misplaced: str = "error"
 
     service: ClassVar[str]

@@ -21,16 +21,11 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class _Spotlight(Format):
-    """Base class of the two formats of answers.
-
-    Parameters
-    ----------
-    edition
-        The language of the DBpedia that the service links to, such as ``"nl"``; empty for ``dbpedia.org``. It is part
-        of the id space, because the same name means different entities in two editions.
-    """
+    """Base class of the two formats of answers."""
 
     ids: str = DBPEDIA
+    # The language of the DBpedia that the service links to, such as ``"nl"``; empty for ``dbpedia.org``. It is part of
+    # the id space, because the same name means different entities in two editions.
     edition: str = ""
 
     spaces: ClassVar[tuple[str, ...]] = (DBPEDIA,)

@@ -138,24 +138,12 @@ class Request:
 
 @dataclass(frozen=True)
 class Failure:
-    """The reason why a request has no answer.
+    """The reason why a request has no answer."""
 
-    Parameters
-    ----------
-    message
-        The problem and the remedy, without secrets.
-    temporary
-        True if a retry may succeed.
-    status
-        The HTTP status, if there is one.
-    retry_after
-        The seconds that the service asks to wait before a retry.
-    """
-
-    message: str
-    temporary: bool = False
-    status: int | None = None
-    retry_after: float = 0.0
+    message: str  # the problem and the remedy, without secrets
+    temporary: bool = False  # true if a retry may succeed
+    status: int | None = None  # the HTTP status, if there is one
+    retry_after: float = 0.0  # the seconds that the service asks to wait before a retry
 
 
 @dataclass(frozen=True)
@@ -164,26 +152,14 @@ class Transport:
 
     Requests go to the endpoint, or to the proxy, and to no other host: redirects are not followed, and proxies,
     passwords and certificates in the environment are ignored. Cookies are not kept.
-
-    Parameters
-    ----------
-    endpoint
-        The address.
-    headers
-        Headers that contain secrets, as (name, text before the secret, secret).
-    timeout
-        Seconds to wait for the connection, and for each read of an answer.
-    max_bytes
-        The maximum size of an answer, compressed and decompressed.
-    proxy
-        The address of a proxy.
     """
 
     endpoint: str
+    # Headers that contain secrets, as (name, text before the secret, secret).
     headers: tuple[tuple[str, str, Secret], ...]
-    timeout: float
-    max_bytes: int
-    proxy: str | None = None
+    timeout: float  # seconds to wait for the connection, and for each read of an answer
+    max_bytes: int  # the maximum size of an answer, compressed and decompressed
+    proxy: str | None = None  # the address of a proxy
 
     @cached_property
     def _session(self) -> Any:
