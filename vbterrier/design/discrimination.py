@@ -38,11 +38,6 @@ _EQUAL = 1e-12
 def checked_sizes(sizes: Iterable[int] | None, n: int, least: int) -> list[int]:
     """Increasing numbers of queries; twenty by default.
 
-    Raises
-    ------
-    ParameterError
-        A size below ``least`` or above n, the number of all queries; no size.
-
     >>> checked_sizes(None, 7, 2)
     [2, 3, 4, 5, 6, 7]
     """
@@ -57,12 +52,9 @@ def checked_sizes(sizes: Iterable[int] | None, n: int, least: int) -> list[int]:
 def orders_of(n: int, order: str, n_subsets: int, seed: int, held: int) -> Iterator[Ints]:
     """Permutations of all queries, whose prefixes are the subsets, in blocks of shape (rows, n).
 
-    Parameters
-    ----------
-    n, order, n_subsets, seed
-        Number of queries; ``"given"`` for their order of appearance, ``"random"`` for ``n_subsets`` random orders.
-    held
-        Numbers that the caller keeps in memory for each subset.
+    - ``n``, ``order``, ``n_subsets``, ``seed``: number of queries; ``"given"`` for their order of appearance,
+      ``"random"`` for ``n_subsets`` random orders
+    - ``held``: numbers that the caller keeps in memory for each subset
 
     >>> [block.tolist() for block in orders_of(3, "given", 1, 0, 3)]
     [[[0, 1, 2]]]

@@ -51,15 +51,7 @@ def kurtosis_of(values: Floats) -> float:
 class Pilot:
     """Differences between two systems on the queries of a pilot.
 
-    Parameters
-    ----------
-    differences
-        Shape (k,), k of at least 5, in any order; stored sorted.
-
-    Raises
-    ------
-    InputError
-        Too few differences; a missing value, or text; constant differences, which have no variance.
+    - ``differences``: shape (k,), k of at least 5, in any order; stored sorted
     """
 
     def __init__(self, differences: Any) -> None:
@@ -109,10 +101,7 @@ class Pilot:
         ``log σ² = log(c s²) ± z c sqrt((γ - (k - 3)/k)/(k - 1))``, ``c = k/(k - z)``, with the kurtosis γ: unlike the
         chi-square interval it does not assume normal differences.
 
-        Raises
-        ------
-        ParameterError
-            A level too high for so few differences.
+        Raises ParameterError: a level too high for so few differences.
         """
         return self._std_limits(level, self.kurtosis)
 
@@ -150,13 +139,7 @@ class Pilot:
 
 
 def pilot_of(given: Any, pair: Sequence[str] | None, measure: str | None) -> Pilot:
-    """The pilot of two systems of a V frame by one measure, or of an array of differences.
-
-    Raises
-    ------
-    ParameterError
-        Unknown or ambiguous systems or measure.
-    """
+    """The pilot of two systems of a V frame by one measure, or of an array of differences."""
     if not hasattr(given, "columns"):
         if pair is not None or measure is not None:
             raise ParameterError("pair and measure select from a V frame: leave them out for differences")
@@ -179,10 +162,7 @@ def pilot_of(given: Any, pair: Sequence[str] | None, measure: str | None) -> Pil
 def paired_pilots(values: Any, baseline: str | None, measure: str | None) -> Iterator[tuple[str, str, str, Floats]]:
     """Measure, names and differences of all pairs of systems of a V frame, or of all systems with the baseline.
 
-    Raises
-    ------
-    ParameterError
-        An unknown baseline or measure.
+    Raises ParameterError: an unknown baseline or measure.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"name": ["a", "b"], "qid": "1", "measure": "AP", "value": [0.5, 0.25]})

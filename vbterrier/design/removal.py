@@ -126,10 +126,7 @@ def decided(
 ) -> Ints:
     """The cell of each query of the gold standard, from 0, shape (n,).
 
-    Raises
-    ------
-    InputError
-        Queries without an answer.
+    Raises InputError: queries without an answer.
     """
     found = decide(
         answers(system, name="system"), Gold(gold, nil=nil, multiple_answers=multiple_answers), unanswered=unanswered
@@ -138,13 +135,7 @@ def decided(
 
 
 def cells_of(decisions: Decisions) -> Ints:
-    """The cell of each query, from 0, shape (n,).
-
-    Raises
-    ------
-    InputError
-        Queries without an answer.
-    """
+    """The cell of each query, from 0, shape (n,)."""
     silent = int((decisions.answer == linking.UNANSWERED).sum())
     if silent:
         raise InputError(

@@ -42,26 +42,10 @@ class MentionCorpus:
 
     Rows with the same docno and mention are one query, of which the first row is used.
 
-    Parameters
-    ----------
-    frame
-        Columns docno, mention and optional further columns, or the path of such a file.
-    name
-        Name in messages.
-
-    Attributes
-    ----------
-    rows
-        The row of each query in the frame, shape (n,).
-    document, mention
-        Codes of its document and mention, in byte order, shape (n,).
-    n_documents, n_mentions
-        Numbers of documents and mentions.
-
-    Raises
-    ------
-    InputError
-        A missing column or value, an empty id, no rows.
+    - ``frame``: columns docno, mention and optional further columns, or the path of such a file
+    - ``rows``: the row of each query in the frame, shape (n,)
+    - ``document``, ``mention``: codes of its document and mention, in byte order, shape (n,)
+    - ``n_documents``, ``n_mentions``: numbers of documents and mentions
 
     >>> found = MentionCorpus(pd.DataFrame({"docno": ["d2", "d1", "d2"], "mention": ["Paris", "Paris", "Paris"]}))
     >>> found.rows.tolist(), found.frequency.tolist()
@@ -126,19 +110,8 @@ class MentionCorpus:
 def strata_of(mentions: MentionCorpus, strata: Strata, extras: Sequence[str]) -> tuple[list[str], Ints]:
     """Names of the strata, and the index of the stratum of each query.
 
-    Parameters
-    ----------
-    mentions
-        The corpus.
-    strata
-        A column; a number of bins of mention frequency; a function of the distinct queries; or ``None``.
-    extras
-        Columns of the frame for a function, in addition to docno and mention.
-
-    Raises
-    ------
-    InputError
-        A missing column or value.
+    - ``strata``: a column; a number of bins of mention frequency; a function of the distinct queries; or ``None``
+    - ``extras``: columns of the frame for a function, in addition to docno and mention
 
     >>> pairs = [("d1", "a"), ("d2", "a"), ("d3", "a"), ("d1", "b"), ("d2", "c"), ("d3", "d")]
     >>> strata_of(MentionCorpus(pd.DataFrame(pairs, columns=["docno", "mention"])), 2, [])
@@ -196,27 +169,11 @@ def allocate(
 ) -> Ints:
     """Number of draws from each stratum, shape (n_strata,); see :func:`sample_queries`.
 
-    Parameters
-    ----------
-    names
-        Names of the strata.
-    n
-        Size of the sample.
-    how
-        ``"proportional"``, ``"equal"``, ``"neyman"``, or a mapping of strata to sizes.
-    capacity
-        Largest number of draws from each stratum.
-    shares
-        Expected share of the draws of each stratum without stratification.
-    n_queries
-        Number of distinct queries of each stratum.
-    variances
-        Variances of a value within the strata, for ``"neyman"``.
-
-    Raises
-    ------
-    ParameterError
-        A sample too small for all strata, sizes or variances that do not match the strata.
+    - ``how``: ``"proportional"``, ``"equal"``, ``"neyman"``, or a mapping of strata to sizes
+    - ``capacity``: largest number of draws from each stratum
+    - ``shares``: expected share of the draws of each stratum without stratification
+    - ``n_queries``: number of distinct queries of each stratum
+    - ``variances``: variances of a value within the strata, for ``"neyman"``
 
     >>> sizes = {"capacity": np.array([90, 10]), "shares": np.array([0.9, 0.1]), "n_queries": np.array([90, 10])}
     >>> allocate(["rare", "frequent"], 20, "neyman", **sizes, variances={"rare": 1, "frequent": 81}).tolist()

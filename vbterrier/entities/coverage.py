@@ -33,35 +33,14 @@ ABSENT = "absent"
 class Selection:
     """The first entities of a run for the topics of a pool.
 
-    Parameters
-    ----------
-    pool
-        The pool.
-    run
-        The entity run, a frame or a ``Run``: qid, docno (an entity's id), score; in trec_eval's order.
-    cutoff
-        The number of entities of each topic to keep; ``None`` for all.
+    - ``run``: the entity run, a frame or a ``Run``: qid, docno (an entity's id), score; in trec_eval's order
+    - ``cutoff``: the number of entities of each topic to keep; ``None`` for all
+    - ``entity``: index into ``pool.entities``, -1 beyond the end of the list, -2 for an entity that no document of any
+      topic mentions, shape (n_topics, depth); ``depth`` is the length of the longest list
+    - ``score``: scores, NaN beyond the end of the list, shape (n_topics, depth)
 
-    Attributes
-    ----------
-    entity : numpy.ndarray
-        Index into ``pool.entities``, -1 beyond the end of the list, -2 for an entity that no document of any topic
-        mentions, shape (n_topics, depth); ``depth`` is the length of the longest list.
-    score : numpy.ndarray
-        Scores, NaN beyond the end of the list, shape (n_topics, depth).
+    Raises InputError: see the contract of runs; ids of different kinds; no topic in common.
 
-    Raises
-    ------
-    InputError
-        See the contract of runs; ids of different kinds; no topic in common.
-
-    Warns
-    -----
-    DegenerateWarning
-        No document mentions any of the entities.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> from vbterrier.entities.pool import link_pool
     >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
@@ -146,12 +125,7 @@ LEAST_CORRELATED = 3
 def reached_shares(selection: Selection, chosen: Bools) -> Floats:
     """Return the share of the chosen documents that the first 0, 1, ... entities reach, shape (n_topics, depth + 1).
 
-    Parameters
-    ----------
-    selection
-        The entity run.
-    chosen
-        True for documents of the pool to count, shape (n_documents,); a topic without any has NaN.
+    - ``chosen``: True for documents of the pool to count, shape (n_documents,); a topic without any has NaN
     """
     pool = selection.pool
     cutoffs = np.arange(selection.depth + 1)
@@ -168,21 +142,11 @@ def at_cutoff(shares: Floats, k: int | None) -> Floats:
 def mean_overlap(selection: Selection, chosen: Bools, k: int) -> Floats:
     """Return the mean number of the first k entities per chosen document that mentions any of them (Table 5).
 
-    ``mean |Λ(d) ∩ Ê^k|`` over the chosen documents with at least one; NaN for topics without such a document.
+    ``mean |Λ(d) ∩ Ê^k|`` over the chosen documents with at least one, shape (n_topics,); NaN for topics without such a
+    document.
 
-    Parameters
-    ----------
-    selection
-        The entity run.
-    chosen
-        True for documents of the pool to count, shape (n_documents,).
-    k
-        The number of entities to count.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n_topics,).
+    - ``chosen``: True for documents of the pool to count, shape (n_documents,)
+    - ``k``: the number of entities to count
     """
     pool = selection.pool
     among = np.bincount(pool.document[selection.link_ranks < k], minlength=len(pool))
@@ -205,14 +169,8 @@ def ratio(relevant: Floats, other: Floats, n_other: Ints, epsilon: float | None 
 def of_selected(selection: Selection, values: Floats, *, outside: float) -> Floats:
     """Return the values of the selected entities from the values of all pairs, shape (n_topics, depth).
 
-    Parameters
-    ----------
-    selection
-        The entity run.
-    values
-        The value of each pair, shape (n_pairs,).
-    outside
-        The value of an entity that no document of the topic mentions. Beyond the end of a list the value is NaN.
+    - ``outside``: the value of an entity that no document of the topic mentions. Beyond the end of a list the value is
+      NaN.
     """
     found: Floats = np.full(selection.entity.shape, outside)
     inside = selection.pair >= 0
@@ -281,24 +239,10 @@ MOST_NODES = 10_000
 class Oracle:
     """The number of relevant documents that the best entities reach, for every number of entities in one pass.
 
-    Parameters
-    ----------
-    pool
-        The pool.
-    rel
-        The lowest relevant label.
-    cutoff
-        The largest number of entities; ``None`` for as many as are needed.
+    - ``cutoff``: the largest number of entities; ``None`` for as many as are needed
+    - ``pair``: greedily chosen indices into ``pool.pairs``, -1 after the last, shape (n_topics, d)
+    - ``n_reached``: the number of relevant documents that the first 1, 2, ... of them reach, shape (n_topics, d).
 
-    Attributes
-    ----------
-    pair : numpy.ndarray
-        Greedily chosen indices into ``pool.pairs``, -1 after the last, shape (n_topics, d).
-    n_reached : numpy.ndarray
-        The number of relevant documents that the first 1, 2, ... of them reach, shape (n_topics, d).
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> from vbterrier.entities.pool import link_pool
     >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
@@ -331,10 +275,7 @@ class Oracle:
         integer programme: maximise ``Σ_d y_d`` with ``y_d <= Σ_{e in Λ(d)} x_e``, ``Σ_e x_e <= k``, x binary, y in [0,
         1].
 
-        Raises
-        ------
-        InputError
-            A topic without a solution within ``MOST_NODES`` nodes of the search.
+        Raises InputError: a topic without a solution within ``MOST_NODES`` nodes of the search.
         """
         best = self.greedy(k).copy()
         if k is None:

@@ -44,16 +44,10 @@ def links_of(
 ) -> LinkArrays:
     """Merge the mentions of an entity in a document into one link with their highest weight and their number.
 
-    Parameters
-    ----------
-    n_documents
-        The number of documents.
-    document, entity, weight
-        For each mention, shape (n_mentions,); ``entity`` is an index into ``vocabulary``.
-    vocabulary
-        Distinct ids; ids without a mention are not part of the result.
-    mentions
-        The number of mentions that each row represents; 1 by default.
+    - ``document``, ``entity``, ``weight``: for each mention, shape (n_mentions,); ``entity`` is an index into
+      ``vocabulary``
+    - ``vocabulary``: distinct ids; ids without a mention are not part of the result
+    - ``mentions``: the number of mentions that each row represents; 1 by default
     """
     used = np.flatnonzero(np.bincount(entity, minlength=len(vocabulary)))
     kept = vocabulary.take(used)
@@ -78,13 +72,7 @@ def links_of(
 
 
 def fields_of(frame: Any, name: str) -> dict[str, Any]:
-    """Return the fields of a ``LinkedPool`` from a K frame.
-
-    Raises
-    ------
-    InputError
-        A missing column or id; a document with two labels or ranks; a rank below 0; a weight missing or outside [0, 1].
-    """
+    """Return the fields of a ``LinkedPool`` from a K frame."""
     frame = frame_of(frame, name)
     require(frame, COLUMNS, name)
     docno, (topics, topic) = _ids(frame, "docno", name), _ids(frame, "qid", name).codes()
@@ -132,12 +120,7 @@ def _by_document(topic: Ints, rank: Ints, code: Ints) -> Ints:
 
 
 def require_named(vocabulary: Ids, name: str) -> None:
-    """Refuse empty entity ids: they are often missing ids read as text, which would link unrelated documents.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse empty entity ids: they are often missing ids read as text, which would link unrelated documents."""
     if len(vocabulary) and pc.any(pc.equal(vocabulary.text, "")).as_py():
         raise InputError(f"{name}: an entity_id is the empty text; leave it missing if a document has no entity")
 

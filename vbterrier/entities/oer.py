@@ -23,27 +23,11 @@ SHRINKAGE = 5.0
 class EntityTable:
     """Counts of relevant and non-relevant documents for each pair of topic and entity in a pool.
 
-    Parameters
-    ----------
-    pool
-        The pool.
-    rel
-        The lowest relevant label. Unjudged documents are non-relevant.
+    - ``rel``: the lowest relevant label. Unjudged documents are non-relevant.
+    - ``df_relevant``, ``df_other``: relevant and non-relevant documents of the topic that mention the entity, shape
+      (n_pairs,)
+    - ``n_relevant``, ``n_other``: relevant and non-relevant documents in the pool of each topic, shape (n_topics,)
 
-    Attributes
-    ----------
-    df_relevant, df_other : numpy.ndarray
-        Relevant and non-relevant documents of the topic that mention the entity, shape (n_pairs,).
-    n_relevant, n_other : numpy.ndarray
-        Relevant and non-relevant documents in the pool of each topic, shape (n_topics,).
-
-    Raises
-    ------
-    ParameterError
-        ``rel`` below 1.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> from vbterrier.entities.pool import link_pool
     >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
@@ -105,11 +89,6 @@ class EntityTable:
 
         See :func:`vbterrier.kernels.coverage.observable_relevance`. NaN in topics without relevant or without
         non-relevant documents.
-
-        Raises
-        ------
-        ParameterError
-            ``alpha`` or ``shrinkage`` not above 0.
         """
         for name, value in (("alpha", alpha), ("shrinkage", shrinkage)):
             if not (np.isfinite(value) and value > 0):

@@ -32,10 +32,7 @@ _LONGEST = 60
 def links_of(links: Any) -> LinkedPool | pd.DataFrame:
     """Return the parameter ``links``: a pool, a pool made from a K frame, or a copy of a T frame.
 
-    Raises
-    ------
-    InputError
-        See the contracts of the frames.
+    Raises InputError: see the contracts of the frames.
     """
     if isinstance(links, LinkedPool):
         return links
@@ -110,19 +107,11 @@ class Finder:
     def find(self, topics: list[str], topic: Ints, docno: Ids, where: str) -> Ints:
         """Return indices of documents in the pool, -1 for documents outside it, shape (n,).
 
-        Parameters
-        ----------
-        topics
-            Topic ids.
-        topic, docno
-            For each document, shape (n,): index of its topic in ``topics``, and its id.
-        where
-            The frame and column of docno, for messages.
+        - ``topics``: topic ids
+        - ``topic``, ``docno``: for each document, shape (n,): index of its topic in ``topics``, and its id
+        - ``where``: the frame and column of docno, for messages
 
-        Raises
-        ------
-        InputError
-            Document ids of different kinds.
+        Raises InputError: document ids of different kinds.
         """
         require_same_kind(self.pool.docno, docno, "links column 'docno'", where)
         if not len(self.pool):
@@ -133,10 +122,7 @@ class Finder:
 class PoolLinks:
     """Links of documents: a linked pool, or tags with which any run is linked.
 
-    Parameters
-    ----------
-    given
-        A ``LinkedPool``, a K frame, or a T frame (docno, entity_id [, weight, qid]).
+    - ``given``: a ``LinkedPool``, a K frame, or a T frame (docno, entity_id [, weight, qid])
     """
 
     def __init__(self, given: Any) -> None:

@@ -28,20 +28,11 @@ class VectorFile(Mapping[str, "Floats"]):
 
     ``id in vectors`` and ``vectors[id]`` read one vector, :meth:`table` reads many at once.
 
-    Parameters
-    ----------
-    path
-        The file.
-    names
-        Ids, shape (n,).
-    offsets
-        The first byte of each vector in the file, shape (n,).
-    stops
-        The byte after the last one of each vector, shape (n,).
-    dimension
-        The number of numbers of a vector.
-    is_binary
-        True for 32-bit floats, False for text.
+    - ``names``: ids, shape (n,)
+    - ``offsets``: the first byte of each vector in the file, shape (n,)
+    - ``stops``: the byte after the last one of each vector, shape (n,)
+    - ``dimension``: the number of numbers of a vector
+    - ``is_binary``: True for 32-bit floats, False for text
     """
 
     def __init__(
@@ -69,13 +60,7 @@ class VectorFile(Mapping[str, "Floats"]):
         return np.where(same, found, -1)
 
     def table(self, rows: Ints) -> Floats:
-        """Return the vectors of rows of the file, shape (n, dimension).
-
-        Raises
-        ------
-        FileError
-            A vector that is not ``dimension`` finite numbers.
-        """
+        """Return the vectors of rows of the file, shape (n, dimension)."""
         if self.is_binary:
             span = np.arange(self.dimension * _FLOAT.itemsize)
             made: Floats = self._bytes[self._offsets[rows][:, None] + span].view(_FLOAT).astype(np.float64)

@@ -49,13 +49,7 @@ def is_frame(data: Any) -> bool:
 
 
 def frame_of(data: Any, what: str) -> pd.DataFrame:
-    """Return a pandas frame unchanged, or convert a table that supports Arrow's interface (polars, pyarrow).
-
-    Raises
-    ------
-    InputError
-        Other data, such as a generator, which can be read only once; a duplicate column that the package reads.
-    """
+    """Return a pandas frame unchanged, or convert a table that supports Arrow's interface (polars, pyarrow)."""
     if isinstance(data, pd.DataFrame):
         if not data.columns.is_unique:
             for name in data.columns[data.columns.duplicated()]:
@@ -89,11 +83,6 @@ def _plain(kind: Any) -> Any:
 def require(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     """Check that a frame has some columns, each once.
 
-    Raises
-    ------
-    InputError
-        Lists wanted and found columns; suggests the nearest name for the first missing one.
-
     >>> import pandas as pd
     >>> require(pd.DataFrame({"qid": [], "doc_no": []}), ("qid", "docno"), "run")
     Traceback (most recent call last):
@@ -113,13 +102,7 @@ def require(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
 
 
 def systems_of(runs: Any) -> Iterator[tuple[str, Any]]:
-    """Yield names and runs from a mapping or from pairs, refusing repeated names.
-
-    Raises
-    ------
-    InputError
-        A name is repeated.
-    """
+    """Yield names and runs from a mapping or from pairs, refusing repeated names."""
     seen: set[str] = set()
     for name, run in runs.items() if hasattr(runs, "items") else runs:
         if name in seen:
@@ -131,28 +114,13 @@ def systems_of(runs: Any) -> Iterator[tuple[str, Any]]:
 class LabelFrame:
     """Judged documents without duplicates.
 
-    Parameters
-    ----------
-    qrels
-        Columns qid, docno, label.
-    name
-        The name in messages.
-    drop_negative
-        Treat labels below 0 as missing judgments.
+    - ``qrels``: columns qid, docno, label
+    - ``drop_negative``: treat labels below 0 as missing judgments
+    - ``qid``: the column ``qid`` of the frame
+    - ``topics``: the distinct topics, in order of appearance
+    - ``topic``, ``docno``, ``label``: the topic number, document and label of each judgment
 
-    Raises
-    ------
-    InputError
-        A missing column or id, a label that is not an integer, a document with two labels.
-
-    Attributes
-    ----------
-    qid : Ids
-        The column ``qid`` of the frame.
-    topics : list of str
-        The distinct topics, in order of appearance.
-    topic, docno, label
-        The topic number, document and label of each judgment.
+    Raises InputError: a missing column or id, a label that is not an integer, a document with two labels.
     """
 
     def __init__(self, qrels: Any, *, name: str = "qrels", drop_negative: bool = False) -> None:
@@ -236,13 +204,7 @@ def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:
 
 
 def require_once(topics: Sequence[str], topic: Ints, entity: Ids, name: str) -> None:
-    """Refuse duplicate candidates of a query.
-
-    Raises
-    ------
-    InputError
-        Names the first duplicate and its rows.
-    """
+    """Refuse duplicate candidates of a query."""
     twice = repeated_pairs(topic, entity)
     if len(twice):
         first, second = (int(row) for row in twice[:2])
@@ -259,23 +221,9 @@ def probabilities_of(
 
     The tolerance of a sum is 1e-6 for each candidate, for probabilities that were rounded to six decimals.
 
-    Parameters
-    ----------
-    column
-        The probability of each candidate.
-    topics, topic
-        The queries, and the query number of each candidate.
-    entity
-        The candidates.
-    name
-        The name of the frame in messages.
-    normalise
-        Accept any non-negative weights.
-
-    Raises
-    ------
-    InputError
-        A missing value, a value outside [0, 1], a sum that is not 1.
+    - ``column``: the probability of each candidate
+    - ``topics``, ``topic``: the queries, and the query number of each candidate
+    - ``normalise``: accept any non-negative weights
     """
     prob = numbers_of(column, f"{name} column 'prob'", lambda row: f" ({owner(topics, topic, entity, row)})")
     sizes = np.bincount(topic, minlength=len(topics))
@@ -307,17 +255,7 @@ def owner(topics: Sequence[str], topic: Ints, entity: Ids, row: int) -> str:
 class TagFrame:
     """Tags of documents, for all queries or for single ones.
 
-    Parameters
-    ----------
-    frame
-        Columns docno, entity_id, and optionally weight in [0, 1] (1 where absent) and qid.
-    name
-        The name in messages.
-
-    Raises
-    ------
-    InputError
-        A missing column or id, a weight outside [0, 1].
+    - ``frame``: columns docno, entity_id, and optionally weight in [0, 1] (1 where absent) and qid
     """
 
     def __init__(self, frame: Any, *, name: str = "tags") -> None:

@@ -95,17 +95,7 @@ class Ids:
 def ids_of(column: pd.Series[Any], where: str) -> Ids:  # noqa: C901 - one error of each kind of column
     """Check a column of ids and convert it to text.
 
-    Parameters
-    ----------
-    column
-        Text of any storage (object, ``str``, Arrow, categorical), or integers.
-    where
-        The frame and column in messages, as ``run column 'qid'``.
-
-    Raises
-    ------
-    InputError
-        A missing id, or a column of other types than text and integers.
+    - ``column``: text of any storage (object, ``str``, Arrow, categorical), or integers
     """
     if not len(column):
         # The type of an empty column is arbitrary in pandas.
@@ -140,17 +130,9 @@ def ids_of(column: pd.Series[Any], where: str) -> Ids:  # noqa: C901 - one error
 class LazyIds(Ids):
     """A column of ids that become text when they are looked at, checked then as by :func:`ids_of`.
 
-    Parameters
-    ----------
-    column
-        A column as for :func:`ids_of`, whose conversion to text takes time.
-    where
-        The frame and column in messages.
+    - ``column``: a column as for :func:`ids_of`, whose conversion to text takes time
 
-    Raises
-    ------
-    InputError
-        The first row is not an id.
+    Raises InputError: the first row is not an id.
     """
 
     _column: pd.Series[Any]
@@ -197,11 +179,6 @@ def distinct_ids(column: pd.Series[Any], where: str) -> tuple[Ids, Ints]:
     """Return the distinct ids in order of appearance, and the number of each row's id.
 
     Equal neighbours, as in a run grouped by topic, are compared as they are; only the first of them becomes text.
-
-    Raises
-    ------
-    InputError
-        See :func:`ids_of`.
     """
     starts = None if not len(column) or _is_arrow(column) else _changes(column)
     if starts is None:
@@ -243,13 +220,7 @@ def owner_of(topics: Sequence[str], topic: Ints, docno: Ids) -> Callable[[int], 
 
 
 def numbers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] | None = None) -> NDArray[np.float64]:
-    """Convert a column of numbers, or of text that spells numbers, to float64; NaN is refused, infinity is not.
-
-    Raises
-    ------
-    InputError
-        Names the first row that is missing or not a number; a column of dates, durations or complex numbers.
-    """
+    """Convert a column of numbers, or of text that spells numbers, to float64; NaN is refused, infinity is not."""
     if pd.api.types.is_complex_dtype(column) or column.dtype.kind in "mM":
         raise InputError(f"{where}: wanted numbers, found {column.dtype}; pass the numbers that they stand for")
     try:
@@ -282,13 +253,7 @@ def _number(value: Any) -> float:
 
 
 def integers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] | None = None) -> Ints:
-    """Convert a column to int64, refusing fractions.
-
-    Raises
-    ------
-    InputError
-        Names the first row that is not an integer.
-    """
+    """Convert a column to int64, refusing fractions."""
     numbers = numbers_of(column, where, whose)
     # A cast beyond 64 bits, or of infinity, is undefined.
     bad = (numbers != np.floor(numbers)) | (np.abs(numbers) >= 2.0**63)
@@ -302,13 +267,7 @@ def integers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] 
 
 
 def require_same_kind(left: Ids, right: Ids, left_name: str, right_name: str) -> None:
-    """Refuse a join of integers with text, which would be empty.
-
-    Raises
-    ------
-    InputError
-        Names both types and the remedy.
-    """
+    """Refuse a join of integers with text, which would be empty."""
     if left.integers != right.integers and len(left) and len(right):
         kinds = {True: "integers", False: "text"}
         odd = left_name if left.integers else right_name
@@ -323,12 +282,8 @@ class Lookup:
 
     It sorts 64-bit keys once and searches them by bisection; the ids of each match are compared in full.
 
-    Parameters
-    ----------
-    topics
-        The topic number of each row; ``None`` indexes the ids alone.
-    ids
-        The id of each row.
+    - ``topics``: the topic number of each row; ``None`` indexes the ids alone
+    - ``ids``: the id of each row
     """
 
     def __init__(self, topics: Ints | None, ids: Ids) -> None:
@@ -344,20 +299,10 @@ class Lookup:
     def find(self, topics: Ints | None, ids: Ids) -> tuple[Ints, Ints]:
         """Match pairs with rows.
 
-        Parameters
-        ----------
-        topics, ids
-            The wanted pairs, each of shape (n,).
+        - ``topics``, ``ids``: the wanted pairs, each of shape (n,)
 
-        Returns
-        -------
-        (pairs, rows)
-            The positions of the pair and of the row for each match, in ascending order of pairs, then of rows.
-
-        Raises
-        ------
-        InputError
-            Two different ids have equal fingerprints, which does not happen by chance.
+        Returns (pairs, rows): the positions of the pair and of the row for each match, in ascending order of pairs,
+        then of rows.
         """
         wanted = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
         low = np.searchsorted(self._sorted, wanted, side="left")

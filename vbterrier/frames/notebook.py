@@ -59,17 +59,11 @@ def interval_bar(
 ) -> str:
     """Draw an interval as inline SVG on the scale from ``least`` to ``most``, in the colour of the surrounding text.
 
-    Parameters
-    ----------
-    value, low, high
-        The point estimate and the bounds of its interval; with a bound of NaN only the point is drawn, with a value of
-        NaN nothing.
-    least, most
-        The ends of the scale, the same for all rows that are compared.
-    rule
-        Position of a dotted line, such as 0 for differences; not drawn outside the scale.
-    digits
-        Decimals of the numbers in the label for screen readers.
+    - ``value``, ``low``, ``high``: the point estimate and the bounds of its interval; with a bound of NaN only the
+      point is drawn, with a value of NaN nothing
+    - ``least``, ``most``: the ends of the scale, the same for all rows that are compared
+    - ``rule``: position of a dotted line, such as 0 for differences; not drawn outside the scale
+    - ``digits``: decimals of the numbers in the label for screen readers
 
     >>> bar = interval_bar(0.5, 0.4, 0.6, 0.0, 1.0)
     >>> 'aria-label="0.5000, 0.4000 to 0.6000"' in bar and 'stroke="currentColor"' in bar

@@ -245,11 +245,8 @@ class Run:
     def _tie_order(self, tied: NDArray[np.bool_], cutoff: int | None) -> tuple[Ints, Ints, Ints]:
         """The order of documents down to the last one that ties with the cutoff, in some topics.
 
-        Returns
-        -------
-        (places, rows, sizes)
-            Their positions in the rows by topic, their rows in descending order of docno within ties, and their number
-            in each topic.
+        Returns (places, rows, sizes): Their positions in the rows by topic, their rows in descending order of docno
+        within ties, and their number in each topic.
         """
         (starts, stops), (rows, score) = self._spans, self._descending
         starts, stops = starts[tied], stops[tied]
@@ -335,19 +332,7 @@ def places(wanted: Sequence[str], among: Sequence[str]) -> Ints:
 def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str) -> Ints:
     """Return the position of each topic of a run in the topics to evaluate, -1 for topics that are not evaluated.
 
-    Parameters
-    ----------
-    run
-        The run.
-    topics, qid
-        The topics to evaluate, and their column.
-    name
-        The name of their frame in messages.
-
-    Raises
-    ------
-    InputError
-        No topic to evaluate, no topic in common, or integers in one frame and text in the other.
+    - ``topics``, ``qid``: the topics to evaluate, and their column
     """
     if not topics:
         raise InputError(f"{name}: no rows; a run is evaluated over the topics of this frame")
@@ -373,13 +358,7 @@ def loaded_run(name: str, run: Any, duplicates: str = "everywhere") -> Run:
 
 
 def runs_of(runs: Any) -> dict[str, Run]:
-    """Return runs by name from a mapping of names to frames (qid, docno, score) or paths of TREC runs.
-
-    Raises
-    ------
-    InputError
-        No mapping, an empty one, or an invalid run.
-    """
+    """Return runs by name from a mapping of names to frames (qid, docno, score) or paths of TREC runs."""
     if not hasattr(runs, "items") or hasattr(runs, "columns"):
         raise InputError(f"runs: wanted a mapping of name to run, found {type(runs).__name__}; pass {{'mine': run}}")
     loaded = {name: loaded_run(name, run) for name, run in systems_of(runs)}

@@ -29,18 +29,7 @@ def values_of(given: Any, where: str = "values") -> pd.DataFrame:
     The result of ``pt.Experiment(perquery=True)`` is accepted, also with Measure objects as measures. With a column
     ``dataset``, topics of different collections are different topics: their ids become ``dataset/qid``.
 
-    Parameters
-    ----------
-    given
-        A frame with these columns; other columns than dataset are dropped.
-    where
-        Its name in messages.
-
-    Raises
-    ------
-    InputError
-        Names the row of a missing id, of a value that is missing, infinite or text, or of a second value of a system
-        for one topic and measure.
+    - ``given``: a frame with these columns; other columns than dataset are dropped
 
     >>> found = values_of(pd.DataFrame({"name": ["a"], "qid": [7], "measure": ["AP"], "value": [1]}))
     >>> found.values.tolist()
@@ -106,18 +95,10 @@ class MeasureTable(NamedTuple):
 def measure_tables(values: Any, *, by_id: bool = False) -> list[MeasureTable]:
     """Return one table for each measure of a V frame, with systems in order of appearance.
 
-    Parameters
-    ----------
-    values
-        The V frame.
-    by_id
-        Sort topics by id, so that resamples do not depend on the order of rows; by default topics are in order of
-        appearance.
+    - ``by_id``: sort topics by id, so that resamples do not depend on the order of rows; by default topics are in order
+      of appearance
 
-    Raises
-    ------
-    InputError
-        Systems with different topics; see also :func:`vbterrier.frames.values.values_of`.
+    Raises InputError: systems with different topics; see also :func:`vbterrier.frames.values.values_of`.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"name": ["a", "a", "b", "b"], "qid": ["2", "1", "1", "2"], "measure": "AP"})

@@ -68,8 +68,6 @@ class Omitted(float):
     such values counts them, and is divided by the number of the other topics; without any, the mean is NaN. Everything
     else, such as arrays and frames, treats it as NaN.
 
-    Examples
-    --------
     >>> (0.0 + 1.0 + Omitted() + 0.5) / 3
     0.75
     """
@@ -112,13 +110,9 @@ class Provider(ir_measures.Provider):  # type: ignore[misc]
     The runtime provider of ir_measures evaluates any measure that has ``runtime_impl``, but sorts the whole run in
     pandas and calls each measure separately.
 
-    Parameters
-    ----------
-    kind
-        The base class of the measures.
-    prepare
-        Takes qrels as a frame with the columns of this package; returns the topics and a function that takes measures
-        and a run and yields (topic, measure, value).
+    - ``kind``: the base class of the measures
+    - ``prepare``: takes qrels as a frame with the columns of this package; returns the topics and a function that takes
+      measures and a run and yields (topic, measure, value)
     """
 
     NAME = NAME

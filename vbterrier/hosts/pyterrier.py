@@ -75,13 +75,7 @@ class DemoProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
     """The provider of ``pt.get_dataset("vb:demo")``."""
 
     def get_dataset(self, name: str) -> DemoDataset:
-        """Return the demo collection, the only dataset.
-
-        Raises
-        ------
-        KeyError
-            Another name.
-        """
+        """Return the demo collection, the only dataset."""
         if name != "demo":
             raise KeyError(name)
         return DemoDataset()

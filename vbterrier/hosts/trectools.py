@@ -29,13 +29,7 @@ _EXTRA = ("entity_id", "grade_prob")
 
 
 def frames_of(run: TrecRun, qrels: TrecQrel) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Frames of a ``TrecRun`` and a ``TrecQrel``, with the columns of this package.
-
-    Raises
-    ------
-    InputError
-        An object without data.
-    """
+    """Frames of a ``TrecRun`` and a ``TrecQrel``, with the columns of this package."""
     frames = run.run_data, qrels.qrels_data
     if any(frame is None for frame in frames):
         raise InputError("run and qrels must hold data: read a file, or load a data frame, first")
@@ -46,10 +40,7 @@ def frames_of(run: TrecRun, qrels: TrecQrel) -> tuple[pd.DataFrame, pd.DataFrame
 def objects_of(run: pd.DataFrame, qrels: pd.DataFrame, name: str) -> tuple[TrecRun, TrecQrel]:
     """Return a ``TrecRun`` and a ``TrecQrel`` made of frames with the columns of this package.
 
-    Raises
-    ------
-    InputError
-        A missing column or id; see the contracts of runs and qrels.
+    Raises InputError: a missing column or id; see the contracts of runs and qrels.
     """
     checked, qrels = Run(run), frame_of(qrels, "qrels")
     require(qrels, ("qid", "docno", "label"), "qrels")

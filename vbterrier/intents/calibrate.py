@@ -40,16 +40,8 @@ def fitted_temperature(score: Floats, target: Floats, topic: Ints, n_topics: int
 
     The loss is convex in 1/T, so the minimum is unique.
 
-    Parameters
-    ----------
-    score, target
-        Score and labelled probability of each candidate, shape (n,). Labels are normalised over the candidates; topics
-        without labels are ignored.
-
-    Raises
-    ------
-    InputError
-        No topic with a label and different scores.
+    - ``score``, ``target``: score and labelled probability of each candidate, shape (n,). Labels are normalised over
+      the candidates; topics without labels are ignored.
     """
     span = peaks(score, topic, n_topics) + peaks(-score, topic, n_topics)
     informative = (per_topic(target, topic, n_topics) > 0) & (span > 0)
@@ -78,10 +70,7 @@ def fitted_platt(score: Floats, correct: Floats) -> Parameters:
     Labels of 0 and 1 are smoothed as by Platt, ``1/(n_0 + 2)`` and ``(n_1 + 1)/(n_1 + 2)``, so that the slope is finite
     for scores that separate them.
 
-    Raises
-    ------
-    InputError
-        All labels are equal.
+    Raises InputError: all labels are equal.
     """
     _require_two_classes(correct)
     from sklearn.linear_model import LogisticRegression
@@ -104,10 +93,7 @@ def fitted_platt(score: Floats, correct: Floats) -> Parameters:
 def fitted_isotonic(score: Floats, correct: Floats) -> Parameters:
     """Fit a non-decreasing step function by scikit-learn's isotonic regression: scores and probabilities of its steps.
 
-    Raises
-    ------
-    InputError
-        All labels are equal.
+    Raises InputError: all labels are equal.
     """
     _require_two_classes(correct)
     from sklearn.isotonic import IsotonicRegression
@@ -359,13 +345,7 @@ def _entity_column(inp: pd.DataFrame) -> str:
 
 
 def _checked(method: str, given: Any) -> dict[str, float | list[float]]:
-    """Return fitted parameters as plain numbers.
-
-    Raises
-    ------
-    ParameterError
-        Missing, unknown or illegal parameters.
-    """
+    """Return fitted parameters as plain numbers."""
     wanted = _FITTED.get(method, ())
     if not hasattr(given, "keys") or set(given) != set(wanted):
         raise ParameterError(f"parameters={given!r}: method {method!r} has {', '.join(wanted) or 'none'}")

@@ -42,16 +42,8 @@ class Targets:
 def targets_of(candidates: Candidates, labels: Any) -> Targets:
     """Align labels with candidates.
 
-    Parameters
-    ----------
-    labels
-        Columns qid and entity_id (or docno, as in qrels), and one of ``prob`` (a distribution over the entities of each
-        query), ``label`` (above 0 is correct), or neither (every row is correct).
-
-    Raises
-    ------
-    InputError
-        A missing column, a duplicated entity, a sum other than 1, no query in common.
+    - ``labels``: columns qid and entity_id (or docno, as in qrels), and one of ``prob`` (a distribution over the
+      entities of each query), ``label`` (above 0 is correct), or neither (every row is correct)
     """
     frame = frame_of(labels, "labels")
     if "entity_id" not in frame.columns and "docno" in frame.columns:

@@ -181,26 +181,14 @@ def _quoted(value: str | Range) -> str:
 def parse_query(text: str, names: Collection[str] | None = None) -> tuple[str, str]:
     """Split a query into its text and its constraints, words like ``state:OH``.
 
-    Parameters
-    ----------
-    text
-        The query. Values with spaces need double quotes.
-    names
-        Names of attributes; other words with a colon remain in the text. By default every word ``name:value`` is a
-        constraint unless the value begins with ``//``.
+    - ``text``: the query. Values with spaces need double quotes.
+    - ``names``: names of attributes; other words with a colon remain in the text. By default every word ``name:value``
+      is a constraint unless the value begins with ``//``.
 
-    Returns
-    -------
-    (text, constraints)
-        The other words, and the constraints as :func:`parse_constraints` reads them.
+    Returns (text, constraints): the other words, and the constraints as :func:`parse_constraints` reads them.
 
-    Raises
-    ------
-    InputError
-        A word that looks like a constraint and cannot be parsed.
+    Raises InputError: a word that looks like a constraint and cannot be parsed.
 
-    Examples
-    --------
     >>> parse_query('John Smith state:"New York"|OH')
     ('John Smith', 'state:New York|OH')
     """

@@ -70,14 +70,8 @@ class Intents:
 class Tags(TagFrame):
     """The entities of documents.
 
-    Parameters
-    ----------
-    frame
-        Columns docno, entity_id, and optionally weight in [0, 1] (default 1) and qid (tags for one query only).
-    pooled
-        If True, the frame contains all known documents of an entity, from which an ideal ranking can be built.
-    name
-        The name of the frame in messages.
+    - ``frame``: columns docno, entity_id, and optionally weight in [0, 1] (default 1) and qid (tags for one query only)
+    - ``pooled``: if True, the frame contains all known documents of an entity, from which an ideal ranking can be built
     """
 
     def __init__(self, frame: Any, *, pooled: bool = True, name: str = "tags") -> None:
@@ -106,10 +100,7 @@ class Tags(TagFrame):
     def of_intents(self, intents: Intents) -> tuple[Ints, Ints]:
         """Match tags of positive weight with intents, retrieved or not.
 
-        Returns
-        -------
-        (rows, intents)
-            The row of the tag and the index of the intent of every match, rows ascending.
+        Returns (rows, intents): the row of the tag and the index of the intent of every match, rows ascending.
         """
         counted = np.flatnonzero(self.weight > 0)
         if self.topics is None or self.topic is None:
@@ -216,10 +207,7 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
     A repeated tag of a document counts with its largest weight. ``nil`` is the entity of the NIL intents, see
     :class:`Coverage`.
 
-    Raises
-    ------
-    InputError
-        No topic in common, or ids of different kinds.
+    Raises InputError: no topic in common, or ids of different kinds.
     """
     if nil and not len(intents.of_entity(nil)):
         warn(f"nil={nil!r}: {intents.name} have no intent with this entity")

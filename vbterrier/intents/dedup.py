@@ -170,12 +170,8 @@ def _aliased(groups: MergedCandidates, kb: Any) -> Iterator[tuple[int, int]]:
 def by_similarity(groups: MergedCandidates, threshold: float, similarity_of: SimilarityFunction) -> MergedCandidates:
     """Merge groups of a topic with similar names by complete linkage.
 
-    Parameters
-    ----------
-    threshold
-        The lowest similarity within a cluster.
-    similarity_of
-        A function from lists of names to a similarity matrix for each.
+    - ``threshold``: the lowest similarity within a cluster
+    - ``similarity_of``: a function from lists of names to a similarity matrix for each
     """
     form = pd.factorize(groups.forms())[0]
     comparable = list(_comparable(groups))
@@ -364,13 +360,7 @@ class Dedup(IntentStage):
 
 
 def _checked(aliases: Any) -> dict[str, str]:
-    """Return aliases as a mapping.
-
-    Raises
-    ------
-    InputError
-        A missing column, an id with two canonical ids, or an id that is not text.
-    """
+    """Return aliases as a mapping."""
     if isinstance(aliases, Mapping):
         pairs = list(aliases.items())
     else:

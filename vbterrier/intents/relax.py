@@ -66,28 +66,12 @@ def violations(
 ) -> Violations:
     """Compare candidates with the constraints of their queries.
 
-    Parameters
-    ----------
-    constraints
-        The constraints of each topic.
-    kb
-        The knowledge base.
-    weights
-        Default weights of constraints by attribute; 1 for other attributes.
-    unknown
-        The violation if the entity does not have the attribute, from 0 (satisfied) to 1 (violated).
-    spellings
-        Further spellings of values by attribute and value.
+    - ``constraints``: the constraints of each topic
+    - ``weights``: default weights of constraints by attribute; 1 for other attributes
+    - ``unknown``: the violation if the entity does not have the attribute, from 0 (satisfied) to 1 (violated)
+    - ``spellings``: further spellings of values by attribute and value
 
-    Raises
-    ------
-    InputError
-        An attribute that no entity of the knowledge base has.
-
-    Warns
-    -----
-    DegenerateWarning
-        No candidate of a query satisfies a constraint, and no entity of the knowledge base has its value.
+    Raises InputError: an attribute that no entity of the knowledge base has.
     """
     wanted = _wanted(constraints, weights)
     entities = candidates.entity.text.to_pylist()

@@ -41,27 +41,15 @@ def from_diversity(
     iterations: TREC 2009 uses it for judged non-relevant documents. Subtopics without a judged document are intents
     only if ``subtopics`` are given.
 
-    Parameters
-    ----------
-    qrels
-        Columns qid, iteration, docno, label, and optionally prob (of the intent, equal in all its rows).
-    rel
-        The lowest label that covers an intent.
-    name
-        The name of the frame in messages.
-    subtopics
-        All subtopics: qid, entity_id, and optionally prob (uniform without it); see
-        :func:`vbterrier.frames.read_subtopics`.
+    - ``qrels``: columns qid, iteration, docno, label, and optionally prob (of the intent, equal in all its rows)
+    - ``rel``: the lowest label that covers an intent
+    - ``subtopics``: all subtopics: qid, entity_id, and optionally prob (uniform without it); see
+      :func:`vbterrier.frames.read_subtopics`
 
-    Returns
-    -------
-    (intents, tags)
-        Frames with qid, entity_id, prob, and with qid, docno, entity_id.
+    Returns (intents, tags): Frames with qid, entity_id, prob, and with qid, docno, entity_id.
 
-    Raises
-    ------
-    InputError
-        A missing column; an intent with two probabilities; a judged subtopic that is not among ``subtopics``.
+    Raises InputError: a missing column; an intent with two probabilities; a judged subtopic that is not among
+    ``subtopics``.
     """
     frame = frame_of(qrels, name)
     require(frame, ("qid", "iteration", "docno", "label"), name)
@@ -192,13 +180,7 @@ def from_nuggets(
 def _all_subtopics(
     judged: pd.DataFrame, topics: list[str], subtopics: Any, name: str, *, is_stated: bool
 ) -> pd.DataFrame:
-    """Return the listed subtopics of the judged topics as intents; a topic that has none keeps its iteration "0".
-
-    Raises
-    ------
-    InputError
-        Subtopics that are duplicated, have other ids, or lack a judged one; probabilities in the qrels alone.
-    """
+    """Return the listed subtopics of the judged topics as intents; a topic that has none keeps its iteration "0"."""
     given = frame_of(subtopics, "subtopics")
     require(given, ("qid", "entity_id"), "subtopics")
     qid, entity = (ids_of(given[column], f"subtopics column {column!r}") for column in ("qid", "entity_id"))
@@ -237,8 +219,6 @@ def subtopic_gaps(qrels: pd.DataFrame) -> list[str]:
     A subtopic without a judged document has no row in the qrels of TREC Web 2009 and 2010. The last subtopics of a
     topic leave no gap.
 
-    Examples
-    --------
     >>> rows = [("7", "1", "a", 1), ("7", "3", "b", 1), ("8", "1", "a", 1), ("8", "0", "b", 0)]
     >>> subtopic_gaps(pd.DataFrame(rows, columns=["qid", "iteration", "docno", "label"]))
     ['7']
@@ -282,20 +262,11 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
     Diversity measures use neither probabilities nor weights: all intents, and all tags of positive weight, count
     equally. An intent without documents gets a label 0 for the document "-", so that its query is evaluated.
 
-    Parameters
-    ----------
-    intents
-        Columns qid, entity_id.
-    tags
-        Columns docno, entity_id, and optionally weight and qid.
+    - ``intents``: columns qid, entity_id
+    - ``tags``: columns docno, entity_id, and optionally weight and qid
 
-    Returns
-    -------
-    pandas.DataFrame
-        Columns qid, iteration, docno, label.
+    Returns columns qid, iteration, docno, label.
 
-    Examples
-    --------
     >>> intents = pd.DataFrame({"qid": ["q1", "q1"], "entity_id": ["E1", "E2"], "prob": [0.5, 0.5]})
     >>> to_diversity(intents, pd.DataFrame({"docno": ["d1"], "entity_id": ["E2"]})).values.tolist()
     [['q1', 'E1', '-', 0], ['q1', 'E2', 'd1', 1]]
@@ -322,11 +293,8 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
 def from_run(run: Run) -> pd.DataFrame:
     """Return tags from the column ``entity_id`` of a run, one id or a list of ids per row, with their query.
 
-    Raises
-    ------
-    InputError
-        Rows tagged by several taggers, or rows without a tagger among tagged rows: taggers write their name in every
-        row, also without tags, so an operator has blanked such rows.
+    Raises InputError: rows tagged by several taggers, or rows without a tagger among tagged rows: taggers write their
+    name in every row, also without tags, so an operator has blanked such rows.
     """
     if not len(run):
         return pd.DataFrame({"qid": [], "docno": [], "entity_id": []}, dtype=str)
@@ -367,20 +335,7 @@ def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarit
 
     A pair holds in both directions and may be given in either; similarities of other entities are ignored.
 
-    Parameters
-    ----------
-    similarities
-        Columns entity_id, other_id, similarity in [0, 1], and optionally qid (of one query only).
-    intents
-        The intents.
-    name
-        The name of the frame in messages.
-
-    Raises
-    ------
-    InputError
-        A missing column or id; a similarity outside [0, 1], of an entity with itself other than 1, or given twice with
-        different values.
+    - ``similarities``: columns entity_id, other_id, similarity in [0, 1], and optionally qid (of one query only)
     """
     frame = frame_of(similarities, name)
     require(frame, ("entity_id", "other_id", "similarity"), name)

@@ -86,30 +86,14 @@ NIL = "NIL"
 class Candidates:
     """Candidates of queries with their topics, entities and NIL rows.
 
-    Parameters
-    ----------
-    frame
-        Columns qid and ``entity``.
-    entity
-        The column of entities; ``docno`` in the results of a retriever over entities.
-    repeats
-        If True, an entity may be repeated among the candidates of a query.
-    name
-        The name of the frame in messages.
+    - ``frame``: columns qid and ``entity``
+    - ``entity``: the column of entities; ``docno`` in the results of a retriever over entities
+    - ``repeats``: if True, an entity may be repeated among the candidates of a query
+    - ``topics``: topic ids in order of appearance
+    - ``topic``: index of each row's topic, shape (n,)
+    - ``nil``: True for rows of the NIL intent, shape (n,); never in results of a retriever
 
-    Raises
-    ------
-    InputError
-        A missing column or id; a duplicated entity.
-
-    Attributes
-    ----------
-    topics : list of str
-        Topic ids in order of appearance.
-    topic : numpy.ndarray
-        Index of each row's topic, shape (n,).
-    nil : numpy.ndarray
-        True for rows of the NIL intent, shape (n,); never in results of a retriever.
+    Raises InputError: a missing column or id; a duplicated entity.
     """
 
     def __init__(self, frame: Any, *, entity: str = "entity_id", repeats: bool = False, name: str = "intents") -> None:
@@ -138,10 +122,7 @@ class Candidates:
     def prob(self) -> Floats:
         """The probability of each row, shape (n,), normalised over each topic.
 
-        Raises
-        ------
-        InputError
-            A probability outside [0, 1], or a sum other than 1.
+        Raises InputError: a probability outside [0, 1], or a sum other than 1.
         """
         prob, total = probabilities_of(self.frame["prob"], self.topics, self.topic, self.entity, self.name)
         return prob / total[self.topic]
@@ -165,13 +146,7 @@ class Candidates:
         return with_fixed_masses(of_rows, np.where(self.nil, self.prob, 0.0), self.topic, self.n)
 
     def scores(self) -> Floats:
-        """Return the finite score of each entity, shape (n_entities,).
-
-        Raises
-        ------
-        InputError
-            A missing or infinite score.
-        """
+        """Return the finite score of each entity, shape (n_entities,)."""
         # NIL has no score.
         column = self.frame["score"].mask(self.nil, 0.0) if self.nil.any() else self.frame["score"]
         score = numbers_of(column, f"{self.name} column 'score'", lambda row: f" ({self.owner(row)})")

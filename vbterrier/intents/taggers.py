@@ -310,13 +310,7 @@ class ByFunction:
 
 
 def tagger_of(given: Any, *, fields: tuple[str, ...] | None, per_query: bool, best: bool, cache: bool) -> Tagger:
-    """Return the tagger of a user's parameter.
-
-    Raises
-    ------
-    ParameterError
-        An object that is not a tagger.
-    """
+    """Return the tagger of a user's parameter."""
     if isinstance(given, str) and given == DOCNO:
         return ByDocno()
     if isinstance(given, (str, os.PathLike)) or is_frame(given):

@@ -30,10 +30,7 @@ if TYPE_CHECKING:
 class ClosedCandidates:
     """Candidate intents of queries, for closed tagging.
 
-    Parameters
-    ----------
-    intents
-        Columns qid, entity_id; or a registered name, or a path.
+    - ``intents``: columns qid, entity_id; or a registered name, or a path
     """
 
     def __init__(self, intents: Any) -> None:
@@ -47,12 +44,8 @@ class ClosedCandidates:
     def among(self, qid: Ids, row: Ints, entity: Ids) -> Bools:
         """Return True for tags that are candidates of their row's query, shape (n_tags,).
 
-        Parameters
-        ----------
-        qid
-            The query of each row of the run.
-        row, entity
-            The row and the entity of each tag.
+        - ``qid``: the query of each row of the run
+        - ``row``, ``entity``: the row and the entity of each tag
         """
         require_same_kind(self.qid, qid, "intents column 'qid'", "run column 'qid'")
         require_same_kind(self.entity, entity, "intents column 'entity_id'", "entities that the tagger found")
@@ -97,14 +90,9 @@ class RowTags:
 def row_tags(row: Ints, entity: Ids, score: Floats, *, cutoff: int | None, binary: bool) -> RowTags:
     """Merge repeated tags of a row to the largest score, and keep the first ``cutoff`` tags by score, then by id.
 
-    Parameters
-    ----------
-    row, entity, score
-        Tags in any order, each of shape (n_tags,).
-    cutoff
-        The number of tags to keep per row; ``None`` for all.
-    binary
-        If True, the tags kept get weight 1.
+    - ``row``, ``entity``, ``score``: tags in any order, each of shape (n_tags,)
+    - ``cutoff``: the number of tags to keep per row; ``None`` for all
+    - ``binary``: if True, the tags kept get weight 1
 
     >>> import pandas as pd
     >>> from vbterrier.frames.ids import ids_of

@@ -41,19 +41,8 @@ class Aliases(Protocol):
 class AliasFrame:
     """Aliases in a frame, with the interface of a knowledge base that linkers use.
 
-    Parameters
-    ----------
-    frame
-        Columns alias, entity_id, and optionally score (probability of the entity given the alias), weight (frequency of
-        the alias, relative to aliases of the same form) and name.
-    id_space
-        The name of the id space.
-
-    Raises
-    ------
-    InputError
-        A missing column, id or number; a score outside [0, 1]; a weight that is not above 0, or an alias with two; a
-        duplicated alias of an entity.
+    - ``frame``: columns alias, entity_id, and optionally score (probability of the entity given the alias), weight
+      (frequency of the alias, relative to aliases of the same form) and name
 
     >>> frame = pd.DataFrame({"alias": ["Jordan"], "entity_id": ["Q41421"], "name": ["Michael Jordan"]})
     >>> AliasFrame(frame, "wikidata").names(["Q41421", "Q0"])
@@ -134,13 +123,6 @@ def _weights(column: Any, alias: Ids) -> Floats:
 
 def aliases_of(source: Any, id_space: str | None) -> Aliases:
     """Return a knowledge base unchanged, or a frame of aliases checked.
-
-    Raises
-    ------
-    ParameterError
-        Neither a knowledge base nor a frame; a frame without an id space; a knowledge base of another id space.
-    InputError
-        See :class:`AliasFrame`.
 
     >>> aliases_of("congress.kb", None)
     Traceback (most recent call last):
@@ -224,14 +206,8 @@ def meanings_of(table: pd.DataFrame, n_keys: int, *, priors: bool) -> Meanings:
     the entity, as in a normalised look-up of :class:`~vbterrier.linking.kb.KnowledgeBase`. Without priors it is 1/n
     over the n entities of the key.
 
-    Parameters
-    ----------
-    table
-        Columns key, alias, entity (numbers), score and weight (of the alias).
-    n_keys
-        Number of keys.
-    priors
-        True to use ``score``.
+    - ``table``: columns key, alias, entity (numbers), score and weight (of the alias)
+    - ``priors``: True to use ``score``
     """
     weighted = table.assign(mass=table["weight"] * table["score"])
     merged = weighted.groupby(["key", "entity"], sort=True, as_index=False)["mass"].sum()
@@ -250,17 +226,9 @@ def meanings_of(table: pd.DataFrame, n_keys: int, *, priors: bool) -> Meanings:
 class Vocabulary:
     """The rows of an alias table as numbers, with its distinct aliases and entities as text.
 
-    Parameters
-    ----------
-    source
-        The aliases. Priors of an alias that sum to more than 1 are divided by their sum, with a warning.
-
-    Attributes
-    ----------
-    rows : pandas.DataFrame
-        Columns alias, entity (numbers; entities are numbered in the order of their ids), score and weight.
-    aliases, entities, names : list of str
-        The text of each number.
+    - ``source``: the aliases. Priors of an alias that sum to more than 1 are divided by their sum, with a warning.
+    - ``rows``: columns alias, entity (numbers; entities are numbered in the order of their ids), score and weight
+    - ``aliases``, ``entities``, ``names``: the text of each number
     """
 
     def __init__(self, source: Aliases) -> None:

@@ -66,23 +66,10 @@ def read_records(
 ) -> pd.DataFrame:
     """Read a file with one JSON object per line, plain or gzip, into columns.
 
-    Parameters
-    ----------
-    path
-        The file.
-    documents
-        A function that returns the documents of an object: the id and the node with the links.
-    rows
-        A function that returns the links of a document: the columns after the id.
-    docnos
-        The documents to read; ``None`` for all.
-    max_bytes
-        The maximum size when decompressed; ``None`` for no limit.
-
-    Raises
-    ------
-    FileError
-        The file is invalid; names the line and the path of the value.
+    - ``documents``: a function that returns the documents of an object: the id and the node with the links
+    - ``rows``: a function that returns the links of a document: the columns after the id
+    - ``docnos``: the documents to read; ``None`` for all
+    - ``max_bytes``: the maximum size when decompressed; ``None`` for no limit
     """
     source, kept = Source.at(path, max_bytes), _Rows()
     wanted = None if docnos is None else frozenset(docnos)

@@ -71,19 +71,9 @@ class Guards:
 class AliasIndex:
     """The names of a lexicon that rules do not leave out.
 
-    Parameters
-    ----------
-    lexicon
-        The names.
-    guards
-        The rules that leave out names.
-
-    Attributes
-    ----------
-    meanings : Meanings
-        The candidates of each group of the lexicon.
-    skipped : pandas.DataFrame
-        Columns alias, reason.
+    - ``guards``: the rules that leave out names
+    - ``meanings``: the candidates of each group of the lexicon
+    - ``skipped``: columns alias, reason
     """
 
     def __init__(self, lexicon: Lexicon, guards: Guards) -> None:

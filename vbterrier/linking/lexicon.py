@@ -80,8 +80,6 @@ def _joined(prefix: Fingerprints, word: Fingerprints) -> Fingerprints:
 class PhraseIndex:
     """Phrases, numbered in the order of the fingerprints of their words.
 
-    Notes
-    -----
     Phrases are found by their fingerprints and compared byte by byte, so that matches are exact. A text of n words
     takes ``O(n m log n)`` for at most m words of a phrase that starts there.
     """
@@ -133,10 +131,7 @@ class PhraseIndex:
     def find(self, data: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints]:
         """Return the numbers of the first and the last word, and the phrase, of every occurrence in folded texts.
 
-        Parameters
-        ----------
-        data
-            The bytes of folded texts; a line end between blanks separates two.
+        - ``data``: the bytes of folded texts; a line end between blanks separates two
         """
         runs = WordRuns.of(data)
         follows = data[np.minimum(runs.end + 1, len(data) - 1)] != _LINE_END
@@ -228,14 +223,10 @@ class Lexicon:
     def of(cls, source: Aliases, *, case: str = "auto", stop: bool = True) -> Lexicon:
         """Return the lexicon of aliases.
 
-        Parameters
-        ----------
-        source
-            The aliases; a knowledge base with a lexicon in a file is mapped if the parameters are those of the file.
-        case
-            See :class:`~vbterrier.linking.dictionary.DictionaryLinker`.
-        stop
-            Leave out English function words.
+        - ``source``: the aliases; a knowledge base with a lexicon in a file is mapped if the parameters are those of
+          the file
+        - ``case``: see :class:`~vbterrier.linking.dictionary.DictionaryLinker`
+        - ``stop``: leave out English function words
         """
         if (case, stop) == ("auto", True) and (found := getattr(source, "lexicon", lambda: None)()) is not None:
             mapped: Lexicon = found
@@ -350,13 +341,7 @@ class Lexicon:
 
     @classmethod
     def load(cls, path: Path, digest: str, aliases: Callable[[Ints], list[str]], n_aliases: int) -> Lexicon:
-        """Map the file of a knowledge base.
-
-        Raises
-        ------
-        FileError
-            The file is not a lexicon of this knowledge base, or offsets in it are out of range.
-        """
+        """Map the file of a knowledge base."""
         try:
             found = _mapped(path, digest)
             arrays = {name: found[name].to_numpy() for name, kind in _KINDS.items() if kind != _TEXT}

@@ -34,18 +34,10 @@ def normal_form(text: str) -> str:
     character of the categories P and Cc. Letters keep their marks, and symbols (category S) stay, so that "C++" differs
     from "C". Text that consists of punctuation keeps it, so that "!!!" and "?" are two names.
 
-    Parameters
-    ----------
-    text
-        Any text.
+    - ``text``: any text
 
-    Returns
-    -------
-    str
-        The normal form; empty only for blank text. The normal form of a normal form is itself.
+    Returns the normal form; empty only for blank text. The normal form of a normal form is itself.
 
-    Examples
-    --------
     >>> normal_form("  O'Brien,\tWM. "), normal_form("Fox_(1919)"), normal_form("STRASSE") == normal_form("Stra\u00dfe")
     ('o brien wm', 'fox 1919', True)
     """

@@ -39,29 +39,12 @@ UNANSWERED = ("nothing", "nil")
 class Gold:
     """The correct answer of each query.
 
-    Parameters
-    ----------
-    frame
-        Columns qid, entity_id; or judgments (qid, docno, label) of entities, which are correct if their label is at
-        least 1; or a path.
-    nil
-        The string that means no entity; ``"NIL"`` includes TAC's numbered clusters such as NIL0012.
-    multiple_answers
-        ``"raise"`` refuses queries with several correct entities; ``"any"`` accepts any of them.
-    name
-        The name of the frame in messages.
-
-    Raises
-    ------
-    InputError
-        A missing column or id; no rows; a query with several correct answers, or with none.
-
-    Attributes
-    ----------
-    topics : list of str
-        The queries in order of appearance.
-    is_nil : numpy.ndarray
-        True for queries without an entity, shape (n_topics,).
+    - ``frame``: columns qid, entity_id; or judgments (qid, docno, label) of entities, which are correct if their label
+      is at least 1; or a path
+    - ``nil``: the string that means no entity; ``"NIL"`` includes TAC's numbered clusters such as NIL0012
+    - ``multiple_answers``: ``"raise"`` refuses queries with several correct entities; ``"any"`` accepts any of them
+    - ``topics``: the queries in order of appearance
+    - ``is_nil``: True for queries without an entity, shape (n_topics,)
     """
 
     def __init__(self, frame: Any, *, nil: str = NIL, multiple_answers: str = "raise", name: str = "gold") -> None:
@@ -123,19 +106,10 @@ class Decisions:
 def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
     """Compare a system's answers with the gold standard.
 
-    Parameters
-    ----------
-    run
-        The system; the best-ranked entity of each query is the answer.
-    gold
-        The correct answers.
-    unanswered
-        The treatment of a query without an answer: ``"nothing"``, neither link nor NIL; or ``"nil"``.
+    - ``run``: the system; the best-ranked entity of each query is the answer
+    - ``unanswered``: the treatment of a query without an answer: ``"nothing"``, neither link nor NIL; or ``"nil"``
 
-    Raises
-    ------
-    InputError
-        Ids are integers on one side and text on the other, or no query is shared.
+    Raises InputError: ids are integers on one side and text on the other, or no query is shared.
     """
     choice("unanswered", unanswered, UNANSWERED)
     answer = np.full(len(gold.topics), linking.NIL if unanswered == "nil" else linking.UNANSWERED, dtype=np.int64)
@@ -218,13 +192,7 @@ def answers_frame(given: Any, name: str) -> pd.DataFrame:
 
 
 def checked_nil(nil: str) -> str:
-    """Check the string that means no entity.
-
-    Raises
-    ------
-    ParameterError
-        Not text, or empty.
-    """
+    """Check the string that means no entity."""
     if not isinstance(nil, str) or not nil:
         raise ParameterError(f"nil={nil!r}: wanted the string that means no entity, such as 'NIL'")
     return nil

@@ -74,11 +74,6 @@ def _kinds(codes: Codes) -> Kinds:
 def texts_of(texts: Iterable[str]) -> list[str]:
     """Check the texts given to a linker.
 
-    Raises
-    ------
-    InputError
-        One text instead of a list, or an item that is not text; names its place.
-
     >>> texts_of("one text")
     Traceback (most recent call last):
     ...

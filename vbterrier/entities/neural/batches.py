@@ -174,22 +174,11 @@ class Texts:
 class Batches:
     """Batches of the topics of a run, made one after the other.
 
-    Parameters
-    ----------
-    documents
-        The documents of the run with their entities.
-    listed
-        The entities of the queries.
-    queries, texts
-        The texts of topics and of documents.
-    encoded
-        Vectors of texts.
-    names
-        Texts of entities by id; ``None`` or a missing entity for its id, with spaces for underscores.
-    vectors
-        Vectors of entities by id; ``None`` for the vectors of their texts.
-    entity_weight
-        ``"rank"``, ``1/log2(rank + 1)`` with ranks from 1, or ``"score"``, the score in the run.
+    - ``documents``: the documents of the run with their entities
+    - ``queries``, ``texts``: the texts of topics and of documents
+    - ``names``: texts of entities by id; ``None`` or a missing entity for its id, with spaces for underscores
+    - ``vectors``: vectors of entities by id; ``None`` for the vectors of their texts
+    - ``entity_weight``: ``"rank"``, ``1/log2(rank + 1)`` with ranks from 1, or ``"score"``, the score in the run
     """
 
     def __init__(
@@ -307,13 +296,7 @@ def _weights(listed: TopEntities, entity_weight: str) -> Single:
 
 
 def texts_of(run: pd.DataFrame, rows: Ints, texts: Mapping[str, str] | None) -> list[str]:
-    """Return the texts of documents, from a mapping by docno or from the column ``text`` of the run.
-
-    Raises
-    ------
-    InputError
-        A document without a text.
-    """
+    """Return the texts of documents, from a mapping by docno or from the column ``text`` of the run."""
     docno = run["docno"].iloc[rows].tolist()
     if texts is None:
         if "text" not in run.columns:

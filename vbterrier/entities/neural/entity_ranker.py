@@ -32,10 +32,7 @@ if TYPE_CHECKING:
 class CrossEncoder(NeuralModel):
     """MonoBERT: the vector of [CLS] for a query and an entity, a linear score, and the first-stage score.
 
-    Parameters
-    ----------
-    layers
-        The number of last layers to fine-tune; 0 trains the linear score only.
+    - ``layers``: the number of last layers to fine-tune; 0 trains the linear score only
     """
 
     rate = 5e-4

@@ -359,18 +359,11 @@ def _unit(vectors: Any) -> Any:
 def clustered(vectors: Single, weight: Single, n_views: int = N_VIEWS, steps: int = 10) -> tuple[Single, Single]:
     """Cluster the entities of each document by k-means with cosines, started from the farthest entities.
 
-    Parameters
-    ----------
-    vectors
-        Unit vectors of entities, shape (n, m, v).
-    weight
-        Weights of entities, 0 for padding, shape (n, m).
+    - ``vectors``: unit vectors of entities, shape (n, m, v)
+    - ``weight``: weights of entities, 0 for padding, shape (n, m)
 
-    Returns
-    -------
-    tuple
-        Unit centroids, shape (n, n_views, v), and 1 for views in use, shape (n, n_views); a document without entities
-        has one view of zeros.
+    Returns unit centroids, shape (n, n_views, v), and 1 for views in use, shape (n, n_views); a document without
+    entities has one view of zeros.
 
     >>> views, used = clustered(np.float32([[[1, 0], [1, 0], [0, 1]]]), np.float32([[1, 1, 1]]))
     >>> views[0].tolist(), used.tolist()

@@ -93,11 +93,6 @@ def train(
 
     The parameters before training count as epoch 0, and the first of equal epochs is the best. Topics are sorted by
     id and shuffled by the seed, so that their order has no effect.
-
-    Raises
-    ------
-    InputError
-        No topic has two labels.
     """
     torch = module_of_extra("torch", "neural")
     used, checked = (sorted((t for t in given if t.is_usable), key=lambda t: t.qid) for given in (training, validation))

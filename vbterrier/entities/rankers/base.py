@@ -27,10 +27,7 @@ if TYPE_CHECKING:
 class Topics:
     """The topics of an input frame in order of appearance, with the columns of their queries.
 
-    Parameters
-    ----------
-    inp
-        Column qid, and query columns as PyTerrier names them.
+    - ``inp``: column qid, and query columns as PyTerrier names them
     """
 
     def __init__(self, inp: pd.DataFrame) -> None:
@@ -45,13 +42,7 @@ class Topics:
         return [name for name in self.inp.columns if name in of_queries]
 
     def queries(self, topics: list[str]) -> list[str]:
-        """Return the query texts of the given topics.
-
-        Raises
-        ------
-        InputError
-            A query without text, or with different texts.
-        """
+        """Return the query texts of the given topics."""
         text = pd.factorize(self.inp["query"])[0]
         bad = (text < 0) | (text != text[self.first][self._code])
         if bad.any():
@@ -63,18 +54,11 @@ class Topics:
     def run(self, topic: Ints, entity: Ints, ids: Ids, score: Floats, cutoff: int | None = None) -> pd.DataFrame:
         """Return the entity run of pairs: query columns, docno, score, rank.
 
-        Parameters
-        ----------
-        topic
-            Indices into the topics, shape (n,).
-        entity
-            Indices into ``ids``, shape (n,).
-        ids
-            Entity ids in byte order, so that ties are broken as in trec_eval.
-        score
-            Scores, shape (n,).
-        cutoff
-            The number of entities of each topic to keep; ``None`` for all.
+        - ``topic``: indices into the topics, shape (n,)
+        - ``entity``: indices into ``ids``, shape (n,)
+        - ``ids``: entity ids in byte order, so that ties are broken as in trec_eval
+        - ``score``: scores, shape (n,)
+        - ``cutoff``: the number of entities of each topic to keep; ``None`` for all
         """
         # Single precision, as in every comparison of scores.
         rows = np.lexsort((-entity, -score.astype(np.float32), topic))
@@ -138,12 +122,7 @@ class PoolRanker(EntityStage, abc.ABC):
     def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:
         """Return the score of each of ``pool.pairs``, NaN for pairs that are not ranked.
 
-        Parameters
-        ----------
-        pool
-            The pool.
-        queries
-            The query text of each topic; empty if the ranker does not read it.
+        - ``queries``: the query text of each topic; empty if the ranker does not read it
         """
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -234,17 +213,7 @@ class RunReranker(EntityStage):
 class QueryEntities:
     """Entities of queries with probabilities, from an I frame.
 
-    Parameters
-    ----------
-    frame
-        Columns qid, entity_id and optionally prob, at least 0, 1 if absent.
-    name
-        The name of the frame in messages.
-
-    Raises
-    ------
-    InputError
-        A missing column or id; an illegal probability.
+    - ``frame``: columns qid, entity_id and optionally prob, at least 0, 1 if absent
     """
 
     def __init__(self, frame: Any, *, name: str) -> None:

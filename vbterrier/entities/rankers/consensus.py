@@ -175,19 +175,11 @@ class ConsensusEntities(PoolRanker):
 def personalised_pagerank(document: Ints, entity: Ints, restart: Floats, *, damping: float, tolerance: float) -> Floats:
     """Return the stationary distribution of a walk with restarts over co-occurring entities, shape (n_entities,).
 
-    Parameters
-    ----------
-    document, entity
-        The distinct links of one topic: indices of documents and of entities, shape (n_links,).
-    restart
-        The restart distribution, sums to 1, shape (n_entities,).
-    damping
-        The probability of a step without restart.
-    tolerance
-        The largest L1 distance to the exact distribution.
+    - ``document``, ``entity``: the distinct links of one topic: indices of documents and of entities, shape (n_links,)
+    - ``restart``: the restart distribution, sums to 1, shape (n_entities,)
+    - ``damping``: the probability of a step without restart
+    - ``tolerance``: the largest L1 distance to the exact distribution
 
-    Notes
-    -----
     The walk moves from e to f with probability ``A[e, f] / sum_g A[e, g]``, where A counts the documents that mention
     both and f differs from e; from an entity without neighbours it restarts. ``A = B'B - diag(df)``, with B the
     documents by entities, is not computed: a step is two products with B, linear in the number of links. Every step
@@ -366,16 +358,10 @@ class RandomEntities(EntityStage):
 def random_scores(topics: list[str], topic: Ints, entity: Ids, seed: int) -> Floats:
     """Return a uniform random number in [0, 1) of each pair of topic and entity, shape (n,).
 
-    Parameters
-    ----------
-    topics
-        Ids of topics.
-    topic
-        Indices into ``topics``, shape (n,).
-    entity
-        Entities of the n pairs.
-    seed
-        Determines the numbers, with the ids of the pair.
+    - ``topics``: ids of topics
+    - ``topic``: indices into ``topics``, shape (n,)
+    - ``entity``: entities of the n pairs
+    - ``seed``: determines the numbers, with the ids of the pair
     """
     words = np.array([stream(seed, "entities", qid).integers(2**63) for qid in topics], dtype=np.uint64)
     # The upper 53 bits, the precision of a double.

@@ -149,15 +149,7 @@ def learn(
     parameters: Mapping[str, Any],
     seed: int,
 ) -> str:
-    """Fit trees, stopping early on the validation topics if any of them has two labels, and return the model as text.
-
-    Raises
-    ------
-    ParameterError
-        A parameter that the stage sets.
-    InputError
-        No topic with positive and negative entities.
-    """
+    """Fit trees, with early stopping on the validation topics if any has two labels, and return the model as text."""
     lightgbm = module_of_extra("lightgbm", "ltr")
     reserved = sorted(set(parameters) & {*_FIXED, *_ALIASES, "seed", "metric", "eval_at"})
     if reserved:

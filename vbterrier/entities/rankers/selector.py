@@ -38,18 +38,9 @@ SUPERVISION = ("documents", "entities")
 def refuse_copies(features: Mapping[str, Floats], label: Ints) -> None:
     """Refuse a feature that is an exact copy of the labels: equal to them, or a one-to-one recoding of them.
 
-    Parameters
-    ----------
-    features
-        Columns by name, shape (n,) each.
-    label
-        The labels of the same rows, shape (n,). Constant labels are not compared; if all labels differ, only
-        equality counts, because then every column of distinct values is a recoding.
-
-    Raises
-    ------
-    InputError
-        Names the feature.
+    - ``features``: columns by name, shape (n,) each
+    - ``label``: the labels of the same rows, shape (n,). Constant labels are not compared; if all labels differ, only
+      equality counts, because then every column of distinct values is a recoding.
 
     >>> refuse_copies({"x": np.arange(20) % 2 * 0.3}, 1 - np.arange(20) % 2)
     Traceback (most recent call last):

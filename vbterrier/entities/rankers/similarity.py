@@ -37,12 +37,8 @@ def unit(vectors: Floats) -> Floats:
 class Vectors:
     """Vectors of entities by id; computed vectors are cached.
 
-    Parameters
-    ----------
-    make
-        A function from ids to vectors.
-    given
-        Vectors by id, used instead of ``make``.
+    - ``make``: a function from ids to vectors
+    - ``given``: vectors by id, used instead of ``make``
     """
 
     def __init__(self, make: Callable[[list[str]], Any], given: Mapping[str, Any] | None) -> None:
@@ -52,10 +48,7 @@ class Vectors:
     def __call__(self, ids: list[str]) -> Floats:
         """Return unit vectors, NaN for ids without a vector, shape (n, d), or (n, 0) if no id has a vector.
 
-        Raises
-        ------
-        InputError
-            See :func:`table`.
+        Raises InputError: see :func:`table`.
         """
         if self._given is None:
             new = [each for each in dict.fromkeys(ids) if each not in self._made]

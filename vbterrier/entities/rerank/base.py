@@ -29,14 +29,9 @@ def normalised(values: Floats, starts: Ints, norm: str) -> Floats:
     ``minmax``: ``(x - min) / (max - min)``; ``z``: ``(x - mean) / sd`` with the population standard deviation; both are
     0 in topics with equal values. ``none``: unchanged.
 
-    Parameters
-    ----------
-    values
-        Values sorted by topic, shape (n_documents,).
-    starts
-        Offsets of the documents of each topic, shape (n_topics + 1,); no topic is empty.
-    norm
-        One of ``NORMS``.
+    - ``values``: values sorted by topic, shape (n_documents,)
+    - ``starts``: offsets of the documents of each topic, shape (n_topics + 1,); no topic is empty
+    - ``norm``: one of ``NORMS``
 
     >>> normalised(np.array([4.0, 2.0, 3.0, 7.0, 7.0]), np.array([0, 3, 5]), "minmax")
     array([1. , 0. , 0.5, 0. , 0. ])
@@ -66,11 +61,6 @@ def entity_weights(listed: TopEntities, kind: str) -> Floats:
 
     ``"uniform"``: 1. ``"rank"``: ``1/log2(rank + 1)`` with ranks from 1. ``"score"``: its score in the run. ``"idf"``:
     ``log((N + 1)/(df + 1)) + 1`` for N documents in the topic's pool, of which df mention the entity.
-
-    Raises
-    ------
-    InputError
-        A score below 0 as a weight.
     """
     n = len(listed.rank)
     if kind == "rank":
@@ -154,13 +144,7 @@ class Interpolation(Reranker):
 
 
 def by_id(name: str, value: Any) -> Any:
-    """Return a parameter that maps ids to values, or ``None``.
-
-    Raises
-    ------
-    ParameterError
-        An object without ``in`` and ``[id]``, or a text such as a path.
-    """
+    """Return a parameter that maps ids to values, or ``None``."""
     has = hasattr(value, "__getitem__") and hasattr(value, "__contains__") and not isinstance(value, (str, bytes))
     if value is None or has:
         return value
@@ -168,12 +152,7 @@ def by_id(name: str, value: Any) -> Any:
 
 
 def require_finite(documents: Documents) -> None:
-    """Refuse scores of documents that are not finite.
-
-    Raises
-    ------
-    InputError
-    """
+    """Refuse scores of documents that are not finite."""
     bad = ~np.isfinite(documents.score)
     if bad.any():
         at = int(np.argmax(bad))

@@ -202,14 +202,9 @@ class SimilarityPropagationReranker(PropagationReranker):
 class Neighbours:
     """The nearest documents of each document among those of its topic, by the cosine of unit vectors.
 
-    Parameters
-    ----------
-    vectors
-        Unit vectors, or zeros, shape (n_documents, d).
-    starts
-        Offsets of the documents of each topic, shape (n_topics + 1,).
-    n
-        The number of nearest documents.
+    - ``vectors``: unit vectors, or zeros, shape (n_documents, d)
+    - ``starts``: offsets of the documents of each topic, shape (n_topics + 1,)
+    - ``n``: the number of nearest documents
     """
 
     def __init__(self, vectors: Floats, starts: Ints, n: int) -> None:
@@ -237,14 +232,8 @@ class Neighbours:
 class DocumentVectors:
     """Vectors of the documents of a pool, for cosines with any query.
 
-    Parameters
-    ----------
-    pool
-        The pool.
-    embeddings
-        Vectors of entities by id.
-    own
-        Vectors of documents by docno; ``None`` for the centroids of their entities.
+    - ``embeddings``: vectors of entities by id
+    - ``own``: vectors of documents by docno; ``None`` for the centroids of their entities
     """
 
     def __init__(self, pool: LinkedPool, embeddings: Mapping[str, Any], own: Mapping[str, Any] | None) -> None:

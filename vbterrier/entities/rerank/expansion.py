@@ -40,15 +40,8 @@ def words_of(texts: list[str]) -> Iterator[tuple[Ints, list[str]]]:
 class DocumentTerms:
     """Term frequencies of texts.
 
-    Parameters
-    ----------
-    texts
-        The texts of documents.
-
-    Attributes
-    ----------
-    length : numpy.ndarray
-        The number of words of each text, shape (n_texts,).
+    - ``texts``: the texts of documents
+    - ``length``: the number of words of each text, shape (n_texts,)
     """
 
     def __init__(self, texts: list[str]) -> None:
@@ -125,13 +118,7 @@ def bm25(
 
 
 def described(ids: Ids, texts: Mapping[str, str] | None) -> list[str]:
-    """Return the text of each entity, or its name if it has no text.
-
-    Raises
-    ------
-    InputError
-        A value that is not text.
-    """
+    """Return the text of each entity, or its name if it has no text."""
     known = {} if texts is None else texts
     found = [known[each] if each in known else name_of(each) for each in ids.text.to_pylist()]
     for each, text in zip(ids.text.to_pylist(), found, strict=True):

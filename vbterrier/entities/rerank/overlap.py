@@ -145,12 +145,8 @@ class Sharing:
 def sharing(listed: TopEntities, entity_weight: str, *, confidence: bool) -> Sharing:
     """Return the weighted links between documents and listed entities.
 
-    Parameters
-    ----------
-    listed
-        The entities of the topics.
-    entity_weight, confidence
-        See :class:`PropagationReranker`.
+    - ``listed``: the entities of the topics
+    - ``entity_weight``, ``confidence``: see :class:`PropagationReranker`
     """
     pool, n = listed.pool, len(listed.rank)
     per_link = entity_weights(listed, entity_weight)[listed.owner]

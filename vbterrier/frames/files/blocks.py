@@ -67,19 +67,9 @@ class RunBlock:
 def blocks(paths: Sequence[Path], n_bytes: int, start: Place = Place()) -> Iterator[RunBlock]:
     """Yield the rows of a run in blocks, file by file.
 
-    Parameters
-    ----------
-    paths
-        Files of TREC text, plain or compressed, or Parquet files; the content decides.
-    n_bytes
-        The size of a block.
-    start
-        The first row.
-
-    Raises
-    ------
-    FileError
-        As :func:`vbterrier.read_run`; files with different columns.
+    - ``paths``: files of TREC text, plain or compressed, or Parquet files; the content decides
+    - ``n_bytes``: the size of a block
+    - ``start``: the first row
     """
     columns: list[str] = []
     for file in range(start.file, len(paths)):
@@ -99,15 +89,7 @@ def blocks(paths: Sequence[Path], n_bytes: int, start: Place = Place()) -> Itera
 
 
 def parts_of(run: Any) -> tuple[Path, ...]:
-    """Return the files of one run, given as a path, several paths, a folder or a pattern such as ``run/*.gz``.
-
-    Raises
-    ------
-    InputError
-        No file is found.
-    FileError
-        A file cannot be opened.
-    """
+    """Return the files of one run, given as a path, several paths, a folder or a pattern such as ``run/*.gz``."""
     if isinstance(run, (list, tuple)):
         found = [part for each in run for part in parts_of(each)]
     else:
@@ -146,11 +128,6 @@ def is_table(run: Any) -> bool:
 
 def amount(name: str, value: Any) -> int:
     """Return a parameter that is a number of bytes, or a text such as "1 GiB" or "500 MB".
-
-    Raises
-    ------
-    ParameterError
-        Any other value, or less than 64 MiB.
 
     >>> amount("memory", "1 GiB") == 2**30
     True
@@ -263,13 +240,7 @@ def chunks(blocks: Iterable[RunBlock], n_bytes: int, name: str) -> Iterator[Chun
 
 
 def require_size(table: Any, n_bytes: int, limit: int, name: str) -> None:
-    """Check the size of a topic.
-
-    Raises
-    ------
-    InputError
-        The topic exceeds the limit.
-    """
+    """Check the size of a topic."""
     if n_bytes > limit:
         raise InputError(
             f"{name}: topic {table['qid'][0].as_py()!r} alone holds {n_bytes:,} bytes or more, and memory= leaves "
@@ -339,10 +310,7 @@ def split(blocks: Iterable[RunBlock], folder: Path, n_parts: int, level: int = 0
 def parted(path: Path) -> Iterator[RunBlock]:
     """Yield the blocks of a file that :func:`split` wrote.
 
-    Raises
-    ------
-    FileError
-        The file is missing or damaged.
+    Raises FileError: the file is missing or damaged.
     """
     with kept_in(path), pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
         for batch in reader:

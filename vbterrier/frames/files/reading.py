@@ -668,13 +668,7 @@ class _WebTopics:
 
 
 def _web_topics(source: Source) -> pd.DataFrame:
-    """Subtopics of a TREC Web topic file: qid, entity_id, name, type.
-
-    Raises
-    ------
-    FileError
-        Not well-formed XML, a document type, an element without its number, no subtopic.
-    """
+    """Subtopics of a TREC Web topic file: qid, entity_id, name, type."""
     found = _WebTopics(source)
     try:
         with source.stream() as stream:
@@ -697,13 +691,7 @@ def _equal_intents(source: Source) -> pd.DataFrame:
 
 
 def run_layout(path: Path, number: int, line: bytes) -> Layout:
-    """Return the layout of a TREC run; of five fields, find the one that is missing.
-
-    Raises
-    ------
-    FileError
-        Five fields that can be read in two ways.
-    """
+    """Return the layout of a TREC run; of five fields, find the one that is missing."""
     whole = Layout(
         _RUN_FIELDS,
         ("rank", "score"),
@@ -760,10 +748,7 @@ def is_read_whole(source: Source) -> bool:
 def table_header(kind: FileKind, path: Path, number: int, line: bytes, *, must: bool = False) -> Layout | None:
     """Return the layout that the header of a table names; ``None`` if the line is no header and need not be one.
 
-    Raises
-    ------
-    FileError
-        No columns for queries and documents although there ``must`` be; a duplicated column.
+    Raises FileError: no columns for queries and documents although there ``must`` be; a duplicated column.
     """
     for separator in "," if must else "\t" if b"\t" in line else ",;":
         try:
@@ -1114,13 +1099,7 @@ def _plain_layout(kind: FileKind, path: Path, number: int, line: bytes) -> Layou
 
 
 def _json_frame(source: Source, kind: FileKind) -> pd.DataFrame:
-    """Read one JSON object per line: ids and texts, integers as their digits, numbers, then all other members.
-
-    Raises
-    ------
-    FileError
-        Names the line that is not an object, or lacks a member.
-    """
+    """Read one JSON object per line: ids and texts, integers as their digits, numbers, then all other members."""
     path, must = source.path, kind.named or kind.columns
     rows, members = [], dict.fromkeys(must)
     for number, line in source.lines():

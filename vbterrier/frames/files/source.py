@@ -65,13 +65,7 @@ class Source:
 
     @classmethod
     def at(cls, path: StrPath, max_bytes: int | None) -> Source:
-        """Open a path once to check it; a pipe is read to its end, or to the limit.
-
-        Raises
-        ------
-        FileError
-            The path does not exist, is a folder or cannot be opened.
-        """
+        """Open a path once to check it; a pipe is read to its end, or to the limit."""
         path = Path(path)
         try:
             source = cls(path, max_bytes, None if path.is_file() else _piped(path, max_bytes))
@@ -135,13 +129,7 @@ class Source:
                     yield number, line if number > 1 else line.removeprefix(BOM)
 
     def metadata(self) -> tuple[int, int]:
-        """Return the numbers of lines and bytes of the ir_metadata header of a run, 0 without one.
-
-        Raises
-        ------
-        FileError
-            A header without an end.
-        """
+        """Return the numbers of lines and bytes of the ir_metadata header of a run, 0 without one."""
         with io.BufferedReader(self.stream(), _PIECE) as stream:
             line, n_lines, n_bytes = stream.readline(len(BOM + _METADATA[0])), 0, 0
             if not line.removeprefix(BOM).startswith(_METADATA[0]):
@@ -154,13 +142,7 @@ class Source:
         raise FileError(self.path, f"the ir_metadata header has no end: add the line {shown(_METADATA[1])}", line=1)
 
     def first(self) -> tuple[int, bytes]:
-        """Return the number and bytes of the first line below an ir_metadata header that is not blank.
-
-        Raises
-        ------
-        FileError
-            All lines are blank, or the file is known to be no text.
-        """
+        """Return the number and bytes of the first line below an ir_metadata header that is not blank."""
         with self.stream() as stream:
             head = stream.read(_HEAD)
         for mark, what in _FOREIGN.items():
@@ -248,12 +230,8 @@ def _missing(path: Path) -> str:
 class MisfitError(ValueError):
     """A line that does not fit its layout.
 
-    Parameters
-    ----------
-    found
-        What was wanted, and what was found.
-    remedy
-        The remedy; empty if ``found`` contains it.
+    - ``found``: what was wanted, and what was found
+    - ``remedy``: the remedy; empty if ``found`` contains it
     """
 
     def __init__(self, found: str, remedy: str = "") -> None:
@@ -283,13 +261,7 @@ class Layout:
         return tuple(n for n in self.names if n not in self.numeric and (self.blanks or n in IDS))
 
     def check(self, line: bytes) -> None:
-        """Check that a line fits.
-
-        Raises
-        ------
-        MisfitError
-            It does not.
-        """
+        """Check that a line fits."""
         fields = split(line, self.separator, blanks=self.blanks)
         if len(fields) != len(self.names):
             remedy = self.remedies.get(min(len(fields), max(self.remedies, default=0)), "repair the line")
@@ -363,11 +335,6 @@ def _check_number(name: str, value: str) -> None:
 
 def whole_number(value: str) -> int:
     """Parse an integer.
-
-    Raises
-    ------
-    ValueError
-        The text is not an integer, or one beyond 64 bits.
 
     >>> whole_number("+1")
     1

@@ -50,13 +50,7 @@ _ID_HEADS = {
 
 
 def require_columns(path: Path, found: Sequence[str], wanted: Sequence[str], line: int | None = None) -> None:
-    """Check the column names of a file.
-
-    Raises
-    ------
-    FileError
-        A missing or duplicated column, or too many columns.
-    """
+    """Check the column names of a file."""
     if len(found) > _MAX_COLUMNS:
         # Each column takes memory and time, even if it is empty.
         message = f"has {len(found):,} columns, wanted at most {_MAX_COLUMNS:,}; leave out the others"
@@ -78,15 +72,8 @@ def text_table(source: Source, layout: Layout) -> Any:
     Arrow parses the unchanged file first. If it refuses the file, or may have misread it, white space is normalised and
     the text is parsed again. If that also fails, lines are checked one by one to find the first invalid one.
 
-    Returns
-    -------
-    pyarrow.Table
-        The layout's columns except the constant Q0: text, ``float64`` or ``int64``, without nulls, NaN or empty ids.
-
-    Raises
-    ------
-    FileError
-        Names the first line that does not fit the layout.
+    Returns the layout's columns except the constant Q0: text, ``float64`` or ``int64``, without nulls, NaN or empty
+    ids.
     """
     refused = (_WHITE.replace(layout.separator.encode(), b"") if layout.blanks else b"") + b"\0"
     # Arrow reads 0x10 as 16. This is harmless for a rank, but labels are parsed strictly.
@@ -201,19 +188,8 @@ def _quoted_records(lines: Iterator[tuple[int, bytes]], separator: str) -> Itera
 def parquet_table(source: Source, wanted: Sequence[str], numeric: Sequence[str]) -> Any:
     """Read a Parquet file with the column names of the frames.
 
-    Parameters
-    ----------
-    source
-        The file.
-    wanted
-        Required columns.
-    numeric
-        Columns that are converted to ``float64`` or ``int64`` if present; ids are converted to text.
-
-    Raises
-    ------
-    FileError
-        A damaged file, a missing column, a column of another type, a missing value.
+    - ``wanted``: required columns
+    - ``numeric``: columns that are converted to ``float64`` or ``int64`` if present; ids are converted to text
     """
     try:
         with source.raw() as raw:
@@ -381,12 +357,6 @@ def workbook_as_csv(source: Source) -> Source:
     """Return the first sheet of an .xlsx file as the text of a CSV file, row by row.
 
     Numbers are written as they are stored, so that an id that a spreadsheet turned into a number has lost its zeros.
-
-    Raises
-    ------
-    FileError
-        No spreadsheet, or no openpyxl to read it; a sheet that is too large; a date in a column whose name is that of
-        an id.
     """
     content = source.content
     if content is None:

@@ -257,10 +257,7 @@ def _first_match(text: Any, pattern: str) -> int:
 def _write_lines(path: StrPath, fields: Sequence[Any], *, separator: str = " ", header: str = "") -> None:
     """Write one line a row; a field is an Arrow array, or a text that all rows share.
 
-    Raises
-    ------
-    FileError
-        The file cannot be written.
+    Raises FileError: the file cannot be written.
     """
     columns = [pa.scalar(field, TEXT) if isinstance(field, str) else field.cast(TEXT) for field in fields]
     n_rows = max(len(column) for column in columns if isinstance(column, pa.Array))
@@ -308,11 +305,6 @@ def lock(file: Any, *, wait: bool = True) -> None:
     """Lock an open file against other processes until it is closed, if the system and the file system have locks.
 
     The lock ends with the process, even if it is killed.
-
-    Raises
-    ------
-    BlockingIOError
-        Another process has the lock, and ``wait`` is False.
     """
     try:
         import fcntl
@@ -327,13 +319,7 @@ def lock(file: Any, *, wait: bool = True) -> None:
 
 @contextmanager
 def kept_in(path: Path) -> Iterator[None]:
-    """Raise errors of temporary files as errors that name their folder.
-
-    Raises
-    ------
-    FileError
-        A temporary file cannot be written or read.
-    """
+    """Raise errors of temporary files as errors that name their folder."""
     try:
         yield
     except (OSError, pa.ArrowException) as error:

@@ -175,13 +175,8 @@ class Senses:
 class Ordering:
     """The distinct aliases of staged entities as numbers, which are sorted faster than text.
 
-    Parameters
-    ----------
-    db
-        The connection to the new file, whose entities are complete.
+    - ``db``: the connection to the new file, whose entities are complete
 
-    Notes
-    -----
     Some 150 bytes of memory per alias, beside its text.
     """
 
@@ -368,25 +363,10 @@ def building(
 ) -> Iterator[Staging]:
     """Return a context that stages entities, then completes the knowledge base and renames it to its path.
 
-    Parameters
-    ----------
-    path
-        The file; an existing one is replaced when the new one is complete.
-    id_space
-        The name of the id space.
-    record_error
-        Returns the error of a record from its place and a message.
-    is_strict
-        See :class:`~vbterrier.linking.kb.staging.Staging`.
-    progress
-        Show a progress bar for long steps on a terminal.
-
-    Raises
-    ------
-    FileError
-        The file cannot be written.
-    InputError
-        There are no entities, or they contradict each other.
+    - ``path``: the file; an existing one is replaced when the new one is complete
+    - ``record_error``: returns the error of a record from its place and a message
+    - ``is_strict``: see :class:`~vbterrier.linking.kb.staging.Staging`
+    - ``progress``: show a progress bar for long steps on a terminal
     """
     path = Path(path)
     fault = fault_of(id_space)

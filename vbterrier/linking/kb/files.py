@@ -121,12 +121,8 @@ def build_kb(
 class Records:
     """A reader of entities from mappings.
 
-    Parameters
-    ----------
-    types
-        The types of text attributes.
-    labels_are_aliases
-        Use labels as aliases.
+    - ``types``: the types of text attributes
+    - ``labels_are_aliases``: use labels as aliases
     """
 
     def __init__(self, types: Mapping[str, str] | None, *, labels_are_aliases: bool) -> None:

@@ -137,15 +137,8 @@ def lexicon_path(path: Path) -> Path:
 class KBConnection:
     """A connection to a built knowledge base, opened at the first query of each process.
 
-    Parameters
-    ----------
-    path
-        The file.
-
-    Raises
-    ------
-    FileError
-        On opening: the file is missing, truncated, or not a knowledge base of this format. Later: it is damaged.
+    Raises FileError: on opening: the file is missing, truncated, or not a knowledge base of this format. Later: it is
+    damaged.
     """
 
     def __init__(self, path: Path) -> None:

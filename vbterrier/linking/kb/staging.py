@@ -38,19 +38,9 @@ def numbered_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a plain, gzip or bzip2 file, numbered from 1, without line ends.
 
-    Parameters
-    ----------
-    path
-        The file; its content determines the compression.
-    max_bytes
-        The maximum size when decompressed; ``None`` for no limit.
-    progress
-        Show a progress bar on a terminal.
-
-    Raises
-    ------
-    FileError
-        The file is missing, a SQLite file, truncated or too large, or has a line of more than 64 MB.
+    - ``path``: the file; its content determines the compression
+    - ``max_bytes``: the maximum size when decompressed; ``None`` for no limit
+    - ``progress``: show a progress bar on a terminal
     """
     path, n_bytes = Source.at(path, max_bytes).path, 0
     size = path.stat().st_size
@@ -105,20 +95,11 @@ def _next(path: Path, file: BinaryIO, number: int) -> bytes:
 class UntrustedSQLite:
     """A read-only SQLite file of another library, without tables that SQLite would compute.
 
-    Parameters
-    ----------
-    path
-        The file.
-    what
-        The expected kind of file, for messages.
-    tables
-        The required columns of tables.
+    - ``what``: the expected kind of file, for messages
+    - ``tables``: the required columns of tables
 
-    Raises
-    ------
-    FileError
-        On entering: the file is missing, compressed, not a SQLite file, or lacks the tables. Later: it is damaged or
-        locked.
+    Raises FileError: on entering: the file is missing, compressed, not a SQLite file, or lacks the tables. Later: it is
+    damaged or locked.
     """
 
     def __init__(self, path: Path, what: str, tables: Mapping[str, Sequence[str]]) -> None:
@@ -208,15 +189,10 @@ def fault_of(text: object, most: int = MAX_LETTERS) -> str:
 class Staging:
     """Temporary storage for the entities of a knowledge base that is being built.
 
-    Parameters
-    ----------
-    db
-        The connection to the new file.
-    record_error
-        Returns the error of a record from its place and a message.
-    is_strict
-        Raise an error for an unusable alias or value; if False, leave it out and count it in ``left_out``, because
-        external dumps contain some.
+    - ``db``: the connection to the new file
+    - ``record_error``: returns the error of a record from its place and a message
+    - ``is_strict``: raise an error for an unusable alias or value; if False, leave it out and count it in ``left_out``,
+      because external dumps contain some
     """
 
     def __init__(self, db: sqlite3.Connection, record_error: RecordError, *, is_strict: bool = True) -> None:

@@ -41,15 +41,9 @@ class AnswerCache:
     Each answer is appended when it arrives, so that an interrupted run can resume. An incomplete last line, which a
     killed process may leave, is removed. Processes take turns to write, and get the answers of the others.
 
-    Parameters
-    ----------
-    path
-        The file, created with the first answer; ``None`` keeps answers in memory.
+    - ``path``: the file, created with the first answer; ``None`` keeps answers in memory
 
-    Raises
-    ------
-    FileError
-        The file cannot be read or written, or is not a cache of answers; the error names the line.
+    Raises FileError: the file cannot be read or written, or is not a cache of answers; the error names the line.
     """
 
     def __init__(self, path: str | PathLike[str] | None = None) -> None:

@@ -27,18 +27,12 @@ class EntityFishing(Format):
     Scores and ids are numbers or text. With ``nbest`` competing candidates share their offsets. Named entities that are
     recognised but not resolved have no id and are linked to nothing. The name is the preferred term, if there is one.
 
-    Parameters
-    ----------
-    score
-        ``"nerd_score"``, the confidence in the entity relative to other candidates; ``"nerd_selection_score"``, the
-        confidence that the mention should be linked; or ``"confidence_score"``, which replaces both in later versions.
-    ids
-        ``"wikipedia_id"`` (of the language of the text) or ``"wikidata"``.
-    misplaced
-        See ``Format``.
+    - ``score``: ``"nerd_score"``, the confidence in the entity relative to other candidates;
+      ``"nerd_selection_score"``, the confidence that the mention should be linked; or ``"confidence_score"``, which
+      replaces both in later versions
+    - ``ids``: ``"wikipedia_id"`` (of the language of the text) or ``"wikidata"``
+    - ``misplaced``: see ``Format``
 
-    Examples
-    --------
     >>> entity = {"rawName": "pump", "offsetStart": 9, "offsetEnd": 13, "nerd_score": "0.34"}
     >>> answer = {"entities": [entity | {"wikipediaExternalRef": "23617"}]}
     >>> EntityFishing().links([answer]).frame.values.tolist()

@@ -29,14 +29,9 @@ MISPLACED = ("error", "unplaced")
 class Node:
     """A value in decoded JSON and its path.
 
-    Parameters
-    ----------
-    value
-        The value returned by ``json.loads``.
-    name
-        The key or index in ``parent``; the name of the document for a root.
-    parent
-        The object or list that contains the value; ``None`` for a root.
+    - ``value``: the value returned by ``json.loads``
+    - ``name``: the key or index in ``parent``; the name of the document for a root
+    - ``parent``: the object or list that contains the value; ``None`` for a root
 
     >>> Node({"annotations": [{"rho": "much"}]}, "answer")["annotations"].items()[0]["rho"].number()
     Traceback (most recent call last):
@@ -151,10 +146,7 @@ def utf16_length(text: str) -> int:
 class Places:
     """Offsets of mentions in one text, in code points or UTF-16 units.
 
-    Parameters
-    ----------
-    text
-        The text of the request.
+    - ``text``: the text of the request
 
     >>> Places("😀 Rome").find(3, 7, "Rome", utf16=True)
     (2, 6)
@@ -211,18 +203,9 @@ def title_name(title: str) -> str:
 def dbpedia_id(node: Node, edition: str = "") -> str:
     """Return the percent-decoded name of a DBpedia resource, given as an address or a name.
 
-    Parameters
-    ----------
-    node
-        ``http://dbpedia.org/resource/AC/DC``, ``<dbpedia:AC/DC>`` or ``AC/DC``.
-    edition
-        The required language edition, such as ``"nl"`` for ``nl.dbpedia.org``; empty for ``dbpedia.org``. The same name
-        in two editions means two resources.
-
-    Raises
-    ------
-    InputError
-        An address of another edition or outside DBpedia; an invalid percent encoding.
+    - ``node``: ``http://dbpedia.org/resource/AC/DC``, ``<dbpedia:AC/DC>`` or ``AC/DC``
+    - ``edition``: the required language edition, such as ``"nl"`` for ``nl.dbpedia.org``; empty for ``dbpedia.org``.
+      The same name in two editions means two resources.
 
     >>> from vbterrier.linking.services.json_answers import Node
     >>> dbpedia_id(Node("http://dbpedia.org/resource/Caf%C3%A9_(band)", "answer"))
@@ -266,13 +249,7 @@ class Reading(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Format(ABC):
-    """The format of the answers of one linker.
-
-    Raises
-    ------
-    ParameterError
-        A value that the linker does not support.
-    """
+    """The format of the answers of one linker."""
 
     score: str  # the field of the answer that is the score, a key of ``scores``, which gives its scale
     ids: str  # the kind of entity id, one of ``spaces``
@@ -312,26 +289,12 @@ class Format(ABC):
     ) -> Links:
         """Return links from the answers to texts.
 
-        Parameters
-        ----------
-        answers
-            Decoded JSON, one answer per text; ``None`` for a text that was not sent.
-        texts
-            The texts. If given, offsets are checked and converted to code points, and mentions are copied from the
-            text; otherwise both are those of the service. All services but REL count UTF-16 units, in which characters
-            beyond U+FFFF are two; an answer that fits its text only in the other unit is read in that unit.
-        warned
-            The warnings (``"unlinked"``, ``"unit"``) that were given before and are not repeated; new ones are added.
-
-        Raises
-        ------
-        InputError
-            An invalid answer, with the path of the value; a wrong number of answers.
-
-        Warns
-        -----
-        DegenerateWarning
-            Mentions linked to nothing are left out; the offsets of an answer are not in the usual unit of the service.
+        - ``answers``: decoded JSON, one answer per text; ``None`` for a text that was not sent
+        - ``texts``: the texts. If given, offsets are checked and converted to code points, and mentions are copied from
+          the text; otherwise both are those of the service. All services but REL count UTF-16 units, in which
+          characters beyond U+FFFF are two; an answer that fits its text only in the other unit is read in that unit.
+        - ``warned``: the warnings (``"unlinked"``, ``"unit"``) that were given before and are not repeated; new ones
+          are added
         """
         rows: list[tuple[int, int, int, str, str, float, str]] = []
         unlinked: list[Node] = []

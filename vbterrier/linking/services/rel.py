@@ -27,18 +27,11 @@ class REL(Format):
     The last two fields may be in either order. An object with one document, as returned by REL's Python interface, is
     read as that document. The title "NIL" links to nothing.
 
-    Parameters
-    ----------
-    score
-        ``"conf_ed"``, the confidence in the entity (-1 or 0 if REL computes none); or ``"conf_md"``, the confidence in
-        the mention.
-    ids
-        ``"wikipedia_title"``.
-    misplaced
-        See ``Format``.
+    - ``score``: ``"conf_ed"``, the confidence in the entity (-1 or 0 if REL computes none); or ``"conf_md"``, the
+      confidence in the mention
+    - ``ids``: ``"wikipedia_title"``
+    - ``misplaced``: see ``Format``
 
-    Examples
-    --------
     >>> REL().links([[[0, 3, "Fox", "Fox_Broadcasting_Company", 0.9, 0.99, "ORG"]]]).frame.values.tolist()
     [[0, 0, 3, 'Fox', 'Fox_Broadcasting_Company', 0.9, 'Fox Broadcasting Company']]
     """

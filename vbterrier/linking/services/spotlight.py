@@ -43,20 +43,12 @@ class SpotlightAnnotate(_Spotlight):
     Numbers are text. ``Resources`` is absent if nothing was found, and may be an object if there is one resource. The
     entity is the percent-decoded name of the resource, after ``/resource/``.
 
-    Parameters
-    ----------
-    score
-        ``"similarityScore"``, in [0, 1], which is a probability only with the statistical back end.
-    ids
-        ``"dbpedia"``.
-    edition
-        The language of the DBpedia that the service links to, such as ``"nl"``; empty for ``dbpedia.org``. It is part
-        of the id space, ``"dbpedia:nl"``.
-    misplaced
-        See ``Format``.
+    - ``score``: ``"similarityScore"``, in [0, 1], which is a probability only with the statistical back end
+    - ``ids``: ``"dbpedia"``
+    - ``edition``: the language of the DBpedia that the service links to, such as ``"nl"``; empty for ``dbpedia.org``.
+      It is part of the id space, ``"dbpedia:nl"``.
+    - ``misplaced``: see ``Format``
 
-    Examples
-    --------
     >>> resource = {"@URI": "http://dbpedia.org/resource/Brazil", "@surfaceForm": "Brazilian", "@offset": "0"}
     >>> answer = {"@text": "Brazilian oil", "Resources": [resource | {"@similarityScore": "0.99"}]}
     >>> SpotlightAnnotate().links([answer]).frame.values.tolist()
@@ -89,20 +81,12 @@ class SpotlightCandidates(_Spotlight):
     ``surfaceForm`` and ``resource`` are lists, an object if there is one, or absent if there is none. A mention without
     a resource has no candidates.
 
-    Parameters
-    ----------
-    score
-        ``"finalScore"``, the probability of the entity given the mention and its context; or ``"contextualScore"`` or
-        ``"priorScore"`` (of the entity), which are scores.
-    ids
-        ``"dbpedia"``.
-    edition
-        The language of the DBpedia edition that the service links to, which these answers do not contain.
-    misplaced
-        See ``Format``.
+    - ``score``: ``"finalScore"``, the probability of the entity given the mention and its context; or
+      ``"contextualScore"`` or ``"priorScore"`` (of the entity), which are scores
+    - ``ids``: ``"dbpedia"``
+    - ``edition``: the language of the DBpedia edition that the service links to, which these answers do not contain
+    - ``misplaced``: see ``Format``
 
-    Examples
-    --------
     >>> resource = {"@uri": "Sheffield_Wednesday_F.C.", "@finalScore": "0.059", "@label": "Sheffield Wednesday F.C."}
     >>> answer = {"annotation": {"surfaceForm": {"@name": "Wednesday", "@offset": "3", "resource": resource}}}
     >>> SpotlightCandidates().links([answer]).frame.values.tolist()

@@ -34,11 +34,6 @@ _REMEDIES = {
 def require_address(address: str, what: str) -> None:
     """Check an http or https address.
 
-    Raises
-    ------
-    ParameterError
-        Another scheme, no host, an invalid port, or a password, a query or a fragment, which the message does not show.
-
     >>> require_address("example.org", "endpoint")
     Traceback (most recent call last):
     ...
@@ -186,12 +181,7 @@ class Transport:
         The time limit is checked after each read of the body, and no read takes longer than ``timeout`` or the limit.
         A service that sends its status and headers byte by byte is therefore not stopped by the limit.
 
-        Parameters
-        ----------
-        request
-            The request.
-        seconds
-            The time limit.
+        - ``seconds``: the time limit
         """
         import requests
         import urllib3

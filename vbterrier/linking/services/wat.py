@@ -22,18 +22,11 @@ if TYPE_CHECKING:
 class WAT(Format):
     """Answers of WAT: ``{"annotations": [{start, end, spot, id, title, rho, explanation}]}``.
 
-    Parameters
-    ----------
-    score
-        ``"rho"``, the confidence of the annotation; or ``"prior"``, the probability of the entity given the mention
-        (``explanation.prior_explanation.entity_mention_probability``), a probability.
-    ids
-        ``"wikipedia_title"`` or ``"wikipedia_id"``.
-    misplaced
-        See ``Format``.
+    - ``score``: ``"rho"``, the confidence of the annotation; or ``"prior"``, the probability of the entity given the
+      mention (``explanation.prior_explanation.entity_mention_probability``), a probability
+    - ``ids``: ``"wikipedia_title"`` or ``"wikipedia_id"``
+    - ``misplaced``: see ``Format``
 
-    Examples
-    --------
     >>> annotation = {"start": 0, "end": 6, "spot": "Jordan", "id": 20455, "title": "Michael_Jordan", "rho": 0.61}
     >>> WAT().links([{"annotations": [annotation]}], ["Jordan won"]).frame.values.tolist()
     [[0, 0, 6, 'Jordan', 'Michael_Jordan', 0.61, 'Michael Jordan']]
@@ -118,17 +111,10 @@ class TagMe(Format):
 
     Annotations without a title, which have id 0, are linked to nothing.
 
-    Parameters
-    ----------
-    score
-        ``"rho"``, the confidence of the annotation.
-    ids
-        ``"wikipedia_title"`` or ``"wikipedia_id"``.
-    misplaced
-        See ``Format``.
+    - ``score``: ``"rho"``, the confidence of the annotation
+    - ``ids``: ``"wikipedia_title"`` or ``"wikipedia_id"``
+    - ``misplaced``: see ``Format``
 
-    Examples
-    --------
     >>> annotation = {"start": 0, "end": 7, "spot": "Mexican", "id": 18333, "title": "Mexican cuisine", "rho": 0.24}
     >>> TagMe().links([{"annotations": [annotation]}]).frame.values.tolist()
     [[0, 0, 7, 'Mexican', 'Mexican_cuisine', 0.24, 'Mexican cuisine']]
