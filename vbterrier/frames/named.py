@@ -61,17 +61,10 @@ def register_tags(name: str, frame: Any, *, replace: bool = False) -> None:
 
     Parameters
     ----------
-    name
-        The name; it takes precedence over a file of this name.
+    name, replace
+        As in :func:`register_intents`, with the same errors.
     frame
         Columns docno, entity_id, and optionally weight in [0, 1] and qid; copied.
-    replace
-        Replace a different frame of this name.
-
-    Raises
-    ------
-    InputError
-        The name is registered with other data.
 
     Examples
     --------
@@ -87,14 +80,9 @@ def register_similarities(name: str, frame: Any, *, replace: bool = False) -> No
     Parameters
     ----------
     name, replace
-        See :func:`register_intents`.
+        As in :func:`register_intents`, with the same errors.
     frame
         Columns entity_id, other_id, similarity in [0, 1], and optionally qid; copied.
-
-    Raises
-    ------
-    InputError
-        The name is registered with other data.
 
     Examples
     --------

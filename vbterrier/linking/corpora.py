@@ -194,26 +194,17 @@ def read_mmead(
 
     Parameters
     ----------
-    path
-        The file.
+    path, docnos, max_bytes
+        As in :func:`read_wat_corpus`, with the same errors.
     ids
         ``"wikipedia_id"`` or ``"wikipedia_title"`` (with underscores).
     weight
         ``"md_score"``, the confidence in the mention, as the weight of a tag; ``None`` for 1.
-    docnos
-        The documents to read, such as those of a run; ``None`` for all.
-    max_bytes
-        The maximum size when decompressed; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
         One row per link: ``docno``, ``entity_id``, ``weight``, ``start``, ``end`` (in the field), ``name``, ``field``.
-
-    Raises
-    ------
-    FileError
-        The file is invalid; names the line and the path of the value.
 
     Examples
     --------
@@ -260,25 +251,16 @@ def read_spans(
 
     Parameters
     ----------
-    path
-        The file.
+    path, docnos, max_bytes
+        As in :func:`read_wat_corpus`, with the same errors.
     nil
         The treatment of mentions without an entity, whose id is in ``<...>`` or begins with "Unknown": ``"warn"`` (left
         out, and counted in a warning), ``"drop"`` (left out) or ``"keep"``.
-    docnos
-        The documents to read, such as those of a run; ``None`` for all.
-    max_bytes
-        The maximum size when decompressed; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
         One row per link: ``docno``, ``entity_id``, ``weight`` (1), ``start``, ``end`` and ``name`` (the surface).
-
-    Raises
-    ------
-    FileError
-        The file is invalid; names the line and the path of the value.
 
     Examples
     --------
@@ -323,26 +305,17 @@ def read_elevant(
 
     Parameters
     ----------
-    path
-        The file.
+    path, docnos, max_bytes
+        As in :func:`read_wat_corpus`, with the same errors.
     what
         ``"entity_mentions"`` for the links of a linker, or ``"labels"`` for the ground truth. Mentions without entity
         (null, or an id that begins with "Unknown" or is in ``<...>``) are left out.
-    docnos
-        The documents to read, such as those of a run; ``None`` for all.
-    max_bytes
-        The maximum size when decompressed; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
         One row per link: ``docno`` (integers as text), ``entity_id``, ``weight`` (1), ``start``, ``end`` and ``name``
         (the text of the span, empty if the article has no text).
-
-    Raises
-    ------
-    FileError
-        The file is invalid; names the line and the path of the value.
 
     Examples
     --------
@@ -383,26 +356,17 @@ def read_rel(
 
     Parameters
     ----------
-    path
-        The file.
+    path, docnos, max_bytes
+        As in :func:`read_wat_corpus`, with the same errors.
     weight
         ``"conf_ed"``, the confidence in the entity, or ``"conf_md"``, the confidence in the mention, as the weight of a
         tag in [0, 1]; ``None`` for 1. REL writes -1 if it computes no confidence in the entity, which is an error.
-    docnos
-        The documents to read, such as those of a run; ``None`` for all.
-    max_bytes
-        The maximum size when decompressed; ``None`` for no limit.
 
     Returns
     -------
     pandas.DataFrame
         One row per link: ``docno``, ``entity_id`` (the title with underscores), ``weight``, ``start``, ``end`` and
         ``name``. The title "NIL" links to nothing.
-
-    Raises
-    ------
-    FileError
-        The file is invalid; names the line and the path of the value.
 
     Examples
     --------

@@ -88,21 +88,14 @@ def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
 
     Parameters
     ----------
-    path
-        The file. Its content decides how it is read, not its name.
-    max_bytes
-        Limit of the unpacked size; ``None`` for no limit.
+    path, max_bytes
+        As in :func:`read_run`, with the same errors.
 
     Returns
     -------
     pandas.DataFrame
         Columns ``qid``, ``iteration``, ``docno`` (text) and ``label`` (int64), rows as in the file. Files without
         ``iteration`` get "0".
-
-    Raises
-    ------
-    FileError
-        The file cannot be read; names the first invalid line, what was wanted and the remedy.
 
     Examples
     --------
@@ -123,21 +116,14 @@ def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
 
     Parameters
     ----------
-    path
-        The file. Its content decides how it is read, not its name.
-    max_bytes
-        Limit of the unpacked size; ``None`` for no limit.
+    path, max_bytes
+        As in :func:`read_run`, with the same errors.
 
     Returns
     -------
     pandas.DataFrame
         Columns ``qid`` and ``query``, then the other columns of the file, such as ``constraints``: text, or the values
         of the JSON members.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read; names the first invalid line, what was wanted and the remedy.
 
     Examples
     --------
@@ -157,20 +143,13 @@ def read_documents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Da
 
     Parameters
     ----------
-    path
-        The file. Its content decides how it is read, not its name.
-    max_bytes
-        Limit of the unpacked size; ``None`` for no limit.
+    path, max_bytes
+        As in :func:`read_run`, with the same errors.
 
     Returns
     -------
     pandas.DataFrame
         Column ``docno``, then the other columns of the file.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read; names the first invalid line, what was wanted and the remedy.
 
     Examples
     --------
@@ -192,22 +171,14 @@ def read_intents(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
 
     Parameters
     ----------
-    path
-        The file. Its content decides how it is read, not its name.
-    max_bytes
-        Limit of the unpacked size; ``None`` for no limit.
+    path, max_bytes
+        As in :func:`read_run`, with the same errors. The reader does not check that probabilities sum to 1.
 
     Returns
     -------
     pandas.DataFrame
         Columns ``qid``, ``entity_id`` (text) and ``prob`` (float64), then the other columns of the file: ``score`` as
         float64, the rest as text.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read; names the first invalid line, what was wanted and the remedy. The reader does not check
-        that probabilities sum to 1.
 
     Examples
     --------
@@ -228,22 +199,14 @@ def read_subtopics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Da
 
     Parameters
     ----------
-    path
-        The file. Its content decides how it is read, not its name.
-    max_bytes
-        Limit of the unpacked size; ``None`` for no limit.
+    path, max_bytes
+        As in :func:`read_run`, with the same errors; XML with a document type, which can define entities, is refused.
 
     Returns
     -------
     pandas.DataFrame
         Columns ``qid`` and ``entity_id`` (the subtopic, as in the second field of diversity qrels); of XML ``name``
         (the text) and ``type``; else the other columns of the file, ``prob`` as float64.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read; names the invalid line, what was wanted and the remedy. XML with a document type, which
-        can define entities, is refused.
 
     Examples
     --------
@@ -265,21 +228,14 @@ def read_tags(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFra
 
     Parameters
     ----------
-    path
-        The file. Its content decides how it is read, not its name.
-    max_bytes
-        Limit of the unpacked size; ``None`` for no limit.
+    path, max_bytes
+        As in :func:`read_run`, with the same errors.
 
     Returns
     -------
     pandas.DataFrame
         Columns ``docno``, ``entity_id`` (text) and ``weight`` (float64; 1 if the file has none), then the other columns
         of the file as text, such as ``qid``.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read; names the first invalid line, what was wanted and the remedy.
 
     Examples
     --------
@@ -305,21 +261,14 @@ def read_answers(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
 
     Parameters
     ----------
-    path
-        The file. Its content decides how it is read, not its name.
-    max_bytes
-        Limit of the unpacked size; ``None`` for no limit.
+    path, max_bytes
+        As in :func:`read_run`, with the same errors.
 
     Returns
     -------
     pandas.DataFrame
         Columns ``qid`` and ``entity_id`` (text), then the other columns of the file: ``score`` as float64; of TREC
         files ``rank``, or ``iteration`` and ``label``; the rest as text.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read; names the first invalid line, what was wanted and the remedy.
 
     Examples
     --------
@@ -340,21 +289,14 @@ def read_mentions(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Dat
 
     Parameters
     ----------
-    path
-        The file. Its content decides how it is read, not its name.
-    max_bytes
-        Limit of the unpacked size; ``None`` for no limit.
+    path, max_bytes
+        As in :func:`read_run`, with the same errors.
 
     Returns
     -------
     pandas.DataFrame
         Columns ``docno`` and ``mention``, then the other columns of the file, such as ``entity_id``: text, or the types
         of the Parquet file.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read; names the first invalid line, what was wanted and the remedy.
 
     Examples
     --------
@@ -379,21 +321,14 @@ def read_labels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
 
     Parameters
     ----------
-    path
-        The file. Its content decides how it is read, not its name.
-    max_bytes
-        Limit of the unpacked size; ``None`` for no limit.
+    path, max_bytes
+        As in :func:`read_run`, with the same errors.
 
     Returns
     -------
     pandas.DataFrame
         Columns ``qid``, ``docno`` (text) and ``label`` (float64): the number, or the expected grade under the
         probabilities, which are divided by their sum.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read; names the first invalid line, what was wanted and the remedy.
 
     Examples
     --------
@@ -472,21 +407,14 @@ def read_nuggets(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
 
     Parameters
     ----------
-    path
-        The file.
-    max_bytes
-        Limit of the unpacked size; ``None`` for no limit.
+    path, max_bytes
+        As in :func:`read_run`, with the same errors.
 
     Returns
     -------
     pandas.DataFrame
         Columns name (the system; "run" without run_id), qid, docno (the document, or ``run_id/qid`` for an answer),
         entity_id (the text of the nugget; a repeated one is numbered), importance, assignment: a row for each nugget.
-
-    Raises
-    ------
-    FileError
-        Names the line with a missing or unknown member.
 
     References
     ----------
@@ -593,21 +521,14 @@ def read_values(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
 
     Parameters
     ----------
-    path
-        The file. Its content decides how it is read, not its name.
-    max_bytes
-        Limit of the unpacked size; ``None`` for no limit.
+    path, max_bytes
+        As in :func:`read_run`, with the same errors.
 
     Returns
     -------
     pandas.DataFrame
         Columns ``name``, ``qid``, ``measure`` (text) and ``value`` (float64), and ``dataset`` if the file has it; rows
         as in the file.
-
-    Raises
-    ------
-    FileError
-        The file cannot be read, or its first line does not name these columns; names the first invalid line.
 
     Examples
     --------
