@@ -153,24 +153,12 @@ class PoolLinks:
 
 @dataclass(frozen=True, eq=False)
 class Documents:
-    """The documents of a run with their entities.
-
-    Parameters
-    ----------
-    run
-        The run.
-    pool
-        The documents of the run as a pool, by topic and in trec_eval's order.
-    row
-        The row of the run of each document, shape (n_documents,).
-    known
-        True for documents in the linked pool, shape (n_documents,).
-    """
+    """The documents of a run with their entities."""
 
     run: Run
-    pool: LinkedPool
-    row: Ints
-    known: Bools
+    pool: LinkedPool  # the documents of the run as a pool, by topic and in trec_eval's order
+    row: Ints  # the row of the run of each document, shape (n_documents,)
+    known: Bools  # true for documents in the linked pool, shape (n_documents,)
 
     @property
     def score(self) -> Floats:

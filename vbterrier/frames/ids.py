@@ -28,17 +28,10 @@ _LARGEST = float(np.finfo(np.float64).max)
 
 @dataclass(frozen=True, eq=False)
 class Ids:
-    """A column of ids as contiguous text.
+    """A column of ids as contiguous text."""
 
-    Parameters
-    ----------
-    text
-        A ``pyarrow.LargeStringArray`` without nulls.
-    integers
-        True if the ids were integers, so that a join with text raises an error instead of finding nothing.
-    """
-
-    text: Any
+    text: Any  # a ``pyarrow.LargeStringArray`` without nulls
+    # True if the ids were integers, so that a join with text raises an error instead of finding nothing.
     integers: bool = False
 
     def __len__(self) -> int:

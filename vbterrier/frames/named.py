@@ -99,13 +99,7 @@ def registered(kind: str, name: Any) -> pd.DataFrame | None:
 
 
 def named(kind: str, given: Any) -> pd.DataFrame:
-    """Return a given frame, the frame of a registered name, or the frame of a file.
-
-    Raises
-    ------
-    InputError
-        Neither name nor file exists; suggests the nearest registered name.
-    """
+    """Return a given frame, the frame of a registered name, or the frame of a file."""
     if not isinstance(given, (str, os.PathLike)):
         return frame_of(given, kind)
     name = os.fspath(given)

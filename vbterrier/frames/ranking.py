@@ -68,23 +68,12 @@ def warn_of_ties(name: str, share: float, depth: int) -> None:
 class Run:
     """A run as arrays, checked once.
 
-    Parameters
-    ----------
-    frame
-        Columns qid, docno, score; others pass through.
-    name
-        The name in messages.
-    duplicates
-        ``"everywhere"`` refuses duplicate documents of a topic; ``"error"`` refuses them among the documents that are
-        looked at, see :meth:`refuse_duplicates`; ``"first"`` keeps their best rank and warns.
+    - ``frame``: columns qid, docno, score; others pass through
+    - ``duplicates``: ``"everywhere"`` refuses duplicate documents of a topic; ``"error"`` refuses them among the
+      documents that are looked at, see :meth:`refuse_duplicates`; ``"first"`` keeps their best rank and warns
 
-    Raises
-    ------
-    InputError
-        A missing column or id, a score that is not a number, a duplicate document.
+    Raises InputError: a missing column or id, a score that is not a number, a duplicate document.
 
-    Notes
-    -----
     The order needs topics and scores only. Ids of documents become text, and are checked, at ranks that are looked at,
     and at ties that decide them, unless they are text of Arrow.
     """
@@ -119,10 +108,7 @@ class Run:
 
         :meth:`top` does so for the documents that it returns.
 
-        Raises
-        ------
-        InputError
-            Names the first duplicate and its ranks.
+        Raises InputError: names the first duplicate and its ranks.
         """
         if cutoff is not None and cutoff < self._longest:
             self.top(cutoff)
@@ -215,14 +201,7 @@ class Run:
         return ordered, starts, stops - starts
 
     def top(self, cutoff: int | None = None) -> Top:
-        """Cut each topic to its first ``cutoff`` documents in trec_eval's order; ``None`` keeps all.
-
-        Raises
-        ------
-        InputError
-            A duplicate among these documents. The table of topics by ranks is too large, for example because one list
-            is very long.
-        """
+        """Cut each topic to its first ``cutoff`` documents in trec_eval's order; ``None`` keeps all."""
         (starts, stops), (rows, score) = self._spans, self._descending
         depth = self._longest if cutoff is None else min(cutoff, self._longest)
         if len(starts) * depth > MOST_PLACES:

@@ -12,30 +12,17 @@ if TYPE_CHECKING:
 def require_api(host: Any, distribution: str, tested: str, names: Iterable[str]) -> None:
     """Check that a host package has the names that this package uses.
 
-    Parameters
-    ----------
-    host
-        The imported module, or an instance of one of its classes.
-    distribution
-        The name under which it is installed.
-    tested
-        The version that this package was tested with.
-    names
-        Names below the host: attributes, and keys of dictionaries, joined by dots.
+    - ``host``: the imported module, or an instance of one of its classes
+    - ``distribution``: the name under which it is installed
+    - ``tested``: the version that this package was tested with
+    - ``names``: names below the host: attributes, and keys of dictionaries, joined by dots
 
-    Raises
-    ------
-    ImportError
-        Lists the missing names, with the installed and the tested version.
-
-    Examples
-    --------
     >>> import math
     >>> require_api(math, "mathematics", "1.0", ["pi", "tau.imag", "phi"])
     Traceback (most recent call last):
     ...
     ImportError: vbterrier was tested with mathematics 1.0; the installed version (unknown) has no math.phi: \
-pip install 'mathematics==1.0', or update vbterrier
+    pip install 'mathematics==1.0', or update vbterrier
     """
     missing = [name for name in names if not _has(host, name)]
     if missing:

@@ -25,29 +25,14 @@ if TYPE_CHECKING:
 class Intents:
     """The candidate intents of every query with their probabilities.
 
-    Parameters
-    ----------
-    frame
-        Columns qid, entity_id, prob.
-    normalise
-        Divide the probabilities of each query by their sum; otherwise a sum that differs from 1 by more than 1e-6 is an
-        error.
-    name
-        The name of the frame in messages.
+    - ``frame``: columns qid, entity_id, prob
+    - ``normalise``: divide the probabilities of each query by their sum; otherwise a sum that differs from 1 by more
+      than 1e-6 is an error
+    - ``topics``: topic ids in order of appearance
+    - ``topic``: index of each intent's topic, shape (n_intents,)
+    - ``prob``: probability of each intent, shape (n_intents,), normalised over each topic
 
-    Raises
-    ------
-    InputError
-        A missing column or id, a duplicated intent, a probability outside [0, 1], a sum other than 1.
-
-    Attributes
-    ----------
-    topics : list of str
-        Topic ids in order of appearance.
-    topic : numpy.ndarray
-        Index of each intent's topic, shape (n_intents,).
-    prob : numpy.ndarray
-        Probability of each intent, shape (n_intents,), normalised over each topic.
+    Raises InputError: a missing column or id, a duplicated intent, a probability outside [0, 1], a sum other than 1.
     """
 
     def __init__(self, frame: Any, *, normalise: bool = False, name: str = "intents") -> None:

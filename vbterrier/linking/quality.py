@@ -145,22 +145,11 @@ def warn_of_silence(decisions: Decisions, nil: str, name: str) -> None:
 def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run:
     """Return a system's answers as a run whose documents are entities.
 
-    Parameters
-    ----------
-    system
-        Columns qid, entity_id, with one row per query or several with scores; or a run (qid, docno, score); or a path.
-    name
-        The name of the system in messages.
-    duplicates
-        ``"error"`` or ``"everywhere"``, or ``"first"`` to keep the best rank of a duplicated entity.
+    - ``system``: columns qid, entity_id, with one row per query or several with scores; or a run (qid, docno, score);
+      or a path
+    - ``name``: the name of the system in messages
+    - ``duplicates``: ``"error"`` or ``"everywhere"``, or ``"first"`` to keep the best rank of a duplicated entity
 
-    Raises
-    ------
-    InputError
-        A missing column or id; several answers to a query without scores.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> answers(pd.DataFrame({"qid": ["q1", "q2"], "entity_id": ["Q90", "NIL"]})).frame.columns.tolist()
     ['qid', 'docno', 'score']

@@ -139,10 +139,7 @@ class Batch:
 class Texts:
     """Unit vectors of tokens and texts; the latest texts are kept.
 
-    Parameters
-    ----------
-    encode
-        A function from a text to the vectors of its tokens, shape (n_tokens, d).
+    - ``encode``: a function from a text to the vectors of its tokens, shape (n_tokens, d)
     """
 
     def __init__(self, encode: Encode) -> None:
@@ -150,13 +147,7 @@ class Texts:
         self._known: OrderedDict[str, tuple[Single, Single]] = OrderedDict()
 
     def __call__(self, text: str) -> tuple[Single, Single]:
-        """Return unit vectors of the tokens, shape (n_tokens, d), and of the mean of the tokens, shape (d,).
-
-        Raises
-        ------
-        InputError
-            The encoder returns something else.
-        """
+        """Return unit vectors of the tokens, shape (n_tokens, d), and of the mean of the tokens, shape (d,)."""
         if text not in self._known:
             tokens = np.asarray(self.encode(text), dtype=np.float64)
             if tokens.ndim != 2 or not np.isfinite(tokens).all():  # noqa: PLR2004 - a table has two dimensions

@@ -75,12 +75,8 @@ class Topics:
 def part(pool: LinkedPool, which: Ints, cutoff: int | None = None) -> LinkedPool:
     """Return the pool of the given topics with their first documents; the same object if nothing is removed.
 
-    Parameters
-    ----------
-    which
-        Indices of topics, shape (n,).
-    cutoff
-        The number of documents of each topic to keep; ``None`` for all.
+    - ``which``: indices of topics, shape (n,)
+    - ``cutoff``: the number of documents of each topic to keep; ``None`` for all
     """
     if np.array_equal(which, np.arange(len(pool.topics))) and (cutoff is None or (pool.rank < cutoff).all()):
         return pool

@@ -74,11 +74,6 @@ class Vectors:
 def table(vectors: Any, of: list[str], what: str) -> Floats:
     """Return vectors as an array with one row for each id or text.
 
-    Raises
-    ------
-    InputError
-        Vectors of different lengths, too few or too many vectors, numbers that are not finite.
-
     >>> table([[1.0], [2.0]], ["Paris"], "entities")
     Traceback (most recent call last):
     ...

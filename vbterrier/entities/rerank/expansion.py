@@ -77,25 +77,13 @@ def bm25(
     """Score the documents of each topic with BM25 for weighted words, with the topic's pool as the collection.
 
     ``Σ_t w_t log(1 + (N - df + 0.5)/(df + 0.5)) tf (k1 + 1) / (tf + k1 (1 - b + b dl/avgdl))`` (Robertson and Zaragoza
-    2009, with a positive logarithm as in Lucene).
+    2009, with a positive logarithm as in Lucene), shape (n_documents,).
 
-    Parameters
-    ----------
-    terms
-        The words of the texts.
-    text
-        The index of each document's text, documents sorted by topic, shape (n_documents,).
-    starts
-        Offsets of the documents of each topic, shape (n_topics + 1,).
-    topic, word, weight
-        The distinct words of topics with their weights, shape (n,).
-    k1, b
-        Saturation and length normalisation.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n_documents,).
+    - ``terms``: the words of the texts
+    - ``text``: the index of each document's text, documents sorted by topic, shape (n_documents,)
+    - ``starts``: offsets of the documents of each topic, shape (n_topics + 1,)
+    - ``topic``, ``word``, ``weight``: the distinct words of topics with their weights, shape (n,)
+    - ``k1``, ``b``: saturation and length normalisation
     """
     score = np.zeros(len(text))
     place = np.full(len(terms.length), -1)

@@ -21,12 +21,8 @@ LINK_WEIGHTS = ("uniform", "document", "entity")
 def overlap(listed: TopEntities, entity_weight: str, link_weight: str, *, confidence: bool) -> Floats:
     """Return the overlap of each document with the listed entities, shape (n_documents,).
 
-    Parameters
-    ----------
-    listed
-        The entities of the topics.
-    entity_weight, link_weight, confidence
-        See :class:`OverlapReranker`.
+    - ``listed``: the entities of the topics
+    - ``entity_weight``, ``link_weight``, ``confidence``: see :class:`OverlapReranker`
     """
     pool = listed.pool
     per_entity = listed.score if entity_weight == "score" else entity_weights(listed, entity_weight)

@@ -208,19 +208,10 @@ class Chunk:
 def chunks(blocks: Iterable[RunBlock], n_bytes: int, name: str) -> Iterator[Chunk]:
     """Cut blocks between topics: rows of the last topic of a block wait for the next block.
 
-    Parameters
-    ----------
-    blocks
-        The rows.
-    n_bytes
-        Limit of one topic.
-    name
-        The name of the run in messages.
+    - ``n_bytes``: limit of one topic
+    - ``name``: the name of the run in messages
 
-    Raises
-    ------
-    InputError
-        A topic exceeds the limit.
+    Raises InputError: a topic exceeds the limit.
     """
     held: list[RunBlock] = []
     for block in blocks:
@@ -262,26 +253,13 @@ def _chunk(parts: list[RunBlock], behind: Place | None) -> Chunk:
 def split(blocks: Iterable[RunBlock], folder: Path, n_parts: int, level: int = 0) -> dict[str, int]:
     """Partition rows by topic into the files ``0.arrow``, ``1.arrow``, ...
 
-    Parameters
-    ----------
-    blocks
-        The rows.
-    folder
-        The folder of the files.
-    n_parts
-        The number of parts.
-    level
-        Number of a partition; different levels partition topics independently.
+    - ``folder``: the folder of the files
+    - ``n_parts``: the number of parts
+    - ``level``: number of a partition; different levels partition topics independently
 
-    Returns
-    -------
-    dict
-        The number of topics in each file, by its name; empty parts have none.
+    Returns the number of topics in each file, by its name; empty parts have none.
 
-    Raises
-    ------
-    FileError
-        A file cannot be written.
+    Raises FileError: a file cannot be written.
     """
     topics: dict[int, set[str]] = {}
     with kept_in(folder), ExitStack() as opened:

@@ -297,13 +297,7 @@ class Layout:
 
 
 def split(line: bytes, separator: str, *, blanks: bool) -> list[str]:
-    """Split a line into fields.
-
-    Raises
-    ------
-    MisfitError
-        The line is not UTF-8, or its quotes are broken.
-    """
+    """Split a line into fields."""
     if b"\0" in line:
         raise MisfitError("holds a NUL byte; wanted text: the file is binary, damaged or UTF-16")
     try:

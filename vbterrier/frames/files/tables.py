@@ -250,25 +250,10 @@ def batches(
 ) -> Iterator[tuple[int, Any]]:
     """Yield the rows of a Parquet file in batches, with the number of the first row of each; dictionaries are decoded.
 
-    Parameters
-    ----------
-    source
-        The file.
-    columns
-        The columns to read; all by default.
-    n_bytes
-        Limit of a batch. A single row may exceed it.
-    start
-        The first row that is wanted; the first batch may begin earlier.
-    limit
-        Limit of the lists in one row, in bytes; that of ``source`` by default.
-
-    Raises
-    ------
-    FileError
-        The rows take more bytes than ``source`` allows.
-    pyarrow.ArrowException, OSError
-        The file cannot be read.
+    - ``columns``: the columns to read; all by default
+    - ``n_bytes``: limit of a batch. A single row may exceed it.
+    - ``start``: the first row that is wanted; the first batch may begin earlier
+    - ``limit``: limit of the lists in one row, in bytes; that of ``source`` by default
     """
     with source.raw() as raw:
         file = pq.ParquetFile(raw, buffer_size=2**20)

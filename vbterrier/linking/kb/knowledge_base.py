@@ -55,14 +55,9 @@ _ALL = 2**62
 class Names:
     """The normal forms of a knowledge base, for approximate matching.
 
-    Parameters
-    ----------
-    connection
-        The connection to the knowledge base.
-    n_forms
-        The number of normal forms.
-    has_trigrams
-        True if there is an index of trigrams.
+    - ``connection``: the connection to the knowledge base
+    - ``n_forms``: the number of normal forms
+    - ``has_trigrams``: True if there is an index of trigrams
     """
 
     def __init__(self, connection: KBConnection, n_forms: int, *, has_trigrams: bool) -> None:
