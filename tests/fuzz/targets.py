@@ -22,10 +22,8 @@ from vbterrier.errors import DegenerateWarning, FileError, InputError, VBTerrier
 from vbterrier.execution.checkpoint import Journal
 from vbterrier.frames.files.reading import read_answers, read_mentions, read_subtopics, read_values
 from vbterrier.linking.services.client import AnswerCache
-from vbterrier.linking.services.entity_fishing import EntityFishing
-from vbterrier.linking.services.rel import REL
 from vbterrier.linking.services.spotlight import SpotlightAnnotate, SpotlightCandidates
-from vbterrier.linking.services.wat import WAT, TagMe
+from vbterrier.linking.services.wikipedia import REL, WAT, EntityFishing, TagMe
 
 MAX_BYTES = 1 << 20
 MODES = ("exact", "normalised", "fuzzy")

@@ -22,7 +22,7 @@ def require_api(host: Any, distribution: str, tested: str, names: Iterable[str])
     Traceback (most recent call last):
     ...
     ImportError: vbterrier was tested with mathematics 1.0; the installed version (unknown) has no math.phi: \
-    pip install 'mathematics==1.0', or update vbterrier
+pip install 'mathematics==1.0', or update vbterrier
     """
     missing = [name for name in names if not _has(host, name)]
     if missing:

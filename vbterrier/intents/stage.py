@@ -65,7 +65,7 @@ def knowledge_base(given: Any, *methods: str) -> Any:
     Traceback (most recent call last):
     ...
     vbterrier.errors.ParameterError: kb='congress.kb': wanted a knowledge base, such as KnowledgeBase(path); it has no \
-    method 'names'
+method 'names'
     """
     missing = [name for name in methods if not callable(getattr(given, name, None))]
     if missing:

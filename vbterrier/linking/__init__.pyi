@@ -14,10 +14,10 @@ from .kb.libraries import kb_from_spacy as kb_from_spacy
 from .kb.libraries import kb_from_wikimapper as kb_from_wikimapper
 from .kb.wikidata import kb_from_wikidata as kb_from_wikidata
 from .quality import linking_report as linking_report
-from .services.entity_fishing import EntityFishingClient as EntityFishingClient
-from .services.rel import RELClient as RELClient
 from .services.spotlight import SpotlightClient as SpotlightClient
-from .services.wat import TagMeClient as TagMeClient
-from .services.wat import WATClient as WATClient
+from .services.wikipedia import EntityFishingClient as EntityFishingClient
+from .services.wikipedia import RELClient as RELClient
+from .services.wikipedia import TagMeClient as TagMeClient
+from .services.wikipedia import WATClient as WATClient
 from .wrappers import RetrieverLinker as RetrieverLinker
 from .wrappers import SpacyLinker as SpacyLinker

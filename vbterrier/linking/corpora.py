@@ -13,7 +13,7 @@ from vbterrier.frames.files.reading import MAX_BYTES
 from vbterrier.frames.files.source import Source
 from vbterrier.linking.links import WIKIPEDIA_ID, WIKIPEDIA_TITLE
 from vbterrier.linking.services.json_answers import Node, title_id, title_name
-from vbterrier.linking.services.rel import REL
+from vbterrier.linking.services.wikipedia import REL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator

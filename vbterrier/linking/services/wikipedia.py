@@ -1,0 +1,313 @@
+"""Clients and answer formats of linkers to Wikipedia and Wikidata: WAT, TagMe, REL and entity-fishing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, ClassVar
+
+from vbterrier.errors import ParameterError
+from vbterrier.linking.links import WIKIDATA, WIKIPEDIA_ID, WIKIPEDIA_TITLE
+from vbterrier.linking.services.client import Client
+from vbterrier.linking.services.json_answers import Candidate, Format, title_id, title_name
+from vbterrier.linking.services.transport import Request
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from vbterrier.linking.services.json_answers import Node
+
+
+_N_FIELDS = 7
+_KEYS = {WIKIPEDIA_ID: "wikipediaExternalRef", WIKIDATA: "wikidataId"}
+
+
+@dataclass(frozen=True, kw_only=True)
+class WAT(Format):
+    """Answers of WAT (Piccinno and Ferragina 2014): ``{"annotations": [{start, end, spot, id, title, rho, ...}]}``.
+
+    - ``score``: ``"rho"``, the confidence of the annotation; or ``"prior"``, the probability of the entity given the
+      mention (``explanation.prior_explanation.entity_mention_probability``), a probability
+    - ``ids``: ``"wikipedia_title"`` or ``"wikipedia_id"``
+
+    >>> annotation = {"start": 0, "end": 6, "spot": "Jordan", "id": 20455, "title": "Michael_Jordan", "rho": 0.61}
+    >>> WAT().links([{"annotations": [annotation]}], ["Jordan won"]).frame.values.tolist()
+    [[0, 0, 6, 'Jordan', 'Michael_Jordan', 0.61, 'Michael Jordan']]
+    """
+
+    score: str = "rho"
+    ids: str = WIKIPEDIA_TITLE
+
+    service: ClassVar[str] = "WAT"
+    scores: ClassVar[Mapping[str, str]] = {"rho": "score", "prior": "probability"}
+    spaces: ClassVar[tuple[str, ...]] = (WIKIPEDIA_TITLE, WIKIPEDIA_ID)
+
+    def candidates(self, answer: Node) -> Iterator[Candidate]:
+        """Yield the annotations of an answer."""
+        for node in answer["annotations"].items():
+            if self.score == "rho":
+                score = node["rho"]
+            else:
+                score = node["explanation"]["prior_explanation"]["entity_mention_probability"]
+            title, start, end = node.get("title"), node["start"].whole(), node["end"].whole()
+            name = title.text() if title else ""
+            page = node["id"].whole() if self.ids == WIKIPEDIA_ID else 1
+            entity = str(page) if self.ids == WIKIPEDIA_ID else title_id(name)
+            # Without a title, or with id 0 or less, the mention is linked to nothing.
+            linked = entity if name and page > 0 else ""
+            yield Candidate(node, start, end, node["spot"].text(), linked, score.number(), title_name(name))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class WATClient(Client):
+    """A client of WAT.
+
+    Parameters
+    ----------
+    endpoint
+        The address of ``tag``, such as ``https://wat.d4science.org/wat/tag/tag``.
+    lang
+        The language of the texts.
+    method
+        ``"GET"`` (as documented by WAT), or ``"POST"`` for texts that are too long for an address.
+    score, ids, misplaced
+        See ``WAT``.
+    token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
+        See ``vbterrier.linking.services.Client``; the token goes in the header ``gcube-token``.
+
+    Examples
+    --------
+    >>> WATClient("https://wat.example.org/tag", token="s3cr3t", score="prior")
+    WATClient('https://wat.example.org/tag', token=***, score='prior')
+    """
+
+    lang: str = "en"
+    method: str = "GET"
+    score: str = "rho"
+    ids: str = WIKIPEDIA_TITLE
+
+    token_header: ClassVar[tuple[str, str]] = ("gcube-token", "")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.method not in {"GET", "POST"}:
+            raise ParameterError(f"method={self.method!r}: wanted 'GET' or 'POST'")
+
+    @cached_property
+    def format(self) -> WAT:
+        """The format of WAT's answers."""
+        return WAT(score=self.score, ids=self.ids, misplaced=self.misplaced)
+
+    def _request(self, text: str) -> Request:
+        asked = {"lang": self.lang, "text": text}
+        return Request("GET", params=asked) if self.method == "GET" else Request("POST", form=asked)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TagMe(WAT):
+    """Answers of TagMe (Ferragina and Scaiella 2010): ``{"annotations": [{start, end, spot, id, title, rho}]}``.
+
+    Annotations without a title, which have id 0, are linked to nothing. The score is ``"rho"``.
+
+    >>> annotation = {"start": 0, "end": 7, "spot": "Mexican", "id": 18333, "title": "Mexican cuisine", "rho": 0.24}
+    >>> TagMe().links([{"annotations": [annotation]}]).frame.values.tolist()
+    [[0, 0, 7, 'Mexican', 'Mexican_cuisine', 0.24, 'Mexican cuisine']]
+    """
+
+    service: ClassVar[str] = "TagMe"
+    scores: ClassVar[Mapping[str, str]] = {"rho": "score"}
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class TagMeClient(Client):
+    """A client of TagMe.
+
+    Parameters
+    ----------
+    endpoint
+        The address of ``tag``, such as ``https://tagme.d4science.org/tagme/tag``.
+    lang
+        The language of the texts.
+    score, ids, misplaced
+        See ``TagMe``.
+    token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
+        See ``vbterrier.linking.services.Client``; the token goes in the header ``gcube-token``.
+
+    Examples
+    --------
+    >>> TagMeClient("https://tagme.example.org/tag", token="s3cr3t").id_space
+    'wikipedia_title'
+    """
+
+    lang: str = "en"
+    score: str = "rho"
+    ids: str = WIKIPEDIA_TITLE
+
+    token_header: ClassVar[tuple[str, str]] = ("gcube-token", "")
+
+    @cached_property
+    def format(self) -> TagMe:
+        """The format of TagMe's answers."""
+        return TagMe(score=self.score, ids=self.ids, misplaced=self.misplaced)
+
+    def _request(self, text: str) -> Request:
+        return Request(form={"lang": self.lang, "text": text})
+
+
+@dataclass(frozen=True, kw_only=True)
+class REL(Format):
+    """Answers of REL (van Hulst et al. 2020): a list of ``[start, length, mention, title, conf_ed, conf_md, tag]``.
+
+    The last two fields may be in either order. An object with one document, as returned by REL's Python interface, is
+    read as that document. The title "NIL" links to nothing.
+
+    - ``score``: ``"conf_ed"``, the confidence in the entity (-1 or 0 if REL computes none); or ``"conf_md"``, the
+      confidence in the mention
+    - ``ids``: ``"wikipedia_title"``
+
+    >>> REL().links([[[0, 3, "Fox", "Fox_Broadcasting_Company", 0.9, 0.99, "ORG"]]]).frame.values.tolist()
+    [[0, 0, 3, 'Fox', 'Fox_Broadcasting_Company', 0.9, 'Fox Broadcasting Company']]
+    """
+
+    score: str = "conf_ed"
+    ids: str = WIKIPEDIA_TITLE
+
+    service: ClassVar[str] = "REL"
+    scores: ClassVar[Mapping[str, str]] = {"conf_ed": "score", "conf_md": "score"}
+    spaces: ClassVar[tuple[str, ...]] = (WIKIPEDIA_TITLE,)
+    utf16: ClassVar[bool] = False
+
+    def candidates(self, answer: Node) -> Iterator[Candidate]:
+        """Yield the links of an answer."""
+        if isinstance(answer.value, dict):
+            if len(answer.value) != 1:
+                raise answer.wanted("a list of links, or an object with one document (pass the list of each document)")
+            answer = answer[next(iter(answer.value))]
+        for node in answer.items():
+            fields = node.items()
+            if len(fields) != _N_FIELDS:
+                raise node.wanted("7 fields: start, length, mention, title, conf_ed, conf_md, tag")
+            start, title = fields[0].whole(), fields[3].text()
+            conf_md, tag = fields[5:] if isinstance(fields[6].value, str) else fields[:4:-1]
+            tag.text()
+            score = fields[4] if self.score == "conf_ed" else conf_md
+            entity = "" if title == "NIL" else title_id(title)
+            end = start + fields[1].whole()
+            yield Candidate(node, start, end, fields[2].text(), entity, score.number(), title_name(title))
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class RELClient(Client):
+    """A client of REL's server.
+
+    Parameters
+    ----------
+    endpoint
+        The address of the server, such as ``http://localhost:5555``.
+    score, misplaced
+        See ``REL``.
+    token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
+        See ``vbterrier.linking.services.Client``.
+
+    Examples
+    --------
+    >>> RELClient("http://localhost:5555", score="conf_md").format.scale
+    'score'
+    """
+
+    score: str = "conf_ed"
+
+    @cached_property
+    def format(self) -> REL:
+        """The format of REL's answers."""
+        return REL(score=self.score, misplaced=self.misplaced)
+
+    def _request(self, text: str) -> Request:
+        # Without spans REL detects the mentions.
+        return Request(json={"text": text, "spans": []})
+
+
+@dataclass(frozen=True, kw_only=True)
+class EntityFishing(Format):
+    """Answers of entity-fishing: ``{"entities": [{rawName, offsetStart, offsetEnd, nerd_score, wikidataId, ...}]}``.
+
+    Scores and ids are numbers or text. With ``nbest`` competing candidates share their offsets. Named entities that are
+    recognised but not resolved have no id and are linked to nothing. The name is the preferred term, if there is one.
+
+    - ``score``: ``"nerd_score"``, the confidence in the entity relative to other candidates;
+      ``"nerd_selection_score"``, the confidence that the mention should be linked; or ``"confidence_score"``, which
+      replaces both in later versions
+    - ``ids``: ``"wikipedia_id"`` (of the language of the text) or ``"wikidata"``
+
+    >>> entity = {"rawName": "pump", "offsetStart": 9, "offsetEnd": 13, "nerd_score": "0.34"}
+    >>> answer = {"entities": [entity | {"wikipediaExternalRef": "23617"}]}
+    >>> EntityFishing().links([answer]).frame.values.tolist()
+    [[0, 9, 13, 'pump', '23617', 0.34, '']]
+    """
+
+    score: str = "nerd_score"
+    ids: str = WIKIPEDIA_ID
+
+    service: ClassVar[str] = "entity-fishing"
+    scores: ClassVar[Mapping[str, str]] = dict.fromkeys(
+        ("nerd_score", "nerd_selection_score", "confidence_score"), "score"
+    )
+    spaces: ClassVar[tuple[str, ...]] = (WIKIPEDIA_ID, WIKIDATA)
+
+    def candidates(self, answer: Node) -> Iterator[Candidate]:
+        """Yield the entities of an answer."""
+        entities = answer.get("entities")
+        if entities is None:
+            # Nothing was found, but every answer has the run time.
+            answer["runtime"].number()
+            return
+        for node in entities.items():
+            start, end = node["offsetStart"].whole(), node["offsetEnd"].whole()
+            mention, term = node["rawName"].text(), node.get("preferredTerm")
+            found, entity = node.get(_KEYS[self.ids]), ""
+            if found is not None:
+                entity = found.text() if self.ids == WIKIDATA else str(max(found.whole(), 0) or "")
+            # Entities that are not resolved may have no score.
+            score = node[self.score].number() if entity else 0.0
+            yield Candidate(node, start, end, mention, entity, score, term.text() if term else "")
+
+
+@dataclass(frozen=True, kw_only=True, repr=False)
+class EntityFishingClient(Client):
+    """A client of entity-fishing.
+
+    Parameters
+    ----------
+    endpoint
+        The address of ``disambiguate``, such as ``http://localhost:8090/service/disambiguate``.
+    lang
+        The language of the texts; empty to let the service detect it.
+    short
+        Send the texts as queries of a few words, which the service disambiguates with another model.
+    nbest
+        Request competing candidates.
+    score, ids, misplaced
+        See ``EntityFishing``.
+    token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
+        See ``vbterrier.linking.services.Client``.
+
+    Examples
+    --------
+    >>> EntityFishingClient("http://localhost:8090/service/disambiguate", ids="wikidata").id_space
+    'wikidata'
+    """
+
+    lang: str = "en"
+    short: bool = False
+    nbest: bool = False
+    score: str = "nerd_score"
+    ids: str = WIKIPEDIA_ID
+
+    @cached_property
+    def format(self) -> EntityFishing:
+        """The format of the answers of entity-fishing."""
+        return EntityFishing(score=self.score, ids=self.ids, misplaced=self.misplaced)
+
+    def _request(self, text: str) -> Request:
+        query = {"shortText" if self.short else "text": text, "nbest": self.nbest}
+        return Request(json=query | ({"language": {"lang": self.lang}} if self.lang else {}))
