@@ -11,8 +11,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.linking.dictionary import DictionaryLinker
-from vbterrier.linking.fuzzy import FuzzyLinker
+from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
 from vbterrier.linking.words import word_form
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)

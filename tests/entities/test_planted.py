@@ -8,7 +8,7 @@ import pandas as pd
 import pytest
 from planted import KINDS, planted_collection
 
-from vbterrier.entities.oer import EntityTable
+from vbterrier.entities.coverage import EntityTable
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.hybrid import OERFilter
 from vbterrier.evaluate.coverage import coverage_report

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from vbterrier import ParameterError
-from vbterrier.entities.oer import EntityTable
+from vbterrier.entities.coverage import EntityTable
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.kernels.coverage import CLASSES, observable_relevance, signal_classes
 

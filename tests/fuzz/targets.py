@@ -21,9 +21,8 @@ import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, VBTerrierError
 from vbterrier.execution.checkpoint import Journal
 from vbterrier.frames.files.reading import read_answers, read_mentions, read_subtopics, read_values
+from vbterrier.linking.services.annotators import REL, WAT, EntityFishing, SpotlightAnnotate, SpotlightCandidates, TagMe
 from vbterrier.linking.services.client import AnswerCache
-from vbterrier.linking.services.spotlight import SpotlightAnnotate, SpotlightCandidates
-from vbterrier.linking.services.wikipedia import REL, WAT, EntityFishing, TagMe
 
 MAX_BYTES = 1 << 20
 MODES = ("exact", "normalised", "fuzzy")

@@ -11,8 +11,7 @@ import pytest
 
 from vbterrier import DegenerateWarning, InputError, ParameterError
 from vbterrier.linking.aliases import AliasFrame, Vocabulary, aliases_of, meanings_of
-from vbterrier.linking.dictionary import DictionaryLinker
-from vbterrier.linking.fuzzy import FuzzyLinker
+from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
 from vbterrier.linking.wrappers import RetrieverLinker
 
 ROWS = pd.DataFrame(

@@ -20,10 +20,15 @@ import pytest
 
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
 from vbterrier.linking.links import COLUMNS, Linker
+from vbterrier.linking.services.annotators import (
+    EntityFishingClient,
+    RELClient,
+    SpotlightClient,
+    TagMeClient,
+    WATClient,
+)
 from vbterrier.linking.services.client import AnswerCache, Client
-from vbterrier.linking.services.spotlight import SpotlightClient
 from vbterrier.linking.services.transport import Secret
-from vbterrier.linking.services.wikipedia import EntityFishingClient, RELClient, TagMeClient, WATClient
 
 TOKEN = "s3cr3t+tok/en=="
 QUICK = {"timeout": 5.0, "deadline": 20.0, "backoff": 0.01}

@@ -10,9 +10,8 @@ from hypothesis import strategies as st
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.linking.links import COLUMNS
+from vbterrier.linking.services.annotators import REL, WAT, EntityFishing, SpotlightAnnotate, SpotlightCandidates, TagMe
 from vbterrier.linking.services.json_answers import Node, Places, dbpedia_id, utf16_length
-from vbterrier.linking.services.spotlight import SpotlightAnnotate, SpotlightCandidates
-from vbterrier.linking.services.wikipedia import REL, WAT, EntityFishing, TagMe
 
 FORMATS = [WAT, TagMe, REL, SpotlightAnnotate, SpotlightCandidates, EntityFishing]
 

@@ -9,9 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from vbterrier import DegenerateWarning, InputError, ParameterError
-from vbterrier.linking import fuzzy
-from vbterrier.linking.dictionary import DictionaryLinker
-from vbterrier.linking.fuzzy import FuzzyLinker
+from vbterrier.linking import dictionary
+from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
 from vbterrier.linking.kb.files import build_kb
 from vbterrier.linking.links import COLUMNS, Linker
 from vbterrier.linking.words import word_form
@@ -193,7 +192,7 @@ def test_batches_and_chunks_change_nothing(monkeypatch):
         expected = linker(**options).link(texts).frame
         single = pd.concat(linker(**options).link([text]).frame.assign(text=i) for i, text in enumerate(texts))
         pd.testing.assert_frame_equal(single.reset_index(drop=True), expected)
-        monkeypatch.setattr(fuzzy, "_CELLS", 7)
+        monkeypatch.setattr(dictionary, "_CELLS", 7)
         pd.testing.assert_frame_equal(linker(**options).link(texts).frame, expected)
         monkeypatch.undo()
     assert expected["text"].is_monotonic_increasing

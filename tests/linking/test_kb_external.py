@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
-from vbterrier.linking.dictionary import DictionaryLinker
-from vbterrier.linking.fuzzy import FuzzyLinker
+from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
 from vbterrier.linking.kb.files import build_kb, kb_from_file
 from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 from vbterrier.linking.kb.libraries import kb_from_rel, kb_from_spacy, kb_from_wikimapper

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 from planted import planted_collection
 from scipy import stats
 
-from vbterrier.entities.coverage import selected_entities
+from vbterrier.entities import selected_entities
 from vbterrier.entities.pool import link_pool
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate.coverage import coverage_report

@@ -289,7 +289,7 @@ def _linker(name: str, base: KnowledgeBase) -> Any:
 
         return DictionaryLinker(base) if name == "dictionary" else ContextLinker(DictionaryLinker(base))
     if name == "fuzzy":
-        from vbterrier.linking.fuzzy import FuzzyLinker
+        from vbterrier.linking.dictionary import FuzzyLinker
 
         return FuzzyLinker(base)
     raise ParameterError(f"--linker {name}: wanted one of {', '.join(LINKERS)}")

@@ -1,4 +1,3 @@
-from .coverage import selected_entities as selected_entities
 from .neural.batches import MiniLMTokens as MiniLMTokens
 from .neural.entity_ranker import LanguageModelEntities as LanguageModelEntities
 from .neural.entity_ranker import NeuralEntityRanker as NeuralEntityRanker
@@ -18,6 +17,7 @@ from .rerank.expansion import ExpandByEntities as ExpandByEntities
 from .rerank.expansion import ExpansionReranker as ExpansionReranker
 from .rerank.overlap import OverlapReranker as OverlapReranker
 from .rerank.overlap import PropagationReranker as PropagationReranker
+from .stage import selected_entities as selected_entities
 from .supervision import closed_entities as closed_entities
 from .supervision import entity_labels as entity_labels
 from .supervision import supervision_report as supervision_report

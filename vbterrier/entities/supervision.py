@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.entities.oer import ALPHA, SHRINKAGE, EntityTable
+from vbterrier.entities.coverage import ALPHA, SHRINKAGE, EntityTable
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, random_scores
@@ -282,7 +282,7 @@ def supervision_report(
         The number of documents of the collection that mention each entity, by id, and the number of its documents.
         Without them, frequencies are counted over the documents of the pools.
     alpha, shrinkage
-        The parameters of OER, see :meth:`vbterrier.entities.oer.EntityTable.oer`.
+        The parameters of OER, see :meth:`vbterrier.entities.coverage.EntityTable.oer`.
     seed
         Determines random negatives.
 

@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.coverage import LEAST_CORRELATED, mean_overlap
-from vbterrier.entities.oer import ALPHA, SHRINKAGE
+from vbterrier.entities.coverage import ALPHA, LEAST_CORRELATED, SHRINKAGE, mean_overlap
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import PoolLinks
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest, printable, warn, whole
@@ -419,7 +418,7 @@ def coverage_report(
     rel
         The lowest relevant label on the entity level. Unjudged documents count as non-relevant.
     alpha, shrinkage
-        Parameters of OER, see :meth:`vbterrier.entities.oer.EntityTable.oer`. The paper gives no values.
+        Parameters of OER, see :meth:`vbterrier.entities.coverage.EntityTable.oer`. The paper gives no values.
     n_strata
         Number of strata, 3 for tertiles.
     on_topics, interval, level, n_resamples, seed

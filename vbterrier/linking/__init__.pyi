@@ -5,7 +5,7 @@ from .corpora import read_rel as read_rel
 from .corpora import read_spans as read_spans
 from .corpora import read_wat_corpus as read_wat_corpus
 from .dictionary import DictionaryLinker as DictionaryLinker
-from .fuzzy import FuzzyLinker as FuzzyLinker
+from .dictionary import FuzzyLinker as FuzzyLinker
 from .kb.files import build_kb as build_kb
 from .kb.files import kb_from_file as kb_from_file
 from .kb.knowledge_base import KnowledgeBase as KnowledgeBase
@@ -14,10 +14,10 @@ from .kb.libraries import kb_from_spacy as kb_from_spacy
 from .kb.libraries import kb_from_wikimapper as kb_from_wikimapper
 from .kb.wikidata import kb_from_wikidata as kb_from_wikidata
 from .quality import linking_report as linking_report
-from .services.spotlight import SpotlightClient as SpotlightClient
-from .services.wikipedia import EntityFishingClient as EntityFishingClient
-from .services.wikipedia import RELClient as RELClient
-from .services.wikipedia import TagMeClient as TagMeClient
-from .services.wikipedia import WATClient as WATClient
+from .services.annotators import EntityFishingClient as EntityFishingClient
+from .services.annotators import RELClient as RELClient
+from .services.annotators import SpotlightClient as SpotlightClient
+from .services.annotators import TagMeClient as TagMeClient
+from .services.annotators import WATClient as WATClient
 from .wrappers import RetrieverLinker as RetrieverLinker
 from .wrappers import SpacyLinker as SpacyLinker

@@ -106,18 +106,7 @@ class ContextLinker(Identified):
         self._base = base
 
     def link(self, texts: Sequence[str]) -> Links:
-        """Link the mentions in each text, with the most probable candidate first.
-
-        Parameters
-        ----------
-        texts
-            The texts. Offsets are in code points.
-
-        Returns
-        -------
-        Links
-            Scale ``"probability"``; mentions and candidates are those of the linker.
-        """
+        """Link the mentions in each text, with the most probable of the linker's candidates first."""
         texts = texts_of(texts)
         frame = self._linked(texts)
         mention = _mentions_of(frame)

@@ -12,8 +12,8 @@ from vbterrier.errors import FileError, InputError, ParameterError, warn
 from vbterrier.frames.files.reading import MAX_BYTES
 from vbterrier.frames.files.source import Source
 from vbterrier.linking.links import WIKIPEDIA_ID, WIKIPEDIA_TITLE
+from vbterrier.linking.services.annotators import REL
 from vbterrier.linking.services.json_answers import Node, title_id, title_name
-from vbterrier.linking.services.wikipedia import REL
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Iterator

@@ -186,4 +186,4 @@ class Linker(Protocol):
         """The name of the id space of the entities."""
 
     def link(self, texts: Sequence[str]) -> Links:
-        """Link the mentions in each text to candidate entities."""
+        """Link the mentions in each text to candidate entities; offsets are in code points."""

@@ -75,15 +75,7 @@ class RetrieverLinker(Identified):
     def link(self, texts: Sequence[str]) -> Links:
         """Retrieve the entities of each text, the best first.
 
-        Parameters
-        ----------
-        texts
-            The texts; each is one query.
-
-        Returns
-        -------
-        Links
-            Scale ``"score"``; offsets are unknown (-1).
+        The scale is ``"score"``, and offsets are unknown (-1).
 
         Raises
         ------
@@ -173,16 +165,6 @@ class SpacyLinker(Identified):
 
     def link(self, texts: Sequence[str]) -> Links:
         """Link the mentions in each text from left to right, with the most probable candidate first.
-
-        Parameters
-        ----------
-        texts
-            The texts. Offsets are in code points.
-
-        Returns
-        -------
-        Links
-            Scale ``"probability"``.
 
         Raises
         ------

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from vbterrier.entities.coverage import (
+    ALPHA,
     BAIT,
+    SHRINKAGE,
     SIGNAL,
     Oracle,
     at_cutoff,
@@ -25,13 +27,12 @@ from vbterrier.entities.coverage import (
     reached_shares,
     share,
 )
-from vbterrier.entities.oer import ALPHA, SHRINKAGE
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.measures.base import CUTOFF, WARN_IF_UNDEFINED, Measure, Param
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.entities.oer import EntityTable
+    from vbterrier.entities.coverage import EntityTable
     from vbterrier.measures.target import Scoring
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from vbterrier.entities.coverage import Selection
+from vbterrier.entities.coverage import EntityTable, Selection
 from vbterrier.entities.links import COLUMNS
-from vbterrier.entities.oer import EntityTable
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.contracts import require

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.oer import ALPHA, SHRINKAGE, EntityTable
+from vbterrier.entities.coverage import ALPHA, SHRINKAGE, EntityTable
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole, whole_or_none

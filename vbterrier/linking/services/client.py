@@ -161,6 +161,7 @@ class Client(ABC):
     cache: str | PathLike[str] | None = field(default=None, kw_only=True)
     misplaced: str = field(default="error", kw_only=True)
 
+    format_type: ClassVar[type[Format]]
     # The header of the token, and the text before the token.
     token_header: ClassVar[tuple[str, str]] = ("Authorization", "Bearer ")
 
@@ -188,10 +189,11 @@ class Client(ABC):
         # Check the parameters of the format now, not after the first answer.
         _ = self.format
 
-    @property
-    @abstractmethod
+    @cached_property
     def format(self) -> Format:
         """The format of the answers."""
+        given = {each.name: getattr(self, each.name) for each in fields(self.format_type) if hasattr(self, each.name)}
+        return self.format_type(**given)
 
     @abstractmethod
     def _request(self, text: str) -> Request:
