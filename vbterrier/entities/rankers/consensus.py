@@ -216,8 +216,8 @@ class PersonalisedPageRank(PoolRanker):
 
     Parameters
     ----------
-    links
-        See :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities`.
+    links, pool_cutoff, cutoff
+        As in :class:`~vbterrier.ConsensusEntities`.
     damping
         The probability of a step without restart, above 0 and below 1.
     restart
@@ -227,10 +227,6 @@ class PersonalisedPageRank(PoolRanker):
         without a query entity in the pool are not ranked, with a warning.
     tolerance
         The largest L1 distance of the scores to the exact distribution.
-    pool_cutoff
-        The number of documents in the pool of each topic; ``None`` for all.
-    cutoff
-        The number of entities of each topic to keep; ``None`` for all.
 
     Raises
     ------

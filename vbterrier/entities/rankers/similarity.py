@@ -104,8 +104,8 @@ class EntitySimilarity(PoolRanker):
 
     Parameters
     ----------
-    links
-        See :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities`.
+    links, pool_cutoff, cutoff
+        As in :class:`~vbterrier.ConsensusEntities`.
     embeddings
         Vectors of entities by id: anything with ``in`` and ``[id]``, such as a dictionary or word vectors.
     embed
@@ -121,10 +121,6 @@ class EntitySimilarity(PoolRanker):
     support
         Multiply by the support of the entity in the pool, ``"rank"``, ``"rho"`` or ``"rho+rank"``, as
         :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities` defines it; ``"none"`` does not.
-    pool_cutoff
-        The number of documents in the pool of each topic; ``None`` for all.
-    cutoff
-        The number of entities of each topic to keep; ``None`` for all.
 
     Raises
     ------

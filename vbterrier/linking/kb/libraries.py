@@ -44,14 +44,12 @@ def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, pro
 
     Parameters
     ----------
-    path
-        The knowledge base; an existing one is replaced when the new one is complete.
+    path, progress
+        As in :func:`~vbterrier.linking.build_kb`.
     source
         REL's ``entity_word_embedding.db``, with a table ``wiki(word, p_e_m, lower, freq)``.
     keep_zeros
         Keep titles of probability zero, of which some mentions have thousands.
-    progress
-        Show a progress bar for long builds on a terminal.
 
     Returns
     -------
@@ -167,8 +165,8 @@ def kb_from_spacy(
 
     Parameters
     ----------
-    path
-        The knowledge base; an existing one is replaced when the new one is complete.
+    path, progress
+        As in :func:`~vbterrier.linking.build_kb`.
     source
         A ``spacy.kb.InMemoryLookupKB``, or the folder written by its ``to_disk``.
     id_space
@@ -177,8 +175,6 @@ def kb_from_spacy(
         The vocabulary for reading a folder; by default an empty one, which is sufficient.
     names
         Names of entities by id, which spaCy does not store.
-    progress
-        Show a progress bar for long builds on a terminal.
 
     Returns
     -------
@@ -262,8 +258,8 @@ def kb_from_wikimapper(
 
     Parameters
     ----------
-    path
-        The knowledge base; an existing one is replaced when the new one is complete.
+    path, progress
+        As in :func:`~vbterrier.linking.build_kb`.
     source
         wikimapper's file, with a table ``mapping(wikipedia_id, wikipedia_title, wikidata_id)``.
     id_space
@@ -271,8 +267,6 @@ def kb_from_wikimapper(
         ``"wikipedia_id"`` (as text), in which the other pages redirect to the article.
     unqualified
         Add the alias "Mercury" for a title with a qualifier such as "Mercury (planet)".
-    progress
-        Show a progress bar for long builds on a terminal.
 
     Returns
     -------

@@ -42,8 +42,8 @@ def kb_from_wikidata(
 
     Parameters
     ----------
-    path
-        The knowledge base; an existing one is replaced when the new one is complete.
+    path, progress
+        As in :func:`~vbterrier.linking.build_kb`.
     source
         The dump, plain, gzip or bzip2: a list with one entity per line, or JSON lines.
     languages
@@ -59,8 +59,6 @@ def kb_from_wikidata(
         A function that selects items by their JSON, such as ``lambda item: "P31" in item["claims"]``.
     max_bytes
         The maximum size when decompressed; no limit by default (the complete dump has over a terabyte).
-    progress
-        Show progress bars for long builds on a terminal.
 
     Returns
     -------
