@@ -100,8 +100,6 @@ class Pilot:
 
         ``log σ² = log(c s²) ± z c sqrt((γ - (k - 3)/k)/(k - 1))``, ``c = k/(k - z)``, with the kurtosis γ: unlike the
         chi-square interval it does not assume normal differences.
-
-        Raises ParameterError: a level too high for so few differences.
         """
         return self._std_limits(level, self.kurtosis)
 
@@ -161,8 +159,6 @@ def pilot_of(given: Any, pair: Sequence[str] | None, measure: str | None) -> Pil
 
 def paired_pilots(values: Any, baseline: str | None, measure: str | None) -> Iterator[tuple[str, str, str, Floats]]:
     """Measure, names and differences of all pairs of systems of a V frame, or of all systems with the baseline.
-
-    Raises ParameterError: an unknown baseline or measure.
 
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"name": ["a", "b"], "qid": "1", "measure": "AP", "value": [0.5, 0.25]})

@@ -282,9 +282,7 @@ def queries_needed(
     25, 50, 250 queries: normal differences .95, .94, .95, .95; differences of beta scores .95, .95, .95, .92; half of
     the queries tied .91, .92, .92, .94; exponential .90, .89, .87, .96.
 
-    Share of plans with a nominal assurance of .8 that reach power .8 (pilots of 20 and 50 queries, 300 each): normal
-    differences .78, .79; differences of beta scores .79, .75; half of the queries tied .79, .81; exponential .74, .71.
-    Without assurance: .43, .42; .37, .38; .47, .46; .43, .40.
+    For the share of plans that reach the power, see "Levels and coverage" in the documentation.
 
     The power of sign flips differs from that of t by less than .02 for symmetric differences, and for exponential ones
     by at most .06 at the level .95, .22 at .995 and .10 at .995 from 30 queries on (5 distributions, 15

@@ -124,10 +124,7 @@ class DecisionCounts(Shown):
 def decided(
     gold: Any, system: Any, *, nil: str = NIL, multiple_answers: str = "raise", unanswered: str = "nothing"
 ) -> Ints:
-    """The cell of each query of the gold standard, from 0, shape (n,).
-
-    Raises InputError: queries without an answer.
-    """
+    """The cell of each query of the gold standard, from 0, shape (n,)."""
     found = decide(
         answers(system, name="system"), Gold(gold, nil=nil, multiple_answers=multiple_answers), unanswered=unanswered
     )

@@ -45,7 +45,6 @@ class MentionCorpus:
     - ``frame``: columns docno, mention and optional further columns, or the path of such a file
     - ``rows``: the row of each query in the frame, shape (n,)
     - ``document``, ``mention``: codes of its document and mention, in byte order, shape (n,)
-    - ``n_documents``, ``n_mentions``: numbers of documents and mentions
 
     >>> found = MentionCorpus(pd.DataFrame({"docno": ["d2", "d1", "d2"], "mention": ["Paris", "Paris", "Paris"]}))
     >>> found.rows.tolist(), found.frequency.tolist()
@@ -170,9 +169,7 @@ def allocate(
     """Number of draws from each stratum, shape (n_strata,); see :func:`sample_queries`.
 
     - ``how``: ``"proportional"``, ``"equal"``, ``"neyman"``, or a mapping of strata to sizes
-    - ``capacity``: largest number of draws from each stratum
     - ``shares``: expected share of the draws of each stratum without stratification
-    - ``n_queries``: number of distinct queries of each stratum
     - ``variances``: variances of a value within the strata, for ``"neyman"``
 
     >>> sizes = {"capacity": np.array([90, 10]), "shares": np.array([0.9, 0.1]), "n_queries": np.array([90, 10])}

@@ -122,8 +122,6 @@ class Selection:
       topic mentions, shape (n_topics, depth); ``depth`` is the length of the longest list
     - ``score``: scores, NaN beyond the end of the list, shape (n_topics, depth)
 
-    Raises InputError: see the contract of runs; ids of different kinds; no topic in common.
-
     >>> import pandas as pd
     >>> from vbterrier.entities.pool import link_pool
     >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
@@ -229,7 +227,6 @@ def mean_overlap(selection: Selection, chosen: Bools, k: int) -> Floats:
     document.
 
     - ``chosen``: True for documents of the pool to count, shape (n_documents,)
-    - ``k``: the number of entities to count
     """
     pool = selection.pool
     among = np.bincount(pool.document[selection.link_ranks < k], minlength=len(pool))
@@ -357,8 +354,6 @@ class Oracle:
         The greedy choice is optimal in topics in which it reaches every reachable document. Every other topic is an
         integer programme: maximise ``Σ_d y_d`` with ``y_d <= Σ_{e in Λ(d)} x_e``, ``Σ_e x_e <= k``, x binary, y in [0,
         1].
-
-        Raises InputError: a topic without a solution within ``MOST_NODES`` nodes of the search.
         """
         best = self.greedy(k).copy()
         if k is None:

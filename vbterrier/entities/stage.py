@@ -36,10 +36,7 @@ SELECTED = (
 
 
 def links_of(links: Any) -> LinkedPool | pd.DataFrame:
-    """Return the parameter ``links``: a pool, a pool made from a K frame, or a copy of a T frame.
-
-    Raises InputError: see the contracts of the frames.
-    """
+    """Return the parameter ``links``: a pool, a pool made from a K frame, or a copy of a T frame."""
     if isinstance(links, LinkedPool):
         return links
     frame = frame_of(links, "links")
@@ -113,11 +110,8 @@ class Finder:
     def find(self, topics: list[str], topic: Ints, docno: Ids, where: str) -> Ints:
         """Return indices of documents in the pool, -1 for documents outside it, shape (n,).
 
-        - ``topics``: topic ids
         - ``topic``, ``docno``: for each document, shape (n,): index of its topic in ``topics``, and its id
         - ``where``: the frame and column of docno, for messages
-
-        Raises InputError: document ids of different kinds.
         """
         require_same_kind(self.pool.docno, docno, "links column 'docno'", where)
         if not len(self.pool):
@@ -164,7 +158,7 @@ class Documents:
     run: Run
     pool: LinkedPool  # the documents of the run as a pool, by topic and in trec_eval's order
     row: Ints  # the row of the run of each document, shape (n_documents,)
-    known: Bools  # true for documents in the linked pool, shape (n_documents,)
+    known: Bools  # True for documents in the linked pool, shape (n_documents,)
 
     @property
     def score(self) -> Floats:

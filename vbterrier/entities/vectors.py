@@ -31,7 +31,6 @@ class VectorFile(Mapping[str, "Floats"]):
     - ``names``: ids, shape (n,)
     - ``offsets``: the first byte of each vector in the file, shape (n,)
     - ``stops``: the byte after the last one of each vector, shape (n,)
-    - ``dimension``: the number of numbers of a vector
     - ``is_binary``: True for 32-bit floats, False for text
     """
 

@@ -114,13 +114,9 @@ def systems_of(runs: Any) -> Iterator[tuple[str, Any]]:
 class LabelFrame:
     """Judged documents without duplicates.
 
-    - ``qrels``: columns qid, docno, label
     - ``drop_negative``: treat labels below 0 as missing judgments
     - ``qid``: the column ``qid`` of the frame
-    - ``topics``: the distinct topics, in order of appearance
     - ``topic``, ``docno``, ``label``: the topic number, document and label of each judgment
-
-    Raises InputError: a missing column or id, a label that is not an integer, a document with two labels.
     """
 
     def __init__(self, qrels: Any, *, name: str = "qrels", drop_negative: bool = False) -> None:
@@ -221,9 +217,7 @@ def probabilities_of(
 
     The tolerance of a sum is 1e-6 for each candidate, for probabilities that were rounded to six decimals.
 
-    - ``column``: the probability of each candidate
     - ``topics``, ``topic``: the queries, and the query number of each candidate
-    - ``normalise``: accept any non-negative weights
     """
     prob = numbers_of(column, f"{name} column 'prob'", lambda row: f" ({owner(topics, topic, entity, row)})")
     sizes = np.bincount(topic, minlength=len(topics))

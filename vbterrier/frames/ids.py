@@ -124,8 +124,6 @@ class LazyIds(Ids):
     """A column of ids that become text when they are looked at, checked then as by :func:`ids_of`.
 
     - ``column``: a column as for :func:`ids_of`, whose conversion to text takes time
-
-    Raises InputError: the first row is not an id.
     """
 
     _column: pd.Series[Any]
@@ -276,7 +274,6 @@ class Lookup:
     It sorts 64-bit keys once and searches them by bisection; the ids of each match are compared in full.
 
     - ``topics``: the topic number of each row; ``None`` indexes the ids alone
-    - ``ids``: the id of each row
     """
 
     def __init__(self, topics: Ints | None, ids: Ids) -> None:

@@ -104,15 +104,12 @@ def table(
     """Return a frame as an HTML table; all text is escaped, and numbers are aligned to the right.
 
     - ``frame``: the rows; the index is not shown
-    - ``caption``: the caption, as plain text
     - ``rows``: maximum number of rows; a last line counts the rows left out. ``None`` for all rows.
     - ``heads``: number of leading columns that are row headers
-    - ``digits``: decimals of numbers that are not integers
     - ``bar``: columns with a point estimate, a lower and an upper bound: a column ``interval`` after the last one draws
       them
     - ``by``: a column whose values have separate scales, such as ``measure``
     - ``rule``: position of a dotted line in all bars, such as 0 for differences; it is part of the scale
-    - ``names``: titles of columns, by their names
 
     >>> print(table(pd.DataFrame({"run": ["a<b"], "mean": [0.5]}), caption="n = 2"))
     <table class="vbterrier"><caption>n = 2</caption>

@@ -72,7 +72,6 @@ class Run:
     - ``duplicates``: ``"everywhere"`` refuses duplicate documents of a topic; ``"error"`` refuses them among the
       documents that are looked at, see :meth:`refuse_duplicates`; ``"first"`` keeps their best rank and warns
 
-    Raises InputError: a missing column or id, a score that is not a number, a duplicate document.
 
     The order needs topics and scores only. Ids of documents become text, and are checked, at ranks that are looked at,
     and at ties that decide them, unless they are text of Arrow.
@@ -107,8 +106,6 @@ class Run:
         """Refuse duplicates among the first ``cutoff`` documents of each topic, ``None``: among all.
 
         :meth:`top` does so for the documents that it returns.
-
-        Raises InputError: names the first duplicate and its ranks.
         """
         if cutoff is not None and cutoff < self._longest:
             self.top(cutoff)
@@ -309,10 +306,7 @@ def places(wanted: Sequence[str], among: Sequence[str]) -> Ints:
 
 
 def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str) -> Ints:
-    """Return the position of each topic of a run in the topics to evaluate, -1 for topics that are not evaluated.
-
-    - ``topics``, ``qid``: the topics to evaluate, and their column
-    """
+    """Return the position of each topic of a run in the topics to evaluate, -1 for topics that are not evaluated."""
     if not topics:
         raise InputError(f"{name}: no rows; a run is evaluated over the topics of this frame")
     require_same_kind(qid, run.topic_ids, f"{name} column 'qid'", f"{run.name} column 'qid'")

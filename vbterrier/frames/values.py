@@ -98,8 +98,6 @@ def measure_tables(values: Any, *, by_id: bool = False) -> list[MeasureTable]:
     - ``by_id``: sort topics by id, so that resamples do not depend on the order of rows; by default topics are in order
       of appearance
 
-    Raises InputError: systems with different topics; see also :func:`vbterrier.frames.values.values_of`.
-
     >>> import pandas as pd
     >>> frame = pd.DataFrame({"name": ["a", "a", "b", "b"], "qid": ["2", "1", "1", "2"], "measure": "AP"})
     >>> measure_tables(frame.assign(value=[0.2, 0.1, 0.3, 0.4]))[0].values.tolist()

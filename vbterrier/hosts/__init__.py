@@ -13,7 +13,6 @@ def require_api(host: Any, distribution: str, tested: str, names: Iterable[str])
     """Check that a host package has the names that this package uses.
 
     - ``host``: the imported module, or an instance of one of its classes
-    - ``distribution``: the name under which it is installed
     - ``tested``: the version that this package was tested with
     - ``names``: names below the host: attributes, and keys of dictionaries, joined by dots
 

@@ -110,7 +110,6 @@ class Provider(ir_measures.Provider):  # type: ignore[misc]
     The runtime provider of ir_measures evaluates any measure that has ``runtime_impl``, but sorts the whole run in
     pandas and calls each measure separately.
 
-    - ``kind``: the base class of the measures
     - ``prepare``: takes qrels as a frame with the columns of this package; returns the topics and a function that takes
       measures and a run and yields (topic, measure, value)
     """

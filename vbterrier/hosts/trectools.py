@@ -38,10 +38,7 @@ def frames_of(run: TrecRun, qrels: TrecQrel) -> tuple[pd.DataFrame, pd.DataFrame
 
 
 def objects_of(run: pd.DataFrame, qrels: pd.DataFrame, name: str) -> tuple[TrecRun, TrecQrel]:
-    """Return a ``TrecRun`` and a ``TrecQrel`` made of frames with the columns of this package.
-
-    Raises InputError: a missing column or id; see the contracts of runs and qrels.
-    """
+    """Return a ``TrecRun`` and a ``TrecQrel`` made of frames with the columns of this package."""
     checked, qrels = Run(run), frame_of(qrels, "qrels")
     require(qrels, ("qid", "docno", "label"), "qrels")
     ranked = checked.frame.assign(rank=checked.ranks() + 1, q0="Q0", system=name)

@@ -69,8 +69,6 @@ def fitted_platt(score: Floats, correct: Floats) -> Parameters:
 
     Labels of 0 and 1 are smoothed as by Platt, ``1/(n_0 + 2)`` and ``(n_1 + 1)/(n_1 + 2)``, so that the slope is finite
     for scores that separate them.
-
-    Raises InputError: all labels are equal.
     """
     _require_two_classes(correct)
     from sklearn.linear_model import LogisticRegression
@@ -91,10 +89,7 @@ def fitted_platt(score: Floats, correct: Floats) -> Parameters:
 
 
 def fitted_isotonic(score: Floats, correct: Floats) -> Parameters:
-    """Fit a non-decreasing step function by scikit-learn's isotonic regression: scores and probabilities of its steps.
-
-    Raises InputError: all labels are equal.
-    """
+    """Fit scores and probabilities of a non-decreasing step function by scikit-learn's isotonic regression."""
     _require_two_classes(correct)
     from sklearn.isotonic import IsotonicRegression
 

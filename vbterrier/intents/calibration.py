@@ -31,7 +31,7 @@ class Targets:
 
     target: Floats  # the labelled distribution over the candidates, shape (n,): 0 for candidates without a label
     correct: Floats  # the labelled probability, or 1 for every candidate that is labelled correct; shape (n,)
-    labelled: Bools  # true for topics with labels, shape (n_topics,)
+    labelled: Bools  # True for topics with labels, shape (n_topics,)
     # missed, missed_topic: labelled mass of entities that are not candidates, and the index of their topic, shape
     # (n_missed,).
     missed: Floats

@@ -187,8 +187,6 @@ def parse_query(text: str, names: Collection[str] | None = None) -> tuple[str, s
 
     Returns (text, constraints): the other words, and the constraints as :func:`parse_constraints` reads them.
 
-    Raises InputError: a word that looks like a constraint and cannot be parsed.
-
     >>> parse_query('John Smith state:"New York"|OH')
     ('John Smith', 'state:New York|OH')
     """

@@ -25,14 +25,10 @@ if TYPE_CHECKING:
 class Intents:
     """The candidate intents of every query with their probabilities.
 
-    - ``frame``: columns qid, entity_id, prob
     - ``normalise``: divide the probabilities of each query by their sum; otherwise a sum that differs from 1 by more
       than 1e-6 is an error
-    - ``topics``: topic ids in order of appearance
     - ``topic``: index of each intent's topic, shape (n_intents,)
     - ``prob``: probability of each intent, shape (n_intents,), normalised over each topic
-
-    Raises InputError: a missing column or id, a duplicated intent, a probability outside [0, 1], a sum other than 1.
     """
 
     def __init__(self, frame: Any, *, normalise: bool = False, name: str = "intents") -> None:
@@ -191,8 +187,6 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
 
     A repeated tag of a document counts with its largest weight. ``nil`` is the entity of the NIL intents, see
     :class:`Coverage`.
-
-    Raises InputError: no topic in common, or ids of different kinds.
     """
     if nil and not len(intents.of_entity(nil)):
         warn(f"nil={nil!r}: {intents.name} have no intent with this entity")

@@ -95,7 +95,7 @@ class MergedCandidates:
     ids: Texts
     prob: Floats
     names: Texts
-    known: Bools  # true if the knowledge base contains the id, shape (m,)
+    known: Bools  # True if the knowledge base contains the id, shape (m,)
     row: Ints  # the row of the most probable candidate, shape (m,)
     of_row: Ints  # the group of each row, shape (n,)
 
@@ -170,7 +170,6 @@ def _aliased(groups: MergedCandidates, kb: Any) -> Iterator[tuple[int, int]]:
 def by_similarity(groups: MergedCandidates, threshold: float, similarity_of: SimilarityFunction) -> MergedCandidates:
     """Merge groups of a topic with similar names by complete linkage.
 
-    - ``threshold``: the lowest similarity within a cluster
     - ``similarity_of``: a function from lists of names to a similarity matrix for each
     """
     form = pd.factorize(groups.forms())[0]

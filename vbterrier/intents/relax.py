@@ -66,12 +66,9 @@ def violations(
 ) -> Violations:
     """Compare candidates with the constraints of their queries.
 
-    - ``constraints``: the constraints of each topic
     - ``weights``: default weights of constraints by attribute; 1 for other attributes
     - ``unknown``: the violation if the entity does not have the attribute, from 0 (satisfied) to 1 (violated)
     - ``spellings``: further spellings of values by attribute and value
-
-    Raises InputError: an attribute that no entity of the knowledge base has.
     """
     wanted = _wanted(constraints, weights)
     entities = candidates.entity.text.to_pylist()

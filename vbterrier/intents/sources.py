@@ -42,14 +42,10 @@ def from_diversity(
     only if ``subtopics`` are given.
 
     - ``qrels``: columns qid, iteration, docno, label, and optionally prob (of the intent, equal in all its rows)
-    - ``rel``: the lowest label that covers an intent
     - ``subtopics``: all subtopics: qid, entity_id, and optionally prob (uniform without it); see
       :func:`vbterrier.frames.read_subtopics`
 
     Returns (intents, tags): Frames with qid, entity_id, prob, and with qid, docno, entity_id.
-
-    Raises InputError: a missing column; an intent with two probabilities; a judged subtopic that is not among
-    ``subtopics``.
     """
     frame = frame_of(qrels, name)
     require(frame, ("qid", "iteration", "docno", "label"), name)
@@ -262,7 +258,6 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
     Diversity measures use neither probabilities nor weights: all intents, and all tags of positive weight, count
     equally. An intent without documents gets a label 0 for the document "-", so that its query is evaluated.
 
-    - ``intents``: columns qid, entity_id
     - ``tags``: columns docno, entity_id, and optionally weight and qid
 
     Returns columns qid, iteration, docno, label.
@@ -291,11 +286,7 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
 
 
 def from_run(run: Run) -> pd.DataFrame:
-    """Return tags from the column ``entity_id`` of a run, one id or a list of ids per row, with their query.
-
-    Raises InputError: rows tagged by several taggers, or rows without a tagger among tagged rows: taggers write their
-    name in every row, also without tags, so an operator has blanked such rows.
-    """
+    """Return tags from the column ``entity_id`` of a run, one id or a list of ids per row, with their query."""
     if not len(run):
         return pd.DataFrame({"qid": [], "docno": [], "entity_id": []}, dtype=str)
     require(run.frame, ("entity_id",), run.name)

@@ -84,11 +84,8 @@ class Candidates:
     - ``frame``: columns qid and ``entity``
     - ``entity``: the column of entities; ``docno`` in the results of a retriever over entities
     - ``repeats``: if True, an entity may be repeated among the candidates of a query
-    - ``topics``: topic ids in order of appearance
     - ``topic``: index of each row's topic, shape (n,)
     - ``nil``: True for rows of the NIL intent, shape (n,); never in results of a retriever
-
-    Raises InputError: a missing column or id; a duplicated entity.
     """
 
     def __init__(self, frame: Any, *, entity: str = "entity_id", repeats: bool = False, name: str = "intents") -> None:
@@ -115,10 +112,7 @@ class Candidates:
 
     @cached_property
     def prob(self) -> Floats:
-        """The probability of each row, shape (n,), normalised over each topic.
-
-        Raises InputError: a probability outside [0, 1], or a sum other than 1.
-        """
+        """The probability of each row, shape (n,), normalised over each topic."""
         prob, total = probabilities_of(self.frame["prob"], self.topics, self.topic, self.entity, self.name)
         return prob / total[self.topic]
 

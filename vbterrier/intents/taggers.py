@@ -67,7 +67,7 @@ class FoundTags:
     row: Ints  # row, entity, score: row, entity and score of each tag, each of shape (n_tags,)
     entity: Ids
     score: Floats
-    are_weights: bool = True  # true if scores are weights in [0, 1], False for scores of another scale
+    are_weights: bool = True  # True if scores are weights in [0, 1], False for scores of another scale
 
 
 @dataclass(eq=False)
@@ -77,7 +77,7 @@ class ByText:
     fields: tuple[str, ...]  # the text columns. Each is read separately, so that no mention spans two columns.
     # A function from texts to the text index, entity and score of every tag, and True if scores are weights.
     read: Callable[[Sequence[str]], tuple[Sequence[int], Sequence[str], Sequence[float], bool]]
-    weighted: bool  # true if tags are weighted by default
+    weighted: bool  # True if tags are weighted by default
     cache: bool  # if True, keep tags between calls
     per_query: bool = field(default=False, init=False)
     _known: dict[bytes, tuple[tuple[str, float], ...]] = field(default_factory=dict, init=False)

@@ -228,7 +228,6 @@ class Vocabulary:
 
     - ``source``: the aliases. Priors of an alias that sum to more than 1 are divided by their sum, with a warning.
     - ``rows``: columns alias, entity (numbers; entities are numbered in the order of their ids), score and weight
-    - ``aliases``, ``entities``, ``names``: the text of each number
     """
 
     def __init__(self, source: Aliases) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -79,9 +79,6 @@ class ContextLinker(Identified):
     >>> found.drop_duplicates("text")["entity_id"].tolist()
     ['baker', 'senator']
     """
-
-    _SUBJECT = "linker"
-    _DEFAULTS: ClassVar = {"descriptions": None, "weight": 8.0, "window": 50, "encoder": None}
 
     def __init__(
         self,

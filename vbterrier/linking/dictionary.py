@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -78,9 +78,7 @@ class Guards:
 class AliasIndex:
     """The names of a lexicon that rules do not leave out.
 
-    - ``guards``: the rules that leave out names
     - ``meanings``: the candidates of each group of the lexicon
-    - ``skipped``: columns alias, reason
     """
 
     def __init__(self, lexicon: Lexicon, guards: Guards) -> None:
@@ -169,18 +167,6 @@ class DictionaryLinker(Identified):
     >>> linker.link(["From York to NEW  YORK!"]).frame[["start", "end", "mention", "entity_id"]].values.tolist()
     [[5, 9, 'York', 'Q42462'], [13, 22, 'NEW  YORK', 'Q60']]
     """
-
-    _SUBJECT = "aliases"
-    _DEFAULTS: ClassVar = {
-        "longest": True,
-        "max_candidates": None,
-        "ambiguous": "skip",
-        "min_length": 2,
-        "numeric": False,
-        "stop_aliases": (),
-        "case": "auto",
-    }
-    _DERIVED = ("_index",)
 
     def __init__(
         self,
@@ -321,17 +307,6 @@ class FuzzyLinker(Identified):
     >>> linker.link(["senator jon smith of ohio"]).frame[["mention", "entity_id", "score"]].round(3).values.tolist()
     [['jon smith', 'S1', 0.947], ['jon smith', 'S2', 0.842]]
     """
-
-    _SUBJECT = "aliases"
-    _DEFAULTS: ClassVar = {
-        "min_similarity": 0.85,
-        "max_words": None,
-        "min_length": 3,
-        "limit": 10,
-        "similarity": "indel",
-        "word_order": True,
-    }
-    _DERIVED = ("_vocabulary", "_names")
 
     def __init__(
         self,

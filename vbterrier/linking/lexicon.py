@@ -89,7 +89,7 @@ class PhraseIndex:
     prefix: Fingerprints
     # The first phrase with each fingerprint, and the number of phrases; shape (n_prefixes + 1,).
     first: NDArray[np.integer[Any]]
-    longer: Bools  # true if a phrase has more words than the prefix, shape (n_prefixes,)
+    longer: Bools  # True if a phrase has more words than the prefix, shape (n_prefixes,)
     text: Any  # the phrases, an Arrow array of type ``string`` or ``large_string``: folded words between single blanks
 
     @classmethod
@@ -209,7 +209,7 @@ class Lexicon:
     # names have one. Shape (n_names,).
     cased: Bools
     n_letters: Ints  # letters, digits and symbols of each name, shape (n_names,)
-    numeric: Bools  # true for names that consist of digits, shape (n_names,)
+    numeric: Bools  # True for names that consist of digits, shape (n_names,)
     # The name of each alias; -1 for aliases without words, -2 for function words. Shape (n_aliases,).
     name_of_alias: Ints
     meanings: Meanings  # the candidates of each group
@@ -226,7 +226,6 @@ class Lexicon:
         - ``source``: the aliases; a knowledge base with a lexicon in a file is mapped if the parameters are those of
           the file
         - ``case``: see :class:`~vbterrier.linking.dictionary.DictionaryLinker`
-        - ``stop``: leave out English function words
         """
         if (case, stop) == ("auto", True) and (found := getattr(source, "lexicon", lambda: None)()) is not None:
             mapped: Lexicon = found

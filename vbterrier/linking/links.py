@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import inspect
 import re
 import reprlib
 import unicodedata
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import pandas as pd
 
@@ -33,8 +35,6 @@ def normal_form(text: str) -> str:
     ``NFC(casefold(NFD(text)))``, canonical caseless matching of the Unicode standard (D145), then a blank for every
     character of the categories P and Cc. Letters keep their marks, and symbols (category S) stay, so that "C++" differs
     from "C". Text that consists of punctuation keeps it, so that "!!!" and "?" are two names.
-
-    - ``text``: any text
 
     Returns the normal form; empty only for blank text. The normal form of a normal form is itself.
 
@@ -85,31 +85,34 @@ def positive(name: str, value: int) -> int:
 class Identified:
     """A short repr, equality and a hash for objects that are defined by their parameters.
 
-    Subclasses name the attribute of their main parameter in ``_SUBJECT``, and the other parameters with their defaults
-    in ``_DEFAULTS``. ``_DERIVED`` names cached attributes, which are not pickled.
+    The first parameter of the constructor is the subject, and every parameter is stored under its name. An ``id_space``
+    with a default is that of the subject. Cached properties are not pickled.
 
     >>> class Ruler(Identified):
-    ...     _SUBJECT, _DEFAULTS = "of", {"unit": "cm", "length": 30}
     ...     def __init__(self, of, unit="cm", length=30):
     ...         self.of, self.unit, self.length = of, unit, length
     >>> Ruler("wood", length=50), Ruler("wood") == Ruler("wood", "cm")
     (Ruler('wood', length=50), True)
     """
 
-    _SUBJECT: ClassVar[str]
-    _DEFAULTS: ClassVar[dict[str, Any]]
-    _DERIVED: ClassVar[tuple[str, ...]] = ()
+    @classmethod
+    def _declared(cls) -> tuple[str, dict[str, Any]]:
+        """Return the name of the subject, and the defaults of the other parameters."""
+        _, subject, *others = inspect.signature(cls.__init__).parameters.values()
+        own = [each for each in others if each.name != "id_space" or each.default is each.empty]
+        return subject.name, {each.name: None if each.default is each.empty else each.default for each in own}
 
     def _parameters(self) -> tuple[Any, ...]:
-        return tuple(getattr(self, name) for name in (self._SUBJECT, *self._DEFAULTS))
+        subject, defaults = self._declared()
+        return tuple(getattr(self, name) for name in (subject, *defaults))
 
     def _subject(self) -> str:
         # With addresses, the repr of the same linker would differ between processes.
-        return re.sub(r" at 0x[0-9a-f]+", "", _SHORT.repr(getattr(self, self._SUBJECT)))
+        return re.sub(r" at 0x[0-9a-f]+", "", _SHORT.repr(getattr(self, self._declared()[0])))
 
     def __repr__(self) -> str:
-        values = {name: getattr(self, name) for name in self._DEFAULTS}
-        shown = [f"{name}={_SHORT.repr(value)}" for name, value in values.items() if value != self._DEFAULTS[name]]
+        values = {name: (getattr(self, name), default) for name, default in self._declared()[1].items()}
+        shown = [f"{name}={_SHORT.repr(value)}" for name, (value, default) in values.items() if value != default]
         return f"{type(self).__name__}({', '.join([self._subject(), *shown])})"
 
     def __eq__(self, other: object) -> bool:
@@ -119,7 +122,11 @@ class Identified:
         return hash((type(self).__name__, self._parameters()))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in self._DERIVED}
+        return {
+            name: value
+            for name, value in self.__dict__.items()
+            if not isinstance(getattr(type(self), name, None), cached_property)
+        }
 
 
 @dataclass(frozen=True, eq=False)

@@ -43,7 +43,6 @@ class Gold:
       is at least 1; or a path
     - ``nil``: the string that means no entity; ``"NIL"`` includes TAC's numbered clusters such as NIL0012
     - ``multiple_answers``: ``"raise"`` refuses queries with several correct entities; ``"any"`` accepts any of them
-    - ``topics``: the queries in order of appearance
     - ``is_nil``: True for queries without an entity, shape (n_topics,)
     """
 
@@ -89,7 +88,7 @@ class Gold:
 class Decisions:
     """The outcome of each query of a gold standard for one system."""
 
-    gold_nil: Bools  # true for queries without an entity, shape (n,)
+    gold_nil: Bools  # True for queries without an entity, shape (n,)
     answer: Ints  # the kind of each answer, as in :mod:`vbterrier.kernels.linking`, shape (n,)
 
     @property
@@ -108,8 +107,6 @@ def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
 
     - ``run``: the system; the best-ranked entity of each query is the answer
     - ``unanswered``: the treatment of a query without an answer: ``"nothing"``, neither link nor NIL; or ``"nil"``
-
-    Raises InputError: ids are integers on one side and text on the other, or no query is shared.
     """
     choice("unanswered", unanswered, UNANSWERED)
     answer = np.full(len(gold.topics), linking.NIL if unanswered == "nil" else linking.UNANSWERED, dtype=np.int64)
@@ -147,7 +144,6 @@ def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run
 
     - ``system``: columns qid, entity_id, with one row per query or several with scores; or a run (qid, docno, score);
       or a path
-    - ``name``: the name of the system in messages
     - ``duplicates``: ``"error"`` or ``"everywhere"``, or ``"first"`` to keep the best rank of a duplicated entity
 
     >>> import pandas as pd

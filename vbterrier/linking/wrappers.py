@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -59,9 +59,6 @@ class RetrieverLinker(Identified):
     >>> linker.link(["jordan"]).frame[["text", "start", "mention", "entity_id", "score"]].values.tolist()
     [[0, -1, 'jordan', 'Q810', 9.0], [0, -1, 'jordan', 'Q41421', 7.0]]
     """
-
-    _SUBJECT = "retriever"
-    _DEFAULTS: ClassVar = {"id_space": None, "name_column": None, "cutoff": 10}
 
     def __init__(self, retriever: Any, *, id_space: str, name_column: str | None = None, cutoff: int = 10) -> None:
         if not callable(getattr(retriever, "transform", None)):
@@ -152,9 +149,6 @@ class SpacyLinker(Identified):
     >>> linker.link(["The river Jordan"]).frame[["start", "end", "mention", "entity_id"]].values.tolist()
     [[10, 16, 'Jordan', 'Q810']]
     """
-
-    _SUBJECT = "nlp"
-    _DEFAULTS: ClassVar = {"id_space": None, "candidates": "priors", "batch_size": 256}
 
     def __init__(self, nlp: Any, *, id_space: str, candidates: str = "priors", batch_size: int = 256) -> None:
         if not (hasattr(nlp, "pipe") and hasattr(nlp, "pipeline")):

@@ -166,7 +166,6 @@ class Batches:
     """Batches of the topics of a run, made one after the other.
 
     - ``documents``: the documents of the run with their entities
-    - ``queries``, ``texts``: the texts of topics and of documents
     - ``names``: texts of entities by id; ``None`` or a missing entity for its id, with spaces for underscores
     - ``vectors``: vectors of entities by id; ``None`` for the vectors of their texts
     - ``entity_weight``: ``"rank"``, ``1/log2(rank + 1)`` with ranks from 1, or ``"score"``, the score in the run

@@ -177,7 +177,6 @@ def personalised_pagerank(document: Ints, entity: Ints, restart: Floats, *, damp
 
     - ``document``, ``entity``: the distinct links of one topic: indices of documents and of entities, shape (n_links,)
     - ``restart``: the restart distribution, sums to 1, shape (n_entities,)
-    - ``damping``: the probability of a step without restart
     - ``tolerance``: the largest L1 distance to the exact distribution
 
     The walk moves from e to f with probability ``A[e, f] / sum_g A[e, g]``, where A counts the documents that mention
@@ -354,9 +353,7 @@ class RandomEntities(EntityStage):
 def random_scores(topics: list[str], topic: Ints, entity: Ids, seed: int) -> Floats:
     """Return a uniform random number in [0, 1) of each pair of topic and entity, shape (n,).
 
-    - ``topics``: ids of topics
     - ``topic``: indices into ``topics``, shape (n,)
-    - ``entity``: entities of the n pairs
     - ``seed``: determines the numbers, with the ids of the pair
     """
     words = np.array([stream(seed, "entities", qid).integers(2**63) for qid in topics], dtype=np.uint64)

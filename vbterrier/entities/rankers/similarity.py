@@ -37,7 +37,6 @@ def unit(vectors: Floats) -> Floats:
 class Vectors:
     """Vectors of entities by id; computed vectors are cached.
 
-    - ``make``: a function from ids to vectors
     - ``given``: vectors by id, used instead of ``make``
     """
 
@@ -46,10 +45,7 @@ class Vectors:
         self._made: dict[str, Floats] = {}
 
     def __call__(self, ids: list[str]) -> Floats:
-        """Return unit vectors, NaN for ids without a vector, shape (n, d), or (n, 0) if no id has a vector.
-
-        Raises InputError: see :func:`table`.
-        """
+        """Return unit vectors, NaN for ids without a vector, shape (n, d), or (n, 0) if no id has a vector."""
         if self._given is None:
             new = [each for each in dict.fromkeys(ids) if each not in self._made]
             if new:

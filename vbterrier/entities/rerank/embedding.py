@@ -204,7 +204,6 @@ class Neighbours:
 
     - ``vectors``: unit vectors, or zeros, shape (n_documents, d)
     - ``starts``: offsets of the documents of each topic, shape (n_topics + 1,)
-    - ``n``: the number of nearest documents
     """
 
     def __init__(self, vectors: Floats, starts: Ints, n: int) -> None:
@@ -232,7 +231,6 @@ class Neighbours:
 class DocumentVectors:
     """Vectors of the documents of a pool, for cosines with any query.
 
-    - ``embeddings``: vectors of entities by id
     - ``own``: vectors of documents by docno; ``None`` for the centroids of their entities
     """
 

@@ -40,7 +40,6 @@ def words_of(texts: list[str]) -> Iterator[tuple[Ints, list[str]]]:
 class DocumentTerms:
     """Term frequencies of texts.
 
-    - ``texts``: the texts of documents
     - ``length``: the number of words of each text, shape (n_texts,)
     """
 
@@ -79,11 +78,9 @@ def bm25(
     ``Σ_t w_t log(1 + (N - df + 0.5)/(df + 0.5)) tf (k1 + 1) / (tf + k1 (1 - b + b dl/avgdl))`` (Robertson and Zaragoza
     2009, with a positive logarithm as in Lucene), shape (n_documents,).
 
-    - ``terms``: the words of the texts
     - ``text``: the index of each document's text, documents sorted by topic, shape (n_documents,)
     - ``starts``: offsets of the documents of each topic, shape (n_topics + 1,)
     - ``topic``, ``word``, ``weight``: the distinct words of topics with their weights, shape (n,)
-    - ``k1``, ``b``: saturation and length normalisation
     """
     score = np.zeros(len(text))
     place = np.full(len(terms.length), -1)

@@ -21,7 +21,6 @@ LINK_WEIGHTS = ("uniform", "document", "entity")
 def overlap(listed: TopEntities, entity_weight: str, link_weight: str, *, confidence: bool) -> Floats:
     """Return the overlap of each document with the listed entities, shape (n_documents,).
 
-    - ``listed``: the entities of the topics
     - ``entity_weight``, ``link_weight``, ``confidence``: see :class:`OverlapReranker`
     """
     pool = listed.pool
@@ -141,7 +140,6 @@ class Sharing:
 def sharing(listed: TopEntities, entity_weight: str, *, confidence: bool) -> Sharing:
     """Return the weighted links between documents and listed entities.
 
-    - ``listed``: the entities of the topics
     - ``entity_weight``, ``confidence``: see :class:`PropagationReranker`
     """
     pool, n = listed.pool, len(listed.rank)

@@ -68,8 +68,6 @@ def blocks(paths: Sequence[Path], n_bytes: int, start: Place = Place()) -> Itera
     """Yield the rows of a run in blocks, file by file.
 
     - ``paths``: files of TREC text, plain or compressed, or Parquet files; the content decides
-    - ``n_bytes``: the size of a block
-    - ``start``: the first row
     """
     columns: list[str] = []
     for file in range(start.file, len(paths)):
@@ -206,13 +204,7 @@ class Chunk:
 
 
 def chunks(blocks: Iterable[RunBlock], n_bytes: int, name: str) -> Iterator[Chunk]:
-    """Cut blocks between topics: rows of the last topic of a block wait for the next block.
-
-    - ``n_bytes``: limit of one topic
-    - ``name``: the name of the run in messages
-
-    Raises InputError: a topic exceeds the limit.
-    """
+    """Cut blocks between topics: rows of the last topic of a block wait for the next block."""
     held: list[RunBlock] = []
     for block in blocks:
         ids = qids(block.table)
@@ -253,13 +245,9 @@ def _chunk(parts: list[RunBlock], behind: Place | None) -> Chunk:
 def split(blocks: Iterable[RunBlock], folder: Path, n_parts: int, level: int = 0) -> dict[str, int]:
     """Partition rows by topic into the files ``0.arrow``, ``1.arrow``, ...
 
-    - ``folder``: the folder of the files
-    - ``n_parts``: the number of parts
     - ``level``: number of a partition; different levels partition topics independently
 
     Returns the number of topics in each file, by its name; empty parts have none.
-
-    Raises FileError: a file cannot be written.
     """
     topics: dict[int, set[str]] = {}
     with kept_in(folder), ExitStack() as opened:
@@ -286,10 +274,7 @@ def split(blocks: Iterable[RunBlock], folder: Path, n_parts: int, level: int = 0
 
 
 def parted(path: Path) -> Iterator[RunBlock]:
-    """Yield the blocks of a file that :func:`split` wrote.
-
-    Raises FileError: the file is missing or damaged.
-    """
+    """Yield the blocks of a file that :func:`split` wrote."""
     with kept_in(path), pa.OSFile(str(path)) as file, pa.ipc.open_stream(file) as reader:
         for batch in reader:
             yield RunBlock(pa.Table.from_batches([batch]), Place())

@@ -667,10 +667,7 @@ def is_read_whole(source: Source) -> bool:
 
 
 def table_header(kind: FileKind, path: Path, number: int, line: bytes, *, must: bool = False) -> Layout | None:
-    """Return the layout that the header of a table names; ``None`` if the line is no header and need not be one.
-
-    Raises FileError: no columns for queries and documents although there ``must`` be; a duplicated column.
-    """
+    """Return the layout that the header of a table names; ``None`` if the line is no header and need not be one."""
     for separator in "," if must else "\t" if b"\t" in line else ",;":
         try:
             names = _columns_of(kind, split(line, separator, blanks=False))
@@ -761,13 +758,13 @@ class FileKind:
     columns: tuple[str, ...]  # the first columns of the frame, in order
     numeric: tuple[str, ...] = ()  # columns of numbers; all others are text
     defaults: Mapping[str, Any] = field(default_factory=dict)  # values of the columns that a file may lack
-    keeps_others: bool = True  # true if other columns of the file follow
-    json_lines: bool = False  # true if the file may hold JSON lines
+    keeps_others: bool = True  # True if other columns of the file follow
+    json_lines: bool = False  # True if the file may hold JSON lines
     # The layout of TREC files: of lines with more fields than ``fields`` has.
     trec: Callable[[Path, int, bytes], Layout] | None = None
     # Words that mark the first line as a header; without any, the first line never is one.
     header_words: frozenset[str] = frozenset()
-    needs_header: bool = False  # true if the first line is always a header
+    needs_header: bool = False  # True if the first line is always a header
     # The separator without a header: ``" "`` for any white space, ``"\t"`` if fields hold blanks, ``"\t "`` for tabs if
     # the first line has one.
     separator: str = " "

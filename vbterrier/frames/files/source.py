@@ -230,7 +230,6 @@ def _missing(path: Path) -> str:
 class MisfitError(ValueError):
     """A line that does not fit its layout.
 
-    - ``found``: what was wanted, and what was found
     - ``remedy``: the remedy; empty if ``found`` contains it
     """
 
@@ -247,7 +246,7 @@ class Layout:
     numeric: tuple[str, ...]  # columns of numbers; all others are text
     # A blank, a tab, a comma or a semicolon. Values between the last two may be enclosed in double quotes.
     separator: str = " "
-    blanks: bool = True  # true if any amount of white space separates fields, as in trec_eval
+    blanks: bool = True  # True if any amount of white space separates fields, as in trec_eval
     header: int = 0  # number of lines before the data
     # The remedy by the number of fields found; the highest key covers all higher numbers.
     remedies: Mapping[int, str] = field(default_factory=dict)

@@ -188,7 +188,6 @@ def _quoted_records(lines: Iterator[tuple[int, bytes]], separator: str) -> Itera
 def parquet_table(source: Source, wanted: Sequence[str], numeric: Sequence[str]) -> Any:
     """Read a Parquet file with the column names of the frames.
 
-    - ``wanted``: required columns
     - ``numeric``: columns that are converted to ``float64`` or ``int64`` if present; ids are converted to text
     """
     try:

@@ -255,10 +255,7 @@ def _first_match(text: Any, pattern: str) -> int:
 
 
 def _write_lines(path: StrPath, fields: Sequence[Any], *, separator: str = " ", header: str = "") -> None:
-    """Write one line a row; a field is an Arrow array, or a text that all rows share.
-
-    Raises FileError: the file cannot be written.
-    """
+    """Write one line a row; a field is an Arrow array, or a text that all rows share."""
     columns = [pa.scalar(field, TEXT) if isinstance(field, str) else field.cast(TEXT) for field in fields]
     n_rows = max(len(column) for column in columns if isinstance(column, pa.Array))
     with replacing(Path(path)) as file:

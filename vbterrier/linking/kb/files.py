@@ -119,11 +119,7 @@ def build_kb(
 
 
 class Records:
-    """A reader of entities from mappings.
-
-    - ``types``: the types of text attributes
-    - ``labels_are_aliases``: use labels as aliases
-    """
+    """A reader of entities from mappings."""
 
     def __init__(self, types: Mapping[str, str] | None, *, labels_are_aliases: bool) -> None:
         self.types, self.labels_are_aliases = dict(types or {}), labels_are_aliases

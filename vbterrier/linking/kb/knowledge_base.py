@@ -55,8 +55,6 @@ _ALL = 2**62
 class Names:
     """The normal forms of a knowledge base, for approximate matching.
 
-    - ``connection``: the connection to the knowledge base
-    - ``n_forms``: the number of normal forms
     - ``has_trigrams``: True if there is an index of trigrams
     """
 

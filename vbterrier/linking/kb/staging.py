@@ -40,7 +40,6 @@ def numbered_lines(
 
     - ``path``: the file; its content determines the compression
     - ``max_bytes``: the maximum size when decompressed; ``None`` for no limit
-    - ``progress``: show a progress bar on a terminal
     """
     path, n_bytes = Source.at(path, max_bytes).path, 0
     size = path.stat().st_size
@@ -95,8 +94,6 @@ def _next(path: Path, file: BinaryIO, number: int) -> bytes:
 class UntrustedSQLite:
     """A read-only SQLite file of another library, without tables that SQLite would compute.
 
-    - ``what``: the expected kind of file, for messages
-    - ``tables``: the required columns of tables
 
     Raises FileError: on entering: the file is missing, compressed, not a SQLite file, or lacks the tables. Later: it is
     damaged or locked.
@@ -189,7 +186,6 @@ def fault_of(text: object, most: int = MAX_LETTERS) -> str:
 class Staging:
     """Temporary storage for the entities of a knowledge base that is being built.
 
-    - ``db``: the connection to the new file
     - ``record_error``: returns the error of a record from its place and a message
     - ``is_strict``: raise an error for an unusable alias or value; if False, leave it out and count it in ``left_out``,
       because external dumps contain some

@@ -146,8 +146,6 @@ def utf16_length(text: str) -> int:
 class Places:
     """Offsets of mentions in one text, in code points or UTF-16 units.
 
-    - ``text``: the text of the request
-
     >>> Places("😀 Rome").find(3, 7, "Rome", utf16=True)
     (2, 6)
     """

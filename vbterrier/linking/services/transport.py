@@ -136,7 +136,7 @@ class Failure:
     """The reason why a request has no answer."""
 
     message: str  # the problem and the remedy, without secrets
-    temporary: bool = False  # true if a retry may succeed
+    temporary: bool = False  # True if a retry may succeed
     status: int | None = None  # the HTTP status, if there is one
     retry_after: float = 0.0  # the seconds that the service asks to wait before a retry
 
@@ -180,8 +180,6 @@ class Transport:
 
         The time limit is checked after each read of the body, and no read takes longer than ``timeout`` or the limit.
         A service that sends its status and headers byte by byte is therefore not stopped by the limit.
-
-        - ``seconds``: the time limit
         """
         import requests
         import urllib3
