@@ -33,15 +33,6 @@ class EntityTable:
     - ``df_relevant``, ``df_other``: relevant and non-relevant documents of the topic that mention the entity, shape
       (n_pairs,)
     - ``n_relevant``, ``n_other``: relevant and non-relevant documents in the pool of each topic, shape (n_topics,)
-
-    >>> import pandas as pd
-    >>> from vbterrier.entities.pool import link_pool
-    >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
-    >>> tags = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["Paris", "Texas", "Texas"]})
-    >>> qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]})
-    >>> table = EntityTable(link_pool(pool, tags, qrels))
-    >>> table.df_relevant, table.df_other, table.oer().round(2)
-    (array([1, 0]), array([0, 2]), array([ 0.49, -0.89]))
     """
 
     def __init__(self, pool: LinkedPool, rel: int = 1) -> None:
@@ -121,14 +112,6 @@ class Selection:
     - ``entity``: index into ``pool.entities``, -1 beyond the end of the list, -2 for an entity that no document of any
       topic mentions, shape (n_topics, depth); ``depth`` is the length of the longest list
     - ``score``: scores, NaN beyond the end of the list, shape (n_topics, depth)
-
-    >>> import pandas as pd
-    >>> from vbterrier.entities.pool import link_pool
-    >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
-    >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Paris", "Texas"]})
-    >>> run = pd.DataFrame({"qid": "q1", "docno": ["Texas", "Rome"], "score": [2.0, 1.0]})
-    >>> Selection(link_pool(pool, tags), run, cutoff=20).entity
-    array([[ 1, -2]])
     """
 
     def __init__(self, pool: LinkedPool, run: Any, cutoff: int | None = None) -> None:
@@ -322,14 +305,6 @@ class Oracle:
     - ``cutoff``: the largest number of entities; ``None`` for as many as are needed
     - ``pair``: greedily chosen indices into ``pool.pairs``, -1 after the last, shape (n_topics, d)
     - ``n_reached``: the number of relevant documents that the first 1, 2, ... of them reach, shape (n_topics, d).
-
-    >>> import pandas as pd
-    >>> from vbterrier.entities.pool import link_pool
-    >>> pool = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
-    >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Paris", "Texas"]})
-    >>> qrels = pool.assign(label=1)
-    >>> Oracle(link_pool(pool, tags, qrels)).greedy(1)
-    array([1])
     """
 
     def __init__(self, pool: LinkedPool, rel: int = 1, cutoff: int | None = None) -> None:

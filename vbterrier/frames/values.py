@@ -30,13 +30,6 @@ def values_of(given: Any, where: str = "values") -> pd.DataFrame:
     ``dataset``, topics of different collections are different topics: their ids become ``dataset/qid``.
 
     - ``given``: a frame with these columns; other columns than dataset are dropped
-
-    >>> found = values_of(pd.DataFrame({"name": ["a"], "qid": [7], "measure": ["AP"], "value": [1]}))
-    >>> found.values.tolist()
-    [['a', '7', 'AP', 1.0]]
-    >>> frame = pd.DataFrame({"dataset": ["dl19", "dl20"], "name": "a", "qid": 7, "measure": "AP", "value": [0, 1]})
-    >>> values_of(frame)["qid"].tolist()
-    ['dl19/7', 'dl20/7']
     """
     frame = frame_of(given, where)
     if "name" in frame and not {"qid", "measure", "value"}.intersection(frame):

@@ -59,14 +59,7 @@ def label_of(source: object) -> str:
 
 
 def knowledge_base(given: Any, *methods: str) -> Any:
-    """Return a knowledge base, or any object with the required methods.
-
-    >>> knowledge_base("congress.kb", "names")
-    Traceback (most recent call last):
-    ...
-    vbterrier.errors.ParameterError: kb='congress.kb': wanted a knowledge base, such as KnowledgeBase(path); it has no \
-method 'names'
-    """
+    """Return a knowledge base, or any object with the required methods."""
     missing = [name for name in methods if not callable(getattr(given, name, None))]
     if missing:
         wanted = "wanted a knowledge base, such as KnowledgeBase(path)"

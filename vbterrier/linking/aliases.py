@@ -43,10 +43,6 @@ class AliasFrame:
 
     - ``frame``: columns alias, entity_id, and optionally score (probability of the entity given the alias), weight
       (frequency of the alias, relative to aliases of the same form) and name
-
-    >>> frame = pd.DataFrame({"alias": ["Jordan"], "entity_id": ["Q41421"], "name": ["Michael Jordan"]})
-    >>> AliasFrame(frame, "wikidata").names(["Q41421", "Q0"])
-    ['Michael Jordan', '']
     """
 
     def __init__(self, frame: Any, id_space: str) -> None:
@@ -122,14 +118,7 @@ def _weights(column: Any, alias: Ids) -> Floats:
 
 
 def aliases_of(source: Any, id_space: str | None) -> Aliases:
-    """Return a knowledge base unchanged, or a frame of aliases checked.
-
-    >>> aliases_of("congress.kb", None)
-    Traceback (most recent call last):
-    ...
-    vbterrier.errors.ParameterError: aliases='congress.kb': wanted a knowledge base or a frame (alias, entity_id), \
-found a path: open it with KnowledgeBase(path), or read it into a frame
-    """
+    """Return a knowledge base unchanged, or a frame of aliases checked."""
     if hasattr(source, "alias_table") and hasattr(source, "names"):
         base: Aliases = source
         if id_space not in {None, base.id_space}:

@@ -70,13 +70,7 @@ _BLANKS = _Blanks()
 
 
 def positive(name: str, value: int) -> int:
-    """Check a parameter that is a positive count.
-
-    >>> positive("cutoff", 0)
-    Traceback (most recent call last):
-    ...
-    vbterrier.errors.ParameterError: cutoff=0: wanted a whole number, 1 or more
-    """
+    """Check a parameter that is a positive count."""
     if isinstance(value, bool) or int(value) != value or value < 1:
         raise ParameterError(f"{name}={value!r}: wanted a whole number, 1 or more")
     return int(value)

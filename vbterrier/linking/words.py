@@ -72,13 +72,7 @@ def _kinds(codes: Codes) -> Kinds:
 
 
 def texts_of(texts: Iterable[str]) -> list[str]:
-    """Check the texts given to a linker.
-
-    >>> texts_of("one text")
-    Traceback (most recent call last):
-    ...
-    vbterrier.errors.InputError: texts: wanted a list of texts, found one text; pass [text]
-    """
+    """Check the texts given to a linker."""
     if isinstance(texts, str):
         raise InputError("texts: wanted a list of texts, found one text; pass [text]")
     checked = list(texts)

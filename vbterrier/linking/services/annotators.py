@@ -30,10 +30,6 @@ class WAT(Format):
     - ``score``: ``"rho"``, the confidence of the annotation; or ``"prior"``, the probability of the entity given the
       mention (``explanation.prior_explanation.entity_mention_probability``), a probability
     - ``ids``: ``"wikipedia_title"`` or ``"wikipedia_id"``
-
-    >>> annotation = {"start": 0, "end": 6, "spot": "Jordan", "id": 20455, "title": "Michael_Jordan", "rho": 0.61}
-    >>> WAT().links([{"annotations": [annotation]}], ["Jordan won"]).frame.values.tolist()
-    [[0, 0, 6, 'Jordan', 'Michael_Jordan', 0.61, 'Michael Jordan']]
     """
 
     score: str = "rho"
@@ -106,10 +102,6 @@ class TagMe(WAT):
     """Answers of TagMe (Ferragina and Scaiella 2010): ``{"annotations": [{start, end, spot, id, title, rho}]}``.
 
     Annotations without a title, which have id 0, are linked to nothing. The score is ``"rho"``.
-
-    >>> annotation = {"start": 0, "end": 7, "spot": "Mexican", "id": 18333, "title": "Mexican cuisine", "rho": 0.24}
-    >>> TagMe().links([{"annotations": [annotation]}]).frame.values.tolist()
-    [[0, 0, 7, 'Mexican', 'Mexican_cuisine', 0.24, 'Mexican cuisine']]
     """
 
     service: ClassVar[str] = "TagMe"
@@ -159,9 +151,6 @@ class REL(Format):
     - ``score``: ``"conf_ed"``, the confidence in the entity (-1 or 0 if REL computes none); or ``"conf_md"``, the
       confidence in the mention
     - ``ids``: ``"wikipedia_title"``
-
-    >>> REL().links([[[0, 3, "Fox", "Fox_Broadcasting_Company", 0.9, 0.99, "ORG"]]]).frame.values.tolist()
-    [[0, 0, 3, 'Fox', 'Fox_Broadcasting_Company', 0.9, 'Fox Broadcasting Company']]
     """
 
     score: str = "conf_ed"
@@ -230,11 +219,6 @@ class EntityFishing(Format):
       ``"nerd_selection_score"``, the confidence that the mention should be linked; or ``"confidence_score"``, which
       replaces both in later versions
     - ``ids``: ``"wikipedia_id"`` (of the language of the text) or ``"wikidata"``
-
-    >>> entity = {"rawName": "pump", "offsetStart": 9, "offsetEnd": 13, "nerd_score": "0.34"}
-    >>> answer = {"entities": [entity | {"wikipediaExternalRef": "23617"}]}
-    >>> EntityFishing().links([answer]).frame.values.tolist()
-    [[0, 9, 13, 'pump', '23617', 0.34, '']]
     """
 
     score: str = "nerd_score"
@@ -330,11 +314,6 @@ class SpotlightAnnotate(_Spotlight):
     - ``ids``: ``"dbpedia"``
     - ``edition``: the language of the DBpedia that the service links to, such as ``"nl"``; empty for ``dbpedia.org``.
       It is part of the id space, ``"dbpedia:nl"``.
-
-    >>> resource = {"@URI": "http://dbpedia.org/resource/Brazil", "@surfaceForm": "Brazilian", "@offset": "0"}
-    >>> answer = {"@text": "Brazilian oil", "Resources": [resource | {"@similarityScore": "0.99"}]}
-    >>> SpotlightAnnotate().links([answer]).frame.values.tolist()
-    [[0, 0, 9, 'Brazilian', 'Brazil', 0.99, 'Brazil']]
     """
 
     score: str = "similarityScore"
@@ -367,11 +346,6 @@ class SpotlightCandidates(_Spotlight):
       ``"contextualScore"`` or ``"priorScore"`` (of the entity), which are scores
     - ``ids``: ``"dbpedia"``
     - ``edition``: the language of the DBpedia edition that the service links to, which these answers do not contain
-
-    >>> resource = {"@uri": "Sheffield_Wednesday_F.C.", "@finalScore": "0.059", "@label": "Sheffield Wednesday F.C."}
-    >>> answer = {"annotation": {"surfaceForm": {"@name": "Wednesday", "@offset": "3", "resource": resource}}}
-    >>> SpotlightCandidates().links([answer]).frame.values.tolist()
-    [[0, 3, 12, 'Wednesday', 'Sheffield_Wednesday_F.C.', 0.059, 'Sheffield Wednesday F.C.']]
     """
 
     score: str = "finalScore"
