@@ -296,10 +296,7 @@ def _scored(given: Any, on_topics: str) -> tuple[Any, pd.DataFrame | None]:
 def _defined(scores: Sequence[Scores], asked: Sequence[str | ir_measures.Measure]) -> list[str]:
     """Names of the measures to compare, without those that are undefined for all topics of all systems.
 
-    Raises
-    ------
-    InputError
-        None is left.
+    Raises InputError: none is left.
     """
     scored = pd.concat([one.intervals["measure"] for one in scores])
     names = [str(measure) for measure in measures_from(*asked)] or list(scored.unique())

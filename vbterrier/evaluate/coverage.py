@@ -246,16 +246,8 @@ _COVERAGE = "coverage of the reference run"
 class EntityLevel:
     """The measures of entity runs on a linked pool.
 
-    Parameters
-    ----------
-    pool
-        The linked pool.
-    cutoff
-        Number of entities per topic.
-    rel
-        The lowest relevant label.
-    alpha, shrinkage
-        Parameters of OER.
+    ``pool``: the linked pool. ``cutoff``: number of entities per topic. ``rel``: the lowest relevant label. ``alpha,
+    shrinkage``: parameters of OER.
     """
 
     def __init__(self, pool: LinkedPool, cutoff: int, rel: int, alpha: float, shrinkage: float) -> None:
@@ -491,10 +483,7 @@ def coverage_report(
 def _linked(links: Any, pool: Any, qrels: Any) -> LinkedPool:
     """The linked pool, as given or built from tags, a run and judgments.
 
-    Raises
-    ------
-    InputError
-        No judged document in the pool.
+    Raises InputError: no judged document in the pool.
     """
     given = PoolLinks(links).given
     if not isinstance(given, LinkedPool):

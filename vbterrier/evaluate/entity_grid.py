@@ -87,16 +87,10 @@ _NEEDS = {"vectors": ("embeddings", "query_entities"), "texts": ("embed",)}
 class EntityGrid(Shown):
     """Result of :func:`entity_grid`.
 
-    Parameters
-    ----------
-    runs
-        One row per configuration and measure, in the order of the grid: configuration, family, the parameters (missing
-        if the family does not have them), measure, value (the mean over topics where it is defined), low, high, level,
-        n_qids.
-    values
-        The V frame: name (the configuration), qid, measure, value.
-    omitted
-        Families of the grid without the resources that they need.
+    ``runs``: one row per configuration and measure, in the order of the grid: configuration, family, the parameters
+    (missing if the family does not have them), measure, value (the mean over topics where it is defined), low, high,
+    level, n_qids. ``values``: the V frame: name (the configuration), qid, measure, value. ``omitted``: families of the
+    grid without the resources that they need.
     """
 
     runs: pd.DataFrame
@@ -126,11 +120,8 @@ class EntityGrid(Shown):
     def frontier(self, **options: Any) -> Frontier:
         """Return the Pareto frontier of the runs over the topics where both measures are defined.
 
-        Parameters
-        ----------
-        **options
-            See :func:`vbterrier.stats.pareto_frontier`: maximised, minimised (by default the first RelCov and NonRelCov
-            of the grid), targets, level, n_resamples, seed.
+        ``**options``: see :func:`vbterrier.stats.pareto_frontier`: maximised, minimised (by default the first RelCov
+        and NonRelCov of the grid), targets, level, n_resamples, seed.
         """
         above, below = self._axes()
         options = {"maximised": above, "minimised": below, **options}
@@ -154,10 +145,7 @@ class _Context:
     def ranker(self, family: str, parameters: Mapping[str, Any]) -> pt.Transformer:
         """The stage of a configuration.
 
-        Raises
-        ------
-        ParameterError
-            An unknown parameter or an illegal value.
+        Raises ParameterError: an unknown parameter or an illegal value.
         """
         shared = {"links": self.pool}
         given = self.resources

@@ -132,10 +132,7 @@ def subtopics_of(subtopics: Any) -> pd.DataFrame:
 def bootstrapped(measure: str | ir_measures.Measure) -> Bootstrapped:
     """Parse a measure that must be bootstrapped.
 
-    Raises
-    ------
-    ParameterError
-        Another measure.
+    Raises ParameterError: another measure.
     """
     (wanted,) = measures_from(measure)
     if not isinstance(wanted, Bootstrapped):
@@ -208,10 +205,8 @@ def run_of_system(name: str, system: Any, topics: pd.DataFrame, asked: pd.DataFr
 def tags_of(tagger: Any, runs: Mapping[str, Run], cutoff: int | None) -> pd.DataFrame:
     """Tags of the documents up to the cutoff in all systems: one T frame, so that all systems share one tagger.
 
-    Raises
-    ------
-    InputError
-        No tags; documents that two systems tag differently; results without the columns that the tagger reads.
+    Raises InputError: no tags; documents that two systems tag differently; results without the columns that the tagger
+    reads.
     """
     if tagger is None:
         return _tags_of_runs(runs, cutoff)

@@ -60,16 +60,9 @@ def replicas_of(
 
     ``reruns`` are the runs of pipelines for each frame of the variants.
 
-    Returns
-    -------
-    (replicas, intervals, per_query)
-        The C frame, of pooled scores if ``pooled``, and a row for each system, query and measure; both with the column
-        ``lists``.
-
-    Raises
-    ------
-    ParameterError
-        No measure with replicas; measures whose intents, tags or NIL differ from those of the call.
+    Returns the C frame, of pooled scores if ``pooled``, and a row for each system, query and measure; both with the
+    column ``lists``. Raises ParameterError: no measure with replicas; measures whose intents, tags or NIL differ from
+    those of the call.
     """
     asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
     if not asked:
@@ -107,10 +100,8 @@ def replicas_of(
 def nil_of(measures: Sequence[ir_measures.Measure]) -> str:
     """The NIL intent of measures over the intents and tags of a call.
 
-    Raises
-    ------
-    ParameterError
-        Measures with their own intents or tags, with other parameters that all measures share, or with different NIL.
+    Raises ParameterError: measures with their own intents or tags, with other parameters that all measures share, or
+    with different NIL.
     """
     asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
     nil = {measure["nil"] for measure in asked}
@@ -128,10 +119,7 @@ def nil_of(measures: Sequence[ir_measures.Measure]) -> str:
 def statistic_of(measure: ir_measures.Measure) -> Statistic:
     """The statistic that replicates a measure.
 
-    Raises
-    ------
-    ParameterError
-        A measure with similarities of intents, whose gains replicas do not have.
+    Raises ParameterError: a measure with similarities of intents, whose gains replicas do not have.
     """
     if measure.params.get("similarities"):
         raise ParameterError(
@@ -174,12 +162,8 @@ def gold_intervals(
 ) -> pd.DataFrame:
     """Estimates of mean scores under gold tags, with intervals, as C without ``value``.
 
-    Raises
-    ------
-    InputError
-        A model that was fitted to other tags, no labelled document among the retrieved ones.
-    ParameterError
-        Measures without an estimate: graded gains, NIL.
+    Raises InputError: a model that was fitted to other tags, no labelled document among the retrieved ones. Raises
+    ParameterError: measures without an estimate: graded gains, NIL.
     """
     asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
     graded = [str(measure) for measure in asked if measure.params.get("gain") == "dcg"]
@@ -360,11 +344,8 @@ def resolved(
 ) -> tuple[list[Any], list[pd.DataFrame]]:
     """A list of perturbations, with the candidates of paraphrases and reruns generated, and the topics of wordings.
 
-    Raises
-    ------
-    ParameterError
-        A perturbation that needs the pipeline of the intents, for intents given as a frame; several perturbations that
-        replace the candidates beside wordings that systems are run on.
+    Raises ParameterError: a perturbation that needs the pipeline of the intents, for intents given as a frame; several
+    perturbations that replace the candidates beside wordings that systems are run on.
     """
     made: list[Any] = []
     wordings: list[pd.DataFrame] = []
@@ -405,21 +386,9 @@ def runs_of_systems(
 ) -> dict[str, Run]:
     """The run of each system on the queries, pipelines in several processes.
 
-    Parameters
-    ----------
-    systems, topics, asked, duplicates
-        See :func:`vbterrier.evaluate.inputs.run_of_system`.
-    n_jobs
-        Number of processes.
-    progress
-        Show a progress bar.
-
-    Raises
-    ------
-    InputError
-        Results that are no run.
-    ParameterError
-        A pipeline that cannot be sent to another process.
+    ``systems, topics, asked, duplicates``: see :func:`vbterrier.evaluate.inputs.run_of_system`. ``n_jobs``: number of
+    processes. ``progress``: show a progress bar. Raises InputError: results that are no run. Raises ParameterError: a
+    pipeline that cannot be sent to another process.
     """
     pipelines = {name: system for name, system in systems.items() if is_pipeline(system)}
     results = _results(pipelines, [topics], n_jobs=n_jobs, progress=progress)
@@ -440,10 +409,7 @@ def runs_of_wordings(
 ) -> dict[str, list[Run]]:
     """The runs of each pipeline, one for each frame of wordings; the first frame are the queries, which ``first`` has.
 
-    Raises
-    ------
-    InputError
-        Results that are no run of the queries.
+    Raises InputError: results that are no run of the queries.
     """
     pipelines = {name: system for name, system in systems.items() if is_pipeline(system)}
     if not wordings or not pipelines:

@@ -79,10 +79,7 @@ class Configuration:
 def reranker(family: str, parameters: Mapping[str, Any], resources: Mapping[str, Any]) -> Reranker:
     """A stage with the parameters of a configuration, and empty links and entities.
 
-    Raises
-    ------
-    ParameterError
-        An unknown parameter or an invalid value.
+    Raises ParameterError: an unknown parameter or an invalid value.
     """
     made: Any = FAMILIES[family]
     known = inspect.signature(made).parameters
@@ -107,20 +104,9 @@ def all_parameters(stage: Reranker) -> tuple[tuple[str, Any], ...]:
 class RerankContext:
     """Evaluation of configurations on a pool with its links, entity runs and judgments.
 
-    Parameters
-    ----------
-    links
-        Entity links of documents, as stages take them.
-    pool
-        The documents to rerank.
-    runs
-        Entity runs by name.
-    qrels
-        Judgments.
-    measures
-        Measures.
-    resources
-        ``embeddings``, ``document_embeddings`` and ``texts``, as stages take them.
+    ``links``: entity links of documents, as stages take them. ``pool``: the documents to rerank. ``runs``: entity runs
+    by name. ``qrels``: judgments. ``measures``: measures. ``resources``: ``embeddings``, ``document_embeddings`` and
+    ``texts``, as stages take them.
     """
 
     def __init__(
@@ -388,10 +374,7 @@ def combined(given: Any) -> Iterator[dict[str, Any]]:
 def grids_of(grid: Any) -> list[Mapping[str, Any]]:
     """Return a grid, or a list of grids, as a list.
 
-    Raises
-    ------
-    ParameterError
-        Something that maps no family to parameters.
+    Raises ParameterError: something that maps no family to parameters.
     """
     grids = [grid] if hasattr(grid, "items") else grid
     if not isinstance(grids, (list, tuple)) or not all(hasattr(one, "items") for one in grids):
@@ -412,10 +395,7 @@ def grids_of(grid: Any) -> list[Mapping[str, Any]]:
 def configurations(grid: Any, entity_runs: Sequence[str], resources: Mapping[str, Any]) -> list[Configuration]:
     """The distinct configurations of a grid, after the pool without reranking.
 
-    Raises
-    ------
-    ParameterError
-        An unknown family or parameter, an invalid value, an empty grid.
+    Raises ParameterError: an unknown family or parameter, an invalid value, an empty grid.
     """
     made = [Configuration(POOL, "", ())]
     for family, given in [pair for one in grids_of(grid) for pair in one.items()]:

@@ -42,10 +42,7 @@ UNREACHED = ("skip", "zero")
 def linked(links: Any, pool: Any, *, is_ranked: bool = False) -> LinkedPool:
     """The linked pool, as given or built from tags and a run, which is otherwise unused unless it ``is_ranked``.
 
-    Raises
-    ------
-    InputError
-        Tags without a run.
+    Raises InputError: tags without a run.
     """
     given = PoolLinks(links).given
     if isinstance(given, LinkedPool):
@@ -98,14 +95,7 @@ class Reachability:
 class ReachableQrels:
     """Judgments, and which of the judged documents are reachable.
 
-    Parameters
-    ----------
-    frame
-        qid, docno, label.
-    reachability
-        The reachable documents.
-    rel
-        The lowest relevant label.
+    ``frame``: qid, docno, label. ``reachability``: the reachable documents. ``rel``: the lowest relevant label.
     """
 
     def __init__(self, frame: pd.DataFrame, reachability: Reachability, rel: int) -> None:
@@ -137,10 +127,7 @@ class ReachableQrels:
     def conditional(self, unreached: str) -> pd.DataFrame:
         """The judgments of reachable documents.
 
-        Raises
-        ------
-        InputError
-            No topic has a reachable relevant document.
+        Raises InputError: no topic has a reachable relevant document.
         """
         without = self.unreached
         every = np.ones(len(self.frame), dtype=bool)

@@ -67,14 +67,7 @@ RANGES: dict[str, Any] = {
 class ScoreEstimator:
     """A named estimate of a score, with its intervals.
 
-    Parameters
-    ----------
-    name
-        Name in tables.
-    point
-        The estimate.
-    ends
-        Level, low and high of each interval.
+    ``name``: name in tables. ``point``: the estimate. ``ends``: level, low and high of each interval.
     """
 
     name: str
@@ -90,10 +83,7 @@ class ScoreEstimator:
 def estimators_of(given: Any, levels: Sequence[float]) -> list[ScoreEstimator]:
     """Parse estimators.
 
-    Raises
-    ------
-    ParameterError
-        Not a mapping; no estimator; an invalid estimator.
+    Raises ParameterError: not a mapping; no estimator; an invalid estimator.
     """
     if not isinstance(given, Mapping) or not given:
         raise ParameterError(f"estimators: wanted a mapping of name to {_TRIPLE}; found {given!r}")
@@ -136,18 +126,9 @@ def _level(name: str, low: ir_measures.Measure, high: ir_measures.Measure, given
 class TrueScores:
     """The scores of a run by complete judgments.
 
-    Parameters
-    ----------
-    name
-        Name of the run.
-    run
-        The run, restricted to the topics.
-    topics
-        Topics of the run with a relevant document.
-    values
-        Scores, shape (n,).
-    n_unknown
-        Documents up to the cutoff without a complete judgment, shape (n,).
+    ``name``: name of the run. ``run``: the run, restricted to the topics. ``topics``: topics of the run with a relevant
+    document. ``values``: scores, shape (n,). ``n_unknown``: documents up to the cutoff without a complete judgment,
+    shape (n,).
     """
 
     name: str
@@ -161,16 +142,9 @@ class TrueScores:
 class SimulatedRun:
     """The estimates of one run under one set of incomplete judgments.
 
-    Parameters
-    ----------
-    simulation
-        Name of the simulation.
-    truth
-        The true scores on the evaluated topics.
-    n_unjudged
-        Documents up to the cutoff without an incomplete judgment, shape (n,).
-    values
-        Values of each measure by topic, shape (n,).
+    ``simulation``: name of the simulation. ``truth``: the true scores on the evaluated topics. ``n_unjudged``:
+    documents up to the cutoff without an incomplete judgment, shape (n,). ``values``: values of each measure by topic,
+    shape (n,).
     """
 
     simulation: str

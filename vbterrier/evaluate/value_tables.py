@@ -36,14 +36,8 @@ COLUMNS = ("name", "measure", "n_qids", "n_missing", "n_zero", "flag")
 class ValueTable:
     """Scores of systems by one measure, the system with the highest mean first.
 
-    Parameters
-    ----------
-    measure
-        Name of the measure.
-    names, qids
-        Names of the columns (systems) and rows (topics).
-    values
-        Shape (n_qids, n_systems).
+    ``measure``: name of the measure. ``names, qids``: names of the columns (systems) and rows (topics). ``values``:
+    shape (n_qids, n_systems).
     """
 
     measure: str
@@ -61,25 +55,10 @@ class ValueTable:
 def value_tables(values: Any, asked: Sequence[Any], *, common: bool = False) -> list[ValueTable]:
     """Tables of values by measure.
 
-    Parameters
-    ----------
-    values
-        The V frame.
-    asked
-        Measures or their names; empty for all.
-    common
-        Drop topics that some system lacks, instead of raising.
-
-    Raises
-    ------
-    InputError
-        Fewer than two systems; systems with different topics or no common topic; invalid values.
-    ParameterError
-        A measure without values, or whose value for a collection is not a mean over topics.
-
-    >>> values = pd.DataFrame({"name": ["a", "b"], "qid": "q1", "measure": "AP", "value": [0.2, 0.4]})
-    >>> [(table.measure, table.names, table.values.tolist()) for table in value_tables(values, [])]
-    [('AP', ['b', 'a'], [[0.4, 0.2]])]
+    ``values``: the V frame. ``asked``: measures or their names; empty for all. ``common``: drop topics that some system
+    lacks, instead of raising. Raises InputError: fewer than two systems; systems with different topics or no common
+    topic; invalid values. Raises ParameterError: a measure without values, or whose value for a collection is not a
+    mean over topics.
     """
     found_values = [
         (place, (measure, name), (table.qids, column))
@@ -178,25 +157,12 @@ def _parsed(name: str) -> list[ir_measures.Measure]:
 def suspect_runs(tables: Sequence[ValueTable], missing: pd.DataFrame | None = None) -> pd.DataFrame:
     """Missing and zero topics of each system, with a warning text for systems with too many of them.
 
-    Parameters
-    ----------
-    tables
-        The values of each measure.
-    missing
-        name, n_qids, n_missing, of :class:`vbterrier.Scores`; ``None`` if the runs are unknown.
-
-    Returns
-    -------
-    pandas.DataFrame
-        name, measure, n_qids, n_missing (NA if unknown), n_zero, flag. ``n_zero`` counts topics on which a system
-        scores exactly 0, and at least half of the other systems (of those that score above 0 on any topic) do not.
-        ``flag`` is empty, or says that a system retrieved nothing for more than half of its topics; if the runs are
-        unknown, that it scores 0 on more than half of all topics and of the topics on which other systems do not.
-
-    >>> values = pd.DataFrame({"name": ["a", "a", "b", "b"], "qid": ["1", "2"] * 2, "measure": "AP",
-    ...                        "value": [0.5, 0.2, 0.0, 0.0]})
-    >>> suspect_runs(value_tables(values, []))["flag"].tolist()
-    ['', 'scores exactly 0 on 2 of the 2 topics on which other systems do not: it may have retrieved nothing']
+    ``tables``: the values of each measure. ``missing``: name, n_qids, n_missing, of :class:`vbterrier.Scores`; ``None``
+    if the runs are unknown. Returns name, measure, n_qids, n_missing (NA if unknown), n_zero, flag. ``n_zero`` counts
+    topics on which a system scores exactly 0, and at least half of the other systems (of those that score above 0 on
+    any topic) do not. ``flag`` is empty, or says that a system retrieved nothing for more than half of its topics; if
+    the runs are unknown, that it scores 0 on more than half of all topics and of the topics on which other systems do
+    not.
     """
     rows: list[tuple[Any, ...]] = []
     known: Mapping[Any, Any] = {} if missing is None else missing.set_index("name").to_dict("index")
@@ -256,12 +222,7 @@ def answered_by(measures: Iterable[str]) -> list[str]:
 def count_answers(pairs: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
     """Fill wins, losses and ties of linearised measures with queries that one, the other, or both or neither answer.
 
-    Parameters
-    ----------
-    pairs
-        The P frame.
-    values
-        The V frame, with LinkingR; the counts remain missing without it.
+    ``pairs``: the P frame. ``values``: the V frame, with LinkingR; the counts remain missing without it.
     """
     counts = ["wins", "losses", "ties"]
     found = pairs.copy()

@@ -57,12 +57,7 @@ UNJUDGED = "unjudged"
 class Contrast:
     """Rows of an array of systems, or differences between two rows.
 
-    Parameters
-    ----------
-    systems
-        Names of all systems.
-    pairs
-        Pairs of names; ``None`` for the systems themselves.
+    ``systems``: names of all systems. ``pairs``: pairs of names; ``None`` for the systems themselves.
     """
 
     def __init__(self, systems: Sequence[str], pairs: Sequence[tuple[str, str]] | None) -> None:
@@ -80,18 +75,9 @@ class Contrast:
 class TopicDraws:
     """Scores of m systems or differences on n topics, and draws of their uncertainty within topics.
 
-    Parameters
-    ----------
-    names
-        Names of the m systems or differences.
-    values
-        Scores, shape (m, n).
-    expected, variances
-        Exact means and variances of the draws if known, shape (m, n).
-    draws
-        Draws by topic, shape (m, B).
-    source
-        See :func:`vbterrier.stats.variance_components.combine_sources`.
+    ``names``: names of the m systems or differences. ``values``: scores, shape (m, n). ``expected, variances``: exact
+    means and variances of the draws if known, shape (m, n). ``draws``: draws by topic, shape (m, B). ``source``: see
+    :func:`vbterrier.stats.variance_components.combine_sources`.
     """
 
     names: list[str]
@@ -114,10 +100,7 @@ def unjudged_draws(
 ) -> TopicDraws:
     """Draws of the labels of unjudged documents, jointly for all systems.
 
-    Raises
-    ------
-    ParameterError
-        A statistic other than the mean.
+    Raises ParameterError: a statistic other than the mean.
     """
     if measure["stat"] != "mean":
         raise ParameterError(
@@ -157,12 +140,8 @@ def replica_draws(
 ) -> TopicDraws:
     """Replicas under perturbed intents and tags, the same for all systems.
 
-    Raises
-    ------
-    InputError
-        Topics without intents; runs with different taggers.
-    ParameterError
-        No intents; measures with their own intents.
+    Raises InputError: topics without intents; runs with different taggers. Raises ParameterError: no intents; measures
+    with their own intents.
     """
     if intents is None:
         raise ParameterError(f"{measure}: wanted intents, a frame (qid, entity_id, prob)")

@@ -47,16 +47,7 @@ _SAMPLE = 1 << 16
 def rows_fingerprint(columns: Iterable[NDArray[Any]]) -> str:
     """Return a short digest of a table that does not depend on the order of rows.
 
-    Parameters
-    ----------
-    columns
-        64-bit numbers, each of shape (n,).
-
-    >>> one, other = np.array([1.0, 2.0]), np.array([3, 4])
-    >>> rows_fingerprint([one, other]) == rows_fingerprint([one[::-1], other[::-1]])
-    True
-    >>> rows_fingerprint([one, other]) == rows_fingerprint([one[::-1], other])
-    False
+    ``columns``: 64-bit numbers, each of shape (n,).
     """
     key = np.zeros(1, dtype=np.uint64)
     for column in columns:
@@ -111,10 +102,7 @@ _TO_NAME = str.maketrans({" ": "-", "/": "-", ".": "-"})
 def opened(folder: Path | None) -> Iterator[Path]:
     """Open a folder and lock it against other processes; without a folder, open a temporary one.
 
-    Raises
-    ------
-    FileError
-        A folder that cannot be made, or is in use.
+    Raises FileError: a folder that cannot be made, or is in use.
     """
     if folder is None:
         try:
@@ -156,27 +144,10 @@ def _locked(folder: Path) -> Iterator[None]:
 class Journal:
     """A file of named results, one per line, for one set of inputs.
 
-    Parameters
-    ----------
-    path
-        The file, created if missing; ``None`` to keep results in memory only.
-    inputs
-        A digest of the inputs and the version.
-    kinds
-        The kinds of inputs, for messages.
+    ``path``: the file, created if missing; ``None`` to keep results in memory only. ``inputs``: a digest of the inputs
+    and the version. ``kinds``: the kinds of inputs, for messages. ``done``: the results by name. Raises FileError: a
+    file that cannot be opened or created, is no journal, or holds results of other inputs.
 
-    Attributes
-    ----------
-    done : dict
-        The results by name.
-
-    Raises
-    ------
-    FileError
-        A file that cannot be opened or created, is no journal, or holds results of other inputs.
-
-    Notes
-    -----
     An incomplete last line is removed. Of two results of the same name, the last one counts.
     """
 
@@ -216,10 +187,7 @@ class Journal:
     def add(self, name: str, result: Any) -> None:
         """Write a result to the file before it counts as done.
 
-        Raises
-        ------
-        FileError
-            A file that cannot be written.
+        Raises FileError: a file that cannot be written.
         """
         if self._path is not None:
             with kept_in(self._path), self._path.open("a", encoding="utf-8") as file:
@@ -232,14 +200,8 @@ class Journal:
 class Streamed:
     """The result of streaming one run.
 
-    Parameters
-    ----------
-    run
-        The first rows of all its topics.
-    work
-        The evaluation of each chunk.
-    values
-        By measure and topic, for measures that are evaluated chunk by chunk.
+    ``run``: the first rows of all its topics. ``work``: the evaluation of each chunk. ``values``: by measure and topic,
+    for measures that are evaluated chunk by chunk.
     """
 
     run: Run
@@ -278,16 +240,8 @@ class Streamed:
 class PendingChunk:
     """Whole topics of a run, to be evaluated.
 
-    Parameters
-    ----------
-    key
-        Name in the journal.
-    table
-        Its rows.
-    behind
-        Start of the next chunk, for a run that is read in the order of its files.
-    file
-        File to remove when the chunk is done.
+    ``key``: name in the journal. ``table``: its rows. ``behind``: start of the next chunk, for a run that is read in
+    the order of its files. ``file``: file to remove when the chunk is done.
     """
 
     key: str
@@ -339,10 +293,7 @@ class Checkpoint:
     def kept(self, result: dict[str, Any]) -> Any:
         """The rows of a part.
 
-        Raises
-        ------
-        FileError
-            A file that is missing or damaged.
+        Raises FileError: a file that is missing or damaged.
         """
         path = self.folder / "kept" / result["file"]
         try:

@@ -61,14 +61,8 @@ _TEXT = {pa.large_string(): pd.StringDtype("pyarrow")}
 class MeasurePlan:
     """Measures that are evaluated at the end, and chunk by chunk.
 
-    Parameters
-    ----------
-    last
-        Measures with a cutoff, evaluated for all topics together on the kept rows.
-    depth
-        Number of documents that they depend on.
-    at_once
-        Measures of whole rankings, evaluated for each topic separately as it is read.
+    ``last``: measures with a cutoff, evaluated for all topics together on the kept rows. ``depth``: number of documents
+    that they depend on. ``at_once``: measures of whole rankings, evaluated for each topic separately as it is read.
     """
 
     last: tuple[ir_measures.Measure, ...]
@@ -79,10 +73,7 @@ class MeasurePlan:
 def planned(measures: Sequence[ir_measures.Measure]) -> MeasurePlan:
     """Return a plan that separates measures with a cutoff from measures of whole rankings.
 
-    Raises
-    ------
-    ParameterError
-        A measure that needs the whole rankings of all topics at once.
+    Raises ParameterError: a measure that needs the whole rankings of all topics at once.
     """
     depths = {measure: _depth(measure) for measure in measures}
     for measure, depth in depths.items():
@@ -110,12 +101,7 @@ def _depth(measure: ir_measures.Measure) -> int | None:
 
 
 def _require_topicwise(measure: Measure) -> None:
-    """Refuse a measure of whole rankings whose value for a topic depends on other topics.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Refuse a measure of whole rankings whose value for a topic depends on other topics."""
     if isinstance(measure, Bootstrapped):
         process, graded = measure.process(), measure.NAME == "BRBP" and not measure["rel"]
         if process.compat or process.chosen_prior in {EVIDENCE, "learned", "hierarchical"}:
@@ -138,19 +124,10 @@ def _require_topicwise(measure: Measure) -> None:
 class Part:
     """Result of a chunk of whole topics.
 
-    Parameters
-    ----------
-    kept
-        The first rows of each topic, in the order of trec_eval.
-    values
-        Values of the judged topics of the chunk, by text of the measure, for measures evaluated chunk by chunk.
-    n_dropped
-        Number of duplicated documents that were dropped.
-    tied
-        Number of tied documents, of documents and of ranks that the measures depend on; ``None`` without measures
-        evaluated chunk by chunk.
-    told
-        Warnings.
+    ``kept``: the first rows of each topic, in the order of trec_eval. ``values``: values of the judged topics of the
+    chunk, by text of the measure, for measures evaluated chunk by chunk. ``n_dropped``: number of duplicated documents
+    that were dropped. ``tied``: number of tied documents, of documents and of ranks that the measures depend on;
+    ``None`` without measures evaluated chunk by chunk. ``told``: warnings.
     """
 
     kept: Any
@@ -164,19 +141,9 @@ class Part:
 class Work:
     """Evaluation of a chunk: a function of the chunk alone that can be pickled.
 
-    Parameters
-    ----------
-    name
-        The name of the run in messages.
-    plan
-        The measures.
-    target
-        The target.
-    duplicates
-        See :func:`vbterrier.score`.
-    longest
-        The length of the longest list of the run. Rankings are padded to it, as in memory, so that sums over ranks
-        agree to the last digit.
+    ``name``: the name of the run in messages. ``plan``: the measures. ``target``: the target. ``duplicates``: see
+    :func:`vbterrier.score`. ``longest``: the length of the longest list of the run. Rankings are padded to it, as in
+    memory, so that sums over ranks agree to the last digit.
     """
 
     name: str

@@ -33,12 +33,7 @@ _TURN = Lock()
 
 
 def require_client(client: Any) -> None:
-    """Refuse a value that is neither client nor address.
-
-    Raises
-    ------
-    ParameterError, ImportError
-    """
+    """Refuse a value that is neither client nor address."""
     Client = _distributed().Client
     if not isinstance(client, (str, Client)):
         raise ParameterError(

@@ -45,16 +45,8 @@ _LOG = logging.getLogger(__name__)
 class Scorer:
     """Evaluation of runs against one target.
 
-    Parameters
-    ----------
-    judged
-        All judgments, with intents and tags.
-    measures
-        The measures.
-    duplicates, memory, resume
-        See :func:`vbterrier.score`.
-    is_linking
-        Runs are answers of linkers.
+    ``judged``: all judgments, with intents and tags. ``measures``: the measures. ``duplicates, memory, resume``: see
+    :func:`vbterrier.score`. ``is_linking``: runs are answers of linkers.
     """
 
     judged: EvaluationTarget
@@ -125,18 +117,8 @@ _BLOCK = 1 << 24
 class RunSummary:
     """Summary of a run that was read by a worker.
 
-    Parameters
-    ----------
-    name
-        The name of the run in messages.
-    topics
-        Its topics, in order of appearance.
-    frame
-        The distinct taggers of its documents.
-    rows
-        Rows of V.
-    messages
-        Warnings.
+    ``name``: the name of the run in messages. ``topics``: its topics, in order of appearance. ``frame``: the distinct
+    taggers of its documents. ``rows``: rows of V. ``messages``: warnings.
     """
 
     name: str
@@ -159,10 +141,7 @@ def distribute(
 ) -> tuple[EvaluationTarget, dict[str, RunSummary], list[Row]]:
     """Return the target with the topics to average over, summaries of the runs, and rows of V.
 
-    Raises
-    ------
-    InputError
-        See :func:`vbterrier.score`.
+    Raises InputError: see :func:`vbterrier.score`.
     """
     if scorer.is_in_parts:
         planned(scorer.measures)

@@ -128,40 +128,18 @@ def mapped(
 ) -> Iterator[R]:
     """Return the result of every item in order, each as soon as it and all items before it are done.
 
-    Parameters
-    ----------
-    function
-        A function of one item; several processes need a function that can be pickled, so no lambda. Its results must
-        depend on the item alone.
-    items
-        The items; only as many are requested as keep all workers busy.
-    n_jobs
-        Number of processes on this machine; -1 for the number of processors.
-    client
-        A ``distributed.Client``, or the address of a Dask scheduler such as ``"tcp://host:8786"``; its
-        workers do the work.
-    max_bytes
-        For items of bytes: maximum number of bytes in flight.
-    progress, description
-        Show a progress bar, and its description.
+    ``function``: a function of one item; several processes need a function that can be pickled, so no lambda. Its
+    results must depend on the item alone. ``items``: the items; only as many are requested as keep all workers busy.
+    ``n_jobs``: number of processes on this machine; -1 for the number of processors. ``client``: a
+    ``distributed.Client``, or the address of a Dask scheduler such as ``"tcp://host:8786"``; its workers do the work.
+    ``max_bytes``: for items of bytes: maximum number of bytes in flight. ``progress, description``: show a progress
+    bar, and its description. Raises ParameterError: ``n_jobs`` is neither a whole number of at least 1 nor -1;
+    ``client`` is neither client nor address; both are given. Raises ServiceError: no scheduler at the address; no
+    worker; a lost cluster; workers that died during an item. Raises ImportError: a ``client`` without Dask.
 
-    Raises
-    ------
-    ParameterError
-        ``n_jobs`` is neither a whole number of at least 1 nor -1; ``client`` is neither client nor address; both are
-        given.
-    ServiceError
-        No scheduler at the address; no worker; a lost cluster; workers that died during an item.
-    ImportError
-        A ``client`` without Dask.
-
-    Notes
-    -----
     The function is pickled for every item; put large values into a :class:`Shared`. Exceptions of the function are
     raised unchanged. The work of a worker or process that dies is repeated by another.
 
-    Examples
-    --------
     >>> list(mapped(abs, [-1, 2, -3]))
     [1, 2, 3]
     """
@@ -179,10 +157,7 @@ def mapped(
 class Workers:
     """Processes of this machine, or the workers of a cluster; see :func:`workers`.
 
-    Parameters
-    ----------
-    n_jobs, client
-        See :func:`mapped`.
+    ``n_jobs, client``: see :func:`mapped`.
     """
 
     def __init__(self, n_jobs: int = 1, client: Any = None) -> None:
@@ -210,10 +185,7 @@ class Workers:
 def workers(n_jobs: int, client: Any) -> Iterator[Workers]:
     """Yield processes of this machine, or connect to a cluster once.
 
-    Raises
-    ------
-    ParameterError, ServiceError, ImportError
-        See :func:`mapped`.
+    Raises ParameterError, ServiceError, ImportError: see :func:`mapped`.
     """
     require_workers(n_jobs, client)
     if client is None:
@@ -226,12 +198,7 @@ def workers(n_jobs: int, client: Any) -> Iterator[Workers]:
 def require_workers(n_jobs: int, client: Any) -> None:
     """Refuse arguments that are no workers, before any work is done.
 
-    Raises
-    ------
-    ParameterError
-        See :func:`mapped`.
-    ImportError
-        A ``client`` without Dask.
+    Raises ParameterError: see :func:`mapped`. Raises ImportError: a ``client`` without Dask.
     """
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or (n_jobs < 1 and n_jobs != -1):
         raise ParameterError(f"n_jobs={n_jobs!r}: wanted a whole number of at least 1, or -1 for all processors")

@@ -19,18 +19,9 @@ class Shared:
 
     A context manager, which removes the file at its end. In one process nothing is written.
 
-    Raises
-    ------
-    InputError
-        The file cannot be written.
+    ``value``: any object that can be pickled. Changes in one process do not reach other processes. Raises InputError:
+    the file cannot be written.
 
-    Parameters
-    ----------
-    value
-        Any object that can be pickled. Changes in one process do not reach other processes.
-
-    Examples
-    --------
     >>> with Shared([1, 2]) as shared:
     ...     shared.value
     [1, 2]
@@ -89,21 +80,11 @@ def windowed(
 ) -> Iterator[Any]:
     """Yield the result of every item in order, as soon as it is available.
 
-    Parameters
-    ----------
-    items
-        The items; an item is requested when it can be sent.
-    send
-        Sends an item to a worker and returns a task.
-    receive
-        Waits for the result of a task, given it and the tasks sent after it.
-    n_ahead
-        Maximum number of tasks in flight.
-    max_bytes
-        Maximum total length of the items in flight; a single item may be longer. ``None`` for no limit.
+    ``items``: the items; an item is requested when it can be sent. ``send``: sends an item to a worker and returns a
+    task. ``receive``: waits for the result of a task, given it and the tasks sent after it. ``n_ahead``: maximum number
+    of tasks in flight. ``max_bytes``: maximum total length of the items in flight; a single item may be longer.
+    ``None`` for no limit.
 
-    Notes
-    -----
     If the iterator of items raises an error, results of items in flight are yielded first: errors come in the order of
     the items, and no work is lost.
 

@@ -90,23 +90,10 @@ def first_ranks_of(
 ) -> dict[str, pd.DataFrame]:
     """Read the runs in files in bounded memory, one worker each, and keep the ranks that the measures depend on.
 
-    Parameters
-    ----------
-    named_runs
-        Runs by name; those that are not in files are left out.
-    work
-        The measures, all with a cutoff, and the treatment of duplicates.
-    memory
-        Limit of the memory of a worker for blocks; 1 GiB by default.
-    workers
-        Processes, or a cluster.
-
-    Raises
-    ------
-    ParameterError
-        A measure without a cutoff.
-    InputError
-        Files that cannot be evaluated.
+    ``named_runs``: runs by name; those that are not in files are left out. ``work``: the measures, all with a cutoff,
+    and the treatment of duplicates. ``memory``: limit of the memory of a worker for blocks; 1 GiB by default.
+    ``workers``: processes, or a cluster. Raises ParameterError: a measure without a cutoff. Raises InputError: files
+    that cannot be evaluated.
     """
     if work.plan.at_once:
         raise ParameterError(
@@ -146,25 +133,10 @@ def streamed(
 ) -> Streamed:
     """Evaluate a run in files in bounded memory.
 
-    Parameters
-    ----------
-    paths
-        The files.
-    work
-        The evaluation of each chunk of whole topics.
-    workers
-        The workers; only this process by default.
-    memory
-        Limit of the memory for blocks and their evaluation, in bytes.
-    folder
-        Folder of finished parts, from which a later call resumes; ``None`` to keep nothing.
-    progress
-        Show a progress bar.
-
-    Raises
-    ------
-    InputError
-        Files that cannot be evaluated; a topic that is too large; a folder with parts of other inputs.
+    ``paths``: the files. ``work``: the evaluation of each chunk of whole topics. ``workers``: the workers; only this
+    process by default. ``memory``: limit of the memory for blocks and their evaluation, in bytes. ``folder``: folder of
+    finished parts, from which a later call resumes; ``None`` to keep nothing. ``progress``: show a progress bar. Raises
+    InputError: files that cannot be evaluated; a topic that is too large; a folder with parts of other inputs.
     """
     workers = workers or Workers()
     with opened(folder) as place, memory_returned():

@@ -35,10 +35,8 @@ def intervals_of(data: Any) -> pd.DataFrame:
 
     If the frame has a column ``mean``, over replicas, the value is that mean and ``replicated`` is True.
 
-    Raises
-    ------
-    InputError
-        A missing column, an infinite or half-given interval, ends in the wrong order, no level, a duplicated row.
+    Raises InputError: a missing column, an infinite or half-given interval, ends in the wrong order, no level, a
+    duplicated row.
     """
     frame = frame_of(data, "intervals")
     require(frame, INTERVALS, "intervals")
@@ -70,10 +68,7 @@ def _refuse(frame: pd.DataFrame, bad: pd.Series[Any], why: str) -> None:
 def texts(column: pd.Series[Any], where: str) -> list[str]:
     """Return a column of names as text.
 
-    Raises
-    ------
-    InputError
-        A missing name, a number that is not an integer.
+    Raises InputError: a missing name, a number that is not an integer.
     """
     names: list[str] = ids_of(column, where).text.to_pylist()
     return names
@@ -82,10 +77,7 @@ def texts(column: pd.Series[Any], where: str) -> list[str]:
 def reals(column: pd.Series[Any], where: str) -> Any:
     """Return a column as float64, NaN for missing numbers.
 
-    Raises
-    ------
-    InputError
-        Text that is not a number, infinity.
+    Raises InputError: text that is not a number, infinity.
     """
     try:
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -99,10 +91,7 @@ def reals(column: pd.Series[Any], where: str) -> Any:
 def only(frame: pd.DataFrame, column: str, wanted: str | Iterable[str] | None, what: str) -> pd.DataFrame:
     """Return the rows whose column has one of the wanted values; all rows for ``None``.
 
-    Raises
-    ------
-    ParameterError
-        A value that no row has.
+    Raises ParameterError: a value that no row has.
     """
     if wanted is None:
         return frame
@@ -246,10 +235,7 @@ def best_rows(frame: pd.DataFrame, value: str = "value") -> pd.Series[bool]:
 def best_system(pairs: pd.DataFrame, systems: pd.DataFrame) -> tuple[str, list[str]]:
     """Return the system with the best mean of a measure, and the systems that do not differ significantly from it.
 
-    Parameters
-    ----------
-    pairs, systems
-        Rows of the measure: name_a, name_b and significant; name, the highest mean first.
+    ``pairs, systems``: rows of the measure: name_a, name_b and significant; name, the highest mean first.
     """
     names = systems["name"].tolist()
     best = names[-1 if better(str(systems["measure"].iloc[0])) == "lower" else 0]

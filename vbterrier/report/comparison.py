@@ -87,21 +87,8 @@ def _equivalence(found: Comparison) -> Iterator[str]:
 def comparison_report(found: Comparison, style: str, *, systems: bool = False) -> str:
     """A verdict for each measure, systems, pairs and notes as text; csv and json hold the frames with all digits.
 
-    Parameters
-    ----------
-    found
-        The comparison.
-    style
-        One of :data:`vbterrier.report.tables.FORMATS`. JSON is one object (verdict, systems, pairs, flags).
-    systems
-        For csv, which holds one frame: the systems instead of the pairs.
-
-    >>> from vbterrier.evaluate.comparison import compare
-    >>> new = [0.9, 0.8, 0.7, 0.6, 0.8, 0.9, 0.7, 0.8]
-    >>> values = pd.DataFrame({"name": ["old"] * 8 + ["new"] * 8, "qid": [*"12345678"] * 2, "measure": "nDCG@10",
-    ...                        "value": [value - 0.1 for value in new] + new})
-    >>> print(comparison_report(compare(values), "table").splitlines()[0])
-    nDCG@10: new and old differ significantly at the level 0.05: new scores higher by 0.1000
+    ``found``: the comparison. ``style``: one of :data:`vbterrier.report.tables.FORMATS`. JSON is one object (verdict,
+    systems, pairs, flags). ``systems``: for csv, which holds one frame: the systems instead of the pairs.
     """
     if style == "csv":
         return rendered(_systems_of(found) if systems else found.pairs, style)
@@ -319,20 +306,9 @@ def _listed(names: Iterable[str], marks: dict[str, str]) -> str:
 def gate_report(found: ReleaseGate, style: str) -> str:
     """The decision of a release gate with its differences, segments, documents to judge next and exclusions.
 
-    Parameters
-    ----------
-    found
-        The result of :func:`vbterrier.evaluate.release_gate`.
-    style
-        ``"table"``, ``"markdown"`` (for a pull request), ``"json"`` (all columns), or ``"junit"`` (XML: a test for each
-        baseline, which fails for FAIL and is skipped for UNKNOWN).
-
-    >>> from vbterrier.evaluate import release_gate
-    >>> qrels = pd.DataFrame({"qid": [f"q{i}" for i in range(60)], "docno": "a", "label": 1})
-    >>> run = qrels.assign(score=1.0)
-    >>> found = release_gate({"new": run}, {"old": run}, qrels, "P@1", margin=0.1)
-    >>> print(gate_report(found, "table").splitlines()[0])
-    PASS: P@1, new - old +0.0000 (-0.0498 to +0.0498), margin 0.1, 60 queries
+    ``found``: the result of :func:`vbterrier.evaluate.release_gate`. ``style``: ``"table"``, ``"markdown"`` (for a pull
+    request), ``"json"`` (all columns), or ``"junit"`` (XML: a test for each baseline, which fails for FAIL and is
+    skipped for UNKNOWN).
     """
     choice("format", style, GATE_FORMATS)
     frames = {"pairs": found.pairs, "segments": found.segments, "judge": found.judge, "excluded": found.excluded}

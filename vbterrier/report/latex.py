@@ -141,26 +141,8 @@ def floated(body: str, caption: Sequence[str], label: str = "") -> str:
     If it is wider than a column of a two-column paper, it spans both (``table*``, in one column the same as ``table``).
     If it has more rows than a page, it becomes a ``longtable``, which needs that package and pages of one column.
 
-    Parameters
-    ----------
-    body
-        A tabular.
-    caption
-        Sentences, escaped; the list of tables has the first only.
-    label
-        The argument of ``\ref``.
-
-    >>> print(floated(r"\begin{tabular}{l}x\end{tabular}", ["Means."], "tab:means"))
-    \begin{table}
-    \centering
-    \emergencystretch=3em
-    \caption{Means.}
-    \label{tab:means}
-    \smallskip
-    \small
-    \setlength{\tabcolsep}{4pt}
-    \begin{tabular}{l}x\end{tabular}
-    \end{table}
+    ``body``: a tabular. ``caption``: sentences, escaped; the list of tables has the first only. ``label``: the argument
+    of ``\ref``.
     """
     columns = re.search(r"\\begin{tabular}{(\w*)}", body)
     size = r"\footnotesize" if columns and len(columns[1]) > _MANY else r"\small"
@@ -202,28 +184,9 @@ MOST = 4
 def by_measure(means: pd.DataFrame, ends: Sequence[tuple[str, pd.Series[str]]], shown: Mapping[str, str]) -> str:
     r"""Format a tabular of means.
 
-    Parameters
-    ----------
-    means
-        name, measure, cell: one row for each system and measure, cells as LaTeX.
-    ends
-        Rows below the means: a word for each kind of interval, and its cells by name and measure, empty for no
-        interval.
-    shown
-        Names of systems as LaTeX.
-
-    >>> import pandas as pd
-    >>> means = pd.DataFrame({"name": ["a"], "measure": ["AP"], "cell": ["0.5"]})
-    >>> ends = pd.Series(["[0.4, 0.6]"], index=pd.MultiIndex.from_tuples([("a", "AP")]))
-    >>> print(by_measure(means, [("topics", ends)], {"a": "a"}))
-    \begin{tabular}{lc}
-    \toprule
-    run & AP \\
-    \midrule
-    a & 0.5 \\
-    {\scriptsize topics} & {\scriptsize [0.4, 0.6]} \\
-    \bottomrule
-    \end{tabular}
+    ``means``: name, measure, cell: one row for each system and measure, cells as LaTeX. ``ends``: rows below the means:
+    a word for each kind of interval, and its cells by name and measure, empty for no interval. ``shown``: names of
+    systems as LaTeX.
     """
     measures = list(means["measure"].unique())
     cells = means.set_index(["name", "measure"])["cell"]

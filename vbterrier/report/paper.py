@@ -46,25 +46,9 @@ SUFFIXES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".json": "json", 
 def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
     """Table of means with intervals, their methods, and the tagging of an evaluation by intents.
 
-    Parameters
-    ----------
-    scores
-        The result of :func:`vbterrier.score` or :func:`vbterrier.evaluate_intents`.
-    style
-        One of :data:`vbterrier.report.tables.FORMATS`; csv and json hold the frame only.
-    topics
-        One row for each system and topic instead of means.
-
-    >>> from vbterrier.evaluate.scores import score
-    >>> qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "label": [1, 1]})
-    >>> run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "new"], "score": [1.0, 1.0]})
-    >>> print(scores_report(score({"mine": run}, qrels, ["RR"]), "markdown", topics=True))
-    | run | qid | RR |
-    |:---|:---|---:|
-    | mine | q1 | 1.0000 |
-    | mine | q2 | 0.0000 |
-    <BLANKLINE>
-    Table: Scores of each of 2 topics: RR.
+    ``scores``: the result of :func:`vbterrier.score` or :func:`vbterrier.evaluate_intents`. ``style``: one of
+    :data:`vbterrier.report.tables.FORMATS`; csv and json hold the frame only. ``topics``: one row for each system and
+    topic instead of means.
     """
     if style in ("csv", "json"):
         return rendered(per_query(scores, style) if topics else summary(scores, style), style)
@@ -176,43 +160,17 @@ _TABLES: tuple[tuple[type, Callable[..., str], Callable[..., list[str]]], ...] =
 def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
     r"""Format results as a table with a caption that gives measures, k, n, method and seed.
 
-    Parameters
-    ----------
-    found
-        The result of :func:`vbterrier.score`, :func:`vbterrier.evaluate_intents`, :func:`vbterrier.compare`,
-        :func:`vbterrier.rank_systems`, :func:`vbterrier.evaluate.leaderboard`, :func:`vbterrier.coverage_report` or
-        :func:`vbterrier.linking.linking_report`; or a frame, whose caption (sentences) and label are then options.
-    style
-        ``"latex"`` (needs the package booktabs, and longtable if longer than a page), ``"markdown"`` (with the caption
-        below, in Pandoc's syntax),
-        ``"csv"`` or ``"json"`` (frames with all digits, and with methods and seeds in columns), or ``"table"``.
-    **options
-        ``topics=True`` for scores by topic, ``part="judges"`` for a part of a leaderboard, ``pairs=True`` for the pairs
-        of a ranking or of linking systems, ``per_query=True`` for coverage by topic, ``systems=True`` for the systems
-        of a comparison in csv.
+    - ``found``: the result of :func:`vbterrier.score`, :func:`vbterrier.evaluate_intents`, :func:`vbterrier.compare`,
+      :func:`vbterrier.rank_systems`, :func:`vbterrier.evaluate.leaderboard`, :func:`vbterrier.coverage_report` or
+      :func:`vbterrier.linking.linking_report`; or a frame, whose caption (sentences) and label are then options.
+    - ``style``: ``"latex"`` (needs the package booktabs, and longtable if longer than a page), ``"markdown"`` (with the
+      caption below, in Pandoc's syntax), ``"csv"`` or ``"json"`` (frames with all digits, and with methods and seeds in
+      columns), or ``"table"``.
+    - ``**options``: ``topics=True`` for scores by topic, ``part="judges"`` for a part of a leaderboard, ``pairs=True``
+      for the pairs of a ranking or of linking systems, ``per_query=True`` for coverage by topic, ``systems=True`` for
+      the systems of a comparison in csv.
 
-    Raises
-    ------
-    ParameterError
-        Another type of result, or an unknown style.
-
-    >>> print(paper_table(pd.DataFrame({"run": ["a_b"], "AP": [-0.5]}), caption=["Mine."], label="tab:mine"))
-    \begin{table}
-    \centering
-    \emergencystretch=3em
-    \caption{Mine.}
-    \label{tab:mine}
-    \smallskip
-    \small
-    \setlength{\tabcolsep}{4pt}
-    \begin{tabular}{lr}
-    \toprule
-    run & AP \\
-    \midrule
-    a\_b & \ensuremath{-}0.5000 \\
-    \bottomrule
-    \end{tabular}
-    \end{table}
+    Raises ParameterError: another type of result, or an unknown style.
     """
     for kind, report, _ in _TABLES:
         if isinstance(found, kind):
@@ -246,30 +204,10 @@ def caption_of(found: Any, **options: Any) -> list[str]:
 def save_table(found: Any, path: str | os.PathLike[str], **options: Any) -> None:
     """Write a table in the format of the file's extension; the caption of a CSV file is written to a separate file.
 
-    Parameters
-    ----------
-    found, **options
-        As for :func:`paper_table`.
-    path
-        Ends in .tex, .md, .csv, .json or .txt. The caption of ``means.csv`` is written to ``means.caption.txt``, since
-        its lines would be rows of the CSV file.
-
-    Raises
-    ------
-    ParameterError
-        Another extension, or an object that is not a result.
-    FileError
-        The file cannot be written.
-
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder) / "mine.csv"
-    ...     save_table(pd.DataFrame({"run": ["a"], "AP": [0.5]}), path, caption=["Mine."])
-    ...     print(path.read_text(), path.with_suffix(".caption.txt").read_text())
-    run,AP
-    a,0.5
-     Mine.
-    <BLANKLINE>
+    ``found, **options``: as for :func:`paper_table`. ``path``: ends in .tex, .md, .csv, .json or .txt. The caption of
+    ``means.csv`` is written to ``means.caption.txt``, since its lines would be rows of the CSV file. Raises
+    ParameterError: another extension, or an object that is not a result. Raises FileError: the file cannot be written.
+    Raises a,0.5: mine.
     """
     where = Path(path)
     style = style_of(where)
@@ -285,10 +223,7 @@ def save_table(found: Any, path: str | os.PathLike[str], **options: Any) -> None
 def style_of(path: Path) -> str:
     """Return the format of a file's extension.
 
-    Raises
-    ------
-    ParameterError
-        An unknown extension.
+    Raises ParameterError: an unknown extension.
     """
     if path.suffix not in SUFFIXES:
         raise ParameterError(f"{path}: wanted a name that ends in {', '.join(SUFFIXES)}")

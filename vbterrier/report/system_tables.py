@@ -203,23 +203,8 @@ PARTS = {
 def leaderboard_report(found: Leaderboard, style: str, *, part: str = "") -> str:
     """Tables of a leaderboard; csv has one part, json an object of all parts.
 
-    Parameters
-    ----------
-    found
-        The result of :func:`vbterrier.evaluate.leaderboard`.
-    style
-        One of ``FORMATS``.
-    part
-        A part of :data:`PARTS`; empty for all that are not empty (csv: systems).
-
-    >>> from vbterrier.evaluate.leaderboard import leaderboard
-    >>> values = pd.DataFrame({"name": ["a", "a", "b", "b"], "qid": ["1", "2"] * 2, "measure": "AP"})
-    >>> found = leaderboard(values.assign(value=[0.5, 0.7, 0.5, 0.6]), n_draws=100)
-    >>> print(leaderboard_report(found, "markdown").split("Table")[0].strip())
-    | tier | rank | run | mean | 90% of means | 90% of ranks | beats next | unjudged |
-    |---:|---:|:---|---:|:---|:---|---:|---:|
-    | 1 | 1.000 | a | 0.600 | 0.500 to 0.700 | 1 to 2 | 0.845 |  |
-    | 1 | 2.000 | b | 0.550 | 0.500 to 0.600 | 1 to 2 |  |  |
+    ``found``: the result of :func:`vbterrier.evaluate.leaderboard`. ``style``: one of ``FORMATS``. ``part``: a part of
+    :data:`PARTS`; empty for all that are not empty (csv: systems).
     """
     frames = {name: getattr(found, name) for name in PARTS}
     choice("part", part, ("", *PARTS))
@@ -283,26 +268,8 @@ def leaderboard_caption(found: Leaderboard, *, part: str = "") -> list[str]:
 def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: bool = False) -> str:
     """Table of entity runs, by number of entities or by topic; csv and json hold frames.
 
-    Parameters
-    ----------
-    reports
-        Reports of the same runs and the same pool for different k.
-    style
-        One of ``FORMATS``.
-    per_query
-        One row for each topic; undefined values are omitted.
-
-    >>> from vbterrier.entities.pool import link_pool
-    >>> from vbterrier.evaluate.coverage import coverage_report
-    >>> pool = pd.DataFrame({"qid": ["q1"] * 4 + ["q2"] * 4, "docno": [*"abcd"] * 2, "score": [4, 3, 2, 1] * 2})
-    >>> tags = pd.DataFrame({"docno": [*"abcd"], "entity_id": ["Paris", "Texas", "Paris", "Texas"]})
-    >>> qrels = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "b", "a"], "label": 1})
-    >>> run = pd.DataFrame({"qid": ["q1", "q2"], "docno": "Texas", "score": 1.0})
-    >>> report = coverage_report({"mine": run}, link_pool(pool, tags, qrels), cutoff=1, n_resamples=20)
-    >>> for line in coverage_table([report], "markdown", per_query=True).splitlines()[2:4]:
-    ...     print(line[:34])
-    | mine | q1 | 0.5000 | 0.5000 | 0.
-    | mine | q2 | 0.0000 | 0.6667 | -0
+    ``reports``: reports of the same runs and the same pool for different k. ``style``: one of ``FORMATS``.
+    ``per_query``: one row for each topic; undefined values are omitted.
     """
     if per_query:
         values = _values(reports)

@@ -45,27 +45,10 @@ def rendered(
 ) -> str:
     r"""Format a frame in one of ``FORMATS``; csv and json keep all digits, json has null for missing and infinite.
 
-    Parameters
-    ----------
-    frame, style, title, digits
-        The frame and its format; only LaTeX and the table for terminals have a title.
-    caption
-        Sentences, above the table in LaTeX (the title if there are none) and below it in Markdown; other formats have
-        none.
-    label
-        Label of a LaTeX table with a caption, as ``tab:scores``.
-    bold
-        Cells, by row number and column, that are bold in LaTeX and Markdown.
-
-    Raises
-    ------
-    ParameterError
-        An unknown format.
-
-    >>> print(rendered(pd.DataFrame({"run": ["a|b"], "nDCG@10": [0.5]}), "markdown"))
-    | run | nDCG@10 |
-    |:---|---:|
-    | a\|b | 0.5000 |
+    ``frame, style, title, digits``: the frame and its format; only LaTeX and the table for terminals have a title.
+    ``caption``: sentences, above the table in LaTeX (the title if there are none) and below it in Markdown; other
+    formats have none. ``label``: label of a LaTeX table with a caption, as ``tab:scores``. ``bold``: cells, by row
+    number and column, that are bold in LaTeX and Markdown. Raises ParameterError: an unknown format.
     """
     if style == "csv":
         return frame.to_csv(index=False).rstrip("\n")

@@ -22,20 +22,10 @@ _DECIMALS = 9
 class Errors:
     """The errors ``e = estimate - truth`` of n estimates.
 
-    Attributes
-    ----------
-    n : int
-        Number of estimates.
-    bias : float
-        ``mean(e)``: above 0 if the truth is overestimated.
-    mae : float
-        ``mean(|e|)``.
-    rmse : float
-        ``sqrt(mean(e²))``.
-    rmse_over : float
-        ``sqrt(mean(max(e, 0)²))``: underestimates count as correct, which suits a lower bound.
-    rmse_under : float
-        ``sqrt(mean(min(e, 0)²))``: overestimates count as correct, which suits an upper bound.
+    ``n``: number of estimates. ``bias``: ``mean(e)``: above 0 if the truth is overestimated. ``mae``: ``mean(|e|)``.
+    ``rmse``: ``sqrt(mean(e²))``. ``rmse_over``: ``sqrt(mean(max(e, 0)²))``: underestimates count as correct, which
+    suits a lower bound. ``rmse_under``: ``sqrt(mean(min(e, 0)²))``: overestimates count as correct, which suits an
+    upper bound.
     """
 
     n: int
@@ -52,13 +42,8 @@ def error_statistics(truth: Floats, estimate: Floats) -> Errors:
     The paper's lower-bound RMSE "ignores under-estimations", its upper-bound RMSE over-estimations. Here, ignored
     errors count as 0 instead of being left out, so that ``rmse² = rmse_over² + rmse_under²``.
 
-    Parameters
-    ----------
-    truth, estimate
-        Shape (n,).
+    ``truth, estimate``: shape (n,).
 
-    Examples
-    --------
     >>> found = error_statistics(np.array([0.5, 0.5]), np.array([0.9, 0.2]))
     >>> round(found.rmse_over**2, 3), round(found.rmse_under**2, 3), round(found.rmse**2, 3), round(found.bias, 3)
     (0.08, 0.045, 0.125, 0.05)
@@ -102,18 +87,9 @@ class Correlations:
 def rank_correlations(truth: Floats, estimate: Floats) -> Correlations:
     """Rank correlations between the estimated and the true ranking of systems.
 
-    Parameters
-    ----------
-    truth, estimate
-        The score of each system, shape (n,). Differences below 1e-9 are ties.
+    ``truth, estimate``: the score of each system, shape (n,). Differences below 1e-9 are ties. Returns NaN if all
+    systems are tied in ``truth`` or in ``estimate``, or there are fewer than two systems.
 
-    Returns
-    -------
-    Correlations
-        NaN if all systems are tied in ``truth`` or in ``estimate``, or there are fewer than two systems.
-
-    Examples
-    --------
     >>> found = rank_correlations(np.array([0.9, 0.5, 0.1]), np.array([0.8, 0.6, 0.7]))
     >>> round(found.tau, 3), round(found.rho, 3), round(found.tau_ap, 3)
     (0.333, 0.5, 0.5)
@@ -133,23 +109,12 @@ def tau_ap(truth: Floats, estimate: Floats) -> float:
     ``τ_AP = 2/(n - 1) Σ_{i=2..n} C(i)/(i - 1) - 1``, where C(i) is the number of systems that the estimate correctly
     ranks above its i-th system.
 
-    Parameters
-    ----------
-    truth, estimate
-        The score of each system, shape (n,), n at least 2; more is better.
+    ``truth, estimate``: the score of each system, shape (n,), n at least 2; more is better. Returns -1 to 1. For tied
+    estimates, the expectation over all orders of the tied systems (τ_AP,a of Urbano and Marrero, ICTIR 2017); either
+    order of two systems that are tied in truth counts half. 0 if all estimates are tied.
 
-    Returns
-    -------
-    float
-        -1 to 1. For tied estimates, the expectation over all orders of the tied systems (τ_AP,a of Urbano and Marrero,
-        ICTIR 2017); either order of two systems that are tied in truth counts half. 0 if all estimates are tied.
-
-    Notes
-    -----
     Not symmetric. Cost and memory are quadratic in n.
 
-    Examples
-    --------
     >>> truth = np.array([3.0, 2.0, 1.0])
     >>> tau_ap(truth, np.array([2.0, 3.0, 1.0])), tau_ap(truth, np.array([3.0, 1.0, 2.0]))
     (0.0, 0.5)
@@ -174,20 +139,9 @@ def rank_biased_overlap(truth: Floats, estimate: Floats, p: float = 0.9) -> floa
     ``RBO = (1 - p)/p Σ_{d=1..n} A(d) p^d + A(n) p^n`` with the agreement ``A(d) = 2 |X_d ∩ Y_d| / (|X_d| + |Y_d|)`` of
     the systems at ranks up to d. A system of a tie that begins at or above d belongs to them.
 
-    Parameters
-    ----------
-    truth, estimate
-        The score of each system, shape (n,); more is better.
-    p
-        Persistence, between 0 and 1: the first ``1/(1 - p)`` ranks have most of the weight.
+    ``truth, estimate``: the score of each system, shape (n,); more is better. ``p``: persistence, between 0 and 1: the
+    first ``1/(1 - p)`` ranks have most of the weight. Returns 0 to 1; 1 for equal rankings.
 
-    Returns
-    -------
-    float
-        0 to 1; 1 for equal rankings.
-
-    Examples
-    --------
     >>> round(rank_biased_overlap(np.array([3.0, 2.0, 1.0]), np.array([2.0, 3.0, 1.0])), 3)
     0.9
     """
@@ -233,22 +187,11 @@ def preferences(truth: Floats, low: Floats, high: Floats, estimated: ArrayLike) 
     A range strictly above another states a preference for its system on that topic. A range may be a single point: a
     point estimate, or a known score.
 
-    Parameters
-    ----------
-    truth
-        The score of each system and topic, shape (n, n_topics); NaN if unknown.
-    low, high
-        The limits of each range, shape (n, n_topics).
-    estimated
-        Mask of estimated scores, broadcast to (n, n_topics): pairs of two known scores do not count.
+    ``truth``: the score of each system and topic, shape (n, n_topics); NaN if unknown. ``low, high``: the limits of
+    each range, shape (n, n_topics). ``estimated``: mask of estimated scores, broadcast to (n, n_topics): pairs of two
+    known scores do not count. Returns over all pairs of systems and all topics. Equal true scores are not a preference;
+    one stated there is wrong.
 
-    Returns
-    -------
-    Preferences
-        Over all pairs of systems and all topics. Equal true scores are not a preference; one stated there is wrong.
-
-    Examples
-    --------
     >>> truth = np.array([[0.6], [0.5], [0.1]])
     >>> low, high = np.array([[0.4], [0.5], [0.1]]), np.array([[0.7], [0.5], [0.1]])
     >>> found = preferences(truth, low, high, np.array([[True], [False], [False]]))
@@ -275,18 +218,8 @@ def _sign(low: Floats, high: Floats) -> NDArray[np.int64]:
 def paired_t(differences: Floats) -> tuple[float, float]:
     """Student's t of paired differences and its two-sided p-value.
 
-    Parameters
-    ----------
-    differences
-        Shape (n,).
+    ``differences``: shape (n,). Returns (0, 1) if all differences are 0; NaN for fewer than two.
 
-    Returns
-    -------
-    (t, p)
-        (0, 1) if all differences are 0; NaN for fewer than two.
-
-    Examples
-    --------
     >>> t, p = paired_t(np.array([0.1, 0.3, 0.2, 0.4]))
     >>> round(t, 3), round(p, 3)
     (3.873, 0.03)

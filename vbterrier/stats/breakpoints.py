@@ -32,32 +32,14 @@ def explained_by_cuts(
 
     ``1 - RSS_cut/RSS`` with RSS of ``y ~ beside`` and RSS_cut of ``y ~ beside + 1[x >= c] (+ x 1[x >= c])``.
 
-    Parameters
-    ----------
-    x
-        Increasing, shape (n,); standardised, for precision.
-    beside
-        The common regressors of both segments, including the constant, shape (n, q).
-    y
-        Shape (b, n), or (1, n).
-    weights
-        The weight of each row, shape (b, n), or (1, n).
-    cuts
-        The first row of each upper segment, where x is larger than in the previous row; increasing, at least 1, shape
-        (c,).
-    n_terms
-        1 for a separate level, 2 for a separate level and slope.
-    least
-        The smallest weight of a segment.
+    ``x``: increasing, shape (n,); standardised, for precision. ``beside``: the common regressors of both segments,
+    including the constant, shape (n, q). ``y``: shape (b, n), or (1, n). ``weights``: the weight of each row, shape (b,
+    n), or (1, n). ``cuts``: the first row of each upper segment, where x is larger than in the previous row;
+    increasing, at least 1, shape (c,). ``n_terms``: 1 for a separate level, 2 for a separate level and slope.
+    ``least``: the smallest weight of a segment. Returns in [0, 1], shape (b, c). NaN for breakpoints with too little
+    weight in a segment, with collinear terms, or without weight at their x (they equal the next breakpoint), and if the
+    regression has no residuals.
 
-    Returns
-    -------
-    numpy.ndarray
-        In [0, 1], shape (b, c). NaN for breakpoints with too little weight in a segment, with collinear terms, or
-        without weight at their x (they equal the next breakpoint), and if the regression has no residuals.
-
-    Notes
-    -----
     Sums over upper segments are cumulative, so the cost is that of ``b n q`` numbers for any number of breakpoints.
 
     >>> x = np.array([0.0, 1.0, 2.0, 3.0])
@@ -121,26 +103,13 @@ MODELS = {"step": 1, "lines": 2}
 class Breakpoint(Shown):
     """Result of :func:`breakpoint_sweep`.
 
-    Parameters
-    ----------
-    value
-        The smallest coverage of the upper segment; NaN if no cut is possible.
-    low, high, level
-        The limits of its bootstrap interval, and their nominal coverage.
-    f_statistic
-        The largest F of all cuts.
-    p_value
-        The proportion of permutations whose largest F is at least as large; it accounts for the search.
-    p_unsearched
-        The p-value of the F distribution for the best cut, ignoring the search: too small, for comparison with reports
-        of this value.
-    sweep
-        coverage (the smallest of the upper segment), n_below, n_above, mean_below, mean_above (of the gain),
-        f_statistic, explained; a row for each cut.
-    n_qids, n_undefined
-        Number of topics, and of topics left out because their coverage is undefined.
-    model, n_permutations, n_resamples, seed
-        As given.
+    ``value``: the smallest coverage of the upper segment; NaN if no cut is possible. ``low, high, level``: the limits
+    of its bootstrap interval, and their nominal coverage. ``f_statistic``: the largest F of all cuts. ``p_value``: the
+    proportion of permutations whose largest F is at least as large; it accounts for the search. ``p_unsearched``: the
+    p-value of the F distribution for the best cut, ignoring the search: too small, for comparison with reports of this
+    value. ``sweep``: coverage (the smallest of the upper segment), n_below, n_above, mean_below, mean_above (of the
+    gain), f_statistic, explained; a row for each cut. ``n_qids, n_undefined``: number of topics, and of topics left out
+    because their coverage is undefined. ``model, n_permutations, n_resamples, seed``: as given.
     """
 
     value: float
@@ -295,16 +264,8 @@ def breakpoint_sweep(
 class _Search:
     """All cuts of some topics.
 
-    Parameters
-    ----------
-    x
-        Coverage, increasing, shape (n,).
-    shared
-        Regressors shared by both segments, shape (n, q).
-    n_terms
-        p, the number of additional terms of the upper segment.
-    min_topics
-        The smallest number of topics in a segment.
+    ``x``: coverage, increasing, shape (n,). ``shared``: regressors shared by both segments, shape (n, q). ``n_terms``:
+    p, the number of additional terms of the upper segment. ``min_topics``: the smallest number of topics in a segment.
     """
 
     x: Floats

@@ -36,28 +36,13 @@ class CandidateArrays:
 
     Random numbers are assigned in this order, so that the result does not depend on the order of rows in a file.
 
-    Parameters
-    ----------
-    qid
-        The id of each query, in order of appearance.
-    topic
-        The index of each candidate's query, increasing, shape (n,).
-    entity
-        The id of each candidate.
-    rows
-        The row of each candidate in the original frame, shape (n,).
-    log_base
-        ``log π + Δ``: the linker's part of each log probability, shape (n,); ``-inf`` where π is 0.
-    delta
-        ``Δ``: the sum of the weighted violations, shape (n,), or ``None`` without constraints.
-    violations
-        Each weighted violation, shape (n, most constraints), padded with 0; or ``None``.
-    n_constraints
-        Number of constraints of each query, shape (n_topics,).
-    root, start, first
-        Of a block: the candidates that it is part of, and the indices of its first candidate and query among them.
-    cache
-        Results of :meth:`cached`.
+    ``qid``: the id of each query, in order of appearance. ``topic``: the index of each candidate's query, increasing,
+    shape (n,). ``entity``: the id of each candidate. ``rows``: the row of each candidate in the original frame, shape
+    (n,). ``log_base``: ``log π + Δ``: the linker's part of each log probability, shape (n,); ``-inf`` where π is 0.
+    ``delta``: ``Δ``: the sum of the weighted violations, shape (n,), or ``None`` without constraints. ``violations``:
+    each weighted violation, shape (n, most constraints), padded with 0; or ``None``. ``n_constraints``: number of
+    constraints of each query, shape (n_topics,). ``root, start, first``: of a block: the candidates that it is part of,
+    and the indices of its first candidate and query among them. ``cache``: results of :meth:`cached`.
     """
 
     qid: Ids
@@ -77,11 +62,8 @@ class CandidateArrays:
     def of(cls, frame: Any, name: str = "intents") -> CandidateArrays:
         """Read an I frame: qid, entity_id, prob [, delta, violations].
 
-        Raises
-        ------
-        InputError
-            A missing column, id or number, a duplicate candidate, probabilities that do not sum to 1, violations that
-            are not lists of numbers of at least 0, one for each constraint.
+        Raises InputError: a missing column, id or number, a duplicate candidate, probabilities that do not sum to 1,
+        violations that are not lists of numbers of at least 0, one for each constraint.
         """
         frame = frame_of(frame, name)
         require(frame, ("qid", "entity_id", "prob"), name)
@@ -220,21 +202,12 @@ class State:
 
     ``π = softmax(log_base - delta)`` over each query.
 
-    Parameters
-    ----------
-    candidates
-        The unperturbed candidates.
-    log_base
-        The linker's part of log π up to a constant for each query, shape (b or 1, n); ``-inf`` for removed candidates.
-    delta
-        The violations' part, shape (b or 1, n), or ``None``.
-    violations
-        Weighted violations of each constraint, shape (b or 1, n, most constraints), or ``None``.
-    n_constraints
-        Number of constraints of each query, shape (n_topics,).
-    variant
-        The frame of :class:`~vbterrier.stats.variants.Variants` that each query uses, -1 for the candidates as given;
-        shape (b, n_topics), or ``None`` without variants.
+    ``candidates``: the unperturbed candidates. ``log_base``: the linker's part of log π up to a constant for each
+    query, shape (b or 1, n); ``-inf`` for removed candidates. ``delta``: the violations' part, shape (b or 1, n), or
+    ``None``. ``violations``: weighted violations of each constraint, shape (b or 1, n, most constraints), or ``None``.
+    ``n_constraints``: number of constraints of each query, shape (n_topics,). ``variant``: the frame of
+    :class:`~vbterrier.stats.variants.Variants` that each query uses, -1 for the candidates as given; shape (b,
+    n_topics), or ``None`` without variants.
     """
 
     candidates: CandidateArrays
@@ -288,16 +261,8 @@ class Draws:
     The numbers of replica b of a query depend only on the seed, the query id, the name of the quantity and b: not on
     the number of replicas or queries, nor on the batches.
 
-    Parameters
-    ----------
-    seed
-        The user's seed.
-    candidates
-        The queries and their candidates.
-    name
-        Name of the perturbation.
-    first, n
-        The first replica of the batch, from 0, and the number of replicas.
+    ``seed``: the user's seed. ``candidates``: the queries and their candidates. ``name``: name of the perturbation.
+    ``first, n``: the first replica of the batch, from 0, and the number of replicas.
     """
 
     seed: int
@@ -319,14 +284,9 @@ class Draws:
     def each(self, quantity: str, sample: Sample, widths: Ints | None = None) -> Floats:
         """Draw a block of columns for each query, with a row for each replica, shape (n, sum of widths).
 
-        Parameters
-        ----------
-        quantity
-            Name of the quantity; draw each name once for each batch.
-        sample
-            Called as ``sample(generator, shape, columns)``; must draw row by row.
-        widths
-            Number of columns of each query, shape (n_topics,); by default its number of candidates.
+        ``quantity``: name of the quantity; draw each name once for each batch. ``sample``: called as
+        ``sample(generator, shape, columns)``; must draw row by row. ``widths``: number of columns of each query, shape
+        (n_topics,); by default its number of candidates.
         """
         widths = self.candidates.sizes if widths is None else widths
         ends = np.cumsum(widths)

@@ -31,16 +31,8 @@ CORRECTIONS = ("holm", "bh", "max-t", "none")
 def adjusted(p_values: Floats, correction: str) -> Floats:
     """Adjust the p-values of a family of tests, shape (k,).
 
-    Parameters
-    ----------
-    p_values
-        Unadjusted p-values.
-    correction
-        ``"holm"``, see :func:`holm`; ``"bh"``: Benjamini and Hochberg's, by SciPy, which controls the false discovery
-        rate; ``"none"``: unadjusted.
-
-    >>> adjusted(np.array([0.01, 0.04, 0.03]), "bh").round(4).tolist()
-    [0.03, 0.04, 0.04]
+    ``p_values``: unadjusted p-values. ``correction``: ``"holm"``, see :func:`holm`; ``"bh"``: Benjamini and Hochberg's,
+    by SciPy, which controls the false discovery rate; ``"none"``: unadjusted.
     """
     if correction == "none" or not len(p_values):
         return p_values
@@ -283,13 +275,7 @@ def _check(test: str, correction: str, margin: float | None) -> None:
 def pairs_of(names: Sequence[str], baseline: str | Sequence[str] | None) -> list[tuple[str, str]]:
     """Return all pairs of systems, or of every system that is no baseline with every baseline.
 
-    Raises
-    ------
-    ParameterError
-        An unknown or repeated baseline; no other system.
-
-    >>> pairs_of(["a", "b", "c"], "b"), pairs_of(["a", "b", "c"], ["b", "c"])
-    ([('a', 'b'), ('c', 'b')], [('a', 'b'), ('a', 'c')])
+    Raises ParameterError: an unknown or repeated baseline; no other system.
     """
     if baseline is None:
         return list(combinations(names, 2))
@@ -396,19 +382,8 @@ def letters(different: Bools) -> list[str]:
     common letter, in the order of the systems, and redundant sets are removed. The display is exact, costs at most
     (pairs x systems), and has the smallest number of letters if differences are monotone in the order of systems.
 
-    Parameters
-    ----------
-    different
-        True if two systems differ, symmetric with ``False`` on the diagonal, shape (n, n); letters are assigned in
-        the order of the systems.
-
-    Returns
-    -------
-    list of str
-        The letters of each system; after ``z`` come ``a1``, ``b1``, ....
-
-    >>> letters(np.array([[False, False, True], [False, False, False], [True, False, False]]))
-    ['a', 'ab', 'b']
+    ``different``: true if two systems differ, symmetric with ``False`` on the diagonal, shape (n, n); letters are
+    assigned in the order of the systems. Returns the letters of each system; after ``z`` come ``a1``, ``b1``, ....
     """
     alike = ~different
     groups = _cover(alike)

@@ -32,19 +32,10 @@ _TOPICS = 500
 def corrected_levels(adjusted: Floats, correction: str, alpha: float) -> Floats:
     """The significance level of each test's interval that agrees with a correction of p-values, shape (k,).
 
-    Parameters
-    ----------
-    adjusted
-        Adjusted p-values of a family of k tests.
-    correction
-        ``"none"``: α. ``"holm"``: α/k, the simultaneous level of Bonferroni. ``"bh"``: ``max(R, 1) α/k`` for R rejected
-        tests, so that among the intervals of rejected tests, the expected share without the true difference is at most
-        α (Benjamini and Yekutieli, JASA 100, 2005).
-    alpha
-        1 - the nominal coverage.
-
-    >>> corrected_levels(np.array([0.01, 0.5]), "holm", 0.05).tolist()
-    [0.025, 0.025]
+    ``adjusted``: adjusted p-values of a family of k tests. ``correction``: ``"none"``: α. ``"holm"``: α/k, the
+    simultaneous level of Bonferroni. ``"bh"``: ``max(R, 1) α/k`` for R rejected tests, so that among the intervals of
+    rejected tests, the expected share without the true difference is at most α (Benjamini and Yekutieli, JASA 100,
+    2005). ``alpha``: 1 - the nominal coverage.
     """
     k = len(adjusted)
     share = {"none": 1.0, "holm": 1 / k, "bh": max(int((adjusted <= alpha).sum()), 1) / k}[correction]

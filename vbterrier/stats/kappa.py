@@ -303,10 +303,7 @@ def judge_agreement(
 def labels_of(labels: Any) -> pd.DataFrame:
     """Return labels as a frame with a column for each judge.
 
-    Raises
-    ------
-    InputError
-        An array that is not two-dimensional, fewer than two judges.
+    Raises InputError: an array that is not two-dimensional, fewer than two judges.
     """
     if isinstance(labels, (list, tuple, np.ndarray)):
         array = np.asarray(labels)
@@ -325,12 +322,8 @@ def labels_of(labels: Any) -> pd.DataFrame:
 def codes_of(labels: pd.DataFrame, categories: Sequence[Any] | None, weights: str | None) -> tuple[Ints, int]:
     """Encode labels as indices of categories, shape (n_items, n_judges), and return the number of categories.
 
-    Raises
-    ------
-    InputError
-        No items; a label that is missing or not among the categories.
-    ParameterError
-        Weights of text labels without categories; a duplicate category.
+    Raises InputError: no items; a label that is missing or not among the categories. Raises ParameterError: weights of
+    text labels without categories; a duplicate category.
     """
     if not len(labels):
         raise InputError("labels: no items; give the labels of several judges for the same items")

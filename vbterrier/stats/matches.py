@@ -35,30 +35,14 @@ TIE = 1e-12
 class Matches:
     """Matches of a system's documents with candidate intents.
 
-    Parameters
-    ----------
-    intent
-        The row of the matched candidate in the frame of intents, shape (m,).
-    rank
-        0-based rank of the document, shape (m,).
-    weight
-        Weight of the tag in [0, 1], shape (m,); 1 by default.
-    docno
-        The document of each match, m ids; needed if tags are perturbed.
-    known
-        Number of documents known to be about each candidate, by row, for the ideal ranking of ``gain="dcg"``; ``None``
-        without a pool.
-    nil, until
-        The rows of NIL intents and the rank up to which each is covered: that of the first tagged document, or the
-        largest 64-bit integer if there is none. Perturbations of tags do not affect them.
+    ``intent``: the row of the matched candidate in the frame of intents, shape (m,). ``rank``: 0-based rank of the
+    document, shape (m,). ``weight``: weight of the tag in [0, 1], shape (m,); 1 by default. ``docno``: the document of
+    each match, m ids; needed if tags are perturbed. ``known``: number of documents known to be about each candidate, by
+    row, for the ideal ranking of ``gain="dcg"``; ``None`` without a pool. ``nil, until``: the rows of NIL intents and
+    the rank up to which each is covered: that of the first tagged document, or the largest 64-bit integer if there is
+    none. Perturbations of tags do not affect them. Raises InputError: arrays of different lengths, a rank below 0, a
+    weight outside [0, 1].
 
-    Raises
-    ------
-    InputError
-        Arrays of different lengths, a rank below 0, a weight outside [0, 1].
-
-    Examples
-    --------
     >>> Matches(intent=np.array([0, 2]), rank=np.array([0, 4])).weight.tolist()
     [1.0, 1.0]
     """
@@ -87,19 +71,8 @@ class Matches:
 class AlignedMatches:
     """The matches of a system in the order of the candidates.
 
-    Parameters
-    ----------
-    matches
-        Matches by row of the frame of intents.
-    candidates
-        All candidates.
-    name
-        Name of the system, for messages.
-
-    Raises
-    ------
-    InputError
-        A match with a row that does not exist.
+    ``matches``: matches by row of the frame of intents. ``candidates``: all candidates. ``name``: name of the system,
+    for messages. Raises InputError: a match with a row that does not exist.
     """
 
     def __init__(self, matches: Matches, candidates: CandidateArrays, name: str) -> None:
@@ -205,28 +178,11 @@ def _best_of_each(places: Ints, ranks: Ints, weights: Floats) -> tuple[Ints, Int
 class Statistic:
     """A score of a ranking over candidate intents, with the parameters of the measure of the same name.
 
-    Parameters
-    ----------
-    measure
-        ``"ES"``, ``"VB"``, ``"VarPenalty"`` or ``"TopIntent"``.
-    cutoff
-        Rank cutoff; ``None`` for whole rankings.
-    alpha
-        Weight of the penalty of VB, at least 0.
-    gain
-        ``"binary"`` or ``"dcg"``.
-    variance
-        ``"bernoulli"`` or ``"intent"``.
-    clip, monotone
-        Parameters of VB.
+    ``measure``: ``"ES"``, ``"VB"``, ``"VarPenalty"`` or ``"TopIntent"``. ``cutoff``: rank cutoff; ``None`` for whole
+    rankings. ``alpha``: weight of the penalty of VB, at least 0. ``gain``: ``"binary"`` or ``"dcg"``. ``variance``:
+    ``"bernoulli"`` or ``"intent"``. ``clip, monotone``: parameters of VB. Raises ParameterError: an unknown choice or a
+    number out of range.
 
-    Raises
-    ------
-    ParameterError
-        An unknown choice or a number out of range.
-
-    Examples
-    --------
     >>> str(Statistic("VB", 10, alpha=0.5))
     'VB(alpha=0.5)@10'
     """
@@ -281,16 +237,9 @@ class WeightedSuccess:
     Sums of weights are divided by sums of the same weights in the same order, so that ES is exactly 1 if every
     candidate is covered.
 
-    Parameters
-    ----------
-    weights
-        π divided by the largest π of the query, shape (b or 1, n).
-    total
-        The sum of the weights of each query, shape (b or 1, n_topics).
-    gain
-        Gain of each candidate, shape (b or 1, n).
-    topic
-        The index of each candidate's query, increasing, shape (n,).
+    ``weights``: π divided by the largest π of the query, shape (b or 1, n). ``total``: the sum of the weights of each
+    query, shape (b or 1, n_topics). ``gain``: gain of each candidate, shape (b or 1, n). ``topic``: the index of each
+    candidate's query, increasing, shape (n,).
     """
 
     def __init__(self, weights: Floats, total: Floats, gain: Floats, topic: Ints) -> None:
@@ -323,10 +272,8 @@ class WeightedSuccess:
 class PooledSuccess:
     """Success over the joint intents of several queries: a query is drawn, then one of its intents.
 
-    Parameters
-    ----------
-    mean, square, top
-        Means over queries of ES, of ``Σ π_i g_i²`` and of the gain of the most probable intent, arrays of one shape.
+    ``mean, square, top``: means over queries of ES, of ``Σ π_i g_i²`` and of the gain of the most probable intent,
+    arrays of one shape.
     """
 
     mean: Floats

@@ -37,34 +37,20 @@ _EQUAL = 1e-12
 def paired_p(differences: Floats, test: str, *, n_resamples: int, seed: int) -> Floats:
     """Two-sided p-values of the hypothesis that the differences of a pair are centred at 0, shape (k,).
 
-    Parameters
-    ----------
-    differences
-        A row for each topic, a column for each pair, shape (n, k).
-    test
-        ``"randomisation"``: under the hypothesis, the sign of each topic's difference is random. p is the proportion of
-        sign flips whose mean is at least as far from 0: among all ``2^n`` if these are at most ``n_resamples``,
-        otherwise among random flips and the observed statistic (Phipson and Smyth 2010). Exact if the scores of both
-        systems are exchangeable.
-        ``"bootstrap"``: the proportion of resamples of the centred differences whose ``|t|`` is at least the observed
-        one, which is counted too (Efron and Tibshirani 1993, section 16.4; for pairs of systems Sakai, SIGIR 2006,
-        figure 1).
-        ``"t"``: Student's. ``"wilcoxon"``: signed ranks as in SciPy: differences of 0 are dropped; the null
-        distribution is exact up to 50 topics without ties and up to 13 with ties, and normal without continuity
-        correction beyond.
-    n_resamples
-        Number of sign flips or resamples, shared by all pairs.
-    seed
-        Determines the sign flips or resamples.
+    - ``differences``: a row for each topic, a column for each pair, shape (n, k).
+    - ``test``: ``"randomisation"``: under the hypothesis, the sign of each topic's difference is random. p is the
+      proportion of sign flips whose mean is at least as far from 0: among all ``2^n`` if these are at most
+      ``n_resamples``, otherwise among random flips and the observed statistic (Phipson and Smyth 2010). Exact if the
+      scores of both systems are exchangeable. ``"bootstrap"``: the proportion of resamples of the centred differences
+      whose ``|t|`` is at least the observed one, which is counted too (Efron and Tibshirani 1993, section 16.4; for
+      pairs of systems Sakai, SIGIR 2006, figure 1). ``"t"``: Student's. ``"wilcoxon"``: signed ranks as in SciPy:
+      differences of 0 are dropped; the null distribution is exact up to 50 topics without ties and up to 13 with ties,
+      and normal without continuity correction beyond.
+    - ``n_resamples``: number of sign flips or resamples, shared by all pairs.
+    - ``seed``: determines the sign flips or resamples.
 
-    Returns
-    -------
-    numpy.ndarray
-        1 if no topic differs, and for a single topic. If all topics differ by the same amount, t is infinite and its p
-        is 0.
-
-    >>> paired_p(np.array([[0.1], [0.3], [0.2]]), "randomisation", n_resamples=100, seed=0).tolist()
-    [0.25]
+    Returns 1 if no topic differs, and for a single topic. If all topics differ by the same amount, t is infinite and
+    its p is 0.
     """
     if len(differences) < _MIN_TOPICS:
         return np.ones(differences.shape[1])
@@ -85,18 +71,9 @@ def max_t(differences: Floats, test: str, *, n_resamples: int, seed: int) -> tup
     is taken into account: over all pairs the correction resembles Tukey's, against a baseline Dunnett's. It controls
     the family-wise error rate if the joint null distribution of the true hypotheses is the resampled one.
 
-    Parameters
-    ----------
-    differences, test, n_resamples, seed
-        As for :func:`paired_p`; the test must resample.
+    ``differences, test, n_resamples, seed``: as for :func:`paired_p`; the test must resample. Returns both of shape
+    (k,); the second is never below the first.
 
-    Returns
-    -------
-    (numpy.ndarray, numpy.ndarray)
-        Both of shape (k,); the second is never below the first.
-
-    Notes
-    -----
     Time is ``n_resamples · n · k``, in matrix products. Memory is bounded.
 
     >>> same = np.array([[0.1, 0.1], [0.3, 0.3], [0.2, 0.2]])
@@ -134,21 +111,8 @@ def simultaneous_level(differences: Floats, test: str, alpha: float, *, n_resamp
     single step; the level is the probability that Student's ``|t|`` exceeds it. Over all pairs it resembles Tukey's,
     against a baseline Dunnett's.
 
-    Parameters
-    ----------
-    differences, test, n_resamples, seed
-        As for :func:`max_t`.
-    alpha
-        The probability that any interval excludes its difference.
-
-    Returns
-    -------
-    float
-        0 if no critical value exists for so few topics or resamples.
-
-    >>> same = np.array([[0.1, 0.1], [0.3, 0.3], [0.2, 0.2], [0.25, 0.25], [0.15, 0.15], [0.4, 0.4]])
-    >>> round(simultaneous_level(same, "randomisation", 0.1, n_resamples=100, seed=0), 3)
-    0.061
+    ``differences, test, n_resamples, seed``: as for :func:`max_t`. ``alpha``: the probability that any interval
+    excludes its difference. Returns 0 if no critical value exists for so few topics or resamples.
     """
     from scipy import special
 
@@ -182,18 +146,9 @@ def null_distribution(differences: Floats, test: str, n_resamples: int, seed: in
 class NullDistribution:
     """Observed ``|t|`` of each pair and draws under the hypothesis, up to the same increasing function.
 
-    Parameters
-    ----------
-    observed
-        Shape (k,).
-    blocks
-        Signs or counts of topics, shape (rows, n).
-    drawn
-        Function of a block and a slice of pairs, which returns shape (pairs, rows).
-    n_draws
-        Number of rows of all blocks.
-    n_observed
-        1 to count the observed statistic besides the draws, 0 if it is one of the draws.
+    ``observed``: shape (k,). ``blocks``: signs or counts of topics, shape (rows, n). ``drawn``: function of a block and
+    a slice of pairs, which returns shape (pairs, rows). ``n_draws``: number of rows of all blocks. ``n_observed``: 1 to
+    count the observed statistic besides the draws, 0 if it is one of the draws.
     """
 
     observed: Floats

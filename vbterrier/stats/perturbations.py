@@ -252,17 +252,10 @@ class IntentBootstrap:
 class Tagged:
     """Matches of a system's documents with candidates: one row for each replica, or one row for all replicas.
 
-    Parameters
-    ----------
-    candidates
-        The candidates.
-    intent, weight
-        The index of the candidate and the weight of each match, shape (b or 1, m); weight 0 for a lost tag.
-    topic
-        The index of each match's query, shape (m,).
-    keys
-        Hashes that tags of the same unit share, each of shape (m,): of query, document and entity (``"mention"``), of
-        query and entity (``"entity"``), of the query (``"name"``).
+    ``candidates``: the candidates. ``intent, weight``: the index of the candidate and the weight of each match, shape
+    (b or 1, m); weight 0 for a lost tag. ``topic``: the index of each match's query, shape (m,). ``keys``: hashes that
+    tags of the same unit share, each of shape (m,): of query, document and entity (``"mention"``), of query and entity
+    (``"entity"``), of the query (``"name"``).
     """
 
     candidates: CandidateArrays
@@ -353,12 +346,7 @@ class TagDropout:
 
 
 def check_number(perturbation: Any, name: str, low: float, high: float, also: str = "") -> None:
-    """Raise an error unless a parameter is a number from ``low`` to ``high``.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Raise an error unless a parameter is a number from ``low`` to ``high``."""
     value = getattr(perturbation, name)
     number = isinstance(value, (int, float, np.integer, np.floating)) and not isinstance(value, bool)
     if not number or not low <= value <= high:

@@ -53,38 +53,15 @@ def prediction_powered_mean(
     The estimate is ``mean_i [Y_i + λ (f̄ - f_i)]`` over the labelled queries, where f̄ is the mean score of all N
     queries: the mean label, adjusted for the difference in mean score between all queries and the labelled ones.
 
-    Parameters
-    ----------
-    labels, scores
-        Y and f of the labelled queries, shape (..., n), n at least 2.
-    unlabelled_scores
-        f of the queries without labels, shape (..., m).
-    level
-        Nominal coverage.
-    lam
-        λ; ``None`` tunes it. 0 uses the labels alone; 1 uses the unscaled score, corrected by its mean error.
-    target
-        ``"population"``: the mean of the population that the queries are a sample of. ``"these"``: the mean of these
-        ``N = n + m`` queries.
+    ``labels, scores``: Y and f of the labelled queries, shape (..., n), n at least 2. ``unlabelled_scores``: f of the
+    queries without labels, shape (..., m). ``level``: nominal coverage. ``lam``: λ; ``None`` tunes it. 0 uses the
+    labels alone; 1 uses the unscaled score, corrected by its mean error. ``target``: ``"population"``: the mean of the
+    population that the queries are a sample of. ``"these"``: the mean of these ``N = n + m`` queries. Returns arrays of
+    shape (...). Raises InputError: shapes that do not match, fewer than two labels, a missing or infinite number.
+    Raises ParameterError: an unknown ``target``, a level outside (0, 1), a λ that is not a number.
 
-    Returns
-    -------
-    PoweredMean
-        Arrays of shape (...).
-
-    Raises
-    ------
-    InputError
-        Shapes that do not match, fewer than two labels, a missing or infinite number.
-    ParameterError
-        An unknown ``target``, a level outside (0, 1), a λ that is not a number.
-
-    Notes
-    -----
     See :func:`prediction_powered`, which applies this to frames.
 
-    Examples
-    --------
     >>> found = prediction_powered_mean([1.0, 0.0, 1.0], [0.9, 0.1, 0.8], [0.5, 0.7, 0.9, 0.3], lam=1)
     >>> round(float(found.value), 3)
     0.667

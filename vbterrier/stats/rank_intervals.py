@@ -15,14 +15,9 @@ if TYPE_CHECKING:
 class RankIntervals(NamedTuple):
     """Intervals of ranks, and tiers.
 
-    Attributes
-    ----------
-    low, high : numpy.ndarray
-        The first and the last rank that no difference from another system excludes, shape (S,).
-    tier : numpy.ndarray
-        The tier of each system, from 1, shape (S,).
-    better : numpy.ndarray
-        True for each pair of systems of which the first is better, simultaneously over all pairs, shape (S, S).
+    ``low, high``: the first and the last rank that no difference from another system excludes, shape (S,). ``tier``:
+    the tier of each system, from 1, shape (S,). ``better``: true for each pair of systems of which the first is better,
+    simultaneously over all pairs, shape (S, S).
     """
 
     low: Ints

@@ -58,23 +58,9 @@ _UNREACHABLE = 2**60
 def numeric_columns(table: Any, names: Sequence[str], *, gaps: Sequence[str] = ()) -> dict[str, Floats]:
     """Return columns of a table as numbers, each of shape (n_topics,).
 
-    Parameters
-    ----------
-    table
-        A frame with a row for each topic.
-    names
-        The columns.
-    gaps
-        The columns in which a value may be missing (NaN): coverage is undefined for topics without relevant documents.
-
-    Raises
-    ------
-    InputError
-        A missing column; a value that is missing, infinite or not a number.
-
-    >>> import pandas as pd
-    >>> numeric_columns(pd.DataFrame({"gain": [1, 2]}), ["gain"])
-    {'gain': array([1., 2.])}
+    ``table``: a frame with a row for each topic. ``names``: the columns. ``gaps``: the columns in which a value may be
+    missing (NaN): coverage is undefined for topics without relevant documents. Raises InputError: a missing column; a
+    value that is missing, infinite or not a number.
     """
     frame = frame_of(table, "table")
     require(frame, list(names), "table")

@@ -106,37 +106,20 @@ def replica_intervals(
 ) -> Intervals:
     """Confidence intervals of scores from their replicas.
 
-    Parameters
-    ----------
-    replicas
-        Scores, with the replicas along the first axis, shape (B, ...).
-    point
-        Scores without perturbation, shape (...); needed for ``"bca"``.
-    acceleration
-        Of the BCa interval, shape (...), see :func:`vbterrier.kernels.resample.acceleration_of`; defined if units, such
-        as intents, were resampled. By default 0, which is stated in the name of the method.
-    level
-        Nominal coverage, 0 to 1.
-    method
-        ``"percentile"``: the quantiles ``(1 ± level)/2`` of the replicas. ``"bca"``: quantiles adjusted for the
-        proportion of replicas below the point (ties count half) and for the acceleration (Efron 1987). ``"normal"``:
-        the formula of the paper, ``mean_b ± z s_b/sqrt(B)``. It measures only the Monte Carlo error of the mean over
-        replicas, which decreases with their number, and not the variation of scores between replicas.
-    source
-        The source of uncertainty, for the name of the method: ``"replicas"`` or ``"intents"``.
+    - ``replicas``: scores, with the replicas along the first axis, shape (B, ...).
+    - ``point``: scores without perturbation, shape (...); needed for ``"bca"``.
+    - ``acceleration``: of the BCa interval, shape (...), see :func:`vbterrier.kernels.resample.acceleration_of`;
+      defined if units, such as intents, were resampled. By default 0, which is stated in the name of the method.
+    - ``level``: nominal coverage, 0 to 1.
+    - ``method``: ``"percentile"``: the quantiles ``(1 ± level)/2`` of the replicas. ``"bca"``: quantiles adjusted for
+      the proportion of replicas below the point (ties count half) and for the acceleration (Efron 1987). ``"normal"``:
+      the formula of the paper, ``mean_b ± z s_b/sqrt(B)``. It measures only the Monte Carlo error of the mean over
+      replicas, which decreases with their number, and not the variation of scores between replicas.
+    - ``source``: the source of uncertainty, for the name of the method: ``"replicas"`` or ``"intents"``.
 
-    Returns
-    -------
-    Intervals
-        Limits of shape (...).
+    Returns limits of shape (...). Raises ParameterError: an unknown method, a level outside (0, 1), no replicas, no
+    point for ``"bca"``.
 
-    Raises
-    ------
-    ParameterError
-        An unknown method, a level outside (0, 1), no replicas, no point for ``"bca"``.
-
-    Notes
-    -----
     Percentile intervals have their nominal coverage if the truth deviates from the observation as replicas do:
     Dirichlet distributed π, scores or temperatures with the given noise, tags of calibrated weight (simulated coverage
     .94 to .95 at nominal 95 %). They do not correct bias: if 30 % of the tags are confused, confusing them again gives
@@ -145,8 +128,6 @@ def replica_intervals(
     weights; .95, .96 for 50. The normal formula covers the expectation over replicas with probability .95, the truth
     with probability .05.
 
-    Examples
-    --------
     >>> draws = np.linspace(0, 1, 101)
     >>> found = replica_intervals(draws, level=0.9)
     >>> found.low.round(3).tolist(), found.high.round(3).tolist(), found.method
@@ -198,16 +179,9 @@ _ARRAY_SIZE = 100_000
 class Replicas:
     """Scores of systems in every replica.
 
-    Parameters
-    ----------
-    topics, systems, statistics
-        The labels of the axes of the arrays.
-    values
-        Scores, shape (n_systems, n_statistics, B, n_topics).
-    point
-        Scores without any perturbation, shape (n_systems, n_statistics, n_topics).
-    perturbations, seed
-        As given.
+    ``topics, systems, statistics``: the labels of the axes of the arrays. ``values``: scores, shape (n_systems,
+    n_statistics, B, n_topics). ``point``: scores without any perturbation, shape (n_systems, n_statistics, n_topics).
+    ``perturbations, seed``: as given.
     """
 
     topics: list[str]
@@ -231,10 +205,7 @@ class Replicas:
     def of(self, system: str, statistic: Statistic) -> Floats:
         """Return the scores of one system and statistic, shape (B, n_topics).
 
-        Raises
-        ------
-        ParameterError
-            An unknown system or statistic.
+        Raises ParameterError: an unknown system or statistic.
         """
         for what, one, known in (("system", system, self.systems), ("statistic", statistic, self.statistics)):
             if one not in known:
@@ -361,45 +332,25 @@ def replicate(
     In a replica, all systems share the perturbed candidates and the perturbed tags of documents, so that differences
     between systems are paired.
 
-    Parameters
-    ----------
-    intents
-        I frame: qid, entity_id, prob [, delta, violations].
-    systems
-        The matches of each system with the rows of that frame. For a system that was run again, a list: its matches for
-        each frame of the :class:`Variants` among the perturbations, then those for the queries as given. A replica of a
-        query then uses the ranking that belongs to its candidates.
-    perturbations
-        Applied in this order, perturbations of tags after those of candidates. An empty sequence gives equal replicas.
-    statistics
-        The scores to compute.
-    n_replicas
-        B, at least 1.
-    seed
-        Together with the ids of queries, candidates and documents, determines the replicas: replica b of a query does
-        not depend on B, the other queries, the other systems or the order of rows.
-    progress
-        Show a progress bar.
+    - ``intents``: I frame: qid, entity_id, prob [, delta, violations].
+    - ``systems``: the matches of each system with the rows of that frame. For a system that was run again, a list: its
+      matches for each frame of the :class:`Variants` among the perturbations, then those for the queries as given. A
+      replica of a query then uses the ranking that belongs to its candidates.
+    - ``perturbations``: applied in this order, perturbations of tags after those of candidates. An empty sequence gives
+      equal replicas.
+    - ``statistics``: the scores to compute.
+    - ``n_replicas``: B, at least 1.
+    - ``seed``: together with the ids of queries, candidates and documents, determines the replicas: replica b of a
+      query does not depend on B, the other queries, the other systems or the order of rows.
+    - ``progress``: show a progress bar.
 
-    Returns
-    -------
-    Replicas
+    Raises InputError: invalid intents or matches; a perturbation that leaves a query without candidates. Raises
+    ParameterError: an invalid number of replicas or seed.
 
-    Raises
-    ------
-    InputError
-        Invalid intents or matches; a perturbation that leaves a query without candidates.
-    ParameterError
-        An invalid number of replicas or seed.
-
-    Notes
-    -----
     The result takes 8 bytes for each system, statistic, replica and query. Queries are processed in blocks, so that
     additional memory is bounded by about twenty arrays of 200,000 numbers, or of the number of candidates of the
     largest query.
 
-    Examples
-    --------
     >>> from vbterrier.stats import Dirichlet
     >>> from vbterrier.stats.matches import Matches, Statistic
     >>> from vbterrier.stats.replicas import replicate
@@ -426,14 +377,9 @@ def left_out(
 ) -> Floats:
     """Jackknife over intents: scores of each query with each of its candidates left out in turn.
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n_systems, n_statistics, most candidates, n_topics); NaN after a query's last candidate, for candidates
-        of probability 0 (which do not affect scores), and if no candidate would be left.
+    Returns an array of shape (n_systems, n_statistics, most candidates, n_topics); NaN after a query's last candidate,
+    for candidates of probability 0 (which do not affect scores), and if no candidate would be left.
 
-    Examples
-    --------
     >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B", "C"], "prob": [0.5, 0.25, 0.25]})
     >>> covers_a = Matches(intent=np.array([0]), rank=np.array([0]))
     >>> left_out(intents, {"a": covers_a}, [Statistic("ES")]).round(3).ravel().tolist()
@@ -471,12 +417,7 @@ def _by_target(perturbations: Sequence[Any]) -> tuple[list[tuple[str, Any]], lis
 
 
 def check_perturbation(perturbation: Any) -> None:
-    """Raise an error unless an object is a perturbation.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Raise an error unless an object is a perturbation."""
     if isinstance(perturbation, type) or not hasattr(perturbation, "apply"):
         raise ParameterError(f"perturbation {perturbation!r}: wanted an object with apply, such as Dirichlet(10)")
 

@@ -164,16 +164,10 @@ class TaggerErrors:
 class _Rates:
     """Rates of n candidates: parameters of found and missed, and the candidate that replaces each.
 
-    Parameters
-    ----------
-    found, missed
-        Parameters of the beta distribution of the rate of each candidate, shape (n,).
-    confused
-        Number of observed confusions of each candidate, shape (n,).
-    cumulated, first, others
-        Cumulated numbers of all confusions, the first confusion of each candidate, and the other candidate of each.
-    prob, start, last
-        Probability of each candidate, and the first and last candidate of its query, shape (n,).
+    ``found, missed``: parameters of the beta distribution of the rate of each candidate, shape (n,). ``confused``:
+    number of observed confusions of each candidate, shape (n,). ``cumulated, first, others``: cumulated numbers of all
+    confusions, the first confusion of each candidate, and the other candidate of each. ``prob, start, last``:
+    probability of each candidate, and the first and last candidate of its query, shape (n,).
     """
 
     found: Floats
@@ -417,16 +411,9 @@ _STEP = 1e-4
 class RetrievedPairs:
     """Pairs of a retrieved document and a candidate intent of its query, for one system.
 
-    Parameters
-    ----------
-    topics
-        Ids of the queries.
-    topic, prob
-        Query, increasing, and probability of each intent, shape (n,).
-    intent, rank
-        Intent and 0-based rank of the document of each pair, shape (m,).
-    tagged, labelled, gold
-        True for pairs whose document is tagged with the intent, is labelled, is labelled with the intent; shape (m,).
+    ``topics``: ids of the queries. ``topic, prob``: query, increasing, and probability of each intent, shape (n,).
+    ``intent, rank``: intent and 0-based rank of the document of each pair, shape (m,). ``tagged, labelled, gold``: true
+    for pairs whose document is tagged with the intent, is labelled, is labelled with the intent; shape (m,).
     """
 
     topics: Sequence[str]

@@ -151,46 +151,27 @@ def topics_intervals(
 ) -> Intervals:
     """Confidence intervals of means over topics, for the population that the topics are a sample of.
 
-    Parameters
-    ----------
-    values
-        The score of each topic, a column for each mean, shape (n, m). All columns share the resamples.
-    level
-        Nominal coverage, 0 to 1.
-    method
-        ``"percentile"``: the quantiles ``(1 ± level)/2`` of the means of resampled topics. ``"bca"``: bias-corrected
-        and accelerated (Efron 1987). ``"studentised"``: ``mean - q s/sqrt(n)`` with the quantiles q of ``t* = (mean* -
-        mean)/(s*/sqrt(n))`` over resamples, also called bootstrap-t (Efron and Tibshirani 1993, section 12.5).
-        ``"poisson"``: percentiles of ``Σ w x / Σ w`` with Poisson weights w of mean 1, determined by topic id and seed
-        (Chamandy et al. 2012); :class:`~vbterrier.stats.topic_statistics.TopicStatistics` computes the same limits from
-        batches of topics. ``"normal"``: ``mean ± t s/sqrt(n)`` with Student's t of n - 1 degrees of freedom, without
-        resampling. ``"bounded"``: limits that cover at least the level for any distribution of scores within the
-        bounds, see :func:`~vbterrier.kernels.resample.mean_draws`; for scores of 0 and 1, those of Clopper and
-        Pearson.
-    n_resamples
-        Number of resamples of the topics.
-    seed, name
-        Together determine the resamples.
-    qids
-        Topic ids, for ``"poisson"``; row numbers by default.
-    bounds
-        The smallest and the largest possible score; infinite if unknown. Limits are clipped to them.
+    - ``values``: the score of each topic, a column for each mean, shape (n, m). All columns share the resamples.
+    - ``level``: nominal coverage, 0 to 1.
+    - ``method``: ``"percentile"``: the quantiles ``(1 ± level)/2`` of the means of resampled topics. ``"bca"``:
+      bias-corrected and accelerated (Efron 1987). ``"studentised"``: ``mean - q s/sqrt(n)`` with the quantiles q of
+      ``t* = (mean* - mean)/(s*/sqrt(n))`` over resamples, also called bootstrap-t (Efron and Tibshirani 1993, section
+      12.5). ``"poisson"``: percentiles of ``Σ w x / Σ w`` with Poisson weights w of mean 1, determined by topic id and
+      seed (Chamandy et al. 2012); :class:`~vbterrier.stats.topic_statistics.TopicStatistics` computes the same limits
+      from batches of topics. ``"normal"``: ``mean ± t s/sqrt(n)`` with Student's t of n - 1 degrees of freedom, without
+      resampling. ``"bounded"``: limits that cover at least the level for any distribution of scores within the bounds,
+      see :func:`~vbterrier.kernels.resample.mean_draws`; for scores of 0 and 1, those of Clopper and Pearson.
+    - ``n_resamples``: number of resamples of the topics.
+    - ``seed, name``: together determine the resamples.
+    - ``qids``: topic ids, for ``"poisson"``; row numbers by default.
+    - ``bounds``: the smallest and the largest possible score; infinite if unknown. Limits are clipped to them.
 
-    Returns
-    -------
-    Intervals
-        Limits of shape (m,); NaN, with a warning, for a single topic. If all topics have the same score, the spread of
-        other topics is unknown: limits are those of ``"bounded"``, and NaN, with a warning, without bounds, as all
-        limits of ``"bounded"`` are. A studentised limit is infinite, with a warning, if in too many resamples all
-        topics have the same score and there are no bounds.
+    Returns limits of shape (m,); NaN, with a warning, for a single topic. If all topics have the same score, the spread
+    of other topics is unknown: limits are those of ``"bounded"``, and NaN, with a warning, without bounds, as all
+    limits of ``"bounded"`` are. A studentised limit is infinite, with a warning, if in too many resamples all topics
+    have the same score and there are no bounds. Raises ParameterError: an unknown method, a level outside (0, 1), a
+    number of resamples below 1, a seed below 0.
 
-    Raises
-    ------
-    ParameterError
-        An unknown method, a level outside (0, 1), a number of resamples below 1, a seed below 0.
-
-    Notes
-    -----
     Simulated coverage of nominal 95 % intervals (10,000 samples each, 1,999 resamples)::
 
         scores of topics                    n   percentile  bca   studentised  normal
@@ -224,8 +205,6 @@ def topics_intervals(
     All columns share one set of resamples; sums over it are matrix products. The acceleration is that of the jackknife
     of a mean, ``Σ (x - mean)³ / (6 (Σ (x - mean)²)^1.5)``. Columns are processed in blocks, so that memory is bounded.
 
-    Examples
-    --------
     >>> scores = np.array([[0.2, 0.0], [0.4, 0.0], [0.9, 0.0], [0.5, 0.0]])
     >>> found = topics_intervals(scores, method="normal", bounds=(0, 1))
     >>> found.low.round(3).tolist(), found.high.round(3).tolist(), found.method
@@ -243,15 +222,9 @@ def unjudged_interval(means: Floats, variances: Floats, *, level: float = 0.95) 
     The variance of the mean is ``Σ v_t / n²`` with ``v_t = Σ_s Cov(X_t, X_s)``, the variance of a topic's score if
     topics are independent. The interval uses the normal quantile and is clipped to [0, 1].
 
-    Parameters
-    ----------
-    means, variances
-        Expected score of each topic and its part v of the variance of the sum, shape (n,).
-    level
-        Nominal coverage, 0 to 1.
+    ``means, variances``: expected score of each topic and its part v of the variance of the sum, shape (n,). ``level``:
+    nominal coverage, 0 to 1.
 
-    Examples
-    --------
     >>> interval = unjudged_interval(np.array([0.5, 0.7]), np.array([0.0, 0.0]))
     >>> interval.low, interval.high, interval.method
     (0.6, 0.6, 'unjudged (normal)')
@@ -335,12 +308,7 @@ def _warn_of_limits(limits: Floats, varies: Bools, method: str) -> None:
 
 
 def check_level(level: float) -> None:
-    """Raise an error unless a level is a number strictly between 0 and 1.
-
-    Raises
-    ------
-    ParameterError
-    """
+    """Raise an error unless a level is a number strictly between 0 and 1."""
     if not isinstance(level, (int, float)) or not 0 < level < 1:
         raise ParameterError(f"level={level}: wanted a number between 0 and 1, such as 0.95")
 
@@ -358,16 +326,8 @@ def tail_probabilities(level: float) -> Floats:
 class TopicValues:
     """Values of systems and measures that share the same topics.
 
-    Parameters
-    ----------
-    names, measures
-        The system and the measure of each column.
-    places
-        The position of each column among the columns of all tables, in order of appearance.
-    qids
-        The topics, sorted.
-    values
-        Shape (n, m).
+    ``names, measures``: the system and the measure of each column. ``places``: the position of each column among the
+    columns of all tables, in order of appearance. ``qids``: the topics, sorted. ``values``: shape (n, m).
     """
 
     names: list[str]
@@ -380,14 +340,7 @@ class TopicValues:
 def topic_values(values: Any) -> list[TopicValues]:
     """Split a V frame into tables, one for each set of topics. The order of rows affects only the order of columns.
 
-    Raises
-    ------
-    InputError
-        See :func:`vbterrier.frames.values.values_of`.
-
-    >>> frame = pd.DataFrame({"name": "a", "qid": ["2", "1", "1"], "measure": ["P", "P", "AP"], "value": [0.5, 1, 0]})
-    >>> [(found.measures, found.qids, found.values.tolist()) for found in topic_values(frame)]
-    [(['P'], ['1', '2'], [[1.0], [0.5]]), (['AP'], ['1'], [[0.0]])]
+    Raises InputError: see :func:`vbterrier.frames.values.values_of`.
     """
     frame = values_of(values)
     return tables_of([frame[key] for key in KEY], frame["value"].to_numpy())
@@ -433,21 +386,9 @@ def bca_limits(replicas: Floats, share: Floats, acceleration: float | Floats, ta
     They are quantiles of resampled values at ``Φ(z_0 + (z_0 + z)/(1 - a (z_0 + z)))`` instead of ``Φ(z)``, with
     ``z_0 = Φ^-1(share)``.
 
-    Parameters
-    ----------
-    replicas
-        Resampled values, shape (B, ...).
-    share
-        The proportion of them below the point, shape (...), see :func:`proportion_below`; proportions 0 and 1 are moved
-        by half a value.
-    acceleration
-        a, shape (...).
-    tails
-        The probabilities Φ(z) of both limits, shape (2,).
-
-    >>> draws = np.linspace(0, 1, 101)
-    >>> bca_limits(draws, np.array(0.5), 0.0, np.array([0.05, 0.95])).round(3).tolist()
-    [0.05, 0.95]
+    ``replicas``: resampled values, shape (B, ...). ``share``: the proportion of them below the point, shape (...), see
+    :func:`proportion_below`; proportions 0 and 1 are moved by half a value. ``acceleration``: a, shape (...).
+    ``tails``: the probabilities Φ(z) of both limits, shape (2,).
     """
     from scipy import special
 

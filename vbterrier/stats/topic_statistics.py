@@ -327,20 +327,10 @@ class PooledScores:
     over queries; the variance is that of success over all queries, so that a system that serves some queries and fails
     for others is penalised, which it is not by the mean VB of queries with a single intent.
 
-    Parameters
-    ----------
-    moments
-        ES, ``Σ π_i g_i²`` and the gain of the most probable intent of each query, shape (n_systems, n_kinds, 3,
-        n_topics), kinds in the order of the statistics.
-    names
-        The systems.
-    statistics
-        The scores, by the name of their measure.
-    qids
-        The queries. The result does not depend on their order.
+    ``moments``: ES, ``Σ π_i g_i²`` and the gain of the most probable intent of each query, shape (n_systems, n_kinds,
+    3, n_topics), kinds in the order of the statistics. ``names``: the systems. ``statistics``: the scores, by the name
+    of their measure. ``qids``: the queries. The result does not depend on their order.
 
-    Examples
-    --------
     >>> moments = np.array([[[[1.0, 1.0, 0.0, 0.0]] * 3]])
     >>> pooled = PooledScores(moments, ["a"], {"ES": Statistic("ES"), "VB": Statistic("VB")}, ["1", "2", "3", "4"])
     >>> pooled.intervals(seed=1)[["measure", "value", "n_qids"]].values.tolist()
@@ -369,15 +359,9 @@ class PooledScores:
     ) -> pd.DataFrame:
         """Return the C frame, with intervals from resampled queries.
 
-        Parameters
-        ----------
-        method
-            ``"percentile"``, ``"bca"``, or ``"normal"``: Student's t with the standard error of the jackknife.
-        level, n_resamples, seed
-            As for :func:`~vbterrier.stats.intervals`; the resamples are the same.
+        ``method``: ``"percentile"``, ``"bca"``, or ``"normal"``: Student's t with the standard error of the jackknife.
+        ``level, n_resamples, seed``: as for :func:`~vbterrier.stats.intervals`; the resamples are the same.
 
-        Notes
-        -----
         ES and TopIntent are means over queries. Scores that depend on ES alone take their extreme values within the
         limits of ES: resamples of a score near its minimum, such as VB at ES = .15, are all above it, and their
         quantiles would exclude it. If all queries have the same success, the limits of ES are those of

@@ -32,18 +32,9 @@ _EQUAL = 1e-12
 class _Components:
     """Variances between and within topics.
 
-    Parameters
-    ----------
-    values
-        Scores of the topics, shape (m, n).
-    within
-        Their variances within topics, shape (m, n).
-    noise
-        The part of these variances that the values contain, shape (m, n).
-    parts
-        First-order variances of the sources, shape (S, m, n).
-    counts
-        Counts of the topics in each resample, shape (n, B).
+    ``values``: scores of the topics, shape (m, n). ``within``: their variances within topics, shape (m, n). ``noise``:
+    the part of these variances that the values contain, shape (m, n). ``parts``: first-order variances of the sources,
+    shape (S, m, n). ``counts``: counts of the topics in each resample, shape (n, B).
     """
 
     values: Floats
@@ -123,20 +114,11 @@ def _limits(draws: Floats, level: float) -> tuple[Floats, Floats]:
 class Combined:
     """Result of :func:`combine_sources` for m quantities, with S sources besides the topics.
 
-    Parameters
-    ----------
-    sources
-        ``"topics"``, the other sources, and ``"interactions"`` if there are two other sources or more.
-    means
-        Means over topics, the centres of the intervals, shape (m,).
-    variances
-        Contribution of each source to the variance of the mean, shape (m, S + 1 or S + 2).
-    low, high
-        Limits of each share, shape as ``variances``.
-    interval, topics
-        Intervals of all sources together, and of the topics alone, for ``"measured"`` scores without their noise.
-    level, n_qids, scores
-        As given.
+    ``sources``: ``"topics"``, the other sources, and ``"interactions"`` if there are two other sources or more.
+    ``means``: means over topics, the centres of the intervals, shape (m,). ``variances``: contribution of each source
+    to the variance of the mean, shape (m, S + 1 or S + 2). ``low, high``: limits of each share, shape as ``variances``.
+    ``interval, topics``: intervals of all sources together, and of the topics alone, for ``"measured"`` scores without
+    their noise. ``level, n_qids, scores``: as given.
     """
 
     sources: list[str]
@@ -163,10 +145,7 @@ class Combined:
     def interval_of(self, source: str) -> Intervals:
         """Return the interval of the mean over these topics if only one source is uncertain: ``mean ± z √V_source``.
 
-        Raises
-        ------
-        ParameterError
-            An unknown source.
+        Raises ParameterError: an unknown source.
         """
         choice("source", source, [name for name in self.sources if name not in (TOPICS, INTERACTIONS)])
         half_width = self.half_width(self.variances[:, self.sources.index(source)])
@@ -181,14 +160,9 @@ class Combined:
     def remaining(self, source: str) -> tuple[Floats, Floats, Floats]:
         """Return the variances that remain if one source is resolved, each of shape (m,).
 
-        Returns
-        -------
-        (these, population, best)
-            Variance of the mean over these topics; of the mean over the population of topics; and the total minus the
-            source.
+        Returns variance of the mean over these topics; of the mean over the population of topics; and the total minus
+        the source.
 
-        Notes
-        -----
         ``E Var(mean | source) = V - V_source`` is the expected remaining variance. For ``"measured"`` scores, it also
         applies to the population: the noise vanishes from the variance over topics. ``"expected"`` scores vary less
         than true scores, ``Var T = Var μ + σ²``: resolved uncertainty reappears as variance over topics, so that an
@@ -380,19 +354,10 @@ class _Named:
 def sources_of(perturbations: Sequence[Any] | Mapping[str, Any]) -> dict[str, list[Any]]:
     """Group perturbations by source of uncertainty, ``"intents"`` or ``"tags"``, with the class name if several.
 
-    Parameters
-    ----------
-    perturbations
-        A sequence, in which each perturbation is a separate source; or a mapping of names to one or several
-        perturbations of the same source.
+    ``perturbations``: a sequence, in which each perturbation is a separate source; or a mapping of names to one or
+    several perturbations of the same source. Raises ParameterError: no perturbation, an object that is not a
+    perturbation, a reserved name.
 
-    Raises
-    ------
-    ParameterError
-        No perturbation, an object that is not a perturbation, a reserved name.
-
-    Examples
-    --------
     >>> from vbterrier.stats import Dirichlet, TagDropout, TemperatureJitter
     >>> list(sources_of([Dirichlet(), TagDropout()])), list(sources_of([Dirichlet(), TemperatureJitter()]))
     (['intents', 'tags'], ['intents (Dirichlet)', 'intents (TemperatureJitter)'])
@@ -434,17 +399,9 @@ def crossed_replicas(
 ) -> tuple[Replicas, dict[str, Floats]]:
     """Replicas under all sources at once, and for each source replicas that share only the draws of this source.
 
-    Returns
-    -------
-    (replicas, again)
-        The replicas, equal to those of :func:`replicate`; and, with two sources or more, for each source the scores of
-        shape (n_systems, B, n_topics) with new draws of all other sources, for :func:`first_order`. The cost is one
-        additional evaluation for each source.
-
-    Raises
-    ------
-    InputError, ParameterError
-        See :func:`replicate`.
+    Returns the replicas, equal to those of :func:`replicate`; and, with two sources or more, for each source the scores
+    of shape (n_systems, B, n_topics) with new draws of all other sources, for :func:`first_order`. The cost is one
+    additional evaluation for each source. Raises InputError, ParameterError: see :func:`replicate`.
     """
     pairs = [(source, one) for source, some in sources.items() for one in some]
     names = numbered(type(one).__name__ for _, one in pairs)

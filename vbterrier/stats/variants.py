@@ -168,15 +168,8 @@ def with_variants(intents: Any, perturbations: Iterable[Any]) -> pd.DataFrame:
 
     Match the systems with the rows of this frame, so that they can cover the candidates of variants.
 
-    Parameters
-    ----------
-    intents
-        An I frame.
-    perturbations
-        Perturbations; only :class:`Variants` add candidates.
+    ``intents``: an I frame. ``perturbations``: perturbations; only :class:`Variants` add candidates.
 
-    Examples
-    --------
     >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B"], "prob": [0.75, 0.25]})
     >>> variant = pd.DataFrame({"qid": ["q1"], "entity_id": ["C"], "prob": [1.0]})
     >>> with_variants(intents, [Variants([variant])]).values.tolist()

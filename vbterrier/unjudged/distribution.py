@@ -284,18 +284,9 @@ def unjudged_model(
 ) -> UnjudgedModel:
     """The model of the unjudged documents of a judged run.
 
-    Parameters
-    ----------
-    judged
-        The judged run.
-    metric
-        The metric.
-    visits
-        See :func:`drawing_order`.
-    prob
-        The prior, shape (n, 1, L), or (n, u, L) in drawing order.
-    strength
-        The pseudo-count of the prior of each topic, shape (n,); ``None`` if all priors are known exactly.
+    ``judged``: the judged run. ``metric``: the metric. ``visits``: see :func:`drawing_order`. ``prob``: the prior,
+    shape (n, 1, L), or (n, u, L) in drawing order. ``strength``: the pseudo-count of the prior of each topic, shape
+    (n,); ``None`` if all priors are known exactly.
     """
     parts = metric.parts(judged)
     base = row_sums(parts.unit * parts.gain[np.maximum(judged.levels, 0)])
@@ -345,10 +336,7 @@ def drawing_order(judged: JudgedTop, *, by_docno: bool) -> Ints:
 def metric_of(metric: Metric | None, process: Process) -> Metric:
     """The given metric, or nDCG with the gain of the process.
 
-    Raises
-    ------
-    ParameterError
-        Not an instance of a metric; a gain of nDCG beside another metric.
+    Raises ParameterError: not an instance of a metric; a gain of nDCG beside another metric.
     """
     if metric is None:
         return NDCG(process.dcg)

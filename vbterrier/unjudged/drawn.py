@@ -39,16 +39,9 @@ MOST_LEVELS = 1 << 23
 class DrawnDistribution(BootstrapDistribution):
     """The distribution of a score under the evidence model, as joint draws over topics and systems.
 
-    Parameters
-    ----------
-    judged
-        The judged run; the evidence contains its documents.
-    process
-        The parameters.
-    metric
-        The metric; ``None`` for nDCG.
-    draw
-        A function of the number of draws and the seed that returns the draws of the model.
+    ``judged``: the judged run; the evidence contains its documents. ``process``: the parameters. ``metric``: the
+    metric; ``None`` for nDCG. ``draw``: a function of the number of draws and the seed that returns the draws of the
+    model.
     """
 
     def __init__(self, judged: JudgedTop, process: Process, metric: Metric | None, draw: Draw) -> None:
@@ -151,10 +144,7 @@ class DrawnJoint:
 
     Topics share the errors of the model, so draws with the same number belong together in all topics.
 
-    Raises
-    ------
-    InputError
-        No system; systems with different topics.
+    Raises InputError: no system; systems with different topics.
     """
 
     def __init__(self, distributions: Mapping[str, DrawnDistribution]) -> None:

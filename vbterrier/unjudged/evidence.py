@@ -48,26 +48,10 @@ class Retrieved:
     Entries are sorted by name of the run, by topic as text and by rank, so that results do not depend on the order of
     the frames, not even by rounding.
 
-    Parameters
-    ----------
-    runs
-        The runs, by name.
-    topics
-        The judged topics, sorted as text.
-    counts
-        Judged documents of each topic and grade, shape (n, L).
-    run
-        The position of the run.
-    row
-        The row of its frame.
-    topic
-        The position of the topic in ``topics``.
-    rank
-        The rank, from 1.
-    level
-        The position of the grade in the judgments' grades, below 0 for unjudged documents.
-    docno
-        The document.
+    ``runs``: the runs, by name. ``topics``: the judged topics, sorted as text. ``counts``: judged documents of each
+    topic and grade, shape (n, L). ``run``: the position of the run. ``row``: the row of its frame. ``topic``: the
+    position of the topic in ``topics``. ``rank``: the rank, from 1. ``level``: the position of the grade in the
+    judgments' grades, below 0 for unjudged documents. ``docno``: the document.
     """
 
     runs: Mapping[str, Run]
@@ -113,24 +97,11 @@ class Evidence:
     Arrays ``run``, ``rank`` and ``item`` have an entry per document of a run, arrays of documents an entry per distinct
     document of a topic, sorted by topic and by a key of the document, so that the order of frames has no effect.
 
-    Parameters
-    ----------
-    names
-        The evidence runs, sorted.
-    topics
-        The judged topics, sorted as text.
-    counts
-        Judged documents of each topic and level, shape (n_topics, L).
-    cutoff
-        The cutoff k of the measure.
-    depth
-        The number of ranks of each run that are used.
-    topic, level, docno
-        Topic, level (-1: unjudged) and id of each document, shape (m,).
-    run, rank, item
-        Run, rank (from 1) and document of each entry.
-    labels
-        The label of each machine labeller, NaN if it gave none, shape (n_labellers, m).
+    ``names``: the evidence runs, sorted. ``topics``: the judged topics, sorted as text. ``counts``: judged documents of
+    each topic and level, shape (n_topics, L). ``cutoff``: the cutoff k of the measure. ``depth``: the number of ranks
+    of each run that are used. ``topic, level, docno``: topic, level (-1: unjudged) and id of each document, shape (m,).
+    ``run, rank, item``: run, rank (from 1) and document of each entry. ``labels``: the label of each machine labeller,
+    NaN if it gave none, shape (n_labellers, m).
     """
 
     names: list[str]
@@ -295,17 +266,9 @@ def _standardised(values: Floats, among: Bools | None = None) -> Floats:
 class Features:
     """Features of documents for the regression of their grades.
 
-    Parameters
-    ----------
-    fixed
-        Intercept and features, shape (m, p).
-    names
-        The name of each column of ``fixed``.
-    by_run
-        The log rank of each document in each run, 0 if it is not retrieved, shape (m, n_runs); no columns with fewer
-        than three runs.
-    support
-        Membership of documents in the cut of each run, shape (m, n_runs), 0 or 1.
+    ``fixed``: intercept and features, shape (m, p). ``names``: the name of each column of ``fixed``. ``by_run``: the
+    log rank of each document in each run, 0 if it is not retrieved, shape (m, n_runs); no columns with fewer than three
+    runs. ``support``: membership of documents in the cut of each run, shape (m, n_runs), 0 or 1.
     """
 
     fixed: Floats

@@ -361,10 +361,7 @@ def fit(
 def evidence_model(name: str) -> EvidenceModel:
     """Return a registered model, or a model saved in a folder.
 
-    Raises
-    ------
-    InputError
-        No model of this name, and no such folder.
+    Raises InputError: no model of this name, and no such folder.
     """
     if name not in _MODELS:
         if not Path(name).is_dir():

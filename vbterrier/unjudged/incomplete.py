@@ -35,16 +35,8 @@ _SHIFT, _UNIT = np.uint64(11), 2.0**-53
 class ReducedQrels(NamedTuple):
     """Incomplete judgments and the runs to evaluate with them.
 
-    Attributes
-    ----------
-    name : str
-        The name in tables.
-    qrels : pandas.DataFrame
-        The remaining judgments.
-    runs : tuple of str or None
-        The runs that lose judgments; ``None`` for all runs.
-    evidence : tuple of str or None
-        The runs whose documents are evidence about unjudged documents; ``None`` for all runs.
+    ``name``: the name in tables. ``qrels``: the remaining judgments. ``runs``: the runs that lose judgments; ``None``
+    for all runs. ``evidence``: the runs whose documents are evidence about unjudged documents; ``None`` for all runs.
     """
 
     name: str

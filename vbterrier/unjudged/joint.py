@@ -34,29 +34,11 @@ class JointDistribution:
     documents from these numbers, by its own prior and drawing order and with its own limits of documents per grade. Any
     subset of an urn in any order is an urn, so the marginal distributions are those of the systems.
 
-    Parameters
-    ----------
-    distributions
-        The distribution of each system's scores, by name.
-    cuts
-        The judged rankings of these distributions, by name.
+    ``distributions``: the distribution of each system's scores, by name. ``cuts``: the judged rankings of these
+    distributions, by name. ``names, topics``: the systems and the topics. ``n_union``: distinct unjudged documents of
+    all systems, shape (n_topics,). ``strength``: the strength of the common urn, shape (n_topics,). Raises InputError:
+    no system; systems with different topics, grades or gains; distributions of other rankings.
 
-    Attributes
-    ----------
-    names, topics : list of str
-        The systems and the topics.
-    n_union : numpy.ndarray
-        Distinct unjudged documents of all systems, shape (n_topics,).
-    strength : numpy.ndarray
-        The strength of the common urn, shape (n_topics,).
-
-    Raises
-    ------
-    InputError
-        No system; systems with different topics, grades or gains; distributions of other rankings.
-
-    Notes
-    -----
     If the strengths of the systems' priors differ, the correlation of documents in the urn, ``1/(s+1)``, is the mean
     over the unjudged documents of all systems. Marginal distributions are then approximate: with 30 to 70 % of the
     judgments of TREC Web 2012 and TREC-COVID removed, standard deviations under learned priors changed by at most 8 %
@@ -101,10 +83,7 @@ class JointDistribution:
     def distribution(self, name: str) -> BootstrapDistribution:
         """The distribution of one system.
 
-        Raises
-        ------
-        ParameterError
-            An unknown system.
+        Raises ParameterError: an unknown system.
         """
         return self.distributions[self._at(name)]
 
@@ -136,16 +115,8 @@ class JointDistribution:
         retrieved, with w and v their weights and c the covariance of their gains, ``c_d = σ²`` for a common prior. C is
         the covariance of the scores if all documents had the same uniform number, ``Σw · Σv · σ²`` for a common prior.
 
-        Returns
-        -------
-        numpy.ndarray
-            NaN without a closed form: scores that are not sums over documents, and topics that may have too few
-            documents of a grade. Use draws then, see :meth:`scores`.
-
-        Raises
-        ------
-        ParameterError
-            An unknown system.
+        Returns NaN without a closed form: scores that are not sums over documents, and topics that may have too few
+        documents of a grade. Use draws then, see :meth:`scores`. Raises ParameterError: an unknown system.
         """
         at_a, at_b = self._at(name_a), self._at(name_b)
         a, b = self.distributions[at_a].model, self.distributions[at_b].model
@@ -180,27 +151,11 @@ def joint_draws(
 ) -> Floats:
     """Draw the scores of several systems jointly: a document has the same grade in all systems.
 
-    Parameters
-    ----------
-    distributions, cuts
-        The distribution of each system's scores and its judged ranking, by name; see :class:`JointDistribution`.
-    n_draws
-        Number of draws per topic.
-    seed
-        The seed; draws depend on it and on the topic's id.
+    ``distributions, cuts``: the distribution of each system's scores and its judged ranking, by name; see
+    :class:`JointDistribution`. ``n_draws``: number of draws per topic. ``seed``: the seed; draws depend on it and on
+    the topic's id. Returns an array of shape (n_systems, n_topics, n_draws). Raises InputError: see
+    :class:`JointDistribution`.
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n_systems, n_topics, n_draws).
-
-    Raises
-    ------
-    InputError
-        See :class:`JointDistribution`.
-
-    Examples
-    --------
     >>> import pandas as pd
     >>> from vbterrier.frames.ranking import Run
     >>> from vbterrier.unjudged.distribution import BootstrapDistribution

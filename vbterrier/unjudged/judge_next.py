@@ -37,14 +37,8 @@ _DRAWS_EACH, _LEAST_DRAWS = 8, 1000
 class Cut:
     """A run up to its cutoff, with the distribution of its scores.
 
-    Parameters
-    ----------
-    name
-        The name of the run in reasons.
-    judged
-        The judged run.
-    distribution
-        The distribution of its scores.
+    ``name``: the name of the run in reasons. ``judged``: the judged run. ``distribution``: the distribution of its
+    scores.
     """
 
     name: str
@@ -144,27 +138,11 @@ def plan_judging(
 ) -> JudgingPlan:
     r"""Choose the n unjudged documents that narrow the interval most; see :func:`vbterrier.judge_next`.
 
-    Parameters
-    ----------
-    cuts
-        The runs, with the same judgments; for a difference the two runs in its order.
-    n
-        Number of documents that can be judged.
-    level
-        Nominal coverage of the interval.
-    measure
-        The name of the measure in the plan.
-    difference
-        Names of the two runs of a difference.
-    look, each_level
-        The number of this inspection, and the level of its interval.
-    quota, costs
-        The largest number of judgments, and the cost of a judgment, of each topic; n is then the sum of the costs.
-
-    Raises
-    ------
-    ParameterError
-        Too many unjudged documents.
+    ``cuts``: the runs, with the same judgments; for a difference the two runs in its order. ``n``: number of documents
+    that can be judged. ``level``: nominal coverage of the interval. ``measure``: the name of the measure in the plan.
+    ``difference``: names of the two runs of a difference. ``look, each_level``: the number of this inspection, and the
+    level of its interval. ``quota, costs``: the largest number of judgments, and the cost of a judgment, of each topic;
+    n is then the sum of the costs. Raises ParameterError: too many unjudged documents.
     """
     from scipy import special
 

@@ -37,15 +37,7 @@ def hierarchical(counts: Ints) -> Floats:
     ``P_r = (|J_r| + s C_r) / (|J| + s)`` with C the shares of the grades among the judged documents of all topics and s
     estimated from the numbers of relevant documents, see :func:`expected_strength`.
 
-    Parameters
-    ----------
-    counts
-        Judged documents of each topic and grade, shape (n, L).
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n, L).
+    ``counts``: judged documents of each topic and grade, shape (n, L). Returns an array of shape (n, L).
     """
     overall = counts.sum(axis=0) / max(int(counts.sum()), 1)
     total = counts.sum(axis=1)
@@ -61,10 +53,7 @@ def expected_strength(hits: Floats, trials: Floats, expected: Floats) -> float:
     correlation, ``1/(s + 1)``. With few counts it is in the middle of the range, whereas the maximum-likelihood
     estimate is often the largest strength.
 
-    Parameters
-    ----------
-    hits, trials, expected
-        Counts, possibly weighted, and the expected share of hits, each of shape (n,).
+    ``hits, trials, expected``: counts, possibly weighted, and the expected share of hits, each of shape (n,).
     """
     from scipy.special import softmax
 
@@ -86,14 +75,8 @@ def beta_binomial(hits: Floats, trials: Floats, expected: Floats, strength: Floa
 class Learned:
     """A Dirichlet prior over the grades of unjudged documents.
 
-    Parameters
-    ----------
-    prob
-        Expected probability of each grade, shape (n, L).
-    strength
-        Pseudo-count of the Dirichlet distribution, shape (n,).
-    random
-        Probability that documents are unjudged at random, 0 to 1.
+    ``prob``: expected probability of each grade, shape (n, L). ``strength``: pseudo-count of the Dirichlet
+    distribution, shape (n,). ``random``: probability that documents are unjudged at random, 0 to 1.
     """
 
     prob: Floats
@@ -150,12 +133,7 @@ def learned(judged: JudgedTop) -> Learned:
 class JudgedEvidence:
     """The judged documents among the first 3k of each topic of a run.
 
-    Parameters
-    ----------
-    judged
-        The run, cut at k.
-    levels
-        The levels of its first 3k documents, shape (n, 3k).
+    ``judged``: the run, cut at k. ``levels``: the levels of its first 3k documents, shape (n, 3k).
     """
 
     def __init__(self, judged: JudgedTop, levels: Ints) -> None:
@@ -182,15 +160,7 @@ def random_missing(judged: Bools, unjudged: Bools) -> float:
     Judgments are missing at random under uniform judging, not at random under clusters by topic, and with probability
     1/2 under clusters by rank only, which occur in shallow pools of any systems.
 
-    Parameters
-    ----------
-    judged, unjudged
-        Masks of judged and unjudged documents, shape (n, k).
-
-    Returns
-    -------
-    float
-        From 0 to 1.
+    ``judged, unjudged``: masks of judged and unjudged documents, shape (n, k). Returns a number from 0 to 1.
     """
     from scipy.special import softmax
 

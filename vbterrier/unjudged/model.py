@@ -99,16 +99,10 @@ class Constants:
 class GradeDraws:
     """Joint draws of the levels of all unjudged documents, and of the sizes of the complete pools.
 
-    Parameters
-    ----------
-    evidence
-        The documents.
-    levels
-        The drawn level of each unjudged document, shape (n_draws, n_unjudged), in the order of ``evidence.unjudged``.
-    counts
-        Documents of each topic and level, judged, drawn and unseen, shape (n_draws, n_topics, L).
-    unseen
-        Documents of each topic and level that no run retrieves and nobody judged, shape (n_draws, n_topics, L).
+    ``evidence``: the documents. ``levels``: the drawn level of each unjudged document, shape (n_draws, n_unjudged), in
+    the order of ``evidence.unjudged``. ``counts``: documents of each topic and level, judged, drawn and unseen, shape
+    (n_draws, n_topics, L). ``unseen``: documents of each topic and level that no run retrieves and nobody judged, shape
+    (n_draws, n_topics, L).
     """
 
     evidence: Evidence
@@ -403,10 +397,7 @@ def is_identified(judgments: Judgments) -> bool:
 def require_identified(judgments: Judgments) -> None:
     """Refuse judgments with hardly any non-relevant document.
 
-    Raises
-    ------
-    InputError
-        Fewer than 5 % of the judged documents of all topics have grade 0.
+    Raises InputError: fewer than 5 % of the judged documents of all topics have grade 0.
     """
     if not is_identified(judgments):
         raise InputError(

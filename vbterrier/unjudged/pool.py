@@ -32,26 +32,10 @@ class Judgments(LabelFrame):
 
     Labels below 0 count as grade 0, as in trec_eval.
 
-    Parameters
-    ----------
-    qrels
-        Columns qid, docno, label.
-    name
-        The name of the qrels in messages.
-    drop_negative
-        Treat labels below 0 as missing judgments instead, as the published code of the ECIR 2023 paper does.
-
-    Raises
-    ------
-    InputError
-        A missing column or id, a label that is not a whole number, a document with two labels.
-
-    Attributes
-    ----------
-    grades : numpy.ndarray
-        The grades that occur, increasing from 0, shape (L,).
-    counts : numpy.ndarray
-        Judged documents of each topic and grade, shape (n, L).
+    ``qrels``: columns qid, docno, label. ``name``: the name of the qrels in messages. ``drop_negative``: treat labels
+    below 0 as missing judgments instead, as the published code of the ECIR 2023 paper does. ``grades``: the grades that
+    occur, increasing from 0, shape (L,). ``counts``: judged documents of each topic and grade, shape (n, L). Raises
+    InputError: a missing column or id, a label that is not a whole number, a document with two labels.
     """
 
     def __init__(self, qrels: Any, *, name: str = "qrels", drop_negative: bool = False) -> None:
@@ -79,10 +63,8 @@ class Judgments(LabelFrame):
     def judge(self, run: Run, cutoff: int | None) -> JudgedTop:
         """Look up the first ``cutoff`` documents of each topic of a run.
 
-        Raises
-        ------
-        InputError
-            Topics or documents with ids that cannot match, see :func:`vbterrier.frames.ranking.run_places`.
+        Raises InputError: topics or documents with ids that cannot match, see
+        :func:`vbterrier.frames.ranking.run_places`.
         """
         run_places(run, self.topics, self.qid, self.name)
         require_same_kind(self.docno, run.docno, f"{self.name} column 'docno'", f"{run.name} column 'docno'")
@@ -106,18 +88,10 @@ class Judgments(LabelFrame):
 class JudgedTop:
     """A run with its judgments up to a rank cutoff, for every judged topic.
 
-    Parameters
-    ----------
-    judgments
-        The pool.
-    run
-        The run.
-    rows
-        The row of the run at each rank, -1 for no document, shape (n, width).
-    levels
-        The position of the grade in ``judgments.grades``, -1 for unjudged, -2 for no document, shape (n, width).
-    cutoff
-        The requested cutoff k; ``None`` for the whole ranking. The width is smaller if all lists are shorter.
+    ``judgments``: the pool. ``run``: the run. ``rows``: the row of the run at each rank, -1 for no document, shape (n,
+    width). ``levels``: the position of the grade in ``judgments.grades``, -1 for unjudged, -2 for no document, shape
+    (n, width). ``cutoff``: the requested cutoff k; ``None`` for the whole ranking. The width is smaller if all lists
+    are shorter.
     """
 
     judgments: Judgments
@@ -171,10 +145,7 @@ class JudgedTop:
 def grade_gains(judged: JudgedTop, dcg: str) -> NDArray[np.float64]:
     """The gain of each grade, shape (L,): ``"log2"`` the grade, ``"exp-log2"`` ``2^grade - 1``.
 
-    Raises
-    ------
-    InputError
-        A grade without a finite gain.
+    Raises InputError: a grade without a finite gain.
     """
     grades = judged.judgments.grades
     with np.errstate(over="ignore"):

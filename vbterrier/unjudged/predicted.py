@@ -40,14 +40,8 @@ MOST_GRADES = 1000
 class RetrievalEvidence:
     """Features of items that may be relevant; an item is an entry of :class:`Retrieved`, or a document.
 
-    Parameters
-    ----------
-    features
-        Features that increase with relevance, shape (m, p).
-    topic, level
-        As in :class:`Retrieved`, shape (m,).
-    item
-        The item of each entry, shape (n_entries,).
+    ``features``: features that increase with relevance, shape (m, p). ``topic, level``: as in :class:`Retrieved`, shape
+    (m,). ``item``: the item of each entry, shape (n_entries,).
     """
 
     features: Floats
@@ -64,10 +58,7 @@ def by_rank(entries: Retrieved) -> RetrievalEvidence:
 def by_score(entries: Retrieved) -> RetrievalEvidence:
     """Evidence with the score of each entry, standardised per run and topic; 0 if scores are all equal.
 
-    Raises
-    ------
-    InputError
-        An infinite score.
+    Raises InputError: an infinite score.
     """
     score = np.concatenate([run.score[entries.rows_of(name)[1]] for name, run in entries.runs.items()])
     if not np.isfinite(score).all():

@@ -57,16 +57,9 @@ def column_probabilities(judged: JudgedTop) -> Floats:
     probability of relevance, divided among the grades above 0 in proportion to the topic's pool, or to all pools if it
     has no relevant document. Cells of judged documents and below the cutoff are ignored.
 
-    Returns
-    -------
-    numpy.ndarray
-        Documents in the order of their ranks, padded with grade 0, shape (n, most unjudged, L).
-
-    Raises
-    ------
-    InputError
-        No such column; a cell that is missing or neither list nor number; numbers that are not probabilities or do not
-        sum to 1; a probability above 0 for a grade that is not in the qrels. The message names query and document.
+    Returns documents in the order of their ranks, padded with grade 0, shape (n, most unjudged, L). Raises InputError:
+    no such column; a cell that is missing or neither list nor number; numbers that are not probabilities or do not sum
+    to 1; a probability above 0 for a grade that is not in the qrels. The message names query and document.
     """
     run, grades = judged.run, judged.judgments.grades
     if COLUMN not in run.frame.columns:
@@ -174,12 +167,8 @@ def _refuse(judged: JudgedTop, rows: Ints, bad: Bools, found: str) -> None:
 class Prior:
     """The prior over grades of the unjudged documents of a run.
 
-    Parameters
-    ----------
-    prob
-        Probability of each grade, shape (n, 1, L); for individual priors (n, most unjudged, L) in the order of ranks.
-    strength
-        Pseudo-count of the prior of each topic, shape (n,); ``None`` if all priors are known exactly.
+    ``prob``: probability of each grade, shape (n, 1, L); for individual priors (n, most unjudged, L) in the order of
+    ranks. ``strength``: pseudo-count of the prior of each topic, shape (n,); ``None`` if all priors are known exactly.
     """
 
     prob: Floats
@@ -195,21 +184,12 @@ def prior_of(judged: JudgedTop, process: Process) -> Prior:
     ``column``: individual priors; or a mapping of grade to probability for all topics. ``auto`` is ``pool+run`` with
     ``compat``; the evidence model, otherwise the default, has no prior of a topic.
 
-    Parameters
-    ----------
-    judged
-        The judged run.
-    process
-        The parameters of the model. ``prior_strength="auto"`` uses the learned strength, and treats all other priors as
-        known exactly. If none of the first k is judged, ``all_unjudged="auto"`` uses the pool for ``pool+run`` and
-        raises an error for ``run``; ``"pool"`` uses the pool for both; ``"zero"`` gives every document grade 0 (as the
-        authors do) with any named prior.
-
-    Raises
-    ------
-    InputError
-        ``run`` on topics without a judged document up to the cutoff; a mapping that is not a distribution over the
-        grades; see :func:`vbterrier.unjudged.priors.column_probabilities`.
+    ``judged``: the judged run. ``process``: the parameters of the model. ``prior_strength="auto"`` uses the learned
+    strength, and treats all other priors as known exactly. If none of the first k is judged, ``all_unjudged="auto"``
+    uses the pool for ``pool+run`` and raises an error for ``run``; ``"pool"`` uses the pool for both; ``"zero"`` gives
+    every document grade 0 (as the authors do) with any named prior. Raises InputError: ``run`` on topics without a
+    judged document up to the cutoff; a mapping that is not a distribution over the grades; see
+    :func:`vbterrier.unjudged.priors.column_probabilities`.
     """
     prior = process.chosen_prior
     if prior == EVIDENCE:
@@ -296,10 +276,7 @@ def _given(judged: JudgedTop, prior: Mapping[int, float]) -> Floats:
 def check_prior(prior: str | Mapping[int, float]) -> None:
     """Raise an error unless a prior is a legal name or a mapping.
 
-    Raises
-    ------
-    ParameterError
-        An unknown name.
+    Raises ParameterError: an unknown name.
     """
     if not isinstance(prior, Mapping) and prior not in PRIORS:
         raise ParameterError(
@@ -311,10 +288,7 @@ def check_prior(prior: str | Mapping[int, float]) -> None:
 def check_strength(strength: float | str) -> None:
     """Raise an error unless a prior strength is ``"auto"`` or a number above 0, possibly infinite.
 
-    Raises
-    ------
-    ParameterError
-        An invalid strength.
+    Raises ParameterError: an invalid strength.
     """
     number = isinstance(strength, (int, float, np.number)) and not isinstance(strength, bool)
     if strength != "auto" and not (number and float(strength) > 0):

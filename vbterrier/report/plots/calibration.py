@@ -48,10 +48,6 @@ def reliability(
     width
         Width of a new figure in inches, about a square: ``COLUMN`` (3.3), ``FULL`` (7).
 
-    Returns
-    -------
-    matplotlib.axes.Axes
-
     Raises
     ------
     InputError
@@ -59,8 +55,6 @@ def reliability(
         column method.
     ParameterError
         A method that the frame does not have.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Examples
     --------
@@ -175,14 +169,8 @@ def interval_coverage(
     topics
         Rows to draw if there is a column topics: ``"unjudged"`` (run-topics with unjudged documents: the score of
         other run-topics is known) or ``"all"``.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`.
 
     Raises
     ------
@@ -190,8 +178,6 @@ def interval_coverage(
         A missing column; a level outside (0, 1) or duplicated; a value that is not a share, or outside its interval.
     ParameterError
         An estimator or topics that the frame does not have; more than seven estimators.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Examples
     --------

@@ -204,14 +204,8 @@ def sensitivity(
         Measures to draw; all by default.
     highlight
         Systems to colour, at most seven.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`.
 
     Raises
     ------
@@ -219,8 +213,6 @@ def sensitivity(
         A table without these columns.
     ParameterError
         A measure or system that the table does not have; more measures than dashes.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Examples
     --------

@@ -67,14 +67,8 @@ def differences(
         Draw the pairs with this system only, as differences from it.
     sort
         Sort by the difference of the first measure, largest first, instead of keeping the order of the frame.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7). The height follows from the number of pairs.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of pairs.
 
     Raises
     ------
@@ -83,8 +77,6 @@ def differences(
         order; a value that is not a probability or a level.
     ParameterError
         A measure or system that the frame does not have; more than 120 pairs, more than seven measures.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Examples
     --------
@@ -250,22 +242,14 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
         Columns name_a, name_b, p_a_beats_b (0 to 1); the ``pairs`` of :func:`vbterrier.evaluate.ranking.rank_systems`.
         If a pair is given in one order only, the other is ``1 - p_a_beats_b`` and ties count half; if it is given in
         both, the remainder to 1 is the probability of a tie. Missing pairs and NaN are grey.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7). The height follows from the number of systems.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of systems.
 
     Raises
     ------
     InputError
         A missing column; a system paired with itself; a duplicated pair; a value that is not a probability, or two
         of a pair with a sum above 1.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Examples
     --------

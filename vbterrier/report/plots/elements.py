@@ -36,10 +36,7 @@ _TICK = 0.45
 def few(frame: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
     """Split a frame by a column, in order of appearance.
 
-    Raises
-    ------
-    ParameterError
-        More parts than colours.
+    Raises ParameterError: more parts than colours.
     """
     parts = [(str(name), part) for name, part in frame.groupby(column, sort=False)]
     if len(parts) > len(style.COLOURS):
@@ -79,10 +76,7 @@ def columns_of(
 ) -> pd.DataFrame:
     """Return the columns that a figure draws, with validated types and rows numbered from 0.
 
-    Raises
-    ------
-    InputError
-        A missing column; text that is not a number, infinity, a count that is not an integer.
+    Raises InputError: a missing column; text that is not a number, infinity, a count that is not an integer.
     """
     frame = frame_of(given, what)
     require(frame, (*texts, *reals, *wholes), what)
@@ -93,19 +87,9 @@ def columns_of(
 def refuse(frame: pd.DataFrame, what: str, shown: Sequence[str], checks: Iterable[tuple[Any, str]]) -> None:
     """Raise for the first row that violates one of the checks.
 
-    Parameters
-    ----------
-    frame, what
-        The frame, rows numbered from 0, and its name.
-    shown
-        Columns that the message quotes.
-    checks
-        Pairs of a mask of bad rows and the text of the requirement.
-
-    Raises
-    ------
-    InputError
-        A row that violates a check.
+    ``frame, what``: the frame, rows numbered from 0, and its name. ``shown``: columns that the message quotes.
+    ``checks``: pairs of a mask of bad rows and the text of the requirement. Raises InputError: a row that violates a
+    check.
     """
     for bad, wanted in checks:
         if np.any(bad):
@@ -148,14 +132,8 @@ def points_in_rows(
 ) -> Any:
     """Draw the points and intervals of one of several series in their rows; returns the mark of the series.
 
-    Parameters
-    ----------
-    part, rows, filled
-        Columns value, low and high; the row of each point; True for filled points.
-    series
-        The number of the series and the number of series: they are drawn side by side.
-    height
-        Height of a row in inches.
+    ``part, rows, filled``: columns value, low and high; the row of each point; True for filled points. ``series``: the
+    number of the series and the number of series: they are drawn side by side. ``height``: height of a row in inches.
     """
     place, n_series = series
     colour, marker = style.look(place)
@@ -199,10 +177,7 @@ def legend_from_left(ax: Any, handles: Sequence[Any], names: Sequence[object], s
 def chosen(points: pd.DataFrame, highlight: Sequence[str] | None) -> tuple[list[Any], list[Any]]:
     """Return the systems to colour, by default the seven highest at the end of the first line, and the other systems.
 
-    Raises
-    ------
-    ParameterError
-        An unknown system to highlight; more than seven.
+    Raises ParameterError: an unknown system to highlight; more than seven.
     """
     names, most = list(points["name"].unique()), len(style.COLOURS)
     if highlight is not None:

@@ -32,13 +32,8 @@ _FEW = 4
 def run_means(given: Any, x: str, y: str) -> tuple[pd.DataFrame, int, int]:
     """One row for each run: name, x, y, on_front; the number of topics, and of those left out.
 
-    Raises
-    ------
-    InputError
-        A missing column; a duplicated value; no topic that has all values; a run that reaches no document, whose
-        DiscRatio is undefined.
-    ParameterError
-        A measure that the frame does not have.
+    Raises InputError: a missing column; a duplicated value; no topic that has all values; a run that reaches no
+    document, whose DiscRatio is undefined. Raises ParameterError: a measure that the frame does not have.
     """
     values = frame_of(given, "values")
     require(values, ("name", "qid", "measure", "value"), "values")
@@ -134,14 +129,8 @@ def coverage_discrimination(
     line
         Draw the least-squares line of y on x over runs with finite values; the caption gives its slope with Student's
         95% interval.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`.
 
     Raises
     ------
@@ -150,8 +139,6 @@ def coverage_discrimination(
         document.
     ParameterError
         A measure or run that the frame does not have; more than seven families.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Notes
     -----

@@ -65,14 +65,8 @@ def coverage_by_k(
         Draw DiscRatio, with a line at 1 (no discrimination), instead of RelCov (solid) and NonRelCov (dashed).
     highlight
         Runs to colour, at most seven.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`.
 
     Raises
     ------
@@ -80,8 +74,6 @@ def coverage_by_k(
         A frame that is no C frame.
     ParameterError
         A measure or run that the frame does not have.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     References
     ----------
@@ -147,14 +139,8 @@ def gain_by_coverage(
         The result of :func:`vbterrier.stats.breakpoint_sweep`, drawn as a line with a band for its interval.
     level
         Level of the intervals of strata.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`.
 
     Raises
     ------
@@ -162,8 +148,6 @@ def gain_by_coverage(
         A missing column, a gain that is not a number; ``at`` is not a breakpoint.
     ParameterError
         Fewer than two strata, a level outside (0, 1).
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     References
     ----------
@@ -270,14 +254,8 @@ def oer_distributions(
         Runs to draw, in this order; all by default.
     step
         Width of the bars; by default the narrowest that is visible.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7). The height follows from the number of runs.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of runs.
 
     Raises
     ------
@@ -285,8 +263,6 @@ def oer_distributions(
         A missing column; an unknown signal class.
     ParameterError
         A run that the frame does not have; a step of 0 or less.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Notes
     -----

@@ -47,10 +47,8 @@ def forest(
         Methods of intervals to draw; all by default, each with its own mark. There are seven marks in all.
     sort
         Sort by the first measure, highest first, instead of keeping the order of the frame.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7). The height follows from the number of systems.
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of systems.
 
     Returns
     -------
@@ -63,8 +61,6 @@ def forest(
         Not a C frame; a duplicated row; an interval with one end.
     ParameterError
         A measure or method that the frame does not have; more than seven pairs of measure and method.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Examples
     --------
@@ -159,10 +155,6 @@ def estimate_against_truth(
     width
         Width of a new figure in inches, about a square: ``COLUMN`` (3.3), ``FULL`` (7).
 
-    Returns
-    -------
-    matplotlib.axes.Axes
-
     Raises
     ------
     InputError
@@ -170,8 +162,6 @@ def estimate_against_truth(
         the wrong order.
     ParameterError
         An estimator or level that the frames do not have; more than seven estimators.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Examples
     --------

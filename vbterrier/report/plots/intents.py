@@ -67,14 +67,8 @@ def coverage_map(
         intents.
     n_topics, n_intents
         Largest number of each to draw. The title has the number of topics, the caption the probability that is hidden.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`.
 
     Raises
     ------
@@ -82,8 +76,6 @@ def coverage_map(
         See :class:`vbterrier.intents.coverage.Intents` and :class:`vbterrier.intents.coverage.Tags`.
     ParameterError
         A query without intents, a number below 1, an unknown order.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Examples
     --------

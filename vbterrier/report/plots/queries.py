@@ -51,14 +51,8 @@ def score_by_size(
         ``"given"`` or ``"random"``; by default all orders of the frame, each with its own dashes.
     highlight
         Systems to colour, at most seven.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`.
 
     Raises
     ------
@@ -66,8 +60,6 @@ def score_by_size(
         A missing column; a duplicated size; a band with one end, or one that does not include its mean.
     ParameterError
         A measure, order or system that the frame does not have; more than six kinds of lines.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Examples
     --------
@@ -151,14 +143,8 @@ def not_worse_by_size(
         Measures to draw, each with its colour, at most seven; all by default.
     order
         ``"given"`` or ``"random"``; by default all orders of the frame, each with its own dashes.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`.
 
     Raises
     ------
@@ -167,8 +153,6 @@ def not_worse_by_size(
         outside the range of 0 to n_systems - 1.
     ParameterError
         A measure or order that the frame does not have; more than seven measures.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     References
     ----------
@@ -240,14 +224,8 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
     target
         Target power, between 0 and 1; by default that of the first plan, or 0.8. A plan for this target gives the
         number of queries and its interval; otherwise the number is interpolated on the line, linearly in √n.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`.
 
     Raises
     ------
@@ -255,8 +233,6 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
         No plan; a missing column; a duplicated size; a power outside [0, 1] or outside its band.
     ParameterError
         A target outside (0, 1); more than seven differences or six tests.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Examples
     --------

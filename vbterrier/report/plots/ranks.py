@@ -49,22 +49,14 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
     probabilities
         Columns name, rank, prob: the probability that a system has a rank, 0 for missing ranks; the
         ``rank_probabilities`` of the same result.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7). The height follows from the number of systems.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of systems.
 
     Raises
     ------
     InputError
         A missing column; a duplicated or unknown system; ranks outside 1 to n, or in the wrong order; a value that is
         not a probability.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Examples
     --------
@@ -198,14 +190,8 @@ def variance_shares(
         Measures to draw, each in its own row; all by default.
     sort
         Sort by standard error, largest first, instead of keeping the order of the frame.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7). The height follows from the number of rows.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of rows.
 
     Raises
     ------
@@ -213,8 +199,6 @@ def variance_shares(
         A missing column; a duplicated source; shares that do not sum to 1; a negative total.
     ParameterError
         A measure that the frame does not have; more than seven sources.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Examples
     --------

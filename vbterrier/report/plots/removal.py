@@ -72,14 +72,8 @@ def removal_distributions(
         an axis; by default for several measures.
     step
         Width of the bars; by default the narrowest that is visible.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7). The height follows from the number of rows.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of rows.
 
     Raises
     ------
@@ -87,8 +81,6 @@ def removal_distributions(
         A missing column; an unknown source.
     ParameterError
         A measure that the frame does not have; a step of 0 or less.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Notes
     -----

@@ -59,14 +59,8 @@ def score_distributions(
         Columns qid, low, high, and optionally kind (``naive``, ``posthoc``...), the same in all rows: thin brackets.
     level
         Level of the interval, 0 to 1.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7). The height follows from the number of topics.
-
-    Returns
-    -------
-    matplotlib.axes.Axes
+    ax, width
+        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of topics.
 
     Raises
     ------
@@ -75,8 +69,6 @@ def score_distributions(
         numeric, or in the wrong order.
     ParameterError
         A topic that was not evaluated; more than six marks; a level outside [0, 1].
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
     Notes
     -----
