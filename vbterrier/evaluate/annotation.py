@@ -97,20 +97,9 @@ class AnnotationTask(Shown):
     def write(self, path: StrPath) -> Path:
         """Write a sheet with an empty column label, and the instructions in a second file, whose path is returned.
 
-        Parameters
-        ----------
-        path
-            A file that does not exist yet, .csv, .tsv or .jsonl; of ``ann.csv``, the instructions are
-            ``ann.instructions.txt``.
-
-        Raises
-        ------
-        FileError
-            The file exists, so that labels would be lost, or cannot be written.
-        ParameterError
-            Another suffix.
-        InputError
-            An id that a spreadsheet would run as a formula.
+        ``path``: a file that does not exist yet, .csv, .tsv or .jsonl; of ``ann.csv``, the instructions are
+        ``ann.instructions.txt``. Raises FileError: the file exists, so that labels would be lost, or cannot be written.
+        Raises ParameterError: another suffix. Raises InputError: an id that a spreadsheet would run as a formula.
         """
         path = Path(path)
         if path.suffix not in _SUFFIXES:
@@ -132,10 +121,7 @@ class AnnotationTask(Shown):
     def prompts(self, template: str = ANNOTATION_PROMPT) -> dict[str, str]:
         """Return the prompt of each query; probabilities are not shown.
 
-        Raises
-        ------
-        ParameterError
-            A template without ``{query}`` or ``{candidates}``, or with another field.
+        Raises ParameterError: a template without ``{query}`` or ``{candidates}``, or with another field.
         """
         made = {}
         shown = [name for name in ("entity_id", *_SHOWN) if name in self.items.columns]
@@ -156,20 +142,10 @@ class AnnotationTask(Shown):
     ) -> pd.DataFrame:
         """Label all queries by a function from a prompt to an answer, such as a language model.
 
-        Parameters
-        ----------
-        judge
-            Called once for each query.
-        template
-            The prompt, with the fields ``{query}`` and ``{candidates}``.
-        progress
-            Show a progress bar over queries.
-
-        Returns
-        -------
-        pandas.DataFrame
-            qid, entity_id, label (``"1"``, ``"0"``, or empty if the query failed) and failure (why). An answer is
-            ``{"meanings": [1, 2]}`` and nothing else; any other answer, and an exception, is a failure of its query.
+        ``judge``: called once for each query. ``template``: the prompt, with the fields ``{query}`` and
+        ``{candidates}``. ``progress``: show a progress bar over queries. Returns qid, entity_id, label (``"1"``,
+        ``"0"``, or empty if the query failed) and failure (why). An answer is ``{"meanings": [1, 2]}`` and nothing
+        else; any other answer, and an exception, is a failure of its query.
         """
         rows: list[tuple[str, str, str, str]] = []
         prompts, of_query = self.prompts(template), dict(iter(self.items.groupby("qid")["entity_id"]))
@@ -187,17 +163,9 @@ class AnnotationTask(Shown):
     ) -> Annotations:
         """Read the labels of all annotators; report agreement and calibration.
 
-        Parameters
-        ----------
-        sheets
-            A mapping of annotator to sheet: a path, or a frame (qid, entity_id, label) such as that of :meth:`ask`.
-        level, n_resamples, seed
-            As in :func:`vbterrier.stats.judge_agreement`.
-
-        Raises
-        ------
-        InputError
-            A label other than 0, 1 or nothing; a row that is no candidate; a query without a 1; no query with labels.
+        ``sheets``: a mapping of annotator to sheet: a path, or a frame (qid, entity_id, label) such as that of
+        :meth:`ask`. ``level, n_resamples, seed``: as in :func:`vbterrier.stats.judge_agreement`. Raises InputError: a
+        label other than 0, 1 or nothing; a row that is no candidate; a query without a 1; no query with labels.
         """
         if not hasattr(sheets, "items") or not len(sheets) or hasattr(sheets, "columns"):
             raise InputError("sheets: wanted a mapping of annotator to sheet, as {'ann': 'ann.csv'}")
@@ -372,27 +340,11 @@ class Annotations(Shown):
     ) -> IntentSet:
         """Save queries, intents, labels and a datasheet as an :class:`vbterrier.IntentSet`.
 
-        Parameters
-        ----------
-        path
-            A folder that does not exist yet.
-        date
-            The date of the labels, as 2026-01-31.
-        sources
-            The origin of the parts, as ``{"queries": "...", "candidates": "..."}``: text, licence or address.
-        title
-            The first line of the datasheet.
-        tags
-            Tags of documents, if the set has a collection.
-        min_votes, probs, nil
-            See :meth:`benchmark`.
-
-        Raises
-        ------
-        ParameterError
-            A date that is none, or no source.
-        FileError
-            The path exists, or the folder cannot be written.
+        ``path``: a folder that does not exist yet. ``date``: the date of the labels, as 2026-01-31. ``sources``: the
+        origin of the parts, as ``{"queries": "...", "candidates": "..."}``: text, licence or address. ``title``: the
+        first line of the datasheet. ``tags``: tags of documents, if the set has a collection. ``min_votes, probs,
+        nil``: see :meth:`benchmark`. Raises ParameterError: a date that is none, or no source. Raises FileError: the
+        path exists, or the folder cannot be written.
         """
         try:
             day = calendar_date.fromisoformat(date).isoformat()

@@ -133,27 +133,11 @@ class CoverageReport(Shown):
     ) -> pd.DataFrame:
         """Gains of a document system over the baseline by topic, with coverage, for regressions.
 
-        Parameters
-        ----------
-        name
-            The document system.
-        measure
-            One of the measures of document systems, as text.
-        baseline
-            Another document system; that of the report by default.
-        entities
-            The entity run with the coverage; the reference run by default.
-
-        Returns
-        -------
-        pandas.DataFrame
-            One row per topic of the document systems: qid, gain, baseline (its score), n_relevant, ObsCov,
-            OracleCov@cutoff and all measures of the entity run; NaN if undefined.
-
-        Raises
-        ------
-        ParameterError
-            An unknown system, measure or entity run; no baseline.
+        ``name``: the document system. ``measure``: one of the measures of document systems, as text. ``baseline``:
+        another document system; that of the report by default. ``entities``: the entity run with the coverage; the
+        reference run by default. Returns one row per topic of the document systems: qid, gain, baseline (its score),
+        n_relevant, ObsCov, OracleCov@cutoff and all measures of the entity run; NaN if undefined. Raises
+        ParameterError: an unknown system, measure or entity run; no baseline.
         """
         base = baseline or self.baseline
         if base is None:

@@ -126,20 +126,8 @@ class TopicStatistics(Shown):
     def add(self, values: Any) -> TopicStatistics:
         """Add the values of further topics.
 
-        Parameters
-        ----------
-        values
-            The V frame of some topics: name, qid, measure, value.
-
-        Returns
-        -------
-        TopicStatistics
-            The same object.
-
-        Raises
-        ------
-        InputError
-            A missing or non-finite value, a value of 2^46 or more; a duplicate topic.
+        ``values``: the V frame of some topics: name, qid, measure, value. Returns the same object. Raises InputError: a
+        missing or non-finite value, a value of 2^46 or more; a duplicate topic.
         """
         for table in topic_values(values):
             weights, sums = weighted_sums(table.qids, table.values, self.n_resamples, self.seed)
@@ -151,10 +139,7 @@ class TopicStatistics(Shown):
     def merge(self, other: TopicStatistics) -> TopicStatistics:
         """Return the statistics of the topics of both objects; neither is changed.
 
-        Raises
-        ------
-        ParameterError
-            Different ``n_resamples`` or ``seed``.
+        Raises ParameterError: different ``n_resamples`` or ``seed``.
         """
         if (self.n_resamples, self.seed) != (other.n_resamples, other.seed):
             raise ParameterError(f"{self} and {other}: wanted the same n_resamples and seed for both")
@@ -167,20 +152,8 @@ class TopicStatistics(Shown):
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
         """Means with percentile intervals.
 
-        Parameters
-        ----------
-        level
-            Nominal coverage, 0 to 1.
-
-        Returns
-        -------
-        pandas.DataFrame
-            The C frame, by name and measure, as of :func:`~vbterrier.stats.intervals`.
-
-        Raises
-        ------
-        ParameterError
-            A level outside (0, 1).
+        ``level``: nominal coverage, 0 to 1. Returns the C frame, by name and measure, as of
+        :func:`~vbterrier.stats.intervals`. Raises ParameterError: a level outside (0, 1).
         """
         check_level(level)
         rows: list[tuple[Any, ...]] = []

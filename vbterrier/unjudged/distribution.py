@@ -188,10 +188,7 @@ class BootstrapDistribution(Shown):
     def quantile(self, level: float) -> Floats:
         """The quantile of each topic: the smallest score whose CDF reaches ``level``, shape (n,).
 
-        Raises
-        ------
-        ParameterError
-            A level outside [0, 1].
+        Raises ParameterError: a level outside [0, 1].
         """
         if not 0 <= level <= 1:
             raise ParameterError(f"level={level}: wanted a number from 0 to 1")
@@ -209,15 +206,7 @@ class BootstrapDistribution(Shown):
         The mid-probability of x is ``P(X < x) + P(X = x)/2``. With few unjudged documents the quantiles at the same
         levels are further apart and cover more than ``level``; with many documents the two agree.
 
-        Returns
-        -------
-        (low, high)
-            Each of shape (n,).
-
-        Raises
-        ------
-        ParameterError
-            A level outside [0, 1].
+        Returns each of shape (n,). Raises ParameterError: a level outside [0, 1].
         """
         if not 0 <= level <= 1:
             raise ParameterError(f"level={level}: wanted a number from 0 to 1")
@@ -242,12 +231,7 @@ class BootstrapDistribution(Shown):
     def atoms(self, topic: str) -> tuple[Floats, Floats]:
         """Increasing scores of one topic and their probabilities, each of shape (m,).
 
-        Raises
-        ------
-        InputError
-            A topic that was not evaluated.
-        ParameterError
-            A distribution with too many atoms.
+        Raises InputError: a topic that was not evaluated. Raises ParameterError: a distribution with too many atoms.
         """
         if topic not in self.topics:
             raise InputError(f"query {topic!r} was not evaluated; found {len(self)} queries, first {self.topics[:3]}")

@@ -91,10 +91,7 @@ class EvidenceModel(Shown):
     def register(self, name: str) -> EvidenceModel:
         """Register the model under a name for this process, for ``BNDCG(model=name)``; return the model.
 
-        Raises
-        ------
-        InputError
-            An empty name.
+        Raises InputError: an empty name.
         """
         if not isinstance(name, str) or not name:
             raise InputError(f"name={name!r}: wanted the name of a model, some text")
@@ -104,10 +101,7 @@ class EvidenceModel(Shown):
     def save(self, path: StrPath) -> Path:
         """Save runs, judgments, labels and parameters in a new folder, as Parquet and JSON.
 
-        Raises
-        ------
-        FileError
-            The folder exists.
+        Raises FileError: the folder exists.
         """
         folder = Path(path)
         runs = [
@@ -139,10 +133,7 @@ class EvidenceModel(Shown):
     def load(cls, path: StrPath) -> EvidenceModel:
         """Load a saved model, and fit it.
 
-        Raises
-        ------
-        FileError
-            No model in the folder, or one of another version.
+        Raises FileError: no model in the folder, or one of another version.
         """
         folder = Path(path)
         try:

@@ -87,12 +87,8 @@ class MachineLabels:
     def lookup(self, topics: Sequence[str], topic: Ints, docno: Ids) -> Floats:
         """Return the label of each document, NaN if a labeller gave none, shape (n_labellers, n_documents).
 
-        Parameters
-        ----------
-        topics
-            The ids of the topics.
-        topic, docno
-            The position of the topic of each document, and its id, shape (n_documents,).
+        ``topics``: the ids of the topics. ``topic, docno``: the position of the topic of each document, and its id,
+        shape (n_documents,).
         """
         found = np.full((len(self), len(docno)), np.nan)
         for labeller, row in zip(self._labellers, found, strict=True):
@@ -119,10 +115,8 @@ class MachineLabels:
     def require_match(self, judgments: Judgments) -> None:
         """Check that ids can match those of judgments; warn of labellers that labelled no judged document.
 
-        Raises
-        ------
-        InputError
-            Integer ids in one frame and text in the other; no labeller labelled a document of the judged topics.
+        Raises InputError: integer ids in one frame and text in the other; no labeller labelled a document of the judged
+        topics.
         """
         qid = f"{judgments.name} column 'qid'"
         for each in self._labellers:
