@@ -127,10 +127,6 @@ def evaluate_closed_open(
     unreached
         With reachable judgments, see :func:`vbterrier.evaluate.settings.evaluate_settings`.
 
-    Returns
-    -------
-    ClosedOpen
-
     Raises
     ------
     InputError
@@ -143,9 +139,7 @@ def evaluate_closed_open(
     Closed documents mention at least one of the first ``cutoff`` entities of the entity run. The paper reports equal
     Recall@1000 in all cells of its Table 4, which only ``unmatched="append"`` can give.
 
-    References
-    ----------
-    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 3.4, Table 4.
+    Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 3.4, Table 4.
 
     Examples
     --------

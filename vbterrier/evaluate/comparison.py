@@ -173,10 +173,6 @@ def compare(
     seed
         Seed of both.
 
-    Returns
-    -------
-    Comparison
-
     Raises
     ------
     InputError

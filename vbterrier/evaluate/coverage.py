@@ -400,10 +400,6 @@ def coverage_report(
     on_topics, interval, level, n_resamples, seed
         See :func:`vbterrier.score`. Intervals of strata are Student's t; DiscRatio has a percentile interval.
 
-    Returns
-    -------
-    CoverageReport
-
     Raises
     ------
     InputError
@@ -416,9 +412,7 @@ def coverage_report(
     Strata of a reference run confound coverage with topic difficulty: compare gains with the scores of the baseline, or
     regress them on coverage with controls (:func:`vbterrier.stats.gain_regressions` on :meth:`CoverageReport.gains`).
 
-    References
-    ----------
-    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 7.3.
+    Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 7.3.
 
     Examples
     --------

@@ -282,10 +282,6 @@ def entity_grid(
     progress
         Show a progress bar.
 
-    Returns
-    -------
-    EntityGrid
-
     Raises
     ------
     InputError
@@ -299,9 +295,7 @@ def entity_grid(
     and its size, not its parameters. Language models that rerank entities are not part of the grid. Intervals are not
     corrected for the number of configurations.
 
-    References
-    ----------
-    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.8, figure 6.
+    Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.8, figure 6.
 
     Examples
     --------

@@ -282,10 +282,6 @@ def evaluate_intents(
     progress
         Show a progress bar.
 
-    Returns
-    -------
-    IntentEvaluation
-
     Raises
     ------
     InputError

@@ -145,9 +145,7 @@ def judge_next(
     times as wide as after judging in pooling order, and .84 times as wide as after a bandit's choice; the RMSE of topic
     scores is .90 and .77 times theirs (geometric means, docs/explanation/evidence.md).
 
-    References
-    ----------
-    Fröbe et al., ECIR 2023, section 3.2 (urn model); greedy A-optimal design.
+    Source: Fröbe et al., ECIR 2023, section 3.2 (urn model); greedy A-optimal design.
 
     Examples
     --------
@@ -263,10 +261,6 @@ def label_quality(labels: Any, qrels: Any, *, level: float = 0.95) -> LabelQuali
     level
         Nominal coverage of intervals.
 
-    Returns
-    -------
-    LabelQuality
-
     Raises
     ------
     InputError
@@ -279,10 +273,8 @@ def label_quality(labels: Any, qrels: Any, *, level: float = 0.95) -> LabelQuali
     Predictions for held-out topics are those of an isotonic regression of relevance on the label in the other topics.
     Intervals treat documents as independent; labels of one topic usually are not, so that they are too narrow.
 
-    References
-    ----------
-    Cohen, Educational and Psychological Measurement 20, 1960. The effective number of judgments: Angelopoulos et al.,
-    Prediction-powered inference, Science 382, 2023, section 2.
+    Source: Cohen, Educational and Psychological Measurement 20, 1960. The effective number of judgments: Angelopoulos
+    et al., Prediction-powered inference, Science 382, 2023, section 2.
 
     Examples
     --------

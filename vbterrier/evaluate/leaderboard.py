@@ -200,10 +200,6 @@ def leaderboard(
     progress
         Show a progress bar over groups.
 
-    Returns
-    -------
-    Leaderboard
-
     Raises
     ------
     InputError

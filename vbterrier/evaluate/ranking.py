@@ -127,10 +127,6 @@ def rank_systems(
     progress
         Show a progress bar over topics.
 
-    Returns
-    -------
-    SystemRanking
-
     Raises
     ------
     InputError

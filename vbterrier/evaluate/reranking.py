@@ -295,9 +295,7 @@ def rerank_grid(
     The pool is linked once. Configurations that differ in weights alone share all earlier computations. Intervals are
     not corrected for the number of configurations: among hundreds, some gain by chance.
 
-    References
-    ----------
-    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, sections 2.6.5 and 3.5.
+    Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, sections 2.6.5 and 3.5.
 
     Examples
     --------

@@ -187,10 +187,6 @@ def score(
     progress
         Show a progress bar over runs, or over the blocks of their files.
 
-    Returns
-    -------
-    Scores
-
     Raises
     ------
     InputError

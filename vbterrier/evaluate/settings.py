@@ -293,10 +293,6 @@ def evaluate_settings(
     interval, level, n_resamples, seed, progress
         See :func:`vbterrier.score`.
 
-    Returns
-    -------
-    Settings
-
     Raises
     ------
     InputError
@@ -310,9 +306,7 @@ def evaluate_settings(
     independently. For other systems, such as rerankers that normalise scores by topic, add
     :class:`~vbterrier.entities.stage.EntityReachable` to the pipelines, or use :func:`evaluate_closed_open`.
 
-    References
-    ----------
-    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.2.
+    Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.2.
 
     Examples
     --------

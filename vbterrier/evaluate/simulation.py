@@ -403,10 +403,8 @@ def simulate(
     without a complete judgment as non-relevant; ``n_unknown`` counts them, and a warning reports them. To avoid this,
     drop them from the runs first with :class:`vbterrier.Condense`. Each run and each set of judgments is prepared once.
 
-    References
-    ----------
-    Fröbe, Gienapp, Potthast, Hagen: Bootstrapped nDCG Estimation in the Presence of Unjudged Documents. ECIR 2023,
-    section 4.
+    Source: Fröbe, Gienapp, Potthast, Hagen: Bootstrapped nDCG Estimation in the Presence of Unjudged Documents. ECIR
+    2023, section 4.
 
     Examples
     --------

@@ -268,10 +268,6 @@ def variance_shares(
     progress
         Show a progress bar.
 
-    Returns
-    -------
-    VarianceShares
-
     Raises
     ------
     InputError

@@ -206,12 +206,10 @@ def breakpoint_sweep(
     half standard deviations, changes of slope). The position of a change of slope without a jump is much less precise.
     The cost is linear in topics times permutations.
 
-    References
-    ----------
-    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 6.1, table 8, which does not state whether its
-    p-value accounts for the search. Andrews, Tests for parameter instability and structural change with unknown change
-    point, Econometrica 61, 1993: the largest F. Freedman and Lane, A nonstochastic interpretation of reported
-    significance levels, JBES 1, 1983.
+    Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 6.1, table 8, which does not state
+    whether its p-value accounts for the search. Andrews, Tests for parameter instability and structural change with
+    unknown change point, Econometrica 61, 1993: the largest F. Freedman and Lane, A nonstochastic interpretation of
+    reported significance levels, JBES 1, 1983.
 
     Examples
     --------

@@ -167,11 +167,9 @@ def comparisons(
 
     Differences below 1e-12 of the values are rounding errors and count as ties.
 
-    References
-    ----------
-    Smucker, Allan and Carterette, CIKM 2007 (randomisation); Phipson and Smyth, SAGMB 2010 (counting the observed
-    statistic); Sakai, SIGIR 2006 (bootstrap); Westfall and Young, Resampling-Based Multiple Testing, 1993, algorithm
-    2.8; Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987 (equivalence).
+    Source: Smucker, Allan and Carterette, CIKM 2007 (randomisation); Phipson and Smyth, SAGMB 2010 (counting the
+    observed statistic); Sakai, SIGIR 2006 (bootstrap); Westfall and Young, Resampling-Based Multiple Testing, 1993,
+    algorithm 2.8; Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987 (equivalence).
 
     Examples
     --------

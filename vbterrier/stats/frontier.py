@@ -107,10 +107,6 @@ def pareto_frontier(
     seed
         Determines the resamples.
 
-    Returns
-    -------
-    Frontier
-
     Raises
     ------
     InputError
@@ -124,9 +120,7 @@ def pareto_frontier(
     are similar, so that all intervals are too narrow. Resamples in which a measure does not vary have no correlation
     and are ignored. The cost is that of sorting the runs.
 
-    References
-    ----------
-    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, sections 4.1 and 6.2, figure 6.
+    Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, sections 4.1 and 6.2, figure 6.
 
     Examples
     --------

@@ -256,10 +256,8 @@ def confidence_sequence(
     probability that a sequence of 250 topics ever excludes the mean, nominal .05: see docs/explanation/statistics.md.
     Means are tested at 2,001 points; limits are rounded outwards. Time and memory are proportional to n.
 
-    References
-    ----------
-    Waudby-Smith and Ramdas: Estimating means of bounded random variables by betting, JRSS B 86 (2024), section 4.2
-    (hedged capital).
+    Source: Waudby-Smith and Ramdas: Estimating means of bounded random variables by betting, JRSS B 86 (2024), section
+    4.2 (hedged capital).
 
     Examples
     --------

@@ -54,6 +54,9 @@ def cohen_kappa(
 ) -> Kappa:
     """Cohen's kappa between two judges, ``(p_o - p_e)/(1 - p_e)``, with a normal interval.
 
+    Source: Cohen, Educational and Psychological Measurement 20, 1960, and Psychological Bulletin 70, 1968 (weights).
+    Fleiss, Cohen and Everitt, Psychological Bulletin 72, 1969 (large-sample standard error). Computed by statsmodels.
+
     Parameters
     ----------
     first, second
@@ -79,11 +82,6 @@ def cohen_kappa(
         Different numbers of items, no items, a label that is missing or not among the categories.
     ParameterError
         Unknown weights, or weights of text labels without categories; a level outside (0, 1).
-
-    References
-    ----------
-    Cohen, Educational and Psychological Measurement 20, 1960, and Psychological Bulletin 70, 1968 (weights). Fleiss,
-    Cohen and Everitt, Psychological Bulletin 72, 1969 (large-sample standard error). Computed by statsmodels.
 
     Examples
     --------
@@ -121,6 +119,8 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
     ``κ = (P - P_e)/(1 - P_e)``: P is the mean over items of the proportion of agreeing pairs of judges, ``P_e =
     Σ_j p_j²`` with the proportion p_j of label j among all labels.
 
+    Source: Fleiss, Psychological Bulletin 76, 1971. Computed by statsmodels.
+
     Parameters
     ----------
     labels
@@ -144,10 +144,6 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
         Fewer than two judges, no items, a missing label.
     ParameterError
         A level outside (0, 1), a number of resamples below 1.
-
-    References
-    ----------
-    Fleiss, Psychological Bulletin 76, 1971. Computed by statsmodels.
 
     Examples
     --------
@@ -188,6 +184,8 @@ def krippendorff_alpha(
     ``D_o = 1/n Σ_u (m_u² - Σ_k c_uk²)/(m_u - 1)`` over items with m_u of at least 2 labels, c_uk of them k; ``D_e = (n²
     - Σ_k n_k²)/(n (n - 1))`` for n_k labels k among all n labels of these items.
 
+    Source: Krippendorff, Computing Krippendorff's alpha-reliability, University of Pennsylvania, 2011.
+
     Parameters
     ----------
     labels
@@ -209,10 +207,6 @@ def krippendorff_alpha(
         Fewer than two judges, or no item with two labels.
     ParameterError
         A level outside (0, 1), a number of resamples below 1.
-
-    References
-    ----------
-    Krippendorff, Computing Krippendorff's alpha-reliability, University of Pennsylvania, 2011.
 
     Examples
     --------
@@ -255,6 +249,8 @@ def judge_agreement(
 ) -> pd.DataFrame:
     """Inter-annotator agreement: Cohen's kappa of each pair of judges, Fleiss' kappa and full agreement.
 
+    Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.6 (2).
+
     Parameters
     ----------
     labels
@@ -272,10 +268,6 @@ def judge_agreement(
     ------
     InputError, ParameterError
         As in :func:`cohen_kappa` and :func:`fleiss_kappa`.
-
-    References
-    ----------
-    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.6 (2).
 
     Examples
     --------

@@ -235,12 +235,10 @@ def prediction_powered(
     decides whether the one intended entity was found, ρ is .35 and .50, and the widths are .96 and .89 at 50 labels
     or fewer.
 
-    References
-    ----------
-    Angelopoulos, Bates, Fannjiang, Jordan and Zrnic: Prediction-powered inference, Science 382, 2023. λ: Angelopoulos,
-    Duchi and Zrnic: PPI++, arXiv 2311.01453, 2023 (power tuning). Leaving out each label: Zrnic and Candès,
-    Cross-prediction-powered inference, PNAS 121, 2024. Few labels: Mani, Xu, Lipton and Oberst, No free lunch, arXiv
-    2505.20178, 2025.
+    Source: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic: Prediction-powered inference, Science 382, 2023. λ:
+    Angelopoulos, Duchi and Zrnic: PPI++, arXiv 2311.01453, 2023 (power tuning). Leaving out each label: Zrnic and
+    Candès, Cross-prediction-powered inference, PNAS 121, 2024. Few labels: Mani, Xu, Lipton and Oberst, No free lunch,
+    arXiv 2505.20178, 2025.
 
     Examples
     --------

@@ -55,10 +55,6 @@ def rank_intervals(
     inflation
         A factor of s, such as √(n/(n - 1)) for a bootstrap of n topics.
 
-    Returns
-    -------
-    RankIntervals
-
     Notes
     -----
     Pairs whose difference does not vary differ if it is not 0. Cost is S² n_draws, memory S n_draws. Intervals are
@@ -66,9 +62,7 @@ def rank_intervals(
     than their level if systems are close to each other: means of a sample scatter more than true means do, and
     resamples more than a sample; see docs/explanation/leaderboards.md.
 
-    References
-    ----------
-    Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024, section 3.
+    Source: Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024, section 3.
 
     Examples
     --------

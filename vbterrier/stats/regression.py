@@ -119,9 +119,7 @@ def coverage_strata(
     size; with fewer values than strata, the last strata are empty, with a warning. Strata differ in more than coverage:
     topics that are easy to cover are easy in general.
 
-    References
-    ----------
-    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, sections 6.1 and 7.3.
+    Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, sections 6.1 and 7.3.
 
     Examples
     --------
@@ -245,10 +243,8 @@ def gain_regressions(
     Coefficients are in units of gain per unit of the measure. A coefficient is not a causal effect: easy topics are
     also easy to cover, and the controls account for only part of this.
 
-    References
-    ----------
-    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 6.1, table 8. HC3: MacKinnon and White, Some
-    heteroskedasticity-consistent covariance matrix estimators, Journal of Econometrics 29, 1985.
+    Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 6.1, table 8. HC3: MacKinnon and White,
+    Some heteroskedasticity-consistent covariance matrix estimators, Journal of Econometrics 29, 1985.
 
     Examples
     --------

@@ -85,10 +85,6 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
     level
         1 - the significance level, and the simultaneous coverage of the intervals of all pairs.
 
-    Returns
-    -------
-    AnalysisOfVariance
-
     Raises
     ------
     InputError
@@ -108,10 +104,8 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
     Simulated family-wise error rates: see
     docs/explanation/statistics.md. :func:`vbterrier.compare` with max-t does not make this assumption.
 
-    References
-    ----------
-    Tague-Sutcliffe and Blustein: A statistical analysis of the TREC-3 data, TREC 1995. Carterette: Multiple testing in
-    statistical analysis of systems-based information retrieval experiments, ACM TOIS 30, 2012.
+    Source: Tague-Sutcliffe and Blustein: A statistical analysis of the TREC-3 data, TREC 1995. Carterette: Multiple
+    testing in statistical analysis of systems-based information retrieval experiments, ACM TOIS 30, 2012.
 
     Examples
     --------
@@ -236,11 +230,9 @@ def bayesian_comparison(
     posteriors are of the population of the topics, and ignore the uncertainty about unjudged documents, for which
     :func:`vbterrier.rank_systems` has the probability that a beats b.
 
-    References
-    ----------
-    Benavoli, Corani, Demšar, Zaffalon: Time for a change, JMLR 18, 2017 (region of practical equivalence). Carterette:
-    Bayesian inference for information retrieval evaluation, ICTIR 2015. Rubin: The Bayesian bootstrap, Annals of
-    Statistics 9, 1981.
+    Source: Benavoli, Corani, Demšar, Zaffalon: Time for a change, JMLR 18, 2017 (region of practical equivalence).
+    Carterette: Bayesian inference for information retrieval evaluation, ICTIR 2015. Rubin: The Bayesian bootstrap,
+    Annals of Statistics 9, 1981.
 
     Examples
     --------
@@ -352,11 +344,9 @@ def risk_table(
     other systems serve better. GeoRisk depends on the set of systems. Where ``e_sq`` is 0, so is z. The standard
     deviation of TRisk has c - 1 in the denominator.
 
-    References
-    ----------
-    Wang, Bennett, Collins-Thompson: Robust ranking models via risk-sensitive optimization, SIGIR 2012 (URisk). Dinçer,
-    Macdonald, Ounis: Hypothesis testing for the risk-sensitive evaluation of retrieval systems, SIGIR 2014 (TRisk);
-    Risk-sensitive evaluation and learning to rank using multiple baselines, SIGIR 2016 (ZRisk, GeoRisk).
+    Source: Wang, Bennett, Collins-Thompson: Robust ranking models via risk-sensitive optimization, SIGIR 2012 (URisk).
+    Dinçer, Macdonald, Ounis: Hypothesis testing for the risk-sensitive evaluation of retrieval systems, SIGIR 2014
+    (TRisk); Risk-sensitive evaluation and learning to rank using multiple baselines, SIGIR 2016 (ZRisk, GeoRisk).
 
     Examples
     --------

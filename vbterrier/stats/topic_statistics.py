@@ -94,9 +94,7 @@ class TopicStatistics(Shown):
     Memory is ``40 (1 + n_resamples)`` bytes for each system and measure, 80 kB for 2,000 resamples, for any number of
     topics. Objects can be pickled. A topic that is added twice counts twice: batches must be disjoint.
 
-    References
-    ----------
-    Chamandy, Muralidharan, Najmi and Naidu: Estimating Uncertainty for Massive Data Streams, Google, 2012.
+    Source: Chamandy, Muralidharan, Najmi and Naidu: Estimating Uncertainty for Massive Data Streams, Google, 2012.
 
     Examples
     --------
@@ -239,9 +237,7 @@ def disc_ratio(
     Table 5 of the source reports ratios of means (.971/.888 = 1.09). Means of ratios are not used, as they diverge if
     NonRelCov is 0.
 
-    References
-    ----------
-    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.3.
+    Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.3.
 
     Examples
     --------

@@ -259,10 +259,8 @@ def combine_sources(
     .995, .995; an interval of the same width around the mean of the true scores of these topics .94, .94, .95; .95,
     .95, .96. Intervals of shares undercover with few topics: .82, .87, .92; .82, .87, .93.
 
-    References
-    ----------
-    Variance components: Searle, Casella and McCulloch 1992, chapter 3; Davison and Hinkley 1997, section 3.8 (nested
-    resampling). First-order indices: Sobol 1993; Saltelli et al. 2010. Rubin 1987, section 3.1; Meng 1994.
+    Source: Variance components: Searle, Casella and McCulloch 1992, chapter 3; Davison and Hinkley 1997, section 3.8
+    (nested resampling). First-order indices: Sobol 1993; Saltelli et al. 2010. Rubin 1987, section 3.1; Meng 1994.
 
     Examples
     --------

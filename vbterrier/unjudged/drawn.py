@@ -261,10 +261,6 @@ def bootstrap_distribution(
     metric
         The metric, see :mod:`vbterrier.unjudged.metrics`; ``None`` for nDCG with ``dcg``.
 
-    Returns
-    -------
-    BootstrapDistribution
-
     Raises
     ------
     InputError, ParameterError
@@ -277,11 +273,9 @@ def bootstrap_distribution(
     with u unjudged documents and s possible grades has s^u atoms. If draws are independent and the score is a sum, at
     most s^(u/2) are sorted; otherwise all are, up to some 300,000, beyond which a grid or draws are used.
 
-    References
-    ----------
-    Fröbe, Gienapp, Potthast, Hagen: Bootstrapped nDCG Estimation in the Presence of Unjudged Documents. ECIR 2023,
-    section 3.2 and Algorithm 1. The default statistic of the measures is the mean instead of the paper's mode, because
-    it is closer to the score under complete judgments on TREC-COVID.
+    Source: Fröbe, Gienapp, Potthast, Hagen: Bootstrapped nDCG Estimation in the Presence of Unjudged Documents. ECIR
+    2023, section 3.2 and Algorithm 1. The default statistic of the measures is the mean instead of the paper's mode,
+    because it is closer to the score under complete judgments on TREC-COVID.
 
     Examples
     --------

@@ -310,10 +310,6 @@ def fit(
     seed
         Seed of the draws that tables of the model summarise.
 
-    Returns
-    -------
-    EvidenceModel
-
     Raises
     ------
     InputError

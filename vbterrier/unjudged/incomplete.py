@@ -119,9 +119,7 @@ def leave_group_out(
     The cost is linear in rows; qrels are created one group at a time. A topic that loses all judgments or all relevant
     documents is kept as it is, with a warning.
 
-    References
-    ----------
-    Fröbe et al., ECIR 2023, section 4.1, after Sakai, IR 2008 ("leave one group out").
+    Source: Fröbe et al., ECIR 2023, section 4.1, after Sakai, IR 2008 ("leave one group out").
 
     Examples
     --------
@@ -332,6 +330,8 @@ def sparse_qrels(qrels: Any, seed: int = 0) -> pd.DataFrame:
 def grade_prevalence(runs: Any, qrels: Any, complete: Any, cutoff: int = 10) -> pd.DataFrame:
     """Compare the grades of the pool with those that the unjudged documents of runs have in complete judgments.
 
+    Source: Fröbe et al., ECIR 2023, Table 3.
+
     Parameters
     ----------
     runs
@@ -356,10 +356,6 @@ def grade_prevalence(runs: Any, qrels: Any, complete: Any, cutoff: int = 10) -> 
         See the contracts of runs and qrels.
     ParameterError
         A cutoff below 1.
-
-    References
-    ----------
-    Fröbe et al., ECIR 2023, Table 3.
 
     Examples
     --------
@@ -398,6 +394,8 @@ def grade_prevalence(runs: Any, qrels: Any, complete: Any, cutoff: int = 10) -> 
 def merge_duplicates(frame: pd.DataFrame, duplicates: Mapping[str, str]) -> pd.DataFrame:
     """Replace near-duplicate documents of a run or of qrels by one document each.
 
+    Source: Fröbe et al., ECIR 2023, section 4.1: near-duplicates are removed from runs and judgments.
+
     Parameters
     ----------
     frame
@@ -415,10 +413,6 @@ def merge_duplicates(frame: pd.DataFrame, duplicates: Mapping[str, str]) -> pd.D
     ------
     InputError
         A missing column.
-
-    References
-    ----------
-    Fröbe et al., ECIR 2023, section 4.1: near-duplicates are removed from runs and judgments.
 
     Examples
     --------

@@ -107,10 +107,6 @@ def learned(judged: JudgedTop) -> Learned:
     ----------
     judged
         The judged run.
-
-    Returns
-    -------
-    Learned
     """
     n, n_grades = judged.judgments.counts.shape
     if n_grades == 1:

@@ -56,6 +56,9 @@ def coverage_by_k(
 ) -> Any:
     """Coverage of relevant and of non-relevant documents, or the ratio of the two, against the number of entities k.
 
+    Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 4.1: as k grows, RelCov rises and
+    DiscRatio falls.
+
     Parameters
     ----------
     intervals
@@ -74,11 +77,6 @@ def coverage_by_k(
         A frame that is no C frame.
     ParameterError
         A measure or run that the frame does not have.
-
-    References
-    ----------
-    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 4.1: as k grows, RelCov rises and DiscRatio
-    falls.
 
     Examples
     --------
@@ -125,6 +123,8 @@ def gain_by_coverage(
 ) -> Any:
     """Gain of each topic against its entity coverage, with means over topics of low to high coverage.
 
+    Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, sections 6.1 and 7.3.
+
     Parameters
     ----------
     table
@@ -148,10 +148,6 @@ def gain_by_coverage(
         A missing column, a gain that is not a number; ``at`` is not a breakpoint.
     ParameterError
         Fewer than two strata, a level outside (0, 1).
-
-    References
-    ----------
-    Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, sections 6.1 and 7.3.
 
     Examples
     --------

@@ -133,6 +133,9 @@ def not_worse_by_size(
 
     A smaller number means that a query set of that size discriminates better between systems.
 
+    Source: Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section
+    3.3 and figure 4.
+
     Parameters
     ----------
     counts
@@ -153,11 +156,6 @@ def not_worse_by_size(
         outside the range of 0 to n_systems - 1.
     ParameterError
         A measure or order that the frame does not have; more than seven measures.
-
-    References
-    ----------
-    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 3.3 and
-    figure 4.
 
     Examples
     --------
