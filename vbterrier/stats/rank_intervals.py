@@ -40,23 +40,12 @@ def rank_intervals(
     The ranking by mean is cut into tiers, from the top, before each system that differs from a system of the current
     tier: tiers are consecutive systems, and no two systems of a tier differ. No other cut into such sets has fewer.
 
-    Parameters
-    ----------
-    means
-        Shape (S,).
-    draws
-        Joint draws of the means, shape (S, n_draws).
-    level
-        The probability that the interval of a rank covers it, at least; and that no pair of systems is separated in
-        the wrong order.
-    df
-        Degrees of freedom: c becomes the quantile of Student's t with the probability that c has for a normal variable,
-        since resamples of few topics have too light tails.
-    inflation
-        A factor of s, such as √(n/(n - 1)) for a bootstrap of n topics.
+    ``means``: shape (S,). ``draws``: joint draws of the means, shape (S, n_draws). ``level``: the probability that the
+    interval of a rank covers it, at least; and that no pair of systems is separated in the wrong order. ``df``: degrees
+    of freedom: c becomes the quantile of Student's t with the probability that c has for a normal variable, since
+    resamples of few topics have too light tails. ``inflation``: a factor of s, such as √(n/(n - 1)) for a bootstrap of
+    n topics.
 
-    Notes
-    -----
     Pairs whose difference does not vary differ if it is not 0. Cost is S² n_draws, memory S n_draws. Intervals are
     conservative, since a rank is excluded by single differences. Quantiles of drawn ranks are narrower, and cover less
     than their level if systems are close to each other: means of a sample scatter more than true means do, and
@@ -64,8 +53,6 @@ def rank_intervals(
 
     Source: Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024, section 3.
 
-    Examples
-    --------
     >>> draws = np.random.default_rng(0).normal([[0.9], [0.5], [0.49]], 0.05, (3, 1000))
     >>> found = rank_intervals(np.array([0.9, 0.5, 0.49]), draws, 0.9)
     >>> found.low.tolist(), found.high.tolist(), found.tier.tolist()

@@ -198,49 +198,28 @@ def combine_sources(
     The contribution of ``topics`` is the first term, that of source s is ``Σ_t V_ts/n²`` (its first-order Sobol index
     times the variance within topics), and ``interactions`` is the remainder.
 
-    Parameters
-    ----------
-    draws
-        For each of n topics, draws of m quantities over all sources within topics at once, shape (m, B): an array
-        (n, m, B), or an iterable over topics, of which one is held in memory at a time.
-    source
-        The name of the only source within topics; or, for several, the first-order variance ``V_ts`` of each, shape
-        (m, n), see :func:`vbterrier.stats.variance_components.first_order`.
-    values
-        Scores of the topics, shape (m, n): exact expectations, or with ``scores="measured"`` the measured scores. The
-        means of the draws by default.
-    variances
-        Exact ``σ_t²``, shape (m, n), if known.
-    scores
-        ``"expected"``: true scores are distributed around the values as the draws are, so that ``Var_t(μ_t)`` is the
-        variance of the values; minus ``mean σ_t²/B`` if they are means of B draws. ``"measured"``: the values are
-        distributed around the true scores as the draws are around their means: their variance includes the noise,
-        ``Var_t(μ_t) = s² - mean σ_t²``.
-    method
-        Of the combined interval. ``"nested"``: quantiles of means over resampled topics, with a separate draw for each
-        copy of a topic. ``"normal"``: ``mean ± t √V`` with Satterthwaite's degrees of freedom,
-        ``(n - 1) V²/(Var_t(μ_t)/n)²`` (``"measured"``: n - 1).
-    level
-        Nominal coverage of all intervals.
-    n_qids, n_draws
-        n and B, required if ``draws`` is not an array.
-    seed
-        Determines the resamples of topics.
+    - ``draws``: for each of n topics, draws of m quantities over all sources within topics at once, shape (m, B): an
+      array (n, m, B), or an iterable over topics, of which one is held in memory at a time.
+    - ``source``: the name of the only source within topics; or, for several, the first-order variance ``V_ts`` of each,
+      shape (m, n), see :func:`vbterrier.stats.variance_components.first_order`.
+    - ``values``: scores of the topics, shape (m, n): exact expectations, or with ``scores="measured"`` the measured
+      scores. The means of the draws by default.
+    - ``variances``: exact ``σ_t²``, shape (m, n), if known.
+    - ``scores``: ``"expected"``: true scores are distributed around the values as the draws are, so that ``Var_t(μ_t)``
+      is the variance of the values; minus ``mean σ_t²/B`` if they are means of B draws. ``"measured"``: the values are
+      distributed around the true scores as the draws are around their means: their variance includes the noise,
+      ``Var_t(μ_t) = s² - mean σ_t²``.
+    - ``method``: of the combined interval. ``"nested"``: quantiles of means over resampled topics, with a separate draw
+      for each copy of a topic. ``"normal"``: ``mean ± t √V`` with Satterthwaite's degrees of freedom, ``(n - 1)
+      V²/(Var_t(μ_t)/n)²`` (``"measured"``: n - 1).
+    - ``level``: nominal coverage of all intervals.
+    - ``n_qids, n_draws``: n and B, required if ``draws`` is not an array.
+    - ``seed``: determines the resamples of topics.
 
-    Returns
-    -------
-    Combined
-        ``low`` and ``high`` are quantiles of the shares over the same resamples of topics.
+    Returns ``low`` and ``high`` are quantiles of the shares over the same resamples of topics. Raises InputError:
+    draws, values or variances with different shapes; fewer than two draws. Raises ParameterError: an unknown method or
+    kind of scores, a level outside (0, 1).
 
-    Raises
-    ------
-    InputError
-        Draws, values or variances with different shapes; fewer than two draws.
-    ParameterError
-        An unknown method or kind of scores, a level outside (0, 1).
-
-    Notes
-    -----
     With a single topic, the variance between topics and the intervals that depend on it are NaN, with a warning. If
     the noise exceeds the variance over topics, the contribution of topics is 0, with a warning, and the total is that
     of the noise.
@@ -262,8 +241,6 @@ def combine_sources(
     Source: Variance components: Searle, Casella and McCulloch 1992, chapter 3; Davison and Hinkley 1997, section 3.8
     (nested resampling). First-order indices: Sobol 1993; Saltelli et al. 2010. Rubin 1987, section 3.1; Meng 1994.
 
-    Examples
-    --------
     >>> rng = np.random.default_rng(1)
     >>> truth = rng.normal(0.5, 0.3, 200)
     >>> draws = truth[:, None, None] + rng.normal(0, 0.1, (200, 1, 500))
