@@ -17,7 +17,7 @@ from evidence import COLLECTIONS
 from vbterrier.evaluate import leaderboard
 from vbterrier.kernels.resample import resampled_means, stream
 from vbterrier.stats.agreement import rank_biased_overlap, rank_correlations
-from vbterrier.stats.rank_intervals import rank_intervals
+from vbterrier.stats.paired_tests import rank_intervals
 from vbterrier.unjudged.incomplete import subsample_qrels
 
 LEVEL = 0.9

@@ -10,7 +10,7 @@ from scipy import stats
 
 from vbterrier.kernels.resample import resampled_means, stream
 from vbterrier.stats.agreement import share_interval
-from vbterrier.stats.rank_intervals import rank_intervals
+from vbterrier.stats.paired_tests import rank_intervals
 
 LEVEL = 0.9
 

@@ -159,7 +159,7 @@ def agreement(
     output: Output = None,
 ) -> None:
     """Agreement of judges on the documents that all of them labelled: Cohen's and Fleiss' kappa."""
-    from vbterrier.unjudged.labels import MachineLabels
+    from vbterrier.unjudged.pool import MachineLabels
 
     style = require_format(style, output)
     every = MachineLabels(labels)

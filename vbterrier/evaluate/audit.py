@@ -20,8 +20,8 @@ from vbterrier.measures.target import aligned
 from vbterrier.stats.kappa import judge_agreement
 from vbterrier.stats.topic_intervals import check_level, topics_intervals
 from vbterrier.unjudged.evidence import evidence_of
-from vbterrier.unjudged.labels import MachineLabels, frames_of
 from vbterrier.unjudged.model import DEPTH, fit_evidence
+from vbterrier.unjudged.pool import MachineLabels, frames_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

@@ -23,7 +23,7 @@ from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Bootstrapped
-from vbterrier.unjudged.labels import labels_of
+from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping

@@ -34,7 +34,7 @@ from vbterrier.stats.kappa import cohen_kappa
 from vbterrier.stats.powered_means import prediction_powered
 from vbterrier.stats.topic_intervals import check_level
 from vbterrier.unjudged.judge_next import Cut, plan_judging
-from vbterrier.unjudged.labels import MachineLabels, frames_of
+from vbterrier.unjudged.pool import MachineLabels, frames_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

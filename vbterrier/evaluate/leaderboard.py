@@ -29,7 +29,7 @@ from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Bootstrapped
 from vbterrier.stats.agreement import EQUAL, rank_biased_overlap, rank_correlations
-from vbterrier.stats.rank_intervals import rank_intervals
+from vbterrier.stats.paired_tests import rank_intervals
 from vbterrier.stats.topic_intervals import check_level
 from vbterrier.unjudged.evidence import evidence_of, pool_depth
 from vbterrier.unjudged.incomplete import leave_group_out
@@ -217,7 +217,7 @@ def leaderboard(
 
     Notes
     -----
-    Intervals of ranks and tiers: :func:`vbterrier.stats.rank_intervals.rank_intervals`. Scores of leaderboards of
+    Intervals of ranks and tiers: :func:`vbterrier.stats.paired_tests.rank_intervals`. Scores of leaderboards of
     automatic judges use the same measure. The interval of a correlation is one of its expectation over leaderboards of
     as many topics: quantiles of draws, shifted by the difference between the value and their mean, since resamples of a
     sample have lower correlations than samples. With groups of one run, a system that has siblings under another name

@@ -149,7 +149,7 @@ def score(
     labels
         Labels that machines gave to documents, as evidence about unjudged documents for bootstrapped measures with the
         default prior: a frame (qid, docno, label), a path, or a mapping of name to these; see
-        :class:`vbterrier.unjudged.labels.MachineLabels`.
+        :class:`vbterrier.unjudged.pool.MachineLabels`.
     subtopics
         All subtopics of diversity qrels, which then count also without a judged document: a frame (qid, entity_id[,
         prob]) or a path, see :func:`vbterrier.frames.read_subtopics`. alpha_nDCG, ERR_IA and StRecall count subtopics

@@ -42,8 +42,8 @@ from vbterrier.stats.agreement import (
 )
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.unjudged.evidence import evidence_of, pool_depth
-from vbterrier.unjudged.labels import labels_of
 from vbterrier.unjudged.model import DEPTH
+from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

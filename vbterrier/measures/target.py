@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.frames.ranking import Run
-    from vbterrier.unjudged.labels import MachineLabels
+    from vbterrier.unjudged.pool import MachineLabels
 
     T = TypeVar("T")
 

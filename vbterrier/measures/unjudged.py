@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget, Memo, Scoring
-    from vbterrier.unjudged.labels import MachineLabels
     from vbterrier.unjudged.metrics import Metric
     from vbterrier.unjudged.model import GradeDraws
-    from vbterrier.unjudged.pool import JudgedTop
+    from vbterrier.unjudged.pool import JudgedTop, MachineLabels
 
 
 # The part of a topic in the variance of the sum over topics, for intervals of means.

@@ -10,5 +10,5 @@ from .incomplete import shallow_pool as shallow_pool
 from .incomplete import sparse_qrels as sparse_qrels
 from .incomplete import subsample_qrels as subsample_qrels
 from .judge_next import write_judging as write_judging
-from .labels import MachineLabels as MachineLabels
+from .pool import MachineLabels as MachineLabels
 from .predicted import predict_grades as predict_grades

@@ -17,8 +17,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Bools, Floats, Ints, Words
     from vbterrier.frames.ranking import Run
-    from vbterrier.unjudged.labels import MachineLabels
-    from vbterrier.unjudged.pool import Judgments
+    from vbterrier.unjudged.pool import Judgments, MachineLabels
 
 
 # Standardised features are clipped at this many standard deviations.

@@ -24,9 +24,8 @@ from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.ranking import Run, runs_of
 from vbterrier.kernels.grade_regression import sigmoid
 from vbterrier.unjudged.evidence import features_of
-from vbterrier.unjudged.labels import MachineLabels, labels_of
 from vbterrier.unjudged.model import DEPTH, fit_model, fit_step
-from vbterrier.unjudged.pool import Judgments
+from vbterrier.unjudged.pool import Judgments, MachineLabels, labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

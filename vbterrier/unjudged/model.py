@@ -32,8 +32,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.ranking import Run
     from vbterrier.unjudged.evidence import Evidence
-    from vbterrier.unjudged.labels import MachineLabels
-    from vbterrier.unjudged.pool import Judgments
+    from vbterrier.unjudged.pool import Judgments, MachineLabels
 
 
 _LOG = logging.getLogger(__name__)

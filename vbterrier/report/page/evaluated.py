@@ -43,8 +43,7 @@ if TYPE_CHECKING:
     from vbterrier.evaluate.coverage import CoverageReport
     from vbterrier.intents.coverage import Coverage
     from vbterrier.unjudged.distribution import BootstrapDistribution
-    from vbterrier.unjudged.labels import MachineLabels
-    from vbterrier.unjudged.pool import JudgedTop
+    from vbterrier.unjudged.pool import JudgedTop, MachineLabels
 
 
 OF_QRELS = ("BNDCG@10", "nDCG@10", "Unjudged@10")

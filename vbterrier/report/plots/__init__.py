@@ -24,9 +24,8 @@ from vbterrier.report.plots.forest import estimate_against_truth, forest
 from vbterrier.report.plots.intents import coverage_map
 from vbterrier.report.plots.queries import not_worse_by_size, power_curve, score_by_size
 from vbterrier.report.plots.ranks import rank_uncertainty, variance_shares
-from vbterrier.report.plots.removal import removal_distributions
 from vbterrier.report.plots.style import COLUMN, FULL, SAVING
-from vbterrier.report.plots.unjudged import score_distributions
+from vbterrier.report.plots.unjudged import removal_distributions, score_distributions
 
 __all__ = [
     "COLUMN",
