@@ -21,7 +21,7 @@ import vbterrier
 from vbterrier.cli import app
 from vbterrier.demo import demo_folder
 from vbterrier.errors import FileError, ParameterError, ServiceError
-from vbterrier.execution import dask
+from vbterrier.execution import parallel
 
 RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\nq1 Q0 d2 3 1 t\nq2 Q0 d5 1 2 t\nq2 Q0 d4 2 1 t\n"
 QRELS = "q1 0 d1 2\nq1 0 d2 1\nq1 0 d3 0\nq1 0 d6 2\nq2 0 d4 1\nq2 0 d5 0\n"
@@ -364,7 +364,7 @@ def test_what_does_not_go_together_is_refused(parts, arguments, error, words):
 
 def test_a_scheduler_that_does_not_answer_is_an_error(parts, monkeypatch):
     pytest.importorskip("distributed")
-    monkeypatch.setattr(dask, "SCHEDULER", 1)
+    monkeypatch.setattr(parallel, "SCHEDULER", 1)
     with pytest.raises(ServiceError, match="no Dask scheduler answers there"):
         printed(*DASK)
     with pytest.raises(ParameterError, match="n_jobs=2 and client=: wanted one of them"):

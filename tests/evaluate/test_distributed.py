@@ -20,7 +20,7 @@ from pandas.testing import assert_frame_equal
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
 from vbterrier.evaluate.scores import score
-from vbterrier.execution import dask, distribute, parallel, streaming
+from vbterrier.execution import distribute, parallel, pending, streaming
 from vbterrier.execution.checkpoint import Checkpoint
 from vbterrier.execution.chunks import Work
 from vbterrier.execution.parallel import mapped
@@ -170,7 +170,7 @@ def pids(engine):
     if "client" in engine:
         engine["client"].wait_for_workers(2, timeout=60)
         return sorted(engine["client"].run(os.getpid).values())
-    return sorted(parallel._executor(2)._processes)
+    return sorted(pending._executor(2)._processes)
 
 
 @pytest.mark.slow
@@ -335,7 +335,7 @@ def test_shared_values_travel_once_and_by_no_file(two):
 
 
 def test_workers_of_another_version_are_refused(two, monkeypatch):
-    monkeypatch.setattr(dask, "__version__", "9.9")
+    monkeypatch.setattr(parallel, "__version__", "9.9")
     with pytest.raises(
         VBTerrierError, match=r"a worker has vbterrier .*, the process that asks 9\.9; install the same"
     ):
@@ -343,7 +343,7 @@ def test_workers_of_another_version_are_refused(two, monkeypatch):
 
 
 def test_an_address_where_nobody_listens_is_an_error_soon(monkeypatch):
-    monkeypatch.setattr(dask, "SCHEDULER", 1)
+    monkeypatch.setattr(parallel, "SCHEDULER", 1)
     runs, qrels = collection(2)
     for address in ("tcp://127.0.0.1:9", "nonsense", "tcp://no.such.host.invalid:80"):
         start = time.monotonic()
@@ -354,7 +354,7 @@ def test_an_address_where_nobody_listens_is_an_error_soon(monkeypatch):
 
 
 def test_a_cluster_without_workers_is_an_error_soon(monkeypatch):
-    monkeypatch.setattr(dask, "WORKER", 1)
+    monkeypatch.setattr(parallel, "WORKER", 1)
     with (
         local(0) as made,
         distributed.Client(made, set_as_default=False) as client,
@@ -364,9 +364,9 @@ def test_a_cluster_without_workers_is_an_error_soon(monkeypatch):
 
 
 def test_a_cluster_that_lost_all_workers_is_not_waited_for_for_ever(monkeypatch):
-    monkeypatch.setattr(dask, "ALONE", 1)
-    monkeypatch.setattr(dask, "_LOOK", 0.2)
-    monkeypatch.setattr(dask, "require_worker", lambda _: None)
+    monkeypatch.setattr(parallel, "ALONE", 1)
+    monkeypatch.setattr(parallel, "_LOOK", 0.2)
+    monkeypatch.setattr(parallel, "require_worker", lambda _: None)
     with (
         local(0) as made,
         distributed.Client(made, set_as_default=False) as client,
@@ -411,13 +411,13 @@ def test_work_that_kills_workers_says_what_to_do(two):
             raise distributed.KilledWorker("work", types.SimpleNamespace(address="tcp://host:1"), 3)
 
     with pytest.raises(ServiceError, match="workers that die of the same work mostly lack memory"):
-        dask._result(Killer(), two)
+        parallel._result(Killer(), two)
 
 
 # Last: what is left of the cluster is of no use to other tests.
 @pytest.mark.slow
 def test_work_that_kills_every_worker_ends_with_what_to_do(one, monkeypatch):
     # On a busy machine the guardian of a worker may give it up before the same work has killed it four times.
-    monkeypatch.setattr(dask, "ALONE", 20)
+    monkeypatch.setattr(parallel, "ALONE", 20)
     with pytest.raises(ServiceError, match=r"mostly lack memory|went away, and none came for 20 seconds"):
         list(mapped(lambda _: os.kill(os.getpid(), signal.SIGKILL), [1], client=one))

@@ -15,7 +15,7 @@ import pytest
 import vbterrier
 from vbterrier.entities.pool import link_pool
 from vbterrier.errors import FileError, ServiceError
-from vbterrier.execution import dask
+from vbterrier.execution import parallel
 from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
@@ -112,8 +112,8 @@ def test_more_runs_than_workers_end_with_the_numbers_of_one_process(client, qrel
 
 @pytest.mark.slow
 def test_paused_workers_end_in_an_error_that_names_them(monkeypatch, qrels, runs):
-    monkeypatch.setattr(dask, "STALLED", 2)
-    monkeypatch.setattr(dask, "_LOOK", 1)
+    monkeypatch.setattr(parallel, "STALLED", 2)
+    monkeypatch.setattr(parallel, "_LOOK", 1)
     # Without a threshold of memory, workers stay paused.
     with (
         config.set({"distributed.worker.memory.pause": False}),
@@ -126,7 +126,7 @@ def test_paused_workers_end_in_an_error_that_names_them(monkeypatch, qrels, runs
         client.run(lambda dask_worker: setattr(dask_worker, "status", distributed.core.Status.paused))
         waiting = client.submit(pow, 2, 5)
         with pytest.raises(ServiceError, match=r"2 of 2 workers are paused.*memory="):
-            dask._result(waiting, client)
+            parallel._result(waiting, client)
 
 
 @pytest.mark.parametrize("address", ["nonsense", "", "tcp://nonsense", "foo://bar:1", "tcp://[::1"])

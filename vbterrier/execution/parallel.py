@@ -1,119 +1,26 @@
-"""Parallel maps over processes or a Dask cluster."""
+"""Parallel maps over processes or the workers of a Dask cluster."""
 
 from __future__ import annotations
 
-import os
-import time
+import io
+import logging
+import pickle
+import warnings
 from collections.abc import Sized
-from concurrent.futures import BrokenExecutor
 from contextlib import contextmanager
+from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from vbterrier.errors import ParameterError, VBTerrierError
-from vbterrier.execution.dask import connected, n_threads, on_cluster, require_client, require_worker
-from vbterrier.execution.pending import windowed
+from vbterrier._version import __version__
+from vbterrier.errors import FileError, ParameterError, ServiceError, VBTerrierError
+from vbterrier.execution.pending import Shared, in_processes, n_processes, windowed
 from vbterrier.log import tracked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     T = TypeVar("T")
     R = TypeVar("R")
-
-
-# Items in flight for each process: the current and the next one.
-_AHEAD = 2
-# An item may kill as many processes as it may kill workers of a cluster.
-_TRIES = 4
-# Seconds after which idle processes end, as in joblib.
-_IDLE = 300
-_THREADS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")
-
-
-class _Task:
-    """An item and the future of its result."""
-
-    def __init__(self, item: Any, future: Any) -> None:
-        self.item, self.future = item, future
-
-    @property
-    def is_lost(self) -> bool:
-        future = self.future
-        return future.done() and not future.cancelled() and isinstance(future.exception(), BrokenExecutor)
-
-
-def in_processes(
-    function: Callable[[T], R], items: Iterable[T], n_jobs: int, max_bytes: int | None = None
-) -> Iterator[R]:
-    """Yield the result of every item in order; see :func:`mapped`."""
-    from joblib.externals.loky.backend.reduction import dumps
-
-    n = n_processes(n_jobs)
-    tasks: list[_Task] = []
-    # Shared values are written here: errors of the thread that sends items would be those of loky.
-    dumps(function)
-
-    def sent(item: T) -> _Task:
-        tasks.append(_Task(item, _submitted(n, function, item)))
-        return tasks[-1]
-
-    def received(task: _Task, others: Iterable[_Task]) -> R:
-        behind, n_lost = [*others], 0
-        while isinstance(task.future.exception(), BrokenExecutor):
-            n_lost += 1
-            if n_lost == _TRIES:
-                raise VBTerrierError(
-                    f"n_jobs={n_jobs}: {_TRIES} processes died one after the other of the same work; mostly they lack "
-                    "memory: ask for fewer, or for work that takes less, as with memory="
-                )
-            # All items in flight are lost with the process that died.
-            for each in (task, *behind):
-                if each.is_lost:
-                    each.future = _submitted(n, function, each.item)
-        tasks.remove(task)
-        result: R = task.future.result()
-        return result
-
-    try:
-        yield from windowed(items, sent, received, lambda: _AHEAD * n, max_bytes)
-    finally:
-        if tasks:
-            _stopped(n, tasks)
-
-
-def n_processes(n_jobs: int) -> int:
-    """Number of processes; -1 stands for all processors."""
-    import joblib
-
-    return int(joblib.cpu_count()) if n_jobs == -1 else n_jobs
-
-
-def _stopped(n: int, tasks: Sequence[_Task]) -> None:
-    """End work whose results are not needed."""
-    # Work that its thread has not started makes loky fail; threads start it immediately.
-    for _ in range(1000):
-        if all(task.future.running() or task.future.done() for task in tasks):
-            break
-        time.sleep(0.005)
-    _executor(n).shutdown(wait=True, kill_workers=True)
-
-
-def _submitted(n: int, function: Callable[[T], R], item: T) -> Any:
-    try:
-        return _executor(n).submit(function, item)
-    except BrokenExecutor:
-        # The executor broke in the meantime.
-        return _executor(n).submit(function, item)
-
-
-def _executor(n: int) -> Any:
-    """Processes of the last call, or new ones if some died."""
-    from joblib.externals.loky import get_reusable_executor
-
-    # The threads of all processes share the processors.
-    each = str(max(n_processes(-1) // n, 1))
-    limits = {f"{name}_NUM_THREADS": os.environ.get(f"{name}_NUM_THREADS", each) for name in _THREADS}
-    return get_reusable_executor(max_workers=n, timeout=_IDLE, kill_workers=False, env=limits)
 
 
 def mapped(
@@ -207,3 +114,234 @@ def require_workers(n_jobs: int, client: Any) -> None:
     if n_jobs != 1:
         raise ParameterError(f"n_jobs={n_jobs} and client=: wanted one of them, processes of this machine or a cluster")
     require_client(client)
+
+
+# Seconds to wait for a scheduler, and for a first worker.
+SCHEDULER, WORKER = 10, 60
+# Seconds to wait for a worker when there is none, seconds without any task at work, and seconds between two checks.
+ALONE, STALLED, _LOOK = 600, 60, 5
+# Items in flight for each thread.
+_AHEAD = 2
+# Caught warnings and kept frames belong to a process, so its threads take turns.
+_TURN = Lock()
+
+
+def require_client(client: Any) -> None:
+    """Refuse a value that is neither client nor address."""
+    Client = _distributed().Client
+    if not isinstance(client, (str, Client)):
+        raise ParameterError(
+            f"client={client!r}: wanted a distributed.Client, or the address of a scheduler as 'tcp://host:8786'"
+        )
+    if isinstance(client, Client) and client.asynchronous:
+        raise ParameterError("client=: is asynchronous; wanted distributed.Client(..., asynchronous=False)")
+
+
+def on_cluster(
+    function: Callable[[T], R], items: Iterable[T], client: Any, max_bytes: int | None = None
+) -> Iterator[R]:
+    """Yield the result of every item in order; see :func:`vbterrier.execution.parallel.mapped`."""
+    if isinstance(items, Sized) and not len(items):
+        return
+    with connected(client) as cluster:
+        require_worker(cluster)
+        kept: dict[int, tuple[Shared, Any]] = {}
+
+        def sent(item: T) -> Any:
+            packed, shared = _packed((function, item))
+            for value in shared:
+                if id(value) not in kept:
+                    # A task, because scattered data are lost with the worker that holds them.
+                    kept[id(value)] = value, _submitted(cluster, _unpacked, _packed(value.value)[0])
+            values = [kept[id(value)][1] for value in shared]
+            return _submitted(cluster, _called, packed, _version(), *values)
+
+        def ahead() -> int:
+            return _AHEAD * max(n_threads(cluster), 1)
+
+        yield from windowed(items, sent, lambda future, _: _result(future, cluster), ahead, max_bytes)
+
+
+def _submitted(cluster: Any, *task: Any) -> Any:
+    with warnings.catch_warnings():
+        # A large frame in memory can only be sent.
+        warnings.filterwarnings("ignore", "Sending large graph", UserWarning)
+        with _lost(cluster, Exception):
+            return cluster.submit(*task, pure=False)
+
+
+def n_threads(cluster: Any) -> int:
+    """Number of threads of a cluster."""
+    with _lost(cluster, Exception):
+        return sum(cluster.nthreads().values())
+
+
+@contextmanager
+def _lost(cluster: Any, *kinds: type[BaseException]) -> Iterator[None]:
+    """Convert errors of Dask into the error of a lost cluster."""
+    try:
+        yield
+    except kinds as error:
+        raise ServiceError(
+            _address(cluster),
+            f"client: the scheduler at {_address(cluster)} went away "
+            f"({' '.join(str(error).split()) or type(error).__name__}); start it and call again",
+        ) from error
+
+
+def _losses() -> tuple[type[BaseException], ...]:
+    """Errors of a client whose scheduler is lost."""
+    from concurrent.futures import CancelledError
+
+    return CancelledError, _distributed().comm.CommClosedError
+
+
+def _result(future: Any, cluster: Any) -> Any:
+    distributed = _distributed()
+    alone, idle = 0.0, 0.0
+    try:
+        with _lost(cluster, *_losses()):
+            while True:
+                try:
+                    return future.result(timeout=_LOOK)
+                except distributed.TimeoutError:
+                    # A TimeoutError of the function itself is raised immediately at the second call.
+                    if future.done():
+                        return future.result()
+                alone = 0.0 if n_threads(cluster) else alone + _LOOK
+                idle = idle + _LOOK if n_threads(cluster) and not _n_executing(cluster) else 0.0
+                if idle >= STALLED:
+                    raise ServiceError(_address(cluster), _stall(cluster))
+                if alone >= ALONE:
+                    raise ServiceError(
+                        _address(cluster),
+                        f"client: all workers of the scheduler at {_address(cluster)} went away, and none came for "
+                        f"{ALONE} seconds; start some and call again",
+                    )
+    except distributed.KilledWorker as error:
+        raise ServiceError(
+            _address(cluster),
+            f"client: {error}; workers that die of the same work mostly lack memory: give them more, or the work less, "
+            "as with memory=",
+        ) from error
+
+
+def _workers(dask_scheduler: Any = None) -> list[tuple[str, int]]:
+    """Return the status of each worker and the number of its tasks at work, on the scheduler."""
+    return [(state.status.name, int(state.metrics.get("executing", 0))) for state in dask_scheduler.workers.values()]
+
+
+def _n_executing(cluster: Any) -> int:
+    return sum(n for _, n in cluster.run_on_scheduler(_workers))
+
+
+def _stall(cluster: Any) -> str:
+    status = [name for name, _ in cluster.run_on_scheduler(_workers)]
+    paused = status.count("paused")
+    cause = (
+        f"{paused} of {len(status)} workers are paused, which Dask does near their memory limit: give workers more "
+        "memory, or pass memory="
+        if paused
+        else "the logs of the workers name the cause, such as an object that cannot be pickled"
+    )
+    return f"client: no worker of the scheduler at {_address(cluster)} did any work for {STALLED} seconds; {cause}"
+
+
+def _called(packed: bytes, version: str, *values: Any) -> Any:
+    """Apply the function to the item, on a worker."""
+    if version != _version():
+        raise VBTerrierError(
+            f"client: a worker has vbterrier {_version()}, the process that asks {version}; install the same on both"
+        )
+    with _TURN:
+        function, item = _unpacked(packed, *values)
+        try:
+            return function(item)
+        except FileError as error:
+            address = _distributed().get_worker().address
+            error.args = (f"{error} (on the worker {address}, which reads files from the same paths)",)
+            raise
+
+
+def _version() -> str:
+    return __version__
+
+
+def _packed(what: Any) -> tuple[bytes, list[Shared]]:
+    """Return an object as a pickle without its shared values, and these values."""
+    import cloudpickle  # type: ignore[import-untyped]
+
+    shared: list[Shared] = []
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]
+        def persistent_id(self, value: Any) -> int | None:
+            if not isinstance(value, Shared):
+                return None
+            shared.append(value)
+            return len(shared) - 1
+
+    stream = io.BytesIO()
+    Pickler(stream, protocol=pickle.HIGHEST_PROTOCOL).dump(what)
+    return stream.getvalue(), shared
+
+
+def _unpacked(packed: bytes, *values: Any) -> Any:
+    class Unpickler(pickle.Unpickler):
+        def persistent_load(self, number: int) -> Shared:
+            return Shared(values[number])
+
+    # The pickle comes from the client of the user, who may run any code on the worker.
+    return Unpickler(io.BytesIO(packed)).load()
+
+
+@contextmanager
+def connected(client: Any) -> Iterator[Any]:
+    """Yield the client itself, or a client of an address, which is closed afterwards."""
+    if not isinstance(client, str):
+        yield client
+        return
+    distributed = _distributed()
+    log = logging.getLogger("distributed.client")
+    try:
+        if not client.startswith("inproc:"):
+            # A client that fails at its address closes late, with a traceback of its own.
+            distributed.comm.get_address_host_port(client)
+        made = distributed.Client(client, timeout=SCHEDULER, set_as_default=False)
+    except Exception as error:  # Dask raises what sockets and parsers raise, and bare assertions.
+        raise ServiceError(
+            client,
+            f"client={client!r}: no Dask scheduler answers there ({str(error) or type(error).__name__}); wanted the "
+            "address that `dask scheduler` prints, as 'tcp://host:8786', and a way to it",
+        ) from error
+    # A lost connection becomes an error here; Dask would log its tracebacks, too.
+    before, log.disabled = log.disabled, True
+    try:
+        with made:
+            yield made
+    finally:
+        log.disabled = before
+
+
+def require_worker(cluster: Any) -> None:
+    """Wait for a worker; a task makes adaptive clusters start one."""
+    try:
+        with _lost(cluster, *_losses()):
+            _submitted(cluster, _version).result(timeout=WORKER)
+    except _distributed().TimeoutError as error:
+        raise ServiceError(
+            _address(cluster),
+            f"client: the scheduler at {_address(cluster)} has no worker that answers within {WORKER} seconds; start "
+            "some, as `dask worker ADDRESS --nthreads 1`, or wait for them first: client.wait_for_workers(1)",
+        ) from error
+
+
+def _address(cluster: Any) -> str:
+    return str(cluster.scheduler.address) if cluster.scheduler else "?"
+
+
+def _distributed() -> Any:
+    try:
+        import distributed
+    except ImportError as error:
+        raise ImportError("client= wants Dask: pip install 'vbterrier[dask]'") from error
+    return distributed

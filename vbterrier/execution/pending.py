@@ -1,17 +1,21 @@
-"""Bounded queues of tasks in flight, and values that are sent to each worker once."""
+"""Bounded queues of tasks in flight, values that are sent to each worker once, and processes of this machine."""
 
 from __future__ import annotations
 
+import os
+import time
 from collections import deque
+from concurrent.futures import BrokenExecutor
 from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from vbterrier.errors import InputError
+from vbterrier.errors import InputError, VBTerrierError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     T = TypeVar("T")
+    R = TypeVar("R")
 
 
 class Shared:
@@ -68,6 +72,13 @@ def _read(path: str) -> Shared:
     return _kept[path]
 
 
+# Items in flight for each process: the current and the next one.
+_AHEAD = 2
+# An item may kill as many processes as it may kill workers of a cluster.
+_TRIES = 4
+# Seconds after which idle processes end, as in joblib.
+_IDLE = 300
+_THREADS = ("OMP", "OPENBLAS", "MKL", "BLIS", "NUMEXPR")
 _NO_MORE = object()
 
 
@@ -120,3 +131,89 @@ def windowed(
             yield received()
     while sent:
         yield received()
+
+
+class _Task:
+    """An item and the future of its result."""
+
+    def __init__(self, item: Any, future: Any) -> None:
+        self.item, self.future = item, future
+
+    @property
+    def is_lost(self) -> bool:
+        future = self.future
+        return future.done() and not future.cancelled() and isinstance(future.exception(), BrokenExecutor)
+
+
+def in_processes(
+    function: Callable[[T], R], items: Iterable[T], n_jobs: int, max_bytes: int | None = None
+) -> Iterator[R]:
+    """Yield the result of every item in order; see :func:`vbterrier.execution.parallel.mapped`."""
+    from joblib.externals.loky.backend.reduction import dumps
+
+    n = n_processes(n_jobs)
+    tasks: list[_Task] = []
+    # Shared values are written here: errors of the thread that sends items would be those of loky.
+    dumps(function)
+
+    def sent(item: T) -> _Task:
+        tasks.append(_Task(item, _submitted(n, function, item)))
+        return tasks[-1]
+
+    def received(task: _Task, others: Iterable[_Task]) -> R:
+        behind, n_lost = [*others], 0
+        while isinstance(task.future.exception(), BrokenExecutor):
+            n_lost += 1
+            if n_lost == _TRIES:
+                raise VBTerrierError(
+                    f"n_jobs={n_jobs}: {_TRIES} processes died one after the other of the same work; mostly they lack "
+                    "memory: ask for fewer, or for work that takes less, as with memory="
+                )
+            # All items in flight are lost with the process that died.
+            for each in (task, *behind):
+                if each.is_lost:
+                    each.future = _submitted(n, function, each.item)
+        tasks.remove(task)
+        result: R = task.future.result()
+        return result
+
+    try:
+        yield from windowed(items, sent, received, lambda: _AHEAD * n, max_bytes)
+    finally:
+        if tasks:
+            _stopped(n, tasks)
+
+
+def n_processes(n_jobs: int) -> int:
+    """Number of processes; -1 stands for all processors."""
+    import joblib
+
+    return int(joblib.cpu_count()) if n_jobs == -1 else n_jobs
+
+
+def _stopped(n: int, tasks: Sequence[_Task]) -> None:
+    """End work whose results are not needed."""
+    # Work that its thread has not started makes loky fail; threads start it immediately.
+    for _ in range(1000):
+        if all(task.future.running() or task.future.done() for task in tasks):
+            break
+        time.sleep(0.005)
+    _executor(n).shutdown(wait=True, kill_workers=True)
+
+
+def _submitted(n: int, function: Callable[[T], R], item: T) -> Any:
+    try:
+        return _executor(n).submit(function, item)
+    except BrokenExecutor:
+        # The executor broke in the meantime.
+        return _executor(n).submit(function, item)
+
+
+def _executor(n: int) -> Any:
+    """Processes of the last call, or new ones if some died."""
+    from joblib.externals.loky import get_reusable_executor
+
+    # The threads of all processes share the processors.
+    each = str(max(n_processes(-1) // n, 1))
+    limits = {f"{name}_NUM_THREADS": os.environ.get(f"{name}_NUM_THREADS", each) for name in _THREADS}
+    return get_reusable_executor(max_workers=n, timeout=_IDLE, kill_workers=False, env=limits)
