@@ -161,17 +161,12 @@ def compare(
     test, correction, family, margin
         See :func:`vbterrier.stats.comparisons.comparisons`. By default, p-values are corrected over the pairs of a
         measure, and ``n_tests`` counts them; ``family="all"`` corrects over all measures, too.
-    interval
-        Method of the intervals of means over topics. Intervals of differences invert the test.
-    level
-        Nominal coverage of the intervals; a difference is significant if its adjusted p is at most ``1 - level``.
     on_topics
         ``"same"`` raises if systems differ in their topics; ``"common"`` keeps the topics that all systems have;
         ``"all"``, for runs only, scores a missing topic as an empty ranking.
-    n_resamples
-        Number of resamples of the intervals and of the test.
-    seed
-        Seed of both.
+    interval, level, n_resamples, seed
+        Method of the intervals of means over topics (intervals of differences invert the test); nominal coverage, where
+        a difference is significant if its adjusted p is at most ``1 - level``; resamples of intervals and of the test.
 
     Raises
     ------

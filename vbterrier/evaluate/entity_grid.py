@@ -277,10 +277,8 @@ def entity_grid(
         Number of processes; -1 for one per processor. Results do not depend on it.
     path
         A file to which results are appended, from which a later call with the same inputs and any grid resumes.
-    level, n_resamples, seed
-        Percentile intervals of the means over topics.
-    progress
-        Show a progress bar.
+    level, n_resamples, seed, progress
+        Percentile intervals of the means over topics; show a progress bar.
 
     Raises
     ------

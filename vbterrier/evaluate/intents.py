@@ -259,28 +259,17 @@ def evaluate_intents(
     tagger_model
         The result of :func:`vbterrier.stats.fit_tagger` for these tags: intervals of the scores under gold tags, from
         1,000 replicas by default. The labelled documents must be a random sample of the documents.
-    on_topics
-        ``"same"`` raises if systems differ in their queries, ``"all"`` scores a missing query as an empty ranking,
-        ``"common"`` keeps the queries that all systems have.
+    on_topics, duplicates
+        See :func:`vbterrier.score`.
     undefined
         Queries without candidates: ``"raise"``, or ``"skip"`` to leave them out with a warning.
-    duplicates
-        ``"error"``, ``"everywhere"``, or ``"first"`` to keep the best rank of a duplicated document, see
-        :func:`vbterrier.score`.
     interval, level, n_resamples
         Intervals over queries: ``"percentile"``, ``"bca"`` or ``"normal"``; the same method applies to replicas.
     seed
         Seed of replicas and resamples.
-    memory
-        Read run files in chunks of at most this size, as ``"1 GiB"``, and keep the documents down to the largest
-        cutoff; a run may then be several files. The values are the same. See :func:`vbterrier.score`.
-    n_jobs
-        Number of processes that run pipelines and read run files in chunks, one file each; -1 for one per processor.
-        Results do not depend on it.
-    client
-        A Dask cluster whose workers read the run files, see :func:`vbterrier.score`.
-    progress
-        Show a progress bar.
+    memory, n_jobs, client, progress
+        See :func:`vbterrier.score`. With ``memory``, the documents down to the largest cutoff are kept. Processes run
+        pipelines, and read run files in chunks, one file each; a cluster reads run files.
 
     Raises
     ------

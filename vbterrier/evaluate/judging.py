@@ -107,10 +107,8 @@ def judge_next(
     costs
         The cost of a judgment in each topic, above 0. ``n`` is then the sum of the costs, and documents are selected by
         the variance that they remove per cost.
-    labels, on_topics, duplicates
+    labels, on_topics, duplicates, progress
         As in :func:`vbterrier.score`.
-    progress
-        Show a progress bar over runs.
 
     Returns
     -------
@@ -128,9 +126,7 @@ def judge_next(
 
     Notes
     -----
-    Share of 60 pairs of runs with half of the judgments of a collection whose 90 % interval of the difference excluded
-    the final one at any of eight looks, each after 40 more judgments: .47 and .28 of ordinary intervals, .17 and .05 of
-    numbered looks, on TREC DL 2019 and TREC Web 2012 (tests/bench/peeking.py).
+    docs/explanation/statistics.md has the probability that ordinary and numbered looks exclude the final difference.
 
     For one run with one prior per topic, the formula is exact and greedy selection is optimal: within a topic weights
     decrease with rank, and the remaining variance ``σ² s/(s+1) · (Σ w² + (Σ w)²/(s + m))`` after m judgments is convex
@@ -141,9 +137,7 @@ def judge_next(
     those of the best linear fit, scaled to the variance of the score. A named prior and its ideal ranking are fixed;
     new judgments change both. Cost: n · u² for u unjudged documents in a topic.
 
-    After 10, 25 and 50 % of the unjudged documents of two TREC collections in four regimes, intervals of means are .94
-    times as wide as after judging in pooling order, and .84 times as wide as after a bandit's choice; the RMSE of topic
-    scores is .90 and .77 times theirs (geometric means, docs/explanation/evidence.md).
+    docs/explanation/evidence.md compares the plan with pooling order and a bandit on two TREC collections.
 
     Source: Fröbe et al., ECIR 2023, section 3.2 (urn model); greedy A-optimal design.
 

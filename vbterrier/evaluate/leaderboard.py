@@ -193,12 +193,8 @@ def leaderboard(
         The source of uncertainty of the main table. ``"unjudged"``: the labels of unjudged documents of these topics.
         ``"topics"``: other topics from the same populations. ``"both"``. ``"collections"``: other collections from the
         same population, and labels of unjudged documents; the topics of a collection stay together.
-    n_draws, level, seed
-        Number of draws, nominal coverage of intervals, and seed.
-    labels, on_topics, duplicates
-        See :func:`vbterrier.score`; labels of several collections are a mapping.
-    progress
-        Show a progress bar over groups.
+    n_draws, level, seed, progress
+        Number of draws, nominal coverage of intervals, seed, and a progress bar over groups.
 
     Raises
     ------

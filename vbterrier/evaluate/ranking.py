@@ -116,12 +116,8 @@ def rank_systems(
     uncertainty
         ``"unjudged"``: draw the labels of unjudged documents, topics are fixed. ``"topics"``: resample the topics with
         their expected scores. ``"both"``: resample the topics in every draw of the labels.
-    n_draws
-        Number of draws.
-    level
-        Nominal coverage of the intervals, between the quantiles ``(1 - level)/2`` and ``(1 + level)/2`` of the draws.
-    seed
-        Seed of the draws.
+    n_draws, level, seed
+        Number of draws, nominal coverage of the intervals between their quantiles ``(1 ± level)/2``, and seed.
     baseline
         The system that all other systems are paired with; ``None`` for all pairs.
     progress

@@ -164,13 +164,9 @@ def score(
     interval
         ``"percentile"``, ``"bca"`` or ``"studentised"``: the bootstrap over topics; ``"poisson"``: percentiles of the
         Poisson bootstrap, which draws every topic independently; ``"normal"``: Student's t.
-    level
-        Nominal coverage of all intervals.
-    n_resamples
-        Number of resamples of the topics.
-    seed
-        Seed of the resamples of the topics, which all systems and measures share. Measures that draw have their own
-        seed.
+    level, n_resamples, seed
+        Nominal coverage of all intervals; number and seed of the resamples of the topics, which all systems and
+        measures share. Measures that draw have their own seed.
     memory
         Read run files in chunks of whole topics of at most this size, as ``"1 GiB"`` or a number of bytes; ``None``
         reads each run whole. With ``memory``, a run may be several files: a list of paths, a folder, or a pattern such

@@ -286,12 +286,10 @@ def evaluate_settings(
     unreached
         Topics with relevant documents, none of which is reachable: ``"skip"`` leaves them out of the conditional
         setting, ``"zero"`` keeps them as topics without relevant documents. Both warn; ``coverage`` marks the topics.
-    on_topics
-        See :func:`vbterrier.score`; applies to the unchanged rankings.
     baseline
         The system that all other systems are compared with in each setting.
-    interval, level, n_resamples, seed, progress
-        See :func:`vbterrier.score`.
+    on_topics, interval, level, n_resamples, seed, progress
+        See :func:`vbterrier.score`; ``on_topics`` applies to the unchanged rankings.
 
     Raises
     ------

@@ -257,16 +257,11 @@ def variance_shares(
     scores
         ``"expected"``: true scores are distributed around the scores (or the means of the replicas) as the draws are.
         ``"measured"``: the scores are noisy measurements; the noise is subtracted from their variance over topics.
-    method
-        Method of the combined interval: ``"nested"`` resampling or ``"normal"``.
-    n_draws
-        Number of draws within each topic, and of resamples of the topics; at least 2.
-    level
-        Nominal coverage of all intervals.
-    seed
-        Seed of draws and resamples.
-    progress
-        Show a progress bar.
+    method, level, progress
+        Method of the combined interval, ``"nested"`` resampling or ``"normal"``; nominal coverage of all intervals;
+        show a progress bar.
+    n_draws, seed
+        Number of draws within each topic, and of resamples of the topics, at least 2; their seed.
 
     Raises
     ------
@@ -279,9 +274,8 @@ def variance_shares(
     -----
     Judging narrows the interval of the mean over *these* topics (``these_topics``). For topics from the same
     population, expected scores under a correct prior are as good as judged scores: true scores vary more over topics,
-    by the variance within topics, so that the interval stays about as wide as the combined one. On TREC-COVID with
-    judgments removed, the variance of true scores exceeded that of expected scores (learned prior) by 1.3 to 2.6 times
-    the variance within topics. None of these numbers include a bias of the prior that all topics share.
+    by the variance within topics, so that the interval stays about as wide as the combined one. None of these numbers
+    include a bias of the prior that all topics share.
 
     Variances within topics are exact for systems if the distribution of the measure has closed-form moments, and are
     otherwise estimated from the draws.

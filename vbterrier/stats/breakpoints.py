@@ -175,14 +175,11 @@ def breakpoint_sweep(
         detects any increase with coverage, also a linear one.
     min_segment
         The smallest fraction of the topics in each segment, above 0 and below 0.5.
-    level
-        Nominal coverage of the interval.
-    n_permutations
-        Number of permutations of the residuals of the model without a cut (Freedman and Lane 1983).
-    n_resamples
-        Number of resamples of the topics for the interval; 0 for none.
-    seed
-        Determines permutations and resamples.
+    level, n_resamples
+        Nominal coverage of the interval, and number of resamples of the topics for it; 0 for none.
+    n_permutations, seed
+        Number of permutations of the residuals of the model without a cut (Freedman and Lane 1983), and the seed of
+        permutations and resamples.
 
     Returns
     -------

@@ -112,10 +112,8 @@ def comparisons(
         ``1 - level``.
     margin
         A difference too small to matter, in units of the measure, above 0: adds p_equivalence.
-    n_resamples
-        Number of resamples, of the topics for intervals and of the test.
-    seed
-        Determines the resamples.
+    n_resamples, seed
+        Number of resamples, of the topics for intervals and of the test, and the seed that determines them.
 
     Returns
     -------
@@ -142,30 +140,16 @@ def comparisons(
     Notes
     -----
     Randomisation is exact for any number of topics if the scores of both systems are exchangeable on every topic; t and
-    bootstrap test the mean, and signed ranks the median of symmetric differences. Simulated type I error rates at 5 %
-    (10,000 pairs each, 4,999 resamples)::
-
-        differences of topics               n   randomisation   t    wilcoxon  bootstrap
-        of scores of which half are 0      25       .052      .051     .048      .048
-                                           50       .052      .052     .049      .051
-        of scores 0, .5 and 1              25       .029      .053     .046      .047
-                                           50       .034      .050     .046      .046
-        skewed around mean 0               25       .079      .075     .143      .059
-        (exponential)                      50       .068      .070     .217      .052
-
-    The skewed differences violate exchangeability: if a few topics lose what many topics gain, only the bootstrap is
-    close to its nominal level for the mean. The family-wise error rate of max-T among 20 systems was .02 to .06 with
-    sign flips, over all pairs or against a baseline, and .00 to .06 with the bootstrap, in 1,000 families of each of 12
-    kinds (normal, skewed and often zero scores; 25 and 50 topics; all systems equal or half of them better). Holm's
-    correction multiplies the smallest possible p of a resampling test, ``1/(n_resamples + 1)``, by the number of tests;
-    a warning is given if no adjusted p can be significant.
+    bootstrap test the mean, and signed ranks the median of symmetric differences. Skewed differences violate
+    exchangeability: if a few topics lose what many topics gain, only the bootstrap is close to its nominal level for
+    the mean. docs/explanation/statistics.md has the error rates of all tests and corrections. Holm's correction
+    multiplies the smallest possible p of a resampling test, ``1/(n_resamples + 1)``, by the number of tests; a warning
+    is given if no adjusted p can be significant.
 
     Equivalence is tested by two paired t-tests; if at least half of the topics have the same difference, by
     :func:`bounded_equivalence`, which holds its level for any differences within the range of the measure, and is NaN
-    for measures of unknown range. Student's t does not hold its level for rare large differences, of which a small
-    sample may have none; if the other topics do not tie, they remain undetected.
-
-    Differences below 1e-12 of the values are rounding errors and count as ties.
+    for measures of unknown range. Rare large differences, of which a small sample may have none, remain undetected if
+    the other topics do not tie. Differences below 1e-12 of the values are rounding errors and count as ties.
 
     Source: Smucker, Allan and Carterette, CIKM 2007 (randomisation); Phipson and Smyth, SAGMB 2010 (counting the
     observed statistic); Sakai, SIGIR 2006 (bootstrap); Westfall and Young, Resampling-Based Multiple Testing, 1993,

@@ -125,22 +125,8 @@ def _finite(**arrays: Any) -> Iterator[Floats]:
 
 
 COLUMNS = (
-    "name",
-    "measure",
-    "value",
-    "low",
-    "high",
-    "level",
-    "method",
-    "n_qids",
-    "n_labelled",
-    "lam",
-    "label",
-    "labelled",
-    "labelled_low",
-    "labelled_high",
-    "width_ratio",
-    "predicted",
+    *("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_labelled", "lam", "label"),
+    *("labelled", "labelled_low", "labelled_high", "width_ratio", "predicted"),
 )
 # Named after the source of uncertainty: the sampling of topics, or the missing labels.
 _METHODS = {"population": "topics (prediction-powered)", "these": "unlabelled (prediction-powered)"}
@@ -178,10 +164,9 @@ def prediction_powered(
     target
         ``"population"``: the mean over the population that these queries are a sample of. ``"these"``: the mean over
         these N queries, of which the labelled ones are a sample.
-    level
-        Nominal coverage.
-    lam
-        A fixed λ for all systems and scores; ``None`` tunes it. 0 gives the mean label with Student's t interval.
+    level, lam
+        Nominal coverage, and a fixed λ for all systems and scores; ``None`` tunes it. 0 gives the mean label with
+        Student's t interval.
 
     Returns
     -------
@@ -212,28 +197,9 @@ def prediction_powered(
     *Properties.* For a random sample of labels, the estimate is unbiased at any n, because the λ of a query does not
     depend on its own label. For large N, the variance tends to ``1 - ρ²`` times the variance of the mean label, where ρ
     is the correlation of labels with scores: for many labels, it is never larger. For few labels, scores help if ρ is
-    above about ``1/sqrt(n - 2)`` (Mani et al. 2025); a score unrelated to the labels increases the root mean squared
-    error by .9 % at 25 labels, .4 % at 50, .15 % at 100. The scale of the scores does not matter: doubling the score
-    halves λ. λ may exceed 1, where the authors' program clips it. A score that is negatively correlated with the labels
-    is not used; negate it.
-
-    *Simulation.* ES@5 of 250 queries under a tagger of some precision, with the ES@5 of true tags as labels; widths of
-    intervals relative to intervals of labels alone, and coverage (nominal .95) in 20,000 repetitions::
-
-        precision  labels   λ    population: width  cov.   these: width  cov.
-        .70 (ρ .65)   25   .69               .80   .950            .86   .971
-        .70           50   .69               .82   .948            .77   .949
-        .70          100   .70               .87   .949            .77   .951
-        .95 (ρ .94)   25   .95               .45   .959            .73   .999
-        .95           50   .95               .54   .954            .56   .999
-        .95          100   .95               .69   .950            .42   .986
-
-    Errors of a good tagger are rare, so that a few labels sample few of them: intervals of the mean over these
-    queries are wide. Of binary labels that the score gets wrong for 2, 5 or 20 % of 250 queries, in one direction
-    or both, they cover the mean with 10, 25, 50 and 100 labels at least .937 of the time. The mean ES of the
-    tagger, without labels, is .028 too high at precision .70, .006 at .95. Binary labels gain less: if a judge
-    decides whether the one intended entity was found, ρ is .35 and .50, and the widths are .96 and .89 at 50 labels
-    or fewer.
+    above about ``1/sqrt(n - 2)`` (Mani et al. 2025). The scale of the scores does not matter: doubling the score halves
+    λ, which may exceed 1, where the authors' program clips it. A score that is negatively correlated with the labels is
+    not used; negate it. docs/explanation/statistics.md has simulated widths and coverage.
 
     Source: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic: Prediction-powered inference, Science 382, 2023. λ:
     Angelopoulos, Duchi and Zrnic: PPI++, arXiv 2311.01453, 2023 (power tuning). Leaving out each label: Zrnic and

@@ -232,11 +232,7 @@ def combine_sources(
     variance that multiple imputation adds (Rubin 1987), whose variance is too large if imputations use more
     information than the analysis (Meng 1994).
 
-    Simulated coverage of the population mean by nominal 95 % intervals, in 2,000 samples of n = 25, 50, 250 topics
-    with skewed true scores and heterogeneous noise, for a share of noise of .1; .5. ``"measured"`` scores: nested .92,
-    .93, .95; .93, .94, .95; normal .94, .94, .95; .96, .95, .96. ``"expected"`` scores: nested .93, .95, .96; .99,
-    .995, .995; an interval of the same width around the mean of the true scores of these topics .94, .94, .95; .95,
-    .95, .96. Intervals of shares undercover with few topics: .82, .87, .92; .82, .87, .93.
+    docs/explanation/statistics.md has the simulated coverage; intervals of shares undercover with few topics.
 
     Source: Variance components: Searle, Casella and McCulloch 1992, chapter 3; Davison and Hinkley 1997, section 3.8
     (nested resampling). First-order indices: Sobol 1993; Saltelli et al. 2010. Rubin 1987, section 3.1; Meng 1994.

@@ -242,10 +242,8 @@ def bootstrap_distribution(
     all_unjudged
         The run prior if none of the first k is judged: ``"auto"`` (the pool's for ``pool+run``, an error for ``run``),
         ``"pool"``, or ``"zero"`` (grade 0).
-    n_draws
-        Number of draws per topic for ``"mc"``.
-    seed
-        The seed; draws depend on it and on the query's id only.
+    n_draws, seed
+        Number of draws per topic for ``"mc"``, and their seed; draws depend on it and on the query's id only.
     prior_strength
         The pseudo-count of the prior in documents. The probabilities are uncertain, with a Dirichlet distribution of
         this pseudo-count, and shared by the documents of a topic, so draws follow Pólya's urn. The gains of two

@@ -230,12 +230,9 @@ def predict_grades(
         isotonic regression of relevance on x.
     cutoff
         The rank up to which documents of each topic and run are used for fitting and predicted.
-    n_folds
-        Number of cross-validation folds of topics; with fewer topics, each topic is a fold.
-    seed
-        The seed of the assignment of topics to folds.
-    progress
-        Show a progress bar over the folds.
+    n_folds, seed, progress
+        Number of cross-validation folds of topics (with fewer topics, each topic is a fold), the seed of their
+        assignment, and a progress bar over the folds.
 
     Returns
     -------
