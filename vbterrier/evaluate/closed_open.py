@@ -129,10 +129,9 @@ def evaluate_closed_open(
 
     Raises
     ------
-    InputError
-        Frames that cannot be evaluated; not two entity runs; an entity run without a ranking.
-    ParameterError
-        Unknown measures or invalid options.
+    InputError, ParameterError
+        Frames that cannot be evaluated; not two entity runs; an entity run without a ranking; unknown measures or
+        invalid options.
 
     Notes
     -----

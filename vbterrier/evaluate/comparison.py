@@ -170,11 +170,10 @@ def compare(
 
     Raises
     ------
-    InputError
+    InputError, ParameterError
         Fewer than two systems; systems with different topics; a value that is missing, infinite, text or duplicated;
-        measures that are undefined for all topics.
-    ParameterError
-        Invalid options; a measure whose value for a collection is not a mean over topics.
+        measures that are undefined for all topics; invalid options; a measure whose value for a collection is not a
+        mean over topics.
 
     Warns
     -----

@@ -402,10 +402,9 @@ def coverage_report(
 
     Raises
     ------
-    InputError
-        Frames or files that cannot be evaluated; links without a judged document; document systems without qrels.
-    ParameterError
-        Unknown names or invalid options.
+    InputError, ParameterError
+        Frames or files that cannot be evaluated; links without a judged document; document systems without qrels;
+        unknown names or invalid options.
 
     Notes
     -----

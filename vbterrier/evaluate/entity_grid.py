@@ -282,10 +282,9 @@ def entity_grid(
 
     Raises
     ------
-    InputError
-        Links without a pool or judgments; topics without queries for ``texts``; a file with results of other inputs.
-    ParameterError
-        Unknown families, parameters or measures; a family of a given grid without the resources that it needs.
+    InputError, ParameterError
+        Links without a pool or judgments; topics without queries for ``texts``; a file with results of other inputs;
+        unknown families, parameters or measures; a family of a given grid without the resources that it needs.
 
     Notes
     -----

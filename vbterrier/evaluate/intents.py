@@ -273,10 +273,8 @@ def evaluate_intents(
 
     Raises
     ------
-    InputError
-        Frames that cannot be evaluated; systems with different taggers; queries without candidates.
-    ParameterError
-        Invalid options.
+    InputError, ParameterError
+        Frames that cannot be evaluated; systems with different taggers; queries without candidates; invalid options.
 
     Examples
     --------

@@ -118,11 +118,10 @@ def judge_next(
 
     Raises
     ------
-    InputError
-        Frames or files that cannot be evaluated; runs with different topics.
-    ParameterError
-        A measure without a distribution, an unknown run, a budget below 1, a level outside (0, 1); a topic without
-        a quota or cost, or one that is not a number in range.
+    InputError, ParameterError
+        Frames or files that cannot be evaluated; runs with different topics; a measure without a distribution, an
+        unknown run, a budget below 1, a level outside (0, 1); a topic without a quota or cost, or one that is not a
+        number in range.
 
     Notes
     -----
@@ -257,10 +256,8 @@ def label_quality(labels: Any, qrels: Any, *, level: float = 0.95) -> LabelQuali
 
     Raises
     ------
-    InputError
-        Frames that cannot be evaluated; no document with both a label and a judgment.
-    ParameterError
-        A level outside (0, 1).
+    InputError, ParameterError
+        Frames that cannot be evaluated; no document with both a label and a judgment; a level outside (0, 1).
 
     Notes
     -----
@@ -408,10 +405,9 @@ def corrected_scores(
 
     Raises
     ------
-    InputError
-        Fewer than two judged topics; labels of several machines, or on another scale; judged topics without labels.
-    ParameterError
-        An unknown baseline or target.
+    InputError, ParameterError
+        Fewer than two judged topics; labels of several machines, or on another scale; judged topics without labels; an
+        unknown baseline or target.
 
     Examples
     --------

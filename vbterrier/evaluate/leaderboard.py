@@ -198,12 +198,11 @@ def leaderboard(
 
     Raises
     ------
-    InputError
+    InputError, ParameterError
         See :func:`vbterrier.score`; collections with different systems; one topic, if topics are resampled; an
-        automatic judge without labels for a topic, or for all documents of a system up to the cutoff.
-    ParameterError
-        Invalid options; a run without a group, one group; ``"collections"`` for one collection; a batch for a measure
-        that is not bootstrapped.
+        automatic judge without labels for a topic, or for all documents of a system up to the cutoff; invalid options;
+        a run without a group, one group; ``"collections"`` for one collection; a batch for a measure that is not
+        bootstrapped.
 
     Warns
     -----

@@ -125,10 +125,9 @@ def rank_systems(
 
     Raises
     ------
-    InputError
-        See :func:`vbterrier.score`; a single topic with ``uncertainty="topics"`` or ``"both"``.
-    ParameterError
-        A measure that is not bootstrapped, or with a ``stat`` other than the mean; invalid options.
+    InputError, ParameterError
+        See :func:`vbterrier.score`; a single topic with ``uncertainty="topics"`` or ``"both"``; a measure that is not
+        bootstrapped, or with a ``stat`` other than the mean; invalid options.
 
     Notes
     -----

@@ -285,10 +285,9 @@ def rerank_grid(
 
     Raises
     ------
-    InputError
-        Frames or files that cannot be evaluated; a file with results of other inputs.
-    ParameterError
-        Unknown families, parameters or measures.
+    InputError, ParameterError
+        Frames or files that cannot be evaluated; a file with results of other inputs; unknown families, parameters or
+        measures.
 
     Notes
     -----

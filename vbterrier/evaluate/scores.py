@@ -185,10 +185,9 @@ def score(
 
     Raises
     ------
-    InputError
-        Frames or files that cannot be evaluated; runs with different topics; duplicated system names.
-    ParameterError
-        Measures or options that do not exist.
+    InputError, ParameterError
+        Frames or files that cannot be evaluated; runs with different topics; duplicated system names; measures or
+        options that do not exist.
     ServiceError
         A cluster that does not respond or disconnects.
 

@@ -90,10 +90,9 @@ def intent_sensitivity(
 
     Raises
     ------
-    InputError
-        Invalid frames; weights for intents without violations; systems with different taggers.
-    ParameterError
-        An invalid setting; measures of other kinds.
+    InputError, ParameterError
+        Invalid frames; weights for intents without violations; systems with different taggers; an invalid setting;
+        measures of other kinds.
 
     Examples
     --------

@@ -293,10 +293,9 @@ def evaluate_settings(
 
     Raises
     ------
-    InputError
-        Frames or files that cannot be evaluated; tags without a pool; ids that do not match; no reachable document.
-    ParameterError
-        Unknown measures or invalid options.
+    InputError, ParameterError
+        Frames or files that cannot be evaluated; tags without a pool; ids that do not match; no reachable document;
+        unknown measures or invalid options.
 
     Notes
     -----

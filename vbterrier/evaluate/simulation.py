@@ -391,10 +391,9 @@ def simulate(
 
     Raises
     ------
-    InputError
-        Frames or files that cannot be evaluated; duplicated names of simulations; nothing to evaluate.
-    ParameterError
-        Unknown measures or runs, invalid levels.
+    InputError, ParameterError
+        Frames or files that cannot be evaluated; duplicated names of simulations; nothing to evaluate; unknown measures
+        or runs, invalid levels.
 
     Notes
     -----

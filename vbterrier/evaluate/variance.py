@@ -265,10 +265,8 @@ def variance_shares(
 
     Raises
     ------
-    InputError
-        See :func:`vbterrier.score`.
-    ParameterError
-        A measure without uncertainty within topics; missing or superfluous intents.
+    InputError, ParameterError
+        See :func:`vbterrier.score`; a measure without uncertainty within topics; missing or superfluous intents.
 
     Notes
     -----

@@ -189,10 +189,8 @@ def breakpoint_sweep(
 
     Raises
     ------
-    InputError
-        A missing column, a missing gain or control.
-    ParameterError
-        An option out of range.
+    InputError, ParameterError
+        A missing column, a missing gain or control; an option out of range.
 
     Notes
     -----

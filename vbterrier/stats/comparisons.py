@@ -131,11 +131,10 @@ def comparisons(
 
     Raises
     ------
-    InputError
-        Systems with different topics; a value that is missing, infinite, text or duplicated.
-    ParameterError
-        An unknown baseline, test, correction or family; ``"max-t"`` for a test that does not resample, or for one
-        family of measures on different topics.
+    InputError, ParameterError
+        Systems with different topics; a value that is missing, infinite, text or duplicated; an unknown baseline, test,
+        correction or family; ``"max-t"`` for a test that does not resample, or for one family of measures on different
+        topics.
 
     Notes
     -----

@@ -109,10 +109,9 @@ def pareto_frontier(
 
     Raises
     ------
-    InputError
-        An unknown measure; runs with different topics, whose means are not comparable; no run.
-    ParameterError
-        A level outside (0, 1); ``n_resamples`` below 1.
+    InputError, ParameterError
+        An unknown measure; runs with different topics, whose means are not comparable; no run; a level outside (0, 1);
+        ``n_resamples`` below 1.
 
     Notes
     -----

@@ -244,10 +244,9 @@ def confidence_sequence(
 
     Raises
     ------
-    InputError
-        No score, a score that is not finite or outside the bounds; weights of another shape, or not above 0.
-    ParameterError
-        A level outside (0, 1); bounds that are infinite or not increasing.
+    InputError, ParameterError
+        No score, a score that is not finite or outside the bounds; weights of another shape, or not above 0; a level
+        outside (0, 1); bounds that are infinite or not increasing.
 
     Notes
     -----

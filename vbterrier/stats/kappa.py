@@ -78,10 +78,9 @@ def cohen_kappa(
 
     Raises
     ------
-    InputError
-        Different numbers of items, no items, a label that is missing or not among the categories.
-    ParameterError
-        Unknown weights, or weights of text labels without categories; a level outside (0, 1).
+    InputError, ParameterError
+        Different numbers of items, no items, a label that is missing or not among the categories; unknown weights, or
+        weights of text labels without categories; a level outside (0, 1).
 
     Examples
     --------
@@ -140,10 +139,8 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
 
     Raises
     ------
-    InputError
-        Fewer than two judges, no items, a missing label.
-    ParameterError
-        A level outside (0, 1), a number of resamples below 1.
+    InputError, ParameterError
+        Fewer than two judges, no items, a missing label; a level outside (0, 1), a number of resamples below 1.
 
     Examples
     --------
@@ -203,10 +200,8 @@ def krippendorff_alpha(
 
     Raises
     ------
-    InputError
-        Fewer than two judges, or no item with two labels.
-    ParameterError
-        A level outside (0, 1), a number of resamples below 1.
+    InputError, ParameterError
+        Fewer than two judges, or no item with two labels; a level outside (0, 1), a number of resamples below 1.
 
     Examples
     --------

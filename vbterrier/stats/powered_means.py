@@ -178,11 +178,10 @@ def prediction_powered(
 
     Raises
     ------
-    InputError
+    InputError, ParameterError
         Labels of queries or systems without scores, systems without labels, fewer than two labels, values that are
-        missing or repeated.
-    ParameterError
-        Labels or scores that ``predicts`` does not match, an unknown baseline, an option out of range.
+        missing or repeated; labels or scores that ``predicts`` does not match, an unknown baseline, an option out of
+        range.
 
     Notes
     -----

@@ -107,10 +107,8 @@ def coverage_strata(
 
     Raises
     ------
-    InputError
-        A missing column or value.
-    ParameterError
-        No measure, fewer than two strata, a level outside (0, 1).
+    InputError, ParameterError
+        A missing column or value; no measure, fewer than two strata, a level outside (0, 1).
 
     Notes
     -----
@@ -233,10 +231,8 @@ def gain_regressions(
 
     Raises
     ------
-    InputError
-        A missing column, a missing gain or control.
-    ParameterError
-        No measure, a duplicate column, a level outside (0, 1).
+    InputError, ParameterError
+        A missing column, a missing gain or control; no measure, a duplicate column, a level outside (0, 1).
 
     Notes
     -----

@@ -87,10 +87,8 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
 
     Raises
     ------
-    InputError
-        Systems with different topics; a value that is missing, infinite, text or duplicated.
-    ParameterError
-        A level outside (0, 1).
+    InputError, ParameterError
+        Systems with different topics; a value that is missing, infinite, text or duplicated; a level outside (0, 1).
 
     Warns
     -----
@@ -219,10 +217,9 @@ def bayesian_comparison(
 
     Raises
     ------
-    InputError
-        Systems with different topics; a value that is missing, infinite, text or duplicated.
-    ParameterError
-        An unknown baseline or posterior; a negative region.
+    InputError, ParameterError
+        Systems with different topics; a value that is missing, infinite, text or duplicated; an unknown baseline or
+        posterior; a negative region.
 
     Notes
     -----
@@ -333,10 +330,8 @@ def risk_table(
 
     Raises
     ------
-    InputError
-        An unknown measure; systems with different topics.
-    ParameterError
-        An unknown baseline, α below 0.
+    InputError, ParameterError
+        An unknown measure; systems with different topics; an unknown baseline, α below 0.
 
     Notes
     -----

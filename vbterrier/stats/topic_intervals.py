@@ -80,10 +80,8 @@ def intervals(
 
     Raises
     ------
-    InputError
-        A missing or non-finite value; a duplicate topic.
-    ParameterError
-        As for :func:`topics_intervals`.
+    InputError, ParameterError
+        A missing or non-finite value; a duplicate topic; as for :func:`topics_intervals`.
 
     Examples
     --------

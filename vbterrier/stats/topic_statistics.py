@@ -227,10 +227,9 @@ def disc_ratio(
 
     Raises
     ------
-    InputError
-        Different numbers of topics, no topics, or a value outside [0, 1].
-    ParameterError
-        A level outside (0, 1), a number of resamples below 1.
+    InputError, ParameterError
+        Different numbers of topics, no topics, or a value outside [0, 1]; a level outside (0, 1), a number of resamples
+        below 1.
 
     Notes
     -----

@@ -311,11 +311,9 @@ def fit(
 
     Raises
     ------
-    InputError
+    InputError, ParameterError
         Frames that cannot be evaluated; fewer than 5 % of the judged documents have grade 0, so that relevance is not
-        identified; no topics in common.
-    ParameterError
-        A cutoff below 1, a negative horizon.
+        identified; no topics in common; a cutoff below 1, a negative horizon.
 
     Examples
     --------

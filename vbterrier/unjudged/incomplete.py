@@ -109,10 +109,9 @@ def leave_group_out(
 
     Raises
     ------
-    InputError
-        Runs and qrels with ids that cannot match; see the contracts.
-    ParameterError
-        A group of an unknown run, a run without a group, a cutoff below 1.
+    InputError, ParameterError
+        Runs and qrels with ids that cannot match; see the contracts; a group of an unknown run, a run without a group,
+        a cutoff below 1.
 
     Notes
     -----
@@ -169,10 +168,8 @@ def subsample_qrels(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
 
     Raises
     ------
-    InputError
-        See the contract of qrels.
-    ParameterError
-        A share outside [0, 1], a seed below 0.
+    InputError, ParameterError
+        See the contract of qrels; a share outside [0, 1], a seed below 0.
 
     Examples
     --------
@@ -209,10 +206,8 @@ def shallow_pool(runs: Any, qrels: Any, cutoff: int) -> pd.DataFrame:
 
     Raises
     ------
-    InputError
-        Runs and qrels with ids that cannot match; see the contracts.
-    ParameterError
-        A cutoff below 1.
+    InputError, ParameterError
+        Runs and qrels with ids that cannot match; see the contracts; a cutoff below 1.
 
     Examples
     --------
@@ -352,10 +347,8 @@ def grade_prevalence(runs: Any, qrels: Any, complete: Any, cutoff: int = 10) -> 
 
     Raises
     ------
-    InputError
-        See the contracts of runs and qrels.
-    ParameterError
-        A cutoff below 1.
+    InputError, ParameterError
+        See the contracts of runs and qrels; a cutoff below 1.
 
     Examples
     --------

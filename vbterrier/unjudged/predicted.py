@@ -243,10 +243,9 @@ def predict_grades(
 
     Raises
     ------
-    InputError
-        No runs; no judged document up to the cutoff; infinite scores with ``by="score"``; see the contracts.
-    ParameterError
-        An invalid value of a parameter.
+    InputError, ParameterError
+        No runs; no judged document up to the cutoff; infinite scores with ``by="score"``; see the contracts; an invalid
+        value of a parameter.
 
     Notes
     -----

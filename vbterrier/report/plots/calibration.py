@@ -50,11 +50,9 @@ def reliability(
 
     Raises
     ------
-    InputError
+    InputError, ParameterError
         A missing column; a filled bin without numbers or with numbers outside [0, 1]; a mapping to bins that have a
-        column method.
-    ParameterError
-        A method that the frame does not have.
+        column method; a method that the frame does not have.
 
     Examples
     --------
@@ -174,10 +172,9 @@ def interval_coverage(
 
     Raises
     ------
-    InputError
-        A missing column; a level outside (0, 1) or duplicated; a value that is not a share, or outside its interval.
-    ParameterError
-        An estimator or topics that the frame does not have; more than seven estimators.
+    InputError, ParameterError
+        A missing column; a level outside (0, 1) or duplicated; a value that is not a share, or outside its interval; an
+        estimator or topics that the frame does not have; more than seven estimators.
 
     Examples
     --------

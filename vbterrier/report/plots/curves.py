@@ -62,10 +62,9 @@ def curve(
 
     Raises
     ------
-    InputError
-        Neither a C nor a V frame; a duplicated score.
-    ParameterError
-        No measure has the parameter; a measure, method or system that the frame does not have.
+    InputError, ParameterError
+        Neither a C nor a V frame; a duplicated score; no measure has the parameter; a measure, method or system that
+        the frame does not have.
     ImportError
         matplotlib is missing: ``pip install 'vbterrier[plot]'``.
 
@@ -209,10 +208,8 @@ def sensitivity(
 
     Raises
     ------
-    InputError
-        A table without these columns.
-    ParameterError
-        A measure or system that the table does not have; more measures than dashes.
+    InputError, ParameterError
+        A table without these columns; a measure or system that the table does not have; more measures than dashes.
 
     Examples
     --------

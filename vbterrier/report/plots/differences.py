@@ -72,11 +72,10 @@ def differences(
 
     Raises
     ------
-    InputError
-        A missing column; a pair that is duplicated or has one system; an interval with one end, or in the wrong
-        order; a value that is not a probability or a level.
-    ParameterError
-        A measure or system that the frame does not have; more than 120 pairs, more than seven measures.
+    InputError, ParameterError
+        A missing column; a pair that is duplicated or has one system; an interval with one end, or in the wrong order;
+        a value that is not a probability or a level; a measure or system that the frame does not have; more than 120
+        pairs, more than seven measures.
 
     Examples
     --------

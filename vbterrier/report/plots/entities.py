@@ -134,11 +134,9 @@ def coverage_discrimination(
 
     Raises
     ------
-    InputError
+    InputError, ParameterError
         A missing column; a duplicated value; no topic that has all values; a DiscRatio of a run that reaches no
-        document.
-    ParameterError
-        A measure or run that the frame does not have; more than seven families.
+        document; a measure or run that the frame does not have; more than seven families.
 
     Notes
     -----

@@ -73,10 +73,8 @@ def coverage_by_k(
 
     Raises
     ------
-    InputError
-        A frame that is no C frame.
-    ParameterError
-        A measure or run that the frame does not have.
+    InputError, ParameterError
+        A frame that is no C frame; a measure or run that the frame does not have.
 
     Examples
     --------
@@ -144,10 +142,9 @@ def gain_by_coverage(
 
     Raises
     ------
-    InputError
-        A missing column, a gain that is not a number; ``at`` is not a breakpoint.
-    ParameterError
-        Fewer than two strata, a level outside (0, 1).
+    InputError, ParameterError
+        A missing column, a gain that is not a number; ``at`` is not a breakpoint; fewer than two strata, a level
+        outside (0, 1).
 
     Examples
     --------
@@ -255,10 +252,8 @@ def oer_distributions(
 
     Raises
     ------
-    InputError
-        A missing column; an unknown signal class.
-    ParameterError
-        A run that the frame does not have; a step of 0 or less.
+    InputError, ParameterError
+        A missing column; an unknown signal class; a run that the frame does not have; a step of 0 or less.
 
     Notes
     -----

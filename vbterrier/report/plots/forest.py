@@ -57,10 +57,9 @@ def forest(
 
     Raises
     ------
-    InputError
-        Not a C frame; a duplicated row; an interval with one end.
-    ParameterError
-        A measure or method that the frame does not have; more than seven pairs of measure and method.
+    InputError, ParameterError
+        Not a C frame; a duplicated row; an interval with one end; a measure or method that the frame does not have;
+        more than seven pairs of measure and method.
 
     Examples
     --------
@@ -157,11 +156,9 @@ def estimate_against_truth(
 
     Raises
     ------
-    InputError
+    InputError, ParameterError
         A missing column; a value that is not a number; an interval that is duplicated, has one end, or has its ends in
-        the wrong order.
-    ParameterError
-        An estimator or level that the frames do not have; more than seven estimators.
+        the wrong order; an estimator or level that the frames do not have; more than seven estimators.
 
     Examples
     --------

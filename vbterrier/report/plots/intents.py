@@ -72,10 +72,9 @@ def coverage_map(
 
     Raises
     ------
-    InputError
-        See :class:`vbterrier.intents.coverage.Intents` and :class:`vbterrier.intents.coverage.Tags`.
-    ParameterError
-        A query without intents, a number below 1, an unknown order.
+    InputError, ParameterError
+        See :class:`vbterrier.intents.coverage.Intents` and :class:`vbterrier.intents.coverage.Tags`; a query without
+        intents, a number below 1, an unknown order.
 
     Examples
     --------

@@ -56,10 +56,9 @@ def score_by_size(
 
     Raises
     ------
-    InputError
-        A missing column; a duplicated size; a band with one end, or one that does not include its mean.
-    ParameterError
-        A measure, order or system that the frame does not have; more than six kinds of lines.
+    InputError, ParameterError
+        A missing column; a duplicated size; a band with one end, or one that does not include its mean; a measure,
+        order or system that the frame does not have; more than six kinds of lines.
 
     Examples
     --------
@@ -151,11 +150,10 @@ def not_worse_by_size(
 
     Raises
     ------
-    InputError
+    InputError, ParameterError
         A missing column; a duplicated size; a band with one end, or one that does not include its count; a count
-        outside the range of 0 to n_systems - 1.
-    ParameterError
-        A measure or order that the frame does not have; more than seven measures.
+        outside the range of 0 to n_systems - 1; a measure or order that the frame does not have; more than seven
+        measures.
 
     Examples
     --------
@@ -227,10 +225,9 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
 
     Raises
     ------
-    InputError
-        No plan; a missing column; a duplicated size; a power outside [0, 1] or outside its band.
-    ParameterError
-        A target outside (0, 1); more than seven differences or six tests.
+    InputError, ParameterError
+        No plan; a missing column; a duplicated size; a power outside [0, 1] or outside its band; a target outside (0,
+        1); more than seven differences or six tests.
 
     Examples
     --------

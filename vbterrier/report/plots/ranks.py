@@ -195,10 +195,9 @@ def variance_shares(
 
     Raises
     ------
-    InputError
-        A missing column; a duplicated source; shares that do not sum to 1; a negative total.
-    ParameterError
-        A measure that the frame does not have; more than seven sources.
+    InputError, ParameterError
+        A missing column; a duplicated source; shares that do not sum to 1; a negative total; a measure that the frame
+        does not have; more than seven sources.
 
     Examples
     --------

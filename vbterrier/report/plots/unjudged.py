@@ -66,11 +66,9 @@ def score_distributions(
 
     Raises
     ------
-    InputError
-        ``distribution`` is not a bootstrap distribution; marks or bounds of other topics only, duplicated, not
-        numeric, or in the wrong order.
-    ParameterError
-        A topic that was not evaluated; more than six marks; a level outside [0, 1].
+    InputError, ParameterError
+        ``distribution`` is not a bootstrap distribution; marks or bounds of other topics only, duplicated, not numeric,
+        or in the wrong order; a topic that was not evaluated; more than six marks; a level outside [0, 1].
 
     Notes
     -----
@@ -312,10 +310,8 @@ def removal_distributions(
 
     Raises
     ------
-    InputError
-        A missing column; an unknown source.
-    ParameterError
-        A measure that the frame does not have; a step of 0 or less.
+    InputError, ParameterError
+        A missing column; an unknown source; a measure that the frame does not have; a step of 0 or less.
 
     Notes
     -----
