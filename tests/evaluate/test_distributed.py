@@ -20,7 +20,7 @@ from pandas.testing import assert_frame_equal
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError, ServiceError, VBTerrierError
 from vbterrier.evaluate.scores import score
-from vbterrier.execution import distribute, parallel, pending, streaming
+from vbterrier.execution import parallel, pending, streaming
 from vbterrier.execution.checkpoint import Checkpoint
 from vbterrier.execution.chunks import Work
 from vbterrier.execution.parallel import mapped
@@ -233,7 +233,7 @@ def test_other_topics_are_refused_before_anything_is_evaluated(engine, tmp_path,
     runs, qrels = collection(3)
     vbterrier.write_run(runs["s1"], tmp_path / "s1.run")
     vbterrier.write_run(runs["s2"][runs["s2"]["qid"] != "q3"], tmp_path / "s2.gz")
-    monkeypatch.setattr(distribute, "_summary", None)
+    monkeypatch.setattr(streaming, "_summary", None)
     given = {"s0": runs["s0"], "s1": tmp_path / "s1.run", "s2": tmp_path / "s2.gz"}
     with pytest.raises(InputError, match=r"run 's0' has 12 of the 12 topics, run 's2' has 11, .* 'q3'"):
         quietly(score, given, qrels, MEASURES, **engine)

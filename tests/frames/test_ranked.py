@@ -378,6 +378,6 @@ def test_scores_refuse_duplicates_that_change_them(storage):
 
 def test_duplicates_of_any_run_are_refused_before_the_first_is_evaluated(monkeypatch):
     run = frame(q={"a": 2.0, "b": 1.0})
-    monkeypatch.setattr("vbterrier.execution.distribute.external_values", lambda *_, **__: pytest.fail("too late"))
+    monkeypatch.setattr("vbterrier.execution.streaming.external_values", lambda *_, **__: pytest.fail("too late"))
     with pytest.raises(InputError, match="run 'bad': document 'a' is duplicated"):
         score({"good": run, "bad": run.assign(docno="a")}, run.assign(label=1), ["nDCG@2"])

@@ -389,7 +389,6 @@ def annotate(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["jordan", "mercury"]})
     >>> intents = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "entity_id": ["athlete", "country", "planet", "god"],
     ...                         "prob": [0.8, 0.2, 0.6, 0.4]})

@@ -142,7 +142,6 @@ def evaluate_closed_open(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> from vbterrier.entities.rerank import OverlapReranker
     >>> pool = pd.DataFrame({"qid": ["1", "1", "2", "2"], "docno": ["a", "b", "c", "d"], "score": [2.0, 1.0, 2.0, 1.0]})
     >>> qrels = pool[["qid", "docno"]].assign(label=[0, 1, 0, 1])

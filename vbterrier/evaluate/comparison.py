@@ -193,7 +193,6 @@ def compare(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> new = [0.9, 0.8, 0.7, 0.6, 0.8, 0.9, 0.7, 0.8]
     >>> values = pd.DataFrame({"name": ["old"] * 8 + ["new"] * 8, "qid": [*"12345678"] * 2, "measure": "nDCG@10",
     ...                        "value": [value - 0.1 for value in new] + new})

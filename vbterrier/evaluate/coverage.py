@@ -415,7 +415,6 @@ def coverage_report(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> pool = pd.DataFrame({"qid": ["q1"] * 2 + ["q2"] * 2, "docno": ["d1", "d2", "d3", "d4"], "score": 1.0})
     >>> tags = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["Paris", "Texas", "Rome"]})
     >>> qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d4"], "label": [1, 1]})

@@ -96,7 +96,6 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None) -> Diagnosis:
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a"], "label": [1]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [2.0, 1.0]})
     >>> diagnose({"mine": run}, qrels).runs["unjudged@10"].tolist()

@@ -296,7 +296,6 @@ def entity_grid(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> from vbterrier.entities.pool import link_pool
     >>> rows = [(qid, docno, 3.0 - at) for qid in ("q1", "q2") for at, docno in enumerate(["d1", "d2", "d3"])]
     >>> pool = pd.DataFrame(rows, columns=["qid", "docno", "score"])

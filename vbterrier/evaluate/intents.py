@@ -278,7 +278,6 @@ def evaluate_intents(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> topics = pd.DataFrame({"qid": ["q1"], "query": ["Jordan achievements"]})
     >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["athlete", "country"], "prob": [0.8, 0.2]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0], "entity_id": "athlete"})

@@ -142,7 +142,6 @@ def judge_next(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 0, 1, 0]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["new", "a", "late"], "score": [3.0, 2.0, 1.0]})
     >>> plan = judge_next({"mine": run}, qrels, 1, "BNDCG(prior='pool')@3")
@@ -269,7 +268,6 @@ def label_quality(labels: Any, qrels: Any, *, level: float = 0.95) -> LabelQuali
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 3, "docno": [*"abcabc"], "label": [1, 0, 0, 1, 1, 0]})
     >>> found = label_quality({"llm": qrels.assign(label=[1, 0, 1, 1, 1, 0])}, qrels)
     >>> found.summary[["name", "n", "auc"]].round(2).values.tolist()
@@ -411,7 +409,6 @@ def corrected_scores(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> rng = np.random.default_rng(0)
     >>> truth = pd.DataFrame({"qid": [f"q{i}" for i in range(60)], "docno": "a", "label": rng.integers(0, 2, 60)})
     >>> labels = truth.assign(label=np.where(rng.random(60) < 0.2, 1, truth["label"]))

@@ -220,7 +220,6 @@ def leaderboard(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 3, "docno": [*"abc"] * 2, "label": [1, 0, 0] * 2})
     >>> def run(order):
     ...     return pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 3, "docno": [*order] * 2, "score": [3, 2, 1] * 2})

@@ -139,7 +139,6 @@ def rank_systems(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 1, 0, 0]})
     >>> lists = {"old": ["a", "c"], "new": ["a", "unknown"]}
     >>> runs = {name: pd.DataFrame({"qid": "q1", "docno": found, "score": [2, 1]}) for name, found in lists.items()}

@@ -298,7 +298,6 @@ def rerank_grid(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> pool = pd.DataFrame({"qid": ["1", "1", "2", "2"], "docno": ["a", "b", "c", "d"], "score": [2.0, 1.0, 2.0, 1.0]})
     >>> qrels = pd.DataFrame({"qid": ["1", "2"], "docno": ["b", "d"], "label": [1, 1]})
     >>> tags = pd.DataFrame({"docno": ["b", "d"], "entity_id": ["X", "X"]})

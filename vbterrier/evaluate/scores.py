@@ -14,8 +14,8 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, number, whole
 from vbterrier.evaluate.inputs import named_runs, target_of
-from vbterrier.execution.distribute import Scorer, distribute
 from vbterrier.execution.parallel import workers
+from vbterrier.execution.streaming import Scorer, distribute
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.blocks import amount
 from vbterrier.frames.files.reading import read_answers, read_qrels
@@ -213,7 +213,6 @@ def score(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> judged = {"docno": ["a", "x", "b", "x"], "label": [1, 0, 1, 0]}
     >>> qrels = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], **judged})
     >>> run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "new"], "score": [1.0, 1.0]})

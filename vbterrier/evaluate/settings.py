@@ -307,7 +307,6 @@ def evaluate_settings(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["d2", "d3"], "label": [1, 1]})
     >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Texas", "Paris"]})

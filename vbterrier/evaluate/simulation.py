@@ -89,7 +89,6 @@ class Simulation(Shown):
 
     Examples
     --------
-    >>> import pandas as pd
     >>> from vbterrier.evaluate.simulation import simulate
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 1, 0, 0]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [1.0, 2.0]})
@@ -407,7 +406,6 @@ def simulate(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 1, 0, 0]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [1.0, 2.0]})
     >>> found = simulate({"mine": run}, qrels, [("no b", qrels.drop(index=1))], estimators={"lower": "nDCG@10"})

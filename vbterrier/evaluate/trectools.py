@@ -40,7 +40,6 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "label": [1, 0]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["b", "a"], "score": [2.0, 1.0]})
     >>> round(VBTrecEval.from_frames(run, qrels).get_bootstrapped_ndcg(depth=10), 4)

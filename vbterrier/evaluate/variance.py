@@ -280,7 +280,6 @@ def variance_shares(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qids = ["q1", "q2", "q3", "q4"]
     >>> qrels = pd.DataFrame([(q, d, int(d < q[1] or d == "a")) for q in qids for d in "abc"],
     ...                      columns=["qid", "docno", "label"])

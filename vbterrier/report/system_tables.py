@@ -43,7 +43,6 @@ _COLUMNS = ("RelCov", "NonRelCov", "DiscRatio", *_EVIDENCE)
 def linking_table(report: LinkingReport, style: str, *, pairs: bool = False) -> str:
     r"""Table of entity linking: one row for each system (or pair) and measure; csv and json hold the frame.
 
-    >>> import pandas as pd
     >>> from vbterrier.linking.quality import linking_report
     >>> gold = pd.DataFrame({"qid": ["q1", "q2"], "entity_id": ["Paris", "NIL"]})
     >>> report = linking_report({"mine": gold}, gold, n_resamples=20)

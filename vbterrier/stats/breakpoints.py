@@ -208,8 +208,6 @@ def breakpoint_sweep(
 
     Examples
     --------
-    >>> import numpy as np
-    >>> import pandas as pd
     >>> coverage = np.linspace(0.5, 1, 50)
     >>> noise = np.random.default_rng(1).normal(0, 0.02, 50)
     >>> table = pd.DataFrame({"RelCov@20": coverage, "gain": 0.1 * (coverage >= 0.8) + noise})

@@ -123,7 +123,6 @@ def pareto_frontier(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> import warnings
     >>> values = pd.DataFrame({"name": list("abcd") * 2, "qid": "q1",
     ...                        "measure": ["RelCov@20"] * 4 + ["NonRelCov@20"] * 4,

@@ -266,7 +266,6 @@ def judge_agreement(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> labels = pd.DataFrame({"a": [1, 0, 1, 0, 1], "b": [1, 0, 1, 1, 1], "c": [1, 0, 0, 0, 1]})
     >>> judge_agreement(labels)[["judges", "value"]].round(2).values.tolist()
     [['a, b', 0.55], ['a, c', 0.62], ['b, c', 0.29], ['a, b, c', 0.44], ['a, b, c', 0.6]]

@@ -121,7 +121,6 @@ def coverage_strata(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> table = pd.DataFrame({"RelCov@20": [0.2, 0.3, 0.8, 0.7, 1.0, 1.0], "gain": [0.0, 0.02, 0.09, 0.11, 0.1, 0.3]})
     >>> coverage_strata(table, "RelCov@20", ["gain"])[["coverage_low", "coverage_high", "value"]].values.tolist()
     [[0.2, 0.3, 0.01], [0.7, 0.8, 0.1], [1.0, 1.0, 0.2]]
@@ -244,7 +243,6 @@ def gain_regressions(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> coverage = [0.2, 0.5, 0.6, 0.8, 0.9, 1.0]
     >>> table = pd.DataFrame({"RelCov@20": coverage, "gain": [0.02, 0.04, 0.07, 0.08, 0.08, 0.11]})
     >>> gain_regressions(table, "gain", ["RelCov@20"])[["coef", "r_squared"]].round(3).values.tolist()

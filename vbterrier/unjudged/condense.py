@@ -49,7 +49,6 @@ class Condense(pt.Transformer):  # type: ignore[misc]
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": ["q1"], "docno": ["a"], "label": [1]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["new", "a"], "score": [2.0, 1.0], "rank": [0, 1]})
     >>> Condense(qrels).transform(run).values.tolist()

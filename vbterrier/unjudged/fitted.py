@@ -317,7 +317,6 @@ def fit(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 0, 1, 0]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "new", "b"], "score": [3.0, 2.0, 1.0]})
     >>> model = fit({"mine": run}, qrels, cutoff=3).register("example")

@@ -337,7 +337,6 @@ def write_judging(plan: Any, path: str | os.PathLike[str]) -> None:
     --------
     >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp(), "plan.tsv")
-    >>> import pandas as pd
     >>> write_judging(pd.DataFrame({"qid": ["q1"], "docno": ["d7"], "reason": ["rank 1 of mine"]}), path)
     >>> path.read_text().splitlines()
     ['qid\tdocno\treason', 'q1\td7\trank 1 of mine']

@@ -259,7 +259,6 @@ def predict_grades(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> documents = [f"d{i}" for i in range(8)]
     >>> topics = [f"q{i}" for i in range(20)]
     >>> places = [(q, d, -i) for q in topics for i, d in enumerate(documents)]

@@ -56,7 +56,6 @@ def reliability(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> ax = reliability(pd.DataFrame({"predicted": [0.2, 0.8], "observed": [0.1, 0.9], "n": [30, 10]}))
     >>> ax.texts[-1].get_text()
     'ECE 0.100; 2 bins, area: bin size (10 to 30); n = 40'
@@ -178,7 +177,6 @@ def interval_coverage(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> found = {"level": [0.5, 0.9], "n": 150, "covered": [0.4, 0.85]}
     >>> ends = {"covered_low": [0.3, 0.8], "covered_high": [0.5, 0.9]}
     >>> ax = interval_coverage(pd.DataFrame({"estimator": "mean", **found, **ends}))

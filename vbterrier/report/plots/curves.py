@@ -70,7 +70,6 @@ def curve(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> values = pd.DataFrame({"name": "bm25", "qid": "q1", "measure": ["ES@1", "ES@5"], "value": [0.5, 0.75]})
     >>> curve(values).lines[0].get_xydata().tolist()
     [[1.0, 0.5], [5.0, 0.75]]
@@ -213,7 +212,6 @@ def sensitivity(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> table = pd.DataFrame({"name": "bm25", "measure": "ES@10", "parameter": "temperature", "setting": [0.5, 1.0],
     ...                       "reference": [False, True], "value": [0.9, 0.8], "n_qids": 50})
     >>> [text.get_text() for text in sensitivity(table).get_xticklabels()]

@@ -79,7 +79,6 @@ def differences(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> about = {"measure": "nDCG@10", "n_qids": 50, "test": "randomisation", "correction": "holm", "level": 0.95}
     >>> rows = {"name_a": ["dense", "splade"], "name_b": "bm25", "diff": [0.1, 0.02], "low": [0.05, -0.03]}
     >>> found = {"high": [0.15, 0.07], "p_adjusted": [0.001, 0.4], "method": "percentile", "n_resamples": 10000}
@@ -252,7 +251,6 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
 
     Examples
     --------
-    >>> import pandas as pd
     >>> ax = beats_matrix(pd.DataFrame({"name_a": ["bm25"], "name_b": ["dense"], "p_a_beats_b": [0.25]}))
     >>> [label.get_text() for label in ax.get_yticklabels()], [text.get_text() for text in ax.texts[:-1]]
     (['1 dense', '2 bm25'], ['75', '25'])

@@ -146,7 +146,6 @@ def coverage_discrimination(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> values = pd.DataFrame({"name": ["a", "b", "c"] * 2, "qid": "q1",
     ...                        "measure": ["RelCov@20"] * 3 + ["NonRelCov@20"] * 3,
     ...                        "value": [0.5, 0.9, 0.8, 0.2, 0.8, 0.9]})

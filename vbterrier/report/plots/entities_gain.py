@@ -78,7 +78,6 @@ def coverage_by_k(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> about = {"level": 0.95, "method": "topics (percentile)", "n_qids": 50, "n_resamples": 2000, "seed": 0}
     >>> rows = {"name": "consensus", "measure": ["DiscRatio@10", "DiscRatio@20"], "value": [1.4, 1.2]}
     >>> ax = coverage_by_k(pd.DataFrame(rows).assign(low=1.1, high=1.5, **about), ratio=True)
@@ -148,7 +147,6 @@ def gain_by_coverage(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> table = pd.DataFrame({"RelCov@20": [0.2, 0.3, 0.8, 0.7, 1.0, 0.9], "gain": [0.0, 0.02, 0.09, 0.11, 0.1, 0.3]})
     >>> ax = gain_by_coverage(table)
     >>> ax.get_xlabel(), ax.get_ylabel()
@@ -261,7 +259,6 @@ def oer_distributions(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> slots = pd.DataFrame({"name": "consensus", "qid": "q1", "oer": [1.2, 0.3, -0.4], "signal": "conditional"})
     >>> ax = oer_distributions(slots.assign(signal=["core", "conditional", "anti-signal"]))
     >>> [label.get_text() for label in ax.get_yticklabels()], ax.get_xlabel()

@@ -63,7 +63,6 @@ def forest(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> row = {"measure": "VB@10", "level": 0.95, "method": "topics (percentile)", "n_qids": 50, "n_resamples": 2000}
     >>> ends = {"name": ["bm25", "dense"], "value": [0.1, 0.3], "low": [-0.1, 0.2], "high": [0.2, 0.4]}
     >>> ax = forest(pd.DataFrame(ends).assign(**row, seed=0))
@@ -162,7 +161,6 @@ def estimate_against_truth(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> row = {"name": "dense", "qid": ["q1", "q2"], "estimator": "mean", "truth": [0.5, 0.7]}
     >>> ax = estimate_against_truth(pd.DataFrame({**row, "estimate": [0.6, 0.7]}))
     >>> ax.texts[-1].get_text()

@@ -62,7 +62,6 @@ def score_by_size(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> sizes = {"name": "bm25", "measure": "F1", "n_qids": [10, 20], "mean": [0.6, 0.7], "low": [0.4, 0.6]}
     >>> about = {"high": [0.8, 0.8], "level": 0.95, "order": "random", "n_subsets": 200, "seed": 0}
     >>> ax = score_by_size(pd.DataFrame({**sizes, **about}))
@@ -157,7 +156,6 @@ def not_worse_by_size(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> sizes = {"measure": "F1", "n_qids": [10, 20], "n_systems": 27, "n_not_worse": [20.0, 9.0], "low": [15.0, 5.0]}
     >>> about = {"high": [25.0, 12.0], "order": "random", "n_subsets": 100, "level": 0.95, "test": "bootstrap"}
     >>> ax = not_worse_by_size(pd.DataFrame({**sizes, **about, "n_resamples": 1000, "seed": 0}))
@@ -231,7 +229,6 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
 
     Examples
     --------
-    >>> import pandas as pd
     >>> about = {"level": 0.95, "test": "t", "n_pilot": 50, "n_simulations": 1000, "seed": 0}
     >>> found = {"delta": 0.05, "n_qids": [50, 100, 150], "power": [0.5, 0.7, 0.9], "low": [0.4, 0.6, 0.8]}
     >>> ax = power_curve(pd.DataFrame({**found, "high": [0.6, 0.8, 1.0], **about}))

@@ -60,7 +60,6 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
 
     Examples
     --------
-    >>> import pandas as pd
     >>> ranks = {"expected_rank": [1.7, 1.3], "low": [1, 1], "high": [2, 2], "level": 0.9}
     >>> ax = rank_uncertainty(pd.DataFrame({"name": ["bm25", "dense"], "mean": [0.41, 0.44], **ranks}))
     >>> [label.get_text() for label in ax.get_yticklabels()]
@@ -201,7 +200,6 @@ def variance_shares(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> found = {"source": ["topics", "unjudged"], "variance": [0.0003, 0.0001], "share": [0.75, 0.25]}
     >>> about = {"name": "bm25", "measure": "nDCG@10", "n_qids": 50, "n_draws": 1000, "seed": 0}
     >>> ax = variance_shares(pd.DataFrame({**found, **about}))

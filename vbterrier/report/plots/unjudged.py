@@ -77,7 +77,6 @@ def score_distributions(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> from vbterrier.unjudged import bootstrap_distribution
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [2, 1, 0, 0]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "new", "c"], "score": [3.0, 2.0, 1.0]})
@@ -319,7 +318,6 @@ def removal_distributions(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> draws = pd.DataFrame({"source": ["model", "queries"] * 3, "measure": "F1"})
     >>> ax = removal_distributions(draws.assign(value=[0.85, 0.86, 0.87, 0.87, 0.88, 0.89]))
     >>> [label.get_text() for label in ax.get_yticklabels()], ax.get_xlabel()
