@@ -12,6 +12,10 @@ Pass ``ax`` to draw panels; the figure needs ``layout="constrained"``, which mak
     forest(intervals, measure="VB@10", ax=axes[0])
     forest(intervals, measure="ES@10", ax=axes[1])
 
+Without matplotlib, figures raise ImportError. Frames without the named columns, with duplicated rows, values out of
+range, or intervals with one end or in the wrong order raise InputError, which names the row. Measures, methods, systems
+and topics that a frame does not have, and more series than colours, marks or dashes, raise ParameterError.
+
 The font is that of ``matplotlib.rcParams``, so that figures can match a paper.
 """
 

@@ -43,16 +43,8 @@ def reliability(
         0) may have NaN; they are not drawn. A mapping of methods to either draws them all.
     method
         Methods to draw; all by default.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches, about a square: ``COLUMN`` (3.3), ``FULL`` (7).
-
-    Raises
-    ------
-    InputError, ParameterError
-        A missing column; a filled bin without numbers or with numbers outside [0, 1]; a mapping to bins that have a
-        column method; a method that the frame does not have.
+    ax, width
+        Axes to draw on, and width of a new figure, about a square; see :func:`curve`.
 
     Examples
     --------
@@ -168,12 +160,6 @@ def interval_coverage(
         other run-topics is known) or ``"all"``.
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`.
-
-    Raises
-    ------
-    InputError, ParameterError
-        A missing column; a level outside (0, 1) or duplicated; a value that is not a share, or outside its interval; an
-        estimator or topics that the frame does not have; more than seven estimators.
 
     Examples
     --------

@@ -56,18 +56,6 @@ def curve(
     width
         Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
 
-    Returns
-    -------
-    matplotlib.axes.Axes
-
-    Raises
-    ------
-    InputError, ParameterError
-        Neither a C nor a V frame; a duplicated score; no measure has the parameter; a measure, method or system that
-        the frame does not have.
-    ImportError
-        matplotlib is missing: ``pip install 'vbterrier[plot]'``.
-
     Examples
     --------
     >>> values = pd.DataFrame({"name": "bm25", "qid": "q1", "measure": ["ES@1", "ES@5"], "value": [0.5, 0.75]})
@@ -204,11 +192,6 @@ def sensitivity(
         Systems to colour, at most seven.
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`.
-
-    Raises
-    ------
-    InputError, ParameterError
-        A table without these columns; a measure or system that the table does not have; more measures than dashes.
 
     Examples
     --------

@@ -70,13 +70,6 @@ def differences(
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of pairs.
 
-    Raises
-    ------
-    InputError, ParameterError
-        A missing column; a pair that is duplicated or has one system; an interval with one end, or in the wrong order;
-        a value that is not a probability or a level; a measure or system that the frame does not have; more than 120
-        pairs, more than seven measures.
-
     Examples
     --------
     >>> about = {"measure": "nDCG@10", "n_qids": 50, "test": "randomisation", "correction": "holm", "level": 0.95}
@@ -242,12 +235,6 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
         both, the remainder to 1 is the probability of a tie. Missing pairs and NaN are grey.
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of systems.
-
-    Raises
-    ------
-    InputError
-        A missing column; a system paired with itself; a duplicated pair; a value that is not a probability, or two
-        of a pair with a sum above 1.
 
     Examples
     --------

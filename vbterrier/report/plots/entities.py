@@ -132,12 +132,6 @@ def coverage_discrimination(
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`.
 
-    Raises
-    ------
-    InputError, ParameterError
-        A missing column; a duplicated value; no topic that has all values; a DiscRatio of a run that reaches no
-        document; a measure or run that the frame does not have; more than seven families.
-
     Notes
     -----
     Pearson's r, with Fisher's interval, and the slope treat runs as a random sample. Configurations of one method are

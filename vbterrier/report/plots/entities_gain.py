@@ -71,11 +71,6 @@ def coverage_by_k(
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`.
 
-    Raises
-    ------
-    InputError, ParameterError
-        A frame that is no C frame; a measure or run that the frame does not have.
-
     Examples
     --------
     >>> about = {"level": 0.95, "method": "topics (percentile)", "n_qids": 50, "n_resamples": 2000, "seed": 0}
@@ -138,12 +133,6 @@ def gain_by_coverage(
         Level of the intervals of strata.
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`.
-
-    Raises
-    ------
-    InputError, ParameterError
-        A missing column, a gain that is not a number; ``at`` is not a breakpoint; fewer than two strata, a level
-        outside (0, 1).
 
     Examples
     --------
@@ -247,11 +236,6 @@ def oer_distributions(
         Width of the bars; by default the narrowest that is visible.
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of runs.
-
-    Raises
-    ------
-    InputError, ParameterError
-        A missing column; an unknown signal class; a run that the frame does not have; a step of 0 or less.
 
     Notes
     -----

@@ -50,17 +50,6 @@ def forest(
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of systems.
 
-    Returns
-    -------
-    matplotlib.axes.Axes
-        With a caption that names topics, level, method, resamples and seed, and a line at 0 for VB.
-
-    Raises
-    ------
-    InputError, ParameterError
-        Not a C frame; a duplicated row; an interval with one end; a measure or method that the frame does not have;
-        more than seven pairs of measure and method.
-
     Examples
     --------
     >>> row = {"measure": "VB@10", "level": 0.95, "method": "topics (percentile)", "n_qids": 50, "n_resamples": 2000}
@@ -148,16 +137,8 @@ def estimate_against_truth(
         Estimators to draw, each with its colour, at most seven; all by default.
     level
         Level of the ``intervals`` to draw, if they have several.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches, about a square: ``COLUMN`` (3.3), ``FULL`` (7).
-
-    Raises
-    ------
-    InputError, ParameterError
-        A missing column; a value that is not a number; an interval that is duplicated, has one end, or has its ends in
-        the wrong order; an estimator or level that the frames do not have; more than seven estimators.
+    ax, width
+        Axes to draw on, and width of a new figure, about a square; see :func:`curve`.
 
     Examples
     --------

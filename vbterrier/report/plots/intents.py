@@ -70,12 +70,6 @@ def coverage_map(
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`.
 
-    Raises
-    ------
-    InputError, ParameterError
-        See :class:`vbterrier.intents.coverage.Intents` and :class:`vbterrier.intents.coverage.Tags`; a query without
-        intents, a number below 1, an unknown order.
-
     Examples
     --------
     >>> import pandas as pd

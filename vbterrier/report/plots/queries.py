@@ -54,12 +54,6 @@ def score_by_size(
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`.
 
-    Raises
-    ------
-    InputError, ParameterError
-        A missing column; a duplicated size; a band with one end, or one that does not include its mean; a measure,
-        order or system that the frame does not have; more than six kinds of lines.
-
     Examples
     --------
     >>> sizes = {"name": "bm25", "measure": "F1", "n_qids": [10, 20], "mean": [0.6, 0.7], "low": [0.4, 0.6]}
@@ -147,13 +141,6 @@ def not_worse_by_size(
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`.
 
-    Raises
-    ------
-    InputError, ParameterError
-        A missing column; a duplicated size; a band with one end, or one that does not include its count; a count
-        outside the range of 0 to n_systems - 1; a measure or order that the frame does not have; more than seven
-        measures.
-
     Examples
     --------
     >>> sizes = {"measure": "F1", "n_qids": [10, 20], "n_systems": 27, "n_not_worse": [20.0, 9.0], "low": [15.0, 5.0]}
@@ -220,12 +207,6 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
         number of queries and its interval; otherwise the number is interpolated on the line, linearly in √n.
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`.
-
-    Raises
-    ------
-    InputError, ParameterError
-        No plan; a missing column; a duplicated size; a power outside [0, 1] or outside its band; a target outside (0,
-        1); more than seven differences or six tests.
 
     Examples
     --------

@@ -52,12 +52,6 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of systems.
 
-    Raises
-    ------
-    InputError
-        A missing column; a duplicated or unknown system; ranks outside 1 to n, or in the wrong order; a value that is
-        not a probability.
-
     Examples
     --------
     >>> ranks = {"expected_rank": [1.7, 1.3], "low": [1, 1], "high": [2, 2], "level": 0.9}
@@ -191,12 +185,6 @@ def variance_shares(
         Sort by standard error, largest first, instead of keeping the order of the frame.
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of rows.
-
-    Raises
-    ------
-    InputError, ParameterError
-        A missing column; a duplicated source; shares that do not sum to 1; a negative total; a measure that the frame
-        does not have; more than seven sources.
 
     Examples
     --------

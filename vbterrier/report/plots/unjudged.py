@@ -64,12 +64,6 @@ def score_distributions(
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of topics.
 
-    Raises
-    ------
-    InputError, ParameterError
-        ``distribution`` is not a bootstrap distribution; marks or bounds of other topics only, duplicated, not numeric,
-        or in the wrong order; a topic that was not evaluated; more than six marks; a level outside [0, 1].
-
     Notes
     -----
     A bar shows the probability of scores within its step, which the caption gives. All topics have the same scale: the
@@ -306,11 +300,6 @@ def removal_distributions(
         Width of the bars; by default the narrowest that is visible.
     ax, width
         Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of rows.
-
-    Raises
-    ------
-    InputError, ParameterError
-        A missing column; an unknown source; a measure that the frame does not have; a step of 0 or less.
 
     Notes
     -----
