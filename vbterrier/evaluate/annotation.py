@@ -382,11 +382,6 @@ def annotate(
     seed
         Seed of the order of candidates.
 
-    Raises
-    ------
-    InputError
-        Topics or intents that cannot be used; queries without candidates.
-
     Examples
     --------
     >>> topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["jordan", "mercury"]})

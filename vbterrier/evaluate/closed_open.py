@@ -127,12 +127,6 @@ def evaluate_closed_open(
     unreached
         With reachable judgments, see :func:`vbterrier.evaluate.settings.evaluate_settings`.
 
-    Raises
-    ------
-    InputError, ParameterError
-        Frames that cannot be evaluated; not two entity runs; an entity run without a ranking; unknown measures or
-        invalid options.
-
     Notes
     -----
     Closed documents mention at least one of the first ``cutoff`` entities of the entity run. The paper reports equal

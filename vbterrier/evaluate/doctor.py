@@ -89,11 +89,6 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None) -> Diagnosis:
     subtopics
         All subtopics of diversity qrels: a frame (qid, entity_id) or a path.
 
-    Raises
-    ------
-    InputError
-        A frame without the required columns or with invalid ids.
-
     Examples
     --------
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a"], "label": [1]})

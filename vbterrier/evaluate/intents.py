@@ -271,11 +271,6 @@ def evaluate_intents(
         See :func:`vbterrier.score`. With ``memory``, the documents down to the largest cutoff are kept. Processes run
         pipelines, and read run files in chunks, one file each; a cluster reads run files.
 
-    Raises
-    ------
-    InputError, ParameterError
-        Frames that cannot be evaluated; systems with different taggers; queries without candidates; invalid options.
-
     Examples
     --------
     >>> topics = pd.DataFrame({"qid": ["q1"], "query": ["Jordan achievements"]})

@@ -283,12 +283,6 @@ def rerank_grid(
         configuration, family, entities, its parameters (missing if the family does not have them), measure, value (the
         mean over topics), gain (over the pool), low, high, level, n_qids.
 
-    Raises
-    ------
-    InputError, ParameterError
-        Frames or files that cannot be evaluated; a file with results of other inputs; unknown families, parameters or
-        measures.
-
     Notes
     -----
     The pool is linked once. Configurations that differ in weights alone share all earlier computations. Intervals are

@@ -88,12 +88,6 @@ def intent_sensitivity(
         Bernoulli variance), n_swaps (pairs of systems whose means change order), n_qids. To draw it:
         :func:`vbterrier.report.plots.sensitivity`.
 
-    Raises
-    ------
-    InputError, ParameterError
-        Invalid frames; weights for intents without violations; systems with different taggers; an invalid setting;
-        measures of other kinds.
-
     Examples
     --------
     >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B"], "prob": [0.8, 0.2]})

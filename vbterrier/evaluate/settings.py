@@ -291,12 +291,6 @@ def evaluate_settings(
     on_topics, interval, level, n_resamples, seed, progress
         See :func:`vbterrier.score`; ``on_topics`` applies to the unchanged rankings.
 
-    Raises
-    ------
-    InputError, ParameterError
-        Frames or files that cannot be evaluated; tags without a pool; ids that do not match; no reachable document;
-        unknown measures or invalid options.
-
     Notes
     -----
     Rankings are restricted after retrieval. This equals a ranking of the restricted pool if a system scores documents

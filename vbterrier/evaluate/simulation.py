@@ -388,12 +388,6 @@ def simulate(
         One row per simulation, run, topic and estimator. Topics need a relevant document in both sets of judgments and
         a retrieved document; ``topics`` has the number of topics before and after.
 
-    Raises
-    ------
-    InputError, ParameterError
-        Frames or files that cannot be evaluated; duplicated names of simulations; nothing to evaluate; unknown measures
-        or runs, invalid levels.
-
     Notes
     -----
     Models of unjudged documents are fitted to all evidence runs of a simulation, with the depth of the complete pool as

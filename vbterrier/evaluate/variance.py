@@ -263,11 +263,6 @@ def variance_shares(
     n_draws, seed
         Number of draws within each topic, and of resamples of the topics, at least 2; their seed.
 
-    Raises
-    ------
-    InputError, ParameterError
-        See :func:`vbterrier.score`; a measure without uncertainty within topics; missing or superfluous intents.
-
     Notes
     -----
     Judging narrows the interval of the mean over *these* topics (``these_topics``). For topics from the same

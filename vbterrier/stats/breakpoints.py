@@ -187,11 +187,6 @@ def breakpoint_sweep(
         NaN, with a warning, if no cut leaves enough topics of different coverage in both segments, or if the model
         without a cut has no residuals.
 
-    Raises
-    ------
-    InputError, ParameterError
-        A missing column, a missing gain or control; an option out of range.
-
     Notes
     -----
     The test assumes exchangeable residuals: it is exact for ``"step"`` without controls and approximate otherwise; it

@@ -107,12 +107,6 @@ def pareto_frontier(
     seed
         Determines the resamples.
 
-    Raises
-    ------
-    InputError, ParameterError
-        An unknown measure; runs with different topics, whose means are not comparable; no run; a level outside (0, 1);
-        ``n_resamples`` below 1.
-
     Notes
     -----
     The intervals assume that runs are a random sample. In practice they rarely are: configurations of the same method

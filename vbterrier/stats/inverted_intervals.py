@@ -242,12 +242,6 @@ def confidence_sequence(
     pandas.DataFrame
         A row for each number of topics: n_qids, value (the mean so far), low, high, level. Intervals only narrow.
 
-    Raises
-    ------
-    InputError, ParameterError
-        No score, a score that is not finite or outside the bounds; weights of another shape, or not above 0; a level
-        outside (0, 1); bounds that are infinite or not increasing.
-
     Notes
     -----
     With 10, 25, 50, 100 and 250 differences, uniform between -.5 and .5, the intervals were 2.4, 2.2, 1.8, 1.6 and 1.5

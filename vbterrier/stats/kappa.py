@@ -76,12 +76,6 @@ def cohen_kappa(
         NaN, with a warning, if both judges give the same label to all items; NaN limits, with a warning, if the
         standard error is 0. The observed agreement is the proportion of equal labels for any weights.
 
-    Raises
-    ------
-    InputError, ParameterError
-        Different numbers of items, no items, a label that is missing or not among the categories; unknown weights, or
-        weights of text labels without categories; a level outside (0, 1).
-
     Examples
     --------
     >>> found = cohen_kappa([1, 1, 0, 0, 1, 0], [1, 1, 0, 1, 1, 0])

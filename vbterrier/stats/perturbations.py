@@ -46,11 +46,6 @@ class Dirichlet:
     concentration
         ``c``, above 0: the larger, the closer π' is to π.
 
-    Raises
-    ------
-    ParameterError
-        A concentration that is not a finite number of at least 1e-9.
-
     Examples
     --------
     >>> Dirichlet(20)

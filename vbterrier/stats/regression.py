@@ -105,11 +105,6 @@ def coverage_strata(
         and the maximum of its topics), measure, value (the mean), low, high, level, method, n_qids, n_undefined (topics
         without a stratum).
 
-    Raises
-    ------
-    InputError, ParameterError
-        A missing column or value; no measure, fewer than two strata, a level outside (0, 1).
-
     Notes
     -----
     Topics of equal coverage are in the same stratum. Strata are as equal in size as this allows: the sum of their
@@ -227,11 +222,6 @@ def gain_regressions(
         warning, if the measure does not vary given the controls or there are too few topics. If a single topic
         determines the coefficient, only the coefficient and r_squared are given. The last columns,
         std_error_classical and p_classical, belong to the same coefficient.
-
-    Raises
-    ------
-    InputError, ParameterError
-        A missing column, a missing gain or control; no measure, a duplicate column, a level outside (0, 1).
 
     Notes
     -----

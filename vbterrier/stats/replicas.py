@@ -47,11 +47,6 @@ def hoeffding_replicas(epsilon: float, delta: float, *, alpha: float = 0.0) -> i
     alpha
         Weight of the variance penalty, at least 0.
 
-    Raises
-    ------
-    ParameterError
-        A value outside its range.
-
     Examples
     --------
     >>> hoeffding_replicas(0.05, 0.05), hoeffding_replicas(0.05, 0.05, alpha=1)
@@ -68,11 +63,6 @@ def hoeffding_error(n_replicas: int, delta: float, *, alpha: float = 0.0) -> flo
     """Error that the mean of B replicas exceeds with probability at most ``delta``.
 
     ``ε = R sqrt(ln(2/δ) / (2 B))``, see :func:`hoeffding_replicas`.
-
-    Raises
-    ------
-    ParameterError
-        A value outside its range.
 
     Examples
     --------

@@ -85,11 +85,6 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
     level
         1 - the significance level, and the simultaneous coverage of the intervals of all pairs.
 
-    Raises
-    ------
-    InputError, ParameterError
-        Systems with different topics; a value that is missing, infinite, text or duplicated; a level outside (0, 1).
-
     Warns
     -----
     DegenerateWarning
@@ -215,12 +210,6 @@ def bayesian_comparison(
         (0 for conjugate), seed. NaN, with a warning, where all topics differ by the same amount, whose posterior would
         be a point, and for a single topic.
 
-    Raises
-    ------
-    InputError, ParameterError
-        Systems with different topics; a value that is missing, infinite, text or duplicated; an unknown baseline or
-        posterior; a negative region.
-
     Notes
     -----
     Probabilities of single pairs: the more pairs, the more of them are above .95 although systems are equal. Both
@@ -327,11 +316,6 @@ def risk_table(
         A row for each system: name, the mean of each measure, n_losses (topics below the baseline), URisk, TRisk (NaN
         for the baseline and other differences without variance), ZRisk, GeoRisk, measure, baseline, alpha, n_qids.
         ZRisk and GeoRisk are NaN, with a warning, for a measure with scores below 0, such as VB: use ES.
-
-    Raises
-    ------
-    InputError, ParameterError
-        An unknown measure; systems with different topics; an unknown baseline, α below 0.
 
     Notes
     -----

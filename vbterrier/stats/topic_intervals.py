@@ -78,11 +78,6 @@ def intervals(
         each system and measure, in order of appearance. The result does not depend on the order of topics. Limits are
         within the range of the measure, if it is known (:func:`~vbterrier.frames.contracts.score_bounds`).
 
-    Raises
-    ------
-    InputError, ParameterError
-        A missing or non-finite value; a duplicate topic; as for :func:`topics_intervals`.
-
     Examples
     --------
     >>> values = pd.DataFrame({"name": "a", "qid": ["1", "2", "3"], "measure": "AP", "value": [0.2, 0.4, 0.9]})

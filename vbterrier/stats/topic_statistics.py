@@ -84,11 +84,6 @@ class TopicStatistics(Shown):
     seed
         Determines the resamples.
 
-    Raises
-    ------
-    ParameterError
-        A number of resamples below 1, a seed below 0.
-
     Notes
     -----
     Memory is ``40 (1 + n_resamples)`` bytes for each system and measure, 80 kB for 2,000 resamples, for any number of
@@ -224,12 +219,6 @@ def disc_ratio(
     -------
     Ratio
         Infinite, with a warning, if no topic reaches a non-relevant document; NaN if no topic reaches any document.
-
-    Raises
-    ------
-    InputError, ParameterError
-        Different numbers of topics, no topics, or a value outside [0, 1]; a level outside (0, 1), a number of resamples
-        below 1.
 
     Notes
     -----

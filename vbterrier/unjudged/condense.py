@@ -36,11 +36,6 @@ class Condense(pt.Transformer):  # type: ignore[misc]
     qrels
         Columns qid, docno, label.
 
-    Raises
-    ------
-    InputError
-        See the contracts of runs and qrels.
-
     Notes
     -----
     Documents with negative labels are judged and kept, with gain 0. trec_eval's ``judged_only`` (``-J``) treats them as

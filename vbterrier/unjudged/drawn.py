@@ -259,11 +259,6 @@ def bootstrap_distribution(
     metric
         The metric, see :mod:`vbterrier.unjudged.metrics`; ``None`` for nDCG with ``dcg``.
 
-    Raises
-    ------
-    InputError, ParameterError
-        Invalid frames, an invalid prior, or a method that is too expensive for a topic.
-
     Notes
     -----
     With ``prior_strength=inf`` intervals ignore the uncertainty of the prior. The learned and the hierarchical prior of

@@ -166,11 +166,6 @@ def subsample_qrels(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
         The remaining rows in their order, with all columns. A topic that loses all judgments or all relevant documents
         is kept as it is, with a warning; retaining one document would make judgments depend on each other.
 
-    Raises
-    ------
-    InputError, ParameterError
-        See the contract of qrels; a share outside [0, 1], a seed below 0.
-
     Examples
     --------
     >>> import pandas as pd
@@ -299,11 +294,6 @@ def sparse_qrels(qrels: Any, seed: int = 0) -> pd.DataFrame:
     -------
     pandas.DataFrame
         A row per topic with a relevant document, in the order of the qrels.
-
-    Raises
-    ------
-    InputError
-        See the contract of qrels.
 
     Examples
     --------

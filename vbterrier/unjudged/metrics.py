@@ -84,10 +84,7 @@ class NDCG:
     dcg
         ``"log2"``: the gain is the grade; ``"exp-log2"``: ``2^grade - 1``.
 
-    Raises
-    ------
-    ParameterError
-        Another ``dcg``.
+    Raises ParameterError: another ``dcg``.
     """
 
     name: ClassVar[str] = "nDCG"
@@ -123,10 +120,7 @@ class RBP:
     max_grade
         The grade with gain 1 if gains are graded; ``None`` for the highest grade of the qrels.
 
-    Raises
-    ------
-    ParameterError
-        A number outside its range; ``max_grade`` below a grade of the qrels.
+    Raises ParameterError: a number outside its range; ``max_grade`` below a grade of the qrels.
     """
 
     name: ClassVar[str] = "RBP"
@@ -168,10 +162,7 @@ class Precision:
     rel
         The lowest grade that counts as relevant.
 
-    Raises
-    ------
-    ParameterError
-        ``rel`` below 1; no cutoff.
+    Raises ParameterError: ``rel`` below 1; no cutoff.
     """
 
     name: ClassVar[str] = "P"
@@ -202,10 +193,7 @@ class AP:
     rel
         The lowest grade that counts as relevant.
 
-    Raises
-    ------
-    ParameterError
-        ``rel`` below 1.
+    Raises ParameterError: ``rel`` below 1.
     """
 
     name: ClassVar[str] = "AP"
@@ -243,10 +231,7 @@ class ERR:
     max_grade
         The highest possible grade, by default 4 as for TREC's web tracks and gdeval.
 
-    Raises
-    ------
-    ParameterError
-        An invalid ``max_grade``, or one below a grade of the qrels.
+    Raises ParameterError: an invalid ``max_grade``, or one below a grade of the qrels.
     """
 
     name: ClassVar[str] = "ERR"
@@ -286,10 +271,7 @@ class Q:
     beta
         The weight of cumulative gains relative to ranks, at least 0.
 
-    Raises
-    ------
-    ParameterError
-        ``beta`` below 0 or not finite.
+    Raises ParameterError: ``beta`` below 0 or not finite.
     """
 
     name: ClassVar[str] = "Q"

@@ -428,11 +428,6 @@ def fit_model(
         pool, see :func:`vbterrier.unjudged.evidence.pool_depth`.
     labels
         Labels of machines; ``None`` for none.
-
-    Raises
-    ------
-    InputError
-        See :func:`require_identified`.
     """
     if cutoff is None:
         cutoff = max([1, *(run.top(None).rows.shape[1] for run in runs.values())])
