@@ -254,16 +254,16 @@ def leaderboard(
     main = found[uncertainty]
     about: dict[str, Any] = {"level": level, "method": SOURCES[uncertainty]}
     about |= {"n_qids": sum(len(each.topics) for each in collections), "n_draws": n_draws, "seed": seed}
-    systems = main.table.drop(columns="uncertainty").assign(measure=str(wanted), **about)
+    systems = main.drop(columns="uncertainty").assign(measure=str(wanted), **about)
     shares = np.mean([[each.unjudged.get(name, np.nan) for name in systems["name"]] for each in collections], axis=0)
     systems.insert(len(systems.columns) - len(about), "n_unjudged_share", shares)
     columns = ["name", "measure", "mean", "low", "high", "rank", "rank_low", "rank_high", "tier", "p_beats_next"]
     systems = systems[[*columns, "n_unjudged_share", *about]]
     return Leaderboard(
         systems,
-        pd.concat([found[source].table[_RANKS] for source in sources], ignore_index=True),
+        pd.concat([found[source][_RANKS] for source in sources], ignore_index=True),
         _by_collection(collections, list(systems["name"])),
-        _reusability(collections, wanted, members, main.table, uncertainty, pool_cutoff, progress=progress, **options),
+        _reusability(collections, wanted, members, main, uncertainty, pool_cutoff, progress=progress, **options),
         _judges(collections, wanted, automatic or {}, names, on_topics, **options),
         _batch(collections, wanted, n_judge, quota, costs, level, on_topics),
     )
@@ -380,15 +380,6 @@ def _sources(collections: list[_Collection], uncertainty: str) -> list[str]:
     return [*found, "collections"] if len(collections) > 1 else found
 
 
-@dataclass(frozen=True, eq=False)
-class _Ranked:
-    """Means and draws of systems, shapes (S,) and (S, n_draws), and their table."""
-
-    means: Floats
-    draws: Floats
-    table: pd.DataFrame
-
-
 def _draws(
     collections: list[_Collection], names: list[str], source: str, n_draws: int, seed: int, own: str = ""
 ) -> tuple[Floats, Floats]:
@@ -409,7 +400,7 @@ def _draws(
 
 def _ranked(
     collections: list[_Collection], names: list[str], source: str, *, n_draws: int, level: float, seed: int
-) -> _Ranked:
+) -> pd.DataFrame:
     means, draws = _draws(collections, names, source, n_draws, seed)
     sizes = [len(collections)] if source == "collections" else [len(each.topics) for each in collections]
     df, inflation = (np.inf, 1.0) if source == "unjudged" else (float(sum(sizes) - len(sizes)), 0.0)
@@ -423,8 +414,7 @@ def _ranked(
     order = np.argsort(-means, kind="stable")
     gap = draws[order[:-1]] - draws[order[1:]]
     beats = np.append(((gap > EQUAL).mean(axis=1) + (gap >= -EQUAL).mean(axis=1)) / 2, np.nan)
-    table = pd.DataFrame(columns).iloc[order].assign(p_beats_next=beats).reset_index(drop=True)
-    return _Ranked(means, draws, table)
+    return pd.DataFrame(columns).iloc[order].assign(p_beats_next=beats).reset_index(drop=True)
 
 
 def _by_collection(collections: list[_Collection], names: list[str]) -> pd.DataFrame:
@@ -497,7 +487,7 @@ def _reusability(
                 # The complete judgments are checked; a run without judged documents is no mismatch of ids here.
                 warnings.simplefilter("ignore", DegenerateWarning)
                 without.append(_evaluated(each.name, kept, target, measure, "all", horizon))
-        landed = _ranked(without, names, uncertainty, **options).table.set_index("name")
+        landed = _ranked(without, names, uncertainty, **options).set_index("name")
         for name in parts[0].runs:
             at, own = landed.loc[name], known.loc[name]
             first, last = tiers.min()[own["tier"]], tiers.max()[own["tier"]]

@@ -50,21 +50,8 @@ _MARKUP = re.compile(r"\\[a-zA-Z]+|[{}\\]")
 # TeX's ligatures: two hyphens would be a dash, two quotes a quotation mark.
 _JOINED = re.compile(r"(?<=[-`'?!])(?=[-`'])")
 # Accents of TeX's first encoding, which has no ogonek.
-_ACCENTS = {
-    "\u0300": "`",
-    "\u0301": "'",
-    "\u0302": "^",
-    "\u0303": "~",
-    "\u0304": "=",
-    "\u0306": "u",
-    "\u0307": ".",
-    "\u0308": '"',
-    "\u030a": "r",
-    "\u030b": "H",
-    "\u030c": "v",
-    "\u0323": "d",
-    "\u0327": "c",
-}
+_ACCENTS = {"\u0300": "`", "\u0301": "'", "\u0302": "^", "\u0303": "~", "\u0304": "=", "\u0306": "u", "\u0307": "."}
+_ACCENTS |= {"\u0308": '"', "\u030a": "r", "\u030b": "H", "\u030c": "v", "\u0323": "d", "\u0327": "c"}
 _GREEK = "αβγδεζηθικλμνξπρστυφχψω"
 _NAMES = (
     "alpha beta gamma delta epsilon zeta eta theta iota kappa lambda mu nu xi "

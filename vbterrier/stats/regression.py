@@ -20,32 +20,12 @@ if TYPE_CHECKING:
 
 
 STRATA_COLUMNS = (
-    "stratum",
-    "coverage_low",
-    "coverage_high",
-    "measure",
-    "value",
-    "low",
-    "high",
-    "level",
-    "method",
-    "n_qids",
+    *("stratum", "coverage_low", "coverage_high", "measure", "value", "low", "high", "level", "method", "n_qids"),
     "n_undefined",
 )
 REGRESSION_COLUMNS = (
-    "measure",
-    "coef",
-    "std_error",
-    "low",
-    "high",
-    "p_value",
-    "p_adjusted",
-    "r_squared",
-    "n_qids",
-    "n_undefined",
-    "covariance",
-    "std_error_classical",
-    "p_classical",
+    *("measure", "coef", "std_error", "low", "high", "p_value", "p_adjusted", "r_squared", "n_qids", "n_undefined"),
+    *("covariance", "std_error_classical", "p_classical"),
 )
 # At this leverage a topic determines its own fit, so that its error cannot be estimated.
 _FULL_LEVERAGE = 1 - 1e-9

@@ -30,19 +30,12 @@ MOST_GRADE = 50
 class Parts:
     """The components of a score.
 
-    Parameters
-    ----------
-    gain
-        Gain of each grade, shape (L,), non-decreasing from 0.
-    unit
-        Score of one unit of gain at each rank, shape (n, width); 0 if the score is not a sum over ranks.
-    score
-        For scores that are not sums over ranks: a function of levels (positions of grades; below 0 for no document),
-        shape (m, width), and of the position of their topic, that returns scores, shape (m,). ``None`` for
-        ``score = Σ_rank unit · gain[level]``.
-    increments
-        A function of the ranks of unjudged documents, shape (n, u), in increasing order, that returns the score as a
-        sum of increments; ``None`` for sums over ranks and for scores without that form.
+    ``gain``: gain of each grade, shape (L,), non-decreasing from 0. ``unit``: score of one unit of gain at each rank,
+    shape (n, width); 0 if the score is not a sum over ranks. ``score``: for scores that are not sums over ranks: a
+    function of levels (positions of grades; below 0 for no document), shape (m, width), and of the position of their
+    topic, that returns scores, shape (m,). ``None`` for ``score = Σ_rank unit · gain[level]``. ``increments``: a
+    function of the ranks of unjudged documents, shape (n, u), in increasing order, that returns the score as a sum of
+    increments; ``None`` for sums over ranks and for scores without that form.
     """
 
     gain: Floats
@@ -64,14 +57,8 @@ class Metric(Protocol):
     def scores(self, judged: JudgedTop, levels: Ints, counts: Ints) -> Floats:
         """Return the scores of rankings under given levels and pools.
 
-        Parameters
-        ----------
-        judged
-            The judged run, for its grades and cutoff.
-        levels
-            The level at each rank, below 0 for no document, shape (..., width).
-        counts
-            Documents of each level in the pool, shape (..., L).
+        ``judged``: the judged run, for its grades and cutoff. ``levels``: the level at each rank, below 0 for no
+        document, shape (..., width). ``counts``: documents of each level in the pool, shape (..., L).
         """
 
 
@@ -323,14 +310,8 @@ def cumulative_increments(
 ) -> Increments:
     """The increments of ``Σ_r I(r) w_r Σ_{i<=r} h_i``: average precision and the Q-measure.
 
-    Parameters
-    ----------
-    judged, visits
-        The judged run, and the ranks of its unjudged documents in increasing order.
-    relevant, value
-        I and h of each level, shape (L,).
-    weight
-        w of each rank, shape (n, width).
+    ``judged, visits``: the judged run, and the ranks of its unjudged documents in increasing order. ``relevant,
+    value``: I and h of each level, shape (L,). ``weight``: w of each rank, shape (n, width).
     """
     is_relevant, so_far = at(relevant, judged.levels), np.cumsum(at(value, judged.levels), axis=1)
     behind = _behind(judged, is_relevant * weight * so_far)
@@ -345,12 +326,7 @@ def cascade_increments(judged: JudgedTop, visits: Ints, stops: Floats) -> Increm
 
     An unjudged document at rank r adds ``1/r`` of the proportion of users who stop there.
 
-    Parameters
-    ----------
-    judged, visits
-        See :func:`cumulative_increments`.
-    stops
-        s of each level, shape (L,), below 1.
+    ``judged, visits``: see :func:`cumulative_increments`. ``stops``: s of each level, shape (L,), below 1.
     """
     stop = at(stops, judged.levels)
     reaches = np.cumprod(1.0 - stop, axis=1) / (1.0 - stop)
