@@ -15,7 +15,7 @@ from vbterrier.frames.ranking import Run
 from vbterrier.unjudged import joint as module
 from vbterrier.unjudged.distribution import BootstrapDistribution
 from vbterrier.unjudged.incomplete import subsample_qrels
-from vbterrier.unjudged.joint import JointDistribution, joint_draws
+from vbterrier.unjudged.joint import JointDistribution
 from vbterrier.unjudged.metrics import AP, Precision
 from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.priors import Process
@@ -28,6 +28,12 @@ SURE = math.sqrt(math.log(2e6) / 2)
 def run(lists, **columns):
     rows = [(qid, docno, -float(rank)) for qid, docnos in lists.items() for rank, docno in enumerate(docnos)]
     return pd.DataFrame(rows, columns=["qid", "docno", "score"]).assign(**columns)
+
+
+def joint_draws(distributions, cuts, n_draws=1000, seed=0):
+    """Joint draws of all topics, shape (n_systems, n_topics, n_draws)."""
+    joint = JointDistribution(distributions, cuts)
+    return np.stack([joint.scores(topic, n_draws, seed) for topic in range(len(joint.topics))], axis=1)
 
 
 def pool_of(labels):

@@ -191,12 +191,6 @@ def preferences(truth: Floats, low: Floats, high: Floats, estimated: ArrayLike) 
     each range, shape (n, n_topics). ``estimated``: mask of estimated scores, broadcast to (n, n_topics): pairs of two
     known scores do not count. Returns over all pairs of systems and all topics. Equal true scores are not a preference;
     one stated there is wrong.
-
-    >>> truth = np.array([[0.6], [0.5], [0.1]])
-    >>> low, high = np.array([[0.4], [0.5], [0.1]]), np.array([[0.7], [0.5], [0.1]])
-    >>> found = preferences(truth, low, high, np.array([[True], [False], [False]]))
-    >>> found, found.precision, found.recall
-    (Preferences(n_true=2, n_stated=1, n_right=1), 1.0, 0.5)
     """
     estimated = np.broadcast_to(np.asarray(estimated, dtype=bool), truth.shape)
     total = Preferences(0, 0, 0)

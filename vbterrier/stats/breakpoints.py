@@ -41,11 +41,6 @@ def explained_by_cuts(
     regression has no residuals.
 
     Sums over upper segments are cumulative, so the cost is that of ``b n q`` numbers for any number of breakpoints.
-
-    >>> x = np.array([0.0, 1.0, 2.0, 3.0])
-    >>> y, ones = np.array([[0.0, 0.0, 1.0, 1.0]]), np.ones((1, 4))
-    >>> explained_by_cuts(x, np.ones((4, 1)), y, ones, np.array([1, 2, 3]), n_terms=1, least=1).round(3).tolist()
-    [[0.333, 1.0, 0.333]]
     """
     terms = x[:, None] ** np.arange(n_terms)
     weighted = weights[:, :, None] * beside

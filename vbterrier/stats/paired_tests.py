@@ -283,11 +283,6 @@ def rank_intervals(
     resamples more than a sample; see docs/explanation/leaderboards.md.
 
     Source: Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024, section 3.
-
-    >>> draws = np.random.default_rng(0).normal([[0.9], [0.5], [0.49]], 0.05, (3, 1000))
-    >>> found = rank_intervals(np.array([0.9, 0.5, 0.49]), draws, 0.9)
-    >>> found.low.tolist(), found.high.tolist(), found.tier.tolist()
-    ([1, 2, 2], [1, 3, 3], [1, 2, 2])
     """
     from scipy import special
 

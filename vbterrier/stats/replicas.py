@@ -117,13 +117,6 @@ def replica_intervals(
     their number (percentile, bca): .85, .88 for 6 intents of very different weights; .90, .95 for 8 of similar
     weights; .95, .96 for 50. The normal formula covers the expectation over replicas with probability .95, the truth
     with probability .05.
-
-    >>> draws = np.linspace(0, 1, 101)
-    >>> found = replica_intervals(draws, level=0.9)
-    >>> found.low.round(3).tolist(), found.high.round(3).tolist(), found.method
-    (0.05, 0.95, 'replicas (percentile)')
-    >>> replica_intervals(draws, method="normal").method
-    'replicas (normal, Monte Carlo error)'
     """
     choice("method", method, REPLICA_METHODS)
     check_level(level)
@@ -340,15 +333,6 @@ def replicate(
     The result takes 8 bytes for each system, statistic, replica and query. Queries are processed in blocks, so that
     additional memory is bounded by about twenty arrays of 200,000 numbers, or of the number of candidates of the
     largest query.
-
-    >>> from vbterrier.stats import Dirichlet
-    >>> from vbterrier.stats.matches import Matches, Statistic
-    >>> from vbterrier.stats.replicas import replicate
-    >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B"], "prob": [0.8, 0.2]})
-    >>> athlete = Matches(intent=np.array([0]), rank=np.array([0]))
-    >>> found = replicate(intents, {"athlete": athlete}, [Dirichlet(30)], [Statistic("ES", 10)], n_replicas=500)
-    >>> found.point.ravel().round(3).tolist(), found.mean.ravel().round(1).tolist()
-    ([0.8], [0.8])
     """
     whole("n_replicas", n_replicas)
     whole("seed", seed, low=0)
@@ -369,11 +353,6 @@ def left_out(
 
     Returns an array of shape (n_systems, n_statistics, most candidates, n_topics); NaN after a query's last candidate,
     for candidates of probability 0 (which do not affect scores), and if no candidate would be left.
-
-    >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B", "C"], "prob": [0.5, 0.25, 0.25]})
-    >>> covers_a = Matches(intent=np.array([0]), rank=np.array([0]))
-    >>> left_out(intents, {"a": covers_a}, [Statistic("ES")]).round(3).ravel().tolist()
-    [0.0, 0.667, 0.667]
     """
     candidates = CandidateArrays.of(intents)
     plan = _ReplicaPlan(candidates, _aligned(systems, candidates, ()), list(statistics))

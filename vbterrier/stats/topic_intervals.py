@@ -175,11 +175,6 @@ def topics_intervals(
 
     All columns share one set of resamples; sums over it are matrix products. The acceleration is that of the jackknife
     of a mean, ``Σ (x - mean)³ / (6 (Σ (x - mean)²)^1.5)``. Columns are processed in blocks, so that memory is bounded.
-
-    >>> scores = np.array([[0.2, 0.0], [0.4, 0.0], [0.9, 0.0], [0.5, 0.0]])
-    >>> found = topics_intervals(scores, method="normal", bounds=(0, 1))
-    >>> found.low.round(3).tolist(), found.high.round(3).tolist(), found.method
-    ([0.032, 0.0], [0.968, 0.602], 'topics (normal)')
     """
     _check(method, level, n_resamples, seed)
     draws = _draws(method, seed, name, _numbered(values) if qids is None else qids)

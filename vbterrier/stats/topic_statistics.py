@@ -287,11 +287,6 @@ class PooledScores:
     ``moments``: ES, ``Σ π_i g_i²`` and the gain of the most probable intent of each query, shape (n_systems, n_kinds,
     3, n_topics), kinds in the order of the statistics. ``names``: the systems. ``statistics``: the scores, by the name
     of their measure. ``qids``: the queries. The result does not depend on their order.
-
-    >>> moments = np.array([[[[1.0, 1.0, 0.0, 0.0]] * 3]])
-    >>> pooled = PooledScores(moments, ["a"], {"ES": Statistic("ES"), "VB": Statistic("VB")}, ["1", "2", "3", "4"])
-    >>> pooled.intervals(seed=1)[["measure", "value", "n_qids"]].values.tolist()
-    [['ES', 0.5, 4], ['VB', 0.0, 4]]
     """
 
     def __init__(

@@ -236,13 +236,6 @@ def combine_sources(
 
     Source: Variance components: Searle, Casella and McCulloch 1992, chapter 3; Davison and Hinkley 1997, section 3.8
     (nested resampling). First-order indices: Sobol 1993; Saltelli et al. 2010. Rubin 1987, section 3.1; Meng 1994.
-
-    >>> rng = np.random.default_rng(1)
-    >>> truth = rng.normal(0.5, 0.3, 200)
-    >>> draws = truth[:, None, None] + rng.normal(0, 0.1, (200, 1, 500))
-    >>> found = combine_sources(draws, "unjudged", values=truth[None])
-    >>> found.sources, found.shares.round(1).tolist()
-    (['topics', 'unjudged'], [[0.9, 0.1]])
     """
     choice("scores", scores, SCORES)
     choice("method", method, METHODS)

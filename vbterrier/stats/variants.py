@@ -169,11 +169,6 @@ def with_variants(intents: Any, perturbations: Iterable[Any]) -> pd.DataFrame:
     Match the systems with the rows of this frame, so that they can cover the candidates of variants.
 
     ``intents``: an I frame. ``perturbations``: perturbations; only :class:`Variants` add candidates.
-
-    >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B"], "prob": [0.75, 0.25]})
-    >>> variant = pd.DataFrame({"qid": ["q1"], "entity_id": ["C"], "prob": [1.0]})
-    >>> with_variants(intents, [Variants([variant])]).values.tolist()
-    [['q1', 'A', 0.75], ['q1', 'B', 0.25], ['q1', 'C', 0.0]]
     """
     frame = frame_of(intents, "intents")
     whole = CandidateArrays.of(frame)

@@ -143,40 +143,6 @@ class JointDistribution:
         return part
 
 
-def joint_draws(
-    distributions: Mapping[str, BootstrapDistribution],
-    cuts: Mapping[str, JudgedTop],
-    n_draws: int = 1000,
-    seed: int = 0,
-) -> Floats:
-    """Draw the scores of several systems jointly: a document has the same grade in all systems.
-
-    ``distributions, cuts``: the distribution of each system's scores and its judged ranking, by name; see
-    :class:`JointDistribution`. ``n_draws``: number of draws per topic. ``seed``: the seed; draws depend on it and on
-    the topic's id. Returns an array of shape (n_systems, n_topics, n_draws). Raises InputError: see
-    :class:`JointDistribution`.
-
-    >>> import pandas as pd
-    >>> from vbterrier.frames.ranking import Run
-    >>> from vbterrier.unjudged.distribution import BootstrapDistribution
-    >>> from vbterrier.unjudged.priors import Process
-    >>> from vbterrier.unjudged.pool import Judgments
-    >>> pool = Judgments(pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [1, 1, 0]}))
-    >>> lists = {"one": ["a", "new"], "two": ["new", "a"]}
-    >>> cuts = {name: pool.judge(Run(pd.DataFrame({"qid": "q1", "docno": found, "score": [2.0, 1.0]})), 2)
-    ...         for name, found in lists.items()}
-    >>> distributions = {name: BootstrapDistribution(cut, Process('pool')) for name, cut in cuts.items()}
-    >>> draws = joint_draws(distributions, cuts, 100)
-    >>> sorted(set(map(tuple, draws[:, 0].T.round(2).tolist())))
-    [(0.61, 0.39), (1.0, 1.0)]
-    """
-    joint = JointDistribution(distributions, cuts)
-    draws = np.empty((len(joint), len(joint.topics), n_draws))
-    for topic in range(len(joint.topics)):
-        draws[:, topic] = joint.scores(topic, n_draws, seed)
-    return draws
-
-
 def _union(distributions: Sequence[BootstrapDistribution], cuts: Sequence[JudgedTop]) -> tuple[list[Ints], Ints]:
     """Positions of unjudged documents in the union of their topic, (n, u) per system, and the size of the unions."""
     visited = [_visited(distribution) for distribution in distributions]
