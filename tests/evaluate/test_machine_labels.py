@@ -52,6 +52,20 @@ def test_right_labels_agree_and_random_ones_do_not():
     assert tenths["relevant"].between(0.5, 0.8).all()
 
 
+@pytest.mark.parametrize("n_topics", [1, 12])
+def test_the_order_of_rows_changes_no_number(n_topics):
+    rng = np.random.default_rng(1)
+    qrels = pd.DataFrame({"qid": np.repeat([f"q{i}" for i in range(n_topics)], 30)})
+    qrels = qrels.assign(docno=[f"d{i}" for i in range(30)] * n_topics, label=rng.integers(0, 3, len(qrels)))
+    labels = qrels.assign(label=qrels["label"] + rng.normal(size=len(qrels)))
+    first = label_quality(labels, qrels)
+    assert 0 < first.summary["r2"].item() < 1
+    for seed in range(3):
+        other = label_quality(*(frame.sample(frac=1, random_state=seed) for frame in (labels, qrels)))
+        for table in ("summary", "kappa", "confusion", "calibration"):
+            pd.testing.assert_frame_equal(getattr(first, table), getattr(other, table), check_exact=True)
+
+
 def test_labels_of_other_documents_are_refused():
     with (
         pytest.warns(DegenerateWarning, match="no judged document has a label"),

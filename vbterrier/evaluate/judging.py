@@ -261,7 +261,8 @@ def label_quality(labels: Any, qrels: Any, *, level: float = 0.95) -> LabelQuali
     Notes
     -----
     Predictions for held-out topics are those of an isotonic regression of relevance on the label in the other topics.
-    Intervals treat documents as independent; labels of one topic usually are not, so that they are too narrow.
+    Every fifth of the sorted topic ids is held out together (of one topic, every fifth docno), whatever the order of
+    rows. Intervals treat documents as independent; labels of one topic usually are not, so that they are too narrow.
 
     Source: Cohen, Educational and Psychological Measurement 20, 1960. The effective number of judgments: Angelopoulos
     et al., Prediction-powered inference, Science 382, 2023, section 2.
