@@ -173,9 +173,13 @@ def pids(engine):
     return sorted(pending._executor(2)._processes)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["grouped", "apart"])
-@pytest.mark.parametrize("name", ["joblib", "dask"])
+@pytest.mark.parametrize(
+    ("kind", "name"),
+    [
+        *(pytest.param("grouped", name, marks=pytest.mark.slow) for name in ("joblib", "dask")),
+        *(pytest.param("apart", name, marks=pytest.mark.nightly) for name in ("joblib", "dask")),
+    ],
+)
 def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monkeypatch, kind, name):
     two.wait_for_workers(2, timeout=60)
     engine = {"client": two} if name == "dask" else {"n_jobs": 2}

@@ -33,7 +33,6 @@ from figures import (
     shares_frame,
     sizes_frame,
 )
-from matplotlib import pyplot as plt
 from matplotlib.figure import Figure
 
 from vbterrier.report import plots
@@ -101,14 +100,14 @@ def test_many_rows_fit_a_page_without_overlap(kind, n, height):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("dpi", [72, 130, 150, 300])
-def test_captions_stay_inside_at_any_resolution(dpi):
-    for kind, width in itertools.product(KINDS, (COLUMN, FULL)):
+@pytest.mark.parametrize("kind", KINDS)
+def test_captions_stay_inside_at_any_resolution(kind):
+    for width in (COLUMN, FULL):
         figure = drawings()[kind](width=width).figure
-        figure.set_dpi(dpi)
-        figure.draw_without_rendering()
-        assert figure.axes[0].texts[-1].get_window_extent().x1 <= figure.bbox.width, (kind, width)
-        plt.close(figure)
+        for dpi in (72, 130, 150, 300):
+            figure.set_dpi(dpi)
+            figure.draw_without_rendering()
+            assert figure.axes[0].texts[-1].get_window_extent().x1 <= figure.bbox.width, (width, dpi)
 
 
 @pytest.mark.parametrize("kind", KINDS)

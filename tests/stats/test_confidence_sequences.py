@@ -16,10 +16,15 @@ KINDS = {
 
 
 @pytest.mark.parametrize(
-    "kind", ["sparse", *(pytest.param(kind, marks=pytest.mark.slow) for kind in KINDS if kind != "sparse")]
+    ("kind", "n_samples"),
+    [
+        ("sparse", 200),
+        *(pytest.param(kind, 60, marks=pytest.mark.slow) for kind in KINDS if kind != "sparse"),
+        *(pytest.param(kind, 200, marks=pytest.mark.nightly) for kind in KINDS if kind != "sparse"),
+    ],
 )
-def test_all_intervals_together_contain_the_mean_as_often_as_they_say(kind):
-    rng, n_samples, n = np.random.default_rng(1), 200, 120
+def test_all_intervals_together_contain_the_mean_as_often_as_they_say(kind, n_samples):
+    rng, n = np.random.default_rng(1), 120
     missed = peeked = 0
     for _ in range(n_samples):
         x = KINDS[kind](rng, n)

@@ -71,13 +71,15 @@ def test_two_systems_have_the_paired_t_test():
     assert (found["low"], found["high"]) == (pytest.approx(expected["low"]), pytest.approx(expected["high"]))
 
 
-@pytest.mark.slow
-def test_tukeys_family_wise_error_is_nominal():
+@pytest.mark.parametrize(
+    "n_samples", [pytest.param(60, marks=pytest.mark.slow), pytest.param(240, marks=pytest.mark.nightly)]
+)
+def test_tukeys_family_wise_error_is_nominal(n_samples):
     rng, rejected = np.random.default_rng(4), 0
-    for _ in range(120):
+    for _ in range(n_samples):
         table = rng.normal(0.5, 0.1, (15, 1)) + rng.normal(0, 0.05, (15, 4))
         rejected += int((analysis_of_variance(values(table)).pairs["p_adjusted"] <= 0.05).any())
-    assert stats.binomtest(rejected, 120, 0.05).pvalue > 1e-3
+    assert stats.binomtest(rejected, n_samples, 0.05).pvalue > 1e-3
 
 
 @pytest.mark.parametrize("table", [np.tile([0.2, 0.4], (6, 1)), np.array([[0.2, 0.4]])], ids=["no error", "one topic"])
