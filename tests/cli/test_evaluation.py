@@ -277,7 +277,6 @@ INPUT = {
     "long output": ([*PLAIN, "-m", "AP", "-o", f"{LONG}.csv"], ""),
     "long list": (["judge", "a.run", "-q", "qrels.txt", "-n", "1", "-o", LONG], ""),
     "long folder": (["demo", "--save", LONG], ""),
-    "stars": (["score", "a**.run", "-q", "qrels.txt", "-m", "AP", *SMALL], ""),
 }
 
 

@@ -149,6 +149,11 @@ def test_parts_of_a_run(tmp_path):
     one, two, other = (tmp_path / name for name in ("1.run", "2.run", "1.txt"))
     assert parts_of(tmp_path) == (one, other, two)
     assert parts_of(str(tmp_path / "*.run")) == (one, two)
+    # With every version of Python: `**` is any depth as a whole component, and a star elsewhere.
+    (tmp_path / "below").mkdir()
+    (tmp_path / "below" / "4.run").write_text("")
+    assert parts_of(str(tmp_path / "**.run")) == (one, two)
+    assert parts_of(str(tmp_path / "**" / "*.run")) == (one, two, tmp_path / "below" / "4.run")
     assert parts_of([two, str(one)]) == (two, one)
     assert parts_of(one) == (one,)
     assert all(map(is_parts, ([one], one, str(one), (one,))))

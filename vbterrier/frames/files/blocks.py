@@ -96,12 +96,13 @@ def parts_of(run: Any) -> tuple[Path, ...]:
             if path.is_dir():
                 found = sorted(each for each in path.iterdir() if each.is_file() and not each.name.startswith("."))
             elif glob.has_magic(str(run)) and not path.exists():
-                matches = Path(path.anchor).glob(str(path.relative_to(path.anchor)))
-                found = sorted(each for each in matches if each.is_file())
+                # Path.glob reads `a**` and `**` in another way since Python 3.13.
+                matches = glob.glob(str(run), recursive=True)  # noqa: PTH207
+                found = sorted(each for each in map(Path, matches) if each.is_file())
             else:
                 found = [path]
         except (OSError, ValueError) as error:
-            # A folder without permission to read, a name that is too long, an invalid pattern.
+            # A folder without permission to read, a name that is too long.
             raise FileError(run, f"cannot be opened: {getattr(error, 'strerror', None) or error}") from error
     if not found:
         raise InputError(f"runs: no file in {str(run)!r}; name files, a folder that holds some, or a pattern for them")
