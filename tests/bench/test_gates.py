@@ -1,7 +1,7 @@
 """Gates of speed: ratios to peers in one process, in CPU seconds, each below what was reached when it was set.
 
 They use pytest-benchmark's fixture, so that other runs of the tests leave them out: ``pytest tests/bench
---benchmark-only``, the last step of ``.ci/run``.
+--benchmark-only``, a step of ``.ci/run``.
 """
 
 from functools import partial
