@@ -332,7 +332,7 @@ def _labeller(name: str, given: Any) -> _Labeller:
 
 
 def frames_of(labels: MachineLabels, judgments: Judgments) -> pd.DataFrame:
-    """Return the judged documents with their labels: qid, docno, grade, and a column for each labeller."""
+    """Return the judged documents with their labels, sorted: qid, docno, grade, a column for each labeller."""
     found = labels.lookup(judgments.topics, judgments.topic, judgments.docno)
     frame = pd.DataFrame(
         {
@@ -341,4 +341,4 @@ def frames_of(labels: MachineLabels, judgments: Judgments) -> pd.DataFrame:
             "grade": np.maximum(judgments.label, 0),
         }
     )
-    return frame.assign(**dict(zip(labels.names, found, strict=True)))
+    return frame.assign(**dict(zip(labels.names, found, strict=True))).sort_values(["qid", "docno"], ignore_index=True)
