@@ -1,12 +1,16 @@
-"""Coverage of intents by the first documents of a ranking."""
+"""Coverage of intents by the first documents of a ranking, and by the best documents."""
+
+import gzip
+import itertools
+import json
 
 import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier import DegenerateWarning, InputError
+from vbterrier import DegenerateWarning, InputError, ParameterError, read_run, register_intents, register_tags
 from vbterrier.frames.ranking import Run
-from vbterrier.intents.coverage import Intents, Tags, cover
+from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
 
 INTENTS = pd.DataFrame({"qid": ["a", "b", "a", "b"], "entity_id": ["A", "A", "B", "C"], "prob": [0.75, 0.5, 0.25, 0.5]})
 RUN = pd.DataFrame(
@@ -224,3 +228,160 @@ def test_tags_without_a_row_are_told():
     with pytest.warns(DegenerateWarning, match="tags: no rows, so every topic scores 0"):
         found = cover(run, intents, nothing, 1)
     assert found.success(found.gain(1, "binary")).tolist() == [0.0]
+
+
+TWO_INTENTS = pd.DataFrame(
+    {"qid": ["b", "a", "a", "a"], "entity_id": ["A", "A", "B", "C"], "prob": [1.0, 0.5, 0.25, 0.25]}
+)
+TAGS = pd.DataFrame({"docno": ["x", "y", "y", "z"], "entity_id": ["A", "B", "C", "elsewhere"]})
+
+
+def success(*arguments, **options):
+    found = oracle_success(*arguments, **options)
+    assert found.columns.tolist() == ["qid", "success", "method"]
+    return dict(zip(found["qid"], found["success"], strict=True))
+
+
+@pytest.mark.parametrize(("k", "best"), [(1, 0.5), (2, 1.0), (7, 1.0), (None, 1.0)])
+def test_the_best_documents_of_every_query(k, best):
+    assert success(TWO_INTENTS, TAGS, k) == {"b": 1.0, "a": best}
+
+
+def test_topics_stand_in_the_order_of_the_intents_with_the_method():
+    assert oracle_success(TWO_INTENTS, TAGS, 2).to_numpy().tolist() == [["b", 1.0, "exact"], ["a", 1.0, "exact"]]
+
+
+def test_weights_and_tags_for_one_query():
+    weighted = TAGS.assign(weight=[0.5, 1.0, 0.0, 1.0])
+    assert success(TWO_INTENTS, weighted, 5) == {"b": 0.5, "a": 0.5}
+    assert success(TWO_INTENTS, TAGS.assign(qid=["b", "a", "b", "a"]), 5) == {"b": 1.0, "a": 0.25}
+
+
+def test_documents_restrict_the_pool():
+    assert success(TWO_INTENTS, TAGS, 5, documents=["y"]) == {"b": 0.0, "a": 0.5}
+    assert success(TWO_INTENTS, TAGS, 5, documents={"x", "unknown"}) == {"b": 1.0, "a": 0.5}
+    assert success(TWO_INTENTS, TAGS, 5, documents=[]) == {"b": 0.0, "a": 0.0}
+    run = pd.DataFrame({"qid": ["a", "a", "b", "other"], "docno": ["y", "z", "y", "x"]})
+    assert success(TWO_INTENTS, TAGS, 5, documents=run) == {"b": 0.0, "a": 0.5}
+    assert success(TWO_INTENTS, TAGS, 5, documents=run[["docno"]]) == {"b": 1.0, "a": 1.0}
+    assert success(TWO_INTENTS, TAGS, 5, documents=pd.concat([run, run])) == {"b": 0.0, "a": 0.5}
+
+
+def test_showing_nothing_serves_the_nil_intent():
+    intents = TWO_INTENTS.replace({"entity_id": {"B": "NIL"}})
+    assert success(intents, TAGS, 1, nil="NIL") == {"b": 1.0, "a": 0.5}
+    assert success(intents.assign(prob=[1.0, 0.25, 0.5, 0.25]), TAGS, 1, nil="NIL") == {"b": 1.0, "a": 0.5}
+    named = pd.concat([TAGS, pd.DataFrame({"docno": ["w"], "entity_id": ["NIL"]})])
+    assert success(intents, named, 9, nil="NIL") == {"b": 1.0, "a": 0.75}, "a tag of NIL covers nothing"
+    assert success(intents, named, 9) == {"b": 1.0, "a": 1.0}
+
+
+def test_names_and_probabilities_to_divide():
+    register_intents("of the oracle", TWO_INTENTS.assign(prob=[3, 2, 1, 1]), replace=True)
+    register_tags("of the oracle", TAGS, replace=True)
+    assert success("of the oracle", "of the oracle", 1, normalise=True) == {"b": 1.0, "a": 0.5}
+
+
+def test_inputs_of_the_oracle_are_left_as_they_were():
+    before = TWO_INTENTS.copy(), TAGS.copy()
+    oracle_success(TWO_INTENTS, TAGS, 2, nil="A")
+    pd.testing.assert_frame_equal(TWO_INTENTS, before[0])
+    pd.testing.assert_frame_equal(TAGS, before[1])
+
+
+@pytest.mark.parametrize("k", [0, -1, 2.5, True, "2"])
+def test_cutoffs_that_are_none_are_refused(k):
+    with pytest.raises(ParameterError, match=r"cutoff=.*: wanted a whole number of at least 1, or None"):
+        oracle_success(TWO_INTENTS, TAGS, k)
+
+
+@pytest.mark.parametrize(
+    ("intents", "tags", "documents", "message"),
+    [
+        ({}, {}, "x", "documents='x': wanted ids or a frame"),
+        ({}, {}, [7], "tags column 'docno' holds text, documents column 'docno' holds integers"),
+        ({}, {}, pd.DataFrame({"doc": ["x"]}), "documents: wanted columns docno; missing docno"),
+        ({}, {}, pd.DataFrame({"docno": ["x"], "qid": [1]}), "documents column 'qid' holds integers"),
+        ({"entity_id": [1, 1, 2, 3]}, {}, None, "intents column 'entity_id' holds integers, tags column"),
+        ({}, {"qid": [1, 1, 1, 1]}, None, "intents column 'qid' holds text, tags column 'qid' holds integers"),
+        ({"prob": 0.4}, {}, None, "the probabilities of query 'b' sum to 0.4"),
+        ({}, {"weight": 2}, None, "has weight 2, wanted 0 to 1"),
+    ],
+)
+def test_what_can_never_meet_is_refused(intents, tags, documents, message):
+    with pytest.raises(InputError, match=message):
+        oracle_success(TWO_INTENTS.assign(**intents), TAGS.assign(**tags), 3, documents=documents)
+
+
+# Real names
+
+
+@pytest.fixture(scope="module")
+def aida(shared_data):
+    folder = shared_data / "aida_ambiguous_labels"
+    topics = [json.loads(line) for line in (folder / "topics.jsonl").read_text(encoding="utf-8").splitlines()]
+    rows = [(topic["qid"], intent["entity"], intent["p"]) for topic in topics for intent in topic["intents"]]
+    tags = {}
+    for name in ("gold", "wat", "genre"):
+        with gzip.open(folder / f"links.{name}.jsonl.gz", "rt", encoding="utf-8") as file:
+            linked = [json.loads(line) for line in file]
+        tags[name] = {entry["doc"]: {link[2] for link in entry["links"]} for entry in linked}
+    return pd.DataFrame(rows, columns=["qid", "entity_id", "prob"]), tags, read_run(folder / "runs" / "bm25.run.gz")
+
+
+def frame_of(tags):
+    pairs = [(docno, entity) for docno, entities in tags.items() for entity in sorted(entities)]
+    return pd.DataFrame(pairs, columns=["docno", "entity_id"])
+
+
+def best_by_hand(prob, tags, k):
+    """The best success over all sets of k documents, of one of each kind."""
+    kinds = {frozenset(entities & prob.keys()) for entities in tags.values()} - {frozenset()}
+    sets = itertools.combinations(kinds, min(k, len(kinds)))
+    return max(sum(prob[entity] for entity in frozenset().union(*chosen)) for chosen in sets)
+
+
+@pytest.mark.parametrize(
+    ("tagger", "at_10", "at_1"), [("gold", 1.0, 0.7628), ("wat", 0.6808, 0.59465), ("genre", 0.8449, 0.7061)]
+)
+def test_the_oracle_of_real_names_under_three_taggers(aida, tagger, at_10, at_1):
+    intents, tags, run = aida
+    total = intents.groupby("qid")["prob"].transform("sum")
+    probs = {
+        qid: dict(zip(rows["entity_id"], rows["prob"], strict=True))
+        for qid, rows in intents.assign(prob=intents["prob"] / total).groupby("qid")
+    }
+    frame = frame_of(tags[tagger])
+    for k, known in ((10, at_10), (1, at_1)):
+        found = oracle_success(intents, frame, k, normalise=True)
+        assert (found["method"] == "exact").all()
+        by_hand = {qid: best_by_hand(prob, tags[tagger], k) for qid, prob in probs.items()}
+        assert dict(zip(found["qid"], found["success"], strict=True)) == pytest.approx(by_hand, abs=1e-9)
+        assert found["success"].mean() == pytest.approx(known, abs=5e-5)
+    # No system is above it, whatever it retrieves, and the best re-ranking of a run is between the two.
+    coverage = cover(Run(run), Intents(intents, normalise=True), Tags(frame), 10)
+    reached = coverage.success(coverage.gain(10, "binary"))
+    oracle = oracle_success(intents, frame, 10, normalise=True)["success"].to_numpy()
+    again = oracle_success(intents, frame, 10, normalise=True, documents=run)["success"].to_numpy()
+    assert (reached <= again + 1e-12).all()
+    assert (again <= oracle + 1e-12).all()
+    assert np.mean(oracle - reached) > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("tagger", "share", "reached"), [("gold", 1.0, 0.9955), ("wat", 0.9985, 0.6610), ("genre", 1.0, 0.8289)]
+)
+def test_the_share_of_tagged_results_and_the_success_of_a_real_run(aida, tagger, share, reached):
+    intents, tags, run = aida
+    coverage = cover(Run(run), Intents(intents, normalise=True), Tags(frame_of(tags[tagger])), 10)
+    shares, success = [], []
+    for qid, rows in intents.groupby("qid"):
+        ranking = run[run["qid"] == qid].sort_values(["score", "docno"], ascending=False)["docno"].head(10)
+        shares.append(np.mean([bool(tags[tagger].get(docno)) for docno in ranking]))
+        shown = set().union(*(tags[tagger].get(docno, set()) for docno in ranking))
+        success.append(rows.loc[rows["entity_id"].isin(shown), "prob"].sum() / rows["prob"].sum())
+    assert coverage.tagged.tolist() == pytest.approx(shares, abs=1e-12)
+    assert coverage.success(coverage.gain(10, "binary")).tolist() == pytest.approx(success, abs=1e-9)
+    assert np.mean(shares) == pytest.approx(share, abs=5e-5)
+    assert np.mean(success) == pytest.approx(reached, abs=5e-5)
