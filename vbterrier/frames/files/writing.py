@@ -93,14 +93,12 @@ def write_qrels(frame: Any, path: StrPath) -> None:
     frame
         Columns qid, docno, label and optionally iteration ("0" by default).
     path
-        The file; an existing one is replaced once the new one is complete.
+        As in :func:`write_run`, with the same ``FileError``.
 
     Raises
     ------
     InputError
         A missing column or value, a label that is not a whole number, an id that is empty or holds white space.
-    FileError
-        The file cannot be written.
 
     Examples
     --------
@@ -130,14 +128,12 @@ def write_intents(frame: Any, path: StrPath) -> None:
     frame
         Columns qid, entity_id, prob; score, name, mention, query and source are written if every row has a value.
     path
-        The file; an existing one is replaced once the new one is complete.
+        As in :func:`write_run`, with the same ``FileError``.
 
     Raises
     ------
     InputError
         A missing column or value, a tab or a line end in a text, an empty id.
-    FileError
-        The file cannot be written.
 
     Examples
     --------
@@ -159,14 +155,12 @@ def write_tags(frame: Any, path: StrPath) -> None:
     frame
         Columns docno, entity_id; weight, qid and tagger are written if every row has a value.
     path
-        The file; an existing one is replaced once the new one is complete.
+        As in :func:`write_run`, with the same ``FileError``.
 
     Raises
     ------
     InputError
         A missing column or value, a tab or a line end in a text.
-    FileError
-        The file cannot be written.
 
     Examples
     --------
@@ -189,14 +183,12 @@ def write_queries(queries: Any, path: StrPath) -> None:
         A frame with qid, docno and mention, or a :class:`vbterrier.design.QuerySample`; all other columns follow, a
         missing value as an empty field.
     path
-        The file; an existing one is replaced once the new one is complete.
+        As in :func:`write_run`, with the same ``FileError``.
 
     Raises
     ------
     InputError
         A missing column or id, a tab or a line end in a text.
-    FileError
-        The file cannot be written.
 
     Examples
     --------

@@ -150,7 +150,6 @@ class REL(Format):
 
     - ``score``: ``"conf_ed"``, the confidence in the entity (-1 or 0 if REL computes none); or ``"conf_md"``, the
       confidence in the mention
-    - ``ids``: ``"wikipedia_title"``
     """
 
     score: str = "conf_ed"
@@ -292,7 +291,7 @@ class _Spotlight(Format):
 
     ids: str = DBPEDIA
     # The language of the DBpedia that the service links to, such as ``"nl"``; empty for ``dbpedia.org``. It is part of
-    # the id space, because the same name means different entities in two editions.
+    # the id space, ``"dbpedia:nl"``, because the same name means different entities in two editions.
     edition: str = ""
 
     spaces: ClassVar[tuple[str, ...]] = (DBPEDIA,)
@@ -311,9 +310,6 @@ class SpotlightAnnotate(_Spotlight):
     is one resource. The entity is the percent-decoded name of the resource, after ``/resource/``.
 
     - ``score``: ``"similarityScore"``, in [0, 1], which is a probability only with the statistical back end
-    - ``ids``: ``"dbpedia"``
-    - ``edition``: the language of the DBpedia that the service links to, such as ``"nl"``; empty for ``dbpedia.org``.
-      It is part of the id space, ``"dbpedia:nl"``.
     """
 
     score: str = "similarityScore"
@@ -344,7 +340,6 @@ class SpotlightCandidates(_Spotlight):
 
     - ``score``: ``"finalScore"``, the probability of the entity given the mention and its context; or
       ``"contextualScore"`` or ``"priorScore"`` (of the entity), which are scores
-    - ``ids``: ``"dbpedia"``
     - ``edition``: the language of the DBpedia edition that the service links to, which these answers do not contain
     """
 
@@ -392,8 +387,11 @@ class SpotlightClient(Client):
     score
         The field that is the score; ``None`` for ``similarityScore`` of annotate and ``finalScore`` of candidates (a
         probability). See ``SpotlightCandidates``.
-    edition, misplaced
-        See ``SpotlightAnnotate``.
+    edition
+        The language of the DBpedia that the service links to, such as ``"nl"``; empty for ``dbpedia.org``. It is part
+        of the id space, ``"dbpedia:nl"``.
+    misplaced
+        See ``vbterrier.linking.services.Client``.
     token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
         See ``vbterrier.linking.services.Client``.
 
