@@ -118,23 +118,14 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
     ----------
     labels
         A row for each item, a column for each judge: a frame, or an array of shape (n_items, n_judges).
-    level
-        Nominal coverage of the interval.
-    n_resamples
-        Number of resamples of the items.
-    seed
-        Determines the resamples.
+    level, n_resamples, seed
+        Nominal coverage of the interval; number and seed of the resamples of the items.
 
     Returns
     -------
     Kappa
         NaN, with a warning, if all labels are the same. The observed agreement is the proportion of items on which all
         judges agree.
-
-    Raises
-    ------
-    InputError, ParameterError
-        Fewer than two judges, no items, a missing label; a level outside (0, 1), a number of resamples below 1.
 
     Examples
     --------
@@ -192,11 +183,6 @@ def krippendorff_alpha(
         NaN, with a warning, if all labels are the same. The observed agreement is the proportion of items on which all
         their judges agree; ``n_items`` counts items with at least two labels.
 
-    Raises
-    ------
-    InputError, ParameterError
-        Fewer than two judges, or no item with two labels; a level outside (0, 1), a number of resamples below 1.
-
     Examples
     --------
     >>> found = krippendorff_alpha([[1, 1, None], [0, 0, 0], [1, 0, 1], [0, None, None]])
@@ -252,11 +238,6 @@ def judge_agreement(
     pandas.DataFrame
         judges, statistic, value, low, high, level, method, n_items; a row for each pair of judges, one for Fleiss'
         kappa and one for the proportion of items on which all agree (Clopper-Pearson interval).
-
-    Raises
-    ------
-    InputError, ParameterError
-        As in :func:`cohen_kappa` and :func:`fleiss_kappa`.
 
     Examples
     --------

@@ -88,9 +88,9 @@ def coverage_strata(
     Notes
     -----
     Topics of equal coverage are in the same stratum. Strata are as equal in size as this allows: the sum of their
-    squared sizes is minimal. Many topics of coverage 1 give strata of unequal
-    size; with fewer values than strata, the last strata are empty, with a warning. Strata differ in more than coverage:
-    topics that are easy to cover are easy in general.
+    squared sizes is minimal. Many topics of coverage 1 give strata of unequal size; with fewer values than strata, the
+    last strata are empty, with a warning. Strata differ in more than coverage: topics that are easy to cover are easy
+    in general.
 
     Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, sections 6.1 and 7.3.
 

@@ -91,12 +91,13 @@ def leave_group_out(
     The judgments of documents that only runs of this group retrieve up to rank ``cutoff`` are removed. Documents that
     no run retrieves there are kept.
 
+    Source: Fröbe et al., ECIR 2023, section 4.1, after Sakai, IR 2008 ("leave one group out").
+
     Parameters
     ----------
-    runs
-        A mapping of name to run: a frame (qid, docno, score) or the path of a TREC run.
-    qrels
-        A frame (qid, docno, label) or the path of TREC qrels. With an iteration, all rows of a document go together.
+    runs, qrels
+        A mapping of name to run, a frame (qid, docno, score) or the path of a TREC run; a frame (qid, docno, label) or
+        the path of TREC qrels. With an iteration, all rows of a document go together.
     groups
         The group of each run, by name; by default each run is a separate group.
     cutoff
@@ -105,20 +106,8 @@ def leave_group_out(
     Yields
     ------
     ReducedQrels
-        ``(group, qrels, names of its runs)``, groups in order of appearance, rows in the order of the qrels.
-
-    Raises
-    ------
-    InputError, ParameterError
-        Runs and qrels with ids that cannot match; see the contracts; a group of an unknown run, a run without a group,
-        a cutoff below 1.
-
-    Notes
-    -----
-    The cost is linear in rows; qrels are created one group at a time. A topic that loses all judgments or all relevant
-    documents is kept as it is, with a warning.
-
-    Source: Fröbe et al., ECIR 2023, section 4.1, after Sakai, IR 2008 ("leave one group out").
+        ``(group, qrels, names of its runs)``, groups in order of appearance, rows in the order of the qrels. A topic
+        that loses all judgments or all relevant documents is kept as it is, with a warning.
 
     Examples
     --------
@@ -154,11 +143,9 @@ def subsample_qrels(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
     Parameters
     ----------
     qrels
-        A frame (qid, docno, label) or the path of TREC qrels. With an iteration, all rows of a document go together.
-    share
-        Probability that a judgment is removed, 0 to 1.
-    seed
-        The random seed.
+        As for :func:`leave_group_out`.
+    share, seed
+        Probability that a judgment is removed, 0 to 1, and the random seed.
 
     Returns
     -------
@@ -186,23 +173,14 @@ def shallow_pool(runs: Any, qrels: Any, cutoff: int) -> pd.DataFrame:
 
     Parameters
     ----------
-    runs
-        A mapping of name to run: a frame (qid, docno, score) or the path of a TREC run.
-    qrels
-        A frame (qid, docno, label) or the path of TREC qrels.
-    cutoff
-        The pool depth: the rank up to which runs are judged.
+    runs, qrels, cutoff
+        As for :func:`leave_group_out`.
 
     Returns
     -------
     pandas.DataFrame
         The remaining rows in their order, with all columns. A topic that loses all judgments or all relevant documents
         is kept as it is, with a warning.
-
-    Raises
-    ------
-    InputError, ParameterError
-        Runs and qrels with ids that cannot match; see the contracts; a cutoff below 1.
 
     Examples
     --------
@@ -228,24 +206,15 @@ def hidden_runs(
 
     Parameters
     ----------
-    runs, qrels, groups
+    runs, qrels, groups, cutoff
         As for :func:`leave_group_out`; at least two groups.
-    cutoff
-        The pool depth.
-    n_replicas
-        Number of random halves.
-    seed
-        The random seed; a half depends on it and on the names of the groups.
+    n_replicas, seed
+        Number of random halves, and the random seed; a half depends on it and on the names of the groups.
 
     Yields
     ------
     ReducedQrels
         ``("hidden 1", ...)``, ``("hidden 2", ...)``, ...
-
-    Raises
-    ------
-    InputError, ParameterError
-        See :func:`leave_group_out`; fewer than two groups.
 
     Examples
     --------
@@ -281,19 +250,12 @@ def sparse_qrels(qrels: Any, seed: int = 0) -> pd.DataFrame:
     """Keep one relevant document per topic, of its highest grade, as in MS MARCO.
 
     Of several documents with the highest grade, the choice depends on (seed, qid, docno) alone. All other judgments are
-    removed, those of non-relevant documents, too.
+    removed, those of non-relevant documents, too. Rows stay in the order of the qrels.
 
     Parameters
     ----------
-    qrels
-        A frame (qid, docno, label) or the path of TREC qrels.
-    seed
-        The random seed.
-
-    Returns
-    -------
-    pandas.DataFrame
-        A row per topic with a relevant document, in the order of the qrels.
+    qrels, seed
+        As for :func:`subsample_qrels`.
 
     Examples
     --------
@@ -319,14 +281,10 @@ def grade_prevalence(runs: Any, qrels: Any, complete: Any, cutoff: int = 10) -> 
 
     Parameters
     ----------
-    runs
-        A mapping of name to run, a frame or a path.
-    qrels
-        The incomplete judgments, a frame (qid, docno, label) or the path of TREC qrels.
+    runs, qrels, cutoff
+        As for :func:`leave_group_out`; the incomplete judgments.
     complete
         The complete judgments. Unjudged documents that they lack are left out.
-    cutoff
-        Documents of this many first ranks count.
 
     Returns
     -------
@@ -334,11 +292,6 @@ def grade_prevalence(runs: Any, qrels: Any, complete: Any, cutoff: int = 10) -> 
         A row per run and grade, then ``"all"`` with each document once: name, grade, n_pool, share_pool, n_unjudged,
         share_unjudged, p_value (of a chi-squared test that both have the same shares; NaN without unjudged documents).
         Documents count as independent; those of a topic are not, so that p-values are too small.
-
-    Raises
-    ------
-    InputError, ParameterError
-        See the contracts of runs and qrels; a cutoff below 1.
 
     Examples
     --------
@@ -391,11 +344,6 @@ def merge_duplicates(frame: pd.DataFrame, duplicates: Mapping[str, str]) -> pd.D
     pandas.DataFrame
         The frame with the documents replaced; of several rows of one document of a topic, the one with the highest
         score or label, in the order of the frame.
-
-    Raises
-    ------
-    InputError
-        A missing column.
 
     Examples
     --------
