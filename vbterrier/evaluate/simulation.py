@@ -356,8 +356,8 @@ def simulate(
 
     Parameters
     ----------
-    runs
-        See :func:`vbterrier.score`: a mapping of name to frame or path, or paths.
+    runs, labels, duplicates, progress
+        See :func:`vbterrier.score`.
     qrels
         The complete judgments, a frame (qid, docno, label) or the path of TREC qrels.
     incomplete
@@ -369,18 +369,11 @@ def simulate(
         ``(measure, low, high, level)`` with its nominal level. The default level is that of ``stat='lo'`` and
         ``'hi'``, or 1 for bounds. A single measure with ``stat`` and ``level``, as ``BNDCG``, gets intervals at all
         ``levels``.
-    labels
-        Labels of machines, see :func:`vbterrier.score`.
     measure
         The true score is this measure on the complete judgments (ERR is not rounded to five digits as by gdeval). A
         warning lists estimators with another cutoff (``STANDARD`` has 10).
     levels
         Nominal levels, each between 0 and 1.
-    duplicates
-        ``"error"``, ``"everywhere"``, or ``"first"`` to keep the best rank of a duplicated document, see
-        :func:`vbterrier.score`.
-    progress
-        Show a progress bar over simulations and runs.
 
     Returns
     -------

@@ -100,12 +100,8 @@ def pareto_frontier(
         The names of the measures in ``values``.
     targets
         Target regions: (lower bound of the maximised measure, upper bound of the minimised one), both exclusive.
-    level
-        Nominal coverage of the intervals.
-    n_resamples
-        Number of resamples of the runs.
-    seed
-        Determines the resamples.
+    level, n_resamples, seed
+        Nominal coverage of the intervals; number and seed of the resamples of the runs.
 
     Notes
     -----

@@ -229,10 +229,8 @@ def confidence_sequence(
     values
         The scores of the topics, in the order of their addition, which must not depend on the scores, shape (n,). For
         the difference between two systems, their differences by topic, with the bounds (-1, 1).
-    level
-        Nominal coverage of the sequence, between 0 and 1.
-    bounds
-        The smallest and the largest possible score.
+    level, bounds
+        Nominal coverage of the sequence, between 0 and 1; the smallest and the largest possible score.
     weights
         Sampling weights above 0 of the topics, shape (n,), for the weighted mean ``E[w x]/E[w]``: deviations ``x - m``
         are multiplied by w, divided by the largest weight. That must not change with the topics that are added.

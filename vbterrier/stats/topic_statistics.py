@@ -79,10 +79,8 @@ class TopicStatistics(Shown):
 
     Parameters
     ----------
-    n_resamples
-        Number of resamples of the topics.
-    seed
-        Determines the resamples.
+    n_resamples, seed
+        Number and seed of the resamples of the topics.
 
     Notes
     -----
@@ -210,10 +208,8 @@ def disc_ratio(
         The values of each topic, in the same order, shape (n,), without topics in which either is undefined.
     level
         Nominal coverage, 0 to 1.
-    n_resamples
-        Number of resamples of the topics.
-    seed
-        Determines the resamples.
+    n_resamples, seed
+        Number and seed of the resamples of the topics.
 
     Returns
     -------

@@ -54,10 +54,8 @@ class EvidenceModel(Shown):
         The evidence runs, cut to the depth of the evidence.
     judgments
         The judgments that the model was fitted to.
-    cutoff
-        The cutoff k.
-    horizon
-        The requested horizon; 0 for the depth of the pool.
+    cutoff, horizon
+        The cutoff k, and the requested horizon; 0 for the depth of the pool.
     seed
         Seed of the draws that tables summarise.
     labels
@@ -294,26 +292,18 @@ def fit(
 
     Parameters
     ----------
-    runs
-        The evidence: a mapping of name to run, a frame (qid, docno, score) or the path of a TREC run.
-    qrels
-        A frame (qid, docno, label) or the path of TREC qrels.
+    runs, qrels
+        The evidence: a mapping of name to run, a frame (qid, docno, score) or the path of a TREC run; a frame (qid,
+        docno, label) or the path of TREC qrels, of which at least 5 % have grade 0.
     cutoff
         The cutoff k of the measures.
     horizon
         The depth to which all documents are meant to be judged: the ideal ranking of a drawn pool is that of complete
         judgments to this depth. 0 for the larger of the cutoff and the depth of the pool, see
         :func:`vbterrier.unjudged.evidence.pool_depth`.
-    labels
-        Labels that machines gave to documents: a frame (qid, docno, label), a path, or a mapping of name to these.
-    seed
-        Seed of the draws that tables of the model summarise.
-
-    Raises
-    ------
-    InputError, ParameterError
-        Frames that cannot be evaluated; fewer than 5 % of the judged documents have grade 0, so that relevance is not
-        identified; no topics in common; a cutoff below 1, a negative horizon.
+    labels, seed
+        Labels that machines gave to documents: a frame (qid, docno, label), a path, or a mapping of name to these; seed
+        of the draws that tables of the model summarise.
 
     Examples
     --------
