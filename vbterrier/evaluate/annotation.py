@@ -143,9 +143,9 @@ class AnnotationTask(Shown):
         """Label all queries by a function from a prompt to an answer, such as a language model.
 
         ``judge``: called once for each query. ``template``: the prompt, with the fields ``{query}`` and
-        ``{candidates}``. ``progress``: show a progress bar over queries. Returns qid, entity_id, label (``"1"``,
-        ``"0"``, or empty if the query failed) and failure (why). An answer is ``{"meanings": [1, 2]}`` and nothing
-        else; any other answer, and an exception, is a failure of its query.
+        ``{candidates}``. ``progress``: show a progress bar over queries. Returns columns qid, entity_id, label
+        (``"1"``, ``"0"``, or empty if the query failed) and failure (why). An answer is ``{"meanings": [1, 2]}`` and
+        nothing else; any other answer, and an exception, is a failure of its query.
         """
         rows: list[tuple[str, str, str, str]] = []
         prompts, of_query = self.prompts(template), dict(iter(self.items.groupby("qid")["entity_id"]))

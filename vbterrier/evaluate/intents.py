@@ -63,8 +63,8 @@ def first_covering_ranks(
 ) -> pd.DataFrame:
     """Probability and first covered rank of every intent, by system and query.
 
-    Returns name, qid, entity_id, prob, place (by probability, from 1; ties share the best), first_rank (rank of the
-    first document that covers the intent, from 1; missing if no document up to the cutoff covers it).
+    Returns columns name, qid, entity_id, prob, place (by probability, from 1; ties share the best), first_rank (rank of
+    the first document that covers the intent, from 1; missing if no document up to the cutoff covers it).
     """
     candidates, known = Intents(intents), Tags(tags)
     of_intents = pd.DataFrame(
@@ -88,8 +88,8 @@ def tag_coverage(
 ) -> pd.DataFrame:
     """Share of tagged documents, and the best possible ES under the same tags.
 
-    Returns name, cutoff, tagged (mean share of documents up to the cutoff with any tag), ES, oracle_ES (mean over
-    queries of the best ranking under the same tags: an upper bound for every system).
+    Returns columns name, cutoff, tagged (mean share of documents up to the cutoff with any tag), ES, oracle_ES (mean
+    over queries of the best ranking under the same tags: an upper bound for every system).
     """
     candidates, known = Intents(intents), Tags(tags)
     rows = []

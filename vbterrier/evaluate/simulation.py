@@ -168,9 +168,9 @@ class Simulation(Shown):
     def coverage(self, by: str | Sequence[str] = ()) -> pd.DataFrame:
         """Coverage of the true score by intervals, for each estimator and nominal level.
 
-        Returns groups, estimator, level, topics (``"unjudged"``: run-topics with unjudged documents; ``"all"``), n,
-        covered (the share), covered_low and covered_high (the exact 95 % interval of the share, as if run-topics were
-        independent), width (mean width of the intervals). Coverage has a tolerance of 1e-9.
+        Returns columns groups, estimator, level, topics (``"unjudged"``: run-topics with unjudged documents;
+        ``"all"``), n, covered (the share), covered_low and covered_high (the exact 95 % interval of the share, as if
+        run-topics were independent), width (mean width of the intervals). Coverage has a tolerance of 1e-9.
         """
         rows, columns = [], [*_listed(by), "estimator", "level"]
         for key, group in _groups(self.intervals, columns):
@@ -184,7 +184,7 @@ class Simulation(Shown):
         The score of a system is the mean of its estimates in the group, over the topics that all systems of the group
         have. Use ``by=()`` if each simulation evaluates different runs, as with ``leave_group_out``.
 
-        Returns groups, estimator, n_systems, n_qids, tau (Kendall's τ_b), rho (Spearman's ρ), tau_ap (see
+        Returns columns groups, estimator, n_systems, n_qids, tau (Kendall's τ_b), rho (Spearman's ρ), tau_ap (see
         :func:`vbterrier.stats.agreement.tau_ap`); NaN if undefined. Raises InputError: systems of a group without a
         common topic.
         """
@@ -201,7 +201,8 @@ class Simulation(Shown):
         A range strictly above another states a preference. In each simulation, the evaluated runs have their range
         (level 0: the estimate alone), and other runs have their true score, as if fully judged.
 
-        Returns groups (each of whole simulations), estimator, level, n_true, n_stated, n_right, precision, recall, f1.
+        Returns columns groups (each of whole simulations), estimator, level, n_true, n_stated, n_right, precision,
+        recall, f1.
         """
         truth = self.truth.pivot(index="name", columns="qid", values="truth")
         points = self.estimates.assign(level=POINT, low=self.estimates["estimate"], high=self.estimates["estimate"])
@@ -220,9 +221,9 @@ class Simulation(Shown):
 
         ``score``: ``"precision"``, ``"recall"`` or ``"f1"`` of the preferences of one simulation, see
         :meth:`preferences`. ``level``: the level of the ranges; 0 for the estimates alone. ``baseline``: the estimator
-        that all others are compared with; ``None`` for all pairs. Returns estimator_a, estimator_b, score, level, a, b
-        (means over simulations), diff, t, p_value (two-sided), p_adjusted (Bonferroni), n_units (simulations in which
-        both are defined). Raises ParameterError: an unknown score, level or baseline.
+        that all others are compared with; ``None`` for all pairs. Returns columns estimator_a, estimator_b, score,
+        level, a, b (means over simulations), diff, t, p_value (two-sided), p_adjusted (Bonferroni), n_units
+        (simulations in which both are defined). Raises ParameterError: an unknown score, level or baseline.
         """
         choice("score", score, _QUALITIES)
         found = self.preferences("simulation")
@@ -256,8 +257,8 @@ class Simulation(Shown):
         ``"absolute"`` error. ``baseline``: the estimator that all other estimators are compared with; ``None`` for all
         pairs. ``unit``: columns that identify independent units. Losses of a unit are averaged first: by default
         topics, because runs and simulations of one topic are dependent; ``("name", "qid")`` for run-topics, as in the
-        paper. Returns groups, estimator_a, estimator_b, loss, diff (mean loss of a minus mean loss of b: below 0 if a
-        is better), t, p_value (two-sided), p_adjusted, n_units.
+        paper. Returns columns groups, estimator_a, estimator_b, loss, diff (mean loss of a minus mean loss of b: below
+        0 if a is better), t, p_value (two-sided), p_adjusted, n_units.
         """
         choice("loss", loss, LOSSES)
         frame = self.estimates.assign(loss=LOSSES[loss](self.estimates["estimate"] - self.estimates["truth"]))

@@ -158,11 +158,11 @@ def suspect_runs(tables: Sequence[ValueTable], missing: pd.DataFrame | None = No
     """Missing and zero topics of each system, with a warning text for systems with too many of them.
 
     ``tables``: the values of each measure. ``missing``: name, n_qids, n_missing, of :class:`vbterrier.Scores`; ``None``
-    if the runs are unknown. Returns name, measure, n_qids, n_missing (NA if unknown), n_zero, flag. ``n_zero`` counts
-    topics on which a system scores exactly 0, and at least half of the other systems (of those that score above 0 on
-    any topic) do not. ``flag`` is empty, or says that a system retrieved nothing for more than half of its topics; if
-    the runs are unknown, that it scores 0 on more than half of all topics and of the topics on which other systems do
-    not.
+    if the runs are unknown. Returns columns name, measure, n_qids, n_missing (NA if unknown), n_zero, flag. ``n_zero``
+    counts topics on which a system scores exactly 0, and at least half of the other systems (of those that score above
+    0 on any topic) do not. ``flag`` is empty, or says that a system retrieved nothing for more than half of its topics;
+    if the runs are unknown, that it scores 0 on more than half of all topics and of the topics on which other systems
+    do not.
     """
     rows: list[tuple[Any, ...]] = []
     known: Mapping[Any, Any] = {} if missing is None else missing.set_index("name").to_dict("index")

@@ -189,8 +189,8 @@ def preferences(truth: Floats, low: Floats, high: Floats, estimated: ArrayLike) 
 
     ``truth``: the score of each system and topic, shape (n, n_topics); NaN if unknown. ``low, high``: the limits of
     each range, shape (n, n_topics). ``estimated``: mask of estimated scores, broadcast to (n, n_topics): pairs of two
-    known scores do not count. Returns over all pairs of systems and all topics. Equal true scores are not a preference;
-    one stated there is wrong.
+    known scores do not count. Returns counts over all pairs of systems and all topics. Equal true scores are not a
+    preference; one stated there is wrong.
     """
     estimated = np.broadcast_to(np.asarray(estimated, dtype=bool), truth.shape)
     total = Preferences(0, 0, 0)

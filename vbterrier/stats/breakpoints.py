@@ -36,9 +36,9 @@ def explained_by_cuts(
     including the constant, shape (n, q). ``y``: shape (b, n), or (1, n). ``weights``: the weight of each row, shape (b,
     n), or (1, n). ``cuts``: the first row of each upper segment, where x is larger than in the previous row;
     increasing, at least 1, shape (c,). ``n_terms``: 1 for a separate level, 2 for a separate level and slope.
-    ``least``: the smallest weight of a segment. Returns in [0, 1], shape (b, c). NaN for breakpoints with too little
-    weight in a segment, with collinear terms, or without weight at their x (they equal the next breakpoint), and if the
-    regression has no residuals.
+    ``least``: the smallest weight of a segment. Returns shares in [0, 1], shape (b, c). NaN for breakpoints with too
+    little weight in a segment, with collinear terms, or without weight at their x (they equal the next breakpoint), and
+    if the regression has no residuals.
 
     Sums over upper segments are cumulative, so the cost is that of ``b n q`` numbers for any number of breakpoints.
     """

@@ -72,8 +72,8 @@ def max_t(differences: Floats, test: str, *, n_resamples: int, seed: int) -> tup
     is taken into account: over all pairs the correction resembles Tukey's, against a baseline Dunnett's. It controls
     the family-wise error rate if the joint null distribution of the true hypotheses is the resampled one.
 
-    ``differences, test, n_resamples, seed``: as for :func:`paired_p`; the test must resample. Returns both of shape
-    (k,); the second is never below the first.
+    ``differences, test, n_resamples, seed``: as for :func:`paired_p`; the test must resample. Returns two arrays of
+    shape (k,); the second is never below the first.
 
     Time is ``n_resamples · n · k``, in matrix products. Memory is bounded.
 

@@ -160,8 +160,8 @@ class Combined:
     def remaining(self, source: str) -> tuple[Floats, Floats, Floats]:
         """Return the variances that remain if one source is resolved, each of shape (m,).
 
-        Returns variance of the mean over these topics; of the mean over the population of topics; and the total minus
-        the source.
+        Returns the variances of the mean over these topics; of the mean over the population of topics; and the total
+        minus the source.
 
         ``E Var(mean | source) = V - V_source`` is the expected remaining variance. For ``"measured"`` scores, it also
         applies to the population: the noise vanishes from the variance over topics. ``"expected"`` scores vary less

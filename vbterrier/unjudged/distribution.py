@@ -206,7 +206,7 @@ class BootstrapDistribution(Shown):
         The mid-probability of x is ``P(X < x) + P(X = x)/2``. With few unjudged documents the quantiles at the same
         levels are further apart and cover more than ``level``; with many documents the two agree.
 
-        Returns each of shape (n,). Raises ParameterError: a level outside [0, 1].
+        Returns arrays of shape (n,). Raises ParameterError: a level outside [0, 1].
         """
         if not 0 <= level <= 1:
             raise ParameterError(f"level={level}: wanted a number from 0 to 1")
