@@ -4,6 +4,7 @@ They use pytest-benchmark's fixture, so that other runs of the tests leave them 
 --benchmark-only``, a step of ``.ci/run``.
 """
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -46,6 +47,8 @@ GATES = {
 }
 # 1,000 replicas take at most so many times what NumPy takes for their gamma variates alone: twice what was reached.
 REPLICAS = 7.0
+# 16 grades take at most so many times what 4 grades take; 1.9 and 1.5 were reached.
+GRADES = 3.0
 # At most so many times the time of pyarrow, which checks nothing: twice what is aimed at.
 READING = 2.6
 
@@ -89,3 +92,16 @@ def test_reading_a_run_takes_at_most_twice_the_target(benchmark, tmp_path):
     found = ratio(times["ours"].cpu, times["other"].cpu)
     print(found)
     assert found["median"] <= READING, found
+
+
+@pytest.mark.parametrize("prior", ["pool", "learned"])
+def test_sixteen_grades_take_little_more_than_four(benchmark, tmp_path, prior):
+    way = way_named(BNDCG_LEARNED)
+    way = replace(way, measure=way.measure.replace("learned", prior))
+    shapes = {name: Shape("judged", N_QUERIES, 250, n_grades=n) for name, n in (("ours", 16), ("other", 4))}
+    calls = {name: way.ready(Collection(shape, tmp_path)) for name, shape in shapes.items()}
+    times, failed = benchmark.pedantic(alternating, (calls, ROUNDS), rounds=1)
+    assert not failed
+    found = ratio(times["ours"].cpu, times["other"].cpu)
+    print(found)
+    assert found["median"] <= GRADES, found

@@ -160,6 +160,42 @@ def test_means_without_variances_are_the_same_and_batches_change_nothing(monkeyp
     assert [part.tolist() for part in moments(batch)] == [mean.tolist(), variance.tolist()]
 
 
+@pytest.mark.parametrize(("n_levels", "n_unjudged"), [(4, 6), (6, 5), (16, 4)])
+@pytest.mark.parametrize("strength", [0.3, 5.0, np.inf])
+def test_means_by_recursion_over_levels_equal_those_of_all_sequences(n_levels, n_unjudged, strength):
+    rng = np.random.default_rng(n_levels)
+    counts = np.array([n_unjudged, n_unjudged, n_unjudged - 1, 1, 0])
+    model = UnjudgedModel(
+        rng.random(5),
+        np.where(np.arange(n_unjudged) < counts[:, None], rng.random((5, n_unjudged)), 0.0),
+        counts,
+        rng.dirichlet(np.full(n_levels, 0.5), (5, 1)),
+        rng.integers(0, 3, (5, n_levels)),
+        np.sort(rng.choice(40, n_levels, replace=False)).astype(float),
+        np.full(5, strength),
+    )
+    assert model.binds[:3].all()
+    listed = [enumerated_distribution(model, topic) for topic in range(5)]
+    expected = [distribution.values @ distribution.probs for distribution in listed]
+    assert moments(model, with_variance=False)[0] == pytest.approx(expected, rel=1e-12)
+
+
+@pytest.mark.parametrize("strength", [0.05, 4.0, np.inf])
+def test_the_longest_list_of_the_recursion_equals_that_of_the_states(strength, monkeypatch):
+    model = UnjudgedModel(
+        np.zeros(1),
+        discounts(100)[None],
+        np.array([100]),
+        np.array([[[0.6, 0.3, 0.1]]]),
+        np.array([[99, 9, 4]]),
+        np.array([0.0, 1.0, 2.0]),
+        np.array([strength]),
+    )
+    by_levels = moments(model, with_variance=False)[0]
+    monkeypatch.setattr("vbterrier.kernels.grades.moments._MOST_DOCUMENTS", 99)
+    assert by_levels == pytest.approx(moments(model, with_variance=False)[0], rel=1e-12)
+
+
 def test_a_batch_of_mixed_strengths_equals_its_topics_one_by_one():
     rng = np.random.default_rng(9)
     batch = batch_of(

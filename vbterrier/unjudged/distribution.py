@@ -151,12 +151,10 @@ class BootstrapDistribution(Shown):
         sampled = self.process.method == "mc"
         nan = np.full(len(self), np.nan)
         mean, variance = (nan, nan) if sampled else moments(self.model, with_variance=with_variance)
-        unknown = np.flatnonzero(np.isnan(mean))
-        if len(unknown):
-            mean, variance = mean.copy(), variance.copy()
-        for topic in unknown:
+        mean, variance = mean.copy(), variance.copy()
+        for topic in np.flatnonzero(np.isnan(mean) | (with_variance & np.isnan(variance))):
             values, probs = self.distributions[topic].atoms()
-            mean[topic] = values @ probs
+            mean[topic] = values @ probs if np.isnan(mean[topic]) else mean[topic]
             variance[topic] = (values - mean[topic]) ** 2 @ probs
         return mean, variance
 

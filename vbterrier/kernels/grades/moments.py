@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 _BATCH = 100_000
 # The largest product of states, documents and levels of one topic.
 MAX_WORK = 1e7
+# The largest number of documents whose factorial leaves all digits to the weights of counts.
+_MOST_DOCUMENTS = 100
 
 
 def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats, Floats]:
@@ -27,8 +29,9 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
 
     If every level has enough documents, ``mean = base + Σ_i w_i μ_i``. Independent draws have the variance
     ``Σ_i w_i² σ_i²``. Draws from an urn of strength s have ``var = s/(s+1)·Σ_i w_i² σ_i² + 1/(s+1)·C``, where C is the
-    variance if all documents had the same uniform number (``(Σ_i w_i)² σ²`` with a shared prior). Otherwise a dynamic
-    program over documents computes the probability and the first two moments of the score in every state.
+    variance if all documents had the same uniform number (``(Σ_i w_i)² σ²`` with a shared prior). Otherwise a recursion
+    over levels computes the mean of topics with a shared prior, and a dynamic program over documents the variance, and
+    the mean of other topics, from the probability and the first two moments of the score in every state.
 
     Returns
     -------
@@ -43,14 +46,23 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
         return unknown, unknown.copy()
     mean, variance = _unlimited_moments(model)
     binding = np.flatnonzero(model.binds)
-    if len(binding):
+    if not len(binding):
+        return mean, variance
+    part = model.select(binding)
+    n_unjudged = int(part.n_unjudged.max())
+    is_linear = part.is_shared and n_unjudged <= _MOST_DOCUMENTS and n_unjudged**3 * len(model.gain) <= MAX_WORK
+    if is_linear:
+        mean[binding] -= _shortfall(part)
+        variance[binding] = np.nan
+    if with_variance or not is_linear:
         # Topics with the same states. For dependent draws from a shared prior, states do not depend on the caps.
-        caps = np.where((model.depends & model.is_shared)[:, None], 0, model.caps)
-        signatures = np.column_stack([model.n_unjudged, model.depends, caps])[binding]
-        kinds, member = np.unique(signatures, axis=0, return_inverse=True)
+        caps = np.where((part.depends & part.is_shared)[:, None], 0, part.caps)
+        kinds, member = np.unique(np.column_stack([part.n_unjudged, part.depends, caps]), axis=0, return_inverse=True)
         for kind in range(len(kinds)):
-            topics = binding[member.reshape(-1) == kind]
-            mean[topics], variance[topics] = _limited_moments(model.select(topics), with_variance=with_variance)
+            alike = np.flatnonzero(member.reshape(-1) == kind)
+            first, variance[binding[alike]] = _limited_moments(part.select(alike))
+            if not is_linear:
+                mean[binding[alike]] = first
     return mean, variance
 
 
@@ -69,14 +81,58 @@ def _unlimited_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
     return mean, variance + (together - variance) / (model.strength + 1)
 
 
-def _limited_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, Floats]:
+def _shortfall(model: UnjudgedModel) -> Floats:
+    """The expected part of the score that topics lose because levels have too few documents, shape (n,).
+
+    Of the first i documents, with D_l drawing level l, ``O_l = max(O_(l+1) + D_l - cap_l, 0)`` land below level l. For
+    draws from an urn with a shared prior, ``P(D) = Π_l a_l(D_l) / a(i)`` with ``a_l(d) = Π_(j<d) (s p_l + j)/(j + 1)``
+    and a that of ``p = 1``. So one pass over the levels from the highest, whose states are the number of documents that
+    draw at least a level and O, serves all i, in time linear in levels and cubic in documents.
+    """
+    n, width = len(model), int(model.n_unjudged.max()) + 1
+    step = max(1, _BATCH // width**2)
+    if n > step:
+        return np.concatenate([_shortfall(model.select(slice(at, at + step))) for at in range(0, n, step)])
+    tied = np.zeros(n) if model.strength is None else 1 / (model.strength + 1)
+    numbers = np.arange(width)
+
+    def rising(prob: Floats) -> Floats:
+        """The weight a(d) of every d over (s + 1)^d, shape (n, width)."""
+        steps = ((1 - tied) * prob)[:, None] + tied[:, None] * numbers[:-1]
+        return np.cumprod(np.pad(steps / numbers[1:], ((0, 0), (1, 0)), constant_values=1.0), axis=1)
+
+    prob = model.landed[:, 0]
+    at_most = np.cumsum(prob, axis=1)
+    weight = np.zeros((n, width, width))
+    weight[:, 0, 0] = 1.0
+    lost = np.zeros((n, width))
+    for level in range(len(model.gain) - 1, 0, -1):
+        drawn, before = rising(prob[:, level]), weight
+        weight = before.copy()
+        for count in range(1, width):
+            weight[:, count:, count:] += drawn[:, count, None, None] * before[:, :-count, :-count]
+        cap = model.caps[:, level, None]
+        within = np.cumsum(weight, axis=2)
+        over = np.minimum(cap + numbers, width)
+        weight = np.take_along_axis(np.pad(weight, ((0, 0), (0, 0), (0, 1))), over[:, None], axis=2)
+        weight[:, :, 0] = np.take_along_axis(within, cap[:, None], axis=2)[:, :, 0]
+        expected, others = weight @ numbers, rising(at_most[:, level - 1])
+        rise = model.gain[level] - model.gain[level - 1]
+        for count in range(1, width):
+            lost[:, count:] += rise * expected[:, count, None] * others[:, : width - count]
+    lost /= rising(np.ones(n))
+    weights = model.weights[:, : width - 1]
+    return row_sums((weights - np.pad(weights[:, 1:], ((0, 0), (0, 1)))) * lost[:, 1:])
+
+
+def _limited_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
     """The dynamic program for topics with the same :func:`vbterrier.kernels.grades.exact.walk`."""
     n_unjudged = int(model.n_unjudged[0])
     if n_walk_states(model) * n_unjudged * len(model.gain) > MAX_WORK:
         unknown = np.full(len(model), np.nan)
         return unknown, unknown
     if model.depends[0]:
-        return _urn_moments(model, with_variance=with_variance)
+        return _urn_moments(model)
     path = walk(model)
     # Rows of `carried`: probability of the state, and the first two moments of the score within it.
     carried = np.zeros((3, len(model), len(path)))
@@ -94,10 +150,8 @@ def _limited_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floa
     return model.base + first, np.maximum(second - first**2, 0.0)
 
 
-def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, Floats]:
+def _urn_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
     """Mean and variance of topics with the same number of unjudged documents and a shared prior, each of shape (n,).
-
-    Without variances, which are then NaN, the computation takes less than two thirds of the time.
 
     ``F_i(c) = E[v_i T_i + ... + v_u T_u | c drawn by the first i]``, with T_i the gain of the first i documents and v_i
     the difference of consecutive weights, and its second moment follow from those of i + 1 by one draw from the urn.
@@ -109,15 +163,11 @@ def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, 
     mean, square = np.empty(len(model)), np.empty(len(model))
     for start in range(0, len(model), step):
         part = slice(start, start + step)
-        mean[part], square[part] = _urn_backwards(model.select(part), n_unjudged, levels, with_variance=with_variance)
-    if not with_variance:
-        return model.base + mean, square
+        mean[part], square[part] = _urn_backwards(model.select(part), n_unjudged, levels)
     return model.base + mean, np.maximum(square - mean**2, 0.0)
 
 
-def _urn_backwards(
-    model: UnjudgedModel, n_unjudged: int, levels: Ints, *, with_variance: bool
-) -> tuple[Floats, Floats]:
+def _urn_backwards(model: UnjudgedModel, n_unjudged: int, levels: Ints) -> tuple[Floats, Floats]:
     """The first two moments of the part of the score that the unjudged documents of some topics add."""
     caps, kind = np.unique(model.caps, axis=0, return_inverse=True)
     prob = model.landed[:, :, levels]
@@ -133,10 +183,9 @@ def _urn_backwards(
             for place in range(len(levels))
         ]
         after = successors(n_drawn - 1, len(levels))
-        if with_variance:
-            square = _expected(square + gained * (gained + 2 * mean), chance, after)
+        square = _expected(square + gained * (gained + 2 * mean), chance, after)
         mean = _expected(gained + mean, chance, after)
-    return mean[:, 0], square[:, 0] if with_variance else np.full(len(model), np.nan)
+    return mean[:, 0], square[:, 0]
 
 
 def _expected(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> Floats:
