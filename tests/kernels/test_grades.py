@@ -61,7 +61,7 @@ def free_problem(n_unjudged):
 
 
 def whole_list(model):
-    gain, prob = exact._active(model)
+    gain, prob, _ = exact.active(model)
     n_unjudged = int(model.n_unjudged[0])
     return exact._values(model.base, model.weights, gain), sequence_probs(prob, n_unjudged, None)
 

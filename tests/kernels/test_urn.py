@@ -162,7 +162,7 @@ def test_means_without_variances_are_the_same_and_batches_change_nothing(monkeyp
 
 @pytest.mark.parametrize(("n_levels", "n_unjudged"), [(4, 6), (6, 5), (16, 4)])
 @pytest.mark.parametrize("strength", [0.3, 5.0, np.inf])
-def test_means_by_recursion_over_levels_equal_those_of_all_sequences(n_levels, n_unjudged, strength):
+def test_moments_by_recursion_over_levels_equal_those_of_all_sequences(n_levels, n_unjudged, strength, monkeypatch):
     rng = np.random.default_rng(n_levels)
     counts = np.array([n_unjudged, n_unjudged, n_unjudged - 1, 1, 0])
     model = UnjudgedModel(
@@ -178,6 +178,15 @@ def test_means_by_recursion_over_levels_equal_those_of_all_sequences(n_levels, n
     listed = [enumerated_distribution(model, topic) for topic in range(5)]
     expected = [distribution.values @ distribution.probs for distribution in listed]
     assert moments(model, with_variance=False)[0] == pytest.approx(expected, rel=1e-12)
+    squares = [(each.values - mean) ** 2 @ each.probs for each, mean in zip(listed, expected, strict=True)]
+    for work, batch in ((0, 1), (0, 100_000), (10**6, 100_000)):
+        monkeypatch.setattr("vbterrier.kernels.grades.moments._PAIR_WORK", work)
+        monkeypatch.setattr("vbterrier.kernels.grades.moments._BATCH", batch)
+        mean, variance = moments(model)
+        assert mean == pytest.approx(expected, rel=1e-12)
+        assert variance == pytest.approx(squares, rel=1e-9, abs=1e-12)
+    monkeypatch.setattr("vbterrier.kernels.grades.moments._MOST_DOCUMENTS", 0)
+    assert moments(model)[0] == pytest.approx(expected, rel=1e-12)
 
 
 @pytest.mark.parametrize("strength", [0.05, 4.0, np.inf])

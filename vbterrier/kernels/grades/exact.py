@@ -467,11 +467,12 @@ def _tables(model: UnjudgedModel, topics: Ints) -> Iterator[Ints]:
             yield topics[alike[first : first + n_together]]
 
 
-def _active(model: UnjudgedModel) -> tuple[Floats, Floats]:
-    """Gains (n, s) and probabilities (n, 1 or u, s), first of the levels that documents can land on."""
+def active(model: UnjudgedModel) -> tuple[Floats, Floats, Ints]:
+    """Gains (n, s), probabilities (n, 1 or u, s) and caps (n, s), first of the levels that documents can land on."""
     n_active = int(model.n_active.max())
     chosen = np.argsort(model.caps == 0, axis=1, kind="stable")[:, :n_active]
-    return model.gain[chosen], np.take_along_axis(model.landed, chosen[:, None, :], axis=2)
+    prob = np.take_along_axis(model.landed, chosen[:, None, :], axis=2)
+    return model.gain[chosen], prob, np.take_along_axis(model.caps, chosen, axis=1)
 
 
 def _values(base: Floats, weights: Floats, gain: Floats) -> Floats:
@@ -484,7 +485,7 @@ def _values(base: Floats, weights: Floats, gain: Floats) -> Floats:
 
 def _together(model: UnjudgedModel) -> tuple[Floats, Floats, Floats]:
     """Sorted values, probabilities and cumulative probabilities of the topics of a table, shape (n, m)."""
-    gain, prob = _active(model)
+    gain, prob, _ = active(model)
     width = int(model.n_unjudged.max(initial=0))
     values = _values(model.base, model.weights[:, :width], gain)
     probs = sequence_probs(prob, width, model.strength if model.depends.any() else None)
@@ -527,7 +528,7 @@ def split(weights: Floats) -> tuple[Ints, Ints, bool]:
 
 
 def _convolution(model: UnjudgedModel) -> Convolution | Pairs:
-    gain, prob = _active(model)
+    gain, prob, _ = active(model)
     weights = model.weights[:, : int(model.n_unjudged[0])]
     first, second, apart = split(weights[0])
     values = [_values(base, weights[:, half], gain)[0] for half, base in ((first, model.base), (second, np.zeros(1)))]

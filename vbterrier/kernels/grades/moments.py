@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from math import comb
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from vbterrier.kernels.grades.exact import layer, n_walk_states, successors, walk
+from vbterrier.kernels.grades.exact import active, layer, n_walk_states, successors, walk
 from vbterrier.kernels.grades.model import comonotone_variance, next_draw
 from vbterrier.kernels.rankings import row_sums
 
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _BATCH = 100_000
 # The largest product of states, documents and levels of one topic.
 MAX_WORK = 1e7
+# The work of a state of pairs of documents in terms of that of a count of levels.
+_PAIR_WORK = 8
 # The largest number of documents whose factorial leaves all digits to the weights of counts.
 _MOST_DOCUMENTS = 100
 
@@ -55,14 +58,8 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
         mean[binding] -= _shortfall(part)
         variance[binding] = np.nan
     if with_variance or not is_linear:
-        # Topics with the same states. For dependent draws from a shared prior, states do not depend on the caps.
-        caps = np.where((part.depends & part.is_shared)[:, None], 0, part.caps)
-        kinds, member = np.unique(np.column_stack([part.n_unjudged, part.depends, caps]), axis=0, return_inverse=True)
-        for kind in range(len(kinds)):
-            alike = np.flatnonzero(member.reshape(-1) == kind)
-            first, variance[binding[alike]] = _limited_moments(part.select(alike))
-            if not is_linear:
-                mean[binding[alike]] = first
+        first, variance[binding] = _limited_moments(part)
+        mean[binding] = mean[binding] if is_linear else first
     return mean, variance
 
 
@@ -126,13 +123,34 @@ def _shortfall(model: UnjudgedModel) -> Floats:
 
 
 def _limited_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
-    """The dynamic program for topics with the same :func:`vbterrier.kernels.grades.exact.walk`."""
+    """The dynamic programs, for topics with the same states together."""
+    moments_of = np.full((2, len(model)), np.nan)
+    n_unjudged, n_active = model.n_unjudged, model.n_active
+    counts = np.array([comb(u + s - 1, s - 1) for u, s in zip(n_unjudged.tolist(), n_active.tolist(), strict=True)])
+    pairs = _PAIR_WORK * np.array([comb(u + 4, 4) for u in n_unjudged.tolist()])
+    counts *= n_unjudged
+    by_counts = model.is_shared & (np.minimum(counts, pairs) * n_active <= MAX_WORK)
+    by_caps = ~by_counts & ~model.depends
+    walks = (
+        (by_counts & (counts <= pairs), n_active[:, None], _urn_moments),
+        (by_counts & (counts > pairs), n_unjudged[:, None], _pair_moments),
+        (by_caps, model.caps, _landed_moments),
+    )
+    for chosen, signature, compute in walks:
+        topics = np.flatnonzero(chosen)
+        kinds, member = np.unique(np.column_stack([n_unjudged, signature])[topics], axis=0, return_inverse=True)
+        for kind in range(len(kinds)):
+            alike = topics[member.reshape(-1) == kind]
+            moments_of[:, alike] = compute(model.select(alike))
+    return moments_of[0], moments_of[1]
+
+
+def _landed_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
+    """Mean and variance of topics with independent draws and the same caps, each of shape (n,)."""
     n_unjudged = int(model.n_unjudged[0])
     if n_walk_states(model) * n_unjudged * len(model.gain) > MAX_WORK:
         unknown = np.full(len(model), np.nan)
         return unknown, unknown
-    if model.depends[0]:
-        return _urn_moments(model)
     path = walk(model)
     # Rows of `carried`: probability of the state, and the first two moments of the score within it.
     carried = np.zeros((3, len(model), len(path)))
@@ -151,41 +169,147 @@ def _limited_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
 
 
 def _urn_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
-    """Mean and variance of topics with the same number of unjudged documents and a shared prior, each of shape (n,).
+    """Mean and variance of topics with a shared prior and the same numbers of documents and of active levels.
 
     ``F_i(c) = E[v_i T_i + ... + v_u T_u | c drawn by the first i]``, with T_i the gain of the first i documents and v_i
     the difference of consecutive weights, and its second moment follow from those of i + 1 by one draw from the urn.
     The cost is topics times counts of drawn levels times levels.
     """
-    n_unjudged = int(model.n_unjudged[0])
-    levels = np.flatnonzero((model.landed > 0).any(axis=(0, 1)))
-    step = max(1, _BATCH // len(layer(n_unjudged, len(levels))))
-    mean, square = np.empty(len(model)), np.empty(len(model))
-    for start in range(0, len(model), step):
-        part = slice(start, start + step)
-        mean[part], square[part] = _urn_backwards(model.select(part), n_unjudged, levels)
-    return model.base + mean, np.maximum(square - mean**2, 0.0)
-
-
-def _urn_backwards(model: UnjudgedModel, n_unjudged: int, levels: Ints) -> tuple[Floats, Floats]:
-    """The first two moments of the part of the score that the unjudged documents of some topics add."""
-    caps, kind = np.unique(model.caps, axis=0, return_inverse=True)
-    prob = model.landed[:, :, levels]
+    n, n_unjudged, n_levels = len(model), int(model.n_unjudged[0]), int(model.n_active[0])
+    step = max(1, _BATCH // len(layer(n_unjudged, n_levels)))
+    if n > step:
+        parts = [_urn_moments(model.select(slice(at, at + step))) for at in range(0, n, step)]
+        return np.concatenate([mean for mean, _ in parts]), np.concatenate([variance for _, variance in parts])
+    gain, prob, caps = active(model)
+    supplies, kind = np.unique(np.column_stack([gain, caps]), axis=0, return_inverse=True)
     falls = model.weights[:, :n_unjudged] - np.pad(model.weights[:, 1:n_unjudged], ((0, 0), (0, 1)))
-    mean, square = np.zeros((2, len(model), 1))
+    mean, square = np.zeros((2, n, 1))
     for n_drawn in range(n_unjudged, 0, -1):
-        counts = layer(n_drawn, len(levels))
-        gained = _total_gain(counts, caps, levels, model.gain)[kind.reshape(-1)] * falls[:, n_drawn - 1 : n_drawn]
-        before = layer(n_drawn - 1, len(levels)).astype(np.float64)
+        counts = layer(n_drawn, n_levels)
+        gained = _total_gain(counts, supplies)[kind.reshape(-1)] * falls[:, n_drawn - 1 : n_drawn]
+        before = layer(n_drawn - 1, n_levels).astype(np.float64)
         # One contiguous array per level is faster to read.
         chance = [
             next_draw(prob[:, :, [place]], model.strength, before[:, [place]], n_drawn - 1)[:, :, 0]
-            for place in range(len(levels))
+            for place in range(n_levels)
         ]
-        after = successors(n_drawn - 1, len(levels))
+        after = successors(n_drawn - 1, n_levels)
         square = _expected(square + gained * (gained + 2 * mean), chance, after)
         mean = _expected(gained + mean, chance, after)
-    return mean[:, 0], square[:, 0]
+    return model.base + mean[:, 0], np.maximum(square[:, 0] - mean[:, 0] ** 2, 0.0)
+
+
+def _pair_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
+    """The result of :func:`_urn_moments` in time linear in levels, which is less for many levels.
+
+    ``E[T²] = Σ_i Σ_j v_i v_j E[G_i G_j]``, with G_i the gain of the first i documents. For ``i <= j``, states of the
+    recursion of :func:`_shortfall` are the documents landed and left over of the first i, and of the next ``j - i``.
+    """
+    n, n_unjudged = len(model), int(model.n_unjudged[0])
+    states = _pair_states(n_unjudged)
+    step = max(1, _BATCH // len(states.place))
+    if n > step:
+        parts = [_pair_moments(model.select(slice(at, at + step))) for at in range(0, n, step)]
+        return np.concatenate([mean for mean, _ in parts]), np.concatenate([variance for _, variance in parts])
+    gain, prob, caps = active(model)
+    tied = np.zeros((n, 1)) if model.strength is None else 1 / (model.strength[:, None] + 1)
+    numbers, (first, second) = np.arange(n_unjudged + 1), states.pairs.T
+    factorial, ones = np.cumprod(np.maximum(numbers, 1.0)), np.ones((n, 1))
+
+    def moves(chance: Floats) -> tuple[Floats, Floats]:
+        """The weight of every pair of counts, (n, Q), and as matrices from one pair to another, (n, Q, Q)."""
+        rising = np.cumprod(np.hstack([ones, (1 - tied) * chance + tied * numbers[:-1]]), axis=1)
+        weight = rising[:, first + second] / (factorial[first] * factorial[second])
+        return weight, np.hstack([weight, 0 * ones])[:, states.difference]
+
+    landed = states.landed[:, 0], states.landed.sum(axis=1)
+    # Weights of states, and these times the gain of the first i documents, of the first j, and their product.
+    carried = np.zeros((n, 4, len(states.place)))
+    carried[:, 0, 0] = 1.0
+    for level in range(gain.shape[1] - 1, 0, -1):
+        matrix = moves(prob[:, 0, level, None])[1]
+        for block, width in states.blocks:
+            part = carried[:, :, block].reshape(n, -1, width)
+            carried[:, :, block] = (part @ matrix[:, :width, :width]).reshape(n, 4, -1)
+        for cap in np.unique(caps[:, level]).tolist():
+            topics = np.flatnonzero(caps[:, level] == cap)
+            order, starts, target = _capped(n_unjudged, cap)
+            sums = np.add.reduceat(carried[topics][:, :, order], starts, axis=2)
+            carried[topics] = 0.0
+            carried[topics[:, None, None], np.arange(4)[:, None], target] = sums
+        rise = (gain[:, level] - gain[:, level - 1])[:, None]
+        one, both = rise * landed[0], rise * landed[1]
+        carried[:, 3] += one * carried[:, 2] + both * carried[:, 1] + one * both * carried[:, 0]
+        carried[:, 1:3] += np.stack([one, both], axis=1) * carried[:, :1]
+    falls = model.weights[:, :n_unjudged] - np.pad(model.weights[:, 1:n_unjudged], ((0, 0), (0, 1)))
+    falls = np.pad(falls, ((0, 0), (1, 0)))
+    alone = np.where(second == 0, falls[:, first], 0.0)
+    together = np.where(second == 0, 1, 2) * falls[:, first] * falls[:, first + second]
+    ends = np.stack([alone, together], axis=2) / moves(ones)[0][:, :, None]
+    rest = (moves(prob[:, 0, :1])[1] @ ends)[:, states.place]
+    mean, square = (rest * np.moveaxis(carried[:, [1, 3]], 1, 2)).sum(axis=1).T
+    return model.base + mean, np.maximum(square - mean**2, 0.0)
+
+
+class _PairStates(NamedTuple):
+    """The states of :func:`_pair_moments`.
+
+    Parameters
+    ----------
+    pairs
+        All pairs of counts, by their sum, shape (Q, 2).
+    difference
+        The position in ``pairs`` of the second pair minus the first; Q if a count is negative; shape (Q, Q).
+    landed, over
+        Documents that landed and that are left over in each state, shape (S, 2).
+    place
+        The position in ``pairs`` of their sum, shape (S,).
+    blocks
+        The states by the sum of ``landed``, which a draw keeps, and the number of pairs that ``over`` can be.
+    """
+
+    pairs: Ints
+    difference: Ints
+    landed: Ints
+    over: Ints
+    place: Ints
+    blocks: list[tuple[slice, int]]
+
+
+def _place(pairs: Ints) -> Ints:
+    """The positions of pairs of counts in the order of their sum, then of the first."""
+    total = pairs.sum(axis=-1)
+    return np.asarray(total * (total + 1) // 2 + pairs[..., 0])
+
+
+@lru_cache(maxsize=64)
+def _pair_states(n_unjudged: int) -> _PairStates:
+    pairs = np.array([(one, total - one) for total in range(n_unjudged + 1) for one in range(total + 1)])
+    apart = pairs[None] - pairs[:, None]
+    difference = np.where((apart >= 0).all(axis=2), _place(np.maximum(apart, 0)), len(pairs))
+    widths = [comb(n_unjudged - total + 2, 2) for total in range(n_unjudged + 1)]
+    sizes = [(total + 1) * width for total, width in enumerate(widths)]
+    stops = np.cumsum(sizes).tolist()
+    landed = np.repeat(pairs, np.array(widths)[pairs.sum(axis=1)], axis=0)
+    over = np.concatenate([np.tile(pairs[:width], (total + 1, 1)) for total, width in enumerate(widths)])
+    blocks = [(slice(stop - size, stop), width) for stop, size, width in zip(stops, sizes, widths, strict=True)]
+    return _PairStates(pairs, difference, landed, over, _place(landed + over), blocks)
+
+
+@lru_cache(maxsize=256)
+def _capped(n_unjudged: int, cap: int) -> tuple[Ints, Ints, Ints]:
+    """The order of states by the state in which a level with a cap leaves them, its starts, and these states."""
+    states = _pair_states(n_unjudged)
+    first = np.maximum(states.over[:, 0] - cap, 0)
+    over = np.column_stack([first, np.maximum(states.over.sum(axis=1) - cap, 0) - first])
+    landed = states.landed + states.over - over
+    codes = [
+        _place(one) * len(states.pairs) + _place(other) for one, other in ((states.landed, states.over), (landed, over))
+    ]
+    target = np.searchsorted(codes[0], codes[1])
+    order = np.argsort(target, kind="stable")
+    target, starts = np.unique(target[order], return_index=True)
+    return order, starts, target
 
 
 def _expected(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> Floats:
@@ -196,16 +320,19 @@ def _expected(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> 
     return found
 
 
-def _total_gain(counts: Ints, caps: Ints, levels: Ints, gain: Floats) -> Floats:
-    """The total gain of documents by the counts of their drawn levels, for several caps, shape (n_caps, S)."""
-    total = np.zeros((len(caps), len(counts)))
-    falling = np.zeros((len(caps), len(counts)), dtype=np.int64)
-    drawn = dict(zip(levels.tolist(), counts.T, strict=True))
-    for level in range(len(gain) - 1, -1, -1):
-        arriving = falling + drawn.get(level, 0)
-        landed = np.minimum(arriving, caps[:, level : level + 1])
-        total += gain[level] * landed
-        falling = arriving - landed
+def _total_gain(counts: Ints, supplies: Floats) -> Floats:
+    """The total gain of documents by the counts of their drawn levels, for rows of gains and caps, shape (n, S)."""
+    gain, caps = np.hsplit(supplies, 2)
+    total = gain @ counts.T
+    # Documents are few, and bytes are added and compared faster.
+    small: type = np.int8 if int(counts[0].sum()) < np.iinfo(np.int8).max // 2 else np.int64
+    drawn, room = counts.T.astype(small), caps.astype(small)
+    over = np.zeros(total.shape, dtype=small)
+    for level in range(gain.shape[1] - 1, 0, -1):
+        over += drawn[level]
+        over -= room[:, level, None]
+        np.maximum(over, 0, out=over)
+        total -= (gain[:, level] - gain[:, level - 1])[:, None] * over
     return total
 
 
