@@ -202,17 +202,20 @@ class GradeModel:
         regressions = [step.regression for step in self.steps]
         coefs = [_correlated(call, n_draws, each.coef, each.coef_cov * constants.inflation) for each in regressions]
         streams = [stream(seed, "unjudged", "topic", name) for name in evidence.topics]
-        topic_errors = np.stack([_antithetic(each, n_draws, 1 + len(self.steps)) for each in streams], axis=1)
+        # One call per topic for the normal numbers of its errors, then of its effects in each step.
+        n_half, sizes = (n_draws + 1) // 2, [1 + len(self.steps), *(each.effect.shape[1] for each in regressions)]
+        normal = np.stack([each.standard_normal(n_half * sum(sizes)) for each in streams])
+        normals = np.split(normal, n_half * np.cumsum(sizes[:-1]), axis=1)
+        normals = [part.reshape(-1, n_half, size) for part, size in zip(normals, sizes, strict=True)]
         effects = [
-            np.stack(
-                [
-                    _correlated(each, n_draws, mean, cov * constants.inflation)
-                    for each, mean, cov in zip(streams, step.effect, step.effect_cov, strict=True)
-                ],
-                axis=1,
-            )
-            for step in regressions
+            part @ np.linalg.cholesky(each.effect_cov * constants.inflation).swapaxes(1, 2)
+            for each, part in zip(regressions, normals[1:], strict=True)
         ]
+
+        def by_draw(half: Floats) -> Floats:
+            """Numbers of topics, (n_topics, n_half), and their opposites, shape (n_draws, n_topics)."""
+            return np.concatenate([half.T, -half.T])[:n_draws]
+
         variance_of_run = np.where(near, constants.of_run**2 * (self._run_weights**2).sum(axis=1), 0.0)
         key = fingerprints.mix(evidence.keys[rows] + fingerprints.mix(np.array([seed], dtype=np.uint64)))
         levels = np.zeros((n_draws, len(rows)), dtype=np.uint8)
@@ -224,19 +227,21 @@ class GradeModel:
                 constants.topic**2 + constants.call**2 + (constants.call_selected * gate) ** 2 + variance_of_run
             )
             keep = np.sqrt(1 + SHRINKAGE * (variance + extra**2))
-            noise = part * (shared[:, None] + constants.topic * topic_errors[:, :, 0])
-            noise = noise + extra * topic_errors[:, :, number + 1 if number else 0]
-            design = features.T
+            noise = part * (shared[:, None] + constants.topic * by_draw(normals[0][:, :, 0]))
+            noise += extra * by_draw(normals[0][:, :, number + 1 if number else 0])
+            weights = np.column_stack([coefs[number], part * pool, part * unjudged, part * of_run])
+            design = np.vstack([np.vstack([features.T, pulled, odd]) * keep, np.where(near, self._run_weights.T, 0.0)])
+            of_topic = [
+                by_draw(error) + mean
+                for error, mean in zip(np.moveaxis(effects[number], 2, 0), step.effect.T, strict=True)
+            ]
             key_of_step = fingerprints.mix(key + np.uint64(number))
             for start in range(0, n_draws, BLOCK):
                 block = slice(start, start + BLOCK)
-                value = coefs[number][block] @ design
-                value += part * (np.outer(pool[block], pulled) + np.outer(unjudged[block], odd))
-                for column in range(step.n_random):
-                    value += effects[number][block, :, column][:, topic] * design[column]
-                value *= keep
-                value += noise[block][:, topic]
-                value[:, near] += part * (of_run[block] @ self._run_weights[near].T)
+                value = weights[block] @ design
+                for column, effect in enumerate(of_topic):
+                    value += effect[block].take(topic, axis=1) * design[column]
+                value += noise[block].take(topic, axis=1)
                 uniform = hashed_uniforms(key_of_step, np.arange(start, min(start + BLOCK, n_draws)))
                 alive[block] &= uniform < sigmoid(value)
                 levels[block] += alive[block]
@@ -260,26 +265,27 @@ class GradeModel:
         found = drawn[:, :, 1:].sum(axis=2)
         overall = judged.sum() / np.maximum(judged.sum() + found.sum(axis=1), 1e-9)
         lowered = 1 + 2 * self.sigma * stream(0, "unjudged", "pool").permutation((np.arange(n_draws) + 0.5) / n_draws)
-        q = np.empty((n_draws, n_topics))
-        for place, rng in enumerate(streams):
-            a, b = judged[place] + 4 * overall + 1e-3, found[:, place] + 4 * (1 - overall)
-            q[:, place] = np.where(b > 0, rng.beta(a, np.maximum(b, 1e-9)), 1.0)
-        q = np.clip(np.clip(q, 0.02, 1 - 1e-9) ** lowered[:, None], 0.02, 1 - 1e-9)
+        # Topics are rows, whose numbers are drawn together.
+        q = np.empty((n_topics, n_draws))
+        for place, (rng, others) in enumerate(zip(streams, np.ascontiguousarray(found.T), strict=True)):
+            a, b = judged[place] + 4 * overall + 1e-3, others + 4 * (1 - overall)
+            q[place] = np.where(b > 0, rng.beta(a, np.maximum(b, 1e-9)), 1.0)
+        q = np.clip(np.clip(q, 0.02, 1 - 1e-9) ** lowered, 0.02, 1 - 1e-9)
+        mean_q = np.ascontiguousarray(q.T).mean(axis=1)
         # A topic without unjudged documents has its pool as it is.
         complete = np.bincount(evidence.topic[evidence.unjudged], minlength=n_topics) == 0
         unseen = np.zeros(drawn.shape, dtype=np.int64)
         for level in range(1, n_levels):
             known = evidence.outside[:, level]
-            rate = (known.sum() + 0.5) / n_topics / q.mean(axis=1)
+            rate = (known.sum() + 0.5) / n_topics / mean_q
             within = inside[:, level] + drawn[:, :, level] + 1e-3
             mean = within.mean(axis=1, keepdims=True)
             prior = rate[:, None] * (within / mean + UNSEEN_SHRINKAGE) / (1 + UNSEEN_SHRINKAGE)
-            for place, rng in enumerate(streams):
-                if not complete[place]:
-                    expected = rng.gamma(
-                        known[place] + UNSEEN_SHAPE, 1 / (UNSEEN_SHAPE / prior[:, place] + q[:, place])
-                    )
-                    unseen[:, place, level] = rng.poisson((1 - q[:, place]) * expected)
+            scale, missed = 1 / (UNSEEN_SHAPE / prior.T + q), np.zeros((n_topics, n_draws), dtype=np.int64)
+            for place in np.flatnonzero(~complete).tolist():
+                expected = streams[place].gamma(known[place] + UNSEEN_SHAPE, scale[place])
+                missed[place] = streams[place].poisson((1 - q[place]) * expected)
+            unseen[:, :, level] = missed.T
         return unseen
 
 
