@@ -19,5 +19,11 @@ def _plots() -> object:
     return plots
 
 
-# Results of lower layers draw themselves with the figures of the report.
-_LOADERS["plots"] = _plots
+def _page() -> object:
+    from vbterrier.report.page.build import tables_page
+
+    return tables_page
+
+
+# Results of lower layers draw themselves with the figures of the report, and are written as pages in its style.
+_LOADERS |= {"plots": _plots, "page": _page}

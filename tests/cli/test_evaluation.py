@@ -1,6 +1,7 @@
 """``vbterrier demo``, ``doctor`` and ``score``: output, formats, exit codes."""
 
 import csv
+import html
 import io
 import json
 import os
@@ -222,6 +223,19 @@ def test_the_doctor_says_what_the_files_hold_and_which_measures_they_support(com
         " ".join(line.split()).startswith("BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged yes documents are")
         for line in out.splitlines()
     )
+
+
+def test_the_doctor_writes_a_page_with_all_that_it_prints(command, files):
+    (files / "c<b>.run").write_text(RUN.replace("q2", "q9"))
+    code, out, _ = command("doctor", "a.run", "c<b>.run", "--qrels", "qrels.txt", "--html", "page.html", "-f", "json")
+    assert code == 0
+    page, parts = (files / "page.html").read_text(), json.loads(out)
+    assert page.count("<table") == 4
+    assert all(html.escape(note) in page for note in parts["notes"])
+    assert all(html.escape(row["why"]) in page for row in parts["support"])
+    assert "c&lt;b&gt;" in page
+    assert "<b>" not in page
+    assert command("doctor", "a.run", "--qrels", "qrels.txt", "--html", "no/page.html")[0] == 1
 
 
 # Errors.

@@ -1,6 +1,7 @@
 """What all commands share: tables written to files, and messages that name options."""
 
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -55,8 +56,8 @@ MESSAGES = {
     ),
     "n_jobs=2 and client=: wanted one": "--jobs=2 and --dask: wanted one",
     "ask for on_topics='common' (only those)": "ask for --on-topics='common' (only those)",
-    "BAP(seed=1,topics='x'): give prior='pool', or max_bytes=None": (
-        "BAP(seed=1,topics='x'): give prior='pool', or max_bytes=None"
+    "BAP(seed=1,topics='x'): give prior='pool', or horizon=None": (
+        "BAP(seed=1,topics='x'): give prior='pool', or horizon=None"
     ),
     "run 'memory=a': topic 'x'": "run 'memory=a': topic 'x'",
 }
@@ -73,6 +74,90 @@ def test_options_are_those_of_the_command_that_was_called():
     assert in_options("seed=-1:", command, ["queries", "sample", "--seed", "-1"]) == "--seed=-1:"
     assert in_options("seed=-1:", command, ["nonsense"]) == "seed=-1:"
     assert in_options("seed=-1:", command, []) == "seed=-1:"
+
+
+FORMATTED = {
+    "score": ("-m", "nDCG@10", "--resamples", "20"),
+    "compare": ("-m", "nDCG@10", "--resamples", "200"),
+    "rank": ("--draws", "50"),
+    "track": ("--draws", "50"),
+    "doctor": (),
+}
+
+
+@pytest.mark.parametrize("style", ["table", "latex"])
+@pytest.mark.parametrize("name", FORMATTED)
+def test_digits_are_those_of_all_numbers_of_a_table(in_demo, name, style):
+    def decimals(*more):
+        code, out, err = in_demo(name, *FILES, *FORMATTED[name], "-f", style, *more)
+        assert code == 0, err
+        # p-values of compare, which have a star here, keep their decimals.
+        return {len(found) for found in re.findall(r"(?<![\w.])\d\.(\d+)(?![\d*.{])", out)}
+
+    given = decimals() & {3, 4}
+    assert 7 in decimals("--digits", "7")
+    assert not given & decimals("--digits", "7")
+    assert not given & decimals("--digits", "0")
+
+
+def test_digits_and_limits_end_with_the_command(in_demo):
+    options = ("score", *FILES, "-m", "nDCG@10", "--resamples", "20")
+    before = in_demo(*options)
+    assert in_demo(*options, "--digits", "1", "--max-bytes", "1 GB")[1] != before[1]
+    assert in_demo(*options, "--max-bytes", "9")[0] == 1
+    assert in_demo(*options) == before
+    # csv has all digits.
+    assert in_demo(*options, "--digits", "1", "-f", "csv") == in_demo(*options, "-f", "csv")
+
+
+@pytest.mark.parametrize(
+    ("size", "code", "words"),
+    [
+        ("1000", 1, "lexical.run: holds more than 1,000 bytes when unpacked; raise --max-bytes to read it all"),
+        ("1.5k", 1, "lexical.run: holds more than 1,500 bytes"),
+        ("0", 2, "--max-bytes='0': wanted a number of bytes of at least 1,"),
+        ("much", 2, "--max-bytes='much': wanted a number of bytes of at least 1,"),
+    ],
+)
+def test_the_size_of_files_is_limited(in_demo, size, code, words):
+    found, out, err = in_demo("doctor", *FILES, "--max-bytes", size)
+    assert (found, out) == (code, "")
+    assert words in err
+    assert err.count("\n") == 1
+
+
+def test_knowledge_bases_and_links_are_limited_too(in_demo):
+    code, _, err = in_demo("intents", "topics.tsv", "--kb", "entities.tsv", "-o", "i.tsv", "--max-bytes", "1200")
+    assert code == 1
+    assert "entities.tsv: has more than 1,200 bytes when decompressed; raise --max-bytes to read all" in err
+
+
+REFUSED = {
+    "track": (("--budget", "-1"), ("--quota", "-1"), ("--pool-cutoff", "0"), ("--draws", "1"), ("--level", "1")),
+    "gate": (("--look", "99999"), ("--look", "0"), ("--level", "0.5"), ("--margin", "-1"), ("--budget", "-1")),
+    "compare": (("--margin", "0"), ("--level", "0"), ("--resamples", "1"), ("--seed", "-1"), ("--digits", "16")),
+    "score": (("--replicas", "-1"), ("--jobs", "0"), ("--digits", "-1"), ("--memory", "1")),
+    "audit": (("--margin", "2"), ("--cutoff", "0"), ("--budget", "0")),
+    "judge": (("--look", "0"), ("--level", "1")),
+    "rank": (("--draws", "0"),),
+}
+NEEDED = {
+    "gate": ("dense.run", "-b", "lexical.run", "-q", "qrels.txt", "--margin", ".05"),
+    "compare": (*FILES, "-m", "nDCG@10"),
+    "score": (*FILES, "-m", "nDCG@10"),
+    "audit": (*FILES, "--judge", "complete.txt"),
+    "judge": (*FILES, "--budget", "2"),
+}
+
+
+@pytest.mark.parametrize(("name", "more"), [(name, more) for name, every in REFUSED.items() for more in every])
+def test_a_number_out_of_range_is_refused_with_its_option_and_its_limit(in_demo, name, more):
+    code, out, err = in_demo(name, *NEEDED.get(name, FILES), *more)
+    assert (code, out) == (1 if name == "gate" else 2, "")
+    assert err.count("\n") == 1
+    assert more[0] in err
+    limit = r"(at least|at most|above|below|between|equal to|more than|less than) -?[\d,.]+"
+    assert re.search(limit, err), err
 
 
 @pytest.mark.parametrize(

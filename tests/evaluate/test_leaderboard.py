@@ -1,6 +1,7 @@
 """Leaderboards on planted collections: tiers, groups left out, automatic judges, batches, several collections."""
 
 import math
+import re
 from itertools import pairwise
 
 import numpy as np
@@ -350,3 +351,7 @@ def test_the_page_is_html_without_scripts_and_escaped(track):
     assert page.startswith("<!DOCTYPE html>")
     assert "&lt;script&gt;s0" in page
     assert "<script" not in page
+    assert "default-src 'none'" in page
+    # The style of the report, and nothing from elsewhere.
+    assert "--paper: #ffffff" in page
+    assert not re.search(r"https?:|url\(|@import|src=", page)

@@ -348,7 +348,7 @@ def test_the_fast_way_is_taken_by_tidy_files(stored, monkeypatch):
 
 def test_small_files_that_inflate_without_end(stored):
     path = stored(gzip.compress(ONE_RUN * 100_000))
-    with pytest.raises(FileError, match="holds more than 1,000,000 bytes when unpacked; pass max_bytes=None"):
+    with pytest.raises(FileError, match="holds more than 1,000,000 bytes when unpacked; raise max_bytes="):
         read_run(path, max_bytes=1_000_000)
     assert len(read_run(path, max_bytes=None)) == 200_000
     one_line = stored(gzip.compress(b"q" * 10_000_000))
@@ -428,7 +428,7 @@ def test_errors_of_parquet_name_the_column(tmp_path, read, columns, words):
 def test_parquet_that_is_damaged_or_too_large(stored, tmp_path):
     path = tmp_path / "table.parquet"
     pd.DataFrame({"docno": ["d" * 1000], "entity_id": ["E"]}).to_parquet(path)
-    with pytest.raises(FileError, match="pass max_bytes=None"):
+    with pytest.raises(FileError, match="raise max_bytes="):
         read_tags(path, max_bytes=100)
     with pytest.raises(FileError, match="is not a readable Parquet file"):
         read_tags(stored(path.read_bytes()[:-9]))

@@ -72,7 +72,7 @@ def test_one_list_far_longer_than_the_others_asks_for_a_cutoff(monkeypatch):
     monkeypatch.setattr(ranking, "MOST_PLACES", 10)
     run, qrels = run_of(q1=[f"d{i}" for i in range(9)], q2=["a"]), qrels_of(("q1", "d1", 1), ("q2", "a", 1))
     with pytest.raises(
-        InputError, match="2 topics and a list of 9 documents exceed the limit of a table; give a cutoff"
+        InputError, match=r"2 topics and a list of 9 documents exceed the limit of [\d,]+ places of a table; give a cutoff"
     ):
         score(run, qrels, [BNDCG])
     assert len(score(run, qrels, [BNDCG(prior="learned") @ 3]).values) == 2
@@ -86,7 +86,7 @@ def test_distributions_with_more_atoms_than_can_be_listed_still_answer_quantiles
     found = vbterrier.unjudged.bootstrap_distribution(run, qrels, prior="pool", prior_strength=strength)
     assert len(found.atoms("q1")[0]) > 1
     monkeypatch.setattr(distribution, "MOST_ATOMS", 1)
-    with pytest.raises(ParameterError, match="too many to list; ask for quantiles"):
+    with pytest.raises(ParameterError, match="more than the 1 that can be listed; ask for quantiles"):
         found.atoms("q1")
     assert np.isfinite(found.median).all()
 

@@ -14,7 +14,7 @@ import typer
 
 import vbterrier
 from vbterrier.cli import comparison, evaluation, judging, preparation, queries
-from vbterrier.cli.options import VERBOSE, in_options, restored_logging, show_log, verbose
+from vbterrier.cli.options import VERBOSE, in_options, restored_logging, shared, show_log
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
 
 if TYPE_CHECKING:
@@ -53,7 +53,7 @@ def _root(
 
 
 for command in (*evaluation.COMMANDS, *judging.COMMANDS, *comparison.COMMANDS, *preparation.COMMANDS):
-    app.command()(verbose(command))
+    app.command()(shared(command))
 app.add_typer(preparation.app)
 app.add_typer(queries.app)
 

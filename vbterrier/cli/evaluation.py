@@ -10,7 +10,7 @@ import typer
 
 import vbterrier
 from vbterrier.cli import options as option
-from vbterrier.cli.options import Format, Output, deliver, echo, require_format
+from vbterrier.cli.options import Format, Output, deliver, echo, require_format, save_page
 from vbterrier.errors import ParameterError, nearest
 
 # The perturbations of replicas by their names on the command line.
@@ -36,13 +36,21 @@ def demo(
     echo(demo_report(save, seed=seed))
 
 
-def doctor(runs: option.Runs, qrels: option.Qrels, subtopics: option.Subtopics = None, style: Format = "table") -> None:
+def doctor(
+    runs: option.Runs,
+    qrels: option.Qrels,
+    subtopics: option.Subtopics = None,
+    html: option.Html = None,
+    style: Format = "table",
+) -> None:
     """Describe runs and qrels: contents, unjudged documents, and the measures they support."""
     from vbterrier.evaluate.doctor import diagnose
     from vbterrier.report.system_tables import doctor_report
 
     require_format(style)
-    echo(doctor_report(diagnose(runs, qrels, subtopics=subtopics), style))
+    found = diagnose(runs, qrels, subtopics=subtopics)
+    save_page(found, html)
+    echo(doctor_report(found, style))
 
 
 def score(
@@ -244,7 +252,9 @@ def track(
         list[str] | None, typer.Option("--automatic", help="Labels of an automatic judge, as NAME=PATH; repeatable.")
     ] = None,
     budget: Annotated[int, typer.Option("--budget", "-n", help="Number, or cost, of documents to judge next.")] = 0,
-    quota: Annotated[int | None, typer.Option(help="Largest number of judgments of a topic.", metavar="N")] = None,
+    quota: Annotated[
+        int | None, typer.Option(help="Largest number of judgments of a topic.", min=0, metavar="N")
+    ] = None,
     costs: Annotated[Path | None, typer.Option(help="Cost of a judgment by topic: qid, cost.")] = None,
     pool: Annotated[
         int | None, typer.Option("--pool-cutoff", help="Rank up to which runs were judged [cutoff].", metavar="N")
@@ -256,7 +266,7 @@ def track(
     part: Annotated[
         str, typer.Option(help="One table: systems, ranks, collections, reusability, judges or batch.")
     ] = "",
-    html: Annotated[Path | None, typer.Option(help="Also write all tables to this HTML page.")] = None,
+    html: option.Html = None,
     style: Format = "table",
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
@@ -267,7 +277,6 @@ def track(
     from vbterrier.evaluate.inputs import named_runs
     from vbterrier.evaluate.leaderboard import leaderboard
     from vbterrier.frames.files.reading import read_costs
-    from vbterrier.frames.files.writing import replacing
 
     style = require_format(style, output)
     given: tuple[Any, Any] = (runs, qrels[0])
@@ -301,9 +310,7 @@ def track(
         duplicates=duplicates,
         progress=sys.stderr.isatty(),
     )
-    if html is not None:
-        with replacing(html) as file:
-            file.write(found.page().encode())
+    save_page(found, html)
     deliver(found, style, output, part=part)
 
 

@@ -16,10 +16,13 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vbterrier.errors import FileError, ParameterError
+from vbterrier.frames.files.blocks import amount
+from vbterrier.frames.files.source import LIMIT
 from vbterrier.log import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from contextvars import ContextVar
 
     StreamHandler = logging.StreamHandler[Any]
 else:
@@ -91,8 +94,19 @@ Output = Annotated[
         show_default=False,
     ),
 ]
+Html = Annotated[Path | None, typer.Option(help="Also write all tables to this HTML page.", show_default=False)]
 VERBOSE = "Report progress; -vv reports details."
 Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help=VERBOSE, show_default=False)]
+MaxBytes = Annotated[
+    str | None,
+    typer.Option(
+        "--max-bytes", help="Maximal size of an input file that is read whole, unpacked, such as '1 GiB' [64 GiB]."
+    ),
+]
+Digits = Annotated[
+    int | None,
+    typer.Option("--digits", help="Decimals in tables; csv and json have all digits.", min=0, max=15),
+]
 LEVELS = (logging.INFO, logging.DEBUG)
 
 
@@ -109,6 +123,16 @@ def only(option: str, given: Sequence[str] | None) -> str | None:
     return given[0] if given else None
 
 
+@contextmanager
+def changed(variable: ContextVar[Any], value: Any) -> Iterator[None]:
+    """Set a context variable for the time of a command."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
+
+
 class _Lines(StreamHandler):
     """Write lines to standard error without breaking progress bars."""
 
@@ -122,18 +146,27 @@ class _Lines(StreamHandler):
             super().emit(record)
 
 
-def verbose(function: Callable[..., None]) -> Callable[..., None]:
-    """Add the option ``--verbose`` to a command."""
+def shared(function: Callable[..., None]) -> Callable[..., None]:
+    """Add the options of all commands: ``--verbose``, ``--max-bytes``, and ``--digits`` if the command has a format."""
 
     @wraps(function)
-    def command(*arguments: Any, verbose: int = 0, **options: Any) -> None:
+    def command(
+        *arguments: Any, verbose: int = 0, max_bytes: str | None = None, digits: int | None = None, **options: Any
+    ) -> None:
+        from vbterrier.report.latex import DIGITS
+
         show_log(verbose)
-        function(*arguments, **options)
+        limit = None if max_bytes is None else amount("max_bytes", max_bytes, 1)
+        with changed(LIMIT, limit), changed(DIGITS, digits):
+            function(*arguments, **options)
 
     # Typer reads parameters from the signature, and types from the annotations.
     own = inspect.signature(function, eval_str=True)
-    option = inspect.Parameter("verbose", inspect.Parameter.KEYWORD_ONLY, default=0, annotation=Verbose)
-    parameters = [*own.parameters.values(), option]
+    added: list[tuple[str, Any, Any]] = [("verbose", 0, Verbose), ("max_bytes", None, MaxBytes)]
+    added += [("digits", None, Digits)] * ("style" in own.parameters)
+    kind = inspect.Parameter.KEYWORD_ONLY
+    more = [inspect.Parameter(name, kind, default=value, annotation=of) for name, value, of in added]
+    parameters = [*own.parameters.values(), *more]
     command.__signature__ = own.replace(parameters=parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     return command
@@ -167,7 +200,7 @@ def restored_logging() -> Iterator[None]:
 
 
 # Parameters whose options have other names.
-_OPTIONS = {"client": "dask", "uncertainty": "over", "tau": "shrinkage"}
+_OPTIONS = {"client": "dask", "uncertainty": "over", "tau": "shrinkage", "n_judge": "budget", "pool_cutoff": "pool"}
 # Except those of a measure, as in BNDCG(seed=1,prior='pool')@10.
 _PARAMETER = re.compile(r"(?<![\w(,'\"=-])([a-z][a-z_]*)=(?=(\S?))")
 _ENDS = frozenset(".,;:)")
@@ -233,6 +266,15 @@ def deliver(found: Any, style: str, output: Path | None = None, **options: Any) 
         echo(paper_table(found, style, **options))
     else:
         save_table(found, output, **options)
+
+
+def save_page(found: Any, path: Path | None) -> None:
+    """Write the HTML page of a result, if a path is given."""
+    from vbterrier.frames.files.writing import replacing
+
+    if path is not None:
+        with replacing(path) as file:
+            file.write(found.page().encode())
 
 
 def echo(text: str) -> None:

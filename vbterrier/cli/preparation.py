@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 import vbterrier
-from vbterrier.cli.options import Format, Level, Resamples, Seed, echo, require_format, verbose
+from vbterrier.cli.options import Format, Level, Resamples, Seed, echo, require_format, shared
 from vbterrier.errors import InputError, ParameterError, examples, warn
 
 if TYPE_CHECKING:
@@ -256,7 +256,7 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (write, check, pack):
-    app.command()(verbose(command))
+    app.command()(shared(command))
 
 
 @contextmanager

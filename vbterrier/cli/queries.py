@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from vbterrier.cli import options as option
-from vbterrier.cli.options import Format, Output, deliver, echo, require_format, verbose
+from vbterrier.cli.options import Format, Output, deliver, echo, require_format, shared
 from vbterrier.errors import InputError, ParameterError, warn
 
 if TYPE_CHECKING:
@@ -270,4 +270,4 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (sample, profile, power):
-    app.command()(verbose(command))
+    app.command()(shared(command))

@@ -413,4 +413,5 @@ def _require_size(source: Source, metadata: Any) -> None:
     n_bytes = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
     n_bytes = max(n_bytes, metadata.num_rows * _BYTES * len(_SCHEMA))
     if source.max_bytes is not None and n_bytes > source.max_bytes:
-        raise FileError(source.path, f"has {n_bytes:,} bytes uncompressed; pass max_bytes=None to read it")
+        limit = f"more than {source.max_bytes:,}; raise max_bytes= to read it"
+        raise FileError(source.path, f"has {n_bytes:,} bytes uncompressed, {limit}")

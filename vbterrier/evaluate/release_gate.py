@@ -60,6 +60,7 @@ METHODS = {
 N_RESAMPLES = 10_000
 # Draws of bounded limits beyond the smallest tail, and draws of the scores of unjudged documents.
 _BEYOND, _N_DRAWS = 20, 1000
+_MOST_DRAWS = 10**8
 _ROUNDING = 1e-12
 _LEAST_QUERIES = 2
 # The cutoff for unjudged documents, for measures without one.
@@ -183,6 +184,11 @@ def one_sided_limits(
         last = confidence_sequence(differences, level=1 - 2 * tail, bounds=bounds, weights=weights).iloc[-1]
         return float(last["low"]), float(last["high"])
     if interval == "bounded":
+        if not tail * _MOST_DRAWS >= _BEYOND:
+            raise ParameterError(
+                f"limits that are wrong with probability {tail:.2g} need more than {_MOST_DRAWS:,} draws; use a "
+                "smaller level= or look="
+            )
         n_draws = max(n_resamples, ceil(_BEYOND / tail))
         draws = stream(seed, "release gate", name)
         low, high = bounded_limits(differences[:, None], bounds, [tail, 1 - tail], n_draws, draws, weights)[:, 0]

@@ -20,7 +20,8 @@ if TYPE_CHECKING:
 
 
 # Modules of higher layers, which this module cannot import. The package's ``__init__.py`` registers a function that
-# imports and returns each; "plots" is the module with the figures of results.
+# imports and returns each; "plots" is the module with the figures of results,
+# "page" the function that makes HTML pages of tables.
 LOADERS: dict[str, Callable[[], Any]] = {}
 # Pixels of an interval bar, and the margin that keeps its points whole.
 WIDTH, HEIGHT, _EDGE = 120, 14, 4
@@ -232,9 +233,10 @@ class Shown:
         return f'<div style="overflow-x:auto"><style>{STYLE}</style>\n<p>{title}</p>\n{tables}\n</div>'
 
     def page(self) -> str:
-        """Return the tables as an HTML page without scripts; all text is escaped."""
-        head = f'<meta charset="utf-8"><title>{cell(type(self).__name__)}</title>'
-        return f'<!DOCTYPE html>\n<html lang="en"><head>{head}</head><body>\n{self._repr_html_()}\n</body></html>\n'
+        """Return the tables as an HTML page in the style of the report, without scripts; all text is escaped."""
+        tables = [panel.html() for panel in self._panels()]
+        page: str = LOADERS["page"]()(type(self).__name__, self._line(), tables)
+        return page
 
     def plot(self, kind: str | None = None, *, ax: Any = None, **options: Any) -> Any:
         """Draw the result with a function of ``vbterrier.plots``.

@@ -203,8 +203,8 @@ class Run:
         depth = self._longest if cutoff is None else min(cutoff, self._longest)
         if len(starts) * depth > MOST_PLACES:
             raise InputError(
-                f"{self.name}: {len(starts)} topics and a list of {depth} documents exceed the limit of a table; "
-                "give a cutoff, as @1000"
+                f"{self.name}: {len(starts)} topics and a list of {depth} documents exceed the limit of "
+                f"{MOST_PLACES:,} places of a table; give a cutoff, as @1000"
             )
         cut = rankings.top_rows(starts, stops, depth)
         found = cut if rows is None else np.where(cut >= 0, rows[cut], -1)

@@ -62,7 +62,7 @@ def stream(seed: int, *what: str) -> np.random.Generator:
     key = [number for word in what for number in (len(word), *word.encode())]
     seed = int(seed)
     if seed < 0:
-        raise ValueError(f"seed={seed}: expected non-negative integer")
+        raise ValueError(f"seed={seed}: wanted a whole number of at least 0")
     words = np.frombuffer(seed.to_bytes(4 * max(_POOL, -(-seed.bit_length() // 32)), "little"), dtype="<u4")
     # The same entropy as SeedSequence(seed, spawn_key=key), in half the time.
     return np.random.Generator(np.random.PCG64(np.random.SeedSequence(np.append(words, np.array(key, np.uint32)))))

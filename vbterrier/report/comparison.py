@@ -14,7 +14,7 @@ from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.evaluate.release_gate import FAIL, UNKNOWN
 from vbterrier.report import latex
 from vbterrier.report.captions import best_rows, best_system, better, measures_sentence, topics_of
-from vbterrier.report.latex import MOST, brackets, by_measure
+from vbterrier.report.latex import MOST, brackets, by_measure, fixed
 from vbterrier.report.tables import captioned, escaped, rendered
 
 if TYPE_CHECKING:
@@ -133,7 +133,7 @@ def _wide(found: Comparison) -> str:
     marks = frame["letters"] if found.baseline is None else _stars(frame, found)
     cells = []
     for row, (value, mark) in enumerate(zip(frame["value"], marks, strict=True)):
-        text = latex.number(f"{value:.4f}")
+        text = latex.number(fixed(value))
         raised = rf"\textsuperscript{{{latex.escaped(mark)}}}" if mark else ""
         cells.append((rf"\textbf{{{text}}}" if row in best else text) + raised)
     index = pd.MultiIndex.from_frame(frame[["name", "measure"]])
@@ -168,7 +168,7 @@ def _marks(found: Comparison, measure: str) -> dict[str, str]:
 def _systems(found: Comparison) -> pd.DataFrame:
     """One row for each system and measure."""
     frame = _systems_of(found).reset_index(drop=True)
-    means = frame["value"].map("{:.4f}".format)
+    means = frame["value"].map(fixed)
     if found.baseline is not None:
         means += _stars(frame, found)
     text = {"run": _marked(frame, "name", found), "measure": frame["measure"], "mean": means}
@@ -191,7 +191,7 @@ def _title(frame: pd.DataFrame, of: str) -> str:
 
 
 def _range(frame: pd.DataFrame) -> pd.Series[str]:
-    both = frame["low"].map("{:.4f}".format) + " to " + frame["high"].map("{:.4f}".format)
+    both = frame["low"].map(fixed) + " to " + frame["high"].map(fixed)
     return both.where(frame["low"].notna(), "")
 
 
@@ -284,7 +284,7 @@ def _verdict(found: Comparison, measure: str) -> str:
         a, b = (_listed([one[side]], marks) for side in ("name_a", "name_b"))
         if not one["significant"]:
             return f"{measure}: {a} and {b} do not differ significantly {at}"
-        return f"{measure}: {a} and {b} differ significantly {at}: {a} scores higher by {one['diff']:.4f}"
+        return f"{measure}: {a} and {b} differ significantly {at}: {a} scores higher by {fixed(one['diff'])}"
     best, not_different = best_system(pairs, found.systems[found.systems["measure"] == measure])
     rivals = (
         f"not significantly different: {_listed(not_different, marks)}"

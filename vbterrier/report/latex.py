@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import unicodedata
+from contextvars import ContextVar
 from itertools import zip_longest
 from typing import TYPE_CHECKING
 
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
     import pandas as pd
 
 
+# Decimals of the numbers in all tables, as --digits sets them; None for those of each table.
+DIGITS: ContextVar[int | None] = ContextVar("digits", default=None)
 _SIGNS = (
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
     | {
@@ -189,7 +192,17 @@ def by_measure(means: pd.DataFrame, ends: Sequence[tuple[str, pd.Series[str]]], 
     return tabular(["run", *map(escaped, measures)], rows, "l" + "c" * len(measures))
 
 
-def brackets(low: float, high: float, digits: int = 4) -> str:
+def fixed(value: float, digits: int = 4) -> str:
+    """Format a number with the decimals of ``DIGITS``, or with these.
+
+    >>> fixed(0.25)
+    '0.2500'
+    """
+    chosen = DIGITS.get()
+    return f"{value:.{digits if chosen is None else chosen}f}"
+
+
+def brackets(low: float, high: float) -> str:
     r"""Format an interval as LaTeX; empty if there is none.
 
     >>> print(brackets(-0.25, 0.5), repr(brackets(float("nan"), 0.5)))
@@ -197,4 +210,4 @@ def brackets(low: float, high: float, digits: int = 4) -> str:
     """
     if math.isnan(low) or math.isnan(high):
         return ""
-    return f"[{number(f'{low:.{digits}f}')}, {number(f'{high:.{digits}f}')}]"
+    return f"[{number(fixed(low))}, {number(fixed(high))}]"

@@ -21,7 +21,7 @@ from vbterrier.linking.quality import LinkingReport
 from vbterrier.report import latex
 from vbterrier.report.captions import best_rows, measures_sentence, topics_of
 from vbterrier.report.comparison import comparison_caption, comparison_report, pairs_caption
-from vbterrier.report.latex import MOST, brackets, by_measure
+from vbterrier.report.latex import MOST, brackets, by_measure, fixed
 from vbterrier.report.system_tables import (
     coverage_caption,
     coverage_table,
@@ -83,7 +83,7 @@ def _means(scores: Scores, style: str) -> str:
 def _wide(scores: Scores) -> str:
     best, ones = _best(scores), _ones(scores)
     cells = [
-        rf"\textbf{{{latex.number(f'{value:.4f}')}}}" if (name, measure) in best else latex.number(f"{value:.4f}")
+        rf"\textbf{{{latex.number(fixed(value))}}}" if (name, measure) in best else latex.number(fixed(value))
         for name, measure, value in zip(ones["name"], ones["measure"], ones["value"], strict=True)
     ]
     kinds = []
@@ -113,7 +113,7 @@ def _ones(scores: Scores) -> pd.DataFrame:
 def _ends(low: float, high: float, mean: float) -> str:
     # Replicas have their own mean, which may differ from the score.
     said = brackets(low, high)
-    return said if math.isnan(mean) or not said else f"{said}, mean {latex.number(f'{mean:.4f}')}"
+    return said if math.isnan(mean) or not said else f"{said}, mean {latex.number(fixed(mean))}"
 
 
 def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:

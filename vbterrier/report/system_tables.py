@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shlex
 import warnings
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
@@ -15,6 +16,7 @@ from vbterrier.evaluate.scores import score
 from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.notebook import shared_caption
 from vbterrier.report.captions import best_rows, measures_sentence, topics_of
+from vbterrier.report.latex import fixed
 from vbterrier.report.tables import escaped, footing, one_column_each, rendered, summary
 
 if TYPE_CHECKING:
@@ -59,9 +61,8 @@ def linking_table(report: LinkingReport, style: str, *, pairs: bool = False) -> 
         text = rendered(_linked_pairs(frame), style, caption=caption, label="tab:linking-pairs")
         return "\n".join([text, *caption]) if style == "table" else text
     one = frame.iloc[0]
-    ends = frame["low"].map("{:.4f}".format) + " to " + frame["high"].map("{:.4f}".format)
     table = frame[["name", "measure", "value"]].rename(columns={"name": "run"})
-    table[f"{100 * one['level']:g}% of value"] = ends.where(frame["low"].notna(), "")
+    table[f"{100 * one['level']:g}% of value"] = _range(frame["low"], frame["high"], 4).where(frame["low"].notna(), "")
     bold = {(row, "value") for row, best in enumerate(best_rows(frame)) if best}
     caption = linking_caption(report)
     text = rendered(table, style, caption=caption, label="tab:linking", bold=bold)
@@ -76,7 +77,7 @@ def _linked_pairs(frame: pd.DataFrame) -> pd.DataFrame:
             "b": frame["name_b"],
             "measure": frame["measure"],
             "a - b": frame["diff"],
-            f"{_level(frame)} of a - b": _range(frame["low"], frame["high"], "{:.4f}").where(frame["low"].notna(), ""),
+            f"{_level(frame)} of a - b": _range(frame["low"], frame["high"], 4).where(frame["low"].notna(), ""),
             "p": frame["p_value"],
             "p, delta method": frame["p_delta"],
             "won/lost/tied": counts["wins"] + "/" + counts["losses"] + "/" + counts["ties"],
@@ -137,7 +138,7 @@ def _pairs(frame: pd.DataFrame) -> pd.DataFrame:
         "a": frame["name_a"],
         "b": frame["name_b"],
         "a - b": frame["diff"],
-        f"{_level(frame)} of a - b": _range(frame["low"], frame["high"], "{:.3f}"),
+        f"{_level(frame)} of a - b": _range(frame["low"], frame["high"]),
         "a beats b, these topics": frame["p_a_beats_b_unjudged"],
         "other topics": frame["p_a_beats_b_both"],
     }
@@ -148,8 +149,10 @@ def _level(frame: pd.DataFrame) -> str:
     return f"{100 * frame['level'].max():g}%" if len(frame) else "interval"
 
 
-def _range(low: pd.Series[float], high: pd.Series[float], form: str) -> pd.Series[str]:
-    return low.map(form.format) + " to " + high.map(form.format)
+def _range(low: pd.Series[float], high: pd.Series[float], digits: int | None = 3) -> pd.Series[str]:
+    """Join the ends of intervals; of ranks, without decimals, if ``digits`` is None."""
+    form = "{:g}".format if digits is None else partial(fixed, digits=digits)
+    return low.map(form) + " to " + high.map(form)
 
 
 def _systems(frame: pd.DataFrame) -> pd.DataFrame:
@@ -157,9 +160,9 @@ def _systems(frame: pd.DataFrame) -> pd.DataFrame:
     columns = {
         "run": frame["name"],
         "mean": frame["mean"],
-        f"{level} of means": _range(frame["low"], frame["high"], "{:.3f}"),
+        f"{level} of means": _range(frame["low"], frame["high"]),
         "rank": frame["expected_rank"],
-        f"{level} of ranks": _range(frame["rank_low"], frame["rank_high"], "{:g}"),
+        f"{level} of ranks": _range(frame["rank_low"], frame["rank_high"], None),
         "best: these": frame["p_best_unjudged"],
         "best: all": frame["p_best_both"],
         "unjudged": frame["n_unjudged_share"],
@@ -234,8 +237,8 @@ def _leaders(frame: pd.DataFrame, level: str) -> pd.DataFrame:
         "rank": frame["rank"],
         "run": frame["name"],
         "mean": frame["mean"],
-        f"{level} of means": _range(frame["low"], frame["high"], "{:.3f}"),
-        f"{level} of ranks": _range(frame["rank_low"], frame["rank_high"], "{:g}"),
+        f"{level} of means": _range(frame["low"], frame["high"]),
+        f"{level} of ranks": _range(frame["rank_low"], frame["rank_high"], None),
         "beats next": frame["p_beats_next"],
         "unjudged": frame["n_unjudged_share"],
     }
@@ -244,10 +247,10 @@ def _leaders(frame: pd.DataFrame, level: str) -> pd.DataFrame:
 
 def _with_range(frame: pd.DataFrame, level: str) -> pd.DataFrame:
     """Join the ends of intervals, and drop a column with the empty name of a single collection."""
-    for low, high, form in (("rank_low", "rank_high", "{:g}"), ("low", "high", "{:.3g}")):
+    for low, high, digits in (("rank_low", "rank_high", None), ("low", "high", 3)):
         if low in frame.columns:
             place = list(frame.columns).index(low)
-            ends = _range(frame[low], frame[high], form)
+            ends = _range(frame[low], frame[high], digits)
             frame = frame.drop(columns=[low, high])
             frame.insert(place, level, ends)
     return frame.drop(columns="dataset") if "dataset" in frame.columns and (frame["dataset"] == "").all() else frame
@@ -342,7 +345,7 @@ def _summary(intervals: pd.DataFrame) -> pd.DataFrame:
                 cells[column] = here.loc[column, "value"]
                 if column == "DiscRatio":
                     low, high = (float(here.loc[column, end]) for end in ("low", "high"))
-                    cells[level] = f"{low:.3f} to {high:.3f}" if low <= high else ""
+                    cells[level] = f"{fixed(low, 3)} to {fixed(high, 3)}" if low <= high else ""
             rows.append(cells | {"topics": int(here.loc["RelCov", "n_qids"])})
     return pd.DataFrame(rows)
 

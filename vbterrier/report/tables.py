@@ -69,7 +69,7 @@ def rendered(
 
 def _cell(value: Any, digits: int) -> str:
     if isinstance(value, float):
-        return "" if pd.isna(value) else f"{value:.{digits}f}"
+        return "" if pd.isna(value) else latex.fixed(value, digits)
     return printable(value)
 
 

@@ -236,8 +236,8 @@ class BootstrapDistribution(Shown):
         distribution = self.distributions[self.topics.index(topic)]
         if distribution.n_atoms > MOST_ATOMS:
             raise ParameterError(
-                f"query {topic!r} has {distribution.n_atoms:,} atoms, too many to list; ask for quantiles, or use "
-                "method='grid'"
+                f"query {topic!r} has {distribution.n_atoms:,} atoms, more than the {MOST_ATOMS:,} that can be "
+                "listed; ask for quantiles, or use method='grid'"
             )
         return distribution.atoms()
 

@@ -203,8 +203,8 @@ class _Documents:
         sizes = np.diff(self.ends).astype(np.float64)
         if (sizes**2).sum() > MOST_CELLS:
             raise ParameterError(
-                f"{len(self.docno):,} unjudged documents in {len(self.topics)} topics are too many for their "
-                "covariances; use a smaller cutoff, or fewer runs"
+                f"{len(self.docno):,} unjudged documents in {len(self.topics)} topics have more than {MOST_CELLS:,} "
+                "covariances, the limit; use a smaller cutoff, or fewer runs"
             )
         distributions = [cut.distribution for cut in self.cuts]
         drawn = [each for each in distributions if isinstance(each, DrawnDistribution)]

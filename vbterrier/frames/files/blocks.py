@@ -125,8 +125,8 @@ def is_table(run: Any) -> bool:
     return isinstance(run, (str, os.PathLike)) and Path(run).is_file() and is_read_whole(Source.at(run, None))
 
 
-def amount(name: str, value: Any) -> int:
-    """Return a parameter that is a number of bytes, or a text such as "1 GiB" or "500 MB".
+def amount(name: str, value: Any, least: int = LEAST_MEMORY) -> int:
+    """Return a parameter that is a number of bytes, or a text such as "1 GiB" or "500 MB", of ``least`` or more.
 
     >>> amount("memory", "1 GiB") == 2**30
     True
@@ -136,8 +136,9 @@ def amount(name: str, value: Any) -> int:
         found = _AMOUNT.fullmatch(value.strip())
         number, unit = (float(found[1]), found[2].casefold()) if found else (None, "")
     is_number = isinstance(number, (int, float)) and not isinstance(number, bool)
-    if not is_number or not LEAST_MEMORY <= number * _UNITS[unit] < inf:
-        raise ParameterError(f"{name}={value!r:.80}: wanted a number of bytes of at least 64 MiB, as 2**30 or '1 GiB'")
+    if not is_number or not least <= number * _UNITS[unit] < inf:
+        limit = "64 MiB" if least == LEAST_MEMORY else least
+        raise ParameterError(f"{name}={value!r:.80}: wanted a number of bytes of at least {limit}, as 2**30 or '1 GiB'")
     # More than files can hold is no limit.
     return int(min(number * _UNITS[unit], 2**63 - 1))
 

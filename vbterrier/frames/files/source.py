@@ -8,6 +8,7 @@ import io
 import lzma
 import re
 import zlib
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from errno import EISDIR
 from pathlib import Path
@@ -51,6 +52,10 @@ _MAX_QUOTED = 80
 _METADATA = (b"# ir_metadata.start", b"# ir_metadata.end")
 
 
+# The limit of all readers that have one, instead of their own; None for their own.
+LIMIT: ContextVar[int | None] = ContextVar("limit", default=None)
+
+
 class UntidyError(Exception):
     """A byte that the fast parser cannot read; the slower one may."""
 
@@ -67,6 +72,8 @@ class Source:
     def at(cls, path: StrPath, max_bytes: int | None) -> Source:
         """Open a path once to check it; a pipe is read to its end, or to the limit."""
         path = Path(path)
+        if max_bytes is not None:
+            max_bytes = LIMIT.get() or max_bytes
         try:
             source = cls(path, max_bytes, None if path.is_file() else _piped(path, max_bytes))
             source.raw().close()
@@ -181,7 +188,7 @@ class _Stream(io.RawIOBase):
             raise FileError(path, f"cannot be read to its end ({error}): fetch or pack the file again") from error
         self._n_bytes += len(data)
         if limit is not None and self._n_bytes > limit:
-            raise FileError(path, f"holds more than {limit:,} bytes when unpacked; pass max_bytes=None to read it all")
+            raise FileError(path, f"holds more than {limit:,} bytes when unpacked; raise max_bytes= to read it all")
         # Each test is one memchr over bytes that the parser needs in the cache next anyway.
         if any(byte in data for byte in self._refused):
             raise UntidyError

@@ -284,7 +284,7 @@ def batches(
 def too_large(source: Source) -> FileError:
     """Return the error of a file beyond its limit."""
     return FileError(
-        source.path, f"holds more than {source.max_bytes:,} bytes when unpacked; pass max_bytes=None to read it all"
+        source.path, f"holds more than {source.max_bytes:,} bytes when unpacked; raise max_bytes= to read it all"
     )
 
 

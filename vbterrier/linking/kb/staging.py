@@ -41,7 +41,8 @@ def numbered_lines(
     - ``path``: the file; its content determines the compression
     - ``max_bytes``: the maximum size when decompressed; ``None`` for no limit
     """
-    path, n_bytes = Source.at(path, max_bytes).path, 0
+    source, n_bytes = Source.at(path, max_bytes), 0
+    path, max_bytes = source.path, source.max_bytes
     size = path.stat().st_size
     with (
         path.open("rb") as raw,
@@ -58,7 +59,7 @@ def numbered_lines(
                 raise FileError(path, f"is a SQLite file, wanted lines of text; {remedy}")
             if max_bytes is not None and n_bytes > max_bytes:
                 raise FileError(
-                    path, f"has more than {max_bytes:,} bytes when decompressed; pass max_bytes=None to read all"
+                    path, f"has more than {max_bytes:,} bytes when decompressed; raise max_bytes= to read all"
                 )
             shown.update(raw.tell() - shown.n)
             yield number, (line if number > 1 else line.removeprefix(BOM)).rstrip(b"\r\n")

@@ -63,10 +63,11 @@ class Page:
     n_bytes: int
 
 
-def now() -> datetime:
+def _date() -> str:
     """The current time, or that of the environment variable SOURCE_DATE_EPOCH, for reproducible pages."""
     given = os.environ.get("SOURCE_DATE_EPOCH", "")
-    return datetime.fromtimestamp(int(given), timezone.utc) if given.isdecimal() else datetime.now(timezone.utc)
+    moment = datetime.fromtimestamp(int(given), timezone.utc) if given.isdecimal() else datetime.now(timezone.utc)
+    return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def versions() -> list[tuple[str, str]]:
@@ -231,7 +232,6 @@ def _filled(found: ReportNumbers, **parts: Any) -> str:
         "form-action 'none'"
     )
     environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    moment = now()
     # Safe: style and script are part of the package, data are escaped JSON.
     parts |= {"style": Markup(style), "code": Markup(code), "data": Markup(parts["data"])}  # noqa: S704
     return environment.from_string(template).render(
@@ -242,7 +242,31 @@ def _filled(found: ReportNumbers, **parts: Any) -> str:
         notes=content.notes,
         found=found,
         versions=versions(),
-        date=f"{moment:%Y-%m-%d %H:%M} UTC",
+        date=_date(),
+    )
+
+
+def tables_page(title: str, about: str, tables: Sequence[str]) -> str:
+    """Return a page of HTML tables in the style of the report, without scripts.
+
+    Parameters
+    ----------
+    title, about
+        The heading, and a line below it, as plain text.
+    tables
+        Tables as :func:`vbterrier.frames.notebook.table` returns them.
+    """
+    from jinja2 import Environment
+    from markupsafe import Markup
+
+    assets = resources.files("vbterrier.report.page") / "assets"
+    template, style = ((assets / name).read_text(encoding="utf-8").strip() for name in ("result.html", "page.css"))
+    # Safe: the style is part of the package, and the tables are escaped.
+    shown = {"style": Markup(style), "tables": [Markup(table) for table in tables]}  # noqa: S704
+    return (
+        Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
+        .from_string(template)
+        .render(title=title, about=about, policy=_hash(style), date=_date(), version=__version__, **shown)
     )
 
 

@@ -70,7 +70,8 @@ def curve(
         points = _points(frame, x, measure)
         measures = list(points["line"].unique())
         if len(measures) > len(style.DASHES):
-            raise ParameterError(f"{len(measures)} measures are too many for one figure; choose some with measure=")
+            most = f"choose at most {len(style.DASHES)} with measure="
+            raise ParameterError(f"{len(measures)} measures are too many for one figure; {most}")
         coloured, rest = elements.chosen(points, highlight)
         if (points[["value", "low"]] < 0).any(axis=None):
             drawn.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
@@ -214,7 +215,8 @@ def sensitivity(
         points = frame.merge(places).rename(columns={"measure": "line"}).assign(low=np.nan, high=np.nan)
         lines = list(points["line"].unique())
         if len(lines) > len(style.DASHES):
-            raise ParameterError(f"{len(lines)} measures are too many for one figure; choose some with measure=")
+            most = f"choose at most {len(style.DASHES)} with measure="
+            raise ParameterError(f"{len(lines)} measures are too many for one figure; {most}")
         coloured, rest = elements.chosen(points, highlight)
         for _, part in points.groupby("block"):
             elements.draw(drawn, part, lines, coloured)

@@ -96,8 +96,8 @@ def _lined(frame: pd.DataFrame, column: str) -> tuple[pd.DataFrame, list[str]]:
     found = list(line.unique())
     if len(found) > len(style.DASHES):
         raise ParameterError(
-            f"{len(found)} kinds of lines ({examples(found)}) are too many for one figure; choose some with measure= "
-            "and order="
+            f"{len(found)} kinds of lines ({examples(found)}) are too many for one figure; choose at most "
+            f"{len(style.DASHES)} with measure= and order="
         )
     return frame.assign(line=line), found
 
