@@ -116,6 +116,37 @@ def test_filters_of_unjudged_documents_and_difficulty(page, data, changes):
     assert page.find_elements("css selector", ".delta") == []
 
 
+def test_filters_of_the_length_of_queries_and_the_number_of_intents(chromium, page, data, address, tmp_path):
+    words, intents = np.arange(31) % 8 + 1, np.arange(31) % 7
+    topics = [
+        of | {"names": of["names"][:n] if n < 3 else of["names"], "more": int(max(n - 3, 0))}
+        for of, n in zip(data["intents"]["topics"], intents, strict=True)
+    ]
+    # Several blanks between words are one.
+    queries = [f" {'  '.join(['word'] * n)} " for n in words.tolist()]
+    changed = {"queries": queries, "intents": data["intents"] | {"topics": topics}}
+    chromium.get(with_data(address, {**data, **changed}, tmp_path / "lengths.html"))
+    for select, text, wanted in (
+        ("#length", "up to 2 words", words <= 2),
+        ("#length", "3 to 5 words", (words > 2) & (words < 6)),
+        ("#length", "6 words or more", words > 5),
+        ("#length", "any length", words > 0),
+        ("#intents", "up to 2 intents", intents < 3),
+        ("#intents", "3 to 5 intents", (intents > 2) & (intents < 6)),
+        ("#intents", "6 intents or more", intents > 5),
+    ):
+        choose(page, select, text)
+        assert [data["topics"].index(name) for name in column(page, 1)] == np.flatnonzero(wanted).tolist(), text
+    # The address keeps the filter, and both filters apply together.
+    choose(page, "#length", "6 words or more")
+    assert parse_qs(urlparse(page.current_url).fragment) == {"length": ["long"], "intents": ["many"]}
+    both = np.flatnonzero((words > 5) & (intents > 5)).tolist()
+    assert [data["topics"].index(name) for name in column(page, 1)] == both
+    assert chromium.get_log("browser") == []
+    chromium.get_log("performance")
+    chromium.get(address)
+
+
 def test_filters_of_the_share_of_unjudged_documents(chromium, page, data, address, tmp_path):
     counts = [[n % 4 for n in range(31)], [0] * 31, [0] * 31, [int(n == 4) for n in range(31)]]
     chromium.get(with_data(address, {**data, "unjudged": counts}, tmp_path / "shares.html"))

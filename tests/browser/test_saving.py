@@ -2,9 +2,16 @@
 
 import csv
 import time
+from itertools import combinations
 
+import numpy as np
+import pandas as pd
 import pytest
 from browsing import PHONE, column, emulated, one, press, shown, texts, with_data
+
+from vbterrier import compare
+from vbterrier.report import ComparisonOptions
+from vbterrier.report.page.build import write_report
 
 
 @pytest.fixture
@@ -48,6 +55,38 @@ def test_all_topics_are_saved_in_their_order(page, data, saved):
     assert [row[0] for row in rows[1:]] == column(page, 1)
     assert [row[3] for row in rows[1:]] == sorted((shown(value) for value in data["values"][0][0]), reverse=True)
     assert any(float(row[2]) < 0 for row in rows[1:])
+
+
+def test_pairs_that_are_not_shown_are_saved(chromium, page, address, saved, tmp_path):
+    rng = np.random.default_rng(1)
+    qids = [f"q{n}" for n in range(8)]
+    qrels = pd.DataFrame([(qid, f"d{n}", n % 2) for qid in qids for n in range(10)], columns=["qid", "docno", "label"])
+    runs = {f"s{n:02}": qrels[["qid", "docno"]].assign(score=rng.random(len(qrels))) for n in range(21)}
+    report = write_report(
+        runs, tmp_path / "many.html", qrels, ["P@1", "nDCG@5"], comparison=ComparisonOptions(n_resamples=50)
+    )
+    chromium.get(report.path.as_uri())
+    # Filters that have nothing to select by are not shown.
+    displayed = {name: one(page, f"#{name}").is_displayed() for name in ("difficulty", "length", "intents")}
+    assert displayed == {"difficulty": True, "length": False, "intents": False}
+    names = [head.text for head in page.find_elements("css selector", "#means tbody th")]
+    for place, measure in enumerate(("P@1", "nDCG@5")):
+        name, rows = saved(f".scroll:has([data-rest='{place}']) + .csv")
+        assert name.startswith(f"Differences-of-{measure}")
+        assert {len(row) for row in rows} == {8}
+        assert len(rows) == 1 + 210
+        assert {frozenset(row[:2]) for row in rows[1:]} == {frozenset(pair) for pair in combinations(names, 2)}
+        assert len(page.find_elements("css selector", f"[data-rest='{place}'] tbody tr")) == 20
+        best = set.intersection(*(set(row[:2]) for row in rows[1:21]))
+        said = f"20 pairs, those of the best system, {best.pop()}; the CSV has all 210."
+        assert said in one(page, "#pairs .note").text
+        # All rows have the differences of their systems.
+        differences = compare(runs, qrels, [measure], n_resamples=50).pairs.set_index(["name_a", "name_b"])["diff"]
+        for row in rows[1:]:
+            assert float(row[2]) == pytest.approx(differences[row[0], row[1]], abs=6e-5)
+    assert chromium.get_log("browser") == []
+    chromium.get_log("performance")
+    chromium.get(address)
 
 
 def test_every_table_has_one_button_also_in_a_topic_of_the_address(page, address):

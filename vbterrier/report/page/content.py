@@ -15,7 +15,7 @@ from vbterrier.errors import printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.ranking import places
-from vbterrier.report.captions import better
+from vbterrier.report.captions import best_system, better
 from vbterrier.report.page.evaluated import wide_of
 from vbterrier.unjudged.drawn import DrawnDistribution
 
@@ -38,14 +38,19 @@ STEPS = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 MOST_INTENTS, SNIPPET, MOST_TEXT, MOST_SIGNS = 30, 160, 350_000, 1_000_000
 
 
+# Maximal numbers of pairs of a measure that are shown, and of pairs that are in the CSV alone.
+MOST_PAIRS, MOST_REST = 190, 10_000
+
+
 class Table(NamedTuple):
-    """Rows with a caption, and notes on methods, a sentence each."""
+    """Rows with a caption, notes on methods, a sentence each, and the cells of rows that are in the CSV alone."""
 
     measure: str
     caption: str
     columns: tuple[str, ...]
     rows: list[dict[str, Any]]
     notes: tuple[str, ...] = ()
+    rest: tuple[list[str], ...] = ()
 
 
 def number(value: float, decimals: int = 3) -> str:
@@ -81,13 +86,13 @@ def notes(tables: list[Table]) -> str:
 
 
 def pairs(found: ReportNumbers) -> list[Table]:
-    """A table for each measure by which systems are compared."""
+    """A table for each measure by which systems are compared; of many pairs, those of the best system are shown."""
     if found.comparison is None:
         return []
-    return [_pairs(found.comparison, measure) for measure in found.compared]
+    return [_pairs(found.comparison, measure, MOST_REST // len(found.compared)) for measure in found.compared]
 
 
-def _pairs(comparison: Comparison, measure: str) -> Table:
+def _pairs(comparison: Comparison, measure: str, most: int) -> Table:
     of_measure = comparison.pairs["measure"] == measure
     frame = comparison.pairs[of_measure].assign(significant=comparison.significant()[of_measure])
     # Intervals without a limit cannot be drawn.
@@ -110,7 +115,15 @@ def _pairs(comparison: Comparison, measure: str) -> Table:
         }
         for row in frame.to_dict("records")
     ]
-    one = frame.iloc[0]
+    one, rest, reduced = frame.iloc[0], [], ""
+    if len(rows) > MOST_PAIRS and comparison.baseline is None:
+        best = printable(best_system(frame, comparison.systems[comparison.systems["measure"] == measure])[0])
+        of_best = [best in (row["a"], row["b"]) for row in rows]
+        rest = [_cells(row) for row, kept in zip(rows, of_best, strict=True) if not kept]
+        rows = [row for row, kept in zip(rows, of_best, strict=True) if kept]
+        where = "the CSV has all" if len(rest) <= most else f"`vbterrier compare -m '{measure}' -f csv` has all"
+        rest = rest if len(rest) <= most else []
+        reduced = f"By {measure}: {len(rows)} pairs, those of the best system, {best}; {where} {len(frame):,}."
     significant = int(frame["significant"].sum())
     caption = f"Differences of {measure}: {significant} of {len(frame)} significant"
     drawn = f", {one['n_resamples']:,} resamples, seed {one['seed']}" if one["n_resamples"] else ""
@@ -119,8 +132,16 @@ def _pairs(comparison: Comparison, measure: str) -> Table:
         f"{tested}; intervals: {one['method']}{drawn}.",
         "Effect: the mean difference divided by its standard deviation over topics.",
         "Won/lost/tied: numbers of topics from the point of view of a.",
+        *[reduced] * bool(reduced),
     )
-    return Table(measure, caption, (f"{100 * one['level']:g}% interval",), rows, notes)
+    return Table(measure, caption, (f"{100 * one['level']:g}% interval",), rows, notes, tuple(rest))
+
+
+def _cells(row: dict[str, Any]) -> list[str]:
+    """The cells of a row as the page shows them."""
+    yes = "yes" if row["significant"] else "no"
+    interval, b = row["interval"] or "–", row["b"] + " †" * bool(row["flag"])
+    return [row["a"], b, row["diff"], interval, row["p"], yes, row["effect"], row["won"]]
 
 
 def page_data(found: ReportNumbers, given: Inputs) -> dict[str, Any]:
@@ -135,6 +156,8 @@ def page_data(found: ReportNumbers, given: Inputs) -> dict[str, Any]:
         "order": _order(found),
         "cutoff": found.cutoff,
     }
+    if any(rest := [table.rest for table in pairs(found)]):
+        data["rest"] = rest
     data["lower"] = [better(measure) == "lower" for measure in data["measures"]]
     wides = [wide_of(found, measure) for measure in data["measures"]]
     data["values"] = [[_numbers(wide[name].to_numpy(dtype=np.float64)) for name in wide.columns] for wide in wides]

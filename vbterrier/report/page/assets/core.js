@@ -38,8 +38,7 @@ const short = (system) => {
 };
 const FIRST = data.order.slice(0, 2);
 const state = {
-  measure: 0, systems: FIRST, unjudged: "all", difficulty: "all", filter: "all", search: "", sort: "topic", falling: false,
-  all: false, open: -1,
+  measure: 0, systems: FIRST, search: "", sort: "topic", falling: false, all: false, open: -1,
 };
 
 const raw = (system, topic, measure = state.measure) => data.values[measure][system][topic];
@@ -60,7 +59,7 @@ const remember = () => {
   const said = new URLSearchParams();
   if (state.measure) said.set("measure", data.measures[state.measure]);
   if (String(state.systems) !== String(FIRST)) for (const system of state.systems) said.append("system", data.systems[system]);
-  for (const name of ["unjudged", "difficulty", "filter"]) if (state[name] !== "all") said.set(name, state[name]);
+  for (const name of Object.keys(FILTERS)) if (state[name] !== "all") said.set(name, state[name]);
   if (state.search) said.set("search", state.search);
   if (state.sort !== "topic" || state.falling) said.set("sort", `${state.falling ? "-" : ""}${data.systems[state.sort] ?? state.sort}`);
   if (state.open >= 0) said.set("topic", data.topics[state.open]);
@@ -101,13 +100,14 @@ const quoted = (text) => {
   const safe = /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 };
-const csv = (table) => [...table.rows].map((row) => [...row.cells].flatMap((cell, place) => {
+const csv = (table) => [...[...table.rows].map((row) => [...row.cells].flatMap((cell, place) => {
   if (cell.matches(".bar, .gap")) return [];
   const parts = place && (PARTS[table.id] ?? PARTS[table.className.split(" ")[0]]);
   if (!parts || cell.matches(".number")) return [plain(cell)];
   if (cell.matches("th")) return parts.map(([, title]) => plain(cell) + title);
   return parts.map(([css]) => [...cell.querySelectorAll(css)].map(plain).filter(Boolean).join("; "));
-}).map(quoted).join(",")).join("\r\n");
+// Of many pairs, the page shows some, and its data have the others.
+})), ...(data.rest?.[table.dataset.rest] ?? [])].map((cells) => cells.map(quoted).join(",")).join("\r\n");
 const saver = (scroll) => {
   const button = el("button", { type: "button", class: "link csv" }, "CSV", spoken(` of ${scroll.ariaLabel ?? plain(scroll.querySelector("caption"))}`));
   button.addEventListener("click", () => {

@@ -18,6 +18,10 @@ const third = (part) => {
   return (topic) => kept.has(topic);
 };
 
+const length = (topic) => data.queries[topic].split(/\s+/).filter(Boolean).length;
+const meanings = (topic) => data.intents.topics[topic].names.length + (data.intents.topics[topic].more ?? 0);
+const band = (of, least, most) => () => (topic) => of(topic) >= least && of(topic) <= most;
+
 // For each select: the text of each option, and a function that returns the test of topics.
 const FILTERS = {
   unjudged: {
@@ -31,6 +35,18 @@ const FILTERS = {
   difficulty: {
     all: ["all", () => () => true], hard: ["hardest third", () => third(0)], middle: ["middle third", () => third(1)],
     easy: ["easiest third", () => third(2)],
+  },
+  length: {
+    all: ["any length", () => () => true],
+    ...(data.queries && {
+      short: ["up to 2 words", band(length, 0, 2)], medium: ["3 to 5 words", band(length, 3, 5)], long: ["6 words or more", band(length, 6, Infinity)],
+    }),
+  },
+  intents: {
+    all: ["any number", () => () => true],
+    ...(data.intents && {
+      few: ["up to 2 intents", band(meanings, 0, 2)], several: ["3 to 5 intents", band(meanings, 3, 5)], many: ["6 intents or more", band(meanings, 6, Infinity)],
+    }),
   },
   filter: {
     all: ["all topics", () => () => true],
