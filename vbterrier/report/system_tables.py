@@ -247,10 +247,12 @@ def _leaders(frame: pd.DataFrame, level: str) -> pd.DataFrame:
 
 def _with_range(frame: pd.DataFrame, level: str) -> pd.DataFrame:
     """Join the ends of intervals, and drop a column with the empty name of a single collection."""
-    for low, high, digits in (("rank_low", "rank_high", None), ("low", "high", 3)):
+    for low, high in (("rank_low", "rank_high"), ("low", "high")):
         if low in frame.columns:
             place = list(frame.columns).index(low)
-            ends = _range(frame[low], frame[high], digits)
+            # Both are ends of ranks in some tables.
+            are_ranks = bool((frame[[low, high]].dropna() % 1 == 0).all(axis=None))
+            ends = _range(frame[low], frame[high], None if are_ranks else 3)
             frame = frame.drop(columns=[low, high])
             frame.insert(place, level, ends)
     return frame.drop(columns="dataset") if "dataset" in frame.columns and (frame["dataset"] == "").all() else frame
