@@ -344,9 +344,10 @@ def _summary(intervals: pd.DataFrame) -> pd.DataFrame:
             here = own[(own["k"] == k) | own["k"].isna()].set_index("column")
             cells: dict[str, Any] = {"run": name, "k": int(k)}
             for column in _COLUMNS:
-                cells[column] = here.loc[column, "value"]
+                # A measure that is undefined for all topics, such as a correlation of one entity, has no row.
+                cells[column] = here["value"].get(column, float("nan"))
                 if column == "DiscRatio":
-                    low, high = (float(here.loc[column, end]) for end in ("low", "high"))
+                    low, high = (float(here[end].get(column, float("nan"))) for end in ("low", "high"))
                     cells[level] = f"{fixed(low, 3)} to {fixed(high, 3)}" if low <= high else ""
             rows.append(cells | {"topics": int(here.loc["RelCov", "n_qids"])})
     return pd.DataFrame(rows)
