@@ -1,7 +1,7 @@
 """What the command line and the report say about the demo: ``python tests/golden/make_words.py [--write]``.
 
-Prints all texts; ``--write`` keeps them in ``words.json``. Read the difference before you commit it: a wrong word is as wrong as a
-wrong number.
+Prints all texts; ``--write`` keeps them in ``words.json``. Read the difference before you commit it:
+a wrong word is as wrong as a wrong number.
 """
 
 import contextlib
@@ -130,7 +130,7 @@ def files(folder):
 
 
 def said(command):
-    """The exit code, and the lines of standard output, standard error and the page of a command, without empty lines."""
+    """The exit code, and the lines of standard output, standard error and the page, without empty lines."""
     out, err, before = io.StringIO(), io.StringIO(), sys.argv
     Path("page.html").unlink(missing_ok=True)
     sys.argv = ["vbterrier", *shlex.split(command)]

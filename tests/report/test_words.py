@@ -1,4 +1,4 @@
-"""All words of the command line and the report, as ``tests/golden/make_words.py`` keeps them: captions, notes, verdicts, refusals."""
+"""All words of the command line and the report, as ``tests/golden/make_words.py`` keeps them."""
 
 import json
 import runpy
