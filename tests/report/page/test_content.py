@@ -1,9 +1,14 @@
+import html
+import itertools
+import re
+
 import numpy as np
 import pandas as pd
 import pytest
 
 import vbterrier
 from vbterrier.demo import copy_demo
+from vbterrier.report.page import content
 from vbterrier.report.page.content import SNIPPET, STEPS, script
 
 NAMES = ["lexical", "dense", "words"]
@@ -272,3 +277,31 @@ def test_long_ids_and_lists_are_shortened(written, small):
 def test_json_of_ids_closes_no_script():
     assert "<" not in script({"<": "</script>&\u2028"})
     assert "\u2028" not in script({"a": "\u2028\u2029"})
+
+
+def test_of_many_pairs_those_of_the_best_are_shown_and_the_csv_has_all(written, monkeypatch):
+    rng = np.random.default_rng(4)
+    qids = [f"q{n}" for n in range(8)]
+    qrels = pd.DataFrame([(qid, f"d{n}", n % 2) for qid in qids for n in range(6)], columns=["qid", "docno", "label"])
+    runs = {name: qrels[["qid", "docno"]].assign(score=rng.random(len(qrels))) for name in "abcd"}
+    monkeypatch.setattr(content, "MOST_PAIRS", 5)
+    _, text, data = written(runs, qrels, ["nDCG@5"])
+    page = html.unescape(text)
+    best = re.search(r"By nDCG@5: 3 pairs, those of the best system, (\w); the CSV has all 6\.", page)[1]
+    means = {name: np.mean(data["values"][0][place]) for place, name in enumerate(data["systems"])}
+    assert best == max(means, key=means.get)
+    assert {frozenset(row[:2]) for row in data["rest"][0]} == {
+        frozenset(pair) for pair in itertools.combinations(set("abcd") - {best}, 2)
+    }
+    for a, b, diff, *_ in data["rest"][0]:
+        assert float(diff.replace("−", "-")) == pytest.approx(means[a] - means[b], abs=6e-5)
+    # More than fit the page are named with the command that writes them.
+    monkeypatch.setattr(content, "MOST_REST", 2)
+    _, text, data = written(runs, qrels, ["nDCG@5"])
+    assert "`vbterrier compare -m 'nDCG@5' -f csv` has all 6." in html.unescape(text)
+    assert "rest" not in data
+    # A baseline has few pairs, all of which are shown.
+    _, text, data = written(runs, qrels, ["nDCG@5"], baseline="a")
+    assert "rest" not in data
+    monkeypatch.setattr(content, "MOST_PAIRS", 6)
+    assert "those of the best" not in written(runs, qrels, ["nDCG@5"])[1]

@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from vbterrier import DegenerateWarning, InputError
-from vbterrier.report.page.caveats import influential_topics
+from vbterrier.report.page.caveats import _tagging, influential_topics
 from vbterrier.report.page.verdict import agreement, has_no_power
 
 
@@ -336,3 +336,35 @@ def test_labels_of_machines_are_evidence_in_the_report(written, small):
         page, _, _ = written(runs, qrels, ["BNDCG@10", "nDCG@10"], labels={"llm": given})
         means.append(page.verdict[0])
     assert means[0] != means[1]
+
+
+def test_a_difference_of_a_few_topics_is_serious_if_it_is_significant(written):
+    qids = [f"q{number}" for number in range(200)]
+    qrels = pd.DataFrame({"qid": qids * 2, "docno": ["good"] * 200 + ["bad"] * 200, "label": [1] * 200 + [0] * 200})
+    best = qrels[["qid", "docno"]].assign(score=[2.0] * 200 + [1.0] * 200)
+    # Ten topics decide, a twentieth of all.
+    for decisive, serious in ((10, True), (11, False), (2, False)):
+        worse = best.assign(score=best["score"].where(~best["qid"].isin(qids[:decisive]), 3 - best["score"]))
+        page, _, _ = written({"best": best, "worse": worse}, qrels, ["P@1", "nDCG@5"])
+        (caveat,) = about(page, "Influential topics")
+        assert caveat.text.startswith(f"Without {decisive} of 200 topics (q0")
+        assert caveat.text.endswith("the mean P@1 of best would not be above that of worse.")
+        # Two topics decide, but the difference is not significant.
+        assert caveat.serious == serious, decisive
+
+
+@pytest.mark.parametrize(
+    ("shares", "oracle", "said", "serious"),
+    [
+        ({"a": 0.9, "b": 0.4}, 0.75, "40.0% (b) to 90.0% (a) of the first 5 documents have a tag. The best", True),
+        ({"a": 0.9, "b": 0.6}, np.nan, "60.0% (b) to 90.0% (a) of the first 5 documents have a tag.", False),
+        ({"a": 0.8, "b": 0.8}, np.nan, "80.0% of the first 5 documents have a tag.", False),
+        ({"a": np.nan, "b": 0.8}, np.nan, "80.0% of the first 5 documents have a tag.", False),
+    ],
+)
+def test_caveats_name_the_systems_with_the_fewest_and_the_most_tags(shares, oracle, said, serious):
+    covered = {name: SimpleNamespace(tagged=share, oracle=oracle) for name, share in shares.items()}
+    (caveat,) = _tagging(SimpleNamespace(covered=covered, cutoff=5))
+    assert caveat.text.startswith(said)
+    assert ("an expected success of 0.750." in caveat.text) == (oracle == oracle)  # noqa: PLR0124 - NaN
+    assert caveat.serious == serious
