@@ -15,6 +15,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+import vbterrier
 from vbterrier.cli import main
 from vbterrier.demo import copy_demo
 
@@ -39,6 +40,9 @@ COMMANDS = [
     *(f"compare {RUNS} {QRELS} {BOTH} --baseline words --margin .1 -f {style}" for style in ("table", "markdown")),
     f"compare {RUNS} {QRELS} -m nDCG@10 --baseline words --baseline dense -f latex",
     f"compare lexical.run dense.run {QRELS} -m BNDCG@10",
+    # Significant differences, in both directions.
+    *(f"compare lexical.run dense.run {QRELS} -m nDCG@10 --baseline {of} -f table" for of in ("lexical", "dense")),
+    *(f"report lexical.run dense.run {QRELS} -o page.html -m nDCG@10 --baseline {of}" for of in ("lexical", "dense")),
     f"compare lexical.run holes.run {QRELS} -m nDCG@10 -m P@5 --on-topics all --family all --test t --interval normal",
     f"compare copy.run lexical.run {QRELS} -m nDCG@10",
     *(f"rank {RUNS} {QRELS} --draws 200 --over {over}" for over in ("unjudged", "topics", "both")),
@@ -70,6 +74,8 @@ COMMANDS = [
     f"report dense.run {QRELS} -o page.html -m nDCG@10 -m P@5 --title Mine",
     "report lexical.run dense.run --intents intents.tsv --tags tags.tsv -o page.html --resamples 200",
     "report copy.run lexical.run -q qrels.txt -o page.html -m nDCG@10",
+    f"report lexical.run holes.run {QRELS} -o page.html -m nDCG@10 --on-topics common",
+    "report entities.run other.run --links links.parquet -o page.html --resamples 200",
     # What is refused.
     "compare",
     "compare lexical.run dense.run",
@@ -123,6 +129,9 @@ def files(folder):
     traffic = "".join(f"q{n:02}\t{n}\t{'head' if n > 6 else 'tail'}\n" for n in range(1, 13))
     (folder / "traffic.tsv").write_text(f"query\tweight\tsegment\n{traffic}")
     (folder / "v.csv").write_text("name,qid,measure,value\na,q1,AP,0.5\n")
+    pool, qrels = vbterrier.read_run(folder / "dense.run"), vbterrier.read_qrels(folder / "qrels.txt")
+    links = vbterrier.entities.link_pool(pool, vbterrier.read_tags(folder / "tags.tsv"), qrels)
+    vbterrier.entities.write_links(links, folder / "links.parquet")
     answers = {"gold": "ABN" * 8, "right": "ABN" * 7 + "ABA", "wrong": "ABA" * 8}
     for name, of in answers.items():
         lines = "".join(f"m{n:02}\t{'NIL' if one == 'N' else one}\n" for n, one in enumerate(of))
