@@ -468,14 +468,16 @@ class _Releases:
         return float(special.ndtri(1 - tail) * draws.std()) if np.ptp(draws) > _ROUNDING else 0.0
 
     def judge_next(self, pair: tuple[str, str], budget: int, options: _Options) -> pd.DataFrame:
-        """The documents whose judgments narrow the interval of a difference most."""
+        """The documents whose judgments narrow the interval of a weighted mean difference most."""
         try:
             cuts = self._cuts(self._like, pair)
         except InputError as error:
             warn(f"no list of documents to judge next: {error}")
             return pd.DataFrame(columns=["qid", "docno", "reason"])
-        plan = plan_judging(cuts, budget, level=options.level, measure=str(self._like), difference=pair)
-        return plan.frame
+        weights = self._weights.reindex(cuts[0].distribution.topics).fillna(0.0).to_numpy(dtype=np.float64)
+        return plan_judging(
+            cuts, budget, level=options.level, measure=str(self._like), difference=pair, weights=weights
+        ).frame
 
 
 def _is_path(given: Any) -> bool:

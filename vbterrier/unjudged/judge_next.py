@@ -135,6 +135,7 @@ def plan_judging(
     each_level: float | None = None,
     quota: Mapping[str, int] | None = None,
     costs: Mapping[str, float] | None = None,
+    weights: Floats | None = None,
 ) -> JudgingPlan:
     r"""Choose the n unjudged documents that narrow the interval most; see :func:`vbterrier.judge_next`.
 
@@ -142,11 +143,13 @@ def plan_judging(
     that can be judged. ``level``: nominal coverage of the interval. ``measure``: the name of the measure in the plan.
     ``difference``: names of the two runs of a difference. ``look, each_level``: the number of this inspection, and the
     level of its interval. ``quota, costs``: the largest number of judgments, and the cost of a judgment, of each topic;
-    n is then the sum of the costs. Raises ParameterError: too many unjudged documents.
+    n is then the sum of the costs. ``weights``: the weight of each topic in the mean, at least 0, shape (n_topics,);
+    equal by default. Raises ParameterError: too many unjudged documents.
     """
     from scipy import special
 
-    pool = _Documents(cuts, signed=difference is not None)
+    share = np.ones(len(cuts[0].distribution)) if weights is None else weights / weights.mean()
+    pool = _Documents(cuts, share, signed=difference is not None)
     start = np.array([residual.variance for residual in pool.residuals]).reshape(-1, pool.n_scores).sum(axis=0)
     names = [cuts[0].distribution.topics[topic] for topic in pool.topics.tolist()]
     limits = [quota[name] for name in names] if quota else []
@@ -158,7 +161,7 @@ def plan_judging(
     variances *= 1 + np.divide(pool.shared, start, out=np.zeros_like(start), where=start > 0)
     reach = special.ndtri((1 + (level if each_level is None else each_level)) / 2) / len(cuts[0].distribution)
     widths: Floats = 2 * reach * np.sqrt(np.maximum(variances, 0.0)).mean(axis=1)
-    means = [cut.distribution.mean.mean() for cut in cuts]
+    means = [np.average(cut.distribution.mean, weights=share) for cut in cuts]
     return JudgingPlan(
         pool.frame(steps, widths),
         float(widths[0]),
@@ -179,8 +182,8 @@ class _Documents:
     The prior of a document is the mean of its priors in the runs that retrieve it.
     """
 
-    def __init__(self, cuts: Sequence[Cut], *, signed: bool) -> None:
-        self.cuts, self._signed = cuts, signed
+    def __init__(self, cuts: Sequence[Cut], share: Floats, *, signed: bool) -> None:
+        self.cuts, self._signed, self._share = cuts, signed, share
         self.n_scores = 1 if signed else len(cuts)
         parts = [_found(place, cut) for place, cut in enumerate(cuts)]
         self.found = pd.concat([frame for frame, _ in parts], ignore_index=True)
@@ -225,14 +228,14 @@ class _Documents:
             np.add.at(weights, (score[rows], document[rows] - start), weight[rows])
             gain = distributions[0].model.gain
             covariance = gain_covariance(self.prob[start:stop], gain, correlation[topic])
-            residuals.append(ResidualVariance.of_weights(weights, covariance))
+            residuals.append(ResidualVariance.of_weights(self._share[topic] * weights, covariance))
         return residuals
 
     def _drawn_residuals(self, distributions: Sequence[DrawnDistribution]) -> list[ResidualVariance]:
         """From joint draws of scores and grades, in which a grade also changes the ideal ranking."""
         first = self.found.drop_duplicates("document").sort_values("document")
         columns, grades = first["column"].to_numpy(), distributions[0].drawn_grades
-        scores = np.stack([distribution.draws for distribution in distributions], axis=2)
+        scores = np.stack([distribution.draws for distribution in distributions], axis=2) * self._share[:, None]
         if self._signed:
             scores = scores[:, :, :1] - scores[:, :, 1:]
         self.shared = np.maximum(scores.sum(axis=1).var(axis=0) - scores.var(axis=0).sum(axis=0), 0.0)
