@@ -225,6 +225,26 @@ def test_predicted_ratings_widen_the_limits_and_are_listed_to_judge():
     assert set(found.judge["docno"]) == {"d"}
 
 
+@pytest.mark.parametrize("prior", ["", "prior='pool'"])
+def test_documents_of_queries_with_much_traffic_are_judged_first(prior):
+    new, old, every = collection(n=40, loss=0.5)
+    qrels = every.sample(frac=0.7, random_state=1)
+    lost = -gate(new, old, qrels, "BNDCG@2").pairs.loc[0, "diff"]
+    options = {"measure": f"BNDCG({prior})@2", "margin": lost, "interval": "bounded", "budget": 40}
+    plain = gate(new, old, qrels, **options).judge
+    rest = plain["qid"].drop_duplicates().tolist()
+    assert len(rest) > 6
+    heavy, none = rest[-2:], rest[0]
+    weights = {qid: 10.0 if qid in heavy else 0.0 if qid == none else 1.0 for qid in qrels["qid"].unique()}
+    traffic = pd.DataFrame({"qid": list(weights), "weight": list(weights.values())})
+    found = gate(new, old, qrels, **options, traffic=traffic).judge
+    assert set(found["qid"].head(2)) == set(heavy)
+    assert none not in set(found["qid"])
+    # Equal weights are no weights, and their unit does not matter.
+    same = gate(new, old, qrels, **options, traffic=traffic.assign(weight=7.0)).judge
+    pd.testing.assert_frame_equal(same, plain)
+
+
 def test_daily_limits_are_withheld_while_documents_are_unjudged():
     found = gate(*unjudged(), "BNDCG@4", margin=0.5, daily=True)
     assert found.pairs.loc[0, ["low", "high", "decision"]].tolist() == [-1.0, 1.0, "UNKNOWN"]
