@@ -10,7 +10,7 @@ import typer
 
 import vbterrier
 from vbterrier.cli import options as option
-from vbterrier.cli.options import Format, Output, deliver, echo, require_format
+from vbterrier.cli.options import Format, Output, deliver, echo, require_format, save_page
 from vbterrier.errors import ParameterError, choice
 from vbterrier.frames.notebook import shared_caption
 
@@ -104,6 +104,7 @@ def audit(
             show_default=False,
         ),
     ] = None,
+    html: option.Html = None,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.9,
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
@@ -132,6 +133,7 @@ def audit(
         on_topics=on_topics,
         duplicates=duplicates,
     )
+    save_page(found, html)
     tables = found.tables()
     wanted = show or ("systems" if output is not None or style in ("csv", "json") else "")
     if wanted:

@@ -120,6 +120,7 @@ class JudgeAudit(Shown):
         yield Panel("Differences a - b", self.pairs, value="diff", rule=0, heads=2)
         yield Panel("Agreement beyond chance", self.quality.kappa, value="value", heads=2)
         yield Panel("Relevant documents by label", self.quality.calibration, value="relevant", heads=2)
+        yield Panel("Calibration: grades as shares of the highest", self.calibration, heads=0)
         yield Panel("Bias of the judge", self.bias, value="residual", rule=0, heads=3)
         yield Panel("Agreement of humans and judges", self.agreement, value="value")
         yield Panel("Sources of labels", self.mixed)
