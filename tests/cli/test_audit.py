@@ -102,3 +102,14 @@ def test_powered_means_are_those_of_python(command, refused, files):
     for column in ("value", "low", "high", "predicted"):
         assert json.loads(out)[0][column] == pytest.approx(expected[column].item())
     refused(["powered", "scores.csv", "labels.csv", "--predicts", "ES@5"], 2, "--predicts ES@5: wanted a score")
+
+
+def test_an_audit_is_written_as_a_page_that_loads_nothing(command, files):
+    code, _, err = command(*AUDIT, "--html", "audit.html")
+    page = (files / "audit.html").read_text()
+    assert (code, err) == (0, "")
+    for title in ("Systems", "Differences a - b", "Calibration", "Bias of the judge", "Judge next"):
+        assert f"<caption>{title}" in page
+    assert "default-src 'none'" in page
+    assert 'content="light dark"' in page
+    assert not any(word in page for word in ("<script", "src=", "url(", "@import"))
