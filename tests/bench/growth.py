@@ -1,0 +1,195 @@
+"""Growth of CPU time and memory, and the parts of the cost of a billion rows.
+
+``python tests/bench/growth.py docs/developers/growth.json``. Every size is measured in a separate process: the peak of
+memory of the first call on its data, after a call on small data, and the median CPU seconds of three more. Slopes are
+those of a line through logarithms, with the standard error of least squares. Writes the JSON of the figure and prints
+the tables of docs/developers/growth.md.
+"""
+
+import json
+import subprocess
+import sys
+import tempfile
+from datetime import datetime, timezone
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+from suite import synthetic
+from suite.memory import peak_above
+from suite.synthetic import Collection, Shape
+from suite.timing import Times, median, processor_seconds, slope
+
+import vbterrier
+from vbterrier.entities import link_pool
+from vbterrier.execution.parallel import mapped
+from vbterrier.kernels.resample import stream
+
+ROUNDS = 3
+
+
+def collection(kind="judged", **shape):
+    frames = Shape(kind, **{"n_queries": 250, "depth": 250} | shape).made()
+    return frames["run"], frames["qrels"]
+
+
+def scored(measure, kind="judged", **shape):
+    run, qrels = collection(kind, **shape)
+    return partial(vbterrier.score, {"mine": run}, qrels, [measure])
+
+
+def systems(call, measure, n_systems):
+    run, qrels = collection(n_queries=100, depth=100)
+    draw = stream(0, "systems")
+    noisy = {f"s{n}": run.assign(score=run["score"] + draw.normal(0, 1, len(run))) for n in range(n_systems)}
+    return partial(call, noisy, qrels, measure)
+
+
+def unjudged(measure, n_unjudged, depth=100):
+    """All but so many of the first ``depth`` documents of each topic are judged."""
+    run, _ = collection(depth=depth)
+    draw = stream(0, "unjudged")
+    hidden = np.argsort(draw.random((250, depth)), axis=1) < n_unjudged
+    qrels = run[["qid", "docno"]].assign(label=draw.integers(0, 4, len(run)))[~hidden.ravel()]
+    return partial(vbterrier.score, {"mine": run}, qrels, [measure])
+
+
+def links(n_links, *, join):
+    synthetic.N_MENTIONS = n_links // (250 * synthetic.N_POOLED)
+    run, found = collection("entities", depth=2000)
+    if not join:
+        return partial(vbterrier.score, {"mine": run}, found, ["RelCov@20"])
+    pool = found[["qid", "docno", "rank"]].drop_duplicates().assign(score=lambda rows: -rows["rank"].astype(float))
+    qrels = found[["qid", "docno", "label"]].drop_duplicates()
+    return partial(link_pool, pool, found[["docno", "entity_id"]].drop_duplicates(), qrels)
+
+
+BY_10, POOL = "BNDCG@10", "BNDCG(prior='pool')@10"
+DEPTHS, TOPICS, SYSTEMS = (500, 1000, 2000, 4000, 8000), (500, 1000, 2000, 4000, 8000), (4, 8, 16, 32, 64)
+# What is called, what grows, sizes, the unit of a size in what is grown (250 topics a document of depth), and the call.
+SERIES = {
+    ("score nDCG@10", "rows"): (DEPTHS, 250, lambda n: scored("nDCG@10", depth=n)),
+    ("score BNDCG@10", "rows"): (DEPTHS, 250, lambda n: scored(BY_10, depth=n)),
+    ("score AP", "rows"): (DEPTHS[:4], 250, lambda n: scored("AP", depth=n)),
+    ("score nDCG@10", "topics"): (TOPICS, 1, lambda n: scored("nDCG@10", n_queries=n)),
+    ("score BNDCG@10", "topics"): (TOPICS[:4], 1, lambda n: scored(BY_10, n_queries=n)),
+    ("score BNDCG(prior='pool')@10", "topics"): (TOPICS, 1, lambda n: scored(POOL, n_queries=n)),
+    ("score ES@10", "topics"): (TOPICS, 1, lambda n: scored("ES@10", "intents", n_queries=n)),
+    ("score nDCG@10", "systems"): (SYSTEMS, 1, lambda n: systems(vbterrier.score, ["nDCG@10"], n)),
+    ("score BNDCG@10", "systems"): (SYSTEMS[:4], 1, lambda n: systems(vbterrier.score, [BY_10], n)),
+    ("compare nDCG@10", "systems"): (SYSTEMS, 1, lambda n: systems(vbterrier.compare, ["nDCG@10"], n)),
+    ("rank_systems BNDCG@10", "systems"): (SYSTEMS[:4], 1, lambda n: systems(vbterrier.rank_systems, BY_10, n)),
+    ("score BNDCG@10", "grades"): ((2, 4, 8, 16), 1, lambda n: scored(BY_10, n_grades=n)),
+    ("score BNDCG(prior='pool')@10", "grades"): ((2, 4, 8, 16), 1, lambda n: scored(POOL, n_grades=n)),
+    ("score BNDCG@10", "unjudged"): ((5, 10, 20, 40, 80), 1, lambda n: unjudged(BY_10, n)),
+    ("score BNDCG(prior='pool',stat='median')@10", "unjudged"): (
+        (1, 2, 4, 8), 1, lambda n: unjudged("BNDCG(prior='pool',stat='median')@10", n, 10),
+    ),
+    ("score RelCov@20", "links"): ((62500, 125000, 250000, 500000, 1000000), 1, lambda n: links(n, join=False)),
+    ("link_pool", "links"): ((62500, 125000, 250000, 500000, 1000000), 1, lambda n: links(n, join=True)),
+}  # fmt: skip
+
+
+def one(name, by, size):
+    """The peak and the seconds of one size, in this process."""
+    sizes, _, made = SERIES[name, by]
+    made(sizes[0])()
+    call, times = made(size), Times()
+    peak = peak_above(call)
+    for _ in range(ROUNDS):
+        times.take(call)
+    return {"cpu": median(times.cpu), "peak": peak}
+
+
+def fitted(sizes, values):
+    """The slope of the logarithms, and its standard error."""
+    b, x = slope(sizes, values), np.log(sizes) - np.mean(np.log(sizes))
+    y = np.log(np.maximum(values, 1e-6))
+    residual = y - y.mean() - b * x
+    return b, float(np.sqrt((residual**2).sum() / (len(x) - 2) / (x**2).sum()))
+
+
+def grown():
+    found = []
+    for (name, by), (sizes, unit, _) in SERIES.items():
+        print(f"{name} by {by}", file=sys.stderr, flush=True)
+        command = [sys.executable, __file__, name, by]
+        done = [subprocess.run([*command, str(size)], stdout=subprocess.PIPE, check=True) for size in sizes]
+        points = [json.loads(each.stdout) for each in done]
+        real = [size * unit for size in sizes]
+        record = {"call": name, "by": by, "sizes": real}
+        for key in ("cpu", "peak"):
+            values = [point[key] for point in points]
+            record |= {key: values, f"{key}_slope": fitted(real, values)}
+        found.append(record)
+    return found
+
+
+def square(number):
+    return number * number
+
+
+def parts(n_queries=2000, depth=1000, n_tasks=1000):
+    """CPU seconds of a million rows read and scored, and of the scheduler and caller for a task; bytes of a row."""
+    import distributed
+
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        made = Collection(Shape("judged", n_queries, depth, ids="clueweb"), folder)
+        made.keep()
+        path, n = Path(folder) / "run.parquet", n_queries * depth / 1e6
+        calls = {"read": lambda: vbterrier.read_run(path)}
+        for measure in ("nDCG@10", POOL, "AP"):
+            calls[measure] = partial(
+                vbterrier.score, {"mine": made.frames["run"]}, made.frames["qrels"], [measure], interval="normal"
+            )
+        for name, call in calls.items():
+            call()
+            times = Times()
+            for _ in range(ROUNDS):
+                times.take(call)
+            found[name] = [seconds / n for seconds in times.cpu]
+        found["bytes"] = path.stat().st_size / n / 1e6
+    # The scheduler is a thread of this process.
+    with (
+        distributed.LocalCluster(n_workers=1, threads_per_worker=1, dashboard_address=":0") as cluster,
+        distributed.Client(cluster, set_as_default=False) as client,
+    ):
+        list(mapped(square, range(10), client=client))
+        found["task"] = []
+        for _ in range(ROUNDS):
+            before = processor_seconds()
+            list(mapped(square, range(n_tasks), client=client))
+            found["task"].append((processor_seconds() - before) / n_tasks)
+    return found
+
+
+def number(value):
+    return f"{value:,.0f}" if value >= 100 else f"{value:.2g}"
+
+
+def tables(found):
+    head = ["call", "by", "sizes", "CPU s", "slope ± SE", "peak MiB", "slope ± SE"]
+    lines = [head, [":---"] * len(head)]
+    for one_ in found["growth"]:
+        cells = [f"`{one_['call']}`", one_["by"], f"{one_['sizes'][0]:,} to {one_['sizes'][-1]:,}"]
+        for key in ("cpu", "peak"):
+            b, error = one_[f"{key}_slope"]
+            cells += [f"{number(one_[key][0])} to {number(one_[key][-1])}", f"{b:.2f} ± {error:.2f}"]
+        lines.append(cells)
+    lines += [[], ["part", "least", "most"], [":---"] * 3]
+    for name, values in found["parts"].items():
+        lines.append([name, f"{np.min(values):.2g}", f"{np.max(values):.2g}"])
+    return "\n".join(f"| {' | '.join(line)} |" if line else "" for line in lines)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 4:
+        print(json.dumps(one(sys.argv[1], sys.argv[2], int(sys.argv[3]))))
+    else:
+        now = datetime.now(timezone.utc).isoformat(timespec="seconds")
+        versions = {"python": sys.version.split()[0], "numpy": np.__version__, "pandas": pd.__version__}
+        result = {"made": now, "versions": versions, "growth": grown(), "parts": parts()}
+        Path(sys.argv[1]).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        print(tables(result))
