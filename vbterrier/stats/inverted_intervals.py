@@ -177,7 +177,7 @@ def _half_widths(differences: Floats, test: str, levels: Floats, n_resamples: in
     if test == "t":
         below = 1 - levels / 2
         # The quantile of 1 is NaN in SciPy 1.15.
-        return np.where(below < 1, special.stdtrit(n - 1, below), np.inf) * std / np.sqrt(n - 1)
+        return np.asarray(np.where(below < 1, special.stdtrit(n - 1, below), np.inf) * std / np.sqrt(n - 1))
     null = null_distribution(differences, test, n_resamples, seed)
     drawn = np.concatenate([null.drawn(block, slice(0, k)).T for block in null.blocks])
     return _largest(drawn, _order_statistics(levels, null.n_draws, null.n_observed)) * std
