@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from math import comb
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,8 @@ from vbterrier.kernels.grades.model import comonotone_variance, next_draw
 from vbterrier.kernels.rankings import row_sums
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from vbterrier.annotations import Floats, Ints
     from vbterrier.kernels.grades.model import Increments, UnjudgedModel
 
@@ -96,7 +98,7 @@ def _shortfall(model: UnjudgedModel) -> Floats:
     def rising(prob: Floats) -> Floats:
         """The weight a(d) of every d over (s + 1)^d, shape (n, width)."""
         steps = ((1 - tied) * prob)[:, None] + tied[:, None] * numbers[:-1]
-        return np.cumprod(np.pad(steps / numbers[1:], ((0, 0), (1, 0)), constant_values=1.0), axis=1)
+        return np.asarray(np.cumprod(np.hstack([np.ones((n, 1)), steps / numbers[1:]]), axis=1), dtype=np.float64)
 
     prob = model.landed[:, 0]
     at_most = np.cumsum(prob, axis=1)
@@ -325,9 +327,10 @@ def _total_gain(counts: Ints, supplies: Floats) -> Floats:
     gain, caps = np.hsplit(supplies, 2)
     total = gain @ counts.T
     # Documents are few, and bytes are added and compared faster.
-    small: type = np.int8 if int(counts[0].sum()) < np.iinfo(np.int8).max // 2 else np.int64
-    drawn, room = counts.T.astype(small), caps.astype(small)
-    over = np.zeros(total.shape, dtype=small)
+    small = np.int8 if int(counts[0].sum()) < np.iinfo(np.int8).max // 2 else np.int64
+    drawn: NDArray[np.signedinteger[Any]] = counts.T.astype(small)
+    room: NDArray[np.signedinteger[Any]] = caps.astype(small)
+    over: NDArray[np.signedinteger[Any]] = np.zeros(total.shape, dtype=small)
     for level in range(gain.shape[1] - 1, 0, -1):
         over += drawn[level]
         over -= room[:, level, None]
