@@ -76,8 +76,8 @@ def imports():
 
 def test_modules_are_few_and_not_cut_too_finely():
     # 220 modules, five of the neural systems, and five of audits, release gates and leaderboards.
-    assert len(MODULES) <= 230
-    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES) <= 70_000
+    assert len(MODULES) <= 220
+    assert sum(len(path.read_text(encoding="utf-8").splitlines()) for path in MODULES) <= 65_500
     small = [name_of(path) for path in MODULES if lines_of_code(path) < 30 and path.name != "__init__.py"]
     assert len(small) <= 15, small
 

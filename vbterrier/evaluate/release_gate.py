@@ -474,7 +474,7 @@ class _Releases:
         except InputError as error:
             warn(f"no list of documents to judge next: {error}")
             return pd.DataFrame(columns=["qid", "docno", "reason"])
-        weights = self._weights.reindex(cuts[0].distribution.topics).fillna(0.0).to_numpy(dtype=np.float64)
+        weights = np.asarray(self._weights.reindex(cuts[0].distribution.topics).fillna(0.0), dtype=np.float64)
         return plan_judging(
             cuts, budget, level=options.level, measure=str(self._like), difference=pair, weights=weights
         ).frame
