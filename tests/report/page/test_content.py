@@ -253,7 +253,10 @@ def test_entity_runs_on_links(written):
     assert data["values"] == [[[1] * 6, [0.5] * 6], [[0] * 6] * 2]
     assert page.verdict[0].startswith("By RelCov@20, good scores higher than half: 1.000 against 0.500")
     assert 'DiscRatio@20 <span class="aside">ratio of means</span>' in text
-    assert next(one for one in page.caveats if one.about == "The linked pool").text.startswith("Of 24 documents")
+    reach = next(one for one in page.caveats if one.about == "The linked pool")
+    # No document is unjudged or without entities.
+    assert reach.text.startswith("Of 24 documents")
+    assert not reach.serious
     qrels = pd.DataFrame({"qid": [*"123456"], "docno": "d1", "label": 1})
     with pytest.warns(vbterrier.DegenerateWarning, match="the ratio is infinite|intervals are withheld"):
         _, _, data = written(runs, qrels, "RelCov@20", links=links)
