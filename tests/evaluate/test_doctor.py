@@ -175,6 +175,13 @@ def test_adhoc_judgments_support_the_measures_of_unjudged_documents_and_say_why_
     assert reason(found, "alpha_nDCG") == "they need diversity qrels"
 
 
+def test_positive_judgments_alone_support_measures_that_estimate_no_relevance():
+    found = diagnose({"mine": RUN}, QRELS.assign(label=1))
+    first, second, *_ = possible(found).items()
+    assert first == ("BNDCG, BRBP, BP, BAP, BERR, BQ", False)
+    assert second == ("RR, NDCGBound, Unjudged", True)
+
+
 def test_diversity_judgments_support_the_measures_of_intents_and_say_what_to_do_for_others():
     qrels = pd.DataFrame(
         {"qid": "q1", "iteration": ["1", "2", "2", "3"], "docno": ["a", "a", "b", "c"], "label": [0, 1, 1, 0]}
