@@ -13,6 +13,7 @@ import re
 from pathlib import Path
 
 import matplotlib.pyplot as plt
+import pandas as pd
 import pytest
 from claims import CLAIMS
 
@@ -21,6 +22,8 @@ from vbterrier.report import plots
 
 ROOT = Path(__file__).resolve().parents[1]
 PATHS = sorted((ROOT / "notebooks").glob("*.ipynb"))
+# Options of pandas that notebooks set.
+DISPLAY = ("precision", "max_colwidth", "float_format")
 # Folders of a machine, in text of cells or of outputs; pictures are text too.
 OF_A_MACHINE = re.compile(r"(?<![\w.:/<])/(?:home|root|tmp|usr|var|work|opt|Users|mnt)/|[A-Z]:\\\\|0x[0-9a-f]{6,}")
 
@@ -115,7 +118,10 @@ def test_its_text_says_what_it_finds(path, monkeypatch):
     monkeypatch.chdir(path.parent)
     monkeypatch.setattr(plt, "show", lambda: None)
     names = {}
-    with plt.rc_context(), contextlib.redirect_stdout(io.StringIO()):
+    # Restored afterwards, since notebooks set the options of their process.
+    display = [(f"display.{name}", pd.get_option(f"display.{name}")) for name in DISPLAY]
+    restored = pd.option_context(*(each for pair in display for each in pair))
+    with plt.rc_context(), restored, contextlib.redirect_stdout(io.StringIO()):
         for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]:
             if cell["cell_type"] == "code":
                 exec(compile(text_of(cell["source"]), path.name, "exec"), names)

@@ -70,7 +70,7 @@ def test_the_numbers_are_those_of_before():
 
 
 def test_a_negative_seed_is_refused():
-    with pytest.raises(ValueError, match="non-negative"):
+    with pytest.raises(ValueError, match="seed=-1: wanted a whole number of at least 0"):
         stream(-1, "q1")
 
 

@@ -79,7 +79,7 @@ def test_measures_and_orders_have_dashes_and_can_be_chosen():
     assert said(ax) == "2 systems; the first queries in the order given; no bands"
     with pytest.raises(ParameterError, match="measure='F2': scores has 'F1', 'P'"):
         score_by_size(both, measure="F2")
-    with pytest.raises(ParameterError, match=r"7 kinds of lines .* choose some with measure= and order="):
+    with pytest.raises(ParameterError, match=r"7 kinds of lines .* choose at most 6 with measure= and order="):
         score_by_size(sizes_frame(measures=[f"P@{k}" for k in range(1, 8)]))
 
 
