@@ -109,6 +109,7 @@ def test_an_audit_is_written_as_a_page_that_loads_nothing(command, files):
     code, _, err = command(*AUDIT, "--html", "audit.html")
     page = (files / "audit.html").read_text()
     assert (code, err) == (0, "")
+    assert "<h1>Judge audit</h1>" in page
     for title in ("Systems", "Differences a - b", "Calibration", "Bias of the judge", "Judge next"):
         assert f"<caption>{title}" in page
     assert "default-src 'none'" in page

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import math
+import re
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -235,7 +236,9 @@ class Shown:
     def page(self) -> str:
         """Return the tables as an HTML page in the style of the report, without scripts; all text is escaped."""
         tables = [panel.html() for panel in self._panels()]
-        page: str = LOADERS["page"]()(type(self).__name__, self._line(), tables)
+        # JudgeAudit is a "Judge audit".
+        title = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).capitalize()
+        page: str = LOADERS["page"]()(title, self._line(), tables)
         return page
 
     def plot(self, kind: str | None = None, *, ax: Any = None, **options: Any) -> Any:
