@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
@@ -564,6 +564,7 @@ def test_runs_round_trip(tmp_path, table, name, suffix):
     table=st.lists(st.tuples(IDS, IDS, IDS, st.integers(-(2**63), 2**63 - 1)), min_size=1, max_size=20),
     suffix=st.sampled_from(["", ".gz"]),
 )
+@example(table=[("{", "0", "d1", 1)], suffix="")
 def test_qrels_round_trip(tmp_path, table, suffix):
     frame = pd.DataFrame(table, columns=["qid", "iteration", "docno", "label"])
     write_qrels(frame, tmp_path / f"qrels{suffix}")

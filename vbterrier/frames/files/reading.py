@@ -33,6 +33,8 @@ _LOG = logging.getLogger(__name__)
 MAX_BYTES = 64 * 2**30
 _MAX_MEMBERS = 1_000
 _PIECE = 1 << 20
+# The beginning of an object of JSON lines; a query id may be a brace.
+_OBJECT = re.compile(rb'\s*\{\s*(["}]|$)')
 
 
 def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -339,7 +341,7 @@ def read_labels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     [['7', 'd1', 2.0], ['7', 'd2', 0.75]]
     """
     source = Source.at(path, max_bytes)
-    if not (source.is_parquet or source.is_workbook) and source.first()[1].lstrip()[:1] == b"{":
+    if not (source.is_parquet or source.is_workbook) and _OBJECT.match(source.first()[1]):
         rows = [
             _json_label(source, number, _json_object(source, number, line))
             for number, line in source.lines()
@@ -663,7 +665,9 @@ def is_read_whole(source: Source) -> bool:
     if source.is_parquet or source.is_workbook:
         return source.is_workbook
     number, line = source.first()
-    return line.lstrip()[:1] == b"{" or is_ranked(line) or table_header(RUN, source.path, number, line) is not None
+    return (
+        _OBJECT.match(line) is not None or is_ranked(line) or table_header(RUN, source.path, number, line) is not None
+    )
 
 
 def table_header(kind: FileKind, path: Path, number: int, line: bytes, *, must: bool = False) -> Layout | None:
@@ -937,7 +941,7 @@ def _frame(source: Source, kind: FileKind) -> pd.DataFrame:
         number, line = source.first()
         if kind.xml is not None and line.lstrip()[:1] == b"<":
             return kind.xml(source)
-        if kind.json_lines and line.lstrip()[:1] == b"{":
+        if kind.json_lines and _OBJECT.match(line):
             frame = _json_frame(source, kind)
         else:
             layout = _table_layout(kind, source.path, number, line, must=in_sheet)
