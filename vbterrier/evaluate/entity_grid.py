@@ -334,6 +334,9 @@ def entity_grid(
     missing = [name for name in every if name not in journal.done]
     if any("texts" in (every[name][0], *every[name][1].get("rankers", ())) for name in missing):
         context.embed_once()
+    else:
+        # Workers may be unable to import the function.
+        context.resources = {**context.resources, "embed": None}
     with Shared(context) as shared:
         work = [(name, *every[name]) for name in missing]
         found = mapped(partial(_evaluated, shared), work, n_jobs=n_jobs, progress=progress, description="entity runs")
