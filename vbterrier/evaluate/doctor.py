@@ -337,10 +337,8 @@ def _support(
             )
             + flat,
         ),
-        *(
-            Support("RR, NDCGBound, Unjudged", possible=True, reason="they estimate no relevance: use these")
-            for _ in range(not identified and not diversity)
-        ),
+        *[Support("RR, NDCGBound, Unjudged", possible=True, reason="they estimate no relevance: use these")]
+        * (not identified and not diversity),
         Support(
             "nDCG, AP, P",
             possible=not diversity,

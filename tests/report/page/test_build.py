@@ -197,7 +197,7 @@ def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
 def test_an_incomplete_page_does_not_replace_a_file(tmp_path, small, monkeypatch):
     path = tmp_path / "r.html"
     path.write_text("what was there")
-    monkeypatch.setattr("vbterrier.report.page.build._filled", lambda *_, **__: "\ud800")
+    monkeypatch.setattr("vbterrier.report.page.build._rendered", lambda *_, **__: "\ud800")
     with pytest.raises(UnicodeEncodeError):
         write_report(*small[:1], path, small[1], comparison=ComparisonOptions(n_resamples=50))
     assert path.read_text() == "what was there"

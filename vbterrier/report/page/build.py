@@ -13,6 +13,8 @@ from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from vbterrier._version import __version__
 from vbterrier.errors import FileError, ParameterError, printable
 from vbterrier.evaluate.comparison import corrected_over
@@ -197,8 +199,10 @@ def write_report(
     given, asked = inputs_of(runs, qrels, data, measures, progress=progress)
     found = evaluated(given, asked, options, progress=progress)
     verdict, against = tuple(sentences(found)), tuple(caveats(found))
-    text = _filled(
-        found,
+    pairs = content.pairs(found)
+    text = _rendered(
+        "page.html",
+        _SCRIPTS,
         title=printable(title) or _title(found),
         verdict=[verdict[0], *agreement(found)],
         details=verdict[1:],
@@ -207,43 +211,20 @@ def write_report(
             "other": [one for one in against if not one.serious],
         },
         test=None if found.comparison is None else test_sentence(found.comparison),
-        data=content.script(content.page_data(found, given)),
+        matrix=matrix(found),
+        pairs=pairs,
+        # Safe: escaped JSON.
+        data=Markup(content.script(content.page_data(found, given, pairs))),  # noqa: S704
+        notes=content.notes,
+        found=found,
         parameters=parameters(found, given, options),
         command=None if command is None else printable(shlex.join(command)),
+        versions=versions(),
     )
     written = text.encode()
     with replacing(where) as file:
         file.write(written)
     return Page(where, verdict, against, len(written))
-
-
-def _filled(found: ReportNumbers, **parts: Any) -> str:
-    """Fill the template; the content security policy allows only the style and the script of the page."""
-    from jinja2 import Environment
-    from markupsafe import Markup
-
-    assets = resources.files("vbterrier.report.page") / "assets"
-    template, style, *scripts = (
-        (assets / name).read_text(encoding="utf-8").strip() for name in ("page.html", "page.css", *_SCRIPTS)
-    )
-    code = "\n".join(scripts)
-    policy = (
-        f"default-src 'none'; style-src '{_hash(style)}'; script-src '{_hash(code)}'; base-uri 'none'; "
-        "form-action 'none'"
-    )
-    environment = Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    # Safe: style and script are part of the package, data are escaped JSON.
-    parts |= {"style": Markup(style), "code": Markup(code), "data": Markup(parts["data"])}  # noqa: S704
-    return environment.from_string(template).render(
-        **parts,
-        policy=policy,
-        matrix=matrix(found),
-        pairs=content.pairs(found),
-        notes=content.notes,
-        found=found,
-        versions=versions(),
-        date=_date(),
-    )
 
 
 def tables_page(title: str, about: str, tables: Sequence[str]) -> str:
@@ -256,18 +237,26 @@ def tables_page(title: str, about: str, tables: Sequence[str]) -> str:
     tables
         Tables as :func:`vbterrier.frames.notebook.table` returns them.
     """
-    from jinja2 import Environment
-    from markupsafe import Markup
+    # Safe: the tables are escaped.
+    escaped = [Markup(table) for table in tables]  # noqa: S704
+    return _rendered("result.html", (), title=title, about=about, tables=escaped, version=__version__)
 
-    assets = resources.files("vbterrier.report.page") / "assets"
-    template, style = ((assets / name).read_text(encoding="utf-8").strip() for name in ("result.html", "page.css"))
-    # Safe: the style is part of the package, and the tables are escaped.
-    shown = {"style": Markup(style), "tables": [Markup(table) for table in tables]}  # noqa: S704
-    return (
-        Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
-        .from_string(template)
-        .render(title=title, about=about, policy=_hash(style), date=_date(), version=__version__, **shown)
-    )
+
+def _rendered(template: str, scripts: Sequence[str], **parts: Any) -> str:
+    """Fill a template; the content security policy allows only the style and the scripts of the package."""
+    from jinja2 import Environment, FunctionLoader
+
+    def asset(name: str) -> str:
+        return (resources.files("vbterrier.report.page") / "assets" / name).read_text(encoding="utf-8")
+
+    style, code = asset("page.css"), "\n".join(map(asset, scripts))
+    allowed = ["default-src 'none'", f"style-src '{_hash(style)}'", "base-uri 'none'", "form-action 'none'"]
+    if scripts:
+        allowed.append(f"script-src '{_hash(code)}'")
+    environment = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
+    # Safe: style and scripts are part of the package.
+    parts |= {"style": Markup(style), "code": Markup(code)}  # noqa: S704
+    return environment.get_template(template).render(**parts, policy="; ".join(allowed), date=_date())
 
 
 def _hash(text: str) -> str:

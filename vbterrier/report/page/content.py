@@ -20,6 +20,8 @@ from vbterrier.report.page.evaluated import wide_of
 from vbterrier.unjudged.drawn import DrawnDistribution
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vbterrier.annotations import Floats
     from vbterrier.evaluate.comparison import Comparison
     from vbterrier.report.page.evaluated import Inputs, ReportNumbers
@@ -144,7 +146,7 @@ def _cells(row: dict[str, Any]) -> list[str]:
     return [row["a"], b, row["diff"], interval, row["p"], yes, row["effect"], row["won"]]
 
 
-def page_data(found: ReportNumbers, given: Inputs) -> dict[str, Any]:
+def page_data(found: ReportNumbers, given: Inputs, tables: Sequence[Table]) -> dict[str, Any]:
     """All data of the explorer, ready for JSON; topics, systems and measures are referred to by position."""
     topics, names = found.topics, found.names
     known = [given.queries.get(topic, "") for topic in topics]
@@ -156,7 +158,7 @@ def page_data(found: ReportNumbers, given: Inputs) -> dict[str, Any]:
         "order": _order(found),
         "cutoff": found.cutoff,
     }
-    if any(rest := [table.rest for table in pairs(found)]):
+    if any(rest := [table.rest for table in tables]):
         data["rest"] = rest
     data["lower"] = [better(measure) == "lower" for measure in data["measures"]]
     wides = [wide_of(found, measure) for measure in data["measures"]]
