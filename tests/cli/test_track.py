@@ -98,3 +98,36 @@ def test_errors_name_the_option(track, options, code, message):
     found, out, err = track(*options)
     assert (found, out) == (code, "")
     assert message in err
+
+
+@pytest.mark.parametrize("columns", ["60", "80", "200"])
+def test_ranks_have_a_row_per_system_and_a_column_per_source(track, monkeypatch, columns):
+    monkeypatch.setenv("COLUMNS", columns)
+    code, out, _ = track("--part", "ranks")
+    found = leaderboard(RUNS, "qrels.txt", n_draws=200)
+    shown = [line for line in out.partition("Leaderboard(")[0].splitlines() if line.strip() and "──" not in line]
+    assert code == 0
+    assert max(map(len, shown)) <= 60
+    assert " ".join(shown[:2]) == "Intervals of ranks by source of uncertainty, 90%"
+    lines = [line.split() for line in shown[2:]]
+    assert lines[0] == ["run", "rank", "unjudged", "topics", "both"]
+    ends = found.ranks.set_index(["name", "uncertainty"])[["rank_low", "rank_high"]]
+    expected = [
+        [name, str(place), *(f"{low}-{high}" for low, high in ends.loc[name].to_numpy())]
+        for place, name in enumerate(found.systems["name"], 1)
+    ]
+    assert lines[1:] == expected
+    page = track("--part", "ranks", "--format", "latex")[1]
+    assert " & ".join(expected[0]) in page
+    html = found.page().partition("<caption>Intervals of ranks")[2]
+    cells = [cell.partition("<")[0] for cell in html.partition("</table>")[0].split('">')]
+    assert [cell for cell in cells if cell in {"unjudged", "topics", "both"}] == ["unjudged", "topics", "both"]
+    assert html.partition("</table>")[0].count("<tr>") == 4
+
+
+@pytest.mark.usefixtures("track")
+def test_tied_systems_share_a_rank_that_is_no_integer(tmp_path, command):
+    shutil.copy(tmp_path / "dense.run", tmp_path / "same.run")
+    _, out, _ = command(*TRACK[:3], "same.run", *TRACK[4:], "--part", "ranks")
+    ranks = {line.split()[0]: line.split()[1] for line in out.splitlines() if line.split()[:1] != [] and "-" in line}
+    assert [ranks[name] for name in ("dense", "same", "lexical")] == ["1.5", "1.5", "3"]

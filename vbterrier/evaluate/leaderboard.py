@@ -103,23 +103,58 @@ class Leaderboard(Shown):
         beats = self.systems["p_beats_next"].iloc[:-1]
         return int((beats < (1 + self.systems["level"].iloc[0]) / 2).sum())
 
+    def ranks_by_source(self) -> pd.DataFrame:
+        """Return ``ranks`` as a table with a row per system and a column of intervals per source of uncertainty."""
+        ranks = joined_ranks(self.ranks, "rank_low", "rank_high", "ranks")
+        wide = ranks.pivot(index="name", columns="uncertainty", values="ranks")[[*ranks["uncertainty"].unique()]]
+        return whole_ranks(self.systems[["name", "rank"]]).join(wide, on="name")
+
     def _line(self) -> str:
         n = len(self.systems) - 1
         tiers = counted(int(self.systems["tier"].max()), "tier")
         return f"{systems_line(self.systems)}; {tiers}; {self.n_inseparable} of {n} neighbours do not differ"
 
     def _panels(self) -> Iterator[Panel]:
-        yield Panel("Leaderboard", self.systems, value="mean", rows=len(self.systems))
-        yield Panel("Intervals of ranks by source of uncertainty", self.ranks, heads=2)
+        systems = joined_ranks(self.systems, "rank_low", "rank_high", "ranks")
+        yield Panel("Leaderboard", whole_ranks(systems), value="mean", rows=len(systems))
+        level = f"{100 * systems['level'].iloc[0]:g}%"
+        by_source = self.ranks_by_source()
+        yield Panel(f"Intervals of ranks by source of uncertainty, {level}", by_source, rows=len(systems))
         if self.collections["name"].duplicated().any():
-            yield Panel("Collections", self.collections, heads=2)
+            yield Panel("Collections", whole_ranks(self.collections), heads=2)
         if len(self.reusability):
-            ranks = self.reusability
+            ranks = whole_ranks(self.reusability)
             yield Panel("Reusability: ranks without a group's judgments", ranks, value="rank_without", heads=2)
         if len(self.judges):
             yield Panel("Automatic judges", self.judges, value="value", by="statistic", heads=3)
         if len(self.batch):
             yield Panel("Judge next, in this order", self.batch, heads=3)
+
+
+def whole_ranks(frame: pd.DataFrame) -> pd.DataFrame:
+    """Show ranks as integers, or as text if systems share a rank such as 2.5.
+
+    >>> whole_ranks(pd.DataFrame({"rank": [1.0, 2.5, 2.5]}))["rank"].tolist()
+    ['1', '2.5', '2.5']
+    """
+    columns = [name for name in ("rank", "rank_without") if name in frame.columns]
+    whole_numbers = {name: (frame[name] % 1 == 0).all() for name in columns}
+    return frame.assign(
+        **{name: frame[name].astype(int) if whole_numbers[name] else frame[name].map("{:g}".format) for name in columns}
+    )
+
+
+def joined_ranks(frame: pd.DataFrame, low: str, high: str, name: str) -> pd.DataFrame:
+    """Replace the ends of intervals of ranks by a column of text.
+
+    >>> joined_ranks(pd.DataFrame({"low": [1], "high": [3.0]}), "low", "high", "ranks")["ranks"].tolist()
+    ['1-3']
+    """
+    place = list(frame.columns).index(low)
+    ends = frame[low].map("{:g}".format) + "-" + frame[high].map("{:g}".format)
+    found = frame.drop(columns=[low, high])
+    found.insert(place, name, ends)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

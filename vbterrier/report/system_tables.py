@@ -12,6 +12,7 @@ import pandas as pd
 
 from vbterrier.demo import copy_demo, demo_folder
 from vbterrier.errors import DegenerateWarning, choice, printable
+from vbterrier.evaluate.leaderboard import joined_ranks, whole_ranks
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.notebook import shared_caption
@@ -222,8 +223,12 @@ def leaderboard_report(found: Leaderboard, style: str, *, part: str = "") -> str
         if not len(frame):
             continue
         title, label = PARTS[name]
-        _, rest = shared_caption(frame)
-        table = _leaders(frame, level) if name == "systems" else _with_range(rest, level)
+        if name == "systems":
+            table = _leaders(frame, level)
+        elif name == "ranks":
+            title, table = f"{title}, {level}", found.ranks_by_source().rename(columns={"name": "run"})
+        else:
+            table = _with_range(shared_caption(frame)[1], level)
         caption = [f"{title}.", *(leaderboard_caption(found) if name == "systems" else [])]
         pages.append(rendered(table, style, digits=3, title=title, caption=caption, label=label))
     if style == "table":
@@ -234,11 +239,11 @@ def leaderboard_report(found: Leaderboard, style: str, *, part: str = "") -> str
 def _leaders(frame: pd.DataFrame, level: str) -> pd.DataFrame:
     columns = {
         "tier": frame["tier"],
-        "rank": frame["rank"],
+        "rank": whole_ranks(frame)["rank"],
         "run": frame["name"],
         "mean": frame["mean"],
         f"{level} of means": _range(frame["low"], frame["high"]),
-        f"{level} of ranks": _range(frame["rank_low"], frame["rank_high"], None),
+        f"{level} of ranks": joined_ranks(frame, "rank_low", "rank_high", "ranks")["ranks"],
         "beats next": frame["p_beats_next"],
         "unjudged": frame["n_unjudged_share"],
     }
@@ -247,14 +252,14 @@ def _leaders(frame: pd.DataFrame, level: str) -> pd.DataFrame:
 
 def _with_range(frame: pd.DataFrame, level: str) -> pd.DataFrame:
     """Join the ends of intervals, and drop a column with the empty name of a single collection."""
-    for low, high in (("rank_low", "rank_high"), ("low", "high")):
-        if low in frame.columns:
-            place = list(frame.columns).index(low)
-            # Both are ends of ranks in some tables.
-            are_ranks = bool((frame[[low, high]].dropna() % 1 == 0).all(axis=None))
-            ends = _range(frame[low], frame[high], None if are_ranks else 3)
-            frame = frame.drop(columns=[low, high])
-            frame.insert(place, level, ends)
+    if "rank_without" in frame.columns:
+        frame = joined_ranks(frame, "low", "high", level)
+    elif "low" in frame.columns:
+        place = list(frame.columns).index("low")
+        ends = _range(frame["low"], frame["high"])
+        frame = frame.drop(columns=["low", "high"])
+        frame.insert(place, level, ends)
+    frame = whole_ranks(frame)
     return frame.drop(columns="dataset") if "dataset" in frame.columns and (frame["dataset"] == "").all() else frame
 
 
