@@ -115,3 +115,20 @@ def test_an_audit_is_written_as_a_page_that_loads_nothing(command, files):
     assert "default-src 'none'" in page
     assert 'content="light dark"' in page
     assert not re.search(r"<script|\bsrc=|url\(|@import", page)
+
+
+def test_the_calibration_is_drawn_below_its_table(command, files):
+    command(*AUDIT, "--judge", "two.txt", "--html", "audit.html")
+    page = (files / "audit.html").read_text()
+    bins = audit_judge(RUNS, "human.txt", ["one.txt", "two.txt"], budget=40).calibration
+    _, _, drawn = page.partition("<caption>Calibration")[2].partition("</table>")
+    drawn = drawn.partition("</section>")[0]
+    circles = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"', drawn)
+    assert drawn.count("<svg") == bins["method"].nunique() == 2
+    assert f'aria-label="one: {(bins["method"] == "one").sum()} bins, n = 160"' in drawn
+    ordered = bins.sort_values(["method", "predicted"], kind="stable")
+    assert [float(x) for x, _, _ in circles] == pytest.approx((40 + 200 * ordered["predicted"]).tolist(), abs=0.06)
+    assert [float(y) for _, y, _ in circles] == pytest.approx((224 - 200 * ordered["observed"]).tolist(), abs=0.06)
+    radius = np.array([float(r) for _, _, r in circles])
+    expected = np.maximum(8 * np.sqrt(ordered["n"] / ordered["n"].max()), 1.5)
+    assert radius == pytest.approx(expected.to_numpy(), abs=0.06)

@@ -13,7 +13,7 @@ from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.evaluate.judging import held_out, judge_next, label_quality
 from vbterrier.evaluate.scores import TOPICS, score
 from vbterrier.frames.contracts import frame_of, require, systems_of
-from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.notebook import Panel, Shown, counted, reliability_diagrams
 from vbterrier.frames.ranking import Run, loaded_run, ranked
 from vbterrier.kernels.rankings import discounts, ideal_dcg
 from vbterrier.measures.target import aligned
@@ -120,7 +120,8 @@ class JudgeAudit(Shown):
         yield Panel("Differences a - b", self.pairs, value="diff", rule=0, heads=2)
         yield Panel("Agreement beyond chance", self.quality.kappa, value="value", heads=2)
         yield Panel("Relevant documents by label", self.quality.calibration, value="relevant", heads=2)
-        yield Panel("Calibration: grades as shares of the highest", self.calibration, heads=0)
+        drawn = reliability_diagrams(self.calibration)
+        yield Panel("Calibration: grades as shares of the highest", self.calibration, heads=0, figure=drawn)
         yield Panel("Bias of the judge", self.bias, value="residual", rule=0, heads=3)
         yield Panel("Agreement of humans and judges", self.agreement, value="value")
         yield Panel("Sources of labels", self.mixed)

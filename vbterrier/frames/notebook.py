@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LOADERS: dict[str, Callable[[], Any]] = {}
 # Pixels of an interval bar, and the margin that keeps its points whole.
 WIDTH, HEIGHT, _EDGE = 120, 14, 4
-_MAX_MEASURES = 6
+_MAX_MEASURES, _LONGEST_TITLE = 6, 30
 # Styles of all tables. Notebooks align every cell to the right by rules with the specificity of two classes.
 STYLE = (
     "table.vbterrier{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.3em 0 1em}"
@@ -89,6 +89,41 @@ def interval_bar(
         f'<svg role="img" aria-label="{label}" width="{WIDTH}" height="{HEIGHT}" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'fill="none" stroke="currentColor">{"".join(drawn)}</svg>'
     )
+
+
+def reliability_diagrams(bins: pd.DataFrame) -> str:
+    """Draw observed against predicted shares of each method as inline SVG; the area of a mark is the size of the bin.
+
+    >>> bins = pd.DataFrame({"method": "llm", "predicted": [0.2, 0.8], "observed": [0.1, 0.9], "n": [30, 10]})
+    >>> 'aria-label="llm: 2 bins, n = 40"' in reliability_diagrams(bins)
+    True
+    """
+    # The axes are 200 pixels long, from (40, 224) to (240, 24).
+    ticks = "".join(f"M{40 + 200 * share:g} 224v4M40 {224 - 200 * share:g}h-4" for share in (0, 0.5, 1))
+    numbers = "".join(
+        f'<text x="{40 + 200 * share:g}" y="241" text-anchor="middle">{share:g}</text>'
+        f'<text x="33" y="{228 - 200 * share:g}" text-anchor="end">{share:g}</text>'
+        for share in (0, 0.5, 1)
+    )
+    found = ""
+    for name, part in bins.groupby("method", sort=False):
+        title = str(name) if len(str(name)) <= _LONGEST_TITLE else f"…{str(name)[1 - _LONGEST_TITLE :]}"
+        ordered = part.sort_values("predicted")
+        points = list(zip(40 + 200 * ordered["predicted"], 224 - 200 * ordered["observed"], ordered["n"], strict=True))
+        marks = "".join(
+            f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{max(8 * (n / bins["n"].max()) ** 0.5, 1.5):.1f}"/>'
+            for x, y, n in points
+        )
+        found += (
+            f'<svg role="img" aria-label="{cell(name)}: {counted(len(part), "bin")}, n = {part["n"].sum():,}" '
+            f'width="260" height="264" viewBox="0 0 260 264" fill="none" stroke="currentColor">'
+            f'<path d="M40 24V224H240{ticks}"/><path d="M40 224L240 24" stroke-dasharray="4 3" opacity=".6"/>'
+            f'<path d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points)}"/>'
+            f'<g fill="currentColor" stroke="none" font-size="12">{marks}{numbers}<text x="40" y="14">{cell(title)}</text>'
+            f'<text x="140" y="258" text-anchor="middle">predicted</text>'
+            f'<text x="-124" y="10" transform="rotate(-90)" text-anchor="middle">observed</text></g></svg>'
+        )
+    return f"<div>{found}</div>" if found else ""
 
 
 def table(
@@ -190,6 +225,7 @@ class Panel:
     rule: float | None = None  # position of a dotted line, such as 0 for differences
     rows: int = 20  # maximum number of rows shown
     heads: int = 1  # number of leading columns that are row headers
+    figure: str = ""  # inline SVG below the table, which has the same numbers
 
     def html(self) -> str:
         """Return the HTML table; the caption has the title and the values that all rows share."""
@@ -198,7 +234,7 @@ class Panel:
         if len(rest):
             rest = rest[[name for name in rest.columns if not (rest[name].isna() | (rest[name] == "")).all()]]
         barred = self.value in rest.columns and {"low", "high"} <= set(rest.columns)
-        return table(
+        shown = table(
             rest,
             caption=f"{self.title}: {shared}" if shared else self.title,
             rows=self.rows,
@@ -207,6 +243,7 @@ class Panel:
             by=self.by if self.by in rest.columns else None,
             rule=self.rule,
         )
+        return f"{shown}\n{self.figure}" if self.figure else shown
 
 
 class Shown:
