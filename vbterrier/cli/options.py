@@ -31,7 +31,7 @@ else:
 
 
 RUNS = "Runs: TREC, MS MARCO, CSV, TSV, JSON lines, Parquet or xlsx; text also .gz, .bz2, .xz or .zst."
-_QRELS = "Qrels, adhoc or diversity: TREC, CSV, TSV, JSON lines or Parquet."
+_QRELS = "Qrels, adhoc or diversity: TREC, CSV, TSV, JSON lines, Parquet, or irds:ID."
 Runs = Annotated[list[Path], typer.Argument(help=RUNS, show_default=False)]
 Qrels = Annotated[Path, typer.Option("--qrels", "-q", help=_QRELS, show_default=False)]
 QrelsIfAny = Annotated[Path | None, typer.Option("--qrels", "-q", help=_QRELS)]

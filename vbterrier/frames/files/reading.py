@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import logging
 import math
+import os
 import re
 import time
 from collections import Counter
@@ -33,6 +34,8 @@ _LOG = logging.getLogger(__name__)
 MAX_BYTES = 64 * 2**30
 _MAX_MEMBERS = 1_000
 _PIECE = 1 << 20
+# The prefix of ids of ir_datasets, and the variable that sets the timeout of its downloads.
+_IR_DATASETS, _TIMEOUT = "irds:", "IR_DATASETS_DL_TIMEOUT"
 # The beginning of an object of JSON lines; a query id may be a brace.
 _OBJECT = re.compile(rb'\s*\{\s*(["}]|$)')
 
@@ -91,7 +94,8 @@ def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
     Parameters
     ----------
     path, max_bytes
-        As in :func:`read_run`, with the same errors.
+        As in :func:`read_run`, with the same errors; or the id of a dataset of ir_datasets, as
+        ``"irds:msmarco-passage/trec-dl-2019/judged"``, if its files are on this computer: nothing is downloaded.
 
     Returns
     -------
@@ -119,7 +123,7 @@ def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     Parameters
     ----------
     path, max_bytes
-        As in :func:`read_run`, with the same errors.
+        As in :func:`read_qrels`, with the same errors.
 
     Returns
     -------
@@ -925,9 +929,48 @@ VALUES = FileKind(("name", "qid", "measure", "value"), ("value",), keeps_others=
 
 def _read(path: StrPath, max_bytes: int | None, kind: FileKind) -> pd.DataFrame:
     started = time.perf_counter()
-    frame = _frame(Source.at(path, max_bytes), kind)
+    is_file = not str(path).startswith(_IR_DATASETS)
+    frame = _frame(Source.at(path, max_bytes), kind) if is_file else _of_ir_datasets(str(path), kind)
     rows, seconds = f"{len(frame):,}", time.perf_counter() - started
     _LOG.info("read %s, %s rows (%.2f s)", printable(path), rows, seconds)
+    return frame
+
+
+def _of_ir_datasets(path: str, kind: FileKind) -> pd.DataFrame:
+    """Queries or qrels of ir_datasets, if their files are on this computer; nothing is downloaded."""
+    import ir_datasets
+
+    name, part = path.removeprefix(_IR_DATASETS), "queries" if kind is TOPICS else "qrels" if kind is QRELS else ""
+    try:
+        dataset = ir_datasets.load(name)
+    except KeyError as error:
+        raise FileError(path, "ir_datasets has no dataset of this name; `ir_datasets list` prints all") from error
+    if not part or not getattr(dataset, f"has_{part}")():
+        has = [each for each in ("queries", "qrels") if getattr(dataset, f"has_{each}")()]
+        raise FileError(
+            path, f"has {' and '.join(has) or 'neither queries nor qrels'}; wanted a path of {', '.join(kind.columns)}"
+        )
+    before = os.environ.get(_TIMEOUT)
+    # With this timeout, requests fails before it connects.
+    os.environ[_TIMEOUT] = "0"
+    try:
+        rows = list(getattr(dataset, f"{part}_iter")())
+    except (OSError, RuntimeError, ValueError) as error:
+        remedy = f"`ir_datasets export {name} {part}` fetches them"
+        raise FileError(
+            path, f"its {part} are not on this computer, and are not downloaded unasked; {remedy}"
+        ) from error
+    finally:
+        if before is None:
+            del os.environ[_TIMEOUT]
+        else:
+            os.environ[_TIMEOUT] = before
+    if kind is TOPICS:
+        return pd.DataFrame([(row.query_id, row.default_text()) for row in rows], columns=["qid", "query"])
+    iterations = [str(getattr(row, "subtopic_id", getattr(row, "iteration", "0"))) for row in rows]
+    judged = [(row.query_id, row.doc_id, row.relevance) for row in rows]
+    frame = pd.DataFrame(judged, columns=["qid", "docno", "label"]).astype({"label": "int64"})
+    frame.insert(1, "iteration", iterations)
     return frame
 
 
