@@ -119,8 +119,8 @@ def reliability_diagrams(bins: pd.DataFrame) -> str:
             f'width="260" height="264" viewBox="0 0 260 264" fill="none" stroke="currentColor">'
             f'<path d="M40 24V224H240{ticks}"/><path d="M40 224L240 24" stroke-dasharray="4 3" opacity=".6"/>'
             f'<path d="M{"L".join(f"{x:.1f} {y:.1f}" for x, y, _ in points)}"/>'
-            f'<g fill="currentColor" stroke="none" font-size="12">{marks}{numbers}<text x="40" y="14">{cell(title)}</text>'
-            f'<text x="140" y="258" text-anchor="middle">predicted</text>'
+            f'<g fill="currentColor" stroke="none" font-size="12">{marks}{numbers}'
+            f'<text x="40" y="14">{cell(title)}</text><text x="140" y="258" text-anchor="middle">predicted</text>'
             f'<text x="-124" y="10" transform="rotate(-90)" text-anchor="middle">observed</text></g></svg>'
         )
     return f"<div>{found}</div>" if found else ""
