@@ -71,6 +71,8 @@ def test_systems_are_written_to_a_file(command, files):
         (["--family", "c=llm"], 2, "no run is called 'c'"),
         (["--show", "all"], 2, "--show='all'"),
         (["--margin", "2"], 2, "--margin"),
+        (["--scale", "0"], 2, "--scale 0: wanted the smallest and the largest rating"),
+        (["--scale", "0,0"], 1, "is 1, wanted a whole number from 0 to 0"),
         (["--baseline", "c"], 2, "no run is called 'c'"),
         (["--judge", "none.txt"], 1, "none.txt"),
     ],

@@ -98,7 +98,7 @@ def gate(
     daily: Annotated[
         bool, typer.Option("--daily", help="Limits that are valid for any number of looks, as queries are appended.")
     ] = False,
-    scale: Annotated[str | None, typer.Option(help="The smallest and the largest rating, as 0,3.")] = None,
+    scale: option.Scale = None,
     budget: Annotated[int, typer.Option("--budget", "-n", help="Number of documents to judge next.", min=0)] = 20,
     judge: Annotated[
         Path | None, typer.Option(help="Write the documents to judge next to this file, in the format of --qrels.")
@@ -129,9 +129,6 @@ def gate(
         if output.suffix not in _GATE_SUFFIXES:
             raise ParameterError(f"{output}: wanted a name that ends in {', '.join(_GATE_SUFFIXES)}")
         style = _GATE_SUFFIXES[output.suffix]
-    ends = [] if scale is None else scale.split(",")
-    if scale is not None and (len(ends) != 2 or not all(end.lstrip("-").isdecimal() for end in ends)):  # noqa: PLR2004
-        raise ParameterError(f"--scale {scale}: wanted the smallest and the largest rating, as 0,3")
     found = release_gate(
         new,
         baseline,
@@ -144,7 +141,7 @@ def gate(
         look=look,
         daily=daily,
         budget=budget,
-        scale=(int(ends[0]), int(ends[1])) if ends else None,
+        scale=option.scale_of(scale),
         labels=labels,
         duplicates=duplicates,
         n_resamples=resamples,

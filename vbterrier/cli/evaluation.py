@@ -263,6 +263,7 @@ def track(
     draws: Annotated[int, typer.Option(help="Number of draws of all scores.", min=2, metavar="N")] = 2000,
     level: option.Level = 0.9,
     labels: option.Labels = None,
+    scale: option.Scale = None,
     part: Annotated[
         str, typer.Option(help="One table: systems, ranks, collections, reusability, judges or batch.")
     ] = "",
@@ -306,6 +307,7 @@ def track(
         level=level,
         seed=seed,
         labels=labels,
+        scale=option.scale_of(scale),
         on_topics=on_topics,
         duplicates=duplicates,
         progress=sys.stderr.isatty(),

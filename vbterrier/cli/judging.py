@@ -106,6 +106,7 @@ def audit(
     ] = None,
     html: option.Html = None,
     level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.9,
+    scale: option.Scale = None,
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
     seed: option.SeedOfDraws = 0,
@@ -130,6 +131,7 @@ def audit(
         documents=None if documents is None else vbterrier.read_documents(documents),
         level=level,
         seed=seed,
+        scale=option.scale_of(scale),
         on_topics=on_topics,
         duplicates=duplicates,
     )

@@ -94,6 +94,7 @@ Output = Annotated[
         show_default=False,
     ),
 ]
+Scale = Annotated[str | None, typer.Option(help="The smallest and the largest rating, as 0,3.")]
 Html = Annotated[Path | None, typer.Option(help="Also write all tables to this HTML page.", show_default=False)]
 VERBOSE = "Report progress; -vv reports details."
 Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help=VERBOSE, show_default=False)]
@@ -108,6 +109,14 @@ Digits = Annotated[
     typer.Option("--digits", help="Decimals in tables; csv and json have all digits.", min=0, max=15),
 ]
 LEVELS = (logging.INFO, logging.DEBUG)
+
+
+def scale_of(text: str | None) -> tuple[int, int] | None:
+    """Return the smallest and the largest rating of ``--scale``."""
+    ends = [] if text is None else text.split(",")
+    if text is not None and (len(ends) != 2 or not all(end.lstrip("-").isdecimal() for end in ends)):  # noqa: PLR2004
+        raise ParameterError(f"--scale {text}: wanted the smallest and the largest rating, as 0,3")
+    return (int(ends[0]), int(ends[1])) if ends else None
 
 
 def only(option: str, given: Sequence[str] | None) -> str | None:

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
-from vbterrier.evaluate.inputs import named_runs, target_of
+from vbterrier.evaluate.inputs import named_runs, require_scale, require_spelling, target_of
 from vbterrier.evaluate.judging import held_out, judge_next, label_quality
 from vbterrier.evaluate.scores import TOPICS, score
 from vbterrier.frames.contracts import frame_of, require, systems_of
@@ -150,6 +150,7 @@ def audit_judge(
     level: float = 0.9,
     n_draws: int = 1000,
     seed: int = 0,
+    scale: tuple[int, int] | None = None,
     on_topics: str = "same",
     duplicates: str = "error",
 ) -> JudgeAudit:
@@ -186,6 +187,8 @@ def audit_judge(
         Texts (docno, text), for bias by length.
     level, n_draws, seed
         Nominal coverage of intervals, draws of the model, and their seed.
+    scale
+        The smallest and the largest grade of human judgments, by default any. Labels may be on another scale.
 
     Returns
     -------
@@ -194,7 +197,8 @@ def audit_judge(
     Raises
     ------
     InputError
-        Frames that cannot be evaluated; no document with both a label and a judgment.
+        Frames that cannot be evaluated; no document with both a label and a judgment; a grade outside the scale; a
+        topic in two spellings.
     ParameterError
         A family or a baseline of an unknown system; options outside their range.
 
@@ -235,6 +239,11 @@ def audit_judge(
     judges = MachineLabels(labels)
     judged = target_of(qrels, None, None, labels=judges)
     loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
+    require_scale(judged.frame, scale, "qrels")
+    require_spelling("qrels", judged.topics)
+    require_spelling("labels", judges.frame()["qid"].unique(), judged.topics)
+    for name, run in loaded.items():
+        require_spelling(f"run {name!r}", run.topics, judged.topics)
     for what, names in (("baseline", [baseline] if baseline else []), ("families", list(families or {}))):
         unknown = [name for name in names if name not in loaded]
         if unknown:

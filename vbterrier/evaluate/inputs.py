@@ -12,10 +12,11 @@ import pyterrier as pt
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, is_frame, require
+from vbterrier.frames.files.rated_lists import SPELLING, misrated, spellings
 from vbterrier.frames.files.reading import read_qrels, read_subtopics, read_topics
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named, registered
-from vbterrier.frames.ranking import Run, loaded_run, run_places
+from vbterrier.frames.ranking import Run, loaded_run, ranked, run_places
 from vbterrier.intents.sources import PARTS, from_run
 from vbterrier.intents.taggers import DOCNO
 from vbterrier.intents.tagging import TagEntities
@@ -26,12 +27,15 @@ from vbterrier.measures.unjudged import Bootstrapped
 from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     import ir_measures
 
     from vbterrier.frames.ids import Ids
+    from vbterrier.unjudged.pool import MachineLabels
 
+# Differences of shares of labelled documents between systems that are reported.
+_UNEQUAL = 0.05
 # The columns of a run that TagEntities writes; a list, because pandas treats a tuple as one column.
 TAGGED = ["entity_id", "weight", "tagger"]
 
@@ -112,6 +116,40 @@ def _judgments(qrels: Any, read: Callable[[Any], pd.DataFrame]) -> pd.DataFrame:
     if isinstance(qrels, LinkedPool):
         return qrels.frame()
     return read(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+
+
+def require_scale(frame: pd.DataFrame, scale: tuple[int, int] | None, what: str) -> None:
+    """Raise InputError for a rating outside of a scale, if one is given."""
+    if scale is not None and (message := misrated(frame, ~frame["label"].between(*scale), scale)):
+        raise InputError(f"{what}: {message}")
+
+
+def require_spelling(what: str, queries: Iterable[str], known: Iterable[str] = ()) -> None:
+    """Raise InputError for a query in two spellings, one of them among the known queries if there are any."""
+    known = set(known)
+    odd = [qid for qid in queries if qid not in known]
+    if odd and (pair := spellings(odd, known)):
+        where = " of the ratings" if known else ""
+        raise InputError(f"{what}: query {pair[1]!r} and {pair[0]!r}{where} differ only in {SPELLING}")
+
+
+def warn_of_uneven_labels(labels: MachineLabels, runs: Mapping[str, Run], cutoff: int) -> None:
+    """Warn of judges that labelled larger shares of some runs' documents than of others'."""
+    key = ["qid", "docno"]
+    cuts = {name: ranked(run.frame, cutoff)[key].astype(str) for name, run in runs.items()}
+    for judge, part in labels.frame().groupby("name", sort=False):
+        shares = {name: len(cut.merge(part[key])) / max(len(cut), 1) for name, cut in cuts.items()}
+        warn_if_uneven(f"labels of {judge!r}", shares, "the estimates")
+
+
+def warn_if_uneven(judge: str, shares: Mapping[str, float], result: str) -> None:
+    """Warn if the shares of labelled documents of two systems differ by more than .05."""
+    low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+    if shares[high] - shares[low] > _UNEQUAL:
+        warn(
+            f"{judge}: labelled {shares[low]:.0%} of the documents of {low!r}, but {shares[high]:.0%} of those of "
+            f"{high!r}: {result} may favour systems that it labelled"
+        )
 
 
 def _of_single_ids(intents: pd.DataFrame) -> pd.DataFrame:

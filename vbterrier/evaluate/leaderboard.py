@@ -13,7 +13,15 @@ import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, examples, nearest, warn, whole
 from vbterrier.evaluate.comparison import by_collection
-from vbterrier.evaluate.inputs import bootstrapped, named_runs, target_of
+from vbterrier.evaluate.inputs import (
+    bootstrapped,
+    named_runs,
+    require_scale,
+    require_spelling,
+    target_of,
+    warn_if_uneven,
+    warn_of_uneven_labels,
+)
 from vbterrier.evaluate.judging import judge_next
 from vbterrier.evaluate.ranking import N_DRAWS, drawn_means, equal_tails, joint_scores, resampled_counts
 from vbterrier.evaluate.scores import TOPICS, Scores, score
@@ -56,8 +64,6 @@ MEASURE = "BNDCG@10"
 STATISTICS = ("tau", "tau_ap", "rbo")
 # The smallest value of each statistic.
 LEAST = (-1.0, -1.0, 0.0)
-# A warning is given if systems differ by more in the share of documents that an automatic judge did not label.
-_UNEQUAL = 0.05
 _BATCH = ("dataset", "qid", "docno", "rank", "n_runs", "worth", "width_before", "width_after", "reason")
 _REUSE = ("group", "name", "n_runs", "n_removed", "rank", "tier", "rank_without", "low", "high", "tier_without")
 _JUDGES = ("judge", "statistic", "uncertainty", "value", "low", "high")
@@ -195,6 +201,7 @@ def leaderboard(
     level: float = 0.9,
     seed: int = 0,
     labels: Any = None,
+    scale: tuple[int, int] | None = None,
     on_topics: str = "same",
     duplicates: str = "error",
     progress: bool = False,
@@ -230,20 +237,22 @@ def leaderboard(
         same population, and labels of unjudged documents; the topics of a collection stay together.
     n_draws, level, seed, progress
         Number of draws, nominal coverage of intervals, seed, and a progress bar over groups.
+    scale
+        The smallest and the largest label of qrels and automatic judges, by default any.
 
     Raises
     ------
     InputError, ParameterError
-        See :func:`vbterrier.score`; collections with different systems; one topic, if topics are resampled; an
-        automatic judge without labels for a topic, or for all documents of a system up to the cutoff; invalid options;
-        a run without a group, one group; ``"collections"`` for one collection; a batch for a measure that is not
-        bootstrapped.
+        See :func:`vbterrier.score`; a label outside the scale; a topic in two spellings; collections with different
+        systems; one topic, if topics are resampled; an automatic judge without labels for a topic, or for all documents
+        of a system up to the cutoff; invalid options; a run without a group, one group; ``"collections"`` for one
+        collection; a batch for a measure that is not bootstrapped.
 
     Warns
     -----
     DegenerateWarning
-        Topics of runs or of a judge that are not in the qrels are left out; an automatic judge labelled larger shares
-        of some systems' documents than of others'.
+        Topics of runs or of a judge that are not in the qrels are left out; larger shares of some systems' documents
+        are labelled than of others', by an automatic judge or in ``labels``.
 
     Notes
     -----
@@ -281,7 +290,7 @@ def leaderboard(
             bootstrapped(wanted)
         if not isinstance(wanted, Bootstrapped):
             require_means([str(wanted)])
-        collections = _of_runs(runs, qrels, wanted, labels, on_topics, duplicates)
+        collections = _of_runs(runs, qrels, wanted, labels, on_topics, duplicates, scale)
     names = sorted(collections[0].scores.names)
     members = None if groups is None else _groups(groups, names)
     sources = _sources(collections, uncertainty)
@@ -299,7 +308,7 @@ def leaderboard(
         pd.concat([found[source][_RANKS] for source in sources], ignore_index=True),
         _by_collection(collections, list(systems["name"])),
         _reusability(collections, wanted, members, main, uncertainty, pool_cutoff, progress=progress, **options),
-        _judges(collections, wanted, automatic or {}, names, on_topics, **options),
+        _judges(collections, wanted, automatic or {}, names, on_topics, scale=scale, **options),
         _batch(collections, wanted, n_judge, quota, costs, level, on_topics),
     )
 
@@ -350,7 +359,9 @@ def _require_same_systems(names: Mapping[str, Any]) -> None:
             )
 
 
-def _of_runs(runs: Any, qrels: Any, measure: Any, labels: Any, on_topics: str, duplicates: str) -> list[_Collection]:
+def _of_runs(
+    runs: Any, qrels: Any, measure: Any, labels: Any, on_topics: str, duplicates: str, scale: tuple[int, int] | None
+) -> list[_Collection]:
     given = {
         name: (*part, labels[name] if name and labels is not None else labels)
         for name, part in by_collection(runs, qrels).items()
@@ -364,7 +375,14 @@ def _of_runs(runs: Any, qrels: Any, measure: Any, labels: Any, on_topics: str, d
     # Sorted, so that results do not depend on the order of collections.
     for name in sorted(given):
         _, judged, labelled = given[name]
-        target = target_of(judged, None, None, labels=labelled)
+        target, which = target_of(judged, None, None, labels=labelled), f" of {name!r}" if name else ""
+        require_scale(target.frame, scale, f"qrels{which}")
+        require_spelling(f"qrels{which}", target.topics)
+        for system, run in loaded[name].items():
+            require_spelling(f"run {system!r}{which}", run.topics, target.topics)
+        if target.labels is not None:
+            require_spelling(f"labels{which}", target.labels.frame()["qid"].unique(), target.topics)
+            warn_of_uneven_labels(target.labels, loaded[name], measure.params.get("cutoff") or DEPTH)
         found.append(_evaluated(name, _on_judged_topics(loaded[name], target), target, measure, on_topics))
     return found
 
@@ -540,6 +558,7 @@ def _judges(
     names: list[str],
     on_topics: str,
     *,
+    scale: tuple[int, int] | None,
     n_draws: int,
     level: float,
     seed: int,
@@ -551,7 +570,7 @@ def _judges(
     for judge, given in automatic.items():
         fixed, labelled = _table(judge, given, names), []
         if fixed is None:
-            labelled = [_labelled(judge, each, given, measure, on_topics) for each in collections]
+            labelled = [_labelled(judge, each, given, measure, on_topics, scale) for each in collections]
         for source in ("topics", "both") if is_resampled else ("unjudged",):
             means, draws = _draws(collections, names, source, n_draws, seed)
             if fixed is None:
@@ -586,10 +605,16 @@ def _table(judge: str, given: Any, names: list[str]) -> Floats | None:
             f"automatic judge {judge!r}: {len(without)} of {len(names)} systems have no score ({examples(without)}); "
             "add them, or leave those runs out"
         )
-    return np.array([float(given[name]) for name in names])
+    scores = np.array([float(given[name]) for name in names])
+    if not np.isfinite(scores).all():
+        name = names[int(np.argmin(np.isfinite(scores)))]
+        raise InputError(f"automatic judge {judge!r}: the score of {name!r} is {given[name]}, wanted a finite number")
+    return scores
 
 
-def _labelled(judge: str, each: _Collection, given: Any, measure: Any, on_topics: str) -> _Collection:
+def _labelled(
+    judge: str, each: _Collection, given: Any, measure: Any, on_topics: str, scale: tuple[int, int] | None
+) -> _Collection:
     """The scores of all systems by the labels of an automatic judge."""
     if each.target is None:
         raise ParameterError(f"automatic judge {judge!r}: found values, which have no documents; give its leaderboard")
@@ -599,7 +624,9 @@ def _labelled(judge: str, each: _Collection, given: Any, measure: Any, on_topics
         given = given[each.name]
     frame = read_qrels(given) if isinstance(given, (str, os.PathLike)) else frame_of(given, f"judge {judge!r}")
     require(frame, ("qid", "docno", "label"), f"judge {judge!r}")
+    require_scale(frame, scale, f"automatic judge {judge!r}")
     own = frame["qid"].astype(str)
+    require_spelling(f"automatic judge {judge!r}", own.unique(), each.topics)
     missing = [topic for topic in each.topics if topic not in set(own)]
     if missing:
         raise InputError(
@@ -617,12 +644,7 @@ def _labelled(judge: str, each: _Collection, given: Any, measure: Any, on_topics
             f"automatic judge {judge!r}: labelled no document of {len(nothing)} of {len(shares)} systems "
             f"({examples(nothing)}) up to the cutoff; label them, or leave these runs out"
         )
-    low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
-    if shares[high] - shares[low] > _UNEQUAL:
-        warn(
-            f"automatic judge {judge!r}: labelled {1 - shares[high]:.0%} of the documents of {high!r}, but "
-            f"{1 - shares[low]:.0%} of those of {low!r}: its leaderboard may favour systems that it labelled"
-        )
+    warn_if_uneven(f"automatic judge {judge!r}", {name: 1 - share for name, share in shares.items()}, "its leaderboard")
     return _evaluated(each.name, each.runs, target, measure, on_topics)
 
 

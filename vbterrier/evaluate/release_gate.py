@@ -12,18 +12,15 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, printable, warn, whole
-from vbterrier.evaluate.inputs import named_runs, target_of
+from vbterrier.evaluate.inputs import named_runs, require_scale, require_spelling, target_of, warn_of_uneven_labels
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.contracts import frame_of, require, score_bounds, systems_of
 from vbterrier.frames.files.rated_lists import (
-    SPELLING,
     RatedList,
-    misrated,
     read_hits,
     read_rated_list,
     read_traffic,
-    spellings,
     write_rated_list,
 )
 from vbterrier.frames.ids import ids_of
@@ -281,7 +278,8 @@ def release_gate(
     Warns
     -----
     DegenerateWarning
-        A measure treats unjudged documents as non-relevant; a run without judged documents.
+        A measure treats unjudged documents as non-relevant; a run without judged documents; labels of larger shares of
+        some runs' documents than of others'.
 
     Notes
     -----
@@ -410,6 +408,9 @@ class _Releases:
         depth = measure.params.get("cutoff", _CUTOFF)
         judged = {name: Scoring(target, run, depth).judged(depth) for name, run in runs.items()}
         self._shares = {name: cut.unjudged_share() for name, cut in judged.items()}
+        if target.labels is not None:
+            require_spelling("labels", target.labels.frame()["qid"].unique(), self.order)
+            warn_of_uneven_labels(target.labels, runs, depth)
         self._like = measure if self._is_predicted else measures_from(f"BNDCG@{depth}")[0]
         found = {name: share.mean() for name, share in self._shares.items() if share.any()}
         if found and not self._is_predicted:
@@ -493,8 +494,8 @@ def _named(given: Any, name: str) -> list[tuple[str, Any]]:
 
 def _rated(frame: pd.DataFrame, scale: tuple[int, int] | None) -> RatedList:
     require(frame, ("qid", "docno", "label"), "qrels")
-    if scale is not None and (message := misrated(frame, ~frame["label"].between(*scale), scale)):
-        raise InputError(f"qrels: {message}")
+    require_scale(frame, scale, "qrels")
+    require_spelling("qrels", frame["qid"].astype(str).unique())
     return RatedList(frame)
 
 
@@ -512,7 +513,7 @@ def _queries(
         if table.index.has_duplicates:
             twice = table.index[table.index.duplicated()][0]
             raise InputError(f"traffic: query {twice!r} is duplicated; keep one row per query")
-        _require_spelling("traffic", table.index, known)
+        require_spelling("traffic", table.index, known)
         lacking = [qid for qid in qids if qid not in table.index]
         if lacking:
             raise InputError(
@@ -535,7 +536,7 @@ def _queries(
     if len(found) < _LEAST_QUERIES:
         raise InputError(f"wanted at least two rated queries with a weight above 0, found {len(found)}")
     for name, run in runs.items():
-        _require_spelling(f"run {name!r}", run.topics, known)
+        require_spelling(f"run {name!r}", run.topics, known)
         if not known.intersection(run.topics):
             raise InputError(
                 f"run {name!r}: none of its queries ({examples(run.topics)}) is rated; rated are {examples(qids)}: use "
@@ -545,11 +546,6 @@ def _queries(
         empty = list(found.index[~found.index.isin(run.topics)])
         notes.append((f"queries for which {name} has no document, scored as empty rankings", empty))
     return found, notes
-
-
-def _require_spelling(what: str, queries: Iterable[str], known: set[str]) -> None:
-    if pair := spellings([qid for qid in queries if qid not in known], known):
-        raise InputError(f"{what}: query {pair[1]!r} and {pair[0]!r} of the ratings differ only in {SPELLING}")
 
 
 def _with_index(listed: pd.DataFrame, runs: Mapping[str, Any]) -> pd.DataFrame:
