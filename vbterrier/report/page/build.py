@@ -254,9 +254,9 @@ def _rendered(template: str, scripts: Sequence[str], **parts: Any) -> str:
     if scripts:
         allowed.append(f"script-src '{_hash(code)}'")
     environment = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
-    # Safe: style and scripts are part of the package.
-    parts |= {"style": Markup(style), "code": Markup(code)}  # noqa: S704
-    return environment.get_template(template).render(**parts, policy="; ".join(allowed), date=_date())
+    # Safe: policy, style and scripts are texts of the package.
+    parts |= {"policy": Markup("; ".join(allowed)), "style": Markup(style), "code": Markup(code)}  # noqa: S704
+    return environment.get_template(template).render(**parts, date=_date())
 
 
 def _hash(text: str) -> str:
