@@ -141,6 +141,13 @@ def test_ranks_are_places_in_the_order_of_bytes(words):
     assert ids(*words).ranks().tolist() == [ordered.index(word) for word in words]
 
 
+@given(
+    st.lists(st.sampled_from(["a", "a\0", "", "\0", "longer than eight", "longer than nine", "é", "z", "Q10", "Q9"]))
+)
+def test_order_is_that_of_a_stable_sort_by_bytes(words):
+    assert ids(*words).order().tolist() == sorted(range(len(words)), key=lambda place: words[place].encode())
+
+
 @settings(max_examples=200)
 @given(WORD_LISTS, st.integers(0, 12), st.integers(0, 12))
 def test_fingerprints_are_equal_exactly_for_equal_ids_also_in_slices(words, start, size):

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_mentions
-from vbterrier.frames.ids import ids_of, numbers_of
+from vbterrier.frames.ids import Ids, ids_of, numbers_of
 from vbterrier.kernels.resample import stream
 from vbterrier.kernels.sampling import allocation as allocated
 from vbterrier.kernels.sampling import drawn_units, inclusion_probabilities, systematic
@@ -76,8 +76,7 @@ class MentionCorpus:
         if row >= 0:
             raise InputError(f"{self.name} column {column!r}: row {row} is empty; add a text, or remove the row")
         encoded = ids.text.dictionary_encode()
-        place = np.empty(len(encoded.dictionary), dtype=np.int64)
-        place[pc.array_sort_indices(encoded.dictionary).to_numpy()] = np.arange(len(place))
+        place = Ids(encoded.dictionary).ranks()
         return place[encoded.indices.to_numpy()], len(place)
 
     @cached_property

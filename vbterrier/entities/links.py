@@ -51,7 +51,7 @@ def links_of(
     """
     used = np.flatnonzero(np.bincount(entity, minlength=len(vocabulary)))
     kept = vocabulary.take(used)
-    in_order = np.asarray(pc.array_sort_indices(kept.text).to_numpy(), dtype=np.int64)
+    in_order = kept.order()
     number = np.empty(len(vocabulary), dtype=np.int64)
     number[used[in_order]] = np.arange(len(used))
     size = max(len(kept), 1)
@@ -59,16 +59,14 @@ def links_of(
     # The stable sort merges ordered parts: mentions are usually grouped by document.
     rows = np.argsort(key, kind="stable")
     key = key[rows]
-    first = np.flatnonzero(np.concatenate([[True], key[1:] != key[:-1]])) if len(key) else rows
-    link = key[first]
+    new = key[1:] != key[:-1]
     weight = weight[rows]
-    n_mentions = np.diff(first, append=len(rows))
-    if len(first) < len(rows):
-        weight = np.maximum.reduceat(weight, first)
-    if mentions is not None:
-        n_mentions = np.add.reduceat(mentions[rows], first) if len(first) else n_mentions
-    starts = np.searchsorted(link, np.arange(n_documents + 1) * size)
-    return LinkArrays(kept.take(in_order), starts, link % size, weight, n_mentions)
+    n_mentions = np.ones(len(rows), dtype=np.int64) if mentions is None else mentions[rows]
+    if not new.all():
+        first = np.flatnonzero(np.concatenate([[True], new]))
+        key, weight, n_mentions = key[first], np.maximum.reduceat(weight, first), np.add.reduceat(n_mentions, first)
+    starts = np.searchsorted(key, np.arange(n_documents + 1) * size)
+    return LinkArrays(kept.take(in_order), starts, key % size, weight, n_mentions)
 
 
 def fields_of(frame: Any, name: str) -> dict[str, Any]:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from vbterrier.entities.links import COLUMNS, UNJUDGED, coded, fields_of, links_of, require_named
@@ -111,28 +110,31 @@ class LinkedPool(Shown):
         return np.searchsorted(self.topic, np.arange(len(self.topics) + 1))
 
     @cached_property
-    def _by_pair(self) -> tuple[Ints, Ints]:
-        """Links sorted by topic, entity and document, and the offsets of each pair of topic and entity."""
+    def _by_pair(self) -> tuple[Ints, Ints, Ints]:
+        """Links sorted by topic, entity and document, the offsets of each pair of topic and entity, and the pairs."""
         key = self.topic[self.document] * max(len(self.entities), 1) + self.entity
         links = np.argsort(key, kind="stable")
         key = key[links]
         new = np.concatenate([[True], key[1:] != key[:-1]]) if len(key) else np.zeros(0, dtype=bool)
-        return links, np.append(np.flatnonzero(new), len(key))
+        starts = np.flatnonzero(new)
+        return links, np.append(starts, len(key)), key[starts]
 
-    @cached_property
+    @property
     def pairs(self) -> Ints:
         """The linked pairs of topic and entity as ``topic * n_entities + entity``, ascending, shape (n_pairs,)."""
-        links, starts = self._by_pair
-        first = links[starts[:-1]]
-        return self.topic[self.document[first]] * max(len(self.entities), 1) + self.entity[first]
+        return self._by_pair[2]
 
     @cached_property
     def pair(self) -> Ints:
         """Index into :attr:`pairs` of each link, shape (n_links,)."""
-        links, starts = self._by_pair
+        links, starts, _ = self._by_pair
         place = np.empty(len(links), dtype=np.int64)
         place[links] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         return place
+
+    @cached_property
+    def _lookup(self) -> Lookup:
+        return Lookup(None, self.entities)
 
     def find(self, topic: Ints, entity: Ints) -> Ints:
         """Return indices into :attr:`pairs` of pairs of topic and entity, -1 without a link; any shape."""
@@ -144,7 +146,7 @@ class LinkedPool(Shown):
 
     def mentioned(self, pair: Ints) -> tuple[Ints, Ints]:
         """Return the links of pairs: the position of each link's pair in the input, and the link; shape (n,)."""
-        links, starts = self._by_pair
+        links, starts, _ = self._by_pair
         owner, place = spans(starts[pair], starts[pair + 1])
         return owner, links[place]
 
@@ -154,8 +156,7 @@ class LinkedPool(Shown):
 
     def entities_of(self, ids: Ids) -> Ints:
         """Return indices into :attr:`entities` of ids, -1 for ids that no document mentions, shape (n,)."""
-        found = pc.index_in(ids.text, value_set=self.entities.text)
-        return np.asarray(pc.fill_null(found, -1).to_numpy(zero_copy_only=False), dtype=np.int64)
+        return self._lookup.find_one(None, ids)
 
     def rows(self) -> tuple[Ints, Ints]:
         """Return the document and link of each row of the K frame, link -1 if a document has none; shape (n_rows,)."""

@@ -78,10 +78,19 @@ class Ids:
         ids, numbers = self.distinct()
         return ids.text.to_pylist(), numbers
 
+    def order(self) -> Ints:
+        """Return the positions of the ids in byte order, equal ids in order of appearance, shape (n,)."""
+        head = fingerprints.heads(*self.utf8_bytes())
+        order = np.argsort(head)
+        if (head[order[1:]] == head[order[:-1]]).any():
+            # Only the whole ids determine the order.
+            order = pc.array_sort_indices(self.text).to_numpy().astype(np.int64)
+        return order
+
     def ranks(self) -> Ints:
         """Return the 0-based rank of each id in byte order, shape (n,)."""
         places = np.empty(len(self.text), dtype=np.int64)
-        places[pc.array_sort_indices(self.text).to_numpy()] = np.arange(len(self.text))
+        places[self.order()] = np.arange(len(self.text))
         return places
 
 

@@ -95,6 +95,16 @@ def repeated(key: Words | NDArray[np.uint32]) -> Ints:
     return found[np.argsort(key[found], kind="stable")]
 
 
+def heads(data: NDArray[np.uint8], offsets: Ints) -> Words:
+    """The first 8 bytes of each of n concatenated byte strings as one word; words compare as these bytes do.
+
+    >>> words = heads(np.frombuffer(b"d2d10", dtype=np.uint8), np.array([0, 2, 5]))
+    >>> bool(words[0] > words[1])
+    True
+    """
+    return _load(_padded(data), offsets[:-1], np.minimum(np.diff(offsets), _BYTES)).byteswap()
+
+
 def tails(data: NDArray[np.uint8], offsets: Ints) -> Words:
     """The last 8 bytes of each of n concatenated byte strings as one word, zero-padded for shorter strings.
 

@@ -118,7 +118,7 @@ class HybridEntities(EntityStage):
         docno = pd.concat([run.frame["docno"] for run in runs], ignore_index=True)
         coded = ids_of(docno, "runs column 'docno'").text.dictionary_encode()
         # Indices in byte order, which breaks ties.
-        number_of, in_order = Ids(coded.dictionary).ranks(), np.argsort(Ids(coded.dictionary).ranks())
+        number_of, in_order = Ids(coded.dictionary).ranks(), Ids(coded.dictionary).order()
         entity = number_of[coded.indices.to_numpy()] if len(docno) else np.empty(0, dtype=np.int64)
         size = max(len(coded.dictionary), 1)
         pairs, pair = np.unique((topic * size + entity)[topic >= 0], return_inverse=True)
