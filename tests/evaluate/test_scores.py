@@ -17,6 +17,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.measures.external import is_diversity, is_mean, mean_of
 from vbterrier.stats.topic_intervals import topics_interval
+from vbterrier.unjudged import distribution
 
 QRELS = pd.DataFrame(
     {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
@@ -462,3 +463,16 @@ def test_the_best_share_of_the_systems():
     assert found.best(1, "P@1") == ["good", "bad", "middle", "also bad"]
     with pytest.raises(ParameterError, match="measure='AP'"):
         found.best(measure="AP")
+
+
+@pytest.mark.parametrize(
+    "text", ["BNDCG(prior='pool')@10", "BAP(prior='pool',prior_strength=5)@10", "BP(prior='run')@5"]
+)
+def test_means_and_their_variances_over_unjudged_documents_are_computed_together(text, monkeypatch):
+    calls = []
+    moments = distribution.moments
+    monkeypatch.setattr(distribution, "moments", lambda *args, **how: calls.append(how) or moments(*args, **how))
+    qrels, run = collection()
+    found = score({"mine": run}, qrels, [text])
+    assert calls == [{"with_variance": True}]
+    assert "unjudged (normal)" in set(found.intervals["method"])

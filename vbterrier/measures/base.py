@@ -172,6 +172,11 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         """Return True if topics without a value are left out of the mean."""
         return "undefined" in self.SUPPORTED_PARAMS and self["undefined"] in ("skip", "warn")
 
+    @property
+    def comes_first(self) -> bool:
+        """Return True if the results of other measures are a part of this one's."""
+        return False
+
     def prepare(self, target: EvaluationTarget) -> None:
         """Compute what the measure needs of a target, once for all runs; subclasses may override it."""
 
@@ -247,12 +252,13 @@ def _text(value: Any) -> str:
 def evaluate(measures: Iterable[Measure], target: EvaluationTarget, run: Run) -> Iterator[tuple[str, Measure, float]]:
     """Yield topic, measure and value for every measure and topic of the target, measures sorted by their text."""
     ordered = sorted(measures, key=repr)
-    scoring = Scoring(target, run, deepest(ordered))
-    for measure in ordered:
+    scoring, values = Scoring(target, run, deepest(ordered)), {}
+    for measure in sorted(ordered, key=lambda measure: not measure.comes_first):
         started = time.perf_counter()
-        values = measure.defined(scoring)
+        values[measure] = measure.defined(scoring)
         _LOG.debug("evaluated %s on %s (%.2f s)", measure, printable(run.name), time.perf_counter() - started)
-        for topic, value in values.items():
+    for measure in ordered:
+        for topic, value in values[measure].items():
             yield topic, measure, value
 
 

@@ -93,33 +93,34 @@ def _shortfall(model: UnjudgedModel) -> Floats:
     if n > step:
         return np.concatenate([_shortfall(model.select(slice(at, at + step))) for at in range(0, n, step)])
     tied = np.zeros(n) if model.strength is None else 1 / (model.strength + 1)
-    numbers = np.arange(width)
+    numbers = np.arange(width)[:, None]
 
     def rising(prob: Floats) -> Floats:
-        """The weight a(d) of every d over (s + 1)^d, shape (n, width)."""
-        steps = ((1 - tied) * prob)[:, None] + tied[:, None] * numbers[:-1]
-        return np.asarray(np.cumprod(np.hstack([np.ones((n, 1)), steps / numbers[1:]]), axis=1), dtype=np.float64)
+        """The weight a(d) of every d over (s + 1)^d, shape (width, n)."""
+        steps = (1 - tied) * prob + tied * numbers[:-1]
+        return np.asarray(np.cumprod(np.vstack([np.ones((1, n)), steps / numbers[1:]]), axis=0), dtype=np.float64)
 
     prob = model.landed[:, 0]
     at_most = np.cumsum(prob, axis=1)
-    weight = np.zeros((n, width, width))
-    weight[:, 0, 0] = 1.0
-    lost = np.zeros((n, width))
+    # Topics are the last axis, which is contiguous; documents and those left over are the others.
+    weight = np.zeros((width, width, n))
+    weight[0, 0] = 1.0
+    lost = np.zeros((width, n))
     for level in range(len(model.gain) - 1, 0, -1):
         drawn, before = rising(prob[:, level]), weight
         weight = before.copy()
         for count in range(1, width):
-            weight[:, count:, count:] += drawn[:, count, None, None] * before[:, :-count, :-count]
-        cap = model.caps[:, level, None]
-        within = np.cumsum(weight, axis=2)
+            weight[count:, count:] += drawn[count] * before[:-count, :-count]
+        cap = model.caps[:, level]
+        within = np.cumsum(weight, axis=1)
         over = np.minimum(cap + numbers, width)
-        weight = np.take_along_axis(np.pad(weight, ((0, 0), (0, 0), (0, 1))), over[:, None], axis=2)
-        weight[:, :, 0] = np.take_along_axis(within, cap[:, None], axis=2)[:, :, 0]
-        expected, others = weight @ numbers, rising(at_most[:, level - 1])
-        rise = model.gain[level] - model.gain[level - 1]
+        weight = np.take_along_axis(np.pad(weight, ((0, 0), (0, 1), (0, 0))), over[None], axis=1)
+        weight[:, 0] = np.take_along_axis(within, cap[None, None], axis=1)[:, 0]
+        expected = (np.ascontiguousarray(np.moveaxis(weight, 2, 0)) @ numbers[:, 0]).T
+        rise, others = model.gain[level] - model.gain[level - 1], rising(at_most[:, level - 1])
         for count in range(1, width):
-            lost[:, count:] += rise * expected[:, count, None] * others[:, : width - count]
-    lost /= rising(np.ones(n))
+            lost[count:] += rise * expected[count] * others[: width - count]
+    lost = (lost / rising(np.ones(n))).T
     weights = model.weights[:, : width - 1]
     return row_sums((weights - np.pad(weights[:, 1:], ((0, 0), (0, 1)))) * lost[:, 1:])
 
