@@ -384,13 +384,10 @@ def _topic_mean_below(values: Floats, topic: Ints, near: NDArray[np.bool_]) -> F
 
 
 def _count(levels: NDArray[np.uint8], topic: Ints, n_topics: int, n_levels: int) -> Ints:
-    """Drawn documents of each topic and level; documents are sorted by topic; shape (n_draws, n_topics, L)."""
-    counts = np.zeros((len(levels), n_topics, n_levels), dtype=np.int64)
-    if not levels.shape[1]:
-        return counts
-    present, starts = np.unique(topic, return_index=True)
-    for level in range(1, n_levels):
-        counts[:, present, level] = np.add.reduceat(levels == level, starts, axis=1, dtype=np.int64)
+    """Drawn documents of each topic and level above 0, shape (n_draws, n_topics, L)."""
+    first, shape = topic * n_levels, (n_topics, n_levels)
+    counts = np.stack([np.bincount(first + level, minlength=n_topics * n_levels).reshape(shape) for level in levels])
+    counts[:, :, 0] = 0
     return counts
 
 
