@@ -12,9 +12,11 @@ from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, ids_of, integers_of, numbers_of, repeated_pairs
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     import pandas as pd
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Bools, Floats, Ints
 
 
 # The label of an unjudged document.
@@ -77,10 +79,7 @@ def fields_of(frame: Any, name: str) -> dict[str, Any]:
     label, rank = (integers_of(frame[column], f"{name} column {column!r}") for column in ("label", "rank"))
     if len(rank) and rank.min() >= 1:
         warn(f"{name}: no rank is 0, the first rank; ranks that start at 1 get too little weight, subtract 1")
-    bad = rank < 0
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(f"{name}: row {row} has rank {rank[row]}, wanted at least 0, the first rank")
+    _refuse(rank < 0, lambda row: f"{name}: row {row} has rank {rank[row]}, wanted at least 0, the first rank")
     weight = _weights(frame, name)
     mentions = _counts(frame, name)
     linked = frame["entity_id"].notna().to_numpy()
@@ -125,16 +124,19 @@ def require_named(vocabulary: Ids, name: str) -> None:
 
 def _weights(frame: pd.DataFrame, name: str) -> Floats:
     missing = (frame["weight"].isna() & frame["entity_id"].notna()).to_numpy()
-    if missing.any():
-        row = int(np.argmax(missing))
-        raise InputError(f"{name}: row {row} has no weight, wanted 0 to 1; for linkers without weights, use 1 for all")
+    hint = "for linkers without weights, use 1 for all"
+    _refuse(missing, lambda row: f"{name}: row {row} has no weight, wanted 0 to 1; {hint}")
     # The weight of a document without entities is not used.
     weight = numbers_of(frame["weight"].fillna(0.0), f"{name} column 'weight'")
     bad = (weight < 0) | (weight > 1)
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(f"{name}: row {row} has weight {weight[row]:g}, wanted 0 to 1")
+    _refuse(bad, lambda row: f"{name}: row {row} has weight {weight[row]:g}, wanted 0 to 1")
     return weight
+
+
+def _refuse(bad: Bools, message: Callable[[int], str]) -> None:
+    """Raise an error about the first bad row."""
+    if bad.any():
+        raise InputError(message(int(np.argmax(bad))))
 
 
 def _counts(frame: pd.DataFrame, name: str) -> Ints:
@@ -143,9 +145,7 @@ def _counts(frame: pd.DataFrame, name: str) -> Ints:
         return np.ones(len(frame), dtype=np.int64)
     mentions = integers_of(frame["mentions"], f"{name} column 'mentions'")
     bad = (mentions < 1) & frame["entity_id"].notna().to_numpy()
-    if bad.any():
-        row = int(np.argmax(bad))
-        raise InputError(f"{name}: row {row} has {mentions[row]} mentions; a link has at least one")
+    _refuse(bad, lambda row: f"{name}: row {row} has {mentions[row]} mentions; a link has at least one")
     return mentions
 
 

@@ -132,10 +132,6 @@ class LinkedPool(Shown):
         place[links] = np.repeat(np.arange(len(starts) - 1), np.diff(starts))
         return place
 
-    @cached_property
-    def _lookup(self) -> Lookup:
-        return Lookup(None, self.entities)
-
     def find(self, topic: Ints, entity: Ints) -> Ints:
         """Return indices into :attr:`pairs` of pairs of topic and entity, -1 without a link; any shape."""
         if not len(self.pairs):
@@ -156,7 +152,7 @@ class LinkedPool(Shown):
 
     def entities_of(self, ids: Ids) -> Ints:
         """Return indices into :attr:`entities` of ids, -1 for ids that no document mentions, shape (n,)."""
-        return self._lookup.find_one(None, ids)
+        return Lookup(None, self.entities).find_one(None, ids)
 
     def rows(self) -> tuple[Ints, Ints]:
         """Return the document and link of each row of the K frame, link -1 if a document has none; shape (n_rows,)."""

@@ -209,7 +209,8 @@ def _result(future: Any, cluster: Any) -> Any:
                     if future.done():
                         return future.result()
                 alone = 0.0 if n_threads(cluster) else alone + _LOOK
-                idle = idle + _LOOK if n_threads(cluster) and not _n_executing(cluster) else 0.0
+                executing = sum(n for _, n in cluster.run_on_scheduler(_workers))
+                idle = idle + _LOOK if n_threads(cluster) and not executing else 0.0
                 if idle >= STALLED:
                     raise ServiceError(_address(cluster), _stall(cluster))
                 if alone >= ALONE:
@@ -229,10 +230,6 @@ def _result(future: Any, cluster: Any) -> Any:
 def _workers(dask_scheduler: Any = None) -> list[tuple[str, int]]:
     """Return the status of each worker and the number of its tasks at work, on the scheduler."""
     return [(state.status.name, int(state.metrics.get("executing", 0))) for state in dask_scheduler.workers.values()]
-
-
-def _n_executing(cluster: Any) -> int:
-    return sum(n for _, n in cluster.run_on_scheduler(_workers))
 
 
 def _stall(cluster: Any) -> str:

@@ -83,7 +83,6 @@ class Ids:
         head = fingerprints.heads(*self.utf8_bytes())
         order = np.argsort(head)
         if (head[order[1:]] == head[order[:-1]]).any():
-            # Only the whole ids determine the order.
             order = pc.array_sort_indices(self.text).to_numpy().astype(np.int64)
         return order
 

@@ -172,11 +172,6 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         """Return True if topics without a value are left out of the mean."""
         return "undefined" in self.SUPPORTED_PARAMS and self["undefined"] in ("skip", "warn")
 
-    @property
-    def comes_first(self) -> bool:
-        """Return True if the results of other measures are a part of this one's."""
-        return False
-
     def prepare(self, target: EvaluationTarget) -> None:
         """Compute what the measure needs of a target, once for all runs; subclasses may override it."""
 
@@ -253,7 +248,8 @@ def evaluate(measures: Iterable[Measure], target: EvaluationTarget, run: Run) ->
     """Yield topic, measure and value for every measure and topic of the target, measures sorted by their text."""
     ordered = sorted(measures, key=repr)
     scoring, values = Scoring(target, run, deepest(ordered)), {}
-    for measure in sorted(ordered, key=lambda measure: not measure.comes_first):
+    # Means follow from the computation of variances and standard deviations, of which neither direction is better.
+    for measure in sorted(ordered, key=lambda measure: measure.better is not None):
         started = time.perf_counter()
         values[measure] = measure.defined(scoring)
         _LOG.debug("evaluated %s on %s (%.2f s)", measure, printable(run.name), time.perf_counter() - started)

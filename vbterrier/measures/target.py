@@ -207,12 +207,9 @@ class Scoring(Memo):
 
     def selection(self) -> Selection:
         """The run as a run of entities over the linked pool."""
-        if "selection" not in self.kept:
-            pool, run = self.target.linked(), self.run
-            require_same_kind(self.target.qid, run.topic_ids, "qrels column 'qid'", f"{run.name} column 'qid'")
-            self.kept["selection"] = Selection(pool, run, self.depth)
-        found: Selection = self.kept["selection"]
-        return found
+        pool, run = self.target.linked(), self.run
+        require_same_kind(self.target.qid, run.topic_ids, "qrels column 'qid'", f"{run.name} column 'qid'")
+        return self.memo("selection", lambda: Selection(pool, run, self.depth))
 
 
 def require_one_tagger(runs: Iterable[Run]) -> None:

@@ -131,11 +131,6 @@ class Bootstrapped(Measure):
         """Direction of better values; a standard deviation has none."""
         return None if self["stat"] in ("std", VARIANCE_PART) else self.BETTER
 
-    @property
-    def comes_first(self) -> bool:
-        """A variance is computed together with the mean."""
-        return self["stat"] in ("std", VARIANCE_PART)
-
     def metric(self) -> Metric:
         """The metric whose distribution is computed."""
         raise NotImplementedError

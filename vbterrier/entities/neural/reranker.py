@@ -116,7 +116,9 @@ def train(
                     optimiser.zero_grad()
                     model.loss(p, [ready[at] for at in step]).backward()
                     optimiser.step()
-            found = _validated(model, p, to_check) if to_check else float(epoch)
+            with module_of_extra("torch", "neural").no_grad():
+                ndcgs = [ndcg(model.forward(p, x).numpy(), label) for x, label in to_check]
+            found = float(np.mean(ndcgs)) if ndcgs else float(epoch)
             if found > best:
                 best, since = found, 0
                 kept = {name: values.detach().numpy().copy() for name, values in p.items()}
@@ -127,11 +129,6 @@ def train(
     if not all(np.isfinite(values).all() for values in kept.values()):
         raise InputError("training diverged: parameters are not finite; lower rate=")
     return {**state, **kept}
-
-
-def _validated(model: NeuralModel, p: Arrays, topics: list[tuple[Arrays, Ints]]) -> float:
-    with module_of_extra("torch", "neural").no_grad():
-        return float(np.mean([ndcg(model.forward(p, x).numpy(), label) for x, label in topics]))
 
 
 def _scales(model: NeuralModel, topics: Sequence[TrainingTopic]) -> Arrays:

@@ -96,13 +96,12 @@ def _shortfall(model: UnjudgedModel) -> Floats:
     numbers = np.arange(width)[:, None]
 
     def rising(prob: Floats) -> Floats:
-        """The weight a(d) of every d over (s + 1)^d, shape (width, n)."""
+        """The weight a(d) of every d over (s + 1)^d, shape (width, n), contiguous over topics."""
         steps = (1 - tied) * prob + tied * numbers[:-1]
         return np.asarray(np.cumprod(np.vstack([np.ones((1, n)), steps / numbers[1:]]), axis=0), dtype=np.float64)
 
     prob = model.landed[:, 0]
     at_most = np.cumsum(prob, axis=1)
-    # Topics are the last axis, which is contiguous; documents and those left over are the others.
     weight = np.zeros((width, width, n))
     weight[0, 0] = 1.0
     lost = np.zeros((width, n))
