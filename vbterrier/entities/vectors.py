@@ -235,7 +235,8 @@ def _of_binary(path: Path, data: mmap.mmap, header: re.Match[bytes]) -> tuple[li
         name = data[at:stop].lstrip(b"\n")
         if not name:
             raise FileError(path, f"vector {row + 1} of {n} has no name")
-        if not _is_name(name):
+        # Bytes that are not UTF-8 become surrogates, which are not printable.
+        if not name.decode("utf-8", "surrogateescape").isprintable():
             raise FileError(
                 path,
                 f"vector {row + 1} of {n} has the name {name[:30]!r}; wanted text without spaces, and {dimension} "
@@ -247,14 +248,6 @@ def _of_binary(path: Path, data: mmap.mmap, header: re.Match[bytes]) -> tuple[li
     if data[at:].strip(b"\r\n"):
         raise FileError(path, f"has more than the {n} vectors of {dimension} numbers that its header says", line=1)
     return names, offsets, dimension
-
-
-def _is_name(name: bytes) -> bool:
-    """Return True if bytes are text without control characters."""
-    try:
-        return name.decode("utf-8").isprintable()
-    except UnicodeDecodeError:
-        return False
 
 
 def _of_text(path: Path, data: mmap.mmap, start: int) -> tuple[list[bytes], Ints, Ints, int]:

@@ -222,15 +222,6 @@ def _forms(values: list[Any]) -> list[str]:
     return normal_forms([str(value) for value in values])
 
 
-_SPELLINGS = "wanted lists of spellings by attribute and value, as {'state': {'OH': ['Ohio']}}"
-
-
-def _mappings(spellings: Any) -> list[Any]:
-    if not isinstance(spellings, Mapping) or not all(isinstance(values, Mapping) for values in spellings.values()):
-        raise ParameterError(f"spellings={spellings!r}: {_SPELLINGS}")
-    return list(spellings.values())
-
-
 UNKNOWN = {"satisfied": 0.0, "violated": 1.0}
 _ADDED = ("delta", "violations")
 
@@ -315,10 +306,15 @@ class RelaxConstraints(IntentStage):
         elif unknown not in UNKNOWN:
             raise ParameterError(f"unknown={unknown!r}: wanted 'satisfied', 'violated' or a number from 0 to 1")
         self.spellings = spellings
-        if spellings is not None and any(
-            isinstance(others, str) for values in _mappings(spellings) for others in values.values()
+        if spellings is not None and not (
+            isinstance(spellings, Mapping)
+            and all(isinstance(values, Mapping) for values in spellings.values())
+            and not any(isinstance(others, str) for values in spellings.values() for others in values.values())
         ):
-            raise ParameterError(f"spellings={spellings!r}: {_SPELLINGS}")
+            raise ParameterError(
+                f"spellings={spellings!r}: wanted lists of spellings by attribute and value, "
+                "as {'state': {'OH': ['Ohio']}}"
+            )
         self.strict = bool(strict)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:

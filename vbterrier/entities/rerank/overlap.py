@@ -137,17 +137,6 @@ class Sharing:
         return mean
 
 
-def sharing(listed: TopEntities, entity_weight: str, *, confidence: bool) -> Sharing:
-    """Return the weighted links between documents and listed entities.
-
-    - ``entity_weight``, ``confidence``: see :class:`PropagationReranker`
-    """
-    pool, n = listed.pool, len(listed.rank)
-    per_link = entity_weights(listed, entity_weight)[listed.owner]
-    per_link = per_link * pool.weight[listed.link] if confidence else per_link
-    return Sharing(listed.document, listed.owner, per_link, len(pool), n)
-
-
 class PropagationReranker(Reranker):
     """Rerank documents by propagating scores, with restarts, between documents that share query entities: R -> R.
 
@@ -222,8 +211,11 @@ class PropagationReranker(Reranker):
         self.confidence = bool(confidence)
 
     def observed(self, listed: TopEntities, prepared: Any) -> Any:  # noqa: ARG002 - common signature
-        """Return the links that propagate scores, see :func:`sharing`."""
-        return sharing(listed, self.entity_weight, confidence=self.confidence)
+        """Return the weighted links between documents and listed entities."""
+        weight = entity_weights(listed, self.entity_weight)[listed.owner]
+        if self.confidence:
+            weight = weight * listed.pool.weight[listed.link]
+        return Sharing(listed.document, listed.owner, weight, len(listed.pool), len(listed.rank))
 
     def scores(self, documents: Documents, observed: Any) -> Floats:
         """Return the scores after the last step."""
