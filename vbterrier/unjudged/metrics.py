@@ -344,7 +344,7 @@ def cascade_increments(judged: JudgedTop, visits: Ints, stops: Floats) -> Increm
 
 def at(gain: Floats, levels: Ints) -> Floats:
     """The gain at each rank, 0 for levels -1 and -2."""
-    found: Floats = np.append(gain, [0.0, 0.0])[levels]
+    found: Floats = np.append(gain, [0.0, 0.0]).take(levels)
     return found
 
 
