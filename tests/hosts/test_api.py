@@ -5,6 +5,7 @@ import types
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
+import ir_measures
 import pyterrier as pt
 import pytest
 
@@ -12,6 +13,7 @@ import vbterrier
 from vbterrier.demo import demo_folder
 from vbterrier.errors import ParameterError
 from vbterrier.hosts import require_api
+from vbterrier.hosts.ir_measures import repair_parser
 
 
 def host(**names):
@@ -52,6 +54,18 @@ def test_a_change_of_a_host_stops_the_import_with_what_is_missing(module, name, 
     monkeypatch.delattr(f"{module}.{name}")
     with pytest.raises(ImportError, match=rf"has no {module}\.{name}: pip install '{module}=="):
         importlib.reload(adapter)
+
+
+def test_texts_of_measures_are_read_without_the_classes_that_python_3_14_removed(monkeypatch):
+    monkeypatch.setattr(ir_measures.util, "_ast_to_value", lambda node: node.gone)
+    with pytest.raises(AttributeError):
+        ir_measures.parse_measure("nDCG@10")
+    repair_parser()
+    for text in ("nDCG@10", "BNDCG(prior='pool')@5", "nDCG(gains={0: 0, 1: 9})@10", "Judged@3"):
+        assert ir_measures.parse_measure(text) == ir_measures.parse_measure(repr(ir_measures.parse_measure(text)))
+    assert ir_measures.parse_measure("nDCG(gains={0: 0, 1: 9})@10").params == {"gains": {0: 0, 1: 9}, "cutoff": 10}
+    with pytest.raises(ValueError, match="malformed"):
+        ir_measures.parse_measure("nDCG(dcg=print)@10")
 
 
 def test_the_demo_is_a_dataset_of_pyterrier(monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import math
 import os
 import sys
@@ -54,6 +55,20 @@ require_api(
         "util.RunConverter.predict_type",
     ),
 )
+
+
+def repair_parser() -> None:
+    """Let ``ir_measures.parse_measure`` read parameters with Python 3.14.
+
+    Version 0.4.3 reads them through classes of :mod:`ast` that Python 3.14 removed.
+    """
+    try:
+        ir_measures.parse_measure("nDCG@10")
+    except AttributeError:
+        ir_measures.util._ast_to_value = ast.literal_eval  # noqa: SLF001
+
+
+repair_parser()
 MEASURES: dict[str, type[ir_measures.Measure]] = ir_measures.measures.registry
 ENGINES: Mapping[str, ir_measures.Provider] = ir_measures.providers.registry
 
