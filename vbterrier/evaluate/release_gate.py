@@ -16,13 +16,7 @@ from vbterrier.evaluate.inputs import named_runs, require_scale, require_spellin
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.contracts import frame_of, require, score_bounds, systems_of
-from vbterrier.frames.files.rated_lists import (
-    RatedList,
-    read_hits,
-    read_rated_list,
-    read_traffic,
-    write_rated_list,
-)
+from vbterrier.frames.files.rated_lists import RatedList, read_hits, read_rated_list, read_traffic, write_rated_list
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.ranking import Run, loaded_run
@@ -49,11 +43,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 PASS, FAIL, UNKNOWN = "PASS", "FAIL", "UNKNOWN"
 EXIT_CODES = {PASS: 0, FAIL: 2, UNKNOWN: 3}
-METHODS = {
-    "bounded": "bounded",
-    "normal": "Student's t",
-    "sequence": "confidence sequence",
-}
+METHODS = {"bounded": "bounded", "normal": "Student's t", "sequence": "confidence sequence"}
 N_RESAMPLES = 10_000
 # Draws of bounded limits beyond the smallest tail, and draws of the scores of unjudged documents.
 _BEYOND, _N_DRAWS = 20, 1000
@@ -383,11 +373,7 @@ class _Releases:
     """Scores of the new system and its baselines, and the distributions of measures of unjudged documents."""
 
     def __init__(
-        self,
-        target: EvaluationTarget,
-        runs: Mapping[str, Run],
-        measure: ir_measures.Measure,
-        weights: pd.Series[float],
+        self, target: EvaluationTarget, runs: Mapping[str, Run], measure: ir_measures.Measure, weights: pd.Series[float]
     ) -> None:
         self.measure, self._weights = measure, weights
         self._target, self._runs = target, runs

@@ -184,11 +184,7 @@ def not_worse_by_size(
         ]
         rivals = captions.counted(frame["n_systems"] - 1, "other")
         style.caption(
-            drawn,
-            f"not significantly worse than the best, of {rivals} (dashed)",
-            *tests,
-            *_subsets(frame),
-            data,
+            drawn, f"not significantly worse than the best, of {rivals} (dashed)", *tests, *_subsets(frame), data
         )
     return drawn
 
