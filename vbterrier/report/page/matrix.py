@@ -71,7 +71,10 @@ def matrix(found: ReportNumbers) -> Matrix:
     nothing = Cell("–", best=False, mark="", meaning="", intervals=[], bar="")
     counts = frame.groupby("name")["n_qids"].max().to_dict()
     missing = dict(rows_of(found.scores.missing.astype({"name": str}), "name", "n_missing"))
-    flags = _flags(found)
+    flags: dict[str, str] = {}
+    if found.comparison is not None:
+        marked = found.comparison.flags[found.comparison.flags["flag"] != ""]
+        flags = {str(name): flag for name, flag in rows_of(marked, "name", "flag")}
     rows = [
         SystemRow(
             printable(name),
@@ -125,13 +128,6 @@ def _marks(found: ReportNumbers, measure: str) -> dict[str, tuple[str, str]]:
         else (LOWER, f"significantly lower than {base}")
         for name, diff in rows_of(pairs, "name_a", "diff")
     }
-
-
-def _flags(found: ReportNumbers) -> dict[str, str]:
-    if found.comparison is None:
-        return {}
-    marked = found.comparison.flags[found.comparison.flags["flag"] != ""]
-    return {str(name): flag for name, flag in rows_of(marked, "name", "flag")}
 
 
 def _heads(frame: pd.DataFrame, measures: list[str]) -> Iterator[tuple[str, str]]:

@@ -14,7 +14,7 @@ from vbterrier.frames.ids import integers_of
 from vbterrier.intents.calibration import CalibrationError
 from vbterrier.report import captions
 from vbterrier.report.plots import style
-from vbterrier.report.plots.elements import few, limits_of
+from vbterrier.report.plots.elements import columns_of, few, limits_of, refuse
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -203,24 +203,17 @@ def interval_coverage(
 
 def _checked_coverage(given: pd.DataFrame) -> pd.DataFrame:
     """Validate coverage and return the rows with intervals, columns estimator, n and shares."""
-    require(given, ("estimator", "n", *_SHARES), "coverage")
-    frame = pd.DataFrame({"estimator": captions.texts(given["estimator"], "coverage column 'estimator'")})
-    frame["n"] = integers_of(given["n"], "coverage column 'n'")
-    for column in _SHARES:
-        frame[column] = captions.reals(given[column], f"coverage column {column!r}")
+    frame = columns_of(given, "coverage", texts=("estimator",), reals=_SHARES, wholes=("n",))
     frame = frame[frame["n"] > 0].reset_index(drop=True)
     level, share, low, high = (frame[column] for column in _SHARES)
-    for bad, wanted in (
+    checks = [
         (~level.between(0, 1, inclusive="neither"), "a level between 0 and 1"),
         (~share.between(0, 1), "a share covered from 0 to 1"),
         (low.isna() != high.isna(), "covered_low and covered_high, or NaN for both"),
         ((low > share) | (high < share), "covered_low <= covered <= covered_high"),
         (frame.duplicated(["estimator", "level"]), "each level of an estimator once"),
-    ):
-        if bad.any():
-            row = int(np.argmax(bad))
-            found = ", ".join(f"{column} {frame[column][row]:g}" for column in _SHARES)
-            raise InputError(f"coverage: row {row} ({frame['estimator'][row]!r}) has {found}; wanted {wanted}")
+    ]
+    refuse(frame, "coverage", _SHARES, checks, named="estimator")
     return frame
 
 

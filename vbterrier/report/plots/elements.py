@@ -84,21 +84,24 @@ def columns_of(
     return pd.DataFrame({name: of(frame[name], f"{what} column {name!r}") for names, of in read for name in names})
 
 
-def refuse(frame: pd.DataFrame, what: str, shown: Sequence[str], checks: Iterable[tuple[Any, str]]) -> None:
+def refuse(
+    frame: pd.DataFrame, what: str, shown: Sequence[str], checks: Iterable[tuple[Any, str]], named: str = ""
+) -> None:
     """Raise for the first row that violates one of the checks.
 
     ``frame, what``: the frame, rows numbered from 0, and its name. ``shown``: columns that the message quotes.
-    ``checks``: pairs of a mask of bad rows and the text of the requirement. Raises InputError: a row that violates a
-    check.
+    ``checks``: pairs of a mask of bad rows and the text of the requirement. ``named``: the column that names the row.
+    Raises InputError: a row that violates a check.
     """
     for bad, wanted in checks:
         if np.any(bad):
             row = int(np.argmax(bad))
+            name_of_row = f" ({frame[named].iloc[row]!r})" if named else ""
             found = {name: frame[name].iloc[row] for name in shown}
             texts = [
                 f"{name} {value!r}" if isinstance(value, str) else f"{name} {value:g}" for name, value in found.items()
             ]
-            raise InputError(f"{what}: row {row} has {', '.join(texts)}; wanted {wanted}")
+            raise InputError(f"{what}: row {row}{name_of_row} has {', '.join(texts)}; wanted {wanted}")
 
 
 def band_checks(frame: pd.DataFrame, value: str, keys: Sequence[str]) -> list[tuple[Any, str]]:
@@ -174,25 +177,27 @@ def legend_from_left(ax: Any, handles: Sequence[Any], names: Sequence[object], s
     made.set_bbox_to_anchor((0, 1), transform=ax.transAxes + left)
 
 
-def chosen(points: pd.DataFrame, highlight: Sequence[str] | None) -> tuple[list[Any], list[Any]]:
-    """Return the systems to colour, by default the seven highest at the end of the first line, and the other systems.
+def highlighted(names: list[Any], highlight: Sequence[str] | None, what: str) -> list[Any] | None:
+    """Return the names to colour; ``None`` if there are more than colours and none is to be highlighted.
 
-    Raises ParameterError: an unknown system to highlight; more than seven.
+    Raises ParameterError: an unknown name to highlight; more than seven.
     """
-    names, most = list(points["name"].unique()), len(style.COLOURS)
-    if highlight is not None:
-        unknown = [name for name in highlight if name not in names]
-        if unknown or not 0 < len(highlight) <= most:
-            raise ParameterError(
-                f"highlight={list(highlight)!r}: wanted 1 to {most} systems of the scores, as {examples(names)}"
-            )
-        coloured = list(highlight)
-    elif len(names) <= most:
-        coloured = names
-    else:
+    most = len(style.COLOURS)
+    if highlight is None:
+        return names if len(names) <= most else None
+    if not set(highlight) <= set(names) or not 0 < len(highlight) <= most:
+        raise ParameterError(f"highlight={list(highlight)!r}: wanted 1 to {most} {what}, as {examples(names)}")
+    return list(highlight)
+
+
+def chosen(points: pd.DataFrame, highlight: Sequence[str] | None) -> tuple[list[Any], list[Any]]:
+    """Return the systems to colour, by default the seven highest at the end of the first line, and the rest."""
+    names = list(points["name"].unique())
+    coloured = highlighted(names, highlight, "systems of the scores")
+    if coloured is None:
         first = points[points["line"] == points["line"].iloc[0]].sort_values("at", kind="stable")
         last = first.drop_duplicates("name", keep="last").sort_values("value", ascending=False, kind="stable")
-        coloured = list(last["name"].iloc[:most])
+        coloured = list(last["name"].iloc[: len(style.COLOURS)])
     return coloured, [name for name in names if name not in coloured]
 
 

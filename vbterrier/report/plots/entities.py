@@ -8,11 +8,10 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest
-from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.notebook import counted
 from vbterrier.report import captions
 from vbterrier.report.plots import style
-from vbterrier.report.plots.elements import limits_of
+from vbterrier.report.plots.elements import columns_of, highlighted, limits_of
 from vbterrier.stats.frontier import pearson_interval, undominated
 
 if TYPE_CHECKING:
@@ -35,18 +34,14 @@ def run_means(given: Any, x: str, y: str) -> tuple[pd.DataFrame, int, int]:
     Raises InputError: a missing column; a duplicated value; no topic that has all values; a run that reaches no
     document, whose DiscRatio is undefined. Raises ParameterError: a measure that the frame does not have.
     """
-    values = frame_of(given, "values")
-    require(values, ("name", "qid", "measure", "value"), "values")
-    empty = pd.DataFrame({"name": [], "x": [], "y": [], "on_front": []})
-    if not len(values):
-        return empty, 0, 0
+    frame = columns_of(given, "values", texts=("name", "qid", "measure"), reals=("value",))
+    if not len(frame):
+        return pd.DataFrame({"name": [], "x": [], "y": [], "on_front": []}), 0, 0
     needed = list(dict.fromkeys(source for measure in (x, y) for source in _sources(measure)))
-    known = list(values["measure"].unique())
+    known = list(frame["measure"].unique())
     for measure in needed:
         if measure not in known:
             raise ParameterError(f"values: no {measure}; found {examples(known, 6)}.{nearest(measure, known)}")
-    columns = {name: captions.texts(values[name], f"values column {name!r}") for name in ("name", "qid", "measure")}
-    frame = pd.DataFrame({**columns, "value": captions.reals(values["value"], "values column 'value'")})
     frame = frame[frame["measure"].isin(needed)]
     twice = frame.duplicated(["name", "qid", "measure"])
     if twice.any():
@@ -169,17 +164,8 @@ def coverage_discrimination(
         if handles:
             style.legend(drawn, handles, [*series, *([counted(rest, "other")] if rest else [])], space)
         topics = captions.counted(n_topics, "topic") + (f" ({n_lost} undefined)" if n_lost else "")
-        style.caption(
-            drawn,
-            f"points: means over {topics}",
-            starred,
-            front,
-            said,
-            infinite,
-            _correlated(runs, x, y),
-            fitted,
-            shaded,
-        )
+        parts = [starred, front, said, infinite, _correlated(runs, x, y), fitted, shaded]
+        style.caption(drawn, f"points: means over {topics}", *parts)
     return drawn
 
 
@@ -195,16 +181,8 @@ def _series(
             raise ParameterError(f"families: {len(found)} are too many for one figure; choose at most {most}")
         return found, 0
     runs["series"] = names
-    if highlight is not None:
-        unknown = [name for name in highlight if name not in names]
-        if unknown or not 0 < len(highlight) <= most:
-            raise ParameterError(
-                f"highlight={list(highlight)!r}: wanted 1 to {most} runs of the values, as {examples(names)}"
-            )
-        chosen = list(highlight)
-    elif len(names) <= most:
-        chosen = names
-    else:
+    chosen = highlighted(names, highlight, "runs of the values")
+    if chosen is None:
         front = runs[runs["on_front"]].sort_values("x", kind="stable")["name"].tolist()
         places = np.unique(np.linspace(0, len(front) - 1, min(most, len(front))).round()).astype(int)
         chosen = [front[place] for place in places]

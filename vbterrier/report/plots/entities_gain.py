@@ -14,7 +14,7 @@ from vbterrier.kernels.coverage import CLASSES
 from vbterrier.report import captions
 from vbterrier.report.plots import style
 from vbterrier.report.plots.curves import curve
-from vbterrier.report.plots.elements import beside_rows, legend_from_left, limits_of, round_up, varies
+from vbterrier.report.plots.elements import beside_rows, columns_of, legend_from_left, limits_of, round_up, varies
 from vbterrier.report.plots.entities import in_factors
 from vbterrier.stats.breakpoints import Breakpoint
 from vbterrier.stats.regression import coverage_strata, numeric_columns
@@ -278,9 +278,7 @@ def oer_distributions(
 
 
 def _checked(given: pd.DataFrame) -> pd.DataFrame:
-    require(given, ("name", "qid", "oer", "signal"), "selected")
-    columns = {name: captions.texts(given[name], f"selected column {name!r}") for name in ("name", "qid", "signal")}
-    frame = pd.DataFrame({**columns, "oer": captions.reals(given["oer"], "selected column 'oer'")})
+    frame = columns_of(given, "selected", texts=("name", "qid", "signal"), reals=("oer",))
     frame = frame.join(given[[name for name in _SETTINGS if name in given.columns]].reset_index(drop=True))
     odd = ~frame["signal"].isin(_LOOK)
     if odd.any():

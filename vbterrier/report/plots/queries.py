@@ -253,7 +253,13 @@ def _curves(plans: Any, target: float | None) -> tuple[pd.DataFrame, dict[tuple[
         raise InputError("plans: none; wanted a plan of queries_needed, its curve, or several of them")
     made = [plan for plan in given if isinstance(plan, QueryPlan)]
     wanted = target or next((plan.power for plan in made), 0.8)
-    frames = [_checked(plan.curve if isinstance(plan, QueryPlan) else plan) for plan in given]
+    reals, wholes = ("delta", "power", "low", "high", "level"), ("n_qids", "n_pilot", "n_simulations", "seed")
+    frames = []
+    for plan in given:
+        curve = plan.curve if isinstance(plan, QueryPlan) else plan
+        frames.append(part := columns_of(curve, "curve", texts=("test",), reals=reals, wholes=wholes))
+        none = (~part["power"].between(0, 1), "a power from 0 to 1")
+        refuse(part, "curve", (*_KEYS, "power", "low", "high"), [none, *band_checks(part, "power", _KEYS)])
     frame = pd.concat(frames, ignore_index=True)
     refuse(frame, "curve", _KEYS, [(frame.duplicated(list(_KEYS)), "each size of a difference and test once")])
     planned = {
@@ -262,14 +268,6 @@ def _curves(plans: Any, target: float | None) -> tuple[pd.DataFrame, dict[tuple[
         if plan.power == wanted
     }
     return frame, planned, wanted
-
-
-def _checked(given: Any) -> pd.DataFrame:
-    reals, wholes = ("delta", "power", "low", "high", "level"), ("n_qids", "n_pilot", "n_simulations", "seed")
-    frame = columns_of(given, "curve", texts=("test",), reals=reals, wholes=wholes)
-    none = (~frame["power"].between(0, 1), "a power from 0 to 1")
-    refuse(frame, "curve", (*_KEYS, "power", "low", "high"), [none, *band_checks(frame, "power", _KEYS)])
-    return frame
 
 
 def _crossings(

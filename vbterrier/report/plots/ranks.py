@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, examples
+from vbterrier.errors import ParameterError, examples
 from vbterrier.evaluate.variance import VarianceShares
-from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.ids import integers_of
+from vbterrier.frames.contracts import frame_of
 from vbterrier.report import captions
 from vbterrier.report.plots import style
 from vbterrier.report.plots.elements import (
     aligned,
     beside_rows,
     columns_of,
+    kinds,
     legend_from_left,
     number_columns,
     refuse,
@@ -88,51 +88,38 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
 
 
 def _ranking_of(ranking: Any) -> pd.DataFrame:
-    given = frame_of(ranking, "ranking")
-    require(given, ("name", "mean", "expected_rank", "low", "high", "level"), "ranking")
-    frame = pd.DataFrame({"name": captions.texts(given["name"], "ranking column 'name'")})
-    for column in ("mean", "expected_rank", "low", "high", "level"):
-        frame[column] = captions.reals(given[column], f"ranking column {column!r}")
+    shown = ("expected_rank", "low", "high", "level")
+    frame = columns_of(ranking, "ranking", texts=("name",), reals=("mean", *shown))
     expected, low, high = (frame[column] for column in ("expected_rank", "low", "high"))
-    for bad, wanted in (
-        (
-            ~expected.between(1 - _SLACK, len(frame) + _SLACK),
-            f"an expected rank from 1 to {len(frame)}, the number of systems",
-        ),
+    out = ~expected.between(1 - _SLACK, len(frame) + _SLACK)
+    checks = [
+        (out, f"an expected rank from 1 to {len(frame)}, the number of systems"),
         (low.isna() != high.isna(), "low and high, or NaN for both"),
         ((low < 1) | (high > len(frame)) | (low > high), f"low and high in order, from 1 to {len(frame)}"),
         (low.notna() & ~frame["level"].between(0, 1, inclusive="neither"), "a level between 0 and 1, as 0.9"),
         (frame["name"].duplicated(), "each system once"),
-    ):
-        if bad.any():
-            row = int(np.argmax(bad))
-            found = ", ".join(f"{name} {frame[name][row]:g}" for name in ("expected_rank", "low", "high", "level"))
-            raise InputError(f"ranking: row {row} ({frame['name'][row]!r}) has {found}; wanted {wanted}")
+    ]
+    refuse(frame, "ranking", shown, checks, named="name")
     return frame.sort_values("expected_rank", kind="stable").reset_index(drop=True)
 
 
 def _shares(probabilities: Any, ranking: pd.DataFrame) -> Floats:
     """Probability of each rank in each row, shape (n, n)."""
-    given, n = frame_of(probabilities, "probabilities"), len(ranking)
-    require(given, ("name", "rank", "prob"), "probabilities")
-    rows = {name: row for row, name in enumerate(ranking["name"])}
-    at = pd.Series(captions.texts(given["name"], "probabilities column 'name'")).map(rows).to_numpy(dtype=np.float64)
-    rank = np.asarray(integers_of(given["rank"], "probabilities column 'rank'"))
-    prob = captions.reals(given["prob"], "probabilities column 'prob'")
-    for bad, wanted in (
-        (np.isnan(at), "a system of the ranking"),
+    frame, n = (
+        columns_of(probabilities, "probabilities", texts=("name",), reals=("prob",), wholes=("rank",)),
+        len(ranking),
+    )
+    at = pd.Index(ranking["name"]).get_indexer(pd.Index(frame["name"]))
+    rank, prob = frame["rank"].to_numpy(), frame["prob"]
+    checks = [
+        (at < 0, "a system of the ranking"),
         ((rank < 1) | (rank > n), f"a rank from 1 to {n}"),
-        (~((prob >= 0) & (prob <= 1 + _SLACK)), "a probability from 0 to 1"),
-        (pd.DataFrame({"at": at, "rank": rank}).duplicated().to_numpy(), "each rank of a system once"),
-    ):
-        if bad.any():
-            row = int(np.argmax(bad))
-            raise InputError(
-                f"probabilities: row {row} ({given['name'].iloc[row]!r}) has rank {rank[row]}, prob {prob[row]:g}; "
-                f"wanted {wanted}"
-            )
+        (~prob.between(0, 1 + _SLACK), "a probability from 0 to 1"),
+        (frame.duplicated(["name", "rank"]), "each rank of a system once"),
+    ]
+    refuse(frame, "probabilities", ("rank", "prob"), checks, named="name")
     shares = np.zeros((n, n))
-    shares[at.astype(np.int64), rank - 1] = prob
+    shares[at, rank - 1] = prob
     return shares
 
 
@@ -299,8 +286,7 @@ def _on(colour: str) -> str:
 
 def _described_shares(frame: pd.DataFrame, table: Floats) -> list[str]:
     measures, data = captions.short(list(frame["measure"].unique()))
-    drawn = frame[["n_draws", "seed"]].drop_duplicates().to_numpy().tolist()
-    said = " and ".join(f"{n_draws:,} draws, seed {seed}" for n_draws, seed in drawn)
+    said = " and ".join(f"{n_draws:,} draws, seed {seed}" for n_draws, seed in kinds(frame, "n_draws", "seed"))
     bare, below = int((~(np.nan_to_num(table) != 0).any(axis=1)).sum()), bool((table < 0).any())
     return [
         measures[0] if len(measures) == 1 else "",

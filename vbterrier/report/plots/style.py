@@ -71,7 +71,6 @@ def canvas(ax: Any, width: float, inner: float | None) -> Iterator[Any]:
 
         with suppress(ImportError):
             plt.draw_if_interactive()
-    matplotlib = _matplotlib()
     with matplotlib.rc_context(_RC):
         drawn = _figure(width, 3.0).add_subplot() if ax is None else ax
         for side in ("top", "right"):
