@@ -64,7 +64,8 @@ def reliability(
         drawn.set_aspect("equal")
         drawn.set_xlabel("predicted probability")
         drawn.set_ylabel("observed share")
-        errors = [f"{_error(part):.3f}" for _, part in parts]
+        off = [(part["predicted"] - part["observed"]).abs() for _, part in parts]
+        errors = [f"{np.average(gap, weights=part['n']):.3f}" for gap, (_, part) in zip(off, parts, strict=True)]
         said = errors[0]
         if len(parts) > 1:
             said = ", ".join(f"{error} ({name})" for (name, _), error in zip(parts, errors, strict=True))
@@ -116,11 +117,6 @@ def _draw_calibration(ax: Any, part: pd.DataFrame, place: int, largest: int) -> 
     area = np.maximum(_LARGEST**2 * ordered["n"].to_numpy() / largest, _LEAST**2)
     ax.scatter(x, y, s=area, color=colour, marker=marker, linewidths=0, zorder=3)
     return Line2D([], [], color=colour, marker=marker, markersize=4)
-
-
-def _error(part: pd.DataFrame) -> float:
-    """Expected calibration error over filled bins."""
-    return float(np.average((part["predicted"] - part["observed"]).abs(), weights=part["n"]))
 
 
 def _sizes(frame: pd.DataFrame, n_methods: int) -> list[str]:
