@@ -311,10 +311,5 @@ class Draws:
     def keyed(self, quantity: str, keys: Words) -> Floats:
         """Draw uniform numbers in [0, 1) that depend only on a key, such as that of a document; shape (n, n_keys)."""
         seed = np.random.SeedSequence(self.seed).generate_state(1, np.uint64)
-        name = fingerprint_of(f"{self.name}\0{quantity}")
+        name = Ids(pa.array([f"{self.name}\0{quantity}"], pa.large_string())).fingerprints
         return keyed_uniforms(mix(keys ^ mix(seed ^ name)), self.first, self.n)
-
-
-def fingerprint_of(text: str) -> Words:
-    """Return the fingerprint of one text, shape (1,)."""
-    return Ids(pa.array([text], pa.large_string())).fingerprints

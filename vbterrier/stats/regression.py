@@ -251,7 +251,9 @@ def _fitted(name: str, measure: Floats, base: Floats, gain: Floats, level: float
     plain = OLS(gain[known], design).fit()
     # R² is undefined for a constant gain.
     r_squared = float(plain.rsquared) if np.ptp(gain[known]) > 0 else nan
-    if _leverage(design).max() > _FULL_LEVERAGE:
+    basis, _ = np.linalg.qr(design)
+    leverage = (basis**2).sum(axis=1)  # the diagonal of the hat matrix
+    if leverage.max() > _FULL_LEVERAGE:
         warn(f"{name}: a single topic determines a coefficient, so that its standard error is undefined")
         return (name, float(plain.params[-1]), *[nan] * 5, r_squared, *counts, nan, nan)
     fit = plain.get_robustcov_results("HC3", use_t=True)
@@ -267,10 +269,3 @@ def _rank(design: Floats) -> int:
         return 0
     scaled = design / np.maximum(np.abs(design).max(axis=0), np.finfo(np.float64).tiny)
     return int(np.linalg.matrix_rank(scaled, tol=_COLLINEAR * np.sqrt(len(design))))
-
-
-def _leverage(design: Floats) -> Floats:
-    """Return the diagonal of the hat matrix, shape (n,)."""
-    basis, _ = np.linalg.qr(design)
-    leverage: Floats = (basis**2).sum(axis=1)
-    return leverage

@@ -177,7 +177,7 @@ def topics_intervals(
     of a mean, ``Σ (x - mean)³ / (6 (Σ (x - mean)²)^1.5)``. Columns are processed in blocks, so that memory is bounded.
     """
     _check(method, level, n_resamples, seed)
-    draws = _draws(method, seed, name, _numbered(values) if qids is None else qids)
+    draws = _draws(method, seed, name, list(map(str, range(len(values)))) if qids is None else qids)
     columns = np.repeat(np.array(bounds, dtype=np.float64)[:, None], values.shape[1], axis=1)
     return _topics_intervals(values, level, method, draws, n_resamples, columns, columns)
 
@@ -201,10 +201,6 @@ def unjudged_interval(means: Floats, variances: Floats, *, level: float = 0.95) 
     mean = float(means.mean())
     half_width = float(special.ndtri((1 + level) / 2)) * float(np.sqrt(max(variances.sum(), 0.0))) / len(means)
     return Interval(max(mean - half_width, 0.0), min(mean + half_width, 1.0), "unjudged (normal)")
-
-
-def _numbered(values: Floats) -> list[str]:
-    return list(map(str, range(len(values))))
 
 
 def _draws(method: str, seed: int, name: str, qids: Sequence[str]) -> Callable[[], Any]:
