@@ -148,14 +148,16 @@ def test_agreement_counts_documents_that_all_labelled(planted):
 
 def test_bias_by_grade_and_length_is_a_mean_over_documents(planted):
     runs, truth, labels, human, _ = planted
-    texts = truth[["docno"]].assign(text=["word " * (1 + i % 40) for i in range(len(truth))])
+    texts = truth[["docno"]].assign(text=["word " * (5 + 3 * (i % 40)) for i in range(len(truth))])
     found = audit_judge(runs, human, {"honest": labels["honest"]}, documents=texts, budget=1)
     both = human.merge(labels["honest"], on=["qid", "docno"])
     difference = (both["label_y"] - both["label_x"]).groupby(both["label_x"]).mean()
     assert found.bias.query("by == 'grade'")["bias"].tolist() == pytest.approx(difference.tolist())
     lengths = found.bias.query("by == 'length'")
     assert lengths["n"].sum() == len(human)
-    assert len(lengths) == 4
+    shortest = [int(group.split()[0]) for group in lengths["group"]]
+    assert len(shortest) == 4
+    assert shortest == sorted(shortest)
 
 
 def test_gaps_filled_in_proportion_to_holes_are_shown_and_flagged(planted):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+import re
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -561,6 +563,12 @@ def _warn_of_copies(frame: pd.DataFrame, judges: list[str]) -> None:
             warn(f"judge {judge!r}: its labels equal all human judgments; are these its own labels?")
 
 
+def _by_number(group: str) -> tuple[float, str]:
+    """Sort groups by the number that their names begin with; the others follow."""
+    number = re.match(r"\d+", group)
+    return int(number[0]) if number else math.inf, group
+
+
 def _bias(
     frame: pd.DataFrame, judges: list[str], judgments: Judgments, families: Any, level: float
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -589,7 +597,7 @@ def _bias(
         error, bias = most * predicted - grade, label - grade if on_scale else np.full(len(both), np.nan)
         for by, every_group in groups:
             group = every_group[both.index]
-            for name in sorted(set(group.dropna()) - {_OTHERS}):
+            for name in sorted(set(group.dropna()) - {_OTHERS}, key=_by_number):
                 own = (group == name).to_numpy()
                 mean = _mean(error, own, (group == _OTHERS).to_numpy(), topic, level)
                 rows.append((judge, by, name, int(own.sum()), bias[own].mean(), *mean, level))

@@ -84,7 +84,7 @@ def _unjudged(found: ReportNumbers) -> Iterator[Caveat]:
     if found.distributions and found.comparison is not None:
         said += (
             f" The tests are over topics and treat the expected {found.bootstrapped} as exact; "
-            "`vbterrier rank --over both` includes the uncertainty of unjudged documents."
+            '"vbterrier rank --over both" includes the uncertainty of unjudged documents.'
         )
     yield Caveat("Unjudged documents", said, apart or shares[high] > UNJUDGED)
     whole = {name: int((top.unjudged_share() == 1).sum()) for name, top in found.tops.items()}
