@@ -43,6 +43,8 @@ def test_an_audit_shows_every_table(command):
     for name, table in found.tables().items():
         assert f"\n{name}" in out
         assert len(table)
+        assert (f"20 of {len(table)} rows; --show {name} has all" in out) == (len(table) > 20)
+    assert len(found.plan) > 20
 
 
 @pytest.mark.parametrize("table", ["systems", "bias", "needed"])
@@ -112,6 +114,8 @@ def test_an_audit_is_written_as_a_page_that_loads_nothing(command, files):
     page = (files / "audit.html").read_text()
     assert (code, err) == (0, "")
     assert "<h1>Judge audit</h1>" in page
+    assert page.count("<tr>") > 40
+    assert "left out" not in page
     for title in ("Systems", "Differences a - b", "Calibration", "Bias of the judge", "Judge next"):
         assert f"<caption>{title}" in page
     assert "default-src 'none'" in page

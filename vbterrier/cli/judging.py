@@ -145,9 +145,10 @@ def audit(
     for name, table in tables.items():
         if len(table):
             shared, rest = shared_caption(table)
-            deliver(
-                rest.head(_MOST_ROWS), style, caption=[f"{name}: {shared}" if shared else name], label=f"tab:{name}"
-            )
+            caption = [f"{name}: {shared}" if shared else name]
+            if len(rest) > _MOST_ROWS:
+                caption.append(f"{_MOST_ROWS} of {len(rest):,} rows; --show {name} has all")
+            deliver(rest.head(_MOST_ROWS), style, caption=caption, label=f"tab:{name}")
     echo(repr(found))
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import math
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 LOADERS: dict[str, Callable[[], Any]] = {}
 # Pixels of an interval bar, and the margin that keeps its points whole.
 WIDTH, HEIGHT, _EDGE = 120, 14, 4
-_MAX_MEASURES, _LONGEST_TITLE = 6, 30
+_MAX_MEASURES, _LONGEST_TITLE, _MOST_ON_PAGE = 6, 30, 1000
 # Styles of all tables. Notebooks align every cell to the right by rules with the specificity of two classes.
 STYLE = (
     "table.vbterrier{border-collapse:collapse;font-variant-numeric:tabular-nums;margin:.3em 0 1em}"
@@ -271,8 +271,11 @@ class Shown:
         return f'<div style="overflow-x:auto"><style>{STYLE}</style>\n<p>{title}</p>\n{tables}\n</div>'
 
     def page(self) -> str:
-        """Return the tables as an HTML page in the style of the report, without scripts; all text is escaped."""
-        tables = [panel.html() for panel in self._panels()]
+        """Return the tables as an HTML page in the style of the report, without scripts; all text is escaped.
+
+        Tables have at most 1,000 rows; a last line counts the others.
+        """
+        tables = [replace(panel, rows=max(panel.rows, _MOST_ON_PAGE)).html() for panel in self._panels()]
         # JudgeAudit is a "Judge audit".
         title = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).capitalize()
         page: str = LOADERS["page"]()(title, self._line(), tables)
