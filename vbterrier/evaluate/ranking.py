@@ -286,7 +286,7 @@ def _best(found: _DrawnScores) -> dict[str, float]:
 def _beats(found: _DrawnScores, pairs: pd.DataFrame) -> Floats:
     """The probability that system a of each pair beats system b; a tie counts half."""
     place = {name: at for at, name in enumerate(found.names)}
-    a, b = (pairs[side].map(place).to_numpy(dtype=np.int64) for side in _PAIR)
+    a, b = (pairs[side].map(place).to_numpy() for side in _PAIR)
     gap = found.draws[a] - found.draws[b]
     above, at_least = np.count_nonzero(gap > EQUAL, axis=1), np.count_nonzero(gap >= -EQUAL, axis=1)
     return np.asarray((above + at_least) / (2 * gap.shape[1]))
@@ -300,10 +300,13 @@ def _pairs(found: _DrawnScores, level: float, baseline: str | None) -> pd.DataFr
     else:
         left = systems[np.array(found.names) != baseline]
         right = np.full(len(left), found.names.index(baseline))
-    pairs = pd.DataFrame({side: np.array(found.names)[at] for side, at in zip(_PAIR, (left, right), strict=True)})
-    low, high = equal_tails(found.draws[left] - found.draws[right], level)
-    diff = found.means[left] - found.means[right]
-    return pairs.assign(diff=diff, low=low, high=high, p_a_beats_b=_beats(found, pairs))
+    rows = []
+    for a, b in zip(left.tolist(), right.tolist(), strict=True):
+        gap = found.draws[a] - found.draws[b]
+        low, high = equal_tails(gap, level)
+        beats = (np.count_nonzero(gap > EQUAL) + np.count_nonzero(gap >= -EQUAL)) / (2 * len(gap))
+        rows.append((found.names[a], found.names[b], found.means[a] - found.means[b], low, high, beats))
+    return pd.DataFrame(rows, columns=[*_PAIR, "diff", "low", "high", "p_a_beats_b"])
 
 
 def _rank_probabilities(found: _DrawnScores) -> pd.DataFrame:

@@ -85,12 +85,7 @@ def _table(measure: str, columns: dict[str, _Column], *, common: bool) -> ValueT
     odd = next((other for other in others if columns[other][0] != qids), None)
     if odd is not None:
         if not common:
-            raise InputError(
-                f"values: of {measure}, {first!r} has {len(qids)} topics, {odd!r} has {len(columns[odd][0])}, and they "
-                f"differ in {examples(sorted(set(qids) ^ set(columns[odd][0])))}: means over different topics are not "
-                "comparable; ask for on_topics='common' (only those that all systems have), or give each missing topic "
-                "a value (0 where a run retrieved nothing)"
-            )
+            raise InputError(_difference(measure, columns, first, odd))
         qids = sorted(set(qids).intersection(*(found for found, _ in columns.values())))
         if not qids:
             raise InputError(f"values: of {measure}, no topic is common to all systems")
@@ -100,6 +95,16 @@ def _table(measure: str, columns: dict[str, _Column], *, common: bool) -> ValueT
     names = list(columns)
     order = sorted(range(len(names)), key=lambda at: (-means[at], names[at]))
     return ValueTable(measure, [names[at] for at in order], qids, values[:, order])
+
+
+def _difference(measure: str, columns: dict[str, _Column], first: str, other: str) -> str:
+    (some, _), (others, _) = columns[first], columns[other]
+    return (
+        f"values: of {measure}, {first!r} has {len(some)} topics, {other!r} has {len(others)}, and they differ in "
+        f"{examples(sorted(set(some) ^ set(others)))}: means over different topics are not comparable; ask for "
+        "on_topics='common' (only those that all systems have), or give each missing topic a value (0 where a run "
+        "retrieved nothing)"
+    )
 
 
 def _named_as(measure: Any, found: Sequence[str]) -> str:
