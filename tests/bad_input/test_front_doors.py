@@ -54,6 +54,11 @@ MISSING = HUMAN.assign(label=HUMAN["label"].astype(float).mask(HUMAN["qid"] == "
         (lambda: audit(scale=(0, 1)), InputError, f"qrels: {RATED}"),
         (lambda: gate(scale=(0, 1)), InputError, f"qrels: {RATED}"),
         (lambda: track(scale=(0, 1)), InputError, f"qrels: {RATED}"),
+        *(
+            (lambda call=call, scale=scale: call(scale=scale), ParameterError, "wanted the smallest and the largest")
+            for call in (audit, gate, track)
+            for scale in ((3, 0), (0,), 3, (0.5, 1), "0,3")
+        ),
         (
             lambda: track(
                 qrels=HUMAN.assign(label=HUMAN["label"].clip(upper=1)), automatic={"llm": LABELS}, scale=(0, 1)

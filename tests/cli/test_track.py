@@ -91,7 +91,7 @@ def test_several_collections_are_folders(track, tmp_path, command):
         (["--automatic", "a=complete.txt", "--automatic", "a=qrels.txt"], 2, "a name is repeated"),
         (["--over", "collections"], 2, "--over='collections' needs several"),
         (["--part", "all"], 2, "part"),
-        (["--scale", "0,0"], 1, "wanted a whole number from 0 to 0"),
+        (["--scale", "-1,0"], 1, "wanted a whole number from -1 to 0"),
         (["-q", "x=complete.txt"], 2, "wanted NAME=PATH"),
     ],
 )

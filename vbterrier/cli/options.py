@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from vbterrier.errors import FileError, ParameterError
+from vbterrier.errors import FileError, ParameterError, printable
 from vbterrier.frames.files.blocks import amount
 from vbterrier.frames.files.source import LIMIT
 from vbterrier.log import NAME
@@ -113,10 +113,12 @@ LEVELS = (logging.INFO, logging.DEBUG)
 
 def scale_of(text: str | None) -> tuple[int, int] | None:
     """Return the smallest and the largest rating of ``--scale``."""
-    ends = [] if text is None else text.split(",")
-    if text is not None and (len(ends) != 2 or not all(end.lstrip("-").isdecimal() for end in ends)):  # noqa: PLR2004
-        raise ParameterError(f"--scale {text}: wanted the smallest and the largest rating, as 0,3")
-    return (int(ends[0]), int(ends[1])) if ends else None
+    if text is None:
+        return None
+    ends = re.fullmatch(r"\s*(-?[0-9]{1,9})\s*,\s*(-?[0-9]{1,9})\s*", text)
+    if ends is None:
+        raise ParameterError(f"--scale {printable(text)}: wanted the smallest and the largest rating, as 0,3")
+    return int(ends[1]), int(ends[2])
 
 
 def only(option: str, given: Sequence[str] | None) -> str | None:

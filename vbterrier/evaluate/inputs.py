@@ -12,7 +12,7 @@ import pyterrier as pt
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, is_frame, require
-from vbterrier.frames.files.rated_lists import SPELLING, misrated, spellings
+from vbterrier.frames.files.rated_lists import SPELLING, misrated, require_ends, spellings
 from vbterrier.frames.files.reading import read_qrels, read_subtopics, read_topics
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named, registered
@@ -120,6 +120,7 @@ def _judgments(qrels: Any, read: Callable[[Any], pd.DataFrame]) -> pd.DataFrame:
 
 def require_scale(frame: pd.DataFrame, scale: tuple[int, int] | None, what: str) -> None:
     """Raise InputError for a rating outside of a scale, if one is given."""
+    require_ends(scale)
     if scale is not None and (message := misrated(frame, ~frame["label"].between(*scale), scale)):
         raise InputError(f"{what}: {message}")
 

@@ -391,14 +391,16 @@ def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], target: Ev
         for name, frame in frames.items()
     }
     files = [(name, run) for name, run in items if name not in known]
-    paths = [path for _, run in files for path in (run if isinstance(run, list) else [run])]
-    are_files = all(is_parts(run) for _, run in files) and all(Path(path).is_file() for path in paths)
-    if len(items) < 2 or not are_files:  # noqa: PLR2004 - one agrees with itself
+    if len(items) < 2 or not all(_is_file(run) for _, run in files):  # noqa: PLR2004 - one agrees with itself
         return
     found = workers.mapped(_topics_of_files, [run for _, run in files])
     known |= {name: SimpleNamespace(topics=topics) for (name, _), topics in zip(files, found, strict=True)}
     seen: dict[str, Any] = {name: known[name] for name, _ in items}
     restricted(target, seen, "same")
+
+
+def _is_file(run: Any) -> bool:
+    return is_parts(run) and all(Path(path).is_file() for path in (run if isinstance(run, list) else [run]))
 
 
 def _topics_of_files(run: Any) -> list[str]:

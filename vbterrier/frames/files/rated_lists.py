@@ -109,8 +109,7 @@ def read_rated_list(
     >>> found.frame.to_numpy().tolist(), found.n_unrated
     ([['shoes, red', 'd1', 3]], 1)
     """
-    if scale is not None and (len(scale) != 2 or not all(isinstance(s, int) for s in scale) or scale[0] >= scale[1]):  # noqa: PLR2004 - a pair
-        raise ParameterError(f"scale={scale!r}: wanted the smallest and the largest rating, as (0, 3)")
+    require_ends(scale)
     source, found = _opened(path, max_bytes)
     if found is None:
         frame = read_qrels(path, max_bytes=max_bytes)
@@ -318,6 +317,15 @@ def _table(source: Source, layout: Layout) -> pd.DataFrame:
     """The known columns of a table."""
     frame: pd.DataFrame = text_table(source, replace(layout, form="")).to_pandas()
     return frame[[name for name in frame.columns if name in _HEADS]]
+
+
+def require_ends(scale: Any) -> None:
+    """Raise ParameterError for a scale that is not two increasing whole numbers."""
+    if scale is None:
+        return
+    is_pair = isinstance(scale, (tuple, list)) and len(scale) == 2  # noqa: PLR2004 - both ends
+    if not is_pair or not all(hasattr(end, "__index__") for end in scale) or scale[0] >= scale[1]:
+        raise ParameterError(f"scale={scale!r}: wanted the smallest and the largest rating, as (0, 3)")
 
 
 def misrated(frame: pd.DataFrame, odd: Any, scale: tuple[int, int] | None) -> str:

@@ -105,10 +105,8 @@ def _ranking_of(ranking: Any) -> pd.DataFrame:
 
 def _shares(probabilities: Any, ranking: pd.DataFrame) -> Floats:
     """Probability of each rank in each row, shape (n, n)."""
-    frame, n = (
-        columns_of(probabilities, "probabilities", texts=("name",), reals=("prob",), wholes=("rank",)),
-        len(ranking),
-    )
+    frame = columns_of(probabilities, "probabilities", texts=("name",), reals=("prob",), wholes=("rank",))
+    n = len(ranking)
     at = pd.Index(ranking["name"]).get_indexer(pd.Index(frame["name"]))
     rank, prob = frame["rank"].to_numpy(), frame["prob"]
     checks = [
