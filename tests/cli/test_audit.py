@@ -12,6 +12,8 @@ from vbterrier.evaluate import audit_judge
 from vbterrier.frames import read_labels
 from vbterrier.stats import cohen_kappa, judge_agreement, prediction_powered
 
+pytestmark = pytest.mark.filterwarnings("ignore:.* human judgments per topic:vbterrier.errors.DegenerateWarning")
+
 RUNS = ["a.run", "b.run"]
 
 

@@ -1,5 +1,7 @@
 """Audits of judges: planted biases, corrected scores, warnings and errors."""
 
+import warnings
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,6 +10,9 @@ from scipy import stats
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import audit_judge
+from vbterrier.evaluate.audit import _Estimate
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* human judgments per topic:vbterrier.errors.DegenerateWarning")
 
 TOPICS, DEPTH = 40, 50
 FAMILIES = {"a": "llm", "b": "llm", "c": "other"}
@@ -109,6 +114,28 @@ def test_intervals_cover_the_scores_under_all_judgments():
     assert rmse["corrected"] < rmse["humans alone"]
 
 
+@pytest.mark.parametrize(("n", "size", "weight"), [(2, 0.01, 1.0), (12, 0.01, 0.0), (12, 1.0, 1 - 9 / 11)])
+def test_deviations_are_shrunk_by_the_factor_of_james_and_stein(n, size, weight):
+    """One judgment per system: noise is the spread of the deviations, times the squared factor of the errors."""
+    rng = np.random.default_rng(n)
+    draws, fitted = rng.normal(size=(n, 50)), rng.normal(size=(n, 40))
+    parts = np.diag(rng.normal(size=n) * size) * n / (n - 1)
+    parts -= parts.mean(axis=0)
+    # Deviations that exceed their noise by far, as 1 / size: all errors but one percent are noise-free.
+    spread = np.full(n, 1.0 if weight != 0.0 else 100.0)
+    deviation = parts.sum(axis=1) - parts.sum(axis=1).mean()
+    noise = ((parts * spread - (parts * spread).mean(axis=0)) ** 2).sum()
+    factor = max(1 - (n - 3) / (n - 1) * noise / (deviation**2).sum(), 0.0) if n > 2 else 1.0
+    _, pairs = _Estimate([f"s{i:02}" for i in range(n)], draws, fitted, parts, spread).tables("corrected", 0.9, None)
+    first = pairs.iloc[0]
+    own = fitted[0].mean() - fitted[1].mean() + factor * (parts[0].sum() - parts[1].sum())
+    assert first["diff"] == pytest.approx(own)
+    errors = (parts * spread)[0] - (parts * spread)[1]
+    variance = (1 - factor) * (draws[0] - draws[1]).var() + factor * (errors**2).sum()
+    assert first["high"] - first["diff"] == pytest.approx(stats.norm.ppf(0.95) * np.sqrt(variance))
+    assert factor == pytest.approx(weight, abs=0.35)
+
+
 def test_residuals_correct_the_model_on_a_collection(shared_data):
     folder = shared_data / "trec_dl19"
     truth = vbterrier.read_qrels(folder / "qrels.nist.txt.gz")
@@ -199,6 +226,16 @@ def test_a_judge_of_some_systems_is_counted(planted):
     assert neither["c"] == 0
     expected = runs["a"].sort_values("score").groupby("qid").tail(10)["docno"]
     assert neither["a"] == pytest.approx(1 - expected.isin(set(cut) | set(human["docno"])).mean())
+
+
+def test_few_judgments_per_topic_are_warned_of(planted):
+    runs, truth, labels, _, _ = planted
+    for n, times in ((599, 1), (600, 0)):
+        with warnings.catch_warnings(record=True) as given:
+            warnings.simplefilter("always")
+            audit_judge(runs, truth.sample(n, random_state=0), {"honest": labels["honest"]}, budget=1, n_draws=20)
+        told = [str(one.message) for one in given if "human judgments per topic, wanted 15" in str(one.message)]
+        assert len(told) == times, told
 
 
 def test_complete_judgments_are_exact(planted):

@@ -6,16 +6,17 @@ import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
-from scipy import stats
+from scipy import integrate, stats
 
 import vbterrier
 from vbterrier import BP, InputError, ParameterError
 from vbterrier.errors import DegenerateWarning, FileError
 from vbterrier.frames.ranking import Run
-from vbterrier.kernels.grade_regression import fit_mixed_logit, hashed_uniforms, sigmoid
+from vbterrier.kernels.grade_regression import GRID, exact_intercepts, fit_mixed_logit, hashed_uniforms, sigmoid
 from vbterrier.unjudged import EvidenceModel, MachineLabels, fit
 from vbterrier.unjudged.evidence import evidence_of, features_of, judged_shares, pool_depth, selection
 from vbterrier.unjudged.incomplete import hidden_runs, leave_group_out, shallow_pool, sparse_qrels, subsample_qrels
+from vbterrier.unjudged.model import fit_evidence
 from vbterrier.unjudged.pool import Judgments
 
 pytestmark = [
@@ -79,6 +80,51 @@ def test_shared_coefficients_shrink_together():
     free = fit_mixed_logit(x, y, np.zeros(2000, int), 1, **options)
     shared = fit_mixed_logit(x, y, np.zeros(2000, int), 1, **options, shared=np.arange(7) > 0)
     assert np.abs(shared.coef[1:]).sum() < 0.95 * np.abs(free.coef[1:]).sum()
+
+
+def test_exact_intercepts_are_the_posterior_that_quadrature_gives():
+    rng = np.random.default_rng(3)
+    topic = np.repeat(np.arange(25), 12)
+    offset = rng.normal(size=300) - 2
+    hit = rng.random(300) < sigmoid(offset + rng.normal(scale=1.5, size=25)[topic])
+    without = np.flatnonzero(np.bincount(topic, hit) == 0)
+    assert len(without)
+    options = {"variance_prior": 0.3, "ridge": 0.01}
+    found = exact_intercepts(offset, hit, topic, 25, variance=1.0, **options)
+    mean = found.values.mean()
+    variance = ((found.values[-1] - mean) / GRID[-1]) ** 2
+    moments = []
+    for place in range(25):
+        logits, hits = offset[topic == place] + mean, hit[topic == place]
+
+        def density(b, logits=logits, hits=hits):
+            share = sigmoid(logits + b)
+            return np.prod(np.where(hits, share, 1 - share)) * np.exp(-(b**2) / (2 * variance))
+
+        whole, first, square = (
+            integrate.quad(lambda b, power=power: b**power * density(b), -12, 12, limit=200)[0] for power in range(3)
+        )
+        moments.append((first / whole, square / whole))
+        probability = np.zeros((1, 25))
+        probability[0, place] = integrate.quad(density, -12, first / whole, limit=200)[0] / whole
+        assert found.quantiles(probability)[0, place] == pytest.approx(mean + first / whole, abs=0.02)
+    # The variance and the mean are at the fixed point of expectation-maximisation.
+    assert variance == pytest.approx((sum(square for _, square in moments) + 4 * 0.3) / 29, rel=0.05)
+    normal = fit_mixed_logit(
+        np.column_stack([np.ones(300), offset]), hit, topic, 25, ridge=np.full(2, 0.01), variance_prior=np.array([0.3])
+    )
+    assert variance > normal.variance[0]
+
+
+def test_a_model_with_exact_intercepts_draws_them():
+    few = evidence(subsample_qrels(QRELS, 0.9, seed=2))
+    plain, exact = fit_evidence(few), fit_evidence(few, exact=True)
+    assert [step.intercepts is None for step in plain.steps] == [True] * 3
+    number = few.topic[few.unjudged]
+    nothing = np.isin(number, np.flatnonzero(few.counts[:, 3] == 0))
+    drawn = [(model.draw(200, 0).levels[:, nothing] == 3).mean() for model in (plain, exact)]
+    # Topics without a document of the highest grade among the judged ones are drawn fewer of them.
+    assert drawn[1] < 0.9 * drawn[0]
 
 
 def test_hashed_numbers_are_uniform_independent_and_depend_on_their_key_alone():

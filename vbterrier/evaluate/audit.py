@@ -22,7 +22,7 @@ from vbterrier.measures.target import aligned
 from vbterrier.stats.kappa import judge_agreement
 from vbterrier.stats.topic_intervals import check_level, topics_intervals
 from vbterrier.unjudged.evidence import evidence_of
-from vbterrier.unjudged.model import DEPTH, fit_evidence
+from vbterrier.unjudged.model import DEPTH, Constants, fit_evidence
 from vbterrier.unjudged.pool import MachineLabels, frames_of
 
 if TYPE_CHECKING:
@@ -39,12 +39,11 @@ if TYPE_CHECKING:
 HUMANS, CORRECTED, ALONE = "humans alone", "corrected", "judge alone"
 # The run of all labelled documents, whose name no system has, and the parts of the judgments that are held out.
 _FRAME, _FOLDS, _HELD_OUT_DRAWS = "\0labelled", 5, 200
-# The part of the mean residual that is added to all scores, and the standard deviation of that part. The residual is a
-# linear extrapolation, which mostly overshoots: the part that removes the bias was .7 to 2.0 on TREC DL 2019, with the
-# median .75.
-COMMON, COMMON_SD = 0.75, 0.2
-# Judged documents of a stratum that are enough to correct the others.
-_ENOUGH = 5
+# The model of judgments that are a sample has none of the errors that selection causes.
+_SAMPLED = Constants(call=0, call_selected=0, topic=0, topic_higher=0, of_run=0, inflation=1)
+# Judged documents of a stratum that are enough to correct the others, and of a topic for intervals that cover: with 11
+# per topic of TREC DL 2019, 90 % intervals of means covered .72 to .85, with 16 or more .85 to 1.
+_ENOUGH, _PER_TOPIC = 5, 15
 _RANKS = ((1, 3), (4, 10), (11, 30), (31, 100))
 # Differences of shares of machine labels between systems that matter, and agreement that people do not reach.
 _UNEVEN, _COPIED, _FEW = 0.05, 0.995, 20
@@ -158,13 +157,15 @@ def audit_judge(
 ) -> JudgeAudit:
     r"""Audit machines as judges: nDCG by judge, by humans and corrected, bias, agreement, human labels needed.
 
-    The corrected score is the mean f of draws from the model of unjudged documents with the labels as evidence, plus
-    its error on human judgments that the model did not see. For system s, the residual of a judged document d is the
-    difference between its contributions to the score under its grade and under its held-out prediction, and
-    ``R_s = 1/T Σ_d (1/π_d - 1) residual_sd``, the prediction-powered correction, with the shares π of judged documents
-    in strata of topic, cut and prediction. The estimate is ``f_s + .75 R̄ + λ (R_s - R̄)``: the mean residual R̄ over
-    systems corrects the errors that systems share, and the deviation is shrunk by
-    ``λ = max(0, 1 - Σ SE²(R_s - R̄) / Σ (R_s - R̄)²)``, close to 1 for judges that prefer a system.
+    The corrected score of system s is cross-fitted: f_s, the mean over five models of grades, each without a fifth of
+    the human judgments, with the labels as evidence, plus the errors of their predictions of these judgments. The
+    residual of a judged document d is the difference between its contributions to the score under its grade and under
+    its held-out prediction, and ``R_s = 1/T Σ_d (1/π_d - 4/5) residual_sd``, the prediction-powered correction, with
+    the shares π of judged documents in strata of topic, cut and prediction. The estimate is ``f_s + R̄ + λ (R_s - R̄)``:
+    the mean residual R̄ over systems corrects the errors that S systems share, and deviations are shrunk by the factor
+    of James and Stein, ``λ = max(0, 1 - (S - 3)/(S - 1) Σ SE²(R_s - R̄) / Σ (R_s - R̄)²)``. Variances of differences are
+    ``λ SE² + (1 - λ) V``, V the variance under the model of unjudged documents, and those of means add the
+    variance of what all systems share.
 
     Parameters
     ----------
@@ -207,8 +208,9 @@ def audit_judge(
     Warns
     -----
     DegenerateWarning
-        Judges that labelled more of some systems' documents than of others'; judgments that seem to be machine labels;
-        gaps that, filled with machine labels, would move systems by more than the margin.
+        Fewer than 15 human judgments per topic; judges that labelled more of some systems' documents than of others';
+        judgments that seem to be machine labels; gaps that, filled with machine labels, would move systems by more than
+        the margin.
 
     Notes
     -----
@@ -220,7 +222,7 @@ def audit_judge(
     References
     ----------
     Angelopoulos et al., Prediction-powered inference, Science 382, 2023. Zrnic and Candès, Cross-prediction-powered
-    inference, PNAS 121, 2024. Fröbe et al., ECIR 2023. λ: Efron and Morris, JASA 68, 1973.
+    inference, PNAS 121, 2024. Fröbe et al., ECIR 2023. λ: Efron and Morris, JASA 68, 1973, with an unknown mean.
 
     Examples
     --------
@@ -261,6 +263,12 @@ def audit_judge(
     for name, used in ((HUMANS, None), (CORRECTED, judges)):
         evidence = evidence_of(every[0], judgments, cutoff, every[1], used)
         estimates[name] = _estimated(evidence, judgments.grades, list(loaded), n_draws, seed)
+    parts = estimates[CORRECTED].parts
+    if parts is not None and parts.shape[1] < _PER_TOPIC * len(target.topics):
+        warn(
+            f"{parts.shape[1] / len(target.topics):.1f} human judgments per topic, wanted {_PER_TOPIC}: intervals may "
+            "be too narrow; judge more documents"
+        )
     frames = {name: run.frame for name, run in loaded.items()}
     shared: dict[str, Any] = {"level": level, "n_qids": len(target.topics), "n_draws": n_draws, "seed": seed}
     measure = f"nDCG@{cutoff}"
@@ -310,38 +318,42 @@ def _evidence_runs(
 
 @dataclass(frozen=True, eq=False)
 class _Estimate:
-    """Drawn means of each system, shape (S, B), residuals, (S,), and their parts by judgment, (S, n)."""
+    """Means of each system, drawn by the model, shape (S, B), and, if corrected, by cross-fitted models, (S, B').
+
+    ``parts``: the corrections of the cross-fitted means by each judgment, shape (S, n). ``spread``: the factor of a
+    judgment's part in the standard error, (n,).
+    """
 
     names: list[str]
     draws: Floats
-    residual: Floats
-    parts: Floats
-    is_corrected: bool
+    fitted: Floats | None = None
+    parts: Floats | None = None
+    spread: Floats | None = None
 
     def tables(self, estimate: str, level: float, baseline: str | None) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Estimates and differences with normal intervals."""
         from scipy import special
 
-        mean, parts = self.residual.mean(), self.parts - self.parts.mean(axis=0)
-        deviation = self.residual - mean
-        noise = float((parts**2).sum())
-        spread = float((deviation**2).sum())
-        weight = max(1 - noise / spread, 0.0) if spread > 0 else 0.0
-        own = self.draws - self.draws.mean(axis=0)
-        shared = self.draws.mean(axis=0).var()
-        if self.is_corrected:
-            common = COMMON**2 * (self.parts.mean(axis=0) ** 2).sum() + (COMMON_SD * mean) ** 2
-            shared = common + (1 - COMMON) ** 2 * shared
-        value = self.draws.mean(axis=1) + COMMON * mean + weight * deviation
+        draws, value, errors, weight = self.draws, self.draws.mean(axis=1), np.zeros((len(self.names), 1)), 0.0
+        shared, method = draws.mean(axis=0).var(), "unjudged (normal)"
+        if self.fitted is not None and self.parts is not None and self.spread is not None:
+            residual, errors = self.parts.sum(axis=1), self.parts * self.spread
+            common, deviation = errors.mean(axis=0), residual - residual.mean()
+            noise, found = float(((errors - common) ** 2).sum()), float((deviation**2).sum())
+            n = len(self.names)
+            # James and Stein's factor, (n - 3) noise/(n - 1), for an unknown mean.
+            weight = max(1 - max(n - 3, 0) / max(n - 1, 1) * noise / found, 0.0) if found > 0 else 0.0
+            value = self.fitted.mean(axis=1) + residual.mean() + weight * deviation
+            shared, method = (common**2).sum() + self.fitted.mean(axis=0).var(), "unjudged and residuals (normal)"
         a, b = _pairs(self.names, baseline)
 
-        def variance(draws: Floats, parts: Floats) -> Floats:
-            return np.asarray((1 - weight) * draws.var(axis=1) + weight * (parts**2).sum(axis=1))
+        def variance(drawn: Floats, parts: Floats) -> Floats:
+            return np.asarray((1 - weight) * drawn.var(axis=1) + weight * (parts**2).sum(axis=1))
 
-        half = np.sqrt(shared + variance(own, parts)) * special.ndtri((1 + level) / 2)
-        reach = np.sqrt(variance(own[a] - own[b], parts[a] - parts[b])) * special.ndtri((1 + level) / 2)
+        own = variance(draws - draws.mean(axis=0), errors - errors.mean(axis=0))
+        half = np.sqrt(shared + own) * special.ndtri((1 + level) / 2)
+        reach = np.sqrt(variance(draws[a] - draws[b], errors[a] - errors[b])) * special.ndtri((1 + level) / 2)
         gap = value[a] - value[b]
-        method = "unjudged and residuals (normal)" if self.is_corrected else "unjudged (normal)"
         means, gaps = (value, value - half, value + half), (gap, gap - reach, gap + reach)
         return _tables(self.names, (a, b), means, gaps, estimate=estimate, judge="", method=method)
 
@@ -363,72 +375,85 @@ def _tables(names: list[str], pairs: Any, means: Any, gaps: Any, **about: str) -
 
 
 def _estimated(evidence: Evidence, grades: Any, names: list[str], n_draws: int, seed: int) -> _Estimate:
-    """Draw the scores of all systems, and compute their errors on judgments that the model did not see."""
-    n_topics, k = len(evidence.topics), evidence.cutoff
+    """Draw the scores of all systems, and correct those of cross-fitted models by their errors."""
     gain = np.asarray(grades, dtype=np.float64)
+    weights: Floats = np.zeros((len(names), len(evidence)))
+    for place, name in enumerate(names):
+        own = np.flatnonzero((evidence.run == evidence.names.index(name)) & (evidence.rank <= evidence.cutoff))
+        weights[place, evidence.item[own]] = discounts(evidence.cutoff)[evidence.rank[own] - 1]
     drawn = fit_evidence(evidence).draw(n_draws, seed)
+    draws = _scores(evidence, drawn.levels, _inverse(ideal_dcg(drawn.counts, gain, evidence.cutoff)), gain, weights)
+    known = np.flatnonzero(evidence.level >= 0)
+    fold = (evidence.keys[known] % np.uint64(_FOLDS)).astype(np.int64)
+    expected = np.stack([(drawn.levels == level).mean(axis=0) for level in range(len(gain))], axis=1) @ gain
+    fits = [_Fold(evidence, known[fold == part], gain, weights, seed) for part in np.unique(fold)]
+    predicted, parts = np.empty(len(known)), np.empty((len(names), len(known)))
+    for part, fit in zip(np.unique(fold), fits, strict=True):
+        predicted[fold == part], parts[:, fold == part] = fit.predicted, fit.parts
+    weight = _excess_weights(evidence, known, weights.any(axis=0), predicted, expected)
+    if weight is None:
+        return _Estimate(names, draws.mean(axis=2))
+    # Judged documents of a fold represent those of the other documents, and themselves, which their model did not see.
+    parts *= (weight + 1 / len(fits)) / len(evidence.topics)
+    # The variance of a sum over a sample with inclusion probabilities 1/(1 + w) is the sum of w (1 + w) x².
+    spread = np.sqrt(weight * (1 + weight)) / (weight + 1 / len(fits))
+    return _Estimate(names, draws.mean(axis=2), np.mean([fit.scores for fit in fits], axis=0), parts, spread)
+
+
+def _scores(evidence: Evidence, levels: Any, inverse: Floats, gain: Floats, weights: Floats) -> Floats:
+    """Drawn nDCG of each system and topic, shape (S, B, T); ``inverse``: 1/IDCG, shape (B, T)."""
     column = np.full(len(evidence), -1)
     column[evidence.unjudged] = np.arange(len(evidence.unjudged))
-    inverse = _inverse(ideal_dcg(drawn.counts, gain, k))
-    weights: Floats = np.zeros((len(names), len(evidence)))
-    scores = np.zeros((len(names), n_draws, n_topics))
-    for place, name in enumerate(names):
-        own = np.flatnonzero((evidence.run == evidence.names.index(name)) & (evidence.rank <= k))
-        item = np.sort(evidence.item[own])
-        weights[place, evidence.item[own]] = discounts(k)[evidence.rank[own] - 1]
+    n_draws = len(levels)
+    scores = np.zeros((len(weights), n_draws, inverse.shape[1]))
+    for place, weight in enumerate(weights):
+        item = np.flatnonzero(weight)
         grades = np.broadcast_to(gain[np.maximum(evidence.level[item], 0)], (n_draws, len(item))).copy()
         is_open = column[item] >= 0
-        grades[:, is_open] = gain[drawn.levels[:, column[item[is_open]]]]
+        grades[:, is_open] = gain[levels[:, column[item[is_open]]]]
         topics, starts = np.unique(evidence.topic[item], return_index=True)
         if len(item):
-            scores[place][:, topics] = np.add.reduceat(grades * weights[place, item], starts, axis=1)
-    scores *= inverse
-    known = np.flatnonzero(evidence.level >= 0)
-    expected = np.stack([(drawn.levels == level).mean(axis=0) for level in range(len(gain))], axis=1) @ gain
-    found = _held_out_parts(evidence, known, gain, seed)
-    weight = _excess_weights(evidence, known, weights.any(axis=0), found[0] @ gain, expected)
-    if weight is None:
-        none = np.zeros((len(names), 1))
-        return _Estimate(names, scores.mean(axis=2), none[:, 0], none, False)
-    topic, level = evidence.topic[known], evidence.level[known]
-    probability, ideal, scale = found
-    of_gain = scale * (gain[level] - probability @ gain)
-    of_ideal = ideal[np.arange(len(known)), level] - (probability * ideal).sum(axis=1)
-    parts = weight * (weights[:, known] * of_gain - scores.mean(axis=1)[:, topic] * of_ideal) / n_topics
-    # The variance of a sum over a sample with inclusion probabilities 1/(1 + w).
-    spread = np.sqrt(np.divide(1 + weight, weight, out=np.zeros_like(weight), where=weight > 0))
-    return _Estimate(names, scores.mean(axis=2), parts.sum(axis=1), parts * spread, True)
+            scores[place][:, topics] = np.add.reduceat(grades * weight[item], starts, axis=1)
+    return np.asarray(scores * inverse)
 
 
 def _inverse(ideal: Floats) -> Floats:
     return np.divide(1, ideal, out=np.zeros_like(ideal), where=ideal > 0)
 
 
-def _held_out_parts(evidence: Evidence, known: Any, gain: Floats, seed: int) -> tuple[Floats, Floats, Floats]:
-    """Predictions of judged documents by models without them, with the ideal rankings of these models.
+class _Fold:
+    """Scores by a model without the judgments of a fold, and the errors of its predictions of them.
 
-    They are the probability of each level, shape (n, L); the relative change of the ideal DCG by one more document of
-    each level, (n, L); and the mean of 1/IDCG, (n,).
+    Human judgments are taken as a sample: the model has exact intercepts and no shift of unjudged documents, and
+    relevant documents outside of the evidence, of which no sample is judged, do not count.
+
+    ``scores``: means over topics, shape (S, B). ``predicted``: the mean predicted grade of each judgment, shape (n,).
+    ``parts``: the change of the summed scores if one document of the judgment's topic has the judged grade instead of
+    the predicted one, linear in its grade and in the ideal DCG, shape (S, n).
     """
-    n_topics, n_levels = evidence.counts.shape
-    fold = (evidence.keys[known] % np.uint64(_FOLDS)).astype(np.int64)
-    probability, ideal, scale = np.zeros((len(known), n_levels)), np.zeros((len(known), n_levels)), np.zeros(len(known))
-    for part in np.unique(fold):
-        out = fold == part
-        rows, level = known[out], evidence.level.copy()
-        cells = np.bincount(evidence.topic[rows] * n_levels + level[rows], minlength=n_topics * n_levels)
+
+    def __init__(self, evidence: Evidence, rows: Any, gain: Floats, weights: Floats, seed: int) -> None:
+        n_levels, k = len(gain), evidence.cutoff
+        judged, topic, level = evidence.level[rows], evidence.topic[rows], evidence.level.copy()
+        cells = np.bincount(topic * n_levels + judged, minlength=evidence.counts.size)
         level[rows] = -1
-        counts = evidence.counts - cells.reshape(evidence.counts.shape)
-        drawn = fit_evidence(replace(evidence, level=level, counts=counts)).draw(_HELD_OUT_DRAWS, seed)
-        at = np.searchsorted(np.flatnonzero(level < 0), rows)
-        before = ideal_dcg(drawn.counts, gain, evidence.cutoff)
-        inverse, topic = _inverse(before), evidence.topic[rows]
-        scale[out] = inverse.mean(axis=0)[topic]
-        for value, one in enumerate(np.eye(n_levels, dtype=np.int64)):
-            probability[out, value] = (drawn.levels[:, at] == value).mean(axis=0)
-            more = ideal_dcg(drawn.counts + one, gain, evidence.cutoff) - before
-            ideal[out, value] = (more * inverse).mean(axis=0)[topic]
-    return probability, ideal, scale
+        without = replace(evidence, level=level, counts=evidence.counts - cells.reshape(evidence.counts.shape))
+        model = replace(fit_evidence(without, _SAMPLED, exact=True), sigma=0.0)
+        drawn = model.draw(_HELD_OUT_DRAWS, seed)
+        counts, at = drawn.counts - drawn.unseen, np.searchsorted(without.unjudged, rows)
+        before = ideal_dcg(counts, gain, k)
+        inverse = _inverse(before)
+        scores = _scores(without, drawn.levels, inverse, gain, weights)
+        probability = np.stack([(drawn.levels[:, at] == value).mean(axis=0) for value in range(n_levels)], axis=1)
+        # The relative change of the ideal DCG by one more document of each level, shape (T, L).
+        more = [
+            ((ideal_dcg(counts + one, gain, k) - before) * inverse).mean(axis=0) for one in np.eye(n_levels, dtype=int)
+        ]
+        ideal = np.stack(more, axis=1)[topic]
+        of_ideal = ideal[np.arange(len(rows)), judged] - (probability * ideal).sum(axis=1)
+        self.scores, self.predicted = scores.mean(axis=2), probability @ gain
+        of_gain = inverse.mean(axis=0)[topic] * (gain[judged] - self.predicted)
+        self.parts = weights[:, rows] * of_gain - scores.mean(axis=1)[:, topic] * of_ideal
 
 
 def _excess_weights(evidence: Evidence, known: Any, in_cut: Any, held_out: Floats, expected: Floats) -> Floats | None:

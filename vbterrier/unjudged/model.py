@@ -11,7 +11,14 @@ import numpy as np
 
 from vbterrier.errors import InputError, warn
 from vbterrier.kernels import fingerprints
-from vbterrier.kernels.grade_regression import MixedLogit, fit_mixed_logit, hashed_uniforms, sigmoid
+from vbterrier.kernels.grade_regression import (
+    Intercepts,
+    MixedLogit,
+    exact_intercepts,
+    fit_mixed_logit,
+    hashed_uniforms,
+    sigmoid,
+)
 from vbterrier.kernels.resample import stream
 from vbterrier.unjudged.evidence import (
     POOL_COUNT,
@@ -116,10 +123,14 @@ class GradeDraws:
 
 
 class GradeStep(NamedTuple):
-    """The regression of a level on the lower one, and the features of the unjudged documents, (n_unjudged, p)."""
+    """The regression of a level on the lower one, and the features of the unjudged documents, (n_unjudged, p).
+
+    ``intercepts``: exact posteriors of the intercepts of topics instead of normal ones.
+    """
 
     regression: MixedLogit
     design: Floats
+    intercepts: Intercepts | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -186,6 +197,8 @@ class GradeModel:
         Numbers depend on the seed, the ids of topics and documents, and the number of draws, not on their order.
         Normal errors come in pairs of opposite signs, which removes most of the sampling error of means.
         """
+        from scipy import special
+
         evidence, constants, gate = self.evidence, self.constants, self.gate
         rows, n_levels = evidence.unjudged, evidence.counts.shape[1]
         if not len(rows) or not self.steps:
@@ -220,7 +233,7 @@ class GradeModel:
         key = fingerprints.mix(evidence.keys[rows] + fingerprints.mix(np.array([seed], dtype=np.uint64)))
         levels = np.zeros((n_draws, len(rows)), dtype=np.uint8)
         alive = np.ones(levels.shape, dtype=bool)
-        for number, (step, features) in enumerate(self.steps):
+        for number, step in enumerate(self.steps):
             part = 1.0 if number == 0 else constants.higher
             extra = 0.0 if number == 0 else constants.topic_higher
             variance = part**2 * (
@@ -230,11 +243,15 @@ class GradeModel:
             noise = part * (shared[:, None] + constants.topic * by_draw(normals[0][:, :, 0]))
             noise += extra * by_draw(normals[0][:, :, number + 1 if number else 0])
             weights = np.column_stack([coefs[number], part * pool, part * unjudged, part * of_run])
-            design = np.vstack([np.vstack([features.T, pulled, odd]) * keep, np.where(near, self._run_weights.T, 0.0)])
+            design = np.vstack(
+                [np.vstack([step.design.T, pulled, odd]) * keep, np.where(near, self._run_weights.T, 0.0)]
+            )
             of_topic = [
                 by_draw(error) + mean
-                for error, mean in zip(np.moveaxis(effects[number], 2, 0), step.effect.T, strict=True)
+                for error, mean in zip(np.moveaxis(effects[number], 2, 0), step.regression.effect.T, strict=True)
             ]
+            if step.intercepts is not None:
+                of_topic[0] = step.intercepts.quantiles(special.ndtr(by_draw(normals[number + 1][:, :, 0])))
             key_of_step = fingerprints.mix(key + np.uint64(number))
             for start in range(0, n_draws, BLOCK):
                 block = slice(start, start + BLOCK)
@@ -289,8 +306,12 @@ class GradeModel:
         return unseen
 
 
-def fit_evidence(evidence: Evidence, constants: Constants | None = None) -> GradeModel:
-    """Fit the model to the evidence; without unjudged documents there is nothing to fit."""
+def fit_evidence(evidence: Evidence, constants: Constants | None = None, *, exact: bool = False) -> GradeModel:
+    """Fit the model to the evidence; without unjudged documents there is nothing to fit.
+
+    ``exact``: take the exact posteriors of the intercepts of topics, see
+    :func:`vbterrier.kernels.grade_regression.exact_intercepts`.
+    """
     if not len(evidence.unjudged):
         nothing = np.empty((len(evidence), 0))
         return GradeModel(evidence, Features(nothing, [], nothing, nothing), 0.0, 0.0, ())
@@ -307,12 +328,14 @@ def fit_evidence(evidence: Evidence, constants: Constants | None = None) -> Grad
     for level in range(1, evidence.counts.shape[1]):
         if level > 1 and not (evidence.level >= level).any():
             break
-        steps.append(fit_step(evidence, features, level))
+        steps.append(fit_step(evidence, features, level, exact=exact))
     without = fit_step(evidence, features, 1, with_labels=False) if len(evidence.labels) and steps else None
     return GradeModel(evidence, features, sigma, ks, tuple(steps), without, constants)
 
 
-def fit_step(evidence: Evidence, features: Features, level: int, *, with_labels: bool = True) -> GradeStep:
+def fit_step(
+    evidence: Evidence, features: Features, level: int, *, with_labels: bool = True, exact: bool = False
+) -> GradeStep:
     """Fit ``P(level >= l | level >= l - 1)`` to the judged documents.
 
     The first step has random intercepts and slopes of the rank, and coefficients of the runs; higher steps have fixed
@@ -331,19 +354,27 @@ def fit_step(evidence: Evidence, features: Features, level: int, *, with_labels:
         # Shallow pools do not identify slopes of deeper ranks, and a weak prior would draw any slope.
         ridge[[place for place, name in enumerate(features.names) if name in RANK_SLOPES]] = STRONG_RIDGE
         ridge[0] = INTERCEPT_RIDGE
-        fitted = fit_mixed_logit(
-            design[known],
-            hit,
-            evidence.topic[known],
-            len(evidence.topics),
-            ridge=ridge,
-            variance_prior=np.array(FIRST_VARIANCES if first else HIGHER_VARIANCES),
-            shared=kind == 2 if first else None,  # noqa: PLR2004 - the third part
-        )
+        prior = np.array(FIRST_VARIANCES if first else HIGHER_VARIANCES)
+        shared = kind == 2 if first else None  # noqa: PLR2004 - the third part
+        topic, n_topics = evidence.topic[known], len(evidence.topics)
+        fitted = fit_mixed_logit(design[known], hit, topic, n_topics, ridge=ridge, variance_prior=prior, shared=shared)
         falling = fitted.coef[kind == 1] < 0
         if not falling.any():
-            return GradeStep(fitted, design[evidence.unjudged])
+            break
         columns = columns[:, ~falling]
+    intercepts = None
+    if exact:
+        offset = fitted.logit(design[known], topic) - fitted.effect[topic, 0]
+        intercepts = exact_intercepts(
+            offset,
+            hit,
+            topic,
+            n_topics,
+            variance=float(fitted.variance[0]),
+            variance_prior=float(prior[0]),
+            ridge=INTERCEPT_RIDGE,
+        )
+    return GradeStep(fitted, design[evidence.unjudged], intercepts)
 
 
 def _pool_steps(evidence: Evidence) -> list[GradeStep]:
