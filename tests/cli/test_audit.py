@@ -12,8 +12,6 @@ from vbterrier.evaluate import audit_judge
 from vbterrier.frames import read_labels
 from vbterrier.stats import cohen_kappa, judge_agreement, prediction_powered
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* human judgments per topic:vbterrier.errors.DegenerateWarning")
-
 RUNS = ["a.run", "b.run"]
 
 
@@ -27,7 +25,7 @@ def files(write_files):
     folder = write_files({})
     for name in ("a", "b"):
         vbterrier.write_run(pool.assign(score=label + rng.random(len(pool)), rank=0), folder / f"{name}.run")
-    vbterrier.write_qrels(pool.assign(label=label).sample(frac=0.4, random_state=0), folder / "human.txt")
+    vbterrier.write_qrels(pool.assign(label=label).sample(frac=0.8, random_state=0), folder / "human.txt")
     for name in ("one", "two"):
         other = np.where(rng.random(len(pool)) < 0.2, 1 - label, label)
         vbterrier.write_qrels(pool.assign(label=other), folder / f"{name}.txt")
@@ -95,7 +93,7 @@ def test_agreement_is_that_of_the_documents_that_all_labelled(command):
     values = [row["value"] for row in json.loads(out)]
     assert values == pytest.approx(judge_agreement(both)["value"].tolist())
     assert values[0] == pytest.approx(cohen_kappa(both["human"], both["one"]).value)
-    assert json.loads(out)[0]["n_items"] == len(both) == 160
+    assert json.loads(out)[0]["n_items"] == len(both) == 320
 
 
 def test_powered_means_are_those_of_python(command, refused, files):
@@ -135,7 +133,7 @@ def test_the_calibration_is_drawn_below_its_table(command, files):
     drawn = drawn.partition("</section>")[0]
     circles = re.findall(r'<circle cx="([\d.]+)" cy="([\d.]+)" r="([\d.]+)"', drawn)
     assert drawn.count("<svg") == bins["method"].nunique() == 2
-    assert f'aria-label="one: {(bins["method"] == "one").sum()} bins, n = 160"' in drawn
+    assert f'aria-label="one: {(bins["method"] == "one").sum()} bins, n = 320"' in drawn
     ordered = bins.sort_values(["method", "predicted"], kind="stable")
     assert [float(x) for x, _, _ in circles] == pytest.approx((40 + 200 * ordered["predicted"]).tolist(), abs=0.06)
     assert [float(y) for _, y, _ in circles] == pytest.approx((224 - 200 * ordered["observed"]).tolist(), abs=0.06)

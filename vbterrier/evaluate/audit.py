@@ -231,9 +231,9 @@ def audit_judge(
     >>> truth = pool.assign(label=(rng.random(600) < 0.4).astype(int))
     >>> generous = truth.assign(label=np.where(rng.random(600) < 0.3, 1, truth["label"]))
     >>> run = pool.assign(score=rng.random(600))
-    >>> found = audit_judge({"mine": run}, truth.sample(200, random_state=0), {"llm": generous}, budget=100)
+    >>> found = audit_judge({"mine": run}, truth.sample(480, random_state=0), {"llm": generous}, budget=100)
     >>> found.systems[["estimate", "value"]].round(2).values.tolist()
-    [['humans alone', 0.46], ['corrected', 0.44], ['judge alone', 0.57]]
+    [['humans alone', 0.44], ['corrected', 0.44], ['judge alone', 0.57]]
     """
     check_level(level)
     choice("on_topics", on_topics, TOPICS)

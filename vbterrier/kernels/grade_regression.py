@@ -189,7 +189,7 @@ def exact_intercepts(
     ...     variance=1.0, variance_prior=1.0, ridge=0.01
     ... )
     >>> found.quantiles(np.full((1, 2), 0.5)).round(1).tolist()
-    [[3.2, -3.2]]
+    [[4.0, -4.0]]
     """
     y, mean = hit.astype(np.float64), 0.0
     for step in range(GRID_STEPS):
