@@ -34,8 +34,8 @@ GATES = {
         (SCORE_NDCG, TREC_EVAL): 1.9,
         (SCORE_LEARNED, TREC_EVAL): 1.15,
         (BNDCG_LEARNED, TREC_EVAL): 1.9,
-        ("vbterrier BAP(prior='learned')@10", "ir_measures AP@10"): 7,
-        ("vbterrier BQ(prior='learned')@10", "ir_measures AP@10"): 7,
+        ("vbterrier BAP(prior='pool')@10", "ir_measures AP@10"): 7,
+        ("vbterrier BQ(prior='pool')@10", "ir_measures AP@10"): 7,
     },
     ("judged", "object"): {(SCORE_NDCG, NDCG): 6, (BNDCG_LEARNED, NDCG): 4, (BNDCG, NDCG): 0.4},
     ("intents", "str"): {

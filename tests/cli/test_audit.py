@@ -140,3 +140,21 @@ def test_the_calibration_is_drawn_below_its_table(command, files):
     radius = np.array([float(r) for _, _, r in circles])
     expected = np.maximum(8 * np.sqrt(ordered["n"] / ordered["n"].max()), 1.5)
     assert radius == pytest.approx(expected.to_numpy(), abs=0.06)
+
+
+def test_labels_may_be_named(command, refused, files):
+    (files / "other").mkdir()
+    (files / "two.txt").rename(files / "other" / "one.txt")
+    (files / "one.txt").rename(files / "x=1.txt")
+    named = ["one=x=1.txt", "two=other/one.txt"]
+    code, out, _ = command("agreement", "human.txt", "x=1.txt", "other/one.txt", "-f", "json")
+    assert (code, json.loads(out)[0]["n_items"]) == (0, 320)
+    code, out, _ = command(
+        "score", *RUNS, "-q", "human.txt", "-m", "BNDCG@10", "--labels", named[0], "--labels", named[1]
+    )
+    assert code == 0
+    code, out, _ = command(*AUDIT[:5], *(word for name in named for word in ("--judge", name)), "-f", "json")
+    systems = json.loads(out)
+    assert [row["judge"] for row in systems if row["estimate"] == "judge alone"] == ["one", "one", "two", "two"]
+    refused(["agreement", named[0], "human.txt"], 2, "LABELS human.txt: wanted NAME=PATH, as LABELS dl19=qrels.txt")
+    refused(["agreement", named[0], "one=human.txt"], 2, "LABELS: a name is repeated; found one, one")

@@ -46,7 +46,13 @@ def compare(
     from vbterrier.evaluate.comparison import compare as compare_systems
 
     style = require_format(style, output)
-    given: dict[str, Any] = {"qrels": qrels, "intents": intents, "tags": tags, "labels": labels, "subtopics": subtopics}
+    given: dict[str, Any] = {
+        "qrels": qrels,
+        "intents": intents,
+        "tags": tags,
+        "labels": option.labels_of(labels),
+        "subtopics": subtopics,
+    }
     if values is not None and (runs or any(value is not None for value in given.values())):
         raise ParameterError(
             "--values has scores already: leave out runs, --qrels, --intents, --tags, --labels and --subtopics"
@@ -142,7 +148,7 @@ def gate(
         daily=daily,
         budget=budget,
         scale=option.scale_of(scale),
-        labels=labels,
+        labels=option.labels_of(labels),
         duplicates=duplicates,
         n_resamples=resamples,
         seed=seed,
@@ -264,7 +270,16 @@ def report(
         qrels,
         measures,
         data=ReportData(
-            intents, tags, links, topics, duplicates, labels, subtopics, documents, memory=memory, names=shown
+            intents,
+            tags,
+            links,
+            topics,
+            duplicates,
+            option.labels_of(labels),
+            subtopics,
+            documents,
+            memory=memory,
+            names=shown,
         ),
         comparison=ComparisonOptions(
             option.only("--baseline", baseline), test, correction, interval, level, on_topics, resamples, seed, family

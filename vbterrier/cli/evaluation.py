@@ -127,7 +127,7 @@ def score(
                 "--replicas: wanted --intents without --qrels; score against judgments in a separate call"
             )
         shared |= {
-            "labels": labels,
+            "labels": option.labels_of(labels),
             "subtopics": subtopics,
             "memory": memory,
             "resume": resume,
@@ -173,7 +173,7 @@ def rank(
         level=level,
         seed=seed,
         baseline=option.only("--baseline", baseline),
-        labels=labels,
+        labels=option.labels_of(labels),
         on_topics=on_topics,
         duplicates=duplicates,
         progress=sys.stderr.isatty(),
@@ -282,7 +282,7 @@ def track(
     style = require_format(style, output)
     given: tuple[Any, Any] = (runs, qrels[0])
     if len(qrels) > 1:
-        collections = _named_paths("--qrels", qrels)
+        collections = option.named_paths("--qrels", qrels)
         stray = next((run for run in runs if run.parent.name not in collections), None)
         if stray is not None:
             raise ParameterError(f"{stray}: its folder is no collection; wanted one of {', '.join(collections)}")
@@ -297,7 +297,7 @@ def track(
         given[1],
         measure,
         groups=groups,
-        automatic=_named_paths("--automatic", automatic or []),
+        automatic=option.named_paths("--automatic", automatic or []),
         n_judge=budget,
         quota=quota,
         costs=price,
@@ -306,7 +306,7 @@ def track(
         n_draws=draws,
         level=level,
         seed=seed,
-        labels=labels,
+        labels=option.labels_of(labels),
         scale=option.scale_of(scale),
         on_topics=on_topics,
         duplicates=duplicates,
@@ -314,18 +314,6 @@ def track(
     )
     save_page(found, html)
     deliver(found, style, output, part=part)
-
-
-def _named_paths(flag: str, given: list[str]) -> dict[str, str]:
-    """Paths by name, from texts such as ``dl19=qrels.txt``."""
-    pairs = [text.partition("=") for text in given]
-    for text, (name, _, path) in zip(given, pairs, strict=True):
-        if not name or not path:
-            raise ParameterError(f"{flag} {text}: wanted NAME=PATH, as {flag} dl19=qrels.txt")
-    found = {name: path for name, _, path in pairs}
-    if len(found) < len(given):
-        raise ParameterError(f"{flag}: a name is repeated; found {', '.join(name for name, _, _ in pairs)}")
-    return found
 
 
 COMMANDS = (demo, doctor, score, rank, track)

@@ -59,7 +59,7 @@ def judge(
         difference=(pair[0], pair[1]) if pair else None,
         level=level,
         look=look,
-        labels=labels,
+        labels=option.labels_of(labels),
         on_topics=on_topics,
         duplicates=duplicates,
         progress=sys.stderr.isatty(),
@@ -82,7 +82,7 @@ def audit(
         typer.Option(
             "--judge",
             "-j",
-            help="Labels by a machine (qrels, JSON lines, CSV, Parquet); repeatable.",
+            help="Labels by a machine (qrels, JSON lines, CSV, Parquet), as PATH or NAME=PATH; repeatable.",
             show_default=False,
         ),
     ],
@@ -122,7 +122,7 @@ def audit(
     found = vbterrier.evaluate.audit_judge(
         runs,
         qrels,
-        judge,
+        option.labels_of(judge, "--judge"),
         cutoff=cutoff,
         margin=margin,
         budget=budget,
@@ -154,7 +154,10 @@ def audit(
 
 def agreement(
     labels: Annotated[
-        list[Path], typer.Argument(help="Labels by two or more judges: qrels, JSON lines, CSV.", show_default=False)
+        list[Path],
+        typer.Argument(
+            help="Labels by two or more judges, as PATH or NAME=PATH: qrels, JSON lines, CSV.", show_default=False
+        ),
     ],
     weights: Annotated[str | None, typer.Option(help="Weights of Cohen's kappa: linear or quadratic.")] = None,
     level: option.Level = 0.95,
@@ -167,7 +170,7 @@ def agreement(
     from vbterrier.unjudged.pool import MachineLabels
 
     style = require_format(style, output)
-    every = MachineLabels(labels)
+    every = MachineLabels(option.labels_of(labels, "LABELS"))
     wide = every.frame().pivot(index=["qid", "docno"], columns="name", values="grade")[every.names].dropna()
     found = vbterrier.stats.judge_agreement(wide, weights=weights, level=level, n_resamples=resamples, seed=seed)
     deliver(found, style, output, caption=["Agreement of judges beyond chance."], label="tab:agreement")

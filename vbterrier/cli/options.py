@@ -41,7 +41,9 @@ Intents = Annotated[
 Tags = Annotated[Path | None, typer.Option(help="Tags of documents: docno, entity_id[, weight, qid].")]
 Labels = Annotated[
     list[Path] | None,
-    typer.Option("--labels", help="Labels by a machine (qrels, JSON lines, Parquet), as evidence; repeatable."),
+    typer.Option(
+        "--labels", help="Labels by a machine, as evidence: PATH or NAME=PATH (qrels, JSON lines, Parquet); repeatable."
+    ),
 ]
 Subtopics = Annotated[
     Path | None, typer.Option(help="All subtopics of diversity qrels: a TREC Web topic file (XML), or qid, entity_id.")
@@ -119,6 +121,25 @@ def scale_of(text: str | None) -> tuple[int, int] | None:
     if ends is None:
         raise ParameterError(f"--scale {printable(text)}: wanted the smallest and the largest rating, as 0,3")
     return int(ends[1]), int(ends[2])
+
+
+def named_paths(flag: str, given: list[str]) -> dict[str, str]:
+    """Return paths by name, from texts such as ``dl19=qrels.txt``."""
+    pairs = [text.partition("=") for text in given]
+    for text, (name, _, path) in zip(given, pairs, strict=True):
+        if not name or not path:
+            raise ParameterError(f"{flag} {text}: wanted NAME=PATH, as {flag} dl19=qrels.txt")
+    found = {name: path for name, _, path in pairs}
+    if len(found) < len(given):
+        raise ParameterError(f"{flag}: a name is repeated; found {', '.join(name for name, _, _ in pairs)}")
+    return found
+
+
+def labels_of(given: list[Path] | None, flag: str = "--labels") -> list[Path] | dict[str, str] | None:
+    """Return paths of labels, by name if one is given as NAME=PATH; a file's name may contain ``=``."""
+    if any("=" in str(path) and not path.exists() for path in given or []):
+        return named_paths(flag, [str(path) for path in given or []])
+    return given
 
 
 def only(option: str, given: Sequence[str] | None) -> str | None:

@@ -22,14 +22,13 @@ SOURCES = ("memory", "file")
 MEASURES = {
     "judged": {
         "BNDCG@10": "nDCG@10",
+        "BNDCG(prior='pool')@10": "nDCG@10",
         "BNDCG(prior='learned')@10": "nDCG@10",
-        "BAP(prior='learned')@10": "AP@10",
-        "BQ(prior='learned')@10": "AP@10",
-        "BRBP@10": "nDCG@10",
-        "BP@10": "P@10",
-        "BAP@10": "AP@10",
-        "BERR@10": "ERR@10",
-        "BQ@10": "AP@10",
+        "BRBP(prior='pool')@10": "nDCG@10",
+        "BP(prior='pool')@10": "P@10",
+        "BAP(prior='pool')@10": "AP@10",
+        "BERR(prior='pool')@10": "ERR@10",
+        "BQ(prior='pool')@10": "AP@10",
         "NDCGBound@10": "nDCG@10",
         "Unjudged@10": "Judged@10",
     },
@@ -115,8 +114,8 @@ class Way:
 def ways(kind: str) -> list[Way]:
     """What is measured on collections of a kind: our measures, then the peers' nearest, each once."""
     found = [Way(OURS, text, kind) for text in MEASURES[kind]]
-    if kind in ("judged", "intents"):
-        found += [Way(SCORE, text, kind) for text in MEASURES[kind] if bare(text) in ("BNDCG", "ES", "VB")]
+    if kind != "linking":
+        found += [Way(SCORE, text, kind) for text in MEASURES[kind] if bare(text) in ("BNDCG", "ES", "VB", "RelCov")]
     if kind == "judged":
         found.append(Way(SCORE, "nDCG@10", kind))
     theirs = [Way(IR_MEASURES, text, kind) for text in MEASURES[kind].values()]
