@@ -48,6 +48,8 @@ _RANKS = ((1, 3), (4, 10), (11, 30), (31, 100))
 # Differences of shares of machine labels between systems that matter, and agreement that people do not reach.
 _UNEVEN, _COPIED, _FEW = 0.05, 0.995, 20
 _KEY = ["qid", "docno"]
+# Columns that follow those of names: what a row is about comes before its numbers, and stays in sight on telephones.
+_FIRST = ("measure", "estimate", "judge")
 # Documents up to the cutoff that one other family retrieves.
 _OTHERS = "\0others"
 
@@ -118,7 +120,7 @@ class JudgeAudit(Shown):
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Systems", self.systems, value="value", heads=3)
-        yield Panel("Differences a - b", self.pairs, value="diff", rule=0, heads=2)
+        yield Panel("Differences a - b", self.pairs, value="diff", rule=0, heads=3)
         yield Panel("Agreement beyond chance", self.quality.kappa, value="value", heads=2)
         yield Panel("Relevant documents by label", self.quality.calibration, value="relevant", heads=2)
         drawn = reliability_diagrams(self.calibration)
@@ -280,6 +282,9 @@ def audit_judge(
     systems, pairs = (
         pd.concat(parts, ignore_index=True).assign(measure=measure, **shared) for parts in zip(*tables, strict=True)
     )
+    for frame in (systems, pairs):
+        for place, column in enumerate(_FIRST, 1 if frame is systems else 2):
+            frame.insert(place, column, frame.pop(column))
     corrected = systems[systems["estimate"] == CORRECTED].set_index("name")["value"]
     mixed = _mixed(top, given, target, measure, corrected)
     _warn_of_mixture(mixed, margin)
