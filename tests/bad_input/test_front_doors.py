@@ -10,8 +10,6 @@ import pytest
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import audit_judge, leaderboard, release_gate
 
-pytestmark = pytest.mark.filterwarnings("ignore:.* human judgments per topic:vbterrier.errors.DegenerateWarning")
-
 QUERIES, DEPTH = 20, 20
 RNG = np.random.default_rng(0)
 POOL = pd.DataFrame({"qid": np.repeat([f"q{i}" for i in range(QUERIES)], DEPTH)})

@@ -51,13 +51,16 @@ def row(found, truth, name, judge, share, seeds):
         pairs.append(audit.pairs.assign(truth=gap, value=audit.pairs["diff"]))
     cells = {"labels": share, "judge": name}
     for what, frames in (("", parts), (" of differences", pairs)):
-        every = pd.concat(frames)
+        every = pd.concat([frame.assign(sample=sample) for sample, frame in enumerate(frames)])
         for estimate in ("judge alone", "humans alone", "corrected"):
             own = every[every["estimate"] == estimate]
             error = own["value"] - own["truth"]
             cells[f"RMSE{what}, {estimate}"] = float(np.sqrt((error**2).mean()))
             if estimate != "judge alone":
-                cells[f"covered{what}, {estimate}"] = float(own["truth"].between(own["low"], own["high"]).mean())
+                covered = own["truth"].between(own["low"], own["high"]).groupby(own["sample"]).mean()
+                cells[f"covered{what}, {estimate}"] = float(covered.mean())
+                # The systems of a sample share most of their error: samples are independent, systems are not.
+                cells[f"standard error of covered{what}, {estimate}"] = float(covered.sem())
                 cells[f"width{what}, {estimate}"] = float((own["high"] - own["low"]).mean())
     return cells
 

@@ -1,7 +1,5 @@
 """Audits of judges: planted biases, corrected scores, warnings and errors."""
 
-import warnings
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -11,8 +9,6 @@ import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import audit_judge
 from vbterrier.evaluate.audit import _Estimate
-
-pytestmark = pytest.mark.filterwarnings("ignore:.* human judgments per topic:vbterrier.errors.DegenerateWarning")
 
 TOPICS, DEPTH = 40, 50
 FAMILIES = {"a": "llm", "b": "llm", "c": "other"}
@@ -226,16 +222,6 @@ def test_a_judge_of_some_systems_is_counted(planted):
     assert neither["c"] == 0
     expected = runs["a"].sort_values("score").groupby("qid").tail(10)["docno"]
     assert neither["a"] == pytest.approx(1 - expected.isin(set(cut) | set(human["docno"])).mean())
-
-
-def test_few_judgments_per_topic_are_warned_of(planted):
-    runs, truth, labels, _, _ = planted
-    for n, times in ((599, 1), (600, 0)):
-        with warnings.catch_warnings(record=True) as given:
-            warnings.simplefilter("always")
-            audit_judge(runs, truth.sample(n, random_state=0), {"honest": labels["honest"]}, budget=1, n_draws=20)
-        told = [str(one.message) for one in given if "human judgments per topic, wanted 15" in str(one.message)]
-        assert len(told) == times, told
 
 
 def test_complete_judgments_are_exact(planted):

@@ -41,9 +41,8 @@ HUMANS, CORRECTED, ALONE = "humans alone", "corrected", "judge alone"
 _FRAME, _FOLDS, _HELD_OUT_DRAWS = "\0labelled", 5, 200
 # The model of judgments that are a sample has none of the errors that selection causes.
 _SAMPLED = Constants(call=0, call_selected=0, topic=0, topic_higher=0, of_run=0, inflation=1)
-# Judged documents of a stratum that are enough to correct the others, and of a topic for intervals that cover: with 11
-# per topic of TREC DL 2019, 90 % intervals of means covered .72 to .85, with 16 or more .85 to 1.
-_ENOUGH, _PER_TOPIC = 5, 15
+# Judged documents of a stratum that are enough to correct the others.
+_ENOUGH = 5
 _RANKS = ((1, 3), (4, 10), (11, 30), (31, 100))
 # Differences of shares of machine labels between systems that matter, and agreement that people do not reach.
 _UNEVEN, _COPIED, _FEW = 0.05, 0.995, 20
@@ -210,9 +209,8 @@ def audit_judge(
     Warns
     -----
     DegenerateWarning
-        Fewer than 15 human judgments per topic; judges that labelled more of some systems' documents than of others';
-        judgments that seem to be machine labels; gaps that, filled with machine labels, would move systems by more than
-        the margin.
+        Judges that labelled more of some systems' documents than of others'; judgments that seem to be machine labels;
+        gaps that, filled with machine labels, would move systems by more than the margin.
 
     Notes
     -----
@@ -265,12 +263,6 @@ def audit_judge(
     for name, used in ((HUMANS, None), (CORRECTED, judges)):
         evidence = evidence_of(every[0], judgments, cutoff, every[1], used)
         estimates[name] = _estimated(evidence, judgments.grades, list(loaded), n_draws, seed)
-    parts = estimates[CORRECTED].parts
-    if parts is not None and parts.shape[1] < _PER_TOPIC * len(target.topics):
-        warn(
-            f"{parts.shape[1] / len(target.topics):.1f} human judgments per topic, wanted {_PER_TOPIC}: intervals may "
-            "be too narrow; judge more documents"
-        )
     frames = {name: run.frame for name, run in loaded.items()}
     shared: dict[str, Any] = {"level": level, "n_qids": len(target.topics), "n_draws": n_draws, "seed": seed}
     measure = f"nDCG@{cutoff}"
