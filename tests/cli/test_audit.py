@@ -156,5 +156,5 @@ def test_labels_may_be_named(command, refused, files):
     code, out, _ = command(*AUDIT[:5], *(word for name in named for word in ("--judge", name)), "-f", "json")
     systems = json.loads(out)
     assert [row["judge"] for row in systems if row["estimate"] == "judge alone"] == ["one", "one", "two", "two"]
-    refused(["agreement", named[0], "human.txt"], 2, "LABELS human.txt: wanted NAME=PATH, as LABELS dl19=qrels.txt")
+    refused(["agreement", named[0], "human.txt"], 2, "LABELS human.txt: wanted NAME=PATH, as LABELS mine=human.txt")
     refused(["agreement", named[0], "one=human.txt"], 2, "LABELS: a name is repeated; found one, one")

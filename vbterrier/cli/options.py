@@ -128,7 +128,7 @@ def named_paths(flag: str, given: list[str]) -> dict[str, str]:
     pairs = [text.partition("=") for text in given]
     for text, (name, _, path) in zip(given, pairs, strict=True):
         if not name or not path:
-            raise ParameterError(f"{flag} {text}: wanted NAME=PATH, as {flag} dl19=qrels.txt")
+            raise ParameterError(f"{flag} {text}: wanted NAME=PATH, as {flag} mine={path or name}")
     found = {name: path for name, _, path in pairs}
     if len(found) < len(given):
         raise ParameterError(f"{flag}: a name is repeated; found {', '.join(name for name, _, _ in pairs)}")
