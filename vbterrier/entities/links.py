@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 from vbterrier.errors import InputError, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, ids_of, integers_of, numbers_of, repeated_pairs
+from vbterrier.kernels.rankings import stable_order
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -57,10 +58,7 @@ def links_of(
     number = np.empty(len(vocabulary), dtype=np.int64)
     number[used[in_order]] = np.arange(len(used))
     size = max(len(kept), 1)
-    key = document * size + number[entity]
-    # The stable sort merges ordered parts: mentions are usually grouped by document.
-    rows = np.argsort(key, kind="stable")
-    key = key[rows]
+    rows, key = stable_order(document * size + number[entity], n_documents * size)
     new = key[1:] != key[:-1]
     weight = weight[rows]
     n_mentions = np.ones(len(rows), dtype=np.int64) if mentions is None else mentions[rows]
@@ -83,12 +81,7 @@ def fields_of(frame: Any, name: str) -> dict[str, Any]:
     weight = _weights(frame, name)
     mentions = _counts(frame, name)
     linked = frame["entity_id"].notna().to_numpy()
-    _, code = docno.distinct()
-    rows = _by_document(topic, rank, code)
-    new = np.ones(len(rows), dtype=bool)
-    for part in (topic, rank, code):
-        new[1:] &= part[rows[1:]] == part[rows[:-1]]
-    new[1:] = ~new[1:]
+    rows, new = _by_document(topic, rank, docno)
     document, first = np.cumsum(new) - 1, rows[new]
     fields = {"topics": topics, "topic": topic[first], "docno": docno.take(first), "rank": rank[first]}
     _require_one_document(fields, label, rows, document, name)
@@ -105,15 +98,22 @@ def _ids(frame: pd.DataFrame, column: str, name: str) -> Ids:
     return ids_of(frame[column], f"{name} column {column!r}")
 
 
-def _by_document(topic: Ints, rank: Ints, code: Ints) -> Ints:
-    """Return row numbers sorted by topic, rank and document, without sorting if the rows are sorted already."""
-    descends = np.zeros(max(len(topic) - 1, 0), dtype=bool)
-    same = ~descends
-    for part in (topic, rank, code):
-        step = np.diff(part)
-        descends |= same & (step < 0)
-        same &= step == 0
-    return np.lexsort((code, rank, topic)) if descends.any() else np.arange(len(topic))
+def _by_document(topic: Ints, rank: Ints, docno: Ids) -> tuple[Ints, Bools]:
+    """Return row numbers sorted by topic, rank and document, and True for the first row of each document.
+
+    Rows that are sorted by topic and rank, with the documents of a rank together, are not sorted again.
+    """
+    new = np.zeros(len(topic), dtype=bool)
+    new[docno.blocks()] = True
+    step = np.diff(topic), np.diff(rank)
+    place = (step[0] != 0) | (step[1] != 0)
+    if not ((step[0] < 0) | ((step[0] == 0) & (step[1] < 0)) | (new[1:] & ~place)).any():
+        new[1:] |= place
+        return np.arange(len(topic)), new
+    _, code = docno.distinct()
+    rows = np.lexsort((code, rank, topic))
+    new[1:] = (np.diff([topic[rows], rank[rows], code[rows]]) != 0).any(axis=0)
+    return rows, new
 
 
 def require_named(vocabulary: Ids, name: str) -> None:

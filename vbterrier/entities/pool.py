@@ -22,7 +22,7 @@ from vbterrier.frames.files.writing import replacing
 from vbterrier.frames.ids import Ids, Lookup, require_same_kind
 from vbterrier.frames.notebook import Panel, Shown, facts
 from vbterrier.frames.ranking import Run, places
-from vbterrier.kernels.rankings import spans
+from vbterrier.kernels.rankings import spans, stable_order
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -112,9 +112,8 @@ class LinkedPool(Shown):
     @cached_property
     def _by_pair(self) -> tuple[Ints, Ints, Ints]:
         """Links sorted by topic, entity and document, the offsets of each pair of topic and entity, and the pairs."""
-        key = self.topic[self.document] * max(len(self.entities), 1) + self.entity
-        links = np.argsort(key, kind="stable")
-        key = key[links]
+        size = max(len(self.entities), 1)
+        links, key = stable_order(self.topic[self.document] * size + self.entity, len(self.topics) * size)
         new = np.concatenate([[True], key[1:] != key[:-1]]) if len(key) else np.zeros(0, dtype=bool)
         starts = np.flatnonzero(new)
         return links, np.append(starts, len(key)), key[starts]

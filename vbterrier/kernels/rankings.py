@@ -69,6 +69,22 @@ def spans(lows: Ints, highs: Ints) -> tuple[Ints, Ints]:
     return owner, np.arange(len(owner)) + np.repeat(lows - before, sizes)
 
 
+def stable_order(keys: Ints, n_keys: int) -> tuple[Ints, Ints]:
+    """The positions of keys below ``n_keys`` in ascending order, equal keys in order of appearance, and the sorted keys.
+
+    >>> stable_order(np.array([2, 0, 2, 1]), 3)
+    (array([1, 3, 0, 2]), array([0, 1, 2, 2]))
+    """
+    bits = max(len(keys) - 1, 0).bit_length()
+    if n_keys > 1 << (63 - bits):
+        order = np.argsort(keys, kind="stable")
+        return order, keys[order]
+    # NumPy sorts integers with vector instructions; its stable sort of positions has none.
+    words = (keys << bits) | np.arange(len(keys))
+    words.sort()
+    return words & ((1 << bits) - 1), words >> bits
+
+
 def row_sums(values: Floats) -> Floats:
     """The sum of each row from left to right, shape (n,): columns of zeros at the end change no digit.
 
