@@ -136,11 +136,12 @@ def _limited_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
     walks = (
         (by_counts & (counts <= pairs), n_active[:, None], _urn_moments),
         (by_counts & (counts > pairs), n_unjudged[:, None], _pair_moments),
-        (by_caps, model.caps, _landed_moments),
+        (by_caps, np.column_stack([n_unjudged, model.caps]), _landed_moments),
     )
     for chosen, signature, compute in walks:
         topics = np.flatnonzero(chosen)
-        kinds, member = np.unique(np.column_stack([n_unjudged, signature])[topics], axis=0, return_inverse=True)
+        topics = topics[np.argsort(-n_unjudged[topics], kind="stable")]
+        kinds, member = np.unique(signature[topics], axis=0, return_inverse=True)
         for kind in range(len(kinds)):
             alike = topics[member.reshape(-1) == kind]
             moments_of[:, alike] = compute(model.select(alike))
@@ -171,28 +172,37 @@ def _landed_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
 
 
 def _urn_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
-    """Mean and variance of topics with a shared prior and the same numbers of documents and of active levels.
+    """Mean and variance of topics with a shared prior and the same number of active levels.
 
     ``F_i(c) = E[v_i T_i + ... + v_u T_u | c drawn by the first i]``, with T_i the gain of the first i documents and v_i
     the difference of consecutive weights, and its second moment follow from those of i + 1 by one draw from the urn.
     The cost is topics times counts of drawn levels times levels.
+
+    - ``model``: topics by decreasing number of documents
     """
-    n, n_unjudged, n_levels = len(model), int(model.n_unjudged[0]), int(model.n_active[0])
-    step = max(1, _BATCH // len(layer(n_unjudged, n_levels)))
+    n, most, n_levels = len(model), int(model.n_unjudged[0]), int(model.n_active[0])
+    step = max(1, _BATCH // len(layer(most, n_levels)))
     if n > step:
         parts = [_urn_moments(model.select(slice(at, at + step))) for at in range(0, n, step)]
         return np.concatenate([mean for mean, _ in parts]), np.concatenate([variance for _, variance in parts])
     gain, prob, caps = active(model)
     supplies, kind = np.unique(np.column_stack([gain, caps]), axis=0, return_inverse=True)
-    falls = model.weights[:, :n_unjudged] - np.pad(model.weights[:, 1:n_unjudged], ((0, 0), (0, 1)))
-    mean, square = np.zeros((2, n, 1))
-    for n_drawn in range(n_unjudged, 0, -1):
-        counts = layer(n_drawn, n_levels)
-        gained = _total_gain(counts, supplies)[kind.reshape(-1)] * falls[:, n_drawn - 1 : n_drawn]
+    kind = kind.reshape(-1)
+    falls = model.weights[:, :most] - np.pad(model.weights[:, 1:most], ((0, 0), (0, 1)))
+    # The number of topics with at least so many documents.
+    n_reaching = np.count_nonzero(model.n_unjudged[:, None] >= np.arange(most + 1), axis=0).tolist()
+    mean, square = np.zeros((2, 0, len(layer(most, n_levels))))
+    for n_drawn in range(most, 0, -1):
+        counts, topics = layer(n_drawn, n_levels), slice(n_reaching[n_drawn])
+        # Scores change no more after a topic's last document.
+        joining = np.zeros((n_reaching[n_drawn] - len(mean), len(counts)))
+        mean, square = (np.concatenate([later, joining]) if len(joining) else later for later in (mean, square))
+        gained = _total_gain(counts, *np.hsplit(supplies, 2))[kind[topics]] * falls[topics, n_drawn - 1, None]
         before = layer(n_drawn - 1, n_levels).astype(np.float64)
+        strength = None if model.strength is None else model.strength[topics]
         # One contiguous array per level is faster to read.
         chance = [
-            next_draw(prob[:, :, [place]], model.strength, before[:, [place]], n_drawn - 1)[:, :, 0]
+            next_draw(prob[topics, :, [place]], strength, before[:, [place]], n_drawn - 1)[:, :, 0]
             for place in range(n_levels)
         ]
         after = successors(n_drawn - 1, n_levels)
@@ -322,9 +332,8 @@ def _expected(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> 
     return found
 
 
-def _total_gain(counts: Ints, supplies: Floats) -> Floats:
+def _total_gain(counts: Ints, gain: Floats, caps: Floats) -> Floats:
     """The total gain of documents by the counts of their drawn levels, for rows of gains and caps, shape (n, S)."""
-    gain, caps = np.hsplit(supplies, 2)
     total = gain @ counts.T
     # Documents are few, and bytes are added and compared faster.
     small = np.int8 if int(counts[0].sum()) < np.iinfo(np.int8).max // 2 else np.int64
