@@ -15,6 +15,7 @@ from vbterrier.intents.coverage import Intents
 from vbterrier.intents.sources import (
     from_diversity,
     from_run,
+    iterations_of,
     neighbours_of,
     similarities_from,
     subtopic_gaps,
@@ -267,13 +268,13 @@ def test_gaps_are_numbers_below_the_largest_that_no_row_has(rows):
     for qid, iteration, _, _ in rows:
         numbers.setdefault(qid, set()).add(int(iteration))
     wanted = [qid for qid, found in numbers.items() if not found >= set(range(1, max(found) + 1))]
-    assert subtopic_gaps(judgments(*rows)) == wanted
+    assert subtopic_gaps(iterations_of(judgments(*rows))) == wanted
 
 
 @pytest.mark.parametrize("iteration", ["x", "101", "12345", "٣"])
 def test_ids_of_entities_are_no_numbers_of_subtopics(iteration):
-    assert subtopic_gaps(SPARSE) == ["a"]
-    assert subtopic_gaps(pd.concat([SPARSE, judgments(("d", iteration, "x", 1))])) == []
+    assert subtopic_gaps(iterations_of(SPARSE)) == ["a"]
+    assert subtopic_gaps(iterations_of(pd.concat([SPARSE, judgments(("d", iteration, "x", 1))]))) == []
 
 
 def test_all_listed_subtopics_are_intents():

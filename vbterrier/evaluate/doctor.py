@@ -16,7 +16,7 @@ from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.ids import Ids, ids_of, integers_of, near_matches, repeated_pairs
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.ranking import MAX_TIED_SHARE, Run
-from vbterrier.intents.sources import from_diversity, subtopic_gaps
+from vbterrier.intents.sources import from_diversity, iterations_of, subtopic_gaps
 from vbterrier.unjudged.evidence import evidence_of, judged_shares, pool_depth, selection
 from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import Judgments
@@ -207,7 +207,7 @@ def _subtopic_facts(frame: pd.DataFrame, subtopics: Any, notes: list[str]) -> pd
     """Number of subtopics; a note names topics with subtopics that have no judged document."""
     judged = _quietly(from_diversity, frame)[0]
     if subtopics is None:
-        value, gaps = f"{len(judged):,} with judged documents", subtopic_gaps(frame)
+        value, gaps = f"{len(judged):,} with judged documents", subtopic_gaps(iterations_of(frame))
         found = f"the subtopic numbers of {len(gaps)} of {judged['qid'].nunique()} topics have gaps"
         remedy = "do not count, nor do those after the last judged one: give the topic file, as subtopics='topics.xml'"
     else:

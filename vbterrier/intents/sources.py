@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -31,8 +31,24 @@ NO_DOCUMENT = "-"
 _MOST_SUBTOPICS = 100
 
 
+class Iterations(NamedTuple):
+    """The queries and the iterations of diversity qrels, and the numbers of those of each row."""
+
+    topics: list[str]
+    topic: Ints
+    entities: list[str]
+    code: Ints
+
+
+def iterations_of(qrels: pd.DataFrame, name: str = "qrels") -> Iterations:
+    """Return the distinct queries and iterations in order of appearance, and their numbers in each row."""
+    columns = qrels["qid"], qrels["iteration"].astype(str)
+    qid, iteration = (ids_of(column, f"{name} column {column.name!r}").codes() for column in columns)
+    return Iterations(*qid, *iteration)
+
+
 def from_diversity(
-    qrels: Any, *, rel: int = 1, name: str = "qrels", subtopics: Any = None
+    qrels: Any, *, rel: int = 1, name: str = "qrels", subtopics: Any = None, iterations: Iterations | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return intents and tags from diversity qrels.
 
@@ -44,24 +60,21 @@ def from_diversity(
     - ``qrels``: columns qid, iteration, docno, label, and optionally prob (of the intent, equal in all its rows)
     - ``subtopics``: all subtopics: qid, entity_id, and optionally prob (uniform without it); see
       :func:`vbterrier.frames.read_subtopics`
+    - ``iterations``: those of ``qrels``, if they are known
 
     Returns (intents, tags): Frames with qid, entity_id, prob, and with qid, docno, entity_id.
     """
     frame = frame_of(qrels, name)
     require(frame, ("qid", "iteration", "docno", "label"), name)
     label = integers_of(frame["label"], f"{name} column 'label'")
-    iteration = frame["iteration"].astype(str)
-    qid, docno, entity = (
-        ids_of(column, f"{name} column {column.name!r}") for column in (frame["qid"], frame["docno"], iteration)
-    )
-    topics, topic = qid.codes()
-    entities, code = entity.codes()
+    docno = ids_of(frame["docno"], f"{name} column 'docno'")
+    topics, topic, entities, code = iterations_of(frame, name) if iterations is None else iterations
     is_named = code != (entities.index("0") if "0" in entities else -1)
     has_named = np.zeros(len(topics), dtype=bool)
     has_named[topic[is_named]] = True
     rows = np.flatnonzero(is_named | ~has_named[topic])
     intent = topic * len(entities) + code
-    named = frame.assign(entity_id=iteration)
+    named = frame.assign(entity_id=frame["iteration"].astype(str))
     repeated = _repeated(named, rows[repeated_pairs(intent[rows], docno.take(rows))], label, name)
     if subtopics is None and not (code[rows] != code[rows[:1]]).any():
         warn(f"{name}: only one iteration, so no query is ambiguous")
@@ -209,29 +222,27 @@ def _all_subtopics(
     return found.iloc[order].reset_index(drop=True)
 
 
-def subtopic_gaps(qrels: pd.DataFrame) -> list[str]:
+def subtopic_gaps(iterations: Iterations) -> list[str]:
     """Return the topics of diversity qrels whose subtopic numbers have gaps, such as 1, 2, 4.
 
     A subtopic without a judged document has no row in the qrels of TREC Web 2009 and 2010. The last subtopics of a
     topic leave no gap.
 
     >>> rows = [("7", "1", "a", 1), ("7", "3", "b", 1), ("8", "1", "a", 1), ("8", "0", "b", 0)]
-    >>> subtopic_gaps(pd.DataFrame(rows, columns=["qid", "iteration", "docno", "label"]))
+    >>> subtopic_gaps(iterations_of(pd.DataFrame(rows, columns=["qid", "iteration", "docno", "label"])))
     ['7']
     """
-    topics, topic = ids_of(qrels["qid"], "qrels column 'qid'").codes()
-    entities, code = ids_of(qrels["iteration"].astype(str), "qrels column 'iteration'").codes()
+    topics, topic, entities, code = iterations
     digits = len(str(_MOST_SUBTOPICS))
     if not all(one.isascii() and one.isdecimal() and len(one) <= digits for one in entities):
         return []
     of_code = np.array([int(one) for one in entities], dtype=np.int64)
     if of_code.max(initial=0) > _MOST_SUBTOPICS:
         return []
-    pairs = np.unique(topic * (_MOST_SUBTOPICS + 1) + of_code[code])
-    topic, number = np.divmod(pairs, _MOST_SUBTOPICS + 1)
-    largest = np.zeros(len(topics), dtype=np.int64)
-    np.maximum.at(largest, topic, number)
-    gaps = largest > np.bincount(topic[number > 0], minlength=len(topics))
+    found = np.zeros((len(topics), _MOST_SUBTOPICS + 1), dtype=bool)
+    found[topic, of_code[code]] = True
+    largest = _MOST_SUBTOPICS - np.argmax(found[:, ::-1], axis=1)
+    gaps = largest > np.count_nonzero(found[:, 1:], axis=1)
     return [one for one, has_gap in zip(topics, gaps.tolist(), strict=True) if has_gap]
 
 

@@ -119,7 +119,9 @@ class IntentMeasure(Measure):
         if target.is_diversity and not adhoc:
             if not self["intents"]:
                 target.warn_of_gaps()
-            intents, tags = from_diversity(frame, rel=self["rel"], subtopics=target.subtopics)
+            intents, tags = from_diversity(
+                frame, rel=self["rel"], subtopics=target.subtopics, iterations=target.iterations()
+            )
             return intents, tags if target.tags is None else target.tags
         return None, target.tags
 

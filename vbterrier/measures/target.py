@@ -15,7 +15,7 @@ from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import Ids, ids_of, require_same_kind
 from vbterrier.hosts.ir_measures import of_experiment
-from vbterrier.intents.sources import subtopic_gaps
+from vbterrier.intents.sources import Iterations, iterations_of, subtopic_gaps
 from vbterrier.unjudged.pool import JudgedTop, Judgments
 
 if TYPE_CHECKING:
@@ -132,12 +132,17 @@ class EvaluationTarget(Memo):
             made.kept["gaps"] = None
         return made
 
+    def iterations(self) -> Iterations:
+        """The queries and iterations of diversity judgments."""
+        found: Iterations = self.memo("iterations", lambda: iterations_of(self.frame))
+        return found
+
     def warn_of_gaps(self) -> None:
         """Warn once if the subtopic numbers of diversity judgments have gaps and their subtopics are unknown."""
         self.memo("gaps", self._warn_of_gaps)
 
     def _warn_of_gaps(self) -> None:
-        gaps = subtopic_gaps(self.frame) if self.is_diversity and self.subtopics is None else []
+        gaps = subtopic_gaps(self.iterations()) if self.is_diversity and self.subtopics is None else []
         if gaps:
             warn(
                 f"qrels: the subtopic numbers of {len(gaps)} of {len(self.topics)} topics have gaps "
