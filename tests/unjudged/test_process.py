@@ -169,11 +169,12 @@ def test_the_gain_of_ndcg_says_nothing_of_another_metric():
     assert both[0].metric == both[1].metric
 
 
-def test_a_score_that_is_no_sum_has_no_grid():
+@pytest.mark.parametrize("how", [{"prior": "column"}, {"prior": "pool", "compat": "ecir23"}])
+def test_a_score_that_is_no_sum_has_no_grid_without_one_prior_and_draws_by_rank(how):
     # Even where nothing is unjudged, so that the data do not decide it.
     for cutoff in (1, 7):
-        with pytest.raises(ParameterError, match="method='grid' needs a score that is a sum over ranks, and AP is not"):
-            bootstrap_distribution(RUN, QRELS, cutoff, prior="learned", method="grid", metric=AP())
+        with pytest.raises(ParameterError, match="method='grid': AP is no sum over ranks, so its documents need one"):
+            bootstrap_distribution(own([0.5, 0.3, 0.2]), QRELS, cutoff, method="grid", metric=AP(), **how)
 
 
 @pytest.mark.parametrize("metric", [NDCG(), AP()], ids=repr)

@@ -4,7 +4,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier.kernels.grades import moments
+from vbterrier.kernels.grades import choice, moments
 from vbterrier.unjudged import drawn
 from vbterrier.unjudged.metrics import AP, ERR, Q
 
@@ -85,3 +85,35 @@ def test_more_states_than_can_be_walked_are_left_to_the_whole_distribution(monke
     walked = bootstrap_distribution(*data, 6, metric=ERR()).mean
     monkeypatch.setattr(moments, "MAX_WORK", 0)
     assert bootstrap_distribution(*data, 6, metric=ERR()).mean == pytest.approx(walked, abs=1e-12)
+
+
+@pytest.mark.parametrize("metric", METRICS, ids=str)
+@pytest.mark.parametrize("prior", PRIORS, ids=str)
+def test_brackets_of_the_grid_hold_the_quantiles_of_all_sequences(metric, prior):
+    data = frames(7)
+    exact, grid = (
+        bootstrap_distribution(*data, 8, metric=metric, method=method, **prior) for method in ("exact", "grid")
+    )
+    assert set(grid.methods) == {"grid"}
+    assert grid.mean == pytest.approx(exact.mean, abs=1e-12)
+    levels = np.linspace(0.01, 0.99, 99)
+    for one, other in zip(exact.distributions, grid.distributions, strict=True):
+        probs = other.atoms()[1]
+        assert probs.sum() == pytest.approx(1.0, abs=1e-12)
+        assert other.atoms()[0] @ probs == pytest.approx(one.atoms()[0] @ one.atoms()[1], abs=1e-10)
+        low, high = other.brackets(levels)
+        wanted = one.quantiles(levels)
+        assert ((low - 1e-12 <= wanted) & (wanted <= high + 1e-12)).all()
+        assert (high - low).max() < 0.02
+
+
+def test_long_lists_are_left_to_the_grid_and_long_grids_to_draws(monkeypatch):
+    data = frames(7)
+    found = bootstrap_distribution(*data, 8, metric=ERR())
+    assert set(found.methods) == {"exact"}
+    monkeypatch.setitem(choice.MAX_LISTED_INCREMENTS, "auto", 100)
+    shorter = bootstrap_distribution(*data, 8, metric=ERR())
+    assert set(shorter.methods) == {"exact", "grid"}
+    assert shorter.median == pytest.approx(found.median, abs=2e-3)
+    monkeypatch.setitem(choice.MAX_CELLS, "auto", 1e6)
+    assert "mc" in bootstrap_distribution(*data, 8, metric=ERR()).methods

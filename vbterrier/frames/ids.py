@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Ints
+    from vbterrier.annotations import Ints, Words
 
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -279,20 +279,29 @@ def require_same_kind(left: Ids, right: Ids, left_name: str, right_name: str) ->
 class Lookup:
     """An index over rows (topic, id), or over ids alone.
 
-    It sorts 64-bit keys once and searches them by bisection; the ids of each match are compared in full.
+    It sorts 64-bit keys and searches them by bisection; the ids of each match are compared in full.
 
     - ``topics``: the topic number of each row; ``None`` indexes the ids alone
     """
 
     def __init__(self, topics: Ints | None, ids: Ids) -> None:
         self.topics, self.ids = topics, ids
-        unsorted = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
-        self._order = np.argsort(unsorted)
-        self._sorted = unsorted[self._order]
-        self._repeats = bool((self._sorted[1:] == self._sorted[:-1]).any())
-        if self._repeats:
-            # Rows of equal keys keep their order; without repeats the faster sort has the same result.
-            self._order = np.argsort(unsorted, kind="stable")
+        self._keys = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
+
+    def _near(self, wanted: Words) -> tuple[Words, Ints, bool]:
+        """Return sorted keys, their rows, and True for repeated keys; without most of the keys that are not wanted."""
+        if "_all" not in vars(self):
+            marks = np.zeros(1 << fingerprints.MARKS, dtype=bool)
+            marks[fingerprints.marks(wanted)] = True
+            near = np.flatnonzero(marks[fingerprints.marks(self._keys)])
+            if 2 * len(near) < len(self._keys):
+                found, order, repeats = _sorted(self._keys[near])
+                return found, near[order], repeats
+        return self._all
+
+    @cached_property
+    def _all(self) -> tuple[Words, Ints, bool]:
+        return _sorted(self._keys)
 
     def find(self, topics: Ints | None, ids: Ids) -> tuple[Ints, Ints]:
         """Match pairs with rows.
@@ -303,14 +312,15 @@ class Lookup:
         then of rows.
         """
         wanted = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
-        low = np.searchsorted(self._sorted, wanted, side="left")
-        if self._repeats:
-            pairs, places = rankings.spans(low, np.searchsorted(self._sorted, wanted, side="right"))
+        known, order, repeats = self._near(wanted)
+        low = np.searchsorted(known, wanted, side="left")
+        if repeats:
+            pairs, places = rankings.spans(low, np.searchsorted(known, wanted, side="right"))
         else:
-            within = np.flatnonzero(low < len(self._sorted))
-            pairs = within[self._sorted[low[within]] == wanted[within]]
+            within = np.flatnonzero(low < len(known))
+            pairs = within[known[low[within]] == wanted[within]]
             places = low[pairs]
-        rows = self._order[places]
+        rows = order[places]
         equal = pc.equal(self.ids.take(rows).text, ids.take(pairs).text).to_numpy(zero_copy_only=False).astype(bool)
         if topics is not None and self.topics is not None:
             equal &= self.topics[rows] == topics[pairs]
@@ -326,6 +336,15 @@ class Lookup:
         found = np.full(len(ids), -1, dtype=np.int64)
         found[pairs] = rows
         return found
+
+
+def _sorted(keys: Words) -> tuple[Words, Ints, bool]:
+    """Return sorted keys, their positions, and True for repeated keys."""
+    order = np.argsort(keys)
+    found = keys[order]
+    repeats = bool((found[1:] == found[:-1]).any())
+    # Positions of equal keys keep their order; without repeats the faster sort has the same result.
+    return found, np.argsort(keys, kind="stable") if repeats else order, repeats
 
 
 def repeated_pairs(topics: Ints, ids: Ids) -> Ints:

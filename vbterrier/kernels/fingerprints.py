@@ -26,6 +26,9 @@ _PUSH = np.array([0, *range(56, -1, -8)], dtype=np.uint64)
 # Ids of a block, and the size of a block below which the upper halves of keys rarely collide.
 _BLOCK, _FEW = 1 << 15, 1 << 20
 
+# The number of leading bits that tell most keys apart; a table of so many marks stays in the processor's cache.
+MARKS = 20
+
 
 def mix(words: Words) -> Words:
     """Mix the bits of 64-bit words; a bijection (the finaliser of splitmix64)."""
@@ -79,6 +82,11 @@ def fingerprints(data: NDArray[np.uint8], offsets: Ints) -> Words:
 def keys(codes: Ints, fingerprints: Words) -> Words:
     """A 64-bit key for each pair of a small code (a topic's number) and a fingerprint."""
     return mix(fingerprints + mix((codes.astype(np.uint64) + np.uint64(1)) * _STEP))
+
+
+def marks(key: Words) -> Ints:
+    """The leading bits of keys, below ``2^MARKS``: keys with different marks differ."""
+    return (key >> np.uint64(64 - MARKS)).astype(np.int64)
 
 
 def repeated(key: Words | NDArray[np.uint32]) -> Ints:

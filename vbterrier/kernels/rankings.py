@@ -70,7 +70,7 @@ def spans(lows: Ints, highs: Ints) -> tuple[Ints, Ints]:
 
 
 def stable_order(keys: Ints, n_keys: int) -> tuple[Ints, Ints]:
-    """The positions of keys below ``n_keys`` in ascending order, equal keys in order of appearance, and the sorted keys.
+    """The positions of keys below ``n_keys`` in ascending order, equal keys in order of appearance; and sorted keys.
 
     >>> stable_order(np.array([2, 0, 2, 1]), 3)
     (array([1, 3, 0, 2]), array([0, 1, 2, 2]))

@@ -90,10 +90,11 @@ class BootstrapDistribution(Shown):
         self.strength = np.full(len(self), math.inf) if prior.strength is None else prior.strength
         self.visits = drawing_order(judged, by_docno=process.compat == "ecir23")
         self.model = unjudged_model(judged, self.metric, self.visits, prior.prob, prior.strength)
-        if process.method == "grid" and self.model.value is not None:
+        is_sum = self.model.value is None
+        if process.method == "grid" and not is_sum and (process.prior == OWN or process.compat == "ecir23"):
             raise ParameterError(
-                f"method='grid' needs a score that is a sum over ranks, and {self.metric.name} is not; "
-                "use method='auto'"
+                f"method='grid': {self.metric.name} is no sum over ranks, so its documents need one prior and draws "
+                "in the order of ranks; use method='auto'"
             )
         self._quantiles: dict[float, Floats] = {}
         self._intervals: dict[float, tuple[Floats, Floats]] = {}

@@ -231,9 +231,9 @@ def bootstrap_distribution(
     dcg
         nDCG's gain: ``"log2"`` is the grade (trec_eval); ``"exp-log2"`` is ``2^grade - 1``.
     method
-        ``"exact"``, ``"grid"`` (values on 32,768 cells, with a certified bracket around quantiles; only for scores that
-        are sums over ranks) or ``"mc"`` (draws, with a 95 % band). ``"auto"`` is exact if that is cheap, then uses the
-        grid, then draws.
+        ``"exact"``, ``"grid"`` (values on 32,768 cells, 4,096 for AP, ERR and Q, with a certified bracket around
+        quantiles) or ``"mc"`` (draws, with a 95 % band). ``"auto"`` is exact if that is cheap, then uses the grid, then
+        draws. AP, ERR and Q have no grid with individual priors or ``compat``.
     compat
         ``"ecir23"`` follows the authors' code where it departs from the paper: pool prior over all topics, grades 0 to
         3, probabilities of at least 1e-6, documents drawn in the order of docnos, labels below 0 treated as unjudged,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from math import comb
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from vbterrier.kernels.grades.distributions import Atoms, Grid
 from vbterrier.kernels.grades.exact import (
+    drawn_levels,
     exact_distributions,
     is_enumerated,
     n_walk_states,
@@ -15,6 +17,7 @@ from vbterrier.kernels.grades.exact import (
     split,
     walk,
 )
+from vbterrier.kernels.grades.moments import increment_steps
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -23,7 +26,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Bools, Floats
     from vbterrier.kernels.grades.distributions import ScoreDistribution
-    from vbterrier.kernels.grades.model import UnjudgedModel
+    from vbterrier.kernels.grades.model import Increments, UnjudgedModel
 
 
 METHODS = ("auto", "exact", "grid", "mc")
@@ -32,14 +35,18 @@ METHODS = ("auto", "exact", "grid", "mc")
 MAX_PATHS = 1e6
 MAX_HALF = {"auto": 20_000.0, "exact": 2.6e6}
 # The largest number of enumerated sequences, of sequences that are sums of two dependent halves, and of sequences times
-# pairs of sets of documents for dependent documents with different priors.
+# pairs of sets of documents for dependent documents with different priors. A grid of increments takes less time than
+# longer lists.
 MAX_LISTED = {"auto": 3e5, "exact": 2e6}
+MAX_LISTED_INCREMENTS = {"auto": 2e4, "exact": 2e6}
 MAX_JOINED = {"auto": 2e6, "exact": 1e7}
 MAX_SETS = {"auto": 5e7, "exact": 1e9}
 # The largest number of cell updates: about a second per topic under "auto".
 MAX_CELLS = {"auto": 1.5e8, "grid": 4e9, "exact": 0.0}
 MAX_LATTICE = {"auto": 1.5e8, "exact": 4e9, "grid": 0.0}
 CELLS = 1 << 15
+# Increments depend on the state, so they are added state by state, to shorter rows whose cells cost more.
+INCREMENT_CELLS, _SHORT_ROW = 1 << 12, 8
 # Tolerance of multiples of a unit for rounding.
 WHOLE = 1e-9
 
@@ -107,7 +114,8 @@ def feasible(model: UnjudgedModel, method: str) -> Bools:
         sets = paths * 3.0**model.n_unjudged
     bearable = np.where(model.binds, paths <= MAX_PATHS, half <= MAX_HALF[method])
     bearable = np.where(model.depends, paths <= MAX_JOINED[method], bearable)
-    bearable = np.where(listed, paths <= MAX_LISTED[method], bearable)
+    most = MAX_LISTED_INCREMENTS if _has_increment_grid(model) else MAX_LISTED
+    bearable = np.where(listed, paths <= most[method], bearable)
     bearable &= model.is_shared | ~model.depends | (sets <= MAX_SETS[method])
     # Pairs of halves with equal sums are enumerated, so these topics need two halves without equal sums.
     for topic in np.flatnonzero(bearable & ~listed & ~model.binds & ~model.depends & (paths > MAX_PATHS)):
@@ -117,10 +125,17 @@ def feasible(model: UnjudgedModel, method: str) -> Bools:
 
 def grid_work(model: UnjudgedModel, topic: int, cells: int = CELLS) -> float:
     """The number of cell updates of :func:`grid_distribution` for a topic."""
-    if model.value is not None:
-        return float("inf")
     one = model.select(slice(topic, topic + 1))
+    if model.value is not None:
+        if not _has_increment_grid(model):
+            return float("inf")
+        n_levels = len(drawn_levels(one))
+        return float(comb(int(one.n_unjudged[0]) - 1 + n_levels, n_levels)) * n_levels * INCREMENT_CELLS * _SHORT_ROW
     return n_walk_states(one) * cells * int(one.n_unjudged[0]) * int(one.n_active[0])
+
+
+def _has_increment_grid(model: UnjudgedModel) -> bool:
+    return model.increments is not None and model.is_shared
 
 
 def grid_distribution(model: UnjudgedModel, topic: int, cells: int = CELLS) -> Grid:
@@ -137,9 +152,12 @@ def grid_distribution(model: UnjudgedModel, topic: int, cells: int = CELLS) -> G
     topic
         The position of the topic.
     cells
-        Number of cells over the range of the score.
+        Number of cells over the range of a score that is a sum over documents; other scores that are sums of increments
+        have :data:`INCREMENT_CELLS`.
     """
     one = model.select(slice(topic, topic + 1))
+    if one.increments is not None:
+        return _increment_grid(one, one.increments)
     n_unjudged = int(one.n_unjudged[0])
     values = _values(one)
     cell = max(float(values.max(axis=1).sum()), 1e-300) / cells
@@ -147,6 +165,39 @@ def grid_distribution(model: UnjudgedModel, topic: int, cells: int = CELLS) -> G
     scores = one.base[0] + cell * np.arange(len(mass))
     largest = float(one.base[0] + values.max(axis=1).sum())
     return Grid(scores, mass, np.cumsum(mass), method="grid", cell=cell, n_documents=n_unjudged, largest=largest)
+
+
+def _increment_grid(one: UnjudgedModel, increments: Increments) -> Grid:
+    """The distribution of a topic whose score is a sum of increments, from the last document to the first.
+
+    The sum that documents add from a count of drawn levels on follows from the sums after one more draw.
+    """
+    steps = list(increment_steps(one, increments, drawn_levels(one)))
+    added = [
+        np.stack([step.gained[0, to] - lost[0] for to, lost in zip(step.after, step.lost, strict=True)])
+        for step in steps
+    ]
+    lows, highs = (np.array([end(values) for values in added]) for end in (np.min, np.max))
+    cell = max(float((highs - lows).sum()), 1e-300) / INCREMENT_CELLS
+    mass, used = np.zeros((steps[0].gained.shape[1] if steps else 1, INCREMENT_CELLS + len(steps) + 1)), 1
+    mass[:, 0] = 1.0
+    for step, values, low in zip(steps, added, lows, strict=True):
+        places = (values - low) / cell
+        floors = np.floor(places).astype(np.int64)
+        chance = np.broadcast_to(step.chance[:, 0], places.shape)
+        upper, lower = chance * (places - floors), chance * (1 - (places - floors))
+        before = np.zeros((places.shape[1], mass.shape[1]))
+        for level, to in enumerate(step.after):
+            for state, (row, floor) in enumerate(zip(to.tolist(), floors[level].tolist(), strict=True)):
+                before[state, floor : floor + used] += lower[level, state] * mass[row, :used]
+                before[state, floor + 1 : floor + 1 + used] += upper[level, state] * mass[row, :used]
+        used += int(floors.max()) + 1
+        mass = before
+    base = float(increments.base[0] + lows.sum())
+    probs = mass[0, :used]
+    scores = np.asarray(base + cell * np.arange(used), dtype=np.float64)
+    largest = float(increments.base[0] + highs.sum())
+    return Grid(scores, probs, np.cumsum(probs), method="grid", cell=cell, n_documents=len(steps), largest=largest)
 
 
 def lattice_distribution(model: UnjudgedModel, topic: int) -> Atoms:

@@ -122,7 +122,7 @@ class DrawnWalk:
     def __init__(self, model: UnjudgedModel) -> None:
         self._prob, self._caps = model.landed, model.caps[0]
         self._strength = model.strength
-        self._levels = _drawn_levels(model)
+        self._levels = drawn_levels(model)
         side = int(model.n_unjudged[0]) + 1
         n_free = len(self._levels) - 1
         # The count of the first level is the number of draws less all other counts.
@@ -163,7 +163,8 @@ class DrawnWalk:
         return below[:, self._levels]
 
 
-def _drawn_levels(model: UnjudgedModel) -> Ints:
+def drawn_levels(model: UnjudgedModel) -> Ints:
+    """The levels that documents of some topic draw."""
     return np.flatnonzero((model.landed > 0).any(axis=(0, 1)))
 
 
@@ -173,7 +174,7 @@ def n_walk_states(model: UnjudgedModel) -> float:
     if not model.depends[0]:
         caps = model.caps[0]
         return float(np.prod(caps[(caps > 0) & (caps < n_unjudged)] + 1.0))
-    n_free = len(_drawn_levels(model)) - 1
+    n_free = len(drawn_levels(model)) - 1
     return float(comb(n_unjudged + n_free, n_free)) if model.is_shared else float("inf")
 
 

@@ -8,11 +8,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from vbterrier.kernels.grades.exact import active, layer, n_walk_states, successors, walk
+from vbterrier.kernels.grades.exact import active, drawn_levels, layer, n_walk_states, successors, walk
 from vbterrier.kernels.grades.model import comonotone_variance, next_draw
 from vbterrier.kernels.rankings import row_sums
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats, Ints
@@ -359,7 +361,7 @@ def _increment_moments(model: UnjudgedModel, increments: Increments, *, with_var
         return mean, variance
     for n_unjudged in np.unique(model.n_unjudged).tolist():
         alike = np.flatnonzero(model.n_unjudged == n_unjudged)
-        levels = np.flatnonzero((model.landed[alike] > 0).any(axis=(0, 1)))
+        levels = drawn_levels(model.select(alike))
         n_states = comb(n_unjudged + len(levels) - 1, len(levels) - 1)
         if n_states * n_unjudged * len(model.gain) > MAX_WORK:
             continue
@@ -376,29 +378,57 @@ def _increment_moments(model: UnjudgedModel, increments: Increments, *, with_var
 def _increment_backwards(
     model: UnjudgedModel, increments: Increments, levels: Ints, *, with_variance: bool
 ) -> tuple[Floats, Floats]:
+    mean, variance = np.zeros((2, len(model), 1))
+    for step in increment_steps(model, increments, levels):
+        total = step.gained + mean
+        added = [total[:, to] - lost for to, lost in zip(step.after, step.lost, strict=True)]
+        mean = sum(share * value for share, value in zip(step.chance, added, strict=True))
+        if with_variance:
+            parts = zip(step.chance, added, step.after, strict=True)
+            later = np.broadcast_to(variance, total.shape)
+            variance = sum(share * ((value - mean) ** 2 + later[:, to]) for share, value, to in parts)
+    return increments.base + mean[:, 0], variance[:, 0] if with_variance else np.full(len(model), np.nan)
+
+
+class IncrementStep(NamedTuple):
+    """The draw of one document, for scores that are sums of increments.
+
+    Parameters
+    ----------
+    chance
+        The probability of each level by the counts of drawn levels before the draw, shape (L, n, S).
+    after
+        The position of the counts after the draw of each level, each of shape (S,).
+    gained, lost
+        The document adds ``gained[:, after[l]] - lost[l]``; shape (n, S'), and each of shape (n, S).
+    """
+
+    chance: Floats
+    after: tuple[Ints, ...]
+    gained: Floats
+    lost: list[Floats]
+
+
+def increment_steps(model: UnjudgedModel, increments: Increments, levels: Ints) -> Iterator[IncrementStep]:
+    """Yield the draws from the last to the first, of topics with a shared prior and the same number of documents.
+
+    - ``levels``: the levels that documents draw
+    """
     n_unjudged = int(model.n_unjudged[0])
     caps, kind = np.unique(model.caps, axis=0, return_inverse=True)
     kind, prob = kind.reshape(-1), model.landed[:, :, levels]
-    mean, variance = np.zeros((2, len(model), len(layer(n_unjudged, len(levels)))))
     seen = _seen(n_unjudged, caps, levels, increments)
     for document in range(n_unjudged - 1, -1, -1):
         (changed, behind), before = seen, _seen(document, caps, levels, increments)
         terms = (increments.alone, increments.together, increments.fixed, increments.lasting)
         alone, together, fixed, lasting = (each[:, [document]] for each in terms)
         unit = alone + together * behind[kind]
-        total = changed[kind] * unit + fixed + lasting * behind[kind] + mean
         drawn = layer(document, len(levels)).astype(np.float64)
         chance = np.moveaxis(next_draw(prob, model.strength, drawn, document), 2, 0)
         after = successors(document, len(levels))
-        added = [total[:, to] - before[0][kind] * unit[:, to] for to in after]
-        mean = sum(share * value for share, value in zip(chance, added, strict=True))
-        if with_variance:
-            variance = sum(
-                share * ((value - mean) ** 2 + variance[:, to])
-                for share, value, to in zip(chance, added, after, strict=True)
-            )
+        gained = changed[kind] * unit + fixed + lasting * behind[kind]
+        yield IncrementStep(chance, after, gained, [before[0][kind] * unit[:, to] for to in after])
         seen = before
-    return increments.base + mean[:, 0], variance[:, 0] if with_variance else np.full(len(model), np.nan)
 
 
 def _seen(n_drawn: int, caps: Ints, levels: Ints, increments: Increments) -> tuple[Floats, Floats]:
