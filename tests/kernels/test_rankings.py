@@ -88,3 +88,12 @@ def test_the_ideal_ranking_has_a_q_of_1_and_empty_rankings_score_0():
     for score in (average_precision(nothing, 3), err(nothing), q_measure(nothing, nothing, 3)):
         assert score.tolist() == [0.0, 0.0]
     assert average_precision(np.zeros(3), 0) == q_measure(np.zeros(3), np.zeros(3), 0) == 0.0
+
+
+@pytest.mark.parametrize("n_keys", [5, 1 << 40, 1 << 62])
+@given(st.lists(st.integers(0, 4), max_size=30))
+def test_the_stable_order_is_that_of_the_stable_sort(n_keys, keys):
+    keys = np.array(keys, dtype=np.int64) * (n_keys // 5)
+    order, found = rankings.stable_order(keys, n_keys)
+    assert order.tolist() == np.argsort(keys, kind="stable").tolist()
+    assert found.tolist() == sorted(keys.tolist())
