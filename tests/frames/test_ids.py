@@ -256,12 +256,12 @@ def test_lookup_finds_the_rows_of_each_pair_as_two_loops_do(rows, wanted):
 
 def test_a_lookup_of_few_ids_sorts_few_and_finds_the_same_rows():
     rows = [(topic, f"d{number}") for number in range(500) for topic in (0, 1, 0)]
-    few, many = [(0, "d7"), (1, "d7"), (1, "missing")], [(1, f"d{number}") for number in range(500)]
+    few, many = [(0, "d7"), (1, "d7"), (1, "missing")], [(0, f"d{number}") for number in range(500)]
     index = Lookup(*parts(rows))
     alone = [array.tolist() for array in index.find(*parts(few))]
     assert alone == [[0, 0, 1], [21, 23, 22]]
     assert "_all" not in vars(index)
-    assert index.find(*parts(many))[1].tolist() == list(range(1, 1500, 3))
+    assert index.find(*parts(many))[1].tolist() == [row for row in range(1500) if row % 3 != 1]
     assert "_all" in vars(index)
     assert [array.tolist() for array in index.find(*parts(few))] == alone
 

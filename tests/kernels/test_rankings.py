@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from vbterrier.kernels.rankings import average_precision, err, q_measure, ranks, rbp_weights
+from vbterrier.kernels.rankings import average_precision, err, q_measure, ranks, rbp_weights, stable_order
 
 GRADES = hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.integers(0, 3))
 
@@ -94,6 +94,6 @@ def test_the_ideal_ranking_has_a_q_of_1_and_empty_rankings_score_0():
 @given(st.lists(st.integers(0, 4), max_size=30))
 def test_the_stable_order_is_that_of_the_stable_sort(n_keys, keys):
     keys = np.array(keys, dtype=np.int64) * (n_keys // 5)
-    order, found = rankings.stable_order(keys, n_keys)
+    order, found = stable_order(keys, n_keys)
     assert order.tolist() == np.argsort(keys, kind="stable").tolist()
     assert found.tolist() == sorted(keys.tolist())
