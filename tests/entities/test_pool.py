@@ -270,6 +270,13 @@ FEW_LINKS = pd.DataFrame(
 )
 
 
+def test_rows_of_two_documents_of_a_rank_may_alternate():
+    columns = ["qid", "docno", "entity_id", "label", "rank", "weight"]
+    rows = [("q1", docno, entity, 1, 0, 1.0) for docno, entity in zip("abab", "EFGH", strict=True)]
+    pool = LinkedPool.from_frame(pd.DataFrame(rows, columns=columns))
+    assert [row[1:3] for row in rows_of(pool.frame())] == [("a", "E"), ("a", "G"), ("b", "F"), ("b", "H")]
+
+
 def test_a_link_without_a_confidence_is_refused():
     """As 0 it would support nothing, and nobody would know."""
     with pytest.raises(InputError, match=r"links: row 1 has no weight, wanted 0 to 1; .*1 for all"):
