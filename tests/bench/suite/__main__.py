@@ -22,6 +22,8 @@ def bench(
     from suite.report import bench_report
     from suite.suite import SIZES, benchmark
 
+    # Before half an hour of work, which a missing folder would lose.
+    folder.mkdir(parents=True, exist_ok=True)
     found = benchmark(sizes=SIZES[:1] if quick else SIZES, rounds=rounds, seed=seed, said=_say)
     (folder / "benchmarks.json").write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     (folder / "benchmarks.md").write_text(bench_report(found), encoding="utf-8")
