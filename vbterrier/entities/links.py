@@ -99,7 +99,7 @@ def _ids(frame: pd.DataFrame, column: str, name: str) -> Ids:
 
 
 def _by_document(topic: Ints, rank: Ints, docno: Ids) -> tuple[Ints, Bools]:
-    """Return row numbers sorted by topic, rank and document, and True for the first row of each document.
+    """Return row numbers by topic and rank, each document's together, and True for the first row of each document.
 
     Rows that are sorted by topic and rank, with the documents of a rank together, are not sorted again.
     """

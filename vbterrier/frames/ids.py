@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 
 _LARGEST = float(np.finfo(np.float64).max)
+# Searches that sort the keys near their own, in an index of more than a few: about as much work as sorting all.
+_NARROW_SEARCHES, _FEW = 8, 1 << 14
 
 
 @dataclass(frozen=True, eq=False)
@@ -287,10 +289,15 @@ class Lookup:
     def __init__(self, topics: Ints | None, ids: Ids) -> None:
         self.topics, self.ids = topics, ids
         self._keys = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
+        self._narrow_searches = _NARROW_SEARCHES if len(ids) > _FEW else 0
 
     def _near(self, wanted: Words) -> tuple[Words, Ints, bool]:
-        """Return sorted keys, their rows, and True for repeated keys; without most of the keys that are not wanted."""
-        if "_all" not in vars(self):
+        """Return sorted keys, their rows, and True for repeated keys; without most of the keys that are not wanted.
+
+        The first searches sort the keys near their own; an index that is searched more often sorts all of them once.
+        """
+        if self._narrow_searches and "_all" not in vars(self):
+            self._narrow_searches -= 1
             marks = np.zeros(1 << fingerprints.MARKS, dtype=bool)
             marks[fingerprints.marks(wanted)] = True
             near = np.flatnonzero(marks[fingerprints.marks(self._keys)])

@@ -179,7 +179,7 @@ class Run:
     def _descending(self) -> tuple[Ints | None, NDArray[np.float32]]:
         """Rows by topic and descending score, ``None`` if they have this order, and their scores."""
         starts, _ = self._spans
-        rows = None if self._is_grouped else np.argsort(self.topic, kind="stable")
+        rows = None if self._is_grouped else rankings.stable_order(self.topic, len(self.topics))[0]
         score = self._single if rows is None else self._single[rows]
         if not rankings.is_falling(score, starts):
             rows = np.lexsort((-self._single, self.topic))

@@ -189,7 +189,7 @@ def _urn_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
         return np.concatenate([mean for mean, _ in parts]), np.concatenate([variance for _, variance in parts])
     gain, prob, caps = active(model)
     supplies, kind = np.unique(np.column_stack([gain, caps]), axis=0, return_inverse=True)
-    kind = kind.reshape(-1)
+    kind, (gains, rooms) = kind.reshape(-1), np.hsplit(supplies, 2)
     falls = model.weights[:, :most] - np.pad(model.weights[:, 1:most], ((0, 0), (0, 1)))
     # The number of topics with at least so many documents.
     n_reaching = np.count_nonzero(model.n_unjudged[:, None] >= np.arange(most + 1), axis=0).tolist()
@@ -199,7 +199,7 @@ def _urn_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
         # Scores change no more after a topic's last document.
         joining = np.zeros((n_reaching[n_drawn] - len(mean), len(counts)))
         mean, square = (np.concatenate([later, joining]) if len(joining) else later for later in (mean, square))
-        gained = _total_gain(counts, *np.hsplit(supplies, 2))[kind[topics]] * falls[topics, n_drawn - 1, None]
+        gained = _total_gain(counts, gains, rooms)[kind[topics]] * falls[topics, n_drawn - 1, None]
         before = layer(n_drawn - 1, n_levels).astype(np.float64)
         strength = None if model.strength is None else model.strength[topics]
         # One contiguous array per level is faster to read.
