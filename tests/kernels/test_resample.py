@@ -85,11 +85,14 @@ def test_resamples_are_counts_of_draws_however_they_are_cut_into_blocks(monkeypa
     assert np.array_equal(np.concatenate(blocks), whole)
 
 
-def test_means_over_resampled_rows_by_plain_loops():
-    values = np.random.default_rng(5).random((6, 3))
+@pytest.mark.parametrize("n_columns", [1, 2, 3])
+@pytest.mark.parametrize("drawn_at_once", [30, 1 << 15])
+def test_means_over_resampled_rows_by_plain_loops(monkeypatch, n_columns, drawn_at_once):
+    monkeypatch.setattr("vbterrier.kernels.resample._DRAWN", drawn_at_once)
+    values = np.random.default_rng(5).random((6, n_columns))
     drawn = stream(2, "topics").integers(6, size=(20, 6), dtype=np.int32)
     expected = [values[rows].mean(axis=0) for rows in drawn]
-    assert resampled_means(values, 20, stream(2, "topics")) == pytest.approx(np.array(expected))
+    assert resampled_means(values, 20, stream(2, "topics")) == pytest.approx(np.array(expected), rel=1e-13)
 
 
 def test_signs_have_even_chances_and_are_those_of_their_unit():

@@ -121,13 +121,9 @@ class Selection:
         # Topics of a pool are text. Callers that have its frame compare the kinds of ids.
         place = run_places(run, pool.topics, Ids(None, run.topic_ids.integers), "links")
         top = run.top(cutoff)
-        found, shape = place >= 0, (len(pool.topics), top.depth)
-        rows = np.full(shape, -1)
-        rows[place[found]] = top.rows[found]
-        filled = rows >= 0
-        self.entity: Ints = np.full(shape, NONE)
-        self.score: Floats = np.full(shape, np.nan)
-        docno = run.docno.take(rows[filled])
+        rows, topic, rank, docno = top.of_topics(place, len(pool.topics))
+        self.entity: Ints = np.full(rows.shape, NONE)
+        self.score: Floats = np.full(rows.shape, np.nan)
         number = pool.entities_of(docno)
         if len(number) and len(pool.entities) and (number < 0).all():
             # Usually a mismatch of ids, such as titles against numbers, and rarely a bad ranker.
@@ -136,8 +132,8 @@ class Selection:
                 f"{examples(docno.text[:4].to_pylist())}; links: {examples(pool.entities.text[:4].to_pylist())}); "
                 "check that both use the same entity ids"
             )
-        self.entity[filled] = np.where(number >= 0, number, UNKNOWN)
-        self.score[filled] = run.score[rows[filled]]
+        self.entity[topic, rank] = np.where(number >= 0, number, UNKNOWN)
+        self.score[topic, rank] = run.score[rows[topic, rank]]
 
     @property
     def depth(self) -> int:

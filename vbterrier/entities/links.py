@@ -81,27 +81,35 @@ def fields_of(frame: Any, name: str) -> dict[str, Any]:
     weight = _weights(frame, name)
     mentions = _counts(frame, name)
     linked = frame["entity_id"].notna().to_numpy()
-    rows, new = _by_document(topic, rank, docno)
-    document, first = np.cumsum(new) - 1, rows[new]
-    fields = {"topics": topics, "topic": topic[first], "docno": docno.take(first), "rank": rank[first]}
-    _require_one_document(fields, label, rows, document, name)
-    kept = linked[rows]
-    rows = rows[kept]
-    vocabulary, entity = coded(_ids(frame[["entity_id"]][linked], "entity_id", name))
+    vocabulary, entity = coded(_ids(frame if linked.all() else frame[["entity_id"]][linked], "entity_id", name))
     require_named(vocabulary, name)
-    among = np.cumsum(linked) - 1
-    links = links_of(len(first), document[kept], vocabulary, entity[among[rows]], weight[rows], mentions[rows])
-    return fields | {"label": np.maximum(label[first], UNJUDGED), **links._asdict()}
+    if not linked.all():
+        among = np.zeros(len(frame), dtype=np.int64)
+        among[linked] = entity
+        entity = among
+    rows, new = _by_document(topic, rank, docno)
+    columns: Any = label, linked, entity, weight, mentions
+    label, linked, entity, weight, mentions = columns if rows is None else (column[rows] for column in columns)
+    document, starts = np.cumsum(new) - 1, np.flatnonzero(new)
+    first = starts if rows is None else rows[starts]
+    fields = {"topics": topics, "topic": topic[first], "docno": docno.take(first), "rank": rank[first]}
+    _require_one_document(fields, label, document, name)
+    of_links: Any = document, entity, weight, mentions
+    if not linked.all():
+        of_links = (column[linked] for column in of_links)
+    document, entity, weight, mentions = of_links
+    links = links_of(len(first), document, vocabulary, entity, weight, mentions)
+    return fields | {"label": np.maximum(label[starts], UNJUDGED), **links._asdict()}
 
 
 def _ids(frame: pd.DataFrame, column: str, name: str) -> Ids:
     return ids_of(frame[column], f"{name} column {column!r}")
 
 
-def _by_document(topic: Ints, rank: Ints, docno: Ids) -> tuple[Ints, Bools]:
+def _by_document(topic: Ints, rank: Ints, docno: Ids) -> tuple[Ints | None, Bools]:
     """Return row numbers by topic and rank, each document's together, and True for the first row of each document.
 
-    Rows that are sorted by topic and rank, with the documents of a rank together, are not sorted again.
+    Rows that are sorted by topic and rank, with the documents of a rank together, are not sorted again: ``None``.
     """
     new = np.zeros(len(topic), dtype=bool)
     new[docno.blocks()] = True
@@ -109,7 +117,7 @@ def _by_document(topic: Ints, rank: Ints, docno: Ids) -> tuple[Ints, Bools]:
     place = (step[0] != 0) | (step[1] != 0)
     if not ((step[0] < 0) | ((step[0] == 0) & (step[1] < 0)) | (new[1:] & ~place)).any():
         new[1:] |= place
-        return np.arange(len(topic)), new
+        return None, new
     _, code = docno.distinct()
     rows = np.lexsort((code, rank, topic))
     new[1:] = (np.diff([topic[rows], rank[rows], code[rows]]) != 0).any(axis=0)
@@ -149,7 +157,7 @@ def _counts(frame: pd.DataFrame, name: str) -> Ints:
     return mentions
 
 
-def _require_one_document(fields: dict[str, Any], label: Ints, rows: Ints, document: Ints, name: str) -> None:
+def _require_one_document(fields: dict[str, Any], label: Ints, document: Ints, name: str) -> None:
     """Refuse a document with two ranks or two labels."""
     topics, topic, docno = fields["topics"], fields["topic"], fields["docno"]
 
@@ -161,7 +169,7 @@ def _require_one_document(fields: dict[str, Any], label: Ints, rows: Ints, docum
         raise InputError(
             f"{name}: {owner(int(repeated[0]))} has several ranks; give all rows of a document its rank in the pool"
         )
-    clash = np.flatnonzero((np.diff(document) == 0) & (np.diff(label[rows]) != 0))
+    clash = np.flatnonzero((np.diff(document) == 0) & (np.diff(label) != 0))
     if len(clash):
-        first, second = (label[rows[clash[0] + step]] for step in (0, 1))
+        first, second = label[clash[0]], label[clash[0] + 1]
         raise InputError(f"{name}: {owner(int(document[clash[0]]))} has the labels {first} and {second}; keep one")

@@ -111,20 +111,25 @@ def systems_of(runs: Any) -> Iterator[tuple[str, Any]]:
         yield name, run
 
 
+_KEY = ("qid", "docno")
+
+
 class LabelFrame:
     """Judged documents without duplicates.
 
     - ``drop_negative``: treat labels below 0 as missing judgments
+    - ``ids``: the columns qid and docno of the frame as ids, if they are known
     - ``qid``: the column ``qid`` of the frame
     - ``topic``, ``docno``, ``label``: the topic number, document and label of each judgment
     """
 
-    def __init__(self, qrels: Any, *, name: str = "qrels", drop_negative: bool = False) -> None:
+    def __init__(
+        self, qrels: Any, *, name: str = "qrels", drop_negative: bool = False, ids: tuple[Ids, Ids] | None = None
+    ) -> None:
         self.name = name
         frame = frame_of(qrels, name)
         require(frame, ("qid", "docno", "label"), name)
-        self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
-        self.docno = ids_of(frame["docno"], f"{name} column 'docno'")
+        self.qid, self.docno = ids or (ids_of(frame[column], f"{name} column {column!r}") for column in _KEY)
         self.topics, self.topic = self.qid.codes()
         owner = owner_of(self.topics, self.topic, self.docno)
         self.label = integers_of(frame["label"], f"{name} column 'label'", owner)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -66,19 +66,27 @@ class Ids:
         return np.concatenate([[0], np.flatnonzero(changes.to_numpy(zero_copy_only=False)) + 1])
 
     def distinct(self) -> tuple[Ids, Ints]:
-        """Return the distinct ids in order of appearance, and the number of each row's id.
+        """Return the distinct ids in order of appearance, and the number of each row's id."""
+        return self.distinct_blocks().distinct(len(self))
+
+    def distinct_blocks(self) -> Blocks:
+        """Return the distinct ids by runs of equal neighbours.
 
         Neighbours are compared before hashing, so that a file grouped by topic costs one hash per topic.
         """
         starts = self.blocks()
         encoded = self.take(starts).text.dictionary_encode()
-        sizes = np.diff(np.append(starts, len(self.text)))
-        return Ids(encoded.dictionary, self.integers), np.repeat(encoded.indices.to_numpy().astype(np.int64), sizes)
+        return Blocks(Ids(encoded.dictionary, self.integers), encoded.indices.to_numpy().astype(np.int64), starts)
+
+    @cached_property
+    def _coded(self) -> tuple[list[str], Ints]:
+        ids, numbers = self.distinct()
+        return ids.text.to_pylist(), numbers
 
     def codes(self) -> tuple[list[str], Ints]:
         """Return :meth:`distinct` with the ids as a list of ``str``."""
-        ids, numbers = self.distinct()
-        return ids.text.to_pylist(), numbers
+        names, numbers = self._coded
+        return list(names), numbers
 
     def order(self) -> Ints:
         """Return the positions of the ids in byte order, equal ids in order of appearance, shape (n,)."""
@@ -93,6 +101,18 @@ class Ids:
         places = np.empty(len(self.text), dtype=np.int64)
         places[self.order()] = np.arange(len(self.text))
         return places
+
+
+class Blocks(NamedTuple):
+    """A column of ids by runs of equal neighbours."""
+
+    ids: Ids  # the distinct ids, in order of appearance
+    number: Ints  # the id of each block, shape (n_blocks,)
+    starts: Ints  # the first row of each block, shape (n_blocks,)
+
+    def distinct(self, n_rows: int) -> tuple[Ids, Ints]:
+        """Return the distinct ids, and the number of each row's id, shape (n_rows,)."""
+        return self.ids, np.repeat(self.number, np.diff(np.append(self.starts, n_rows)))
 
 
 def ids_of(column: pd.Series[Any], where: str) -> Ids:  # noqa: C901 - one error of each kind of column
@@ -176,14 +196,14 @@ def lazy_ids(column: pd.Series[Any], where: str) -> Ids:
     return ids_of(column, where) if not len(column) or _is_arrow(column) else LazyIds(column, where)
 
 
-def distinct_ids(column: pd.Series[Any], where: str) -> tuple[Ids, Ints]:
-    """Return the distinct ids in order of appearance, and the number of each row's id.
+def distinct_blocks(column: pd.Series[Any], where: str) -> Blocks:
+    """Return the distinct ids of a column by runs of equal neighbours.
 
     Equal neighbours, as in a run grouped by topic, are compared as they are; only the first of them becomes text.
     """
     starts = None if not len(column) or _is_arrow(column) else _changes(column)
     if starts is None:
-        return ids_of(column, where).distinct()
+        return ids_of(column, where).distinct_blocks()
     try:
         ids, numbers = ids_of(column.iloc[starts], where).distinct()
     except InputError:
@@ -192,8 +212,8 @@ def distinct_ids(column: pd.Series[Any], where: str) -> tuple[Ids, Ints]:
         raise
     if ids.integers and column.dtype.kind == "O":
         # Objects of other types, as 1.0, equal integers.
-        return ids_of(column, where).distinct()
-    return ids, np.repeat(numbers, np.diff(np.append(starts, len(column))))
+        return ids_of(column, where).distinct_blocks()
+    return Blocks(ids, numbers, starts)
 
 
 def _changes(column: pd.Series[Any]) -> Ints | None:

@@ -13,7 +13,7 @@ import numpy as np
 from vbterrier.errors import InputError, choice, examples, warn
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_run
-from vbterrier.frames.ids import distinct_ids, lazy_ids, numbers_of, owner_of, repeated_pairs, require_same_kind
+from vbterrier.frames.ids import distinct_blocks, lazy_ids, numbers_of, owner_of, repeated_pairs, require_same_kind
 from vbterrier.kernels import fingerprints, rankings
 
 if TYPE_CHECKING:
@@ -40,11 +40,41 @@ class Top:
     topics: list[str]  # the topics, in order of appearance
     rows: Ints  # the row of the run at each rank, -1 beyond the end of the list, shape (n_topics, depth)
     n_tied: int  # number of these documents that share their score with another document of their topic
+    of_rows: Ids  # the documents of the rows of the run
 
     @property
     def depth(self) -> int:
         """The number of ranks."""
         return int(self.rows.shape[1])
+
+    @cached_property
+    def filled(self) -> tuple[Ints, Ints]:
+        """The topic and the rank of each document, by topic and rank, each of shape (n,)."""
+        topic, rank = np.nonzero(self.rows >= 0)
+        return topic, rank
+
+    @cached_property
+    def docno(self) -> Ids:
+        """The documents, by topic and rank, shape (n,)."""
+        return self.of_rows.take(self.rows[self.filled])
+
+    def of_topics(self, place: Ints, n_topics: int) -> tuple[Ints, Ints, Ints, Ids]:
+        """Return the documents in another order of topics.
+
+        - ``place``: the position of each topic in that order, -1 for topics that are left out, shape (n_own_topics,)
+
+        Returns (rows, topic, rank, docno): the row of the run at each rank, shape (n_topics, depth), and the topic, the
+        rank and the id of each document, each of shape (n,).
+        """
+        rows = np.full((n_topics, self.depth), -1, dtype=np.int64)
+        known = place >= 0
+        rows[place[known]] = self.rows[known]
+        own, rank = self.filled
+        topic, docno = place[own], self.docno
+        if not known.all():
+            kept = np.flatnonzero(topic >= 0)
+            topic, rank, docno = topic[kept], rank[kept], docno.take(kept)
+        return rows, topic, rank, docno
 
     @property
     def tied_share(self) -> float:
@@ -110,18 +140,17 @@ class Run:
         if cutoff is not None and cutoff < self._longest:
             self.top(cutoff)
         else:
-            self._require_distinct(None, math.inf)
+            self._require_distinct(None)
 
-    def _require_distinct(self, found: Ints | None, depth: float) -> None:
-        """Refuse duplicates among the rows of first ranks, -1 for no row; ``None`` for all rows."""
+    def _require_distinct(self, top: Top | None) -> None:
+        """Refuse duplicates among the first documents of each topic; ``None`` for all rows."""
+        depth = math.inf if top is None or top.depth >= self._longest else top.depth
         if depth <= self._distinct_to:
             return
-        if found is None or depth >= self._longest:
+        if top is None or depth == math.inf:
             rows = repeated_pairs(self.topic, self.docno)
-            depth = math.inf
         else:
-            first = found[found >= 0]
-            rows = first[repeated_pairs(self.topic[first], self.docno.take(first))]
+            rows = top.rows[top.filled][repeated_pairs(top.filled[0], top.docno)]
         if len(rows):
             raise InputError(self._duplicate(rows))
         self._distinct_to = depth
@@ -130,20 +159,29 @@ class Run:
         require(frame, ("qid", "docno", "score"), self.name)
         self.frame = frame
         # Only distinct topic ids are kept: reading a chunked column copies it.
-        self.topic_ids, self.topic = distinct_ids(frame["qid"], f"{self.name} column 'qid'")
+        self._blocks = distinct_blocks(frame["qid"], f"{self.name} column 'qid'")
+        self.topic_ids = self._blocks.ids
         self.topics: list[str] = self.topic_ids.text.to_pylist()
         self.docno = lazy_ids(frame["docno"], f"{self.name} column 'docno'")
-        owner = owner_of(self.topics, self.topic, self.docno)
-        self.score = numbers_of(frame["score"], f"{self.name} column 'score'", owner)
+        self.score = numbers_of(frame["score"], f"{self.name} column 'score'", self._owner)
         # trec_eval stores scores as C floats: scores that are equal in single precision are tied.
         with np.errstate(over="ignore"):
             self._single = self.score.astype(np.float32)
         # Cached values of the previous rows.
-        for known in ("_is_grouped", "_spans", "_longest", "_descending"):
+        self._tops: dict[int, Top] = {}
+        for known in ("topic", "_is_grouped", "_spans", "_longest", "_descending"):
             vars(self).pop(known, None)
 
     def __len__(self) -> int:
-        return len(self.score)
+        return len(self.frame)
+
+    @cached_property
+    def topic(self) -> Ints:
+        """The topic of each row as an index into ``topics``; a grouped run is cut without it."""
+        return self._blocks.distinct(len(self))[1]
+
+    def _owner(self, row: int) -> str:
+        return owner_of(self.topics, self.topic, self.docno)(row)
 
     def only(self, topics: Collection[str]) -> Run:
         """Return the run restricted to some topics."""
@@ -158,13 +196,13 @@ class Run:
     @cached_property
     def _is_grouped(self) -> bool:
         """True if the rows of each topic are contiguous."""
-        return not bool((self.topic[1:] < self.topic[:-1]).any())
+        return not bool((self._blocks.number[1:] < self._blocks.number[:-1]).any())
 
     @cached_property
     def _spans(self) -> tuple[Ints, Ints]:
         """The first row of each topic in the rows by topic, and the row after its last one."""
         if self._is_grouped:
-            starts = np.searchsorted(self.topic, np.arange(len(self.topics)))
+            starts = self._blocks.starts[np.searchsorted(self._blocks.number, np.arange(len(self.topics)))]
             return starts, np.append(starts[1:], len(self))[: len(starts)]
         stops = np.cumsum(np.bincount(self.topic, minlength=len(self.topics)))
         return np.concatenate([[0], stops[:-1]]), stops
@@ -199,8 +237,10 @@ class Run:
 
     def top(self, cutoff: int | None = None) -> Top:
         """Cut each topic to its first ``cutoff`` documents in trec_eval's order; ``None`` keeps all."""
-        (starts, stops), (rows, score) = self._spans, self._descending
         depth = self._longest if cutoff is None else min(cutoff, self._longest)
+        if depth in self._tops:
+            return self._tops[depth]
+        (starts, stops), (rows, score) = self._spans, self._descending
         if len(starts) * depth > MOST_PLACES:
             raise InputError(
                 f"{self.name}: {len(starts)} topics and a list of {depth} documents exceed the limit of "
@@ -215,8 +255,12 @@ class Run:
             ends = np.cumsum(sizes)
             among = rankings.top_rows(np.append(0, ends[:-1]), ends, depth)
             found[tied] = np.where(among >= 0, settled[among], -1)
-        self._require_distinct(found, depth)
-        return Top(self.topics, found, n_tied)
+        top = Top(self.topics, found, n_tied, self.docno)
+        self._require_distinct(top)
+        if depth < self._longest:
+            # Cuts of whole lists would hold a second copy of all ids.
+            self._tops[depth] = top
+        return top
 
     def _tie_order(self, tied: NDArray[np.bool_], cutoff: int | None) -> tuple[Ints, Ints, Ints]:
         """The order of documents down to the last one that ties with the cutoff, in some topics.

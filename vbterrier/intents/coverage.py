@@ -197,10 +197,7 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
         warn(f"{run.name}: empty; no intent but {nil!r} is covered")
     top = run.top(cutoff)
     top.warn_of_ties(run.name)
-    rows = np.full((len(intents.topics), top.depth), -1, dtype=np.int64)
-    rows[found[found >= 0]] = top.rows[found >= 0]
-    topic, rank = np.nonzero(rows >= 0)
-    retrieved = run.docno.take(rows[topic, rank])
+    rows, topic, rank, retrieved = top.of_topics(found, len(intents.topics))
     document, tag = tags.find(intents, topic, retrieved, run.name)
     require_same_kind(
         intents.entity, tags.entity, f"{intents.name} column 'entity_id'", f"{tags.name} column 'entity_id'"

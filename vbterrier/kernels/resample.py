@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 # Numbers of a block, 16 MB, and of the draws that stay in the processor's cache.
 _BLOCK = 1 << 21
 _DRAWN = 1 << 15
+# Columns that are averaged over the drawn rows; more of them are multiplied by the counts of the rows.
+_GATHERED = 2
 # The number of words to which NumPy's SeedSequence pads a seed.
 _POOL = 4
 # Influences this small are rounding errors.
@@ -78,7 +80,7 @@ def resamples(n: int, n_resamples: int, draws: np.random.Generator) -> Iterator[
     >>> all((block.sum(axis=1) == 3).all() for block in resamples(3, 100, stream(1, "topics")))
     True
     """
-    for rows in _blocks(n, n_resamples):
+    for rows in _blocks(n, n_resamples, _BLOCK):
         counts = np.empty((rows, n))
         # Small batches stay in the processor's cache.
         for few in np.array_split(counts, max(1, min(rows, rows * n // _DRAWN))):
@@ -93,8 +95,14 @@ def resampled_means(values: Floats, n_resamples: int, draws: np.random.Generator
     >>> resampled_means(np.array([[1.0, 5.0], [1.0, 5.0]]), 2, stream(1, "topics")).tolist()
     [[1.0, 5.0], [1.0, 5.0]]
     """
-    n = len(values)
-    return np.concatenate([block @ values / n for block in resamples(n, n_resamples, draws)])
+    n, m = values.shape
+    if m > _GATHERED:
+        return np.concatenate([block @ values / n for block in resamples(n, n_resamples, draws)])
+    columns, means = np.ascontiguousarray(values.T), []
+    for rows in _blocks(n, n_resamples, _DRAWN):
+        drawn = draws.integers(n, size=(rows, n), dtype=np.int32)
+        means.append(np.stack([column.take(drawn).mean(axis=1) for column in columns], axis=1))
+    return np.concatenate(means)
 
 
 def random_signs(n: int, n_resamples: int, draws: np.random.Generator) -> Iterator[Floats]:
@@ -103,12 +111,12 @@ def random_signs(n: int, n_resamples: int, draws: np.random.Generator) -> Iterat
     >>> [np.unique(block).tolist() for block in random_signs(2, 50, stream(1, "signs"))]
     [[-1.0, 1.0]]
     """
-    for rows in _blocks(n, n_resamples):
+    for rows in _blocks(n, n_resamples, _BLOCK):
         yield 1.0 - 2.0 * draws.integers(2, size=(rows, n), dtype=np.int32).astype(np.float64)
 
 
-def _blocks(n: int, n_resamples: int) -> Iterator[int]:
-    step = max(1, _BLOCK // max(n, 1))
+def _blocks(n: int, n_resamples: int, size: int) -> Iterator[int]:
+    step = max(1, size // max(n, 1))
     for start in range(0, n_resamples, step):
         yield min(step, n_resamples - start)
 

@@ -23,7 +23,7 @@ from vbterrier.intents.sources import to_diversity
 from vbterrier.measures.target import EvaluationTarget
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -42,7 +42,7 @@ _HIGHEST = 2**15 - 1
 def require_ids_of(target: EvaluationTarget) -> None:
     """Refuse judgments whose ids external engines would misread."""
     require(target.frame, ("qid", "docno", "label"), "qrels")
-    require_ids(ids_of(target.frame["docno"], "qrels column 'docno'"), "qrels column 'docno'")
+    require_ids(target.docno, "qrels column 'docno'")
     require_no_nul(target.qid, "qrels column 'qid'")
 
 
@@ -60,18 +60,17 @@ def _require_ids_of_run(measures: Sequence[ir_measures.Measure], run: Run) -> No
     """Refuse ids of a run that external engines misread, among the documents that the measures look at."""
     where, depth = f"{run.name} column 'docno'", _looked_at(measures)
     if depth is not None:
-        found = run.top(depth).rows
-        text, bounds = run.docno.take(found[found >= 0]).utf8_bytes()
+        text, bounds = run.top(depth).docno.utf8_bytes()
         if (bounds[1:] > bounds[:-1]).all() and text.all():
             return
     # The message names the row of the whole run.
     require_ids(run.docno, where)
 
 
-def require_no_nul(ids: Ids, where: str, numbers: NDArray[np.int64] | None = None) -> None:
+def require_no_nul(ids: Ids, where: str, numbers: Callable[[], NDArray[np.int64]] | None = None) -> None:
     """Refuse ids with a NUL, where external engines end a text.
 
-    ``numbers`` are the positions of the ids of all rows; without them, each row has its own id.
+    ``numbers`` returns the positions of the ids of all rows; without it, each row has its own id.
     """
     utf8_bytes, _ = ids.utf8_bytes()
     if utf8_bytes.all():
@@ -79,7 +78,7 @@ def require_no_nul(ids: Ids, where: str, numbers: NDArray[np.int64] | None = Non
     row = pc.index(pc.match_substring(ids.text, "\0"), pa.scalar(value=True)).as_py()
     if row >= 0:
         value = ids.text[row].as_py()
-        row = row if numbers is None else int(np.argmax(numbers == row))
+        row = row if numbers is None else int(np.argmax(numbers() == row))
         raise InputError(f"{where}: row {row} holds {value!r}; external measures end ids at a NUL: remove it")
 
 
@@ -114,7 +113,7 @@ def _checked_qrels(target: EvaluationTarget) -> pd.DataFrame:
     checked = pd.DataFrame(
         {
             "qid": _objects(target.qid),
-            "docno": _objects(ids_of(frame["docno"], "qrels column 'docno'")),
+            "docno": _objects(target.docno),
             "label": integers_of(frame["label"], "qrels column 'label'"),
             "iteration": frame["iteration"].astype(str).to_numpy() if "iteration" in frame.columns else "0",
         }
@@ -154,14 +153,14 @@ def ranking_of(run: Run, depth: int | None = None) -> pd.DataFrame:
         run.refuse_duplicates()
         rows, starts, sizes = run.ordered()
         rank = np.arange(len(rows)) - np.repeat(starts, sizes)
+        topic, docno = run.topic[rows], run.docno.take(rows)
     else:
-        cut = run.top(depth).rows
-        topic, rank = np.nonzero(cut >= 0)
-        rows = cut[topic, rank]
+        top = run.top(depth)
+        (topic, rank), docno = top.filled, top.docno
     return pd.DataFrame(
         {
-            "qid": _objects(run.topic_ids.take(run.topic[rows])),
-            "docno": _objects(run.docno.take(rows)),
+            "qid": _objects(run.topic_ids.take(topic)),
+            "docno": _objects(docno),
             "score": -rank.astype(np.float64),
         }
     ).sort_values(["qid", "score"], ascending=[True, False], ignore_index=True)
@@ -255,7 +254,7 @@ def external_values(
     if not measures:
         return
     _require_ids_of_run(measures, run)
-    require_no_nul(run.topic_ids, f"{run.name} column 'qid'", run.topic)
+    require_no_nul(run.topic_ids, f"{run.name} column 'qid'", lambda: run.topic)
     known = run.only(set(target.topics))
     for diverse, judged in ((False, target), (True, _of_subtopics(target))):
         asked = [measure for measure in measures if is_diversity(measure) == diverse]
@@ -324,9 +323,8 @@ def _of_subtopics(target: EvaluationTarget) -> EvaluationTarget:
 
 def _look_at(measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run) -> None:
     """Check a run as measures of this package do."""
-    qid, docno = (ids_of(target.frame[name], f"qrels column {name!r}") for name in ("qid", "docno"))
-    run_places(run, target.topics, qid, "qrels")
-    require_same_kind(docno, run.docno, "qrels column 'docno'", f"{run.name} column 'docno'")
+    run_places(run, target.topics, target.qid, "qrels")
+    require_same_kind(target.docno, run.docno, "qrels column 'docno'", f"{run.name} column 'docno'")
     cutoffs = [measure.params.get("cutoff") for measure in measures]
     run.top(None if None in cutoffs else max(cutoffs)).warn_of_ties(run.name)
 

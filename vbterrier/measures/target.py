@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
@@ -124,6 +125,11 @@ class EvaluationTarget(Memo):
         """True if intents are taken from the iterations of judgments."""
         return self.intents is None and {"iteration", "docno", "label"} <= set(self.frame.columns)
 
+    @cached_property
+    def docno(self) -> Ids:
+        """The column docno of the frame."""
+        return ids_of(self.frame["docno"], "qrels column 'docno'")
+
     def part(self, rows: Any) -> EvaluationTarget:
         """Return a target with some rows, a mask, and the same intents, tags and subtopics."""
         given = {"intents": self.intents, "tags": self.tags, "subtopics": self.subtopics}
@@ -154,7 +160,8 @@ class EvaluationTarget(Memo):
         """The frame as judgments."""
         key = "judgments", drop_negative
         if key not in self.kept:
-            self.kept[key] = Judgments(self.frame, drop_negative=drop_negative)
+            require(self.frame, ("docno", "label"), "qrels")
+            self.kept[key] = Judgments(self.frame, drop_negative=drop_negative, ids=(self.qid, self.docno))
         found: Judgments = self.kept[key]
         return found
 
@@ -305,7 +312,7 @@ def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bo
     # The documents of entity runs are entities, which are not judged.
     if target.is_links or not {"docno", "label"} <= set(target.frame.columns) or not len(run):
         return
-    known = target.memo("judged documents", lambda: ids_of(target.frame["docno"], "qrels column 'docno'").text)
+    known = target.docno.text
     if not _any_in(run.docno, known) and not (only_misspelt and not _are_misspelt(run.docno.text, known)):
         retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, known))
         warn(

@@ -45,8 +45,10 @@ class Judgments(LabelFrame):
     InputError: a missing column or id, a label that is not a whole number, a document with two labels.
     """
 
-    def __init__(self, qrels: Any, *, name: str = "qrels", drop_negative: bool = False) -> None:
-        super().__init__(qrels, name=name, drop_negative=drop_negative)
+    def __init__(
+        self, qrels: Any, *, name: str = "qrels", drop_negative: bool = False, ids: tuple[Ids, Ids] | None = None
+    ) -> None:
+        super().__init__(qrels, name=name, drop_negative=drop_negative, ids=ids)
         grade = np.maximum(self.label, 0)
         self.grades = np.union1d(grade, 0)
         self.level = np.searchsorted(self.grades, grade)
@@ -81,12 +83,9 @@ class Judgments(LabelFrame):
 
     def judged(self, run: Run, top: Top, cutoff: int | None) -> JudgedTop:
         """Look up the given top documents of a run without further checks."""
-        found = places(run.topics, self.topics)
-        rows = np.full((len(self.topics), top.depth), -1, dtype=np.int64)
-        rows[found[found >= 0]] = top.rows[found >= 0]
+        rows, topic, rank, docno = top.of_topics(places(run.topics, self.topics), len(self.topics))
         levels = np.full(rows.shape, NOTHING, dtype=np.int64)
-        topic, rank = np.nonzero(rows >= 0)
-        row = self.lookup.find_one(topic, run.docno.take(rows[topic, rank]))
+        row = self.lookup.find_one(topic, docno)
         levels[topic, rank] = np.where(row >= 0, self.level[row], UNJUDGED) if len(self.level) else UNJUDGED
         return JudgedTop(self, run, rows, levels, cutoff)
 
