@@ -26,22 +26,11 @@ logging.getLogger(NAME).addHandler(logging.NullHandler())
 def timed(log: logging.Logger, what: str, *arguments: object, level: int = logging.INFO) -> Iterator[list[str]]:
     """Log a message with the elapsed time when the block ends; nothing is logged if it raises.
 
-    Parameters
-    ----------
-    log
-        The logger of the module.
-    what, arguments
-        The message and its arguments, whose control characters are escaped.
-    level
-        The level of the message.
+    - ``log``: the logger of the module
+    - ``what``, ``arguments``: the message and its arguments, whose control characters are escaped
+    - ``level``: the level of the message
 
-    Yields
-    ------
-    list of str
-        Further parts of the message, appended by the block.
-
-    >>> with timed(logging.getLogger("vbterrier.example"), "read %s", "run") as found:
-    ...     found.append("3 rows")
+    Yields a list, to which the block appends further parts of the message.
     """
     found: list[str] = []
     started = time.perf_counter()
@@ -74,23 +63,11 @@ def bar(
 ) -> Any:
     """Return a progress bar over items, or one without items that callers advance with ``update``.
 
-    Parameters
-    ----------
-    items
-        The items to iterate over; ``None`` for a bar without items.
-    what, unit
-        The description of the work, and the unit of an item.
-    shown
-        Show the bar in notebooks and terminals.
-    total
-        The number of items, if they have no length.
-    **options
-        Further parameters of ``tqdm``.
-
-    Examples
-    --------
-    >>> list(bar([1, 2], "counting", shown=False))
-    [1, 2]
+    - ``items``: the items to iterate over; ``None`` for a bar without items
+    - ``what``, ``unit``: the description of the work, and the unit of an item
+    - ``shown``: show the bar in notebooks and terminals
+    - ``total``: the number of items, if they have no length
+    - ``options``: further parameters of ``tqdm``
     """
     if not (shown and is_seen()):
         from tqdm.std import tqdm as silent
@@ -105,11 +82,7 @@ def bar(
 
 
 def tracked(items: Iterable[T], what: str, *, shown: bool, total: int | None = None, unit: str = "it") -> Iterable[T]:
-    """Return the items with a progress :func:`bar`, or unchanged if it would not be visible.
-
-    >>> tracked([1, 2], "counting", shown=False)
-    [1, 2]
-    """
+    """Return the items with a progress :func:`bar`, or unchanged if it would not be visible."""
     if not (shown and is_seen()):
         return items
     seen: Iterable[T] = bar(items, what, total=total, unit=unit)

@@ -46,9 +46,6 @@ def mapped(
 
     The function is pickled for every item; put large values into a :class:`Shared`. Exceptions of the function are
     raised unchanged. The work of a worker or process that dies is repeated by another.
-
-    >>> list(mapped(abs, [-1, 2, -3]))
-    [1, 2, 3]
     """
     require_workers(n_jobs, client)
     n_items = len(items) if isinstance(items, Sized) else None

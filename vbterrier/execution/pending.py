@@ -25,10 +25,6 @@ class Shared:
 
     ``value``: any object that can be pickled. Changes in one process do not reach other processes. Raises InputError:
     the file cannot be written.
-
-    >>> with Shared([1, 2]) as shared:
-    ...     shared.value
-    [1, 2]
     """
 
     def __init__(self, value: Any) -> None:
@@ -98,9 +94,6 @@ def windowed(
 
     If the iterator of items raises an error, results of items in flight are yielded first: errors come in the order of
     the items, and no work is lost.
-
-    >>> list(windowed([1, 2, 3], str, lambda first, others: first, lambda: 2))
-    ['1', '2', '3']
     """
     sent: deque[tuple[Any, int]] = deque()
     left = iter(items)

@@ -37,11 +37,7 @@ ROUNDING = 1e-6
 
 
 def is_frame(data: Any) -> bool:
-    """Return True for a table, and False for a single column, even if it supports Arrow's interface.
-
-    >>> is_frame(pd.DataFrame()), is_frame(pd.Series(["d1"])), is_frame(["d1"])
-    (True, False, False)
-    """
+    """Return True for a table, and False for a single column, even if it supports Arrow's interface."""
     names = ("columns", "column_names", "schema")
     return isinstance(data, pd.DataFrame) or (
         hasattr(data, "__arrow_c_stream__") and any(hasattr(data, name) for name in names)
@@ -81,14 +77,7 @@ def _plain(kind: Any) -> Any:
 
 
 def require(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
-    """Check that a frame has some columns, each once.
-
-    >>> import pandas as pd
-    >>> require(pd.DataFrame({"qid": [], "doc_no": []}), ("qid", "docno"), "run")
-    Traceback (most recent call last):
-    ...
-    vbterrier.errors.InputError: run: wanted columns qid, docno; missing docno; found qid, doc_no. Did you mean doc_no?
-    """
+    """Check that a frame has some columns, each once."""
     found = [str(name) for name in frame.columns]
     missing = [name for name in columns if name not in found]
     if missing:
@@ -307,11 +296,7 @@ _LINEARISED = frozenset({"LinkP", "LinkR", "NilP", "NilR", "LinkingP", "LinkingF
 
 
 def score_bounds(measure: str) -> Bounds:
-    """The smallest and the largest possible score of a measure, or of a gain over a system; infinite if unknown.
-
-    >>> score_bounds("nDCG@10"), score_bounds("ndcg_cut_10 - bm25"), score_bounds("my measure")
-    ((0.0, 1.0), (-1.0, 1.0), (-inf, inf))
-    """
+    """The smallest and the largest possible score of a measure, or of a gain over a system; infinite if unknown."""
     if " - " in measure:
         low, high = score_bounds(measure.split(" - ", maxsplit=1)[0])
         return low - high, high - low
@@ -325,18 +310,10 @@ def score_bounds(measure: str) -> Bounds:
 
 
 def is_linearised(measure: str) -> bool:
-    """Return True for ratios whose values of single topics are linearised, and may be outside the range of their mean.
-
-    >>> is_linearised("LinkingF1(nil='O')"), is_linearised("LinkingR")
-    (True, False)
-    """
+    """Return True for ratios whose values of topics are linearised, and may be outside the range of their mean."""
     return re.split(r"[(@]", measure, maxsplit=1)[0] in _LINEARISED
 
 
 def mean_bounds(measure: str) -> Bounds:
-    """The smallest and the largest possible mean of a measure.
-
-    >>> score_bounds("LinkingF1"), mean_bounds("LinkingF1")
-    ((-inf, inf), (0.0, 1.0))
-    """
+    """The smallest and the largest possible mean of a measure."""
     return (0.0, 1.0) if is_linearised(measure) else score_bounds(measure)

@@ -390,9 +390,6 @@ def near_matches(ids: Ids, known: Ids) -> list[tuple[str, str]]:
     """Pairs of an unknown id and a known id that differ only in case, blanks, zero-width characters or Unicode form.
 
     Each unknown id has at most one pair; the cost is linear in the ids.
-
-    >>> near_matches(ids_of(pd.Series(["D1 ", "d2"]), "run"), ids_of(pd.Series(["d1", "d2"]), "qrels"))
-    [('D1 ', 'd1')]
     """
     unknown = ids.distinct()[0].text
     unknown = unknown.filter(pc.invert(pc.is_in(unknown, value_set=known.text)))

@@ -40,11 +40,7 @@ STYLE = (
 
 
 def cell(value: object, digits: int = 4) -> str:
-    """Return a value as escaped HTML text: numbers rounded, missing values empty, control characters spelled out.
-
-    >>> cell("<b>&"), cell(0.25), cell(float("nan")), cell(True)
-    ('&lt;b&gt;&amp;', '0.2500', '', 'yes')
-    """
+    """Return a value as escaped HTML text: numbers rounded, missing values empty, control characters spelled out."""
     if isinstance(value, (bool, np.bool_)):
         return "yes" if value else "no"
     if isinstance(value, (int, np.integer)):
@@ -66,10 +62,6 @@ def interval_bar(
     - ``least``, ``most``: the ends of the scale, the same for all rows that are compared
     - ``rule``: position of a dotted line, such as 0 for differences; not drawn outside the scale
     - ``digits``: decimals of the numbers in the label for screen readers
-
-    >>> bar = interval_bar(0.5, 0.4, 0.6, 0.0, 1.0)
-    >>> 'aria-label="0.5000, 0.4000 to 0.6000"' in bar and 'stroke="currentColor"' in bar
-    True
     """
     value, low, high = float(value), float(low), float(high)
     if math.isnan(value):
@@ -92,12 +84,7 @@ def interval_bar(
 
 
 def reliability_diagrams(bins: pd.DataFrame) -> str:
-    """Draw observed against predicted shares of each method as inline SVG; the area of a mark is the size of the bin.
-
-    >>> bins = pd.DataFrame({"method": "llm", "predicted": [0.2, 0.8], "observed": [0.1, 0.9], "n": [30, 10]})
-    >>> 'aria-label="llm: 2 bins, n = 40"' in reliability_diagrams(bins)
-    True
-    """
+    """Draw observed against predicted shares of each method as inline SVG; the area of a mark is that of the bin."""
     # The axes are 200 pixels long, from (40, 224) to (240, 24).
     ticks = "".join(f"M{40 + 200 * share:g} 224v4M40 {224 - 200 * share:g}h-4" for share in (0, 0.5, 1))
     numbers = "".join(
@@ -147,13 +134,6 @@ def table(
       them
     - ``by``: a column whose values have separate scales, such as ``measure``
     - ``rule``: position of a dotted line in all bars, such as 0 for differences; it is part of the scale
-
-    >>> print(table(pd.DataFrame({"run": ["a<b"], "mean": [0.5]}), caption="n = 2"))
-    <table class="vbterrier"><caption>n = 2</caption>
-    <thead><tr><th scope="col">run</th><th scope="col" class="number">mean</th></tr></thead>
-    <tbody>
-    <tr><th scope="row">a&lt;b</th><td class="number">0.5000</td></tr>
-    </tbody></table>
     """
     for column in (*(bar or ()), *([by] if by else ())):
         if column not in frame.columns:
@@ -314,15 +294,7 @@ class Shown:
 
 
 def shared_caption(frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:
-    """Describe the method columns that have one value in all rows; return the text and the frame without them.
-
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"name": ["a", "b"], "measure": "AP", "value": [0.1, 0.2], "level": 0.95, "n_qids": 50,
-    ...                       "method": "topics (percentile)", "n_resamples": 2000, "seed": [1, 2]})
-    >>> text, rest = shared_caption(frame)
-    >>> text, list(rest)
-    ('AP; 50 topics; 95% intervals: topics (percentile); 2,000 resamples', ['name', 'value', 'seed'])
-    """
+    """Describe the method columns that have one value in all rows; return the text and the frame without them."""
     shared = [name for name in _WORDS if name in frame.columns and len(frame[name].drop_duplicates()) == 1]
     parts: list[str] = []
     for column in shared:
@@ -338,11 +310,7 @@ def shared_caption(frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:
 
 
 def facts(given: Mapping[str, Any]) -> pd.DataFrame:
-    """Return a frame with one row for each entry of a mapping.
-
-    >>> facts({"topics": 2, "mean": 0.5}).to_numpy().tolist()
-    [['topics', 2], ['mean', 0.5]]
-    """
+    """Return a frame with one row for each entry of a mapping."""
     return pd.DataFrame({"what": list(given), "value": pd.Series(list(given.values()), dtype=object)})
 
 
@@ -370,21 +338,13 @@ def of_means(intervals: pd.DataFrame, *, title: str = "Means", heads: int = 1) -
 
 
 def joined_names(frame: pd.DataFrame, *columns: str) -> pd.DataFrame:
-    """Join several columns of a C frame into the names of its systems.
-
-    >>> joined_names(pd.DataFrame({"name": ["a"], "setting": ["open"]}), "name", "setting")["name"].tolist()
-    ['a, open']
-    """
+    """Join several columns of a C frame into the names of its systems."""
     parts = [frame[column].astype(str) for column in columns]
     return frame.assign(name=[", ".join(each) for each in zip(*parts, strict=True)])
 
 
 def counted(n: int, noun: str) -> str:
-    """Return a number with its noun in the singular or plural.
-
-    >>> counted(1, "topic"), counted(2000, "query")
-    ('1 topic', '2,000 queries')
-    """
+    """Return a number with its noun in the singular or plural."""
     if n != 1:
         noun = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
     return f"{n:,} {noun}"

@@ -340,11 +340,7 @@ def ranked(run: Any, cutoff: int | None = None, *, duplicates: str = "error", na
 
 
 def places(wanted: Sequence[str], among: Sequence[str]) -> Ints:
-    """Return the position of each wanted topic in another list, -1 if it is missing, shape (n_wanted,).
-
-    >>> places(["q2", "q9"], ["q1", "q2"])
-    array([ 1, -1])
-    """
+    """Return the position of each wanted topic in another list, -1 if it is missing, shape (n_wanted,)."""
     index = {topic: place for place, topic in enumerate(among)}
     return np.array([index.get(topic, -1) for topic in wanted], dtype=np.int64)
 

@@ -90,11 +90,6 @@ def measure_tables(values: Any, *, by_id: bool = False) -> list[MeasureTable]:
 
     - ``by_id``: sort topics by id, so that resamples do not depend on the order of rows; by default topics are in order
       of appearance
-
-    >>> import pandas as pd
-    >>> frame = pd.DataFrame({"name": ["a", "a", "b", "b"], "qid": ["2", "1", "1", "2"], "measure": "AP"})
-    >>> measure_tables(frame.assign(value=[0.2, 0.1, 0.3, 0.4]))[0].values.tolist()
-    [[0.2, 0.4], [0.1, 0.3]]
     """
     groups = values_of(values).groupby("measure", sort=False)
     return [_table(str(measure), group, by_id=by_id) for measure, group in groups]

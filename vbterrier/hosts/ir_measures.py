@@ -82,9 +82,6 @@ class Omitted(float):
     ir_measures and pt.Experiment add the values of all topics to 0.0 and divide by their number. A sum that contains
     such values counts them, and is divided by the number of the other topics; without any, the mean is NaN. Everything
     else, such as arrays and frames, treats it as NaN.
-
-    >>> (0.0 + 1.0 + Omitted() + 0.5) / 3
-    0.75
     """
 
     total: float  # sum of the values of other topics

@@ -45,12 +45,7 @@ require_api(
 
 
 class DemoDataset(pt.datasets.Dataset):  # type: ignore[misc]
-    """The demo collection as a dataset of PyTerrier.
-
-    >>> dataset = DemoDataset()
-    >>> dataset.get_topics().iloc[0].tolist(), len(dataset.get_qrels()), len(dataset.get_qrels("complete"))
-    (['q01', 'mercury temperature'], 133, 207)
-    """
+    """The demo collection as a dataset of PyTerrier."""
 
     def get_corpus_iter(self, *, verbose: bool = True) -> Iterator[dict[Any, Any]]:  # noqa: ARG002 - PyTerrier's name
         """Yield the documents: docno, text."""
@@ -86,11 +81,7 @@ class DemoProvider(pt.datasets.DatasetProvider):  # type: ignore[misc]
 
 
 def schematic_of(settings: dict[str, str]) -> dict[str, Any]:
-    """Description of a transformer for PyTerrier's schematics, without a help page that needs the network.
-
-    >>> schematic_of({"cutoff": "3"})
-    {'settings': {'cutoff': '3'}, 'help_url': None}
-    """
+    """Description of a transformer for PyTerrier's schematics, without a help page that needs the network."""
     return {"settings": settings, "help_url": None}
 
 

@@ -22,30 +22,14 @@ class PartlyJudged:
 
     A level is the index of a grade, by increasing gain. Topics are the first axis and are independent.
 
-    Parameters
-    ----------
-    levels
-        Level of the document at each rank, shape (n, width), -1 for an unjudged document, -2 for no document (in
-        shorter lists). Ranks below ``cutoff`` are ignored.
-    pool
-        Judged documents of each level, including those in the ranking, shape (n, n_levels). Unused grades that an
-        unjudged document may have are columns of zeros.
-    gain
-        The gain of each level, shape (n_levels,), strictly increasing from ``gain[0] == 0``.
-    top
-        The highest possible level of an unjudged document, 0 to n_levels - 1.
-    cutoff
-        The cutoff k of the ranking and of the ideal ranking, ``None`` for no cutoff; it may exceed the width of
-        ``levels``.
-
-    Examples
-    --------
-    The ranking (grade 1, unjudged) with a pool of one document and grades up to 3:
-
-    >>> levels, pool = np.array([[1, -1]]), np.array([[0, 1, 0, 0]])
-    >>> topics = PartlyJudged(levels, pool, gain=np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)
-    >>> topics.n_unjudged, topics.judged_dcg
-    (array([1]), array([1.]))
+    - ``levels``: level of the document at each rank, shape (n, width), -1 for an unjudged document, -2 for no document
+      (in shorter lists). Ranks below ``cutoff`` are ignored
+    - ``pool``: judged documents of each level, including those in the ranking, shape (n, n_levels). Unused grades that
+      an unjudged document may have are columns of zeros
+    - ``gain``: the gain of each level, shape (n_levels,), strictly increasing from ``gain[0] == 0``
+    - ``top``: the highest possible level of an unjudged document, 0 to n_levels - 1
+    - ``cutoff``: the cutoff k of the ranking and of the ideal ranking, ``None`` for no cutoff; it may exceed the width
+      of ``levels``
     """
 
     levels: Ints
@@ -106,28 +90,11 @@ def naive_lower(topics: PartlyJudged) -> Floats:
 
     ``DCG(unjudged = 0) / IDCG(pool)``. It is also the lower bound of the pair inspired by RBP.
 
-    Parameters
-    ----------
-    topics
-        n rankings and their pools; ``top`` is ignored.
+    Returns shape (n,), in [0, 1]; 0 if the ideal DCG is 0.
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n,), in [0, 1]; 0 if the ideal DCG is 0.
-
-    Notes
-    -----
     The score under complete judgments may be lower: a relevant unjudged document can increase the ideal DCG more than
     the DCG.
     Source: Fröbe et al. (ECIR 2023), Section 3.3.
-
-    Examples
-    --------
-    >>> from vbterrier.kernels.bounds import PartlyJudged
-    >>> levels, pool = np.array([[2, -1]]), np.array([[0, 0, 1, 1]])
-    >>> naive_lower(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)).round(4)
-    array([0.4693])
     """
     return _ratio(topics.judged_dcg, topics.ideal())
 
@@ -138,28 +105,11 @@ def naive_upper(topics: PartlyJudged) -> Floats:
     ``[DCG(unjudged = 0) + Σ_l Δ_l · W(min(u, a_l))] / IDCG(pool)``, where ``a_l`` counts the pool documents of level l
     or higher outside the top k, and ``W(x)`` sums the discounts of the first x of the u unjudged documents.
 
-    Parameters
-    ----------
-    topics
-        n rankings and their pools; ``top`` is ignored.
+    Returns shape (n,), in [0, 1]; 0 if the ideal DCG is 0.
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n,), in [0, 1]; 0 if the ideal DCG is 0.
-
-    Notes
-    -----
     The score under complete judgments may be higher. The ideal DCG is that of the pool, so scores of different runs
     are comparable.
     Source: Fröbe et al. (ECIR 2023), Section 3.3.
-
-    Examples
-    --------
-    >>> from vbterrier.kernels.bounds import PartlyJudged
-    >>> levels, pool = np.array([[2, -1]]), np.array([[0, 0, 1, 1]])
-    >>> naive_upper(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)).round(4)
-    array([0.9134])
     """
     layers = np.arange(1, len(topics.gain))
     n_left = topics.n_at_least - np.count_nonzero(topics.counted[:, :, np.newaxis] >= layers, axis=1)
@@ -173,28 +123,11 @@ def rbp_upper(topics: PartlyJudged) -> Floats:
     ``[DCG(unjudged = 0) + gain_top · W(u)] / IDCG(pool + u documents of level top)``, where ``W(u)`` sums the discounts
     of the u unjudged documents. The lower bound of this pair is ``naive_lower``.
 
-    Parameters
-    ----------
-    topics
-        n rankings and their pools.
+    Returns shape (n,), in [0, 1]; 0 if the ideal DCG is 0.
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n,), in [0, 1]; 0 if the ideal DCG is 0.
-
-    Notes
-    -----
     The score under complete judgments may be higher. The ideal DCG depends on the run, so scores of different runs are
     not comparable.
     Source: Fröbe et al. (ECIR 2023), Section 3.3, after the residual of RBP (Moffat and Zobel 2008).
-
-    Examples
-    --------
-    >>> from vbterrier.kernels.bounds import PartlyJudged
-    >>> levels, pool = np.array([[1, -1]]), np.array([[0, 1, 0, 0]])
-    >>> rbp_upper(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)).round(4)
-    array([0.7967])
     """
     dcg = topics.judged_dcg + topics.gain[topics.top] * topics.unjudged_discounts[:, -1]
     return _ratio(dcg, topics.ideal(topics.n_unjudged))
@@ -206,27 +139,10 @@ def guaranteed_lower(topics: PartlyJudged) -> Floats:
     ``DCG(unjudged = 0) / (gain_top · C(k))`` with ``C(k)`` the sum of the first k discounts, also for shorter lists,
     because documents that were not retrieved fill the ideal ranking. Without a cutoff the bound is 0.
 
-    Parameters
-    ----------
-    topics
-        n rankings and their pools.
+    Returns shape (n,), in [0, 1].
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n,), in [0, 1].
-
-    Notes
-    -----
     Pool documents above level ``top``, if any, precede those of the top level in the ideal ranking.
     Source: Fröbe et al. (ECIR 2023), Section 3.3.
-
-    Examples
-    --------
-    >>> from vbterrier.kernels.bounds import PartlyJudged
-    >>> levels, pool = np.array([[1, -1]]), np.array([[0, 1, 0, 0]])
-    >>> guaranteed_lower(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)).round(4)
-    array([0.2044])
     """
     if topics.cutoff is None:
         return np.zeros(len(topics.levels))
@@ -239,30 +155,13 @@ def posthoc_lower(topics: PartlyJudged) -> Floats:
     ``min_m [DCG(unjudged = 0) + gain_top · (W(u) - W(u - m))] / IDCG(pool + m documents of level top)``, m = 0 to u:
     the m lowest-ranked unjudged documents have the top level, the other ones are non-relevant.
 
-    Parameters
-    ----------
-    topics
-        n rankings and their pools.
+    Returns shape (n,), in [0, 1]; 0 if the ideal DCG is 0.
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n,), in [0, 1]; 0 if the ideal DCG is 0.
-
-    Notes
-    -----
     Levels between 0 and ``top`` cannot lower the minimum. A document raised into layer l adds the same discount to the
     DCG of every layer, but more to the ideal DCG of higher layers, where ``n_l`` is smaller; if adjacent layers differ
     in m, using the m of one of them for both gives a value that is at least as low. Documents that were not retrieved
     stay unjudged. Memory: n · u · n_levels numbers. Source: the problem of Fröbe et al. (ECIR 2023), Section 3.3,
     without relevant documents beyond the ranking; the paper has no such bound.
-
-    Examples
-    --------
-    >>> from vbterrier.kernels.bounds import PartlyJudged
-    >>> levels, pool = np.array([[1, -1]]), np.array([[0, 1, 0, 0]])
-    >>> posthoc_lower(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)).round(4)
-    array([0.7967])
     """
     highest = topics.unjudged_discounts.T  # by number of non-relevant documents u - m; beyond u it repeats m = 0
     n_top = np.maximum(topics.n_unjudged - np.arange(len(highest))[:, np.newaxis], 0)
@@ -278,29 +177,12 @@ def guaranteed_upper(topics: PartlyJudged) -> Floats:
     the numbers of unjudged documents of level l or higher (0 above ``top``). ``n_l`` counts those of the pool; ``W(x)``
     sums the discounts of the first x unjudged documents, ``C(n)`` the first n discounts.
 
-    Parameters
-    ----------
-    topics
-        n rankings and their pools.
+    Returns shape (n,), in [0, 1]; 0 if no judgments give an ideal DCG above 0.
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n,), in [0, 1]; 0 if no judgments give an ideal DCG above 0.
-
-    Notes
-    -----
     Relevant documents that were not retrieved only increase the ideal DCG, so the bound includes them. The ideal DCG
     depends on the run, so scores of different runs are not comparable. Cost and memory: n · u · n_levels per iteration.
     Fröbe et al. (ECIR 2023), Section 3.3, state only that this bound is "more complicated". It is computed by the
     fractional programming of Dinkelbach (Management Science 13, 1967); each iteration is solved layer by layer.
-
-    Examples
-    --------
-    >>> from vbterrier.kernels.bounds import PartlyJudged
-    >>> levels, pool = np.array([[2, -1]]), np.array([[0, 0, 1, 1]])
-    >>> guaranteed_upper(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2)).round(4)
-    array([0.7956])
     """
     return _highest(topics)[0]
 
@@ -310,22 +192,7 @@ def guaranteed_upper_levels(topics: PartlyJudged) -> Ints:
 
     With ``x_l`` from the formula there, the i-th unjudged document has level ``|{l : i <= x_l}|``.
 
-    Parameters
-    ----------
-    topics
-        n rankings and their pools.
-
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n, min(k, width)), -2 for no document; one of possibly several solutions.
-
-    Examples
-    --------
-    >>> from vbterrier.kernels.bounds import PartlyJudged
-    >>> levels, pool = np.array([[-1, 3]]), np.array([[0, 0, 1, 1]])
-    >>> guaranteed_upper_levels(PartlyJudged(levels, pool, np.array([0.0, 1.0, 2.0, 3.0]), top=3, cutoff=2))
-    array([[3, 3]])
+    Returns shape (n, min(k, width)), -2 for no document; one of possibly several solutions.
     """
     n_raised = _highest(topics)[1]
     place = topics.unjudged.cumsum(axis=1)

@@ -14,11 +14,7 @@ if TYPE_CHECKING:
 
 
 def normalised(weights: Floats, topic: Ints, n_topics: int) -> Floats:
-    """Weights divided by their sum over each topic, shape (..., n_intents); 0 if all are 0.
-
-    >>> normalised(np.array([1.0, 3.0, 5.0]), np.array([0, 0, 1]), 2).tolist()
-    [0.25, 0.75, 1.0]
-    """
+    """Weights divided by their sum over each topic, shape (..., n_intents); 0 if all are 0."""
     total = per_topic(weights, topic, n_topics)[..., topic]
     return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
 
@@ -28,38 +24,22 @@ def softmax(logits: Floats, topic: Ints, n_topics: int) -> Floats:
 
     ``-inf`` gives 0, also for all intents of a topic.
 
-    Parameters
-    ----------
-    logits
-        Shape (..., n_intents).
-    topic
-        The number of each intent's topic, shape (n_intents,), in any order.
-    n_topics
-        The number of topics.
-
-    >>> softmax(np.array([1000.0, 1000.0, -5.0]), np.array([0, 0, 1]), 2).tolist()
-    [0.5, 0.5, 1.0]
+    - ``logits``: shape (..., n_intents)
+    - ``topic``: the number of each intent's topic, shape (n_intents,), in any order
+    - ``n_topics``: the number of topics
     """
     return normalised(raised(logits, topic, n_topics), topic, n_topics)
 
 
 def raised(logits: Floats, topic: Ints, n_topics: int) -> Floats:
-    """``exp(l_i - max_j l_j)`` over each topic: the softmax before normalisation, 1 for the most probable intent.
-
-    >>> raised(np.array([0.0, 0.0, -np.inf]), np.array([0, 0, 1]), 2).tolist()
-    [1.0, 1.0, 0.0]
-    """
+    """``exp(l_i - max_j l_j)`` over each topic: the softmax before normalisation, 1 for the most probable intent."""
     peak = peaks(logits, topic, n_topics)
     below = logits - np.where(np.isfinite(peak), peak, 0.0)[..., topic]
     return np.exp(below, out=below)
 
 
 def peaks(values: Floats, topic: Ints, n_topics: int) -> Floats:
-    """The largest value of each topic, shape (..., n_topics); ``-inf`` for topics without values.
-
-    >>> peaks(np.array([1.0, 3.0, 2.0]), np.array([0, 0, 2]), 3).tolist()
-    [3.0, -inf, 2.0]
-    """
+    """The largest value of each topic, shape (..., n_topics); ``-inf`` for topics without values."""
     best = np.full((*values.shape[:-1], n_topics), -np.inf)
     if len(topic):
         order, present, starts = segments(topic)
@@ -74,11 +54,7 @@ _SLACK = 1e-9
 
 
 def proportional(weights: Floats, topic: Ints, n_topics: int) -> Floats:
-    """Weights divided by their sum over each topic, uniform if all are 0; shape (..., n).
-
-    >>> proportional(np.array([3.0, 1.0, 0.0, 0.0]), np.array([0, 0, 1, 1]), 2).tolist()
-    [0.75, 0.25, 0.5, 0.5]
-    """
+    """Weights divided by their sum over each topic, uniform if all are 0; shape (..., n)."""
     # Scaling avoids overflow of the sum and underflow of small weights.
     peak = peaks(weights, topic, n_topics)[..., topic]
     scaled = np.divide(weights, peak, out=np.ones_like(weights), where=peak > 0)
@@ -86,11 +62,7 @@ def proportional(weights: Floats, topic: Ints, n_topics: int) -> Floats:
 
 
 def tempered(weights: Floats, temperature: float, topic: Ints, n_topics: int) -> Floats:
-    """``π_i ∝ w_i^(1/T)``, uniform if all weights of a topic are 0; shape (..., n).
-
-    >>> tempered(np.array([0.9, 0.1]), 0.5, np.array([0, 0]), 1).round(4).tolist()
-    [0.9878, 0.0122]
-    """
+    """``π_i ∝ w_i^(1/T)``, uniform if all weights of a topic are 0; shape (..., n)."""
     if temperature == 1.0:
         return proportional(weights, topic, n_topics)
     none = peaks(weights, topic, n_topics)[..., topic] <= 0
@@ -98,11 +70,7 @@ def tempered(weights: Floats, temperature: float, topic: Ints, n_topics: int) ->
 
 
 def softened(score: Floats, temperature: float, topic: Ints, n_topics: int) -> Floats:
-    """``π_i ∝ exp(s_i / T)`` over each topic, for finite scores and any T above 0; shape (..., n).
-
-    >>> softened(np.array([2.0, 1.0, 1e308]), 0.5, np.array([0, 0, 1]), 2).round(3).tolist()
-    [0.881, 0.119, 1.0]
-    """
+    """``π_i ∝ exp(s_i / T)`` over each topic, for finite scores and any T above 0; shape (..., n)."""
     # An overflow to -inf gives probability 0.
     with np.errstate(over="ignore"):
         below = (score - peaks(score, topic, n_topics)[..., topic]) / temperature
@@ -113,19 +81,12 @@ def relaxed(prob: Floats, delta: Floats, topic: Ints, n_topics: int) -> Floats:
     """``π_i ∝ p_i exp(-Δ_i)`` (Ding 2025, section 3.2), in log space; shape (..., n).
 
     ``p ∝ exp(s/T)`` gives ``exp(s/T - Δ)``; a uniform p gives the paper's ``exp(-Δ)``.
-
-    >>> relaxed(np.array([0.5, 0.5]), np.array([1000.0, 1000.0]), np.array([0, 0]), 1).tolist()
-    [0.5, 0.5]
     """
     return softmax(logarithm(prob) - delta, topic, n_topics)
 
 
 def logarithm(prob: Floats) -> Floats:
-    """The natural logarithm, ``-inf`` of 0.
-
-    >>> logarithm(np.array([1.0, 0.0])).tolist()
-    [0.0, -inf]
-    """
+    """The natural logarithm, ``-inf`` of 0."""
     return np.log(prob, out=np.full_like(prob, -np.inf), where=prob > 0)
 
 
@@ -133,9 +94,6 @@ def with_fixed_masses(prob: Floats, fixed: Floats, topic: Ints, n_topics: int) -
     """Probabilities of candidates combined with fixed masses: ``(1 - Σ m) π_i + m_i``, shape (..., n).
 
     If all π of a topic are 0, the fixed masses are normalised.
-
-    >>> with_fixed_masses(np.array([0.5, 0.5, 0.0]), np.array([0.0, 0.0, 0.2]), np.array([0, 0, 0]), 1).tolist()
-    [0.4, 0.4, 0.2]
     """
     rest = 1.0 - per_topic(fixed, topic, n_topics)[..., topic]
     return normalised(prob * np.maximum(rest, 0.0) + fixed, topic, n_topics)
@@ -144,15 +102,8 @@ def with_fixed_masses(prob: Floats, fixed: Floats, topic: Ints, n_topics: int) -
 def ranks(values: Floats, topic: Ints, tie: Ints) -> Ints:
     """The rank of each candidate in its topic, 0 for the largest value, shape (..., n).
 
-    Parameters
-    ----------
-    values
-        Shape (..., n).
-    tie
-        Among equal values the smallest comes first, shape (n,).
-
-    >>> ranks(np.array([0.2, 0.4, 0.4]), np.array([0, 0, 0]), np.array([0, 2, 1])).tolist()
-    [2, 1, 0]
+    - ``values``: shape (..., n)
+    - ``tie``: among equal values the smallest comes first, shape (n,)
     """
     order, first = _order(values, topic, tie)
     places = np.empty(values.shape, dtype=np.int64)
@@ -168,21 +119,11 @@ def kept(
     Every rule keeps a prefix of the candidates by decreasing probability, so all rules together keep the shortest
     prefix. The most probable candidate is always kept.
 
-    Parameters
-    ----------
-    prob
-        Shape (..., n), with sum 1 over a topic. Differences below 1e-12 are ignored.
-    tie
-        Among equal probabilities the smallest comes first, shape (n,).
-    threshold
-        Keep ``π >= τ``.
-    top
-        Keep the first K.
-    mass
-        Keep the shortest prefix with a total probability of at least ρ.
-
-    >>> kept(np.array([0.6, 0.3, 0.1]), np.array([0, 0, 0]), np.arange(3), mass=0.9).tolist()
-    [True, True, False]
+    - ``prob``: shape (..., n), with sum 1 over a topic. Differences below 1e-12 are ignored
+    - ``tie``: among equal probabilities the smallest comes first, shape (n,)
+    - ``threshold``: keep ``π >= τ``
+    - ``top``: keep the first K
+    - ``mass``: keep the shortest prefix with a total probability of at least ρ
     """
     prob = np.round(prob, DIGITS)
     order, first = _order(prob, topic, tie)
@@ -210,15 +151,8 @@ def _order(values: Floats, topic: Ints, tie: Ints) -> tuple[Ints, Ints]:
 def cross_entropy(logits: Floats, target: Floats, topic: Ints, n_topics: int) -> float:
     """``-Σ_i y_i log softmax(l)_i``, summed over all topics.
 
-    Parameters
-    ----------
-    logits
-        Finite, shape (n,).
-    target
-        The target distribution, shape (n,), with sum 1 over a topic, or 0 for the whole topic.
-
-    >>> round(cross_entropy(np.zeros(2), np.array([1.0, 0.0]), np.array([0, 0]), 1), 4)
-    0.6931
+    - ``logits``: finite, shape (n,)
+    - ``target``: the target distribution, shape (n,), with sum 1 over a topic, or 0 for the whole topic
     """
     below = logits - peaks(logits, topic, n_topics)[topic]
     # Indexed by row, because topics without candidates have no logarithm.
@@ -227,11 +161,7 @@ def cross_entropy(logits: Floats, target: Floats, topic: Ints, n_topics: int) ->
 
 
 def cosines(vectors: Floats) -> Floats:
-    """Cosine similarity of each pair of rows, shape (n, n); 0 for rows of zeros.
-
-    >>> cosines(np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 0.0]])).round(2).tolist()
-    [[1.0, 0.96, 0.0], [0.96, 1.0, 0.0], [0.0, 0.0, 0.0]]
-    """
+    """Cosine similarity of each pair of rows, shape (n, n); 0 for rows of zeros."""
     # Scaling by the largest entry avoids overflow of squares.
     largest = np.abs(vectors).max(axis=1, keepdims=True, initial=0.0)
     scaled = np.divide(vectors, largest, out=np.zeros_like(vectors), where=largest > 0)
@@ -246,20 +176,10 @@ def complete_linkage(similarity: Floats, threshold: float) -> Ints:
     The two most similar clusters are merged while all pairs of their members have at least the threshold similarity;
     ties are broken by the order of rows. A chain A~B, B~C does not merge A with C.
 
-    Parameters
-    ----------
-    similarity
-        Symmetric, shape (n, n); the diagonal does not count.
-    threshold
-        Similarity of the least similar pair in a cluster.
+    - ``similarity``: symmetric, shape (n, n); the diagonal does not count
+    - ``threshold``: similarity of the least similar pair in a cluster
 
-    Notes
-    -----
     The cost is O(n²) per merge.
-
-    >>> chain = np.array([[1.0, 0.97, 0.90], [0.97, 1.0, 0.96], [0.90, 0.96, 1.0]])
-    >>> complete_linkage(chain, 0.95).tolist()
-    [0, 0, 2]
     """
     n = len(similarity)
     label = np.arange(n)
@@ -287,15 +207,9 @@ def log_gammas(shape: Floats, larger: Floats, exponential: Floats) -> Floats:
     ``log G(a) = log G(a + 1) - E/a`` with ``E`` exponential (Marsaglia and Tsang 2000, section 6, in logarithms). The
     logarithm is exact even if ``G(a)`` underflows, as for shapes below .01.
 
-    Parameters
-    ----------
-    shape
-        ``a``, at least 0, shape (..., n); 0 gives ``-inf``.
-    larger, exponential
-        Draws from Gamma(a + 1) and from Exp(1), of a common shape to which ``shape`` broadcasts.
-
-    >>> log_gammas(np.array([0.0, 0.5]), np.ones(2), np.ones(2)).tolist()
-    [-inf, -2.0]
+    - ``shape``: ``a``, at least 0, shape (..., n); 0 gives ``-inf``
+    - ``larger``, ``exponential``: draws from Gamma(a + 1) and from Exp(1), of a common shape to which ``shape``
+      broadcasts
     """
     with np.errstate(divide="ignore", over="ignore"):
         inverse = np.where(shape > 0, 1.0 / shape, np.inf)
@@ -311,19 +225,10 @@ def survivors(uniform: Floats, alive: Bools, share: float, topic: Ints, n_topics
 
     If all candidates of a topic are dropped, the one with the largest number remains, a uniform choice.
 
-    Parameters
-    ----------
-    uniform
-        Numbers in [0, 1), shape (..., n).
-    alive
-        A mask of valid candidates, broadcasting to (..., n).
-    share
-        In [0, 1].
-    topic, n_topics
-        The topic of each candidate, shape (n,), and the number of topics.
-
-    >>> survivors(np.array([0.2, 0.7, 0.1]), np.ones(3, bool), 0.5, np.array([0, 0, 1]), 2).tolist()
-    [False, True, True]
+    - ``uniform``: numbers in [0, 1), shape (..., n)
+    - ``alive``: a mask of valid candidates, broadcasting to (..., n)
+    - ``share``: in [0, 1]
+    - ``topic``, ``n_topics``: the topic of each candidate, shape (n,), and the number of topics
     """
     last = peaks(np.where(alive, uniform, -np.inf), topic, n_topics)[..., topic]
     stays: Bools = alive & ((uniform >= share) | (uniform == last))
@@ -333,17 +238,9 @@ def survivors(uniform: Floats, alive: Bools, share: float, topic: Ints, n_topics
 def resampled(uniform: Floats, alive: Bools, topic: Ints, n_topics: int) -> Ints:
     """Bootstrap counts of candidates, resampled with replacement within their topic, shape (..., n).
 
-    Parameters
-    ----------
-    uniform
-        Numbers in [0, 1), shape (b, n).
-    alive
-        A mask of valid candidates, shape (1, n) or (b, n); only these are drawn.
-    topic, n_topics
-        The topic of each candidate, sorted, shape (n,), and the number of topics.
-
-    >>> resampled(np.array([[0.1, 0.4, 0.9]]), np.array([[True, False, True]]), np.zeros(3, int), 1).tolist()
-    [[2, 0, 0]]
+    - ``uniform``: numbers in [0, 1), shape (b, n)
+    - ``alive``: a mask of valid candidates, shape (1, n) or (b, n); only these are drawn
+    - ``topic``, ``n_topics``: the topic of each candidate, sorted, shape (n,), and the number of topics
     """
     b, n = uniform.shape
     start, row = np.searchsorted(topic, topic), np.arange(b)[:, None] * n
@@ -368,16 +265,8 @@ def keyed_uniforms(keys: Words, first: int, n: int) -> Floats:
     Each key seeds a separate splitmix64 sequence (Steele et al. 2014), so its draws do not depend on other keys or
     their order.
 
-    Parameters
-    ----------
-    keys
-        64-bit words with well-mixed bits, shape (n_keys,).
-    first, n
-        The first replica, from 0, and the number of replicas.
-
-    >>> keys = np.array([1, 2, 3], dtype=np.uint64)
-    >>> bool((keyed_uniforms(keys, 0, 5)[3:, 1:] == keyed_uniforms(keys[1:], 3, 2)).all())
-    True
+    - ``keys``: 64-bit words with well-mixed bits, shape (n_keys,)
+    - ``first``, ``n``: the first replica, from 0, and the number of replicas
     """
     turns = np.arange(first + 1, first + n + 1, dtype=np.uint64)[:, None] * _STEP
     return (mix(keys + turns) >> np.uint64(11)).astype(np.float64) * 2.0**-53
@@ -386,17 +275,9 @@ def keyed_uniforms(keys: Words, first: int, n: int) -> Floats:
 def another(uniform: Floats, intent: Ints, start: Ints, size: Ints) -> Ints:
     """A uniform draw of another candidate of the same topic, or the candidate itself if it is the only one.
 
-    Parameters
-    ----------
-    uniform
-        Numbers in [0, 1), shape (..., m).
-    intent
-        The position of a candidate, broadcasting to (..., m).
-    start, size
-        The first position and the number of the candidates of its topic, shape (m,).
-
-    >>> another(np.array([0.1, 0.9]), np.array([5, 5]), np.array([4, 4]), np.array([3, 3])).tolist()
-    [4, 6]
+    - ``uniform``: numbers in [0, 1), shape (..., m)
+    - ``intent``: the position of a candidate, broadcasting to (..., m)
+    - ``start``, ``size``: the first position and the number of the candidates of its topic, shape (m,)
     """
     others = np.maximum(size - 1, 0)
     other = start + (uniform * others).astype(np.int64)

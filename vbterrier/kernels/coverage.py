@@ -20,15 +20,9 @@ SPARSE, GENERIC, STRONG = 2, 50, 0.5
 def first_ranks(link_ranks: Ints, starts: Ints) -> Ints:
     """The best rank among the entities of each document, ``NEVER`` if none is listed, shape (n_documents,).
 
-    Parameters
-    ----------
-    link_ranks
-        The rank (from 0) of each link's entity in its topic's list, ``NEVER`` if it is not listed, shape (n_links,).
-    starts
-        The start of the links of each document, and the end of the last ones, shape (n_documents + 1,).
-
-    >>> first_ranks(np.array([4, 1, 3]), np.array([0, 2, 2, 3])).tolist() == [1, NEVER, 3]
-    True
+    - ``link_ranks``: the rank (from 0) of each link's entity in its topic's list, ``NEVER`` if it is not listed, shape
+      (n_links,)
+    - ``starts``: the start of the links of each document, and the end of the last ones, shape (n_documents + 1,)
     """
     first = np.full(len(starts) - 1, NEVER)
     filled = np.flatnonzero(np.diff(starts))
@@ -42,23 +36,13 @@ def coverage(first: Ints, chosen: Bools, topic: Ints, n_topics: int, cutoffs: In
 
     ``|{d in chosen : rank of d's best entity < k}| / |chosen|``
 
-    Parameters
-    ----------
-    first
-        See :func:`first_ranks`, shape (n_documents,).
-    chosen
-        A mask of the selected documents, shape (n_documents,).
-    topic
-        The number of each document's topic, shape (n_documents,).
-    n_topics
-        The number of topics.
-    cutoffs
-        The rank cutoffs k, increasing, shape (c,).
+    - ``first``: see :func:`first_ranks`, shape (n_documents,)
+    - ``chosen``: a mask of the selected documents, shape (n_documents,)
+    - ``topic``: the number of each document's topic, shape (n_documents,)
+    - ``n_topics``: the number of topics
+    - ``cutoffs``: the rank cutoffs k, increasing, shape (c,)
 
-    Returns
-    -------
-    numpy.ndarray
-        NaN for topics without selected documents, shape (n_topics, c).
+    Returns NaN for topics without selected documents, shape (n_topics, c).
     """
     # The position of the smallest cutoff that covers each document.
     place = np.searchsorted(cutoffs, first[chosen], side="right")
@@ -77,19 +61,10 @@ def observable_relevance(
     ``OER = (1 - exp(-df/shrinkage)) (logit p(e|rel) - logit p(e|nonrel))`` with
     ``p(e|rel) = (df_rel + alpha)/(n_rel + 2 alpha)`` (Chatterjee, arXiv 2604.05204, section 2.5).
 
-    Parameters
-    ----------
-    df_relevant, df_other
-        Relevant and other documents that mention each entity, shape (m,).
-    n_relevant, n_other
-        Relevant and other documents of its topic, shape (m,).
-    alpha
-        Pseudo-count, above 0.
-    shrinkage
-        The document frequency at which the factor of support is 63 %, above 0.
-
-    >>> observable_relevance(*map(np.array, ([4], [0], [5], [5])), alpha=0.5, shrinkage=5.0).round(4).tolist()
-    [1.9254]
+    - ``df_relevant``, ``df_other``: relevant and other documents that mention each entity, shape (m,)
+    - ``n_relevant``, ``n_other``: relevant and other documents of its topic, shape (m,)
+    - ``alpha``: Pseudo-count, above 0
+    - ``shrinkage``: the document frequency at which the factor of support is 63 %, above 0
     """
     # A single logarithm gives exactly 0 for equal odds, on which signal classes depend.
     above = (df_relevant + alpha) * (n_other - df_other + alpha)
@@ -105,14 +80,7 @@ def signal_classes(oer: Floats, df_relevant: Ints, df_other: Ints) -> Ints:
     conditional, ``OER > 0``; anti-signal, ``OER < 0`` and ``df_nonrel > df_rel``; generic bait, ``OER <= 0`` and
     ``df >= 50``; otherwise neutral, a class that the paper does not name (Chatterjee, arXiv 2604.05204, section 2.5).
 
-    Parameters
-    ----------
-    oer, df_relevant, df_other
-        Shape (m,); an OER of NaN is neither above nor below 0.
-
-    >>> found = signal_classes(np.array([2.0, 0.1, -0.1]), np.array([5, 1, 20]), np.array([1, 2, 40]))
-    >>> [CLASSES[code] for code in found]
-    ['core', 'conditional', 'anti-signal']
+    - ``oer``, ``df_relevant``, ``df_other``: shape (m,); an OER of NaN is neither above nor below 0
     """
     df = df_relevant + df_other
     tests = {
@@ -134,30 +102,15 @@ def greedy_cover(
     The first k entities cover at least ``1 - (1 - 1/k)^k``, more than ``1 - 1/e``, of the maximum for k entities
     (Nemhauser, Wolsey and Fisher 1978).
 
-    Parameters
-    ----------
-    document, pair
-        The document and the pair of topic and entity of each link, shape (n_links,).
-    pair_starts
-        The start of the pairs of each topic, and the end of the last ones, shape (n_topics + 1,).
-    n_documents
-        The number of documents.
-    cutoff
-        The largest number of entities; ``None`` for as many as cover new documents.
+    - ``document``, ``pair``: the document and the pair of topic and entity of each link, shape (n_links,)
+    - ``pair_starts``: the start of the pairs of each topic, and the end of the last ones, shape (n_topics + 1,)
+    - ``n_documents``: the number of documents
+    - ``cutoff``: the largest number of entities; ``None`` for as many as cover new documents
 
-    Returns
-    -------
-    (pairs, n_reached)
-        The selected pairs, padded with -1, and the number of documents that they cover so far; each of shape
-        (n_topics, d), where d is the length of the longest list.
+    Returns (pairs, n_reached): The selected pairs, padded with -1, and the number of documents that they cover so far;
+    each of shape (n_topics, d), where d is the length of the longest list.
 
-    Notes
-    -----
     Each rank costs one pass over the remaining links and pairs of all topics.
-
-    >>> pairs, n_reached = greedy_cover(np.array([0, 1, 1, 2]), np.array([0, 0, 1, 1]), np.array([0, 2]), 3)
-    >>> pairs.tolist(), n_reached.tolist()
-    ([[0, 1]], [[2, 3]])
     """
     n_topics, reached = len(pair_starts) - 1, np.zeros(n_documents, dtype=bool)
     kept, pair = np.unique(pair, return_inverse=True)

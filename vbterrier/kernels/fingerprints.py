@@ -43,21 +43,10 @@ def fingerprints(data: NDArray[np.uint8], offsets: Ints) -> Words:
     Equal strings have equal fingerprints; two different strings collide with probability 2^-64, so callers that join
     on fingerprints compare the matching strings.
 
-    Parameters
-    ----------
-    data
-        The bytes of all strings, shape (n_bytes,).
-    offsets
-        The start of each string, and the end of the last one, shape (n + 1,), increasing.
+    - ``data``: the bytes of all strings, shape (n_bytes,)
+    - ``offsets``: the start of each string, and the end of the last one, shape (n + 1,), increasing
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n,), uint64. The cost is linear in the number of bytes.
-
-    >>> found = fingerprints(np.frombuffer(b"d1d2d1", dtype=np.uint8), np.array([0, 2, 4, 6]))
-    >>> bool(found[0] == found[2]), bool(found[0] == found[1])
-    (True, False)
+    Returns shape (n,), uint64. The cost is linear in the number of bytes.
     """
     data = _padded(data)
     start, length = offsets[:-1], np.diff(offsets)
@@ -90,11 +79,7 @@ def marks(key: Words) -> Ints:
 
 
 def repeated(key: Words | NDArray[np.uint32]) -> Ints:
-    """The positions of duplicated keys, grouped by key, increasing within a group.
-
-    >>> repeated(np.array([5, 7, 5, 9], dtype=np.uint64))
-    array([0, 2])
-    """
+    """The positions of duplicated keys, grouped by key, increasing within a group."""
     ranked = np.sort(key)
     twice = ranked[1:][ranked[1:] == ranked[:-1]]
     if not len(twice):
@@ -104,22 +89,12 @@ def repeated(key: Words | NDArray[np.uint32]) -> Ints:
 
 
 def heads(data: NDArray[np.uint8], offsets: Ints) -> Words:
-    """The first 8 bytes of each of n concatenated byte strings as one word; words compare as these bytes do.
-
-    >>> words = heads(np.frombuffer(b"d2d10", dtype=np.uint8), np.array([0, 2, 5]))
-    >>> bool(words[0] > words[1])
-    True
-    """
+    """The first 8 bytes of each of n concatenated byte strings as one word; words compare as these bytes do."""
     return _load(_padded(data), offsets[:-1], np.minimum(np.diff(offsets), _BYTES)).byteswap()
 
 
 def tails(data: NDArray[np.uint8], offsets: Ints) -> Words:
-    """The last 8 bytes of each of n concatenated byte strings as one word, zero-padded for shorter strings.
-
-    >>> words = tails(np.frombuffer(b"d1d2d1", dtype=np.uint8), np.array([0, 2, 4, 6]))
-    >>> bool(words[0] == words[2]), bool(words[0] == words[1])
-    (True, False)
-    """
+    """The last 8 bytes of each of n concatenated byte strings as one word, zero-padded for shorter strings."""
     data = _padded(data)
     start, stop = offsets[:-1], offsets[1:]
     length = stop - start
@@ -154,10 +129,6 @@ def roughly_repeated(codes: Ints, data: NDArray[np.uint8], offsets: Ints) -> Int
     """The positions of all duplicated pairs of a code and a byte string, and of a few others, by their rough keys.
 
     Consecutive pairs of one code are compared block by block, within the processor's cache, by half of their keys.
-
-    >>> utf8_bytes = np.frombuffer(b"d1d2d1d1", dtype=np.uint8)
-    >>> roughly_repeated(np.array([0, 0, 0, 1]), utf8_bytes, np.array([0, 2, 4, 6, 8]))
-    array([0, 2])
     """
     found = [np.empty(0, dtype=np.int64)]
     for start, stop in pairwise(_block_bounds(codes)):

@@ -29,11 +29,7 @@ TOLERANCE, TOPIC_TOLERANCE = 1e-3, 1e-2
 
 
 def sigmoid(logit: NDArray[np.floating[Any]]) -> NDArray[Any]:
-    """``1 / (1 + exp(-logit))``, with logits clipped to [-30, 30].
-
-    >>> sigmoid(np.array([0.0, 800.0])).round(3).tolist()
-    [0.5, 1.0]
-    """
+    """``1 / (1 + exp(-logit))``, with logits clipped to [-30, 30]."""
     limited = np.clip(logit, -MOST_LOGIT, MOST_LOGIT)
     return np.asarray(1 / (1 + np.exp(-limited)))
 
@@ -42,15 +38,10 @@ def sigmoid(logit: NDArray[np.floating[Any]]) -> NDArray[Any]:
 class MixedLogit:
     """A logistic regression with random topic effects; the result of :func:`fit_mixed_logit`.
 
-    Attributes
-    ----------
-    coef, coef_cov : numpy.ndarray
-        Coefficients, shape (p,), and their covariance, (p, p).
-    effect, effect_cov : numpy.ndarray
-        Effects of each topic on the intercept and on the slopes of the first features, shape (n_topics, q), and their
-        covariance, (n_topics, q, q).
-    variance : numpy.ndarray
-        Variance of the topic effects, shape (q,).
+    - ``coef``, ``coef_cov``: coefficients, shape (p,), and their covariance, (p, p)
+    - ``effect``, ``effect_cov``: effects of each topic on the intercept and on the slopes of the first features, shape
+      (n_topics, q), and their covariance, (n_topics, q, q)
+    - ``variance``: variance of the topic effects, shape (q,)
     """
 
     coef: Floats
@@ -91,33 +82,14 @@ def fit_mixed_logit(
     for β and for b alternate with updates of v, ``v = (Σ_t (b_t² + V_t) + 4 v_0) / (n_topics + 4)``, with V the
     posterior variances and ``v_0`` the prior (Breslow and Clayton, JASA 1993, for the approximation).
 
-    Parameters
-    ----------
-    features
-        Shape (m, p); the first column is the intercept, the first q = len(variance_prior) columns have topic effects.
-    hit
-        The outcome, shape (m,).
-    topic
-        The topic of each document, shape (m,).
-    n_topics
-        Number of topics; topics without documents keep the prior.
-    ridge
-        Prior precision of each coefficient, shape (p,).
-    variance_prior
-        Prior variances of the topic effects, shape (q,).
-    shared
-        Coefficients with one estimated variance instead of their ridge, shape (p,); ``None`` for none.
-
-    Returns
-    -------
-    MixedLogit
-
-    >>> rng = np.random.default_rng(0)
-    >>> x = np.column_stack([np.ones(4000), rng.normal(size=4000)])
-    >>> y = rng.random(4000) < sigmoid(x @ [-1.0, 2.0])
-    >>> found = fit_mixed_logit(x, y, np.zeros(4000, int), 1, ridge=np.full(2, 0.01), variance_prior=np.array([0.1]))
-    >>> bool(abs(found.coef[1] - 2.0) < 0.2)
-    True
+    - ``features``: shape (m, p); the first column is the intercept, the first q = len(variance_prior) columns have
+      topic effects
+    - ``hit``: the outcome, shape (m,)
+    - ``topic``: the topic of each document, shape (m,)
+    - ``n_topics``: number of topics; topics without documents keep the prior
+    - ``ridge``: prior precision of each coefficient, shape (p,)
+    - ``variance_prior``: prior variances of the topic effects, shape (q,)
+    - ``shared``: coefficients with one estimated variance instead of their ridge, shape (p,); ``None`` for none
     """
     y = hit.astype(np.float64)
     q = len(variance_prior)
@@ -183,13 +155,6 @@ def exact_intercepts(
     The approximation of :func:`fit_mixed_logit` is normal around the mode. It is too narrow, and too high, for topics
     without a hit, whose posterior has a long left tail; v and the mean c, ``N(0, 1/ridge)``, are estimated again by
     expectation-maximisation with the distributions on the grid, c added to the values.
-
-    >>> found = exact_intercepts(
-    ...     np.zeros(40), np.repeat([True, False], 20), np.repeat([0, 1], 20), 2,
-    ...     variance=1.0, variance_prior=1.0, ridge=0.01
-    ... )
-    >>> found.quantiles(np.full((1, 2), 0.5)).round(1).tolist()
-    [[4.0, -4.0]]
     """
     y, mean = hit.astype(np.float64), 0.0
     for step in range(GRID_STEPS):
@@ -217,9 +182,6 @@ def hashed_uniforms(keys: Words, draws: Ints) -> NDArray[np.float32]:
     """Uniform numbers in [0, 1) for every pair of a draw and a 64-bit key, shape (n_draws, n_keys), float32.
 
     A number depends on its key and draw alone, so that a document has the same numbers in every batch and order.
-
-    >>> hashed_uniforms(np.arange(3, dtype=np.uint64), np.arange(2, dtype=np.uint64)).shape
-    (2, 3)
     """
     # Two rounds of a 32-bit mixing function are enough for comparisons with probabilities, at half the cost of 64 bits.
     words = (keys ^ (keys >> np.uint64(32))).astype(np.uint32)[None, :]

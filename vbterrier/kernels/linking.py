@@ -41,13 +41,8 @@ def weighted_scores(gold: Any, predicted: Any, right: Any) -> tuple[Floats, Floa
     2014, section 2.2). The precision of a kind that is never predicted is 0, and so is F1 without right answers;
     without queries all are NaN.
 
-    Parameters
-    ----------
-    gold, predicted, right
-        Numbers in the gold standard, of the system, and of right answers of the system; the last axis is link, NIL.
-
-    >>> [round(float(score), 3) for score in weighted_scores([10, 5], [9, 5], [6, 3])]
-    [0.644, 0.6, 0.621]
+    - ``gold``, ``predicted``, ``right``: numbers in the gold standard, of the system, and of right answers of the
+      system; the last axis is link, NIL
     """
     gold, predicted, right = (np.asarray(given, dtype=np.float64) for given in (gold, predicted, right))
     n = gold.sum(axis=-1)
@@ -60,14 +55,8 @@ def weighted_scores(gold: Any, predicted: Any, right: Any) -> tuple[Floats, Floa
 def figures(counts: Any) -> Floats:
     """The figures of tables of counts, in the order of ``FIGURES``, shape (..., 7); NaN if undefined.
 
-    Parameters
-    ----------
-    counts
-        Numbers of queries of each kind (gold link, gold NIL) with each answer (right link, wrong link, NIL,
-        unanswered), shape (..., 2, 4).
-
-    >>> figures([[6, 1, 2, 1], [0, 2, 3, 0]]).round(3).tolist()
-    [0.667, 0.6, 0.6, 0.6, 0.644, 0.6, 0.621]
+    - ``counts``: numbers of queries of each kind (gold link, gold NIL) with each answer (right link, wrong link, NIL,
+      unanswered), shape (..., 2, 4)
     """
     gold, predicted, right = _sums(counts)
     kinds = np.stack([_ratio(right, predicted), _ratio(right, gold)], axis=-1)
@@ -82,15 +71,7 @@ def influence(counts: Any) -> Floats:
     x_q to the sums. Figures are homogeneous of degree 0 in the counts, so ``∇θ · Σ x_q = 0`` (Euler) and the mean of
     v_q is θ. To first order, the sampling variation of θ is that of this mean, including that of the gold weights.
 
-    Parameters
-    ----------
-    counts
-        The table, shape (2, 4).
-
-    >>> table = np.array([[6, 1, 2, 1], [0, 2, 3, 0]])
-    >>> means = np.einsum("ij,ijf->f", table / table.sum(), influence(table))
-    >>> bool(np.allclose(means, figures(table)))
-    True
+    - ``counts``: the table, shape (2, 4)
     """
     parts: Floats = np.sum(counts) * np.einsum("fs,sij->ijf", _gradients(counts), _SUMS)
     values: Floats = figures(counts) + parts
@@ -111,25 +92,12 @@ def swap_p_values(answers: Any, n_resamples: int, draws: np.random.Generator) ->
     kind and the same two answers, only the number of swaps matters, which is binomial: all combinations of these
     numbers are enumerated if there are at most 131,072, and drawn otherwise.
 
-    Parameters
-    ----------
-    answers
-        Numbers of queries of each kind (gold link, gold NIL) by the answers of both systems, shape (2, 4, 4).
-    n_resamples
-        Number of draws.
-    draws
-        The source of random numbers.
+    - ``answers``: numbers of queries of each kind (gold link, gold NIL) by the answers of both systems, shape (2, 4, 4)
+    - ``n_resamples``: number of draws
+    - ``draws``: the source of random numbers
 
-    Returns
-    -------
-    (numpy.ndarray, int)
-        p of each of ``FIGURES``, shape (7,), NaN if the figure of a system is undefined; the number of draws, 0 if all
-        swaps are enumerated. Swaps that leave a figure undefined count as at least as large.
-
-    >>> answers = np.zeros((2, 4, 4), dtype=int)
-    >>> answers[0, 0, 1], answers[1, 2, 0] = 4, 1
-    >>> swap_p_values(answers, 1000, np.random.default_rng(1))[0].round(3).tolist()[-2:]
-    [0.062, 0.062]
+    Returns (numpy.ndarray, int): p of each of ``FIGURES``, shape (7,), NaN if the figure of a system is undefined; the
+    number of draws, 0 if all swaps are enumerated. Swaps that leave a figure undefined count as at least as large.
     """
     answers = np.asarray(answers)
     differ = np.argwhere((answers > 0) & ~np.eye(4, dtype=bool))
@@ -202,11 +170,7 @@ _BLOCK = 1 << 21
 
 
 def scores(cells: Ints) -> Floats:
-    """P, R and F1 of each row, shape (..., 3).
-
-    >>> scores(np.array([3, 1, 1, 4, 1])).round(3).tolist()
-    [0.7, 0.7, 0.7]
-    """
+    """P, R and F1 of each row, shape (..., 3)."""
     tables = np.zeros((*cells.shape[:-1], 8))
     tables[..., PLACES] = cells
     return figures(tables.reshape(*cells.shape[:-1], 2, 4))[..., _TOTALS]
@@ -230,10 +194,7 @@ def nested_draws(cells: Ints, n_removed: int, n_draws: int, draws: np.random.Gen
 def removed_queries(kind: Ints, n_removed: int, n_draws: int, draws: np.random.Generator) -> Ints:
     """Draw the numbers of removed queries of each cell by sampling individual queries, shape (n_draws, 5).
 
-    Parameters
-    ----------
-    kind
-        The cell of each query, from 0, shape (n,).
+    - ``kind``: the cell of each query, from 0, shape (n,)
     """
     gone = [
         np.bincount((N_CELLS * np.arange(len(picked))[:, None] + kind[picked]).ravel(), minlength=N_CELLS * len(picked))
@@ -253,8 +214,6 @@ def _picked(n: int, n_picked: int, n_draws: int, draws: np.random.Generator) -> 
 def extremes(cells: Ints, n_removed: int) -> tuple[Floats, Floats]:
     """The minimum and the maximum of P, R and F1 over all removals of ``n_removed`` queries, each of shape (3,).
 
-    Notes
-    -----
     Fix the numbers of removed missed links and of removed linked NILs. Let d be the difference of the remaining numbers
     of these, A the links and B the NILs that the system still predicts, and n = A + B. Then
     ``n P = n R + d (right/A - nil/B)``. Let s of the other removed queries be links. For the maximum, wrong links are

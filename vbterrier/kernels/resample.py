@@ -48,17 +48,8 @@ _LEFT = 1e-9
 def stream(seed: int, *what: str) -> np.random.Generator:
     """An independent generator of random numbers for each seed and name.
 
-    Parameters
-    ----------
-    seed
-        The user's seed, at least 0.
-    what
-        The words of the name, such as a query's id or the number of a replica.
-
-    >>> float(stream(1, "q1").random()) == float(stream(1, "q1").random())
-    True
-    >>> float(stream(1, "q1").random()) == float(stream(1, "q2").random())
-    False
+    - ``seed``: the user's seed, at least 0
+    - ``what``: the words of the name, such as a query's id or the number of a replica
     """
     # Lengths are part of the key, so that ("ab", "c") and ("a", "bc") differ.
     key = [number for word in what for number in (len(word), *word.encode())]
@@ -74,11 +65,6 @@ def resamples(n: int, n_resamples: int, draws: np.random.Generator) -> Iterator[
     """Yield the counts of n units in bootstrap resamples, in blocks of shape (rows, n) whose rows have sum n.
 
     Sums over resamples are matrix products with these blocks. The size of blocks does not change the counts.
-
-    >>> sum(len(block) for block in resamples(3, 100, stream(1, "topics")))
-    100
-    >>> all((block.sum(axis=1) == 3).all() for block in resamples(3, 100, stream(1, "topics")))
-    True
     """
     for rows in _blocks(n, n_resamples, _BLOCK):
         counts = np.empty((rows, n))
@@ -90,11 +76,7 @@ def resamples(n: int, n_resamples: int, draws: np.random.Generator) -> Iterator[
 
 
 def resampled_means(values: Floats, n_resamples: int, draws: np.random.Generator) -> Floats:
-    """Column means over resampled rows, shape (n_resamples, m), for values of shape (n, m).
-
-    >>> resampled_means(np.array([[1.0, 5.0], [1.0, 5.0]]), 2, stream(1, "topics")).tolist()
-    [[1.0, 5.0], [1.0, 5.0]]
-    """
+    """Column means over resampled rows, shape (n_resamples, m), for values of shape (n, m)."""
     n, m = values.shape
     if m > _GATHERED:
         return np.concatenate([block @ values / n for block in resamples(n, n_resamples, draws)])
@@ -106,11 +88,7 @@ def resampled_means(values: Floats, n_resamples: int, draws: np.random.Generator
 
 
 def random_signs(n: int, n_resamples: int, draws: np.random.Generator) -> Iterator[Floats]:
-    """Yield random signs of n units, 1 or -1 with equal probability, in blocks of shape (rows, n).
-
-    >>> [np.unique(block).tolist() for block in random_signs(2, 50, stream(1, "signs"))]
-    [[-1.0, 1.0]]
-    """
+    """Yield random signs of n units, 1 or -1 with equal probability, in blocks of shape (rows, n)."""
     for rows in _blocks(n, n_resamples, _BLOCK):
         yield 1.0 - 2.0 * draws.integers(2, size=(rows, n), dtype=np.int32).astype(np.float64)
 
@@ -122,11 +100,7 @@ def _blocks(n: int, n_resamples: int, size: int) -> Iterator[int]:
 
 
 def quantiles_at(replicas: Floats, levels: Floats) -> Floats:
-    """Quantiles along the first axis at individual pairs of levels for each score, shape (2, ...).
-
-    >>> quantiles_at(np.array([[0.0, 0.0], [1.0, 3.0]]), np.array([[0.5, 0.0], [1.0, 0.5]])).tolist()
-    [[0.5, 0.0], [1.0, 1.5]]
-    """
+    """Quantiles along the first axis at individual pairs of levels for each score, shape (2, ...)."""
     ordered = np.sort(replicas, axis=0)
     place = levels * (len(replicas) - 1)
     below = place.astype(np.int64)
@@ -143,22 +117,10 @@ def acceleration_of(left_out: Floats, *, of_mean: bool = False) -> Floats:
     without the sum over q for single queries (Efron 1987; Davison and Hinkley 1997, section 5.3.2, for several
     samples).
 
-    Parameters
-    ----------
-    left_out
-        Scores without each unit in turn, shape (..., n, n_topics), NaN for units that a query lacks.
-    of_mean
-        True for the interval of the mean over queries.
+    - ``left_out``: scores without each unit in turn, shape (..., n, n_topics), NaN for units that a query lacks
+    - ``of_mean``: True for the interval of the mean over queries
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (..., n_topics), or (...) for the mean; 0 if no unit has an influence.
-
-    Examples
-    --------
-    >>> acceleration_of(np.array([[0.1], [0.2], [0.9]])).round(3).tolist()
-    [-0.064]
+    Returns shape (..., n_topics), or (...) for the mean; 0 if no unit has an influence.
     """
     known = ~np.isnan(left_out)
     n = np.maximum(known.sum(axis=-2, keepdims=True), 1)
@@ -177,9 +139,6 @@ def studentised(means: Floats, squares: Floats) -> Floats:
     It is Student's t without its factor ``sqrt(n - 1)``. For precision, standardise values to a mean of about 0 and a
     standard deviation of about 1 before resampling. For resamples without variance it is 0 for a mean of 0, and ±1e100
     as a substitute for infinity otherwise.
-
-    >>> studentised(np.array([0.6, 1.0, 0.0]), np.array([1.0, 1.0, 0.0])).round(3).tolist()
-    [0.75, 1e+100, 0.0]
     """
     variance = squares - means**2
     varies = variance > _NO_VARIANCE * squares
@@ -190,14 +149,7 @@ def studentised(means: Floats, squares: Floats) -> Floats:
 def poisson_weights(units: Sequence[str], n_resamples: int, seed: int, name: str = "") -> Floats:
     """Poisson bootstrap weights of mean 1, which depend only on the seed, the name and the unit.
 
-    Returns
-    -------
-    ndarray
-        Shape (n, 1 + n_resamples); the first column, the sample itself, is 1.
-
-    >>> weights = poisson_weights(["q1", "q2"], 1000, seed=0)
-    >>> bool((weights[1] == poisson_weights(["q2"], 1000, seed=0)).all()), round(float(weights.mean()), 1)
-    (True, 1.0)
+    Returns shape (n, 1 + n_resamples); the first column, the sample itself, is 1.
     """
     weights = np.ones((len(units), 1 + n_resamples))
     for row, unit in enumerate(units):
@@ -206,11 +158,7 @@ def poisson_weights(units: Sequence[str], n_resamples: int, seed: int, name: str
 
 
 def digits(values: Floats) -> Floats:
-    """Decompose values into whole multiples of 2^20, 2^-6, 2^-32 and 2^-58, shape (4, ...), with error at most 2^-59.
-
-    >>> digits(np.array([1.5, -0.125])).astype(int).tolist()
-    [[0, 0], [96, -8], [0, 0], [0, 0]]
-    """
+    """Split values into whole multiples of 2^20, 2^-6, 2^-32 and 2^-58, shape (4, ...), with error at most 2^-59."""
     found, rest = [], np.asarray(values, dtype=np.float64)
     for unit in _UNITS[:-1]:
         found.append(np.trunc(rest / unit))
@@ -226,14 +174,7 @@ def weighted_sums(
 
     Sums of integers do not depend on the order of summation, so merged sums of any partition equal those of all units.
 
-    Raises
-    ------
-    InputError
-        A value with magnitude 2^46 or more.
-
-    >>> weights, sums = weighted_sums(["1", "2"], np.array([[0.5], [0.25]]), 10, seed=0)
-    >>> int(weights[0]), means_of(weights, sums)[0].tolist()
-    (2, [0.375])
+    Raises InputError: A value with magnitude 2^46 or more.
     """
     if (np.abs(values) >= _TOO_LARGE).any():
         raise InputError(f"a value of {np.abs(values).max():g}: the Poisson bootstrap needs values below 2^46")
@@ -260,11 +201,7 @@ def means_of(weights: Ints, sums: Ints) -> Floats:
 
 
 def resampled_counts(n: int, n_resamples: int, draws: np.random.Generator) -> Counts:
-    """The counts of n topics in bootstrap resamples, as uint16, shape (n, n_resamples).
-
-    >>> resampled_counts(3, 4, np.random.default_rng(1)).sum(axis=0).tolist()
-    [3, 3, 3, 3]
-    """
+    """The counts of n topics in bootstrap resamples, as uint16, shape (n, n_resamples)."""
     blocks = [np.minimum(block, _MOST).astype(np.uint16) for block in resamples(n, n_resamples, draws)]
     return np.ascontiguousarray(np.concatenate(blocks).T)
 
@@ -275,23 +212,11 @@ def nested_noise(draws: Iterable[Floats], often: Counts) -> tuple[Floats, Floats
     Each copy of a topic has a separate draw, so the noise of a resample has the variance ``Σ_t c_t σ_t²/n²``, and
     ``Σ_t σ_t²/n²`` on average over resamples.
 
-    Parameters
-    ----------
-    draws
-        The draws of m quantities for each of n topics, shape (m, B); one topic is held in memory at a time.
-    often
-        The counts of topics in B resamples, shape (n, B).
+    - ``draws``: the draws of m quantities for each of n topics, shape (m, B); one topic is held in memory at a time
+    - ``often``: the counts of topics in B resamples, shape (n, B)
 
-    Returns
-    -------
-    (noise, means, variances)
-        Deviations of the resampled means, shape (m, B); mean and unbiased variance of the draws, each of shape (m, n).
-
-    Examples
-    --------
-    >>> noise, means, variances = nested_noise([np.array([[0.0, 1.0]])], np.array([[1, 1]], dtype=np.uint16))
-    >>> noise.tolist(), means.tolist(), variances.tolist()
-    ([[-0.5, 0.5]], [[0.5]], [[0.5]])
+    Returns (noise, means, variances): Deviations of the resampled means, shape (m, B); mean and unbiased variance of
+    the draws, each of shape (m, n).
     """
     noise, moments = np.zeros((1, 1)), []
     for times, scores in zip(often, draws, strict=True):
@@ -312,10 +237,6 @@ def resampled_variances(values: Floats, often: Counts) -> tuple[Floats, Floats]:
     """Row means and variances over resampled topics, each of shape (m, n_resamples), for values of shape (m, n).
 
     Variances have the divisor n - 1 and an additional factor n/(n - 1), which corrects the bias of resamples.
-
-    >>> means, variances = resampled_variances(np.array([[1.0, 3.0]]), np.array([[1, 2], [1, 0]], dtype=np.uint16))
-    >>> means.tolist(), variances.tolist()
-    ([[2.0, 1.0]], [[4.0, 0.0]])
     """
     n = len(often)
     # Values are centred for precision.
@@ -332,18 +253,9 @@ def left_out_slopes(labels: Floats, scores: Floats) -> Floats:
     ``Σ_j (s_j - s̄)(y_j - ȳ) / Σ_j (s_j - s̄)²`` over ``j != i``, from the sums over all queries: without query i they
     decrease by ``n / (n - 1)`` times its product of deviations.
 
-    Parameters
-    ----------
-    labels, scores
-        Values of the same queries, shape (..., n).
+    - ``labels``, ``scores``: values of the same queries, shape (..., n)
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (..., n); 0 if the scores of the remaining queries are equal.
-
-    >>> left_out_slopes(np.array([1.0, 2.0, 3.0, 0.0]), np.array([1.0, 2.0, 3.0, 9.0])).round(3).tolist()
-    [-0.36, -0.212, -0.184, 1.0]
+    Returns shape (..., n); 0 if the scores of the remaining queries are equal.
     """
     n = labels.shape[-1]
     y, s = (values - values.mean(axis=-1, keepdims=True) for values in (labels, scores))
@@ -373,29 +285,16 @@ def mean_draws(
     α quantile of the lower distribution is a lower confidence limit of the mean at 1 - α for any distribution of
     scores within the bounds (Gaffke 2005). For scores of 0 and 1 it is the limit of Clopper and Pearson.
 
-    Parameters
-    ----------
-    values
-        Shape (n, m).
-    bounds
-        The smallest and the largest possible score.
-    n_draws
-        Number of draws, which all columns share.
-    draws
-        The source of random numbers.
-    weights
-        Sampling weights, shape (n,), for a weighted mean. The further topic has the largest of them. Equal weights by
-        default.
+    - ``values``: shape (n, m)
+    - ``bounds``: the smallest and the largest possible score
+    - ``n_draws``: number of draws, which all columns share
+    - ``draws``: the source of random numbers
+    - ``weights``: sampling weights, shape (n,), for a weighted mean. The further topic has the largest of them. Equal
+      weights by default
 
-    References
-    ----------
-    Gaffke: Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative variable,
-    Mathematical Methods of Statistics 14, 2005; Learned-Miller and Thomas: A new confidence interval for the mean of a
-    bounded random variable, arXiv 1905.06208, which conjectures validity for every n; no exception is known.
-
-    >>> low, high = mean_draws(np.ones((10, 1)), (0.0, 1.0), 10_000, np.random.default_rng(1))
-    >>> round(float(np.quantile(low, 0.05)), 2), round(float(high.min()), 6)
-    (0.75, 1.0)
+    Source: Gaffke: Three test statistics for a nonparametric one-sided hypothesis on the mean of a nonnegative
+    variable, Mathematical Methods of Statistics 14, 2005; Learned-Miller and Thomas: A new confidence interval for the
+    mean of a bounded random variable, arXiv 1905.06208, which conjectures validity for every n; no exception is known.
     """
     n, m = values.shape
     relative = np.ones(n + 1) if weights is None else np.append(weights, weights.max())
@@ -412,12 +311,7 @@ def mean_draws(
 
 
 def agreeing_limits(low: Floats, high: Floats, difference: Floats, rejected: Bools) -> tuple[Floats, Floats]:
-    """Limits of differences that agree with a test of 0: extended to 0 if it is not rejected, cut at 0 if it is.
-
-    >>> low, high = np.array([0.1, -0.2]), np.array([0.4, 0.5])
-    >>> [ends.tolist() for ends in agreeing_limits(low, high, np.array([0.2, 0.2]), np.array([False, True]))]
-    [[0.0, 0.0], [0.4, 0.5]]
-    """
+    """Limits of differences that agree with a test of 0: extended to 0 if it is not rejected, cut at 0 if it is."""
     cut = rejected & (low <= 0) & (high >= 0)
     low, high = np.where(cut & (difference > 0), 0.0, low), np.where(cut & (difference <= 0), 0.0, high)
     return np.where(rejected, low, np.minimum(low, 0.0)), np.where(rejected, high, np.maximum(high, 0.0))
@@ -428,19 +322,10 @@ def constant_limits(value: Any, n: Any, bounds: Any, tails: Any) -> Floats:
 
     ``x - (x - a)(1 - α^(1/n))`` and ``x + (b - x)(1 - α^(1/n))`` for scores between a and b.
 
-    Parameters
-    ----------
-    value
-        The score, shape (...).
-    n
-        Number of topics, a number or shape (...).
-    bounds
-        The smallest and the largest possible score, broadcast with it; NaN is returned if they are infinite.
-    tails
-        The probabilities below both limits.
-
-    >>> constant_limits(1.0, 50, (0.0, 1.0), [0.025, 0.975]).round(2).tolist()
-    [0.93, 1.0]
+    - ``value``: the score, shape (...)
+    - ``n``: number of topics, a number or shape (...)
+    - ``bounds``: the smallest and the largest possible score, broadcast with it; NaN is returned if they are infinite
+    - ``tails``: the probabilities below both limits
     """
     low, high = (np.asarray(bound, dtype=np.float64) for bound in bounds)
     below, above = (
@@ -461,21 +346,10 @@ def bounded_limits(
 ) -> Floats:
     """Limits of intervals of means that cover at least their nominal level for any scores within the bounds, (2, m).
 
-    Parameters
-    ----------
-    values, bounds, n_draws, draws, weights
-        As for :func:`mean_draws`.
-    tails
-        The probabilities below both limits, shape (2,) or (2, m).
+    - ``values``, ``bounds``, ``n_draws``, ``draws``, ``weights``: as for :func:`mean_draws`
+    - ``tails``: the probabilities below both limits, shape (2,) or (2, m)
 
-    Returns
-    -------
-    numpy.ndarray
-        NaN if the bounds are unknown or a score is outside them.
-
-    >>> scores = np.repeat([[0.0], [1.0]], [18, 2], axis=0)
-    >>> bounded_limits(scores, (0.0, 1.0), [0.025, 0.975], 100_000, np.random.default_rng(1)).round(2).tolist()
-    [[0.01], [0.32]]
+    Returns NaN if the bounds are unknown or a score is outside them.
     """
     limits = np.full((2, values.shape[1]), np.nan)
     if np.isfinite(bounds).all():

@@ -20,10 +20,6 @@ def drawn_units(n_units: int, n: int, draws: np.random.Generator, *, replace: bo
     """A simple random sample of n of ``n_units`` units, in drawing order, shape (n,).
 
     Each unit has a random number, so larger samples from the same stream begin with the smaller ones.
-
-    >>> few, more = (drawn_units(9, n, np.random.default_rng(1), replace=False) for n in (2, 5))
-    >>> few.tolist() == more[:2].tolist()
-    True
     """
     if replace:
         return np.floor(draws.random(n) * n_units).astype(np.int64)
@@ -37,15 +33,8 @@ def inclusion_probabilities(sizes: Floats, n: int) -> Floats:
 
     Units with a share above 1 are drawn with certainty, and the rest of the sample is allocated to the other units.
 
-    Parameters
-    ----------
-    sizes
-        Above 0, shape (n_units,).
-    n
-        From 1 to n_units.
-
-    >>> inclusion_probabilities(np.array([1.0, 1.0, 8.0]), 2).tolist()
-    [0.5, 0.5, 1.0]
+    - ``sizes``: above 0, shape (n_units,)
+    - ``n``: from 1 to n_units
     """
     if n == len(sizes):
         return np.ones(n)
@@ -62,18 +51,9 @@ def inclusion_probabilities(sizes: Floats, n: int) -> Floats:
 def systematic(prob: Floats, draws: np.random.Generator) -> Ints:
     """Systematic sampling with given inclusion probabilities, from a random start through units in random order.
 
-    Parameters
-    ----------
-    prob
-        Probabilities above 0 and at most 1 whose sum is a whole number n, shape (n_units,).
+    - ``prob``: probabilities above 0 and at most 1 whose sum is a whole number n, shape (n_units,)
 
-    Returns
-    -------
-    numpy.ndarray
-        n distinct units.
-
-    >>> systematic(np.array([0.5, 1.0, 0.5]), np.random.default_rng(1)).size
-    2
+    Returns n distinct units.
     """
     sure, unsure = np.flatnonzero(prob >= 1), np.flatnonzero(prob < 1)
     order = unsure[draws.permutation(len(unsure))]
@@ -87,21 +67,11 @@ def systematic(prob: Floats, draws: np.random.Generator) -> Ints:
 def allocation(shares: Floats, n: int, low: Ints, high: Ints) -> Ints:
     """Sample sizes of strata with sum n, proportional to shares within bounds, shape (n_strata,).
 
-    Parameters
-    ----------
-    shares
-        Non-negative, at least one positive, shape (n_strata,).
-    n
-        From ``low.sum()`` to ``high.sum()``.
-    low, high
-        The smallest and the largest size of each stratum, shape (n_strata,).
+    - ``shares``: Non-negative, at least one positive, shape (n_strata,)
+    - ``n``: from ``low.sum()`` to ``high.sum()``
+    - ``low``, ``high``: the smallest and the largest size of each stratum, shape (n_strata,)
 
-    Notes
-    -----
     ``clip(λ share, low, high)`` with λ such that the sum is n, rounded by the largest remainder method.
-
-    >>> allocation(np.array([0.9, 0.09, 0.01]), 20, np.array([2, 2, 2]), np.array([99, 99, 99])).tolist()
-    [16, 2, 2]
     """
     # A stratum with share 0 gets units only beyond the bounds of the other strata.
     weight = np.maximum(shares / shares.max(), _CERTAIN)
@@ -125,26 +95,13 @@ def total_variance(expanded: Floats, n_draws: Ints, left: Floats, stratum: Ints)
     ``v = Σ_h m_h/(m_h - 1) Σ_i c_i (e_i - B_h)²`` over the draws i of each stratum h, ``B_h = Σ c_i e_i / Σ c_i``, m_h
     the number of its draws with ``c_i > 0``.
 
-    Parameters
-    ----------
-    expanded
-        The contribution of each draw of a query to the totals: ``y/π``, or ``y/(n p)`` with replacement, shape
-        (n, n_columns).
-    n_draws
-        Number of draws of each query, shape (n,).
-    left
-        ``c_i``: 1 for independent draws, otherwise ``1 - π_i``, shape (n,).
-    stratum
-        The stratum of each query, from 0, shape (n,).
+    - ``expanded``: the contribution of each draw of a query to the totals: ``y/π``, or ``y/(n p)`` with replacement,
+      shape (n, n_columns)
+    - ``n_draws``: number of draws of each query, shape (n,)
+    - ``left``: ``c_i``: 1 for independent draws, otherwise ``1 - π_i``, shape (n,)
+    - ``stratum``: the stratum of each query, from 0, shape (n,)
 
-    Returns
-    -------
-    (variance, n_varying)
-        Shapes (n_columns,), NaN if only one draw of a stratum contributes; and (n_strata,).
-
-    >>> y = np.array([[1.0], [3.0]])
-    >>> total_variance(y, np.array([1, 1]), np.array([0.5, 0.5]), np.array([0, 0]))
-    (array([2.]), array([2]))
+    Returns (variance, n_varying): Shapes (n_columns,), NaN if only one draw of a stratum contributes; and (n_strata,).
     """
     n_varying = np.bincount(stratum, weights=np.where(left > 0, n_draws, 0)).astype(np.int64)
     weight = n_draws * left

@@ -13,11 +13,7 @@ if TYPE_CHECKING:
 
 
 def per_topic(values: Floats, topic: Ints, n_topics: int) -> Floats:
-    """Sums of values over each topic, shape (..., n_topics), for values of shape (..., n_intents).
-
-    >>> per_topic(np.array([0.2, 0.3, 1.0]), np.array([0, 0, 2]), 3).tolist()
-    [0.5, 0.0, 1.0]
-    """
+    """Sums of values over each topic, shape (..., n_topics), for values of shape (..., n_intents)."""
     if values.ndim == 1:
         return np.bincount(topic, weights=values, minlength=n_topics).astype(np.float64, copy=False)
     sums = np.zeros((*values.shape[:-1], n_topics))
@@ -32,9 +28,6 @@ def segments(topic: Ints) -> tuple[Ints | None, Ints, Ints]:
     """The order of intents by topic, the distinct topics and their starts, for ``ufunc.reduceat``.
 
     The order is ``None`` if intents are already sorted by topic.
-
-    >>> segments(np.array([0, 0, 2]))[1:]
-    (array([0, 2]), array([0, 2]))
     """
     order = None
     if (topic[1:] < topic[:-1]).any():
@@ -47,15 +40,9 @@ def segments(topic: Ints) -> tuple[Ints | None, Ints, Ints]:
 def binary_gain(intent: Ints, weight: Floats, n_intents: int) -> Floats:
     """``g_i = max_j w_ij``: the largest weight of an intent in retrieved documents, shape (n_intents,).
 
-    Parameters
-    ----------
-    intent, weight
-        The intent and the weight in [0, 1] of each match with a retrieved document, each of shape (n_matches,).
-    n_intents
-        The number of intents.
-
-    >>> binary_gain(np.array([0, 0, 2]), np.array([0.4, 0.9, 1.0]), 3).tolist()
-    [0.9, 0.0, 1.0]
+    - ``intent``, ``weight``: the intent and the weight in [0, 1] of each match with a retrieved document, each of shape
+      (n_matches,)
+    - ``n_intents``: the number of intents
     """
     gain = np.zeros(n_intents)
     np.maximum.at(gain, intent, weight)
@@ -65,15 +52,9 @@ def binary_gain(intent: Ints, weight: Floats, n_intents: int) -> Floats:
 def graded_gain(gain: Floats, target: Ints, source: Ints, similarity: Floats) -> Floats:
     """``max(g_i, max_j s_ij g_j)``: gains that count covered neighbours in part, shape (n_intents,).
 
-    Parameters
-    ----------
-    gain
-        The gain of each intent, shape (n_intents,).
-    target, source, similarity
-        The intent i, its neighbour j and their similarity in [0, 1], each of shape (n_pairs,).
-
-    >>> graded_gain(np.array([1.0, 0.0, 0.0]), np.array([1, 2]), np.array([0, 1]), np.array([0.25, 0.5])).tolist()
-    [1.0, 0.25, 0.0]
+    - ``gain``: the gain of each intent, shape (n_intents,)
+    - ``target``, ``source``, ``similarity``: the intent i, its neighbour j and their similarity in [0, 1], each of
+      shape (n_pairs,)
     """
     graded = gain.copy()
     np.maximum.at(graded, target, similarity * gain[source])
@@ -85,20 +66,11 @@ def dcg_gain(
 ) -> Floats:
     """``g_i = Σ_j w_ij / log2(j + 1)`` over the DCG of ``min(k, n_i)`` matches in the first ranks, shape (n_intents,).
 
-    Parameters
-    ----------
-    intent, weight, rank
-        The intent, the weight in [0, 1] and the 0-based rank of each match, each of shape (n_matches,).
-    known
-        Number of known documents of each intent ``n_i``, shape (n_intents,); ``None`` uses k.
-    cutoff
-        The cutoff k; ``None`` for whole rankings, which needs ``known``.
-    n_intents
-        The number of intents.
-
-    >>> intent, rank = np.array([0]), np.array([1])
-    >>> dcg_gain(intent, np.ones(1), rank, known=np.array([1]), cutoff=10, n_intents=1).round(4).tolist()
-    [0.6309]
+    - ``intent``, ``weight``, ``rank``: the intent, the weight in [0, 1] and the 0-based rank of each match, each of
+      shape (n_matches,)
+    - ``known``: number of known documents of each intent ``n_i``, shape (n_intents,); ``None`` uses k
+    - ``cutoff``: the cutoff k; ``None`` for whole rankings, which needs ``known``
+    - ``n_intents``: the number of intents
     """
     found = np.bincount(intent, weights=weight * discounts(int(rank.max(initial=-1)) + 1)[rank], minlength=n_intents)
     best = np.full(n_intents, cutoff) if known is None else known
@@ -114,31 +86,18 @@ def bernoulli_variance(success: Floats) -> Floats:
 
 
 def lowest_point(alpha: float) -> float:
-    """The expected success that minimises VB, ``(1 - 1/sqrt(1 + α²))/2``; VB is not monotone below it.
-
-    >>> round(lowest_point(1.0), 4)
-    0.1464
-    """
+    """The expected success that minimises VB, ``(1 - 1/sqrt(1 + α²))/2``; VB is not monotone below it."""
     return (1.0 - 1.0 / float(np.hypot(1.0, alpha))) / 2.0
 
 
 def vb(success: Floats, variance: Floats, alpha: float, *, monotone: bool = False, clip: bool = False) -> Floats:
     """``VB_α = ES - α sqrt(Var)``, in ``[(1 - sqrt(1 + α²))/2, 1]``.
 
-    Parameters
-    ----------
-    success, variance
-        ES and Var, of one shape.
-    alpha
-        Weight of the penalty, at least 0.
-    monotone
-        Use the minimum of VB over all p >= ES, with the Bernoulli variance. Below the lowest point this is the global
-        minimum, so that the score never decreases with success.
-    clip
-        Raise negative scores to 0.
-
-    >>> vb(np.array([0.8]), np.array([0.16]), 1.0).round(4).tolist()
-    [0.4]
+    - ``success``, ``variance``: ES and Var, of one shape
+    - ``alpha``: weight of the penalty, at least 0
+    - ``monotone``: use the minimum of VB over all p >= ES, with the Bernoulli variance. Below the lowest point this is
+      the global minimum, so that the score never decreases with success
+    - ``clip``: raise negative scores to 0
     """
     if monotone:
         success = np.maximum(success, lowest_point(alpha))
@@ -152,10 +111,6 @@ def vb_range(success: Floats, distance: Floats, alpha: float) -> tuple[Floats, F
 
     VB decreases up to :func:`lowest_point` and increases beyond it, so that the extremes are those of the ends, or of
     the lowest point between them.
-
-    >>> low, high = vb_range(np.array([1.0]), np.array([0.1]), 1.0)
-    >>> low.round(4).tolist(), high.tolist()
-    ([0.6], [1.0])
     """
     ends = np.maximum(success - distance, 0.0), np.minimum(success + distance, 1.0)
     lowest = np.clip(lowest_point(alpha), *ends)
@@ -178,27 +133,14 @@ def best_success(
     If no document of a topic covers two intents, or if k is at least the number of intents, it is the sum of the k
     largest ``π_i max_d w_id``. Other topics use :func:`best_cover`.
 
-    Parameters
-    ----------
-    prob, topic
-        Probability and topic of each intent, each of shape (n_intents,).
-    n_topics
-        The number of topics.
-    intent, document, weight
-        The intent, the document (any integer code) and the weight in [0, 1] of each tag, each of shape (n_tags,).
-    k
-        Number of documents, at least 1; ``None`` for any number.
+    - ``prob``, ``topic``: probability and topic of each intent, each of shape (n_intents,)
+    - ``n_topics``: the number of topics
+    - ``intent``, ``document``, ``weight``: the intent, the document (any integer code) and the weight in [0, 1] of each
+      tag, each of shape (n_tags,)
+    - ``k``: number of documents, at least 1; ``None`` for any number
 
-    Returns
-    -------
-    (success, exact)
-        Each of shape (n_topics,). If not exact, the success is that of the greedy solution, at least ``1 - 1/e`` of the
-        maximum (Nemhauser, Wolsey and Fisher 1978).
-
-    >>> tags = {"intent": np.array([0, 1, 2]), "document": np.array([7, 7, 8]), "weight": np.ones(3)}
-    >>> success, exact = best_success(np.array([0.25, 0.25, 0.5]), np.zeros(3, dtype=int), 1, **tags, k=1)
-    >>> success.tolist(), exact.tolist()
-    ([0.5], [True])
+    Returns (success, exact): Each of shape (n_topics,). If not exact, the success is that of the greedy solution, at
+    least ``1 - 1/e`` of the maximum (Nemhauser, Wolsey and Fisher 1978).
     """
     useful = (weight > 0) & (prob[intent] > 0)
     intent, document, weight = intent[useful], document[useful], weight[useful]
@@ -241,18 +183,9 @@ def best_cover(prob: Floats, weights: Floats, k: int) -> tuple[float, bool]:
     Branch and bound over the gains of sets of 1, 2, ... documents: sets are pruned if the largest single additions
     cannot raise them above the greedy solution.
 
-    Parameters
-    ----------
-    prob
-        Probabilities of the intents, shape (n_intents,).
-    weights
-        The weight of each intent in each document, shape (n_documents, n_intents).
-    k
-        Number of documents, at least 1.
-
-    >>> weights = np.array([[1.0, 1.0, 0.0, 0.0], [0.0, 0.0, 1.0, 1.0], [0.0, 1.0, 1.0, 0.0]])
-    >>> best_cover(np.array([0.2, 0.3, 0.3, 0.2]), weights, 2)
-    (1.0, True)
+    - ``prob``: probabilities of the intents, shape (n_intents,)
+    - ``weights``: the weight of each intent in each document, shape (n_documents, n_intents)
+    - ``k``: number of documents, at least 1
     """
     weights = _undominated(weights)
     best = greedy_cover(prob, weights, k)
@@ -273,11 +206,7 @@ def best_cover(prob: Floats, weights: Floats, k: int) -> tuple[float, bool]:
 
 
 def greedy_cover(prob: Floats, weights: Floats, k: int) -> float:
-    """The success of the greedy solution: k times the document that adds most, the first of equals.
-
-    >>> greedy_cover(np.array([0.2, 0.3, 0.3, 0.2]), np.array([[1, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1.0, 0]]), 2)
-    0.8
-    """
+    """The success of the greedy solution: k times the document that adds most, the first of equals."""
     gain = np.zeros(len(prob))
     for _ in range(min(k, len(weights))):
         wider = np.maximum(gain, weights)

@@ -34,18 +34,11 @@ MOST_RANKS = 1_000_000
 class Param(ir_measures.ParamInfo):  # type: ignore[misc]
     """One parameter of a measure.
 
-    Parameters
-    ----------
-    dtype
-        ``str``, ``int``, ``float`` or ``bool``.
-    default
-        Default value; a parameter without a default is absent from the measure unless given.
-    choices
-        Legal values.
-    low, high
-        Legal range of numbers, both ends included.
-    desc
-        One line for the documentation.
+    - ``dtype``: ``str``, ``int``, ``float`` or ``bool``
+    - ``default``: default value; a parameter without a default is absent from the measure unless given
+    - ``choices``: legal values
+    - ``low``, ``high``: legal range of numbers, both ends included
+    - ``desc``: one line for the documentation
     """
 
     def __init__(
@@ -65,10 +58,7 @@ class Param(ir_measures.ParamInfo):  # type: ignore[misc]
     def coerce(self, name: str, value: Any) -> Any:
         """Return the canonical form of a value: 1 and 1.0 are the same alpha.
 
-        Raises
-        ------
-        ParameterError
-            A value of another type, outside the range or not among the choices.
+        Raises ParameterError: A value of another type, outside the range or not among the choices.
         """
         try:
             made = self._made(value)
@@ -182,10 +172,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
     def defined(self, scoring: Scoring) -> dict[str, float]:
         """Value of each topic, with the parameter ``undefined`` applied to topics without a value.
 
-        Raises
-        ------
-        InputError
-            Topics without a value, with ``undefined="raise"``.
+        Raises InputError: Topics without a value, with ``undefined="raise"``.
         """
         values = self.values(scoring)
         missing = np.isnan(values)

@@ -104,10 +104,7 @@ def qrels_of(target: EvaluationTarget) -> pd.DataFrame:
 def _checked_qrels(target: EvaluationTarget) -> pd.DataFrame:
     """Judgments for external engines.
 
-    Raises
-    ------
-    InputError
-        Judgments that the engines would misread.
+    Raises InputError: Judgments that the engines would misread.
     """
     frame = target.frame
     checked = pd.DataFrame(
@@ -244,12 +241,8 @@ def external_values(
     at a time: pyndeval returns 0 for two settings of one measure in one call. It does not know ``judged_only``, so the
     run is condensed first. It iterates over the rows of a run, so it receives the first k documents only.
 
-    Parameters
-    ----------
-    measures, target, run
-        What to evaluate.
-    warned
-        Topics and ties of this run were checked before.
+    - ``measures``, ``target``, ``run``: what to evaluate
+    - ``warned``: topics and ties of this run were checked before
     """
     if not measures:
         return

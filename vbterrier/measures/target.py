@@ -33,10 +33,7 @@ if TYPE_CHECKING:
 class Memo:
     """Values that are computed at first use and kept.
 
-    Attributes
-    ----------
-    kept : dict
-        The values by key.
+    - ``kept``: the values by key
     """
 
     def __init__(self) -> None:
@@ -53,19 +50,12 @@ class Memo:
 class EvaluationTarget(Memo):
     """The frame given as qrels: judgments, intents or the links of a pool, prepared once for many runs.
 
-    Parameters
-    ----------
-    frame
-        Any frame with a column qid.
-    intents, tags
-        Candidate intents and tags that accompany judgments; ``None`` to look for them in the frame and the run.
-    subtopics
-        All subtopics of diversity judgments; ``None`` for those with a judged document.
+    - ``frame``: any frame with a column qid
+    - ``intents``, ``tags``: candidate intents and tags that accompany judgments; ``None`` to look for them in the frame
+      and the run
+    - ``subtopics``: all subtopics of diversity judgments; ``None`` for those with a judged document
 
-    Raises
-    ------
-    InputError
-        No column qid, or no row.
+    Raises InputError: No column qid, or no row.
     """
 
     def __init__(
@@ -168,10 +158,7 @@ class EvaluationTarget(Memo):
     def linked(self) -> LinkedPool:
         """The frame as a linked pool.
 
-        Raises
-        ------
-        InputError
-            A frame that is no K frame, or has values that a pool cannot have.
+        Raises InputError: A frame that is no K frame, or has values that a pool cannot have.
         """
         if "links" not in self.kept:
             if not self.is_links:
@@ -192,14 +179,9 @@ class EvaluationTarget(Memo):
 class Scoring(Memo):
     """A run and the target that it is evaluated against.
 
-    Parameters
-    ----------
-    target
-        Judgments, intents or links.
-    run
-        The run.
-    depth
-        The largest cutoff of the measures to evaluate, ``None`` if a measure has none.
+    - ``target``: judgments, intents or links
+    - ``run``: the run
+    - ``depth``: the largest cutoff of the measures to evaluate, ``None`` if a measure has none
     """
 
     def __init__(self, target: EvaluationTarget, run: Run, depth: int | None) -> None:
@@ -227,10 +209,7 @@ class Scoring(Memo):
 def require_one_tagger(runs: Iterable[Run]) -> None:
     """Refuse runs with tags of different taggers, because the tagger has a larger effect than the system.
 
-    Raises
-    ------
-    InputError
-        Names the taggers.
+    Raises InputError: Names the taggers.
     """
     known: dict[str, str] = {}
     for run in runs:
@@ -301,13 +280,9 @@ _FIRST_ROWS, _FEW_ROWS, _FEW = 10_000, 1000, 100
 def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bool = False) -> None:
     """Warn if a run and the judgments share topics but no document.
 
-    Parameters
-    ----------
-    target, run
-        The judgments and the run.
-    only_misspelt
-        Warn only if ids differ in their spelling: integers, which hosts convert to text, against text; blanks at the
-        ends; Unicode forms. A part of a run may well hold no judged document.
+    - ``target``, ``run``: the judgments and the run
+    - ``only_misspelt``: warn only if ids differ in their spelling: integers, which hosts convert to text, against text;
+      blanks at the ends; Unicode forms. A part of a run may well hold no judged document
     """
     # The documents of entity runs are entities, which are not judged.
     if target.is_links or not {"docno", "label"} <= set(target.frame.columns) or not len(run):

@@ -47,10 +47,7 @@ def measures_from(*texts: str | ir_measures.Measure) -> list[ir_measures.Measure
 def distinct_measures(measures: Any, example: str = "BNDCG@10") -> list[ir_measures.Measure]:
     """Return the distinct measures of a list of measures and texts, or of a single one.
 
-    Raises
-    ------
-    ParameterError
-        No measure, text that is no measure, or a measure that no installed engine evaluates.
+    Raises ParameterError: No measure, text that is no measure, or a measure that no installed engine evaluates.
     """
     alone = isinstance(measures, (str, ir_measures.Measure))
     found = [] if measures is None else measures_from(*([measures] if alone else measures))

@@ -126,11 +126,7 @@ def is_table(run: Any) -> bool:
 
 
 def amount(name: str, value: Any, least: int = LEAST_MEMORY) -> int:
-    """Return a parameter that is a number of bytes, or a text such as "1 GiB" or "500 MB", of ``least`` or more.
-
-    >>> amount("memory", "1 GiB") == 2**30
-    True
-    """
+    """Return a parameter that is a number of bytes, or a text such as "1 GiB" or "500 MB", of ``least`` or more."""
     number, unit = value, ""
     if isinstance(value, str):
         found = _AMOUNT.fullmatch(value.strip())

@@ -43,19 +43,12 @@ SPELLING = "case, blanks or Unicode form; use one spelling"
 class RatedList(Shown):
     """Ratings of documents, and the format of their file.
 
-    Parameters
-    ----------
-    frame
-        qid (the query's id, or its text if the file has no ids), docno, label; ``iteration`` of TREC qrels, ``index``
-        of ``_rank_eval``.
-    form
-        ``"trec"``, ``"table"`` or ``"rank_eval"``.
-    heads
-        The headers of query, document and rating of a table.
-    separator
-        The separator of a table.
-    n_unrated
-        Number of rows without a rating, which are left out: their documents are unjudged.
+    - ``frame``: qid (the query's id, or its text if the file has no ids), docno, label; ``iteration`` of TREC qrels,
+      ``index`` of ``_rank_eval``
+    - ``form``: ``"trec"``, ``"table"`` or ``"rank_eval"``
+    - ``heads``: the headers of query, document and rating of a table
+    - ``separator``: the separator of a table
+    - ``n_unrated``: number of rows without a rating, which are left out: their documents are unjudged
     """
 
     frame: pd.DataFrame
@@ -259,11 +252,7 @@ def write_rated_list(frame: Any, path: StrPath, like: RatedList) -> None:
 
 
 def spellings(queries: Iterable[str], others: Iterable[str] = ()) -> tuple[str, str] | None:
-    """A query in two spellings, which differ in case, blanks or Unicode form, as in others first; or ``None``.
-
-    >>> spellings(["Red  shoes", "hat"], ["red shoes"])
-    ('red shoes', 'Red  shoes')
-    """
+    """A query in two spellings, which differ in case, blanks or Unicode form, as in others first; or ``None``."""
     known = {_folded(query): query for query in others}
     for query in queries:
         if known.setdefault(_folded(query), query) != query:

@@ -697,11 +697,7 @@ def _columns_of(kind: FileKind, given: Sequence[str]) -> list[str]:
 
 
 def simplified(name: str) -> str:
-    """Return the name of a column in lower case and without blanks and punctuation.
-
-    >>> simplified("Doc ID")
-    'docid'
-    """
+    """Return the name of a column in lower case and without blanks and punctuation."""
     return _PUNCTUATION.sub("", name.casefold())
 
 

@@ -334,11 +334,7 @@ def _check_number(name: str, value: str) -> None:
 
 
 def whole_number(value: str) -> int:
-    """Parse an integer.
-
-    >>> whole_number("+1")
-    1
-    """
+    """Parse an integer."""
     number = int(value)
     if "_" in value or not -(2**63) <= number < 2**63:
         raise ValueError(value)

@@ -54,10 +54,7 @@ WHOLE = 1e-9
 class TooLargeError(Exception):
     """Error for a topic that is too large for the requested method.
 
-    Parameters
-    ----------
-    topic
-        The position of the topic.
+    - ``topic``: the position of the topic
     """
 
     def __init__(self, topic: int) -> None:
@@ -70,21 +67,13 @@ def distribution_of(
 ) -> list[ScoreDistribution]:
     """The distribution of each topic.
 
-    Parameters
-    ----------
-    model
-        The model of unjudged documents.
-    method
-        ``"exact"``, ``"grid"``, ``"mc"``, or ``"auto"``: exact if that is cheap, else the grid, else draws.
-    uniforms
-        Function that returns the uniform numbers of a topic, shape (n_draws, n_unjudged); called only for draws.
-    legacy
-        See :class:`vbterrier.kernels.grades.distributions.Sample`.
+    - ``model``: the model of unjudged documents
+    - ``method``: ``"exact"``, ``"grid"``, ``"mc"``, or ``"auto"``: exact if that is cheap, else the grid, else draws
+    - ``uniforms``: function that returns the uniform numbers of a topic, shape (n_draws, n_unjudged); called only for
+      draws
+    - ``legacy``: see :class:`vbterrier.kernels.grades.distributions.Sample`
 
-    Raises
-    ------
-    TooLargeError
-        A topic is too large for ``method="exact"`` or ``"grid"``.
+    Raises TooLargeError: A topic is too large for ``method="exact"`` or ``"grid"``.
     """
     n = len(model)
     if method == "mc":
@@ -145,15 +134,10 @@ def grid_distribution(model: UnjudgedModel, topic: int, cells: int = CELLS) -> G
     errors of the documents are independent and centred given the draws, so that Hoeffding's inequality holds even if
     grades have too few documents or draws are dependent.
 
-    Parameters
-    ----------
-    model
-        The model of unjudged documents.
-    topic
-        The position of the topic.
-    cells
-        Number of cells over the range of a score that is a sum over documents; other scores that are sums of increments
-        have :data:`INCREMENT_CELLS`.
+    - ``model``: the model of unjudged documents
+    - ``topic``: the position of the topic
+    - ``cells``: number of cells over the range of a score that is a sum over documents; other scores that are sums of
+      increments have :data:`INCREMENT_CELLS`
     """
     one = model.select(slice(topic, topic + 1))
     if one.increments is not None:

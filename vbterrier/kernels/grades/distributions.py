@@ -68,11 +68,7 @@ def merged(values: Floats, probs: Floats) -> tuple[Floats, Floats]:
 
 
 def peak(values: Floats, probs: Floats) -> float:
-    """The most probable of increasing values, the largest of several; values within 1e-12 of each other are merged.
-
-    >>> peak(np.array([0.1, 0.5, 0.5]), np.array([0.4, 0.3, 0.3]))
-    0.5
-    """
+    """The most probable of increasing values, the largest of several; values within 1e-12 of each other are merged."""
     first = np.concatenate([[0], np.flatnonzero(values[1:] - values[:-1] > SAME) + 1])
     mass = np.add.reduceat(probs, first)
     return float(values[first[np.flatnonzero(mass >= mass.max() - SLACK)[-1]]])
@@ -130,14 +126,9 @@ class Grid(Atoms):
     The value of each document is split between the two cells around it so that its mean is kept. The errors of the u
     documents are then independent, centred and smaller than one cell.
 
-    Parameters
-    ----------
-    cell
-        Width of a cell.
-    n_documents
-        The number of values added up.
-    largest
-        The largest possible score, which rounding to cells may exceed.
+    - ``cell``: width of a cell
+    - ``n_documents``: the number of values added up
+    - ``largest``: the largest possible score, which rounding to cells may exceed
     """
 
     cell: float = 0.0
@@ -164,10 +155,8 @@ class Grid(Atoms):
 class Sample(Atoms):
     """Sorted draws, each with the same probability.
 
-    Parameters
-    ----------
-    legacy
-        Interpolate quantiles linearly and estimate the mode from histograms, as the published code of the paper does.
+    - ``legacy``: interpolate quantiles linearly and estimate the mode from histograms, as the published code of the
+      paper does
     """
 
     legacy: bool = False
@@ -192,9 +181,6 @@ def histogram_mode(draws: Floats) -> float:
 
     The draws are counted in twenty equal, right-closed bins over their range, and the draws in the fullest bins are
     kept. This is repeated once; the mode is the largest draw left.
-
-    >>> histogram_mode(np.array([0.0, 0.5, 0.5, 1.0]))
-    0.5
     """
     for _ in range(2):
         edges = np.linspace(draws.min(), draws.max(), 21)
@@ -208,14 +194,9 @@ def histogram_mode(draws: Floats) -> float:
 class Pairs:
     """The sum of two scores, given their joint distribution.
 
-    Parameters
-    ----------
-    left, right
-        Increasing values, shapes (a,) and (b,).
-    probs
-        Probability of each pair, shape (a, b).
-    apart
-        True if different pairs have different sums.
+    - ``left``, ``right``: increasing values, shapes (a,) and (b,)
+    - ``probs``: probability of each pair, shape (a, b)
+    - ``apart``: True if different pairs have different sums
     """
 
     left: Floats
@@ -368,17 +349,10 @@ def central_interval(distribution: ScoreDistribution, level: float) -> tuple[flo
     least ``level`` and, for distributions with few atoms, far more; this interval covers ``level`` on average. For
     distributions with many small atoms the two agree.
 
-    Parameters
-    ----------
-    distribution
-        The distribution.
-    level
-        From 0 to 1.
+    - ``distribution``: the distribution
+    - ``level``: from 0 to 1
 
-    Returns
-    -------
-    (low, high)
-        The median twice if no value qualifies.
+    Returns (low, high): The median twice if no value qualifies.
     """
     tail = (1 - level) / 2
     low, high = distribution.quantiles(np.array([tail, 1 - tail])).tolist()

@@ -24,14 +24,9 @@ if TYPE_CHECKING:
 class Move(NamedTuple):
     """The transitions of some states by a draw.
 
-    Parameters
-    ----------
-    source, target
-        The distinct states before and after the draw, shape (S,).
-    level
-        The level that the document lands on.
-    chance
-        The probability of the transition, shape (n, S).
+    - ``source``, ``target``: the distinct states before and after the draw, shape (S,)
+    - ``level``: the level that the document lands on
+    - ``chance``: the probability of the transition, shape (n, S)
     """
 
     source: Ints
@@ -44,12 +39,8 @@ class Move(NamedTuple):
 class States:
     """Counts of documents on the levels that may have too few documents, along one axis.
 
-    Parameters
-    ----------
-    available
-        True if a level has a document left in a state, shape (S, L).
-    step
-        The difference of the states before and after landing on each level, shape (L,); 0 for unlimited levels.
+    - ``available``: True if a level has a document left in a state, shape (S, L)
+    - ``step``: the difference of the states before and after landing on each level, shape (L,); 0 for unlimited levels
     """
 
     available: Bools
@@ -87,10 +78,7 @@ def states(caps: Ints, n_unjudged: int) -> States:
 class LandedWalk:
     """Independent draws; states are the counts of documents on the levels that may have too few documents.
 
-    Parameters
-    ----------
-    model
-        Topics with the same caps and number of documents.
+    - ``model``: topics with the same caps and number of documents
     """
 
     def __init__(self, model: UnjudgedModel) -> None:
@@ -113,10 +101,7 @@ class LandedWalk:
 class DrawnWalk:
     """Draws from an urn; states are the counts of drawn levels, which determine the levels without documents left.
 
-    Parameters
-    ----------
-    model
-        Topics with the same caps and number of documents and with shared priors.
+    - ``model``: topics with the same caps and number of documents and with shared priors
     """
 
     def __init__(self, model: UnjudgedModel) -> None:
@@ -246,16 +231,10 @@ def is_enumerated(model: UnjudgedModel) -> Bools:
 def sampled_distribution(model: UnjudgedModel, topic: int, uniforms: Floats, *, legacy: bool = False) -> Sample:
     """The empirical distribution of draws of the score of one topic.
 
-    Parameters
-    ----------
-    model
-        The model of unjudged documents.
-    topic
-        The position of the topic.
-    uniforms
-        Numbers in [0, 1), shape (n_draws, n_unjudged).
-    legacy
-        See :class:`vbterrier.kernels.grades.distributions.Sample`.
+    - ``model``: the model of unjudged documents
+    - ``topic``: the position of the topic
+    - ``uniforms``: numbers in [0, 1), shape (n_draws, n_unjudged)
+    - ``legacy``: see :class:`vbterrier.kernels.grades.distributions.Sample`
     """
     scores = np.sort(scores_of(model, topic, uniforms))
     n_draws = len(scores)
@@ -268,19 +247,11 @@ def scores_of(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats:
 
     A document draws the level that is the quantile of its prior at its number.
 
-    Parameters
-    ----------
-    model
-        The model of unjudged documents.
-    topic
-        The position of the topic.
-    uniforms
-        Numbers in [0, 1), documents in drawing order, shape (n_draws, n_unjudged).
+    - ``model``: the model of unjudged documents
+    - ``topic``: the position of the topic
+    - ``uniforms``: numbers in [0, 1), documents in drawing order, shape (n_draws, n_unjudged)
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n_draws,).
+    Returns shape (n_draws,).
     """
     n_draws, n_unjudged = uniforms.shape
     ends = np.cumsum(model.landed[topic, : max(n_unjudged, 1)], axis=1)
@@ -315,20 +286,10 @@ def land(drawn: Ints, caps: Ints) -> Ints:
 
     Of the documents that draw a level or are moved to it, the first ``caps[level]`` keep it.
 
-    Parameters
-    ----------
-    drawn
-        The level of each document in drawing order, shape (m, u).
-    caps
-        The largest number of documents on each level, shape (L,); level 0 is unlimited.
+    - ``drawn``: the level of each document in drawing order, shape (m, u)
+    - ``caps``: the largest number of documents on each level, shape (L,); level 0 is unlimited
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (m, u).
-
-    >>> land(np.array([[2, 2, 1, 2]]), np.array([4, 1, 1])).tolist()
-    [[2, 1, 0, 0]]
+    Returns shape (m, u).
     """
     n_documents = drawn.shape[1]
     small = _small(max(len(caps), n_documents))
@@ -357,11 +318,7 @@ def enumerated_distribution(model: UnjudgedModel, topic: int) -> Atoms:
 
 
 def sequences(n_levels: int, n_documents: int) -> Ints:
-    """All sequences of levels in lexicographic order, shape (n_levels^n_documents, n_documents).
-
-    >>> sequences(2, 2).tolist()
-    [[0, 0], [0, 1], [1, 0], [1, 1]]
-    """
+    """All sequences of levels in lexicographic order, shape (n_levels^n_documents, n_documents)."""
     by_document = np.indices((n_levels,) * n_documents, dtype=_small(n_levels))
     return np.ascontiguousarray(by_document.reshape(n_documents, n_levels**n_documents).T)
 
@@ -387,19 +344,11 @@ def _probs(model: UnjudgedModel, topic: int, prob: Floats, places: Ints) -> Floa
 def sequence_probs(prob: Floats, n_documents: int, strength: Floats | None) -> Floats:
     """Probability of every sequence of levels, in lexicographic order.
 
-    Parameters
-    ----------
-    prob
-        The prior, shape (n, 1, L), or (n, n_documents, L) for independent draws.
-    n_documents
-        u, the length of a sequence.
-    strength
-        s of each topic, shape (n,); ``None`` for independent draws.
+    - ``prob``: the prior, shape (n, 1, L), or (n, n_documents, L) for independent draws
+    - ``n_documents``: u, the length of a sequence
+    - ``strength``: s of each topic, shape (n,); ``None`` for independent draws
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n, L^u).
+    Returns shape (n, L^u).
     """
     n, _, n_levels = prob.shape
     probs, seen = np.ones((n, 1)), np.zeros((1, n_levels))
@@ -417,17 +366,10 @@ def mixed_probs(low: Floats, high: Floats, strength: float) -> Floats:
     Documents with the same number form a block: ``P = Σ_partitions Π_blocks P(block)·|common interval|``. The sum over
     partitions is computed recursively over sets, by the block of the first document.
 
-    Parameters
-    ----------
-    low, high
-        The ends of the interval of each document, documents in drawing order, shape (m, u).
-    strength
-        s.
+    - ``low``, ``high``: the ends of the interval of each document, documents in drawing order, shape (m, u)
+    - ``strength``: s
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (m,).
+    Returns shape (m,).
     """
     m, n_documents = low.shape
     # By sets of documents, as bits: the common interval, and the probability that the set is a block.
@@ -502,15 +444,7 @@ def split(weights: Floats) -> tuple[Ints, Ints, bool]:
     with an irrational ratio may be separated. If most ratios are rational, as for RBP and precision, documents are
     divided regardless, and pairs may have equal sums.
 
-    Returns
-    -------
-    (first, second, apart)
-        The positions of either half, and False if pairs may have equal sums.
-
-    >>> [half.tolist() for half in split(np.array([1.0, 0.6309, 0.5]))[:2]]
-    [[0, 2], [1]]
-    >>> [half.tolist() for half in split(np.array([1.0, 0.5, 0.25]))[:2]]
-    [[0, 2], [1]]
+    Returns (first, second, apart): The positions of either half, and False if pairs may have equal sums.
     """
     kin = np.arange(len(weights))
     for place in range(len(weights)):

@@ -22,14 +22,10 @@ class Increments:
     it. The i-th document adds ``(X' - X)(alone_i + together_i Y') + fixed_i + lasting_i Y'``: its own term, and the
     terms of the judged documents between it and the next unjudged one.
 
-    Parameters
-    ----------
-    base
-        Terms before the first unjudged document, shape (n,).
-    alone, together, fixed, lasting
-        Shape (n, u).
-    seen
-        Function of the number of documents on each level, shape (..., L), that returns X and Y, each of shape (...).
+    - ``base``: terms before the first unjudged document, shape (n,)
+    - ``alone``, ``together``, ``fixed``, ``lasting``: shape (n, u)
+    - ``seen``: function of the number of documents on each level, shape (..., L), that returns X and Y, each of shape
+      (...)
     """
 
     base: Floats
@@ -58,28 +54,18 @@ class UnjudgedModel:
     Each document draws a level from its prior. If all judged documents of that level outside the ranking are used up,
     the document is assigned the next lower level that has one left; it *lands* on that level. Level 0 is unlimited.
 
-    Parameters
-    ----------
-    base
-        Score of the judged part, shape (n,).
-    weights
-        Score of one unit of gain at each unjudged document in drawing order, padded with 0, shape (n, u).
-    n_unjudged
-        Number of unjudged documents of each topic, shape (n,), 0..u.
-    prob
-        Probability of each level, shape (n, 1, L) if all documents share it, (n, u, L) otherwise.
-    left
-        Judged documents of each level outside the ranking, shape (n, L).
-    gain
-        Gain of each level, shape (L,), increasing from 0.
-    strength
-        Pseudo-count of the prior in documents, shape (n,). ``inf`` (or ``None`` for all topics) means that the prior is
-        known exactly and draws are independent; otherwise documents are drawn from an urn, see :func:`urn`.
-    value
-        For scores that are not sums over documents: ``value(topic, levels)`` maps the levels of the unjudged documents
-        of a topic in drawing order, shape (m, n_unjudged), to scores, shape (m,); ``base`` and ``weights`` are ignored.
-    increments
-        The scores of ``value`` as sums of increments, if they have that form; ``None`` otherwise.
+    - ``base``: score of the judged part, shape (n,)
+    - ``weights``: score of one unit of gain at each unjudged document in drawing order, padded with 0, shape (n, u)
+    - ``n_unjudged``: number of unjudged documents of each topic, shape (n,), 0..u
+    - ``prob``: probability of each level, shape (n, 1, L) if all documents share it, (n, u, L) otherwise
+    - ``left``: judged documents of each level outside the ranking, shape (n, L)
+    - ``gain``: gain of each level, shape (L,), increasing from 0
+    - ``strength``: Pseudo-count of the prior in documents, shape (n,). ``inf`` (or ``None`` for all topics) means that
+      the prior is known exactly and draws are independent; otherwise documents are drawn from an urn, see :func:`urn`
+    - ``value``: for scores that are not sums over documents: ``value(topic, levels)`` maps the levels of the unjudged
+      documents of a topic in drawing order, shape (m, n_unjudged), to scores, shape (m,); ``base`` and ``weights`` are
+      ignored
+    - ``increments``: the scores of ``value`` as sums of increments, if they have that form; ``None`` otherwise
     """
 
     base: Floats
@@ -172,22 +158,11 @@ def urn(rng: np.random.Generator, n_draws: int, n_documents: int, strength: floa
 
     The number of document i + 1 equals that of each earlier document with probability 1/(s + i), and is new otherwise.
 
-    Parameters
-    ----------
-    rng
-        The generator of random numbers.
-    n_draws, n_documents
-        Number of sequences, and their length.
-    strength
-        s, above 0; ``inf`` for independent numbers.
+    - ``rng``: the generator of random numbers
+    - ``n_draws``, ``n_documents``: number of sequences, and their length
+    - ``strength``: s, above 0; ``inf`` for independent numbers
 
-    Returns
-    -------
-    numpy.ndarray
-        In [0, 1), shape (n_draws, n_documents).
-
-    >>> urn(np.random.default_rng(0), 2, 4, 2.0).round(2).tolist()
-    [[0.64, 0.27, 0.04, 0.02], [0.81, 0.91, 0.81, 0.81]]
+    Returns in [0, 1), shape (n_draws, n_documents).
     """
     uniforms = rng.random((n_draws, n_documents))
     if not np.isfinite(strength):
@@ -204,24 +179,12 @@ def urn(rng: np.random.Generator, n_draws: int, n_documents: int, strength: floa
 def next_draw(prob: Floats, strength: Floats | None, seen: Floats, n_seen: int) -> Floats:
     """Probability of each level at the next draw: ``(s·p + seen)/(s + n_seen)``; s may be infinite.
 
-    Parameters
-    ----------
-    prob
-        The prior, shape (n, 1, L).
-    strength
-        s of each topic, shape (n,); ``None`` if infinite.
-    seen
-        Previous draws of each level, shape (m, L).
-    n_seen
-        Number of previous draws.
+    - ``prob``: the prior, shape (n, 1, L)
+    - ``strength``: s of each topic, shape (n,); ``None`` if infinite
+    - ``seen``: previous draws of each level, shape (m, L)
+    - ``n_seen``: number of previous draws
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n, m, L); (n, 1, L) if strength is ``None``.
-
-    >>> next_draw(np.array([[[0.5, 0.5]]]), np.array([2.0]), np.array([[1.0, 0.0]]), 1).round(3).tolist()
-    [[[0.667, 0.333]]]
+    Returns shape (n, m, L); (n, 1, L) if strength is ``None``.
     """
     if strength is None or not n_seen:
         return prob
@@ -234,22 +197,11 @@ def joint_probs(prob: Floats, strength: float, left: Ints, right: Ints) -> Float
 
     A sequence of u draws, c_l of level l, has probability ``Π_l (s·p_l)^(c_l) / s^(u)``, with rising factorials.
 
-    Parameters
-    ----------
-    prob
-        The prior, shape (L,).
-    strength
-        s, finite.
-    left, right
-        Counts of the levels in the first and the second sequence, shapes (a, L) and (b, L).
+    - ``prob``: the prior, shape (L,)
+    - ``strength``: s, finite
+    - ``left``, ``right``: counts of the levels in the first and the second sequence, shapes (a, L) and (b, L)
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (a, b).
-
-    >>> joint_probs(np.array([0.5, 0.5]), 2.0, np.array([[1, 0]]), np.array([[1, 0], [0, 1]])).round(3).tolist()
-    [[0.333, 0.167]]
+    Returns shape (a, b).
     """
     counts = left[:, None, :] + right
     before = np.arange(int(counts[0, 0].sum()))
@@ -265,19 +217,11 @@ def comonotone_variance(prob: Floats, weights: Floats, gain: Floats) -> Floats:
 
     H is a step function with a step wherever U exceeds a document's CDF at a level.
 
-    Parameters
-    ----------
-    prob
-        Probability of each level, shape (n, u, L).
-    weights
-        w, shape (n, u).
-    gain
-        Gain of each level, shape (L,).
+    - ``prob``: probability of each level, shape (n, u, L)
+    - ``weights``: w, shape (n, u)
+    - ``gain``: gain of each level, shape (L,)
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (n,).
+    Returns shape (n,).
     """
     n = len(prob)
     steps = np.minimum(np.cumsum(prob[:, :, :-1], axis=2), 1.0).reshape(n, -1)

@@ -40,11 +40,9 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
     over levels computes the mean of topics with a shared prior, and a dynamic program over documents the variance, and
     the mean of other topics, from the probability and the first two moments of the score in every state.
 
-    Returns
-    -------
-    (mean, variance)
-        Each of shape (n,); NaN if there are too many states (``MAX_WORK``) and for scores that are neither sums nor
-        :class:`~vbterrier.kernels.grades.model.Increments`; callers compute these from the distribution.
+    Returns (mean, variance): Each of shape (n,); NaN if there are too many states (``MAX_WORK``) and for scores that
+    are neither sums nor :class:`~vbterrier.kernels.grades.model.Increments`; callers compute these from the
+    distribution.
     """
     if model.increments is not None:
         return _increment_moments(model, model.increments, with_variance=with_variance)
@@ -268,18 +266,12 @@ def _pair_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
 class _PairStates(NamedTuple):
     """The states of :func:`_pair_moments`.
 
-    Parameters
-    ----------
-    pairs
-        All pairs of counts, by their sum, shape (Q, 2).
-    difference
-        The position in ``pairs`` of the second pair minus the first; Q if a count is negative; shape (Q, Q).
-    landed, over
-        Documents that landed and that are left over in each state, shape (S, 2).
-    place
-        The position in ``pairs`` of their sum, shape (S,).
-    blocks
-        The states by the sum of ``landed``, which a draw keeps, and the number of pairs that ``over`` can be.
+    - ``pairs``: all pairs of counts, by their sum, shape (Q, 2)
+    - ``difference``: the position in ``pairs`` of the second pair minus the first; Q if a count is negative; shape (Q,
+      Q)
+    - ``landed``, ``over``: documents that landed and that are left over in each state, shape (S, 2)
+    - ``place``: the position in ``pairs`` of their sum, shape (S,)
+    - ``blocks``: the states by the sum of ``landed``, which a draw keeps, and the number of pairs that ``over`` can be
     """
 
     pairs: Ints
@@ -393,14 +385,9 @@ def _increment_backwards(
 class IncrementStep(NamedTuple):
     """The draw of one document, for scores that are sums of increments.
 
-    Parameters
-    ----------
-    chance
-        The probability of each level by the counts of drawn levels before the draw, shape (L, n, S).
-    after
-        The position of the counts after the draw of each level, each of shape (S,).
-    gained, lost
-        The document adds ``gained[:, after[l]] - lost[l]``; shape (n, S'), and each of shape (n, S).
+    - ``chance``: the probability of each level by the counts of drawn levels before the draw, shape (L, n, S)
+    - ``after``: the position of the counts after the draw of each level, each of shape (S,)
+    - ``gained``, ``lost``: the document adds ``gained[:, after[l]] - lost[l]``; shape (n, S'), and each of shape (n, S)
     """
 
     chance: Floats

@@ -28,22 +28,11 @@ def gain_covariance(prob: Floats, gain: Floats, correlation: float) -> Floats:
     ``K_ij = correlation · Cov(h_i(U), h_j(U))`` for i ≠ j, where both gains are quantiles at the same uniform number U:
     with F the CDF of a prior, ``Cov = Σ_l Σ_m rise_l rise_m (min(F_i(l), F_j(m)) - F_i(l) F_j(m))``.
 
-    Parameters
-    ----------
-    prob
-        Probability of each level, shape (u, L).
-    gain
-        Gain of each level, shape (L,).
-    correlation
-        Probability that two documents have the same number: ``1/(s + 1)`` in an urn of strength s.
+    - ``prob``: probability of each level, shape (u, L)
+    - ``gain``: gain of each level, shape (L,)
+    - ``correlation``: probability that two documents have the same number: ``1/(s + 1)`` in an urn of strength s
 
-    Returns
-    -------
-    numpy.ndarray
-        Shape (u, u).
-
-    >>> gain_covariance(np.array([[0.5, 0.5], [0.5, 0.5]]), np.array([0.0, 1.0]), 0.2).tolist()
-    [[0.25, 0.05], [0.05, 0.25]]
+    Returns shape (u, u).
     """
     ends = np.minimum(np.cumsum(prob[:, :-1], axis=1), 1.0)
     rises = np.diff(gain)
@@ -67,14 +56,9 @@ def linear_weights(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats
     These are the weights of the model if the score is a weighted sum, and otherwise the coefficients of a least-squares
     fit to the scores of independent draws.
 
-    Parameters
-    ----------
-    model
-        The model of unjudged documents.
-    topic
-        The position of the topic.
-    uniforms
-        Independent numbers in [0, 1), shape (n_draws, u); more draws than documents.
+    - ``model``: the model of unjudged documents
+    - ``topic``: the position of the topic
+    - ``uniforms``: independent numbers in [0, 1), shape (n_draws, u); more draws than documents
     """
     n_unjudged = int(model.n_unjudged[topic])
     if model.value is None:
@@ -92,14 +76,9 @@ def linear_weights(model: UnjudgedModel, topic: int, uniforms: Floats) -> Floats
 class ResidualVariance:
     """The expected variance of the scores of one topic after some of its documents are judged.
 
-    Parameters
-    ----------
-    variance
-        The variance of each of r scores, shape (r,).
-    score_covariance
-        Covariance of the scores with the gain of each document, shape (r, u).
-    covariance
-        Covariance of the gains, shape (u, u).
+    - ``variance``: the variance of each of r scores, shape (r,)
+    - ``score_covariance``: covariance of the scores with the gain of each document, shape (r, u)
+    - ``covariance``: covariance of the gains, shape (u, u)
     """
 
     def __init__(self, variance: Floats, score_covariance: Floats, covariance: Floats) -> None:
@@ -151,14 +130,9 @@ class ResidualVariance:
 class Step(NamedTuple):
     """One judgment and the variance that it leaves.
 
-    Attributes
-    ----------
-    topic, document : int
-        Positions of the topic and of its document.
-    value : float
-        The removed variance as a share of the initial variance, mean over the scores.
-    variance : numpy.ndarray
-        The remaining variance of each score, summed over topics, shape (r,).
+    - ``topic``, ``document``: positions of the topic and of its document
+    - ``value``: the removed variance as a share of the initial variance, mean over the scores
+    - ``variance``: the remaining variance of each score, summed over topics, shape (r,)
     """
 
     topic: int
@@ -175,16 +149,10 @@ def greedy(
     Ties are broken by topic, then by document. Topics are independent, so their variances add up. A topic whose cost
     exceeds the rest of the budget gets no more judgments.
 
-    Parameters
-    ----------
-    residuals
-        The residual variance of each topic.
-    n
-        The budget, in units of the costs.
-    quota
-        The largest number of judgments of each topic; empty for no limit.
-    cost
-        The cost of a judgment in each topic, above 0; empty for 1.
+    - ``residuals``: the residual variance of each topic
+    - ``n``: the budget, in units of the costs
+    - ``quota``: the largest number of judgments of each topic; empty for no limit
+    - ``cost``: the cost of a judgment in each topic, above 0; empty for 1
     """
     if not residuals:
         return
