@@ -185,8 +185,9 @@ class Ordering:
 
     def read(self) -> None:
         """Number aliases, their normal forms and entities in the order of the file, and merge repeated rows."""
-        columns = _column_chunks(self.db, "SELECT text, id, origin, prior FROM staged.alias ORDER BY rowid")
-        text, entity, origin, prior = (pa.chunked_array(chunks).combine_chunks() for chunks in columns)
+        text, entity, origin, prior = _columns(
+            self.db, "SELECT text, id, origin, prior FROM staged.alias ORDER BY rowid"
+        )
         text = text.dictionary_encode()
         order = pc.array_sort_indices(text.dictionary)
         self.texts = text.dictionary.take(order)
@@ -195,8 +196,8 @@ class Ordering:
         rank = _inverse(pc.array_sort_indices(form.dictionary).to_numpy())
         order = np.lexsort((rank, pc.utf8_length(form.dictionary).to_numpy()))
         self.forms, self.form = form.dictionary.take(pa.array(order)), _inverse(order)[form.indices.to_numpy()]
-        (ids,) = _column_chunks(self.db, "SELECT id FROM entity ORDER BY place")
-        places = pc.index_in(entity, pa.chunked_array(ids).combine_chunks()).fill_null(-1).to_numpy()
+        (ids,) = _columns(self.db, "SELECT id FROM entity ORDER BY place")
+        places = pc.index_in(entity, ids).fill_null(-1).to_numpy()
         weights = dict(self.db.execute("SELECT text, weight FROM staged.weight"))
         self.weight = np.ones(len(self.texts))
         if weights:
@@ -266,14 +267,11 @@ class Ordering:
         """Write the names for linkers in texts, if there are too many to index them each time."""
         if len(self.texts) <= IN_MEMORY_AT_MOST:
             return
-        columns = [*_column_chunks(self.db, "SELECT id, name FROM entity ORDER BY place")]
-        ids, names = (pa.chunked_array(chunks).to_pylist() for chunks in columns)
-        weight = self.weight[self.senses.key]
-        rows = {"alias": self.senses.key, "entity": self.senses.entity, "score": self.senses.prob, "weight": weight}
-        priors = not np.isnan(self.prior).all()
-        if not priors:
-            rows["score"] = np.ones(len(weight))
-        table = Vocabulary.of_numbers(self.texts.to_pylist(), ids, names, pd.DataFrame(rows), priors=priors)
+        ids, labels = _columns(self.db, "SELECT id, name FROM entity ORDER BY place")
+        priors, senses = not np.isnan(self.prior).all(), self.senses
+        score = senses.prob if priors else np.ones(len(senses.prob))
+        columns = {"alias": senses.key, "entity": senses.entity, "score": score, "weight": self.weight[senses.key]}
+        table = Vocabulary(self.texts.to_pylist(), ids, labels, pd.DataFrame(columns), priors)
         Lexicon.of_vocabulary(table).save(path, digest)
 
 
@@ -293,7 +291,7 @@ def _inverse(order: NDArray[Any]) -> Ints:
     return places
 
 
-def _column_chunks(db: sqlite3.Connection, sql: str) -> list[list[Any]]:
+def _columns(db: sqlite3.Connection, sql: str) -> list[Any]:
     """Return the columns of a query as Arrow arrays of text, or of numbers for a column named ``prior``."""
     cursor = db.execute(sql)
     names = [name for name, *_ in cursor.description]
@@ -302,7 +300,7 @@ def _column_chunks(db: sqlite3.Connection, sql: str) -> list[list[Any]]:
     while rows := cursor.fetchmany(_ROWS):
         for chunks, kind, values in zip(columns, kinds, zip(*rows, strict=True), strict=True):
             chunks.append(pa.array(values, kind))
-    return columns
+    return [pa.chunked_array(chunks).combine_chunks() for chunks in columns]
 
 
 def _insert(db: sqlite3.Connection, table: str, *columns: Any) -> None:
