@@ -298,15 +298,10 @@ class Lexicon:
         if any(arrays[name].max(initial=0) > 1 for name in flags):
             raise FileError(path, f"is damaged (a flag is neither 0 nor 1); {_REMEDY}")
         arrays |= {name: arrays[name].view(bool) for name in flags}
-        names = ("group", "cased", "n_letters", "numeric", "name_of_alias")
-        return cls(
-            PhraseIndex(arrays["prefix"], arrays["first"], arrays["longer"], found["text"]),
-            *(arrays[name] for name in names),
-            Meanings(arrays["bounds"], arrays["entity"], arrays["score"]),
-            found["ids"],
-            found["labels"],
-            aliases,
-        )
+        phrases = PhraseIndex(arrays["prefix"], arrays["first"], arrays["longer"], found["text"])
+        meanings = Meanings(arrays["bounds"], arrays["entity"], arrays["score"])
+        own = {name: arrays[name] for name in ("group", "cased", "n_letters", "numeric", "name_of_alias")}
+        return cls(phrases, meanings=meanings, ids=found["ids"], labels=found["labels"], aliases=aliases, **own)
 
 
 _KIND = b"vbterrier lexicon 1"

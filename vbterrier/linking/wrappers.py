@@ -28,6 +28,9 @@ NIL = "NIL"
 class RetrieverLinker(Identified):
     """Link whole texts to the entities that a retriever finds for them.
 
+    Scores are those of the retriever, not probabilities; ``Calibrate`` converts them. Blank texts are not sent. Linkers
+    are equal if their retriever and parameters are.
+
     Parameters
     ----------
     retriever
@@ -45,11 +48,6 @@ class RetrieverLinker(Identified):
     ------
     ParameterError
         Not a transformer, or a cutoff below 1.
-
-    Notes
-    -----
-    Scores are those of the retriever, not probabilities; ``Calibrate`` converts them. Blank texts are not sent. Linkers
-    are equal if their retriever and parameters are.
 
     Examples
     --------
@@ -70,9 +68,7 @@ class RetrieverLinker(Identified):
         self.cutoff = positive("cutoff", cutoff)
 
     def link(self, texts: Sequence[str]) -> Links:
-        """Retrieve the entities of each text, the best first.
-
-        The scale is ``"score"``, and offsets are unknown (-1).
+        """Retrieve the entities of each text, the best first; scale ``"score"``, offsets unknown (-1).
 
         Raises
         ------
@@ -115,6 +111,8 @@ class SpacyLinker(Identified):
     """Link the entities that a spaCy pipeline recognises with its EntityLinker, its EntityRuler, or both.
 
     The id of an entity is its ``kb_id_`` (EntityLinker), or else its ``ent_id_`` (``id`` of an EntityRuler's pattern).
+    Mentions that the EntityLinker answers with "NIL", and mentions without an id, give no links; ``frame.attrs`` of the
+    links counts them as ``n_nil`` and ``n_without_id``. Linkers are equal if their pipeline and parameters are.
 
     Parameters
     ----------
@@ -124,9 +122,8 @@ class SpacyLinker(Identified):
         The id space of the pipeline.
     candidates
         ``"priors"`` for all candidates of a linked mention in the knowledge base of the EntityLinker, with their prior
-        probabilities, or one entity of probability 1 if there is no such knowledge base or it lacks the mention.
-        ``"best"`` for the choice of the pipeline, with probability 1. spaCy's EntityLinker breaks ties with Python's
-        ``random``, which must be seeded for reproducible results; priors do not depend on it.
+        probabilities, or one entity of probability 1 if there are none. ``"best"`` for the choice of the pipeline, with
+        probability 1, in which spaCy breaks ties with Python's ``random``, which must be seeded.
     batch_size
         Number of texts that ``nlp.pipe`` processes at a time.
 
@@ -134,11 +131,6 @@ class SpacyLinker(Identified):
     ------
     ParameterError
         Not a pipeline, or an invalid parameter.
-
-    Notes
-    -----
-    Mentions that the EntityLinker answers with "NIL", and mentions without an id, give no links; ``frame.attrs`` of the
-    links counts them as ``n_nil`` and ``n_without_id``. Linkers are equal if their pipeline and parameters are.
 
     Examples
     --------
