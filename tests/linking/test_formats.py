@@ -101,10 +101,7 @@ def test_rel_answers_of_several_documents_are_not_one():
         ([0, 3, "Fox", "Fox", 0.5, 0.5], r"text 0: \[0\]: wanted 7 fields: .*found a list of 6"),
         ([0, 3, "Fox", "Fox", 0.5, "ORG", "ORG"], r"text 0: \[0\]\[5\]: wanted a number, found 'ORG'"),
         ([0, 3, "Fox", "Fox", 0.5, 0.5, 0.5], r"text 0: \[0\]\[5\]: wanted text, found 0.5"),
-        (
-            [0, -3, "Fox", "Fox", 0.5, 0.5, "ORG"],
-            r"text 0: \[0\]: wanted a mention with 0 <= start .* at 0 to -3",
-        ),
+        ([0, -3, "Fox", "Fox", 0.5, 0.5, "ORG"], r"text 0: \[0\]: wanted a mention with 0 <= start .* at 0 to -3"),
         ([0.5, 3, "Fox", "Fox", 0.5, 0.5, "ORG"], r"\[0\]\[0\]: wanted a whole number, found 0.5"),
     ],
 )

@@ -85,15 +85,8 @@ def test_normalised_look_ups_are_uniform_over_all_entities_of_a_form_without_pri
 
 def test_the_alias_of_an_entity_is_the_one_that_gives_it_most(foxes):
     # channel: Fox .5, FOX 1; animal: fox .75, Fox .25; band: fox .25, Fox .25, the first in case of a tie.
-    assert rows(foxes.lookup(["fox"]), "entity_id", "alias") == [
-        ("channel", "FOX"), ("animal", "fox"), ("band", "Fox")
-    ]  # fmt: skip
-
-
-def test_aliases_of_a_form_are_averaged(foxes):
-    # channel (0 + .5 + 1) / 3, animal (.75 + .25 + 0) / 3, band (.25 + .25 + 0) / 3
-    assert rows(foxes.lookup(["FOX"])) == [("channel", 0.5), ("animal", pytest.approx(1 / 3)), ("band", 1 / 6)]
-    assert rows(foxes.lookup(["fox"], how="exact")) == [("animal", 0.75), ("band", 0.25)]
+    wanted = [("channel", "FOX", 0.5), ("animal", "fox", pytest.approx(1 / 3)), ("band", "Fox", 1 / 6)]
+    assert rows(foxes.lookup(["fox"]), "entity_id", "alias", "score") == wanted
 
 
 def test_ties_come_in_the_order_of_ids_as_text(build):
@@ -117,30 +110,21 @@ def test_what_nothing_is_known_of_has_no_rows_but_columns_and_types(smiths):
             assert found.columns.tolist() == ["text", "mention", "alias", "entity_id", "score", "name"]
             assert len(found) == 0
             assert found.dtypes.astype(str).to_dict() == smiths.lookup(["j smith"]).dtypes.astype(str).to_dict()
-
-
-def test_a_nul_ends_nothing(smiths):
     assert len(smiths.lookup(["John Smith\x00", "John Smith\x00x"], how="exact")) == 0
 
 
-def test_repeated_and_many_mentions_are_each_answered_in_their_place(build):
-    base = build([{"id": f"E{i}", "aliases": [f"name {i}"]} for i in range(2500)])
-    mentions = [f"name {i % 2500}" for i in range(6000)]
-    for how in ("exact", "normalised"):
-        found = base.lookup(mentions, how=how)
-        assert found["text"].tolist() == list(range(6000))
-        assert found["entity_id"].tolist() == [f"E{i % 2500}" for i in range(6000)]
-
-
-def test_no_statement_has_more_parameters_than_any_sqlite_takes(build, monkeypatch):
+def test_many_mentions_are_answered_in_their_place_with_few_parameters_a_statement(build, monkeypatch):
     base = build([{"id": f"E{i}", "aliases": [f"name {i}"]} for i in range(2500)])
     asked, rows = [], KBConnection.rows
     monkeypatch.setattr(KBConnection, "rows", lambda self, sql, own=(): asked.append(len(own)) or rows(self, sql, own))
-    base.lookup([f"name {i}" for i in range(2500)])
+    for how in ("exact", "normalised"):
+        found = base.lookup([f"name {i % 2500}" for i in range(6000)], how=how)
+        assert found["text"].tolist() == list(range(6000))
+        assert found["entity_id"].tolist() == [f"E{i % 2500}" for i in range(6000)]
     base.names([f"E{i}" for i in range(2500)])
     base.attributes([f"E{i}" for i in range(2500)])
-    assert 2500 < sum(asked) >= max(asked) > 0
-    assert max(asked) <= 999
+    # Older versions of SQLite accept 999.
+    assert 2500 < sum(asked) >= 999 >= max(asked) > 0
 
 
 NAMES = st.text(alphabet="abAB .'é", min_size=1, max_size=4).filter(lambda text: not text.isspace())
@@ -154,11 +138,8 @@ ENTITIES = st.dictionaries(
 
 def by_hand(entities, mention, how):
     """Compute the definition in a loop."""
-    aliases = sorted({alias for own in entities.values() for alias in own})
-    if how == "normalised":
-        aliases = [alias for alias in aliases if normal_form(alias) == normal_form(mention)]
-    else:
-        aliases = [alias for alias in aliases if alias == mention]
+    form = normal_form if how == "normalised" else str
+    aliases = sorted({alias for own in entities.values() for alias in own if form(alias) == form(mention)})
     total = {}
     any_prior = any(prior is not None for own in entities.values() for prior in own.values())
     for alias in aliases:
@@ -196,17 +177,6 @@ def test_scores_are_those_of_the_definition(tmp_path_factory, entities):
 
 
 # Fuzzy look-ups
-
-
-def test_fuzzy_scores_are_ratios_of_normal_forms(smiths):
-    from rapidfuzz.fuzz import ratio
-
-    found = smiths.lookup(["JON SMITH"], how="fuzzy", min_similarity=0.7)
-    assert rows(found, "entity_id", "alias") == [
-        ("S10", "JOHN SMITH"), ("S2", "John Smith"), ("S1", "J Smith")
-    ]  # fmt: skip
-    assert found["score"].tolist() == [ratio("jon smith", name) / 100 for name in ["john smith"] * 2 + ["j smith"]]
-    assert len(smiths.lookup(["JON SMITH"], how="fuzzy", min_similarity=0.95)) == 0
 
 
 def test_fuzzy_scores_weigh_priors_and_meet_normalised_ones_where_the_name_is_known(foxes):
@@ -338,9 +308,8 @@ def test_a_sqlite_without_fts5_still_looks_up_exactly(indexed, monkeypatch):
         def close(self):
             self.db.close()
 
-    real = base._connection._db()
-    process = next(iter(base._connection._by_process))
-    monkeypatch.setitem(base._connection._by_process, process, (Poor(real[0]), real[1]))
+    db, lock = base._connection._db()
+    monkeypatch.setitem(base._connection._by_process, os.getpid(), (Poor(db), lock))
     assert len(base.lookup([names[0]])) == 1
     with pytest.raises(InputError, match=r"has an index that this SQLite .* cannot read .*exact and normalised"):
         base.lookup([names[0]], how="fuzzy")
@@ -363,22 +332,10 @@ def test_names_and_redirects_of_ids(smiths):
 
 
 def test_attributes_come_typed_in_the_order_of_the_source(build):
-    attributes = {
-        "state": "OH",
-        "born": "1850",
-        "current": False,
-        "votes": 1200,
-        "share": 0.25,
-        "party": ["A", "B", "A"],
-    }
-    base = build(
-        [
-            {"id": "a", "attributes": attributes | {"died": None}, "wikipedia": "A (Ohio)", "redirects": ["z"]},
-            {"id": "b", "attributes": {"born": -44}},
-            {"id": "c"},
-        ],
-        types={"born": "year"},
-    )
+    attributes = {"state": "OH", "born": "1850", "current": False, "votes": 1200, "share": 0.25, "died": None}
+    first = {"id": "a", "attributes": attributes | {"party": ["A", "B", "A"]}, "wikipedia": "A (Ohio)"}
+    entities = [first | {"redirects": ["z"]}, {"id": "b", "attributes": {"born": -44}}, {"id": "c"}]
+    base = build(entities, types={"born": "year"})
     found = base.attributes(["b", "z", "c", "nobody", "b"])
     assert found.columns.tolist() == ["entity_id", "attribute", "value", "type"]
     assert rows(found, *found.columns) == [
@@ -427,15 +384,10 @@ def test_it_is_a_linker_of_whole_texts(smiths):
     assert len(smiths.link([]).frame) == 0
 
 
-def test_what_it_says_of_itself(smiths, foxes):
+def test_it_links_by_its_look_up_and_is_equal_by_contents_and_look_up(foxes, smiths):
     assert (smiths.id_space, smiths.has_priors, foxes.has_priors) == ("test", False, True)
     assert (len(smiths), smiths.n_aliases) == (3, 7)
-    assert repr(smiths) == f"KnowledgeBase({smiths.path.name!r}, {smiths.digest[:8]})"
     assert smiths == KnowledgeBase(str(smiths.path)) != foxes
-    assert hash(smiths) == hash(KnowledgeBase(smiths.path))
-
-
-def test_it_links_by_the_look_up_that_it_is_given(foxes):
     for how in ("exact", "normalised", "fuzzy"):
         base = KnowledgeBase(foxes.path, how=how)
         links, found = base.link(["FOX", "fux"]), base.lookup(["FOX", "fux"], how=how)
@@ -446,6 +398,7 @@ def test_it_links_by_the_look_up_that_it_is_given(foxes):
         assert repr(again) == repr(base)
         assert (base == foxes) == (how == "normalised")
     assert repr(base) == f"KnowledgeBase({base.path.name!r}, {base.digest[:8]}, how='fuzzy')"
+    assert repr(foxes) == f"KnowledgeBase({base.path.name!r}, {base.digest[:8]})"
     assert rows(KnowledgeBase(foxes.path, how="exact").link(["FOX"]).frame, "entity_id") == [("channel",)]
     with pytest.raises(ParameterError, match="how='fuzy': wanted one of 'exact', 'normalised', 'fuzzy'"):
         KnowledgeBase(foxes.path, how="fuzy")
@@ -455,22 +408,13 @@ def test_it_is_the_same_wherever_its_file_lies(foxes, tmp_path, monkeypatch):
     moved = tmp_path / foxes.path.name
     moved.write_bytes(foxes.path.read_bytes())
     monkeypatch.chdir(tmp_path)
-    for path in (moved, moved.name):
-        other = KnowledgeBase(path)
+    for other in map(KnowledgeBase, (moved, moved.name)):
         assert (other, hash(other), repr(other)) == (foxes, hash(foxes), repr(foxes))
 
 
-CHANGES = [
-    {"id": "c"},
-    {"label": "Bea!"},
-    {"aliases": [["B", 0.25], "BB"]},
-    {"aliases": ["B"]},
-    {"aliases": [["B", 0.5], "bb"]},
-    {"redirects": ["b1"]},
-    {"redirects": []},
-    {"born": "1850"},
-    {"seats": ["y", "x"]},
-]
+CHANGES = [{"id": "c"}, {"label": "Bea!"}, {"aliases": [["B", 0.25], "BB"]}, {"aliases": ["B"]}]
+CHANGES += [{"aliases": [["B", 0.5], "bb"]}, {"redirects": ["b1"]}, {"redirects": []}, {"born": "1850"}]
+CHANGES += [{"seats": ["y", "x"]}]
 
 
 @pytest.mark.filterwarnings("ignore:the priors of:vbterrier.DegenerateWarning")
@@ -478,9 +422,8 @@ CHANGES = [
 @pytest.mark.parametrize("change", CHANGES)
 def test_what_it_holds_makes_its_digest(tmp_path, change):
     one = {"id": "a", "aliases": [["B", 0.5]]}
-    other = {
-        "id": "b", "label": "Bea", "aliases": [["B", 0.5], "BB"], "redirects": ["b0"], "born": 1850, "seats": ["x", "y"]
-    }  # fmt: skip
+    other = {"id": "b", "label": "Bea", "aliases": [["B", 0.5], "BB"], "redirects": ["b0"], "born": 1850}
+    other["seats"] = ["x", "y"]
 
     def digest(*entities, id_space="test"):
         with build_kb(tmp_path / "made.kb", entities, id_space=id_space) as base:
@@ -529,9 +472,8 @@ def test_parameters_that_are_none_are_refused(smiths, options, message):
 # Processes, threads and closing
 
 
-def test_it_pickles_as_its_path_and_opens_again_after_closing(smiths):
+def test_it_opens_again_after_closing(smiths):
     copy = pickle.loads(pickle.dumps(smiths))
-    assert copy == smiths
     smiths.close()
     smiths.close()
     pd.testing.assert_frame_equal(smiths.lookup(["j smith"]), copy.lookup(["j smith"]))
@@ -595,12 +537,9 @@ def test_a_new_file_in_its_place_disturbs_nobody(build, smiths):
 
 
 def test_locks_of_others_do_not_matter(smiths):
-    other = sqlite3.connect(smiths.path, isolation_level=None)
-    try:
+    with closing(sqlite3.connect(smiths.path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
         assert asked(KnowledgeBase(smiths.path)) == ["S1", "S2"]
-    finally:
-        other.close()
 
 
 def test_asking_leaves_the_folder_and_the_file_as_they_were(smiths):
@@ -613,36 +552,29 @@ def test_asking_leaves_the_folder_and_the_file_as_they_were(smiths):
     assert (smiths.path.read_bytes(), sorted(smiths.path.parent.iterdir())) == before
 
 
-@pytest.mark.parametrize(
-    "changes",
-    [
-        ["ALTER TABLE meta RENAME TO kept", "CREATE VIEW meta AS SELECT key, value FROM kept"],
-        [
-            "ALTER TABLE meta RENAME TO kept",
-            "CREATE TABLE meta(key TEXT, own TEXT, value TEXT AS (own))",
-            "INSERT INTO meta(key, own) SELECT key, value FROM kept",
-        ],
-        ["CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM meta; END"],
-        ["CREATE VIRTUAL TABLE words USING fts5(text)"],
-        # Other versions of SQLite report a malformed file.
-        [
-            "CREATE VIEW hidden AS SELECT 1",
-            "PRAGMA writable_schema = ON",
-            "UPDATE sqlite_master SET type = 'table' WHERE name = 'hidden'",
-        ],
-    ],
-    ids=["view", "generated", "trigger", "virtual", "disguised"],
-)
+RENAMED = "ALTER TABLE meta RENAME TO kept; "
+COMPUTED = {
+    "view": RENAMED + "CREATE VIEW meta AS SELECT key, value FROM kept",
+    "generated": RENAMED + "CREATE TABLE meta(key TEXT, own TEXT, value TEXT AS (own));"
+    "INSERT INTO meta(key, own) SELECT key, value FROM kept",
+    "trigger": "CREATE TRIGGER t AFTER INSERT ON meta BEGIN DELETE FROM meta; END",
+    "virtual": "CREATE VIRTUAL TABLE words USING fts5(text)",
+    # Other versions of SQLite report a malformed file.
+    "disguised": "CREATE VIEW hidden AS SELECT 1; PRAGMA writable_schema = ON;"
+    "UPDATE sqlite_master SET type = 'table' WHERE name = 'hidden'",
+}
+
+
+@pytest.mark.parametrize("changes", COMPUTED.values(), ids=COMPUTED)
 def test_nothing_in_a_file_is_computed_as_it_is_read(smiths, changes):
     assert asked(smiths) == ["S1", "S2"]
     smiths.close()
     with closing(sqlite3.connect(smiths.path)) as db:
-        db.executescript(";".join(changes))
+        db.executescript(changes)
     with pytest.raises(FileError, match=r"is damaged \(('\w+' is computed, unlike the tables|malformed)"):
         asked(smiths)
 
 
 def test_functions_are_not_called_from_the_schema_of_a_file(smiths):
-    asked(smiths)
     assert smiths._connection.rows("PRAGMA trusted_schema") == [(0,)]
     assert smiths._connection.rows("PRAGMA cell_size_check") == [(1,)]

@@ -210,11 +210,7 @@ def read_mmead(
 
 
 def read_spans(
-    path: StrPath,
-    *,
-    nil: str = "warn",
-    docnos: Collection[str] | None = None,
-    max_bytes: int | None = MAX_BYTES,
+    path: StrPath, *, nil: str = "warn", docnos: Collection[str] | None = None, max_bytes: int | None = MAX_BYTES
 ) -> pd.DataFrame:
     r"""Read lines of links as spans, ``{"doc", "links": [[start, end, entity, surface]]}``, plain or gzip.
 

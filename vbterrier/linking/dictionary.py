@@ -136,10 +136,8 @@ class DictionaryLinker(Identified):
 
     Raises
     ------
-    InputError
-        See :class:`~vbterrier.linking.aliases.AliasFrame`.
-    ParameterError
-        An invalid parameter; a frame without an id space.
+    InputError, ParameterError
+        Invalid aliases; an invalid parameter, or a frame without an id space.
 
     Notes
     -----
@@ -272,10 +270,8 @@ class FuzzyLinker(Identified):
 
     Raises
     ------
-    InputError
-        See :class:`~vbterrier.linking.aliases.AliasFrame`; no alias with a letter or digit.
-    ParameterError
-        An invalid parameter; a frame without an id space.
+    InputError, ParameterError
+        As in :class:`DictionaryLinker`; no alias with a letter or digit.
     ModuleNotFoundError
         The extra ``linkers`` is not installed.
 

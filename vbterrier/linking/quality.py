@@ -270,8 +270,8 @@ def linking_report(
     """Report counts of answers, precision and recall of links and NILs, their totals and F1, with intervals.
 
     ``R_L`` and ``P_L`` are the right links over gold links and over predicted links, ``R_N`` and ``P_N`` the same for
-    NILs, R and P their means weighted by the numbers of gold links and NILs, and ``F1 = 2PR/(P + R)`` (Mertens et al.
-    2014, section 2.2).
+    NILs, R and P their means weighted by the numbers of gold links and NILs, and ``F1 = 2PR/(P + R)`` (Mertens et al.,
+    *Entity Linking: Test Collections Revisited*, FIRE 2014, section 2.2).
 
     Parameters
     ----------
@@ -290,16 +290,10 @@ def linking_report(
         Nominal coverage of the intervals (0 to 1), number of resamples of the queries, and their seed; resamples are
         the same for equal counts.
 
-    Returns
-    -------
-    LinkingReport
-
     Raises
     ------
-    InputError
-        Invalid frames or files; two systems with the same name; no shared queries.
-    ParameterError
-        An unknown option.
+    InputError, ParameterError
+        Invalid frames or files; two systems with the same name; no shared queries; an unknown option.
 
     Notes
     -----
@@ -316,10 +310,6 @@ def linking_report(
     Pairs are tested by swapping the answers of both systems (:func:`vbterrier.kernels.linking.swap_p_values`), which is
     exact for any number of queries, and by Student's t over the linearised figures (the delta method). The interval is
     that of the delta method; it is extended to 0 if the swap test does not reject equality, and cut at 0 if it does.
-
-    References
-    ----------
-    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014.
 
     Examples
     --------
