@@ -1,15 +1,14 @@
 """Aliases from frames and knowledge bases, and their candidate entities."""
 
 import pickle
-from itertools import pairwise
 from pathlib import Path
 
 import pandas as pd
 import pyterrier as pt
 import pytest
 
-from vbterrier import DegenerateWarning, InputError, ParameterError
-from vbterrier.linking.aliases import AliasFrame, Vocabulary, aliases_of, meanings_of, warn_of_overfull
+from vbterrier import InputError, ParameterError
+from vbterrier.linking.aliases import AliasFrame, Vocabulary, aliases_of
 from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
 from vbterrier.linking.wrappers import RetrieverLinker
 
@@ -109,35 +108,3 @@ def test_frames_of_aliases_are_equal_by_what_they_hold():
     assert source != AliasFrame(ROWS.assign(name=""), "people")
     assert source != AliasFrame(ROWS.drop(columns="score"), "people")
     assert source != "4 aliases of 'people'" == repr(source)
-
-
-# Candidate entities
-
-
-def meant(table, n_keys, weights=None, **options):
-    frame = pd.DataFrame(table, columns=["key", "alias", "entity", "score"])
-    found = meanings_of(frame.assign(weight=frame["alias"].map(weights) if weights else 1.0), n_keys, **options)
-    pairs = list(zip(found.entity.tolist(), found.score.tolist(), strict=True))
-    return [pairs[low:high] for low, high in pairwise(found.bounds.tolist())]
-
-
-def test_without_priors_the_entities_of_a_key_share_it():
-    rows = [(0, 0, 5, 1.0), (0, 1, 5, 1.0), (0, 1, 2, 1.0), (2, 2, 5, 1.0)]
-    assert meant(rows, 3, priors=False) == [[(2, 0.5), (5, 0.5)], [], [(5, 1.0)]]
-
-
-def test_priors_are_averaged_over_the_aliases_of_a_key_by_their_frequency():
-    rows = [(0, 0, 5, 0.5), (0, 0, 2, 0.5), (0, 1, 5, 1.0), (1, 2, 7, 0.0), (1, 2, 9, 0.25), (1, 2, 1, 0.25)]
-    assert meant(rows, 2, priors=True) == [[(5, 0.75), (2, 0.25)], [(1, 0.25), (9, 0.25), (7, 0.0)]]
-    assert meant(rows, 2, {0: 6, 1: 2, 2: 9}, priors=True)[0] == [(5, 0.625), (2, 0.375)]
-    assert meant(rows, 2, {0: 6, 1: 2, 2: 9}, priors=False)[0] == [(2, 0.5), (5, 0.5)]
-
-
-def test_priors_that_sum_to_more_than_one_are_divided_by_their_sum_and_counted():
-    vocabulary = Vocabulary.of(AliasFrame(ROWS.assign(score=[0.5, 1.0, 0.5, 0.5]), "people"))
-    assert vocabulary.rows["score"].tolist() == pytest.approx([1 / 3, 2 / 3, 0.5, 0.5])
-    with pytest.warns(
-        DegenerateWarning, match=r"scores of 1 aliases sum to more than 1 \('Jordan'\); they are divided"
-    ):
-        warn_of_overfull(vocabulary.over)
-    assert Vocabulary.of(AliasFrame(ROWS.assign(score=[0.5, 0.5 + 1e-9, 0.5, 0.5]), "people")).over == []

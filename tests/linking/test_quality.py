@@ -157,9 +157,6 @@ def test_systems_have_names():
         linking_report(SYSTEM, GOLD)
 
 
-# Differences between systems.
-
-
 def answers_of(words):
     return pd.DataFrame({"qid": [f"q{i}" for i in range(len(words))], "entity_id": words})
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, warn
@@ -79,7 +79,7 @@ class RetrieverLinker(Identified):
         asked = [place for place, text in enumerate(texts) if text.strip()]
         topics = pd.DataFrame({"qid": list(map(str, asked)), "query": [texts[place] for place in asked]}, dtype="str")
         found = frame_of(self.retriever.transform(topics), _RESULTS) if asked else topics
-        if not asked or not len(found):
+        if not len(found):
             # Some retrievers return no columns if they find nothing.
             return Links(links_frame([]), self.id_space)
         named = () if self.name_column is None else (self.name_column,)
@@ -90,21 +90,12 @@ class RetrieverLinker(Identified):
         unknown = [name for name in distinct if name not in known]
         if unknown:
             raise InputError(f"{_RESULTS}: query {unknown[0]!r} was not asked; a retriever must return the qid it gets")
-        text = np.array([known[name] for name in distinct], dtype=np.int64)[code]
+        places = [known[distinct[own]] for own in code.tolist()]
         entity = ids_of(top["docno"], f"{_RESULTS} column 'docno'").text.to_pylist()
         names = top[self.name_column].fillna("").astype(str) if self.name_column is not None else [""] * len(top)
-        frame = pd.DataFrame(
-            {
-                "text": text,
-                "start": -1,
-                "end": -1,
-                "mention": pd.Series(texts, dtype="str").array.take(text),
-                "entity_id": pd.Series(entity, dtype="str"),
-                "score": top["score"].astype("float64"),
-                "name": pd.Series(list(names), dtype="str"),
-            }
-        )
-        return Links(frame.sort_values("text", kind="stable", ignore_index=True), self.id_space)
+        columns = zip(places, entity, top["score"].tolist(), names, strict=True)
+        rows = [(place, -1, -1, texts[place], one, score, name) for place, one, score, name in columns]
+        return Links(links_frame(sorted(rows, key=itemgetter(0))), self.id_space)
 
 
 class SpacyLinker(Identified):
