@@ -166,21 +166,19 @@ def test_batches_and_chunks_change_nothing(monkeypatch):
     assert expected["text"].is_monotonic_increasing
 
 
+INVALID = {
+    "wanted a number above 0 and at most 1": [("min_similarity", value) for value in (0, 85, float("nan"))],
+    "wanted a whole number, 1 or more": [(name, 0) for name in ("max_words", "limit", "min_length")],
+    "wanted one of 'indel', 'levenshtein', 'jaro_winkler'": [("similarity", "ratio")],
+}
+
+
 @pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"min_similarity": 0}, "min_similarity=0: wanted a number above 0 and at most 1"),
-        ({"min_similarity": 85}, "min_similarity=85: wanted a number above 0 and at most 1"),
-        ({"min_similarity": float("nan")}, "min_similarity=nan: wanted a number above 0"),
-        ({"max_words": 0}, "max_words=0: wanted a whole number, 1 or more"),
-        ({"limit": 0}, "limit=0: wanted"),
-        ({"min_length": 0}, "min_length=0: wanted"),
-        ({"similarity": "ratio"}, "similarity='ratio': wanted one of 'indel', 'levenshtein', 'jaro_winkler'"),
-    ],
+    ("name", "value", "message"), [(*one, message) for message, some in INVALID.items() for one in some]
 )
-def test_parameters_without_a_legal_value_are_refused(options, message):
-    with pytest.raises(ParameterError, match=message):
-        linker(**options)
+def test_parameters_without_a_legal_value_are_refused(name, value, message):
+    with pytest.raises(ParameterError, match=f"{name}={value!r}: {message}"):
+        linker(**{name: value})
 
 
 def test_aliases_and_texts_are_checked():

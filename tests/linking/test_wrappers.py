@@ -165,10 +165,8 @@ def linked(aliases, *, patterns=PATTERNS, entities=("Q48226", "Q215952", "Q31254
             kb.add_alias(alias, ids, priors)
         return kb
 
-    doc = nlp.make_doc("Emerson wrote")
-    example = Example.from_dict(
-        doc, {"entities": [(0, 7, "PERSON")], "links": {(0, 7): {"Q48226": 1.0}}, "sent_starts": [1, 0]}
-    )
+    labels = {"entities": [(0, 7, "PERSON")], "links": {(0, 7): {"Q48226": 1.0}}, "sent_starts": [1, 0]}
+    example = Example.from_dict(nlp.make_doc("Emerson wrote"), labels)
     linker.initialize(lambda: [example], nlp=nlp, kb_loader=knowledge)
     return nlp
 
@@ -190,9 +188,6 @@ def test_mentions_without_an_id_are_counted():
     links = SpacyLinker(ruled(*PATTERNS), id_space="k").link(["Emerson of Brazil", "Brazil"])
     assert links.frame["entity_id"].tolist() == ["Q48226"]
     assert links.frame.attrs == {"n_nil": 0, "n_without_id": 2}
-
-
-def test_a_pipeline_that_gives_no_ids_at_all_says_so():
     linker = SpacyLinker(ruled(PATTERNS[2]), id_space="k")
     with pytest.warns(DegenerateWarning, match="spaCy: 2 mentions, none with an id; add an EntityLinker"):
         links = linker.link(["Brazil and Brazil"])
@@ -253,7 +248,7 @@ def test_priors_do_not_depend_on_the_dice_of_the_pipeline():
     assert seen == {("Q215952", "Q312545", "Q48226") * 2}, "ties by id"
 
 
-def test_texts_and_parameters_are_checked():
+def test_texts_and_parameters_are_checked_and_identify_linkers():
     nlp = ruled(*PATTERNS)
     with pytest.raises(ParameterError, match="nlp: wanted a spaCy pipeline, found str"):
         SpacyLinker("en_core_web_sm", id_space="k")
@@ -261,20 +256,15 @@ def test_texts_and_parameters_are_checked():
         SpacyLinker(nlp, id_space="k", candidates="prior")
     with pytest.raises(ParameterError, match="batch_size=0"):
         SpacyLinker(nlp, id_space="k", batch_size=0)
+    first = SpacyLinker(nlp, id_space="k")
     with pytest.raises(InputError, match="found one text"):
-        SpacyLinker(nlp, id_space="k").link("Emerson")
+        first.link("Emerson")
+    others = [SpacyLinker(nlp, id_space="l"), SpacyLinker(nlp, id_space="k", candidates="best")]
+    assert len({first, SpacyLinker(nlp, id_space="k"), *others, SpacyLinker(ruled(), id_space="k")}) == 4
+    assert repr(first) == "SpacyLinker(en: entity_ruler, id_space='k')"
     nlp.max_length = 10
     with pytest.raises(InputError, match="11 characters in place 1, and the limit of the pipeline is 10; cut the text"):
-        SpacyLinker(nlp, id_space="k").link(["a" * 10, "a" * 11])
-
-
-def test_spacy_linkers_are_what_their_parameters_are():
-    nlp = ruled(*PATTERNS)
-    first = SpacyLinker(nlp, id_space="k")
-    assert first == SpacyLinker(nlp, id_space="k")
-    others = [SpacyLinker(nlp, id_space="l"), SpacyLinker(nlp, id_space="k", candidates="best")]
-    assert len({first, *others, SpacyLinker(ruled(), id_space="k")}) == 4
-    assert repr(first) == "SpacyLinker(en: entity_ruler, id_space='k')"
+        first.link(["a" * 10, "a" * 11])
 
 
 def test_every_sentence_about_an_emerson_has_the_right_one_among_its_candidates(shared_data):

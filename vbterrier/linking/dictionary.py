@@ -118,10 +118,8 @@ class DictionaryLinker(Identified):
     max_candidates, ambiguous
         The maximum number of entities of a name (``None`` for no limit), and the treatment of names with more:
         ``"skip"``, or ``"truncate"`` to the most probable entities (ties by id) with unchanged probabilities.
-    min_length
-        The minimum number of letters, digits and symbols of a name.
-    numeric
-        Include names without letters, such as "1984".
+    min_length, numeric
+        The minimum number of letters, digits and symbols of a name; include names without letters, such as "1984".
     stop_aliases
         Names to leave out, beside some 150 English function words ("it", "who"); ``None`` to leave out none.
     case
@@ -254,12 +252,10 @@ class FuzzyLinker(Identified):
         As in :class:`DictionaryLinker`.
     min_similarity
         The minimum similarity, above 0, at most 1.
-    max_words
+    max_words, min_length
         ``None`` if the whole text is the mention. A number compares every run of up to that many words of the text, for
-        short texts such as queries, and links non-overlapping runs, the most similar first (ties: the longer, then the
-        left one).
-    min_length
-        The minimum number of letters of such a run; runs of function words are left out.
+        short texts such as queries, with at least ``min_length`` letters and not only function words, and links
+        non-overlapping runs, the most similar first (ties: the longer, then the left one).
     limit
         The maximum number of candidates of a mention, ties by id.
     similarity

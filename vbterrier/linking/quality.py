@@ -278,14 +278,12 @@ def linking_report(
     systems
         A mapping of name to answers: a frame (qid, entity_id), a run (qid, docno, score) whose best-ranked entity is
         the answer, or the path of either.
-    gold
-        A frame (qid, entity_id) with one row per query, or a path.
-    nil
-        The string that means no entity; ``"NIL"`` includes TAC's numbered clusters such as NIL0012.
-    unanswered
-        The treatment of a query without an answer: ``"nothing"``, neither link nor NIL; or ``"nil"``.
-    multiple_answers
-        ``"raise"`` refuses queries with several correct entities; ``"any"`` accepts any of them.
+    gold, multiple_answers
+        A frame (qid, entity_id), or a path. ``"raise"`` refuses queries with several correct entities; ``"any"``
+        accepts any of them.
+    nil, unanswered
+        The string that means no entity (``"NIL"`` includes TAC's numbered clusters such as NIL0012), and the treatment
+        of a query without an answer: ``"nothing"``, neither link nor NIL; or ``"nil"``.
     level, n_resamples, seed
         Nominal coverage of the intervals (0 to 1), number of resamples of the queries, and their seed; resamples are
         the same for equal counts.
@@ -302,8 +300,7 @@ def linking_report(
     are left out for that figure.
 
     Coverage of nominal 95 % intervals for the population value, simulated with the counts of the paper's Random
-    Document set (percentile, and Student's t over the measures' values): F1 with 25 queries .87 and .87, 50 queries .90
-    and .92, 250 queries .94 and .94; link precision .72 and .73, .91 and .90, .93 and .94. Coverage is low because
+    Document set: F1 with 25 queries .87, 50 queries .90, 250 queries .94; link precision .72, .91, .93. It is low if
     errors of one kind are few: of 25 queries some 12 have no entity, and often none of these is wrong. If all or none
     are wrong, resamples do not differ: the limits are then those of Clopper and Pearson for the figure's denominator.
 

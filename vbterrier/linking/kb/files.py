@@ -246,8 +246,8 @@ def kb_from_file(
 
     Parameters
     ----------
-    path
-        The knowledge base; an existing one is replaced when the new one is complete.
+    path, id_space, types, labels_are_aliases, progress
+        As in :func:`build_kb`, with the same warnings.
     source
         JSON lines with one entity per line and the keys of :func:`build_kb`. Or a header line and rows with ``id`` and
         any of ``label``, ``alias`` (one), ``aliases`` (several, separated by ``|``), ``prior`` (of the alias) and
@@ -255,8 +255,6 @@ def kb_from_file(
         may have many rows, and quotes and escapes have no meaning.
     columns
         The columns of a file without a header line.
-    id_space, types, labels_are_aliases, progress
-        See :func:`build_kb`, also for warnings.
     max_bytes
         The maximum size when decompressed; ``None`` for no limit.
 

@@ -125,11 +125,10 @@ class Client(ABC):
         retry; it does not stop a service that sends the headers of its answer byte by byte.
     max_bytes
         The maximum size of an answer, compressed and decompressed.
-    retries
-        The number of retries after a status of 500 or more, 429, a time-out or a broken connection.
-    backoff
-        Seconds before the first retry, doubled for each further one. A longer ``Retry-After`` replaces it; there is no
-        retry beyond the deadline.
+    retries, backoff
+        The number of retries after a status of 500 or more, 429, a time-out or a broken connection, and the seconds
+        before the first one, doubled for each further one. A longer ``Retry-After`` replaces them; there is no retry
+        beyond the deadline.
     proxy
         The address of a proxy, such as ``http://proxy:3128``.
     cache
