@@ -154,16 +154,13 @@ def test_ids_of_another_space_are_told():
     counts(frame(a="Paris"), GOLD.assign(entity_id="NIL"))
 
 
-def test_paths_are_read(tmp_path):
-    GOLD.to_csv(tmp_path / "gold.csv", index=False)
-    (tmp_path / "run.txt").write_text("a Q0 Q1 1 1.0 mine\nb Q0 NIL 1 1.0 mine\n")
-    found = decide(answers(tmp_path / "run.txt"), Gold(str(tmp_path / "gold.csv")))
-    assert found.counts.tolist() == [[1, 0, 1, 0], [0, 0, 0, 2]]
-
-
-def test_inputs_are_not_touched():
+def test_paths_are_read_and_frames_not_changed(tmp_path):
     gold, system = GOLD.copy(), frame(a="Q1", b="NIL")
     before = system.copy()
     counts(system, gold)
     pd.testing.assert_frame_equal(system, before)
     pd.testing.assert_frame_equal(gold, GOLD)
+    GOLD.to_csv(tmp_path / "gold.csv", index=False)
+    (tmp_path / "run.txt").write_text("a Q0 Q1 1 1.0 mine\nb Q0 NIL 1 1.0 mine\n")
+    found = decide(answers(tmp_path / "run.txt"), Gold(str(tmp_path / "gold.csv")))
+    assert found.counts.tolist() == [[1, 0, 1, 0], [0, 0, 0, 2]]

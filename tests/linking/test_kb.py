@@ -216,10 +216,8 @@ def test_large_knowledge_bases_narrow_by_trigrams_and_find_the_best_name(indexed
     base, names = indexed
     assert base._meta["has_trigrams"] == "1"
     draw = np.random.default_rng(3)
-    places = draw.integers(12, size=60).tolist()
-    mentions = [
-        f"{name[:place]}{name[place + 1 :]}" for name, place in zip(draw.choice(names, 60), places, strict=True)
-    ]
+    chosen, places = draw.choice(names, 60).tolist(), draw.integers(12, size=60).tolist()
+    mentions = [name[:place] + name[place + 1 :] for name, place in zip(chosen, places, strict=True)]
     found = base.lookup(mentions, how="fuzzy", min_similarity=0.8)
     for place, mention in enumerate(mentions):
         wanted, mine = brute_force(names, mention, 0.8), dict(rows(found[found["text"] == place]))
@@ -247,21 +245,18 @@ def test_narrowing_compares_few_names_and_reads_few_postings(indexed, monkeypatc
     assert 0 < sum(read) <= 2 * 400
 
 
-def test_of_names_that_share_as_much_the_nearest_in_length_are_compared(build, monkeypatch):
-    monkeypatch.setattr(building, "COMPARED_AT_MOST", 1)
-    monkeypatch.setattr(knowledge_base, "_N_CANDIDATES", 2)
-    names = ["abc", "abc d", "abc de", "abc def", "abc d f", "abc def gh"]
-    base = build([{"id": name, "aliases": [name]} for name in names])
-    found = base.lookup(["abc xxx"], how="fuzzy", min_similarity=0.3)
-    assert set(found["alias"]) == {"abc def", "abc d f"}
-
-
-def test_names_shorter_than_a_trigram_and_odd_signs_are_indexed_too(build, monkeypatch):
+def test_short_and_similar_names_are_found_by_trigrams(build, monkeypatch):
     monkeypatch.setattr(building, "COMPARED_AT_MOST", 1)
     names = ["x", "é", '"', "a\"b'c*", "東京", "a OR b", "!!!"]
     base = build([{"id": name, "aliases": [name]} for name in names])
     found = base.lookup(names, how="fuzzy", min_similarity=1.0)
     assert rows(found, "text", "entity_id") == list(enumerate(names))
+    # Of names that share as many trigrams, those with the nearest length are compared.
+    monkeypatch.setattr(knowledge_base, "_N_CANDIDATES", 2)
+    names = ["abc", "abc d", "abc de", "abc def", "abc d f", "abc def gh"]
+    base = build([{"id": name, "aliases": [name]} for name in names])
+    found = base.lookup(["abc xxx"], how="fuzzy", min_similarity=0.3)
+    assert set(found["alias"]) == {"abc def", "abc d f"}
 
 
 def test_without_an_index_many_names_are_not_compared_in_silence(build, monkeypatch):
@@ -417,17 +412,16 @@ def test_mentions_that_are_none_are_refused_with_their_place(smiths, mentions, m
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("name", "value", "message"),
     [
-        ({"how": "exactly"}, "how='exactly': wanted one of 'exact', 'normalised', 'fuzzy'. Did you mean exact?"),
-        ({"limit": 0}, "limit=0: wanted a whole number, 1 or more"),
-        ({"min_similarity": 0}, "min_similarity=0: wanted a number above 0 and at most 1"),
-        ({"min_similarity": 80}, "min_similarity=80: wanted a number above 0"),
+        ("how", "exactly", "wanted one of 'exact', 'normalised', 'fuzzy'. Did you mean exact?"),
+        ("limit", 0, "wanted a whole number, 1 or more"),
+        *(("min_similarity", value, "wanted a number above 0 and at most 1") for value in (0, 80)),
     ],
 )
-def test_parameters_that_are_none_are_refused(smiths, options, message):
-    with pytest.raises(ParameterError, match=message):
-        smiths.lookup(["x"], **options)
+def test_parameters_that_are_none_are_refused(smiths, name, value, message):
+    with pytest.raises(ParameterError, match=f"{name}={value!r}: {message}"):
+        smiths.lookup(["x"], **{name: value})
 
 
 def test_it_opens_again_after_closing(smiths):
@@ -490,13 +484,10 @@ def test_a_new_file_in_its_place_disturbs_nobody(build, smiths):
     assert asked(smiths) == ["new"]
 
 
-def test_locks_of_others_do_not_matter(smiths):
+def test_asking_leaves_the_folder_and_the_file_as_they_were(smiths):
     with closing(sqlite3.connect(smiths.path, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        assert asked(KnowledgeBase(smiths.path)) == ["S1", "S2"]
-
-
-def test_asking_leaves_the_folder_and_the_file_as_they_were(smiths):
+        assert asked(smiths) == ["S1", "S2"], "locks do not matter"
     before = smiths.path.read_bytes(), sorted(smiths.path.parent.iterdir())
     smiths.lookup(["john smith"], how="fuzzy")
     smiths.attributes(["S1"])

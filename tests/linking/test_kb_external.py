@@ -259,6 +259,8 @@ def test_pages_without_an_item_are_counted_where_ids_are_items(tmp_path):
         assert len(base.lookup(["rome"])) == 0
     with pytest.raises(ParameterError, match=r"id_space='wikipedia': wanted one of .*Did you mean wikipedia_id\?"):
         kb_from_wikimapper(tmp_path / "wiki.kb", source, id_space="wikipedia")
+    with pytest.raises(FileError, match=r"index.db: page 1: the id is blank"):
+        kb_from_wikimapper(tmp_path / "wiki.kb", database(source, "wikimapper", [(1, "A", " ")]))
 
 
 @pytest.mark.parametrize("build", BUILDERS)
