@@ -12,7 +12,7 @@ import pandas as pd
 import pytest
 
 from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
-from vbterrier.linking.words import word_form
+from vbterrier.linking.words import Words
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 N_TEXTS, N_WORDS = 2000, 150
@@ -88,7 +88,7 @@ def test_linker(benchmark, names, texts, speeds):
 
 
 def test_python_loop(benchmark, names, texts, speeds):
-    known = {tuple(word_form(name).split()) for name in names["alias"]}
+    known = {tuple(form.split()) for form in Words.of(names["alias"].tolist()).forms()}
     found = benchmark.pedantic(with_loop, (known, texts), rounds=3)
     assert found == with_linker(DictionaryLinker(names, id_space="bioguide", **PLAIN), texts)
     report(benchmark, speeds, "Python loop", texts)

@@ -96,15 +96,8 @@ class Service:
         self.over.wait(5)
         handler.close_connection = True
 
-    def drip(self, handler):
+    def drip(self, handler, head=b"Content-Length: 100000\r\n\r\n"):
         """Send the body slowly, one byte at a time."""
-        self._drip(handler, b"Content-Length: 100000\r\n\r\n")
-
-    def drip_chunk(self, handler):
-        """Send a long chunk slowly, one byte at a time."""
-        self._drip(handler, b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n")
-
-    def _drip(self, handler, head):
         handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + head)
         ends = time.monotonic() + 8
         while not self.over.is_set() and time.monotonic() < ends:
@@ -112,6 +105,9 @@ class Service:
             handler.wfile.flush()
             time.sleep(0.03)
         handler.close_connection = True
+
+    def drip_chunk(self, handler):
+        self.drip(handler, b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n")
 
     @staticmethod
     def hang_up(sent):

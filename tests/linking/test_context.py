@@ -21,13 +21,8 @@ NAMES = pd.DataFrame(
     [("John Smith", "baker", 0.1), ("John Smith", "senator", 0.6), ("John Smith", "poet", 0.2), ("Paris", "city", 1.0)],
     columns=["alias", "entity_id", "score"],
 )
-ASKED = [
-    "John Smith bakery",
-    "The bakery of John Smith, lawyer in Paris",
-    "John Smith",
-    "",
-    "a poet met John Smith: poet",
-]
+ASKED = ["John Smith bakery", "The bakery of John Smith, lawyer in Paris", "John Smith", ""]
+ASKED += ["a poet met John Smith: poet"]
 
 
 @pytest.fixture(scope="module")
@@ -72,11 +67,9 @@ def test_probabilities_are_those_of_a_plain_loop(names, weight, window):
 
 
 def test_the_same_name_means_different_people_in_queries(names):
-    intents = CandidateIntents(ContextLinker(names, DESCRIBED))(
-        pd.DataFrame(
-            {"qid": ["q1", "q2", "q3"], "query": ["John Smith bakery", "John Smith senator from Ohio", "John Smith"]}
-        )
-    )
+    queries = ["John Smith bakery", "John Smith senator from Ohio", "John Smith"]
+    topics = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": queries})
+    intents = CandidateIntents(ContextLinker(names, DESCRIBED))(topics)
     first = intents.groupby("qid").first()
     assert first["entity_id"].tolist() == ["baker", "senator", "senator"]
     assert intents.groupby("qid")["prob"].sum().tolist() == pytest.approx([1, 1, 1])

@@ -4,6 +4,7 @@ import math
 import os
 import sqlite3
 import stat
+from contextlib import closing
 
 import numpy as np
 import pandas as pd
@@ -30,9 +31,6 @@ def built(path, *entities, **options):
     return build_kb(path, entities, **({"id_space": "test"} | options))
 
 
-# Valid input
-
-
 def test_entities_come_from_any_iterable_or_frame(path):
     records = [
         {"id": "a", "label": "Anna", "aliases": ["A", ["AA", 0.5]], "attributes": {"born": 1850}, "redirects": ["a0"]},
@@ -54,6 +52,9 @@ def test_entities_come_from_any_iterable_or_frame(path):
     with build_kb(path, polars, id_space="test") as base:
         assert base.alias_table().values.tolist() == said[0][0], "here priors and none say the same"
     pd.testing.assert_frame_equal(frame, pd.DataFrame(records, index=[0.5, 7.0, 0.0]))
+    with build_kb(path, records, id_space="test", labels_are_aliases=False) as base:
+        assert base.alias_table()["alias"].tolist() == ["A", "AA", "AA", "C"]
+        assert base.names(["a"]) == ["Anna"]
 
 
 def test_a_generator_is_never_held_in_memory(path):
@@ -82,15 +83,6 @@ def test_a_generator_is_never_held_in_memory(path):
     assert Watched.most <= 3
 
 
-def test_labels_are_aliases_unless_they_are_not_to_be(path):
-    entity = {"id": "a", "label": "Anna", "aliases": ["A"]}
-    with built(path, entity) as base:
-        assert base.alias_table()["alias"].tolist() == ["A", "Anna"]
-    with built(path, entity, labels_are_aliases=False) as base:
-        assert base.alias_table()["alias"].tolist() == ["A"]
-        assert base.names(["a"]) == ["Anna"]
-
-
 def test_ids_stay_the_text_that_they_are(path):
     ids = ["007", "7", "1e3", "1000", "NA", "null", "None", "True", " 7", "0x7", "-0"]
     with built(path, *({"id": one, "label": one, "attributes": {"v": one}} for one in ids)) as base:
@@ -114,22 +106,11 @@ def test_what_is_said_of_an_entity_twice_adds_up(path):
         assert base.attributes(["a"])["value"].tolist() == ["x", "y"]
 
 
-def test_the_same_entities_in_another_order_look_up_alike(path):
-    records = [{"id": f"E{i % 7}", "aliases": [f"n {i % 5}", f"N {i % 3}"]} for i in range(40)]
-    with build_kb(path, records, id_space="test") as base:
-        one = base.lookup(["n 1", "n 2", "N 0"])
-    with build_kb(path, records[::-1], id_space="test") as base:
-        pd.testing.assert_frame_equal(base.lookup(["n 1", "n 2", "N 0"]), one)
-
-
 def test_long_texts_up_to_the_limit_are_taken(path):
     long = "x" * MAX_LETTERS
     with built(path, {"id": long, "label": long, "attributes": {"a": "y" * MAX_VALUE}}) as base:
         assert senses(base, long, "normalised") == {long: 1.0}
         assert base.lookup(["x" * (MAX_LETTERS - 9)], how="fuzzy")["entity_id"].tolist() == [long]
-
-
-# Priors
 
 
 def test_priors_that_do_not_sum_to_one_are_divided_by_their_sum_with_one_warning(path):
@@ -147,43 +128,37 @@ def test_priors_that_do_not_sum_to_one_are_divided_by_their_sum_with_one_warning
         assert senses(base, "even") == {"a": 0.5, "b": 0.5}
 
 
-def test_entities_without_a_prior_share_what_is_left(path):
-    with pytest.warns(DegenerateWarning, match="1 aliases have entities with and without a prior") as said:
-        base = built(
-            path, {"id": "a", "aliases": [["x", 0.5]]}, {"id": "b", "aliases": ["x"]}, {"id": "c", "label": "x"}
-        )
+@pytest.mark.parametrize(
+    ("entities", "scores", "message"),
+    [
+        (
+            [{"id": "a", "aliases": [["x", 0.5]]}, {"id": "b", "aliases": ["x"]}, {"id": "c", "label": "x"}],
+            {"a": 0.5, "b": 0.25, "c": 0.25},
+            "^1 aliases have entities with and without a prior",
+        ),
+        (
+            [{"id": "a", "aliases": [["x", 1]]}, {"id": "b", "aliases": [["x", 0.5]]}, {"id": "c", "label": "x"}],
+            {"a": 2 / 3, "b": 1 / 3, "c": 0.0},
+            "the priors of 1 aliases sum to 1.5 to 1.5.*; 1 aliases have entities",
+        ),
+        (
+            [{"id": "a", "aliases": [["x", 0]]}, {"id": "b", "aliases": [["x", 0.0]]}],
+            {"a": 0.5, "b": 0.5},
+            "the priors of 1 aliases are all 0: .* equally probable",
+        ),
+    ],
+)
+def test_missing_and_zero_priors_are_completed_with_one_warning(path, entities, scores, message):
+    with pytest.warns(DegenerateWarning, match=message) as said:
+        base = built(path, *entities)
     assert len(said) == 1
     with base:
-        assert senses(base, "x") == {"a": 0.5, "b": 0.25, "c": 0.25}
+        assert senses(base, "x") == pytest.approx(scores)
 
 
-def test_nothing_is_left_where_priors_sum_to_one_or_more(path):
-    with pytest.warns(DegenerateWarning, match="the priors of 1 aliases sum to 1.5 to 1.5.*; 1 aliases have entities"):
-        base = built(
-            path, {"id": "a", "aliases": [["x", 1]]}, {"id": "b", "aliases": [["x", 0.5]]}, {"id": "c", "label": "x"}
-        )
-    with base:
-        assert senses(base, "x") == pytest.approx({"a": 2 / 3, "b": 1 / 3, "c": 0.0})
-
-
-def test_a_prior_that_is_given_twice_counts_once(path):
-    with built(
-        path, {"id": "a", "aliases": [["x", 0.5], ["x", 0.5], "x"]}, {"id": "b", "aliases": [["x", 0.5]]}
-    ) as base:
-        assert senses(base, "x") == {"a": 0.5, "b": 0.5}
-
-
-def test_priors_that_are_all_zero_say_nothing(path):
-    with pytest.warns(DegenerateWarning, match="the priors of 1 aliases are all 0: .* equally probable"):
-        base = built(path, {"id": "a", "aliases": [["x", 0]]}, {"id": "b", "aliases": [["x", 0.0]]})
-    with base:
-        assert senses(base, "x") == {"a": 0.5, "b": 0.5}
-
-
-def test_a_label_that_is_an_alias_with_a_prior_takes_nothing_from_it(path):
-    with built(
-        path, {"id": "a", "label": "x", "aliases": [["x", 0.75]]}, {"id": "b", "aliases": [["x", 0.25]]}
-    ) as base:
+def test_a_prior_counts_once_also_if_the_alias_is_repeated_or_a_label(path):
+    first = {"id": "a", "label": "x", "aliases": [["x", 0.75], ["x", 0.75], "x"]}
+    with built(path, first, {"id": "b", "aliases": [["x", 0.25]]}) as base:
         assert senses(base, "x") == {"a": 0.75, "b": 0.25}
 
 
@@ -196,9 +171,6 @@ def test_priors_that_are_no_probabilities_are_refused(path, prior):
     assert not path.exists()
 
 
-# Redirects
-
-
 def test_chains_of_redirects_end_at_their_end(path):
     chain = [{"id": f"r{i}", "redirects": [f"r{i + 1}"]} for i in range(300)]
     with built(path, {"id": "r0", "label": "Root"}, *chain[1:], {"id": "r0", "redirects": ["r1"]}) as base:
@@ -208,7 +180,7 @@ def test_chains_of_redirects_end_at_their_end(path):
 
 
 @pytest.mark.parametrize("order", [1, -1])
-def test_what_an_id_had_counts_for_the_one_it_redirects_to(path, order):
+def test_aliases_and_attributes_of_an_id_count_for_the_one_it_redirects_to(path, order):
     records = [
         {"id": "new", "label": "New", "aliases": [["x", 0.25]], "attributes": {"p": "1"}, "redirects": ["old"]},
         {"id": "old", "label": "Old", "aliases": [["x", 0.5], "y"], "attributes": {"p": "2"}},
@@ -219,9 +191,6 @@ def test_what_an_id_had_counts_for_the_one_it_redirects_to(path, order):
         assert senses(base, "Old") == senses(base, "New") == senses(base, "y") == {"new": 1.0}
         assert base.names(["old", "new"]) == ["New", "New"]
         assert sorted(base.attributes(["old"])["value"]) == ["1", "2"]
-
-
-def test_an_id_that_redirects_to_one_not_described_gives_it_its_name(path):
     with built(path, {"id": "a", "label": "Anna"}, {"id": "b", "redirects": ["a"]}) as base:
         assert base.names(["a", "b"]) == ["Anna", "Anna"]
         assert senses(base, "Anna") == {"b": 1.0}
@@ -234,17 +203,13 @@ def test_circles_of_redirects_are_left_out_with_a_warning(path):
         {"id": "self", "redirects": ["self"]},
         {"id": "fine", "redirects": ["old"]},
     ]
-    with pytest.warns(
-        DegenerateWarning, match=r"4 redirects are part of a cycle or lead into one \('a', 'b', 'd', \.\.\.\)"
-    ) as said:
+    message = r"4 redirects are part of a cycle or lead into one \('a', 'b', 'd', \.\.\.\)"
+    with pytest.warns(DegenerateWarning, match=message) as said:
         base = build_kb(path, records, id_space="test")
     assert said[0].filename == __file__
     with base:
         assert base.resolve(["a", "b", "d", "self", "old"]) == ["a", "b", "d", "self", "fine"]
         assert base.names(["a", "b"]) == ["A", "B"]
-
-
-# Invalid input
 
 
 @pytest.mark.parametrize(
@@ -288,42 +253,25 @@ def test_entities_that_are_none_are_refused_with_their_number(path, entity, mess
 
 
 @pytest.mark.parametrize(
-    ("entities", "message"),
+    ("first", "second", "message"),
     [
-        (
-            [{"id": "a", "label": "A"}, {"id": "a", "label": "B"}],
-            "number 1: id 'a' has the labels 'A' and 'B'; make one an",
-        ),
-        (
-            [{"id": "a", "aliases": [["x", 0.5]]}, {"id": "a", "aliases": [["x", 0.25]]}],
-            "number 1: alias 'x' of 'a' has the priors 0.25 and 0.5; keep one",
-        ),
-        (
-            [{"id": "a", "redirects": ["c"]}, {"id": "b", "redirects": ["c"]}],
-            "number 1: 'c' redirects to 'a' and to 'b'",
-        ),
+        ({"label": "A"}, {"label": "B"}, "id 'a' has the labels 'A' and 'B'; make one an"),
+        ({"aliases": [["x", 0.5]]}, {"aliases": [["x", 0.25]]}, "alias 'x' of 'a' has the priors 0.25 and 0.5; keep"),
+        ({"redirects": ["c"]}, {"id": "b", "redirects": ["c"]}, "'c' redirects to 'a' and to 'b'"),
     ],
 )
-def test_entities_that_contradict_each_other_are_refused(path, entities, message):
-    with pytest.raises(InputError, match=f"^entities: {message}"):
-        built(path, *entities)
+def test_entities_that_contradict_each_other_are_refused(path, first, second, message):
+    with pytest.raises(InputError, match=f"^entities: number 1: {message}"):
+        built(path, {"id": "a"} | first, {"id": "a"} | second)
 
 
-@pytest.mark.parametrize(
-    ("entities", "message"),
-    [
-        ([], "entities: none; a knowledge base needs at least one"),
-        ("file.jsonl", "entities: wanted an iterable of mappings or a frame, found str"),
-        ({"id": "a"}, "entities: wanted an iterable of mappings or a frame, found dict"),
-        (5, "found int"),
-    ],
-)
-def test_what_holds_no_entities_is_refused(path, entities, message):
-    with pytest.raises(InputError, match=message):
-        build_kb(path, entities, id_space="test")
-
-
-def test_parameters_that_are_none_are_refused(path):
+def test_parameters_are_checked(path):
+    with pytest.raises(InputError, match="entities: none; a knowledge base needs at least one"):
+        built(path)
+    for entities in ("file.jsonl", {"id": "a"}, 5):
+        kind = type(entities).__name__
+        with pytest.raises(InputError, match=f"entities: wanted an iterable of mappings or a frame, found {kind}"):
+            build_kb(path, entities, id_space="test")
     with pytest.raises(ParameterError, match=r"types: 'born' is 'yaer', wanted one of 'text', .*Did you mean year\?"):
         built(path, {"id": "a"}, types={"born": "yaer"})
     for space in ("", None, 5):
@@ -331,14 +279,11 @@ def test_parameters_that_are_none_are_refused(path):
             built(path, {"id": "a"}, id_space=space)
 
 
-def test_missing_cells_of_frames_say_nothing(path):
+def test_missing_cells_of_frames_are_ignored(path):
     frame = pd.DataFrame({"id": ["a", "b"], "label": ["A", np.nan], "born": [1850.0, np.nan], "died": [pd.NaT, None]})
     with build_kb(path, frame, id_space="test", types={"born": "number"}) as base:
         assert base.attributes(["a", "b"]).values.tolist() == [["a", "born", "1850.0", "number"]]
         assert base.names(["a", "b"]) == ["A", ""]
-
-
-# The file
 
 
 def test_a_build_that_fails_leaves_the_old_file_and_nothing_else(path):
@@ -379,14 +324,13 @@ def test_files_of_others_are_never_replaced(path):
         assert len(base) == 1
 
 
-def test_places_where_no_file_can_be_are_refused(path):
-    with pytest.raises(FileError, match="is a folder; wanted the name of a file to write"):
-        built(path.parent, {"id": "a"})
-    with pytest.raises(FileError, match="cannot be written: No such file or directory"):
-        built(path / "x", {"id": "a"})
-
-
-def test_names_of_files_may_be_odd(tmp_path):
+def test_names_of_files_may_be_unusual_but_no_folders(tmp_path):
+    for path, message in [
+        (tmp_path, "is a folder; wanted the name of a file to write"),
+        (tmp_path / "none" / "x", "cannot be written: No such file or directory"),
+    ]:
+        with pytest.raises(FileError, match=message):
+            built(path, {"id": "a"})
     for name in ("a b#?%41&mode=rwc.kb", "ünï.kb", "x" * 200):
         with built(tmp_path / name, {"id": "a", "label": "A"}) as base:
             assert senses(base, "A") == {"a": 1.0}
@@ -394,28 +338,20 @@ def test_names_of_files_may_be_odd(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
-def test_the_file_has_the_mode_of_any_new_file(path):
-    built(path, {"id": "a"}).close()
+def test_the_file_has_the_mode_of_any_new_file_or_of_the_one_it_replaces(path):
+    built(path, {"id": "a", "label": "Anna"}).close()
     other = path.parent / "other"
     other.touch()
     assert stat.S_IMODE(path.stat().st_mode) == stat.S_IMODE(other.stat().st_mode)
-
-
-@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
-def test_a_file_that_is_replaced_keeps_its_mode(path):
-    built(path, {"id": "a", "label": "Anna"})
     path.chmod(0o640)
-    built(path, {"id": "b", "label": "Bert"})
+    built(path, {"id": "b", "label": "Bert"}).close()
     assert stat.S_IMODE(path.stat().st_mode) == 0o640
     assert senses(KnowledgeBase(path), "Bert") == {"b": 1.0}
 
 
 def test_the_file_is_marked_and_whole(path):
     built(path, {"id": "a", "label": "A"}).close()
-    db = sqlite3.connect(path)
-    try:
+    with closing(sqlite3.connect(path)) as db:
         assert db.execute("PRAGMA application_id").fetchone()[0].to_bytes(4, "big") == b"vbKB"
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert db.execute("PRAGMA freelist_count").fetchone()[0] <= 1
-    finally:
-        db.close()

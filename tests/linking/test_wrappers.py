@@ -72,14 +72,11 @@ def test_nothing_found_is_an_empty_frame_whatever_its_columns():
         pd.testing.assert_frame_equal(links.frame, links_frame([]))
 
 
-def test_frames_have_the_types_of_all_links():
-    found = linker(("0", "Q1", 1)).link(["x"]).frame
+@pytest.mark.parametrize(("row", "entity"), [(("0", "007", 1), "007"), ((0, 7, 1.0), "7")])
+def test_ids_are_text_and_frames_have_the_types_of_all_links(row, entity):
+    found = linker(row).link(["x"]).frame
+    assert found["entity_id"].tolist() == [entity]
     assert found.dtypes.tolist() == links_frame([]).dtypes.tolist()
-
-
-def test_ids_are_text():
-    assert linker(("0", "007", 1.0)).link(["x"]).frame["entity_id"].tolist() == ["007"]
-    assert linker((0, 7, 1.0)).link(["x"]).frame["entity_id"].tolist() == ["7"]
 
 
 @pytest.mark.parametrize(
@@ -95,15 +92,10 @@ def test_results_that_are_none_are_refused(rows, message):
         linker(*rows).link(["x"])
 
 
-def test_results_of_other_queries_and_shapes_are_refused():
-    stranger = pd.DataFrame({"qid": ["7"], "docno": ["a"], "score": [1.0]})
+def test_parameters_and_results_of_other_queries_are_refused():
+    other = pd.DataFrame({"qid": ["7"], "docno": ["a"], "score": [1.0]})
     with pytest.raises(InputError, match="query '7' was not asked"):
-        RetrieverLinker(pt.apply.generic(lambda _: stranger), id_space="k").link(["x"])
-    with pytest.raises(InputError, match="wanted columns qid, docno, score; missing score"):
-        linker(("0", "a"), columns=("qid", "docno")).link(["x"])
-
-
-def test_parameters_are_checked():
+        RetrieverLinker(pt.apply.generic(lambda _: other), id_space="k").link(["x"])
     with pytest.raises(ParameterError, match="retriever: wanted a PyTerrier transformer, found function"):
         RetrieverLinker(lambda frame: frame, id_space="k")
     with pytest.raises(ParameterError, match="cutoff=0: wanted a whole number, 1 or more"):
@@ -173,44 +165,29 @@ def linked(aliases, *, patterns=PATTERNS, entities=("Q48226", "Q215952", "Q31254
             kb.add_alias(alias, ids, priors)
         return kb
 
-    doc = nlp.make_doc("Emerson wrote")
-    example = Example.from_dict(
-        doc, {"entities": [(0, 7, "PERSON")], "links": {(0, 7): {"Q48226": 1.0}}, "sent_starts": [1, 0]}
-    )
+    labels = {"entities": [(0, 7, "PERSON")], "links": {(0, 7): {"Q48226": 1.0}}, "sent_starts": [1, 0]}
+    example = Example.from_dict(nlp.make_doc("Emerson wrote"), labels)
     linker.initialize(lambda: [example], nlp=nlp, kb_loader=knowledge)
     return nlp
 
 
 def test_rules_with_ids_give_one_entity_each():
-    texts = ["Über Emerson: RALPH waldo", "", "no one", "Emerson"]
-    linker = SpacyLinker(ruled(*PATTERNS), id_space="wikidata")
-    links = linker.link(texts)
+    linker = SpacyLinker(ruled(*PATTERNS), id_space="wikidata", batch_size=1)
+    links = linker.link(["𝔘𝔫 café: ☕️ E\u0301 Emerson: RALPH waldo", "", "no one", "Emerson"])
     assert isinstance(linker, Linker)
     assert (links.id_space, links.scale) == ("wikidata", "probability")
     assert tuple(links.frame.columns) == COLUMNS
     assert links.frame.values.tolist() == [
-        [0, 5, 12, "Emerson", "Q48226", 1.0, ""],
-        [0, 14, 25, "RALPH waldo", "Q1", 1.0, ""],
+        [0, 15, 22, "Emerson", "Q48226", 1.0, ""],
+        [0, 24, 35, "RALPH waldo", "Q1", 1.0, ""],
         [3, 0, 7, "Emerson", "Q48226", 1.0, ""],
     ]
-    assert [texts[t][s:e] for t, s, e in links.frame[["text", "start", "end"]].values] == links.frame[
-        "mention"
-    ].tolist()
-
-
-def test_places_count_code_points():
-    text = "𝔘𝔫 café ☕️ E\u0301 Emerson"
-    links = SpacyLinker(ruled(*PATTERNS), id_space="k").link([text]).frame
-    assert text[links["start"][0] : links["end"][0]] == "Emerson"
 
 
 def test_mentions_without_an_id_are_counted():
     links = SpacyLinker(ruled(*PATTERNS), id_space="k").link(["Emerson of Brazil", "Brazil"])
     assert links.frame["entity_id"].tolist() == ["Q48226"]
     assert links.frame.attrs == {"n_nil": 0, "n_without_id": 2}
-
-
-def test_a_pipeline_that_gives_no_ids_at_all_says_so():
     linker = SpacyLinker(ruled(PATTERNS[2]), id_space="k")
     with pytest.warns(DegenerateWarning, match="spaCy: 2 mentions, none with an id; add an EntityLinker"):
         links = linker.link(["Brazil and Brazil"])
@@ -222,28 +199,17 @@ ALIASES = {"Emerson": (["Q215952", "Q48226", "Q312545"], [0.2, 0.5, 0.2]), "wald
 BARE = [{"label": "PERSON", "pattern": name} for name in ("Emerson", "waldo", "Brazil")]
 
 
-def test_candidates_of_the_knowledge_base_come_with_their_priors():
-    linker = SpacyLinker(linked(ALIASES, patterns=BARE), id_space="wikidata")
-    links = linker.link(["Emerson and waldo in Brazil."])
-    assert links.frame[["mention", "entity_id"]].values.tolist() == [
-        ["Emerson", "Q48226"],
-        ["Emerson", "Q215952"],
-        ["Emerson", "Q312545"],
-        ["waldo", "Q48226"],
-    ]
-    assert links.frame["score"].tolist() == pytest.approx([0.5, 0.2, 0.2, 0.9])
-    assert links.frame.attrs == {"n_nil": 1, "n_without_id": 0}, (
-        "spaCy answers NIL where its knowledge base has nothing"
-    )
-
-
-def test_the_choice_of_the_pipeline_alone_can_be_asked_for():
-    linker = SpacyLinker(linked(ALIASES, patterns=BARE), id_space="wikidata", candidates="best")
+@pytest.mark.parametrize("candidates", ["priors", "best"])
+def test_candidates_come_with_their_priors_or_the_best_alone(candidates):
+    linker = SpacyLinker(linked(ALIASES, patterns=BARE), id_space="wikidata", candidates=candidates)
     links = linker.link(["Emerson and waldo in Brazil."]).frame
-    assert links[["mention", "entity_id", "score"]].values.tolist() == [
-        ["Emerson", "Q48226", 1.0],
-        ["waldo", "Q48226", 1.0],
-    ]
+    found = list(links[["mention", "entity_id", "score"]].itertuples(index=False, name=None))
+    priors = [("Q48226", 0.5), ("Q215952", 0.2), ("Q312545", 0.2)] if candidates == "priors" else [("Q48226", 1.0)]
+    last = ("waldo", "Q48226", 0.9 if candidates == "priors" else 1.0)
+    wanted = [*(("Emerson", entity, prior) for entity, prior in priors), last]
+    assert found == [(mention, entity, pytest.approx(prior)) for mention, entity, prior in wanted]
+    # spaCy answers NIL if its knowledge base has nothing.
+    assert links.attrs == {"n_nil": 1, "n_without_id": 0}
 
 
 def test_answers_below_the_threshold_are_nil():
@@ -251,6 +217,9 @@ def test_answers_below_the_threshold_are_nil():
     links = linker.link(["Emerson and waldo"]).frame
     assert links["mention"].tolist() == ["waldo"]
     assert links.attrs == {"n_nil": 1, "n_without_id": 0}
+    # NIL is an answer: mentions without an id give no warning then.
+    linker.nlp.add_pipe("entity_ruler", name="late").add_patterns([{"label": "PERSON", "pattern": "Roy"}])
+    assert linker.link(["Roy and Emerson"]).frame.attrs == {"n_nil": 1, "n_without_id": 1}
 
 
 def test_rules_with_ids_hold_where_there_is_a_knowledge_base_too():
@@ -263,19 +232,10 @@ def test_rules_with_ids_hold_where_there_is_a_knowledge_base_too():
 
 def test_the_answer_of_the_entity_linker_counts_before_the_id_of_a_rule():
     rules = [{"label": "PERSON", "pattern": name, "id": "Q999"} for name in ("Emerson", "Brazil")]
-    links = SpacyLinker(linked(ALIASES, patterns=rules), id_space="wikidata", candidates="best").link(
-        ["Emerson, Brazil"]
-    )
+    linker = SpacyLinker(linked(ALIASES, patterns=rules), id_space="wikidata", candidates="best")
+    links = linker.link(["Emerson, Brazil"])
     assert links.frame[["mention", "entity_id"]].values.tolist() == [["Emerson", "Q48226"]]
     assert links.frame.attrs == {"n_nil": 1, "n_without_id": 0}, "NIL is an answer too"
-
-
-def test_a_pipeline_that_answers_nil_is_one_that_links():
-    nlp = linked(ALIASES, patterns=BARE[2:])
-    nlp.add_pipe("entity_ruler", name="late").add_patterns([{"label": "PERSON", "pattern": "Roy"}])
-    links = SpacyLinker(nlp, id_space="wikidata").link(["Roy in Brazil"])
-    assert len(links.frame) == 0
-    assert links.frame.attrs == {"n_nil": 1, "n_without_id": 1}
 
 
 def test_priors_do_not_depend_on_the_dice_of_the_pipeline():
@@ -288,15 +248,7 @@ def test_priors_do_not_depend_on_the_dice_of_the_pipeline():
     assert seen == {("Q215952", "Q312545", "Q48226") * 2}, "ties by id"
 
 
-def test_batches_change_nothing():
-    nlp = ruled(*PATTERNS)
-    texts = ["Emerson", "", "Ralph Waldo", "x"] * 5
-    expected = SpacyLinker(nlp, id_space="k").link(texts).frame
-    pd.testing.assert_frame_equal(SpacyLinker(nlp, id_space="k", batch_size=1).link(texts).frame, expected)
-    assert len(expected) == 10
-
-
-def test_texts_and_parameters_are_checked():
+def test_texts_and_parameters_are_checked_and_identify_linkers():
     nlp = ruled(*PATTERNS)
     with pytest.raises(ParameterError, match="nlp: wanted a spaCy pipeline, found str"):
         SpacyLinker("en_core_web_sm", id_space="k")
@@ -304,20 +256,15 @@ def test_texts_and_parameters_are_checked():
         SpacyLinker(nlp, id_space="k", candidates="prior")
     with pytest.raises(ParameterError, match="batch_size=0"):
         SpacyLinker(nlp, id_space="k", batch_size=0)
+    first = SpacyLinker(nlp, id_space="k")
     with pytest.raises(InputError, match="found one text"):
-        SpacyLinker(nlp, id_space="k").link("Emerson")
+        first.link("Emerson")
+    others = [SpacyLinker(nlp, id_space="l"), SpacyLinker(nlp, id_space="k", candidates="best")]
+    assert len({first, SpacyLinker(nlp, id_space="k"), *others, SpacyLinker(ruled(), id_space="k")}) == 4
+    assert repr(first) == "SpacyLinker(en: entity_ruler, id_space='k')"
     nlp.max_length = 10
     with pytest.raises(InputError, match="11 characters in place 1, and the limit of the pipeline is 10; cut the text"):
-        SpacyLinker(nlp, id_space="k").link(["a" * 10, "a" * 11])
-
-
-def test_spacy_linkers_are_what_their_parameters_are():
-    nlp = ruled(*PATTERNS)
-    first = SpacyLinker(nlp, id_space="k")
-    assert first == SpacyLinker(nlp, id_space="k")
-    others = [SpacyLinker(nlp, id_space="l"), SpacyLinker(nlp, id_space="k", candidates="best")]
-    assert len({first, *others, SpacyLinker(ruled(), id_space="k")}) == 4
-    assert repr(first) == "SpacyLinker(en: entity_ruler, id_space='k')"
+        first.link(["a" * 10, "a" * 11])
 
 
 def test_every_sentence_about_an_emerson_has_the_right_one_among_its_candidates(shared_data):

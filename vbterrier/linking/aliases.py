@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 
 from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, require
@@ -41,8 +42,8 @@ class Aliases(Protocol):
 class AliasFrame:
     """Aliases in a frame, with the interface of a knowledge base that linkers use.
 
-    - ``frame``: columns alias, entity_id, and optionally score (probability of the entity given the alias), weight
-      (frequency of the alias, relative to aliases of the same form) and name
+    The columns are alias, entity_id [, score (probability of the entity given the alias), weight (frequency of the
+    alias, relative to aliases of the same form), name].
     """
 
     def __init__(self, frame: Any, id_space: str) -> None:
@@ -124,28 +125,22 @@ def aliases_of(source: Any, id_space: str | None) -> Aliases:
         if id_space not in {None, base.id_space}:
             raise ParameterError(f"id_space={id_space!r}: the knowledge base has {base.id_space!r}; leave it out")
         return base
-    fault = _not_aliases(source)
+    fault = ""
+    if isinstance(source, (str, os.PathLike)):
+        fault = "a path: open it with KnowledgeBase(path), or read it into a frame"
+    elif callable(getattr(source, "link", None)):
+        fault = "a linker, which can be used as it is"
+    elif callable(getattr(source, "transform", None)) and not isinstance(source, pd.DataFrame):
+        fault = "a transformer: use RetrieverLinker with a retriever over entities"
     if fault:
-        raise ParameterError(
-            f"aliases={source!r}: wanted a knowledge base or a frame (alias, entity_id), found {fault}"
-        )
+        wanted = "a knowledge base or a frame (alias, entity_id)"
+        raise ParameterError(f"aliases={source!r}: wanted {wanted}, found {fault}")
+    frame = frame_of(source, "aliases")
     if id_space is None:
         raise ParameterError(
             "id_space: wanted the name of the id space of a frame of aliases, such as 'wikidata' or any other name"
         )
-    return AliasFrame(source, id_space)
-
-
-def _not_aliases(source: Any) -> str:
-    """Return a description of an object that has no aliases, and the remedy; empty for frames."""
-    if isinstance(source, (str, os.PathLike)):
-        return "a path: open it with KnowledgeBase(path), or read it into a frame"
-    if callable(getattr(source, "link", None)):
-        return "a linker, which can be used as it is"
-    if callable(getattr(source, "transform", None)) and not isinstance(source, pd.DataFrame):
-        return "a transformer: use RetrieverLinker with a retriever over entities"
-    frame_of(source, "aliases")
-    return ""
+    return AliasFrame(frame, id_space)
 
 
 class Mentions(NamedTuple):
@@ -175,7 +170,7 @@ class Meanings:
 
     @property
     def sizes(self) -> Ints:
-        """Number of entities of each key, shape (n_keys,)."""
+        """Number of entities of each key."""
         return np.diff(self.bounds)
 
     def find(self, keys: Ints) -> tuple[Ints, Ints]:
@@ -192,11 +187,8 @@ def meanings_of(table: pd.DataFrame, n_keys: int, *, priors: bool) -> Meanings:
     """Return the candidate entities of each key, which several aliases may share ("US" and "us", or two spellings).
 
     With priors the probability is ``Σ w_a p(e|a) / Σ w_a`` over the aliases a of a key, with 0 for an alias that lacks
-    the entity, as in a normalised look-up of :class:`~vbterrier.linking.kb.KnowledgeBase`. Without priors it is 1/n
-    over the n entities of the key.
-
-    - ``table``: columns key, alias, entity (numbers), score and weight (of the alias)
-    - ``priors``: True to use ``score``
+    the entity. Without priors it is 1/n over the n entities of the key. The table has columns key, alias, entity
+    (numbers), score and weight (of the alias).
     """
     weighted = table.assign(mass=table["weight"] * table["score"])
     merged = weighted.groupby(["key", "entity"], sort=True, as_index=False)["mass"].sum()
@@ -212,74 +204,62 @@ def meanings_of(table: pd.DataFrame, n_keys: int, *, priors: bool) -> Meanings:
     return Meanings(np.concatenate([[0], np.cumsum(sizes)]), entity[rows], score[rows])
 
 
+@dataclass(eq=False)
 class Vocabulary:
-    """The rows of an alias table as numbers, with its distinct aliases and entities as text.
+    """The distinct aliases and entities of an alias table as text, entities in the order of their ids."""
 
-    - ``source``: the aliases. Priors of an alias that sum to more than 1 are divided by their sum, with a warning.
-    - ``rows``: columns alias, entity (numbers; entities are numbered in the order of their ids), score and weight
-    """
+    aliases: list[str]
+    ids: Any  # ids, labels: id and name of each entity, Arrow arrays of text
+    labels: Any
+    rows: pd.DataFrame  # columns alias, entity (numbers), score, weight
+    priors: bool
+    over: list[str] = field(default_factory=list)  # aliases whose scores sum to more than 1, divided by their sum
 
-    def __init__(self, source: Aliases) -> None:
+    @classmethod
+    def of(cls, source: Aliases) -> Vocabulary:
+        """Read the rows of an alias table."""
         table = source.alias_table()
         if not len(table):
             raise InputError("aliases: no rows; a linker needs at least one alias")
-        alias = ids_of(table["alias"], "aliases column 'alias'")
-        self.aliases, code = alias.codes()
+        aliases, code = ids_of(table["alias"], "aliases column 'alias'").codes()
         entities, number = ids_of(table["entity_id"], "aliases column 'entity_id'").codes()
         by_id = np.argsort(np.asarray(entities, dtype=object), kind="stable")
-        self.entities = [entities[place] for place in by_id]
-        self.names = source.names(self.entities)
-        columns = {"entity_id": self.entities, "name": self.names}
-        self._columns = {name: pd.Series(column, dtype="str").array for name, column in columns.items()}
-        place = np.argsort(by_id)
+        entities = [entities[place] for place in by_id]
+        ids, labels = (pa.array(column, pa.large_string()) for column in (entities, source.names(entities)))
         score = table["score"].to_numpy(np.float64) if source.has_priors else np.ones(len(table))
         weight = table["weight"].to_numpy(np.float64) if "weight" in table.columns else 1.0
-        self.rows = pd.DataFrame({"alias": code, "entity": place[number], "score": score, "weight": weight})
-        self.priors = source.has_priors
-        total = np.bincount(code, weights=score, minlength=len(self.aliases))
-        self.over = np.flatnonzero(total > 1 + TOLERANCE) if self.priors else np.empty(0, np.int64)
-        share = np.ones(len(self.aliases))
-        share[self.over] = total[self.over]
-        self.rows["score"] /= share[code]
+        total = np.bincount(code, weights=score, minlength=len(aliases))
+        over = (total > 1 + TOLERANCE) & source.has_priors
+        score = score / np.where(over, total, 1.0)[code]
+        rows = pd.DataFrame({"alias": code, "entity": np.argsort(by_id)[number], "score": score, "weight": weight})
+        overfull = [aliases[place] for place in np.flatnonzero(over)]
+        return cls(aliases, ids, labels, rows, source.has_priors, overfull)
 
-    @classmethod
-    def of_numbers(
-        cls, aliases: list[str], entities: list[str], names: list[str], rows: pd.DataFrame, *, priors: bool
-    ) -> Vocabulary:
-        """Return a vocabulary of checked rows, whose numbers are those of ``aliases`` and ``entities``."""
-        made = cls.__new__(cls)
-        made.aliases, made.entities, made.names, made.rows, made.priors = aliases, entities, names, rows, priors
-        made.over = np.empty(0, np.int64)
-        return made
 
-    def warn_of_overfull(self) -> None:
-        """Warn if the scores of some aliases sum to more than 1."""
-        if len(self.over):
-            warn(
-                f"aliases: the scores of {len(self.over)} aliases sum to more than 1 "
-                f"({examples(self.aliases[place] for place in self.over[:4])}); they are divided by their sum"
-            )
+def candidate_links(
+    texts: Sequence[str], mentions: Mentions, meanings: Meanings, keys: Ints, ids: Any, labels: Any
+) -> pd.DataFrame:
+    """Return a frame of links: the candidates of the key of each mention."""
+    owner, rows = meanings.find(keys)
+    text, start, end = mentions.take(owner)
+    entity = pa.array(meanings.entity[rows])
+    return pd.DataFrame(
+        {
+            "text": text,
+            "start": start,
+            "end": end,
+            "mention": pd.Series(mentions.words(texts), dtype="str").array.take(owner),
+            "entity_id": ids.take(entity).to_pandas().astype("str"),
+            "score": meanings.score[rows],
+            "name": labels.take(entity).to_pandas().astype("str"),
+        }
+    )
 
-    def keyed(self, keys: Sequence[str]) -> tuple[list[str], pd.DataFrame]:
-        """Return the sorted distinct keys, and the rows with column ``key``; aliases with key '' are left out."""
-        distinct, number = np.unique(np.asarray(keys, dtype=object), return_inverse=True)
-        first = int(len(distinct) > 0 and not distinct[0])
-        key = number[self.rows["alias"].to_numpy()] - first
-        return distinct[first:].tolist(), self.rows.assign(key=key)[key >= 0]
 
-    def links(self, texts: Sequence[str], mentions: Mentions, meanings: Meanings, keys: Ints) -> pd.DataFrame:
-        """Return a frame of links: the candidates of the key of each mention."""
-        owner, rows = meanings.find(keys)
-        text, start, end = mentions.take(owner)
-        entity = meanings.entity[rows]
-        return pd.DataFrame(
-            {
-                "text": text,
-                "start": start,
-                "end": end,
-                "mention": pd.Series(mentions.words(texts), dtype="str").array.take(owner),
-                "entity_id": self._columns["entity_id"].take(entity),
-                "score": meanings.score[rows],
-                "name": self._columns["name"].take(entity),
-            }
+def warn_of_overfull(over: Sequence[str]) -> None:
+    """Warn of aliases whose scores sum to more than 1."""
+    if over:
+        warn(
+            f"aliases: the scores of {len(over)} aliases sum to more than 1 ({examples(over[:4])}); they are divided "
+            "by their sum"
         )

@@ -32,17 +32,15 @@ class ContextLinker(Identified):
 
     ``p(e | m, c) ∝ p(e | m) exp(λ s(c, d_e))``, a conditional logit with the prior of the linker and the similarity of
     the context c and the description d of the entity. Without an encoder s is the cosine of the sets of their words,
-    weighted by ``ln((n + 1) / n_w)`` for a word in the descriptions of n_w of the n candidates of the mention. A word
-    that describes all candidates therefore hardly counts, and a context without words of a description leaves the
-    priors unchanged.
+    function words excluded, weighted by ``ln((n + 1) / n_w)`` for a word in the descriptions of n_w of the n candidates
+    of the mention. A word that describes all candidates hardly counts.
 
     Parameters
     ----------
     linker
         A linker with probabilities, such as :class:`DictionaryLinker`.
     descriptions
-        A frame (entity_id, text); an entity without a row has no description. ``None`` for names and attributes in the
-        knowledge base of the linker.
+        A frame (entity_id, text); ``None`` for names and attributes in the knowledge base of the linker.
     weight
         λ, at least 0; 0 leaves the priors unchanged. :meth:`fit` estimates it from labelled mentions.
     window
@@ -60,9 +58,8 @@ class ContextLinker(Identified):
 
     Notes
     -----
-    The result for a text depends on this text alone. Function words do not count. The probabilities of a mention keep
-    their sum. The default weight is within the estimates of :meth:`fit` on AIDA (6.5 to 12.7), see
-    ``tests/data/test_context.py``; fit it on your own data.
+    The result for a text depends on this text alone. The probabilities of a mention keep their sum. The default weight
+    is within the estimates of :meth:`fit` on AIDA (6.5 to 12.7, ``tests/data/test_context.py``); fit it on your data.
 
     McFadden, *Conditional logit analysis of qualitative choice behavior*, 1974; Mihalcea and Csomai, *Wikify!*, CIKM
     2007, section 4 (overlap of words and descriptions).
@@ -97,18 +94,15 @@ class ContextLinker(Identified):
         self.weight = number("weight", weight, low=0)
         self.window = positive("window", window)
         self.descriptions = None if descriptions is None else _checked(descriptions)
-        base = next((one for one in (linker, getattr(linker, "aliases", None)) if hasattr(one, "attributes")), None)
-        if descriptions is None and base is None:
+        bases = (one for one in (linker, getattr(linker, "aliases", None)) if hasattr(one, "attributes"))
+        self._base: Any = next(bases, None)
+        if descriptions is None and self._base is None:
             raise ParameterError("descriptions: wanted a frame (entity_id, text), or a linker with a knowledge base")
-        self._base = base
 
     def link(self, texts: Sequence[str]) -> Links:
         """Link the mentions in each text, with the most probable of the linker's candidates first."""
         texts = texts_of(texts)
-        frame = self._linked(texts)
-        mention = _mentions_of(frame)
-        similarity = self._similarity(texts, frame, mention)
-        prior = frame["score"].to_numpy(np.float64)
+        frame, mention, prior, similarity = self._linked(texts)
         frame = frame.assign(score=_posterior(prior, similarity, mention, self.weight), mention_number=mention)
         order = ["mention_number", "score", "entity_id"]
         frame = frame.sort_values(order, ascending=[True, False, True], kind="stable", ignore_index=True)
@@ -119,11 +113,9 @@ class ContextLinker(Identified):
 
         Parameters
         ----------
-        texts
-            The texts.
-        gold
-            Columns text (index of the text), start, end, entity_id. Mentions that the linker does not find with the
-            labelled entity among its candidates are left out.
+        texts, gold
+            The texts, and their labels: columns text (index of the text), start, end, entity_id. Mentions that the
+            linker does not find with the labelled entity among its candidates are left out.
 
         Raises
         ------
@@ -135,9 +127,7 @@ class ContextLinker(Identified):
         texts = texts_of(texts)
         gold = frame_of(gold, "gold")
         require(gold, (*_SPAN, "entity_id"), "gold")
-        frame = self._linked(texts)
-        mention = _mentions_of(frame)
-        similarity, prior = self._similarity(texts, frame, mention), frame["score"].to_numpy(np.float64)
+        frame, mention, prior, similarity = self._linked(texts)
         keys = [*_SPAN, "entity_id"]
         right = frame[keys].merge(gold[keys].drop_duplicates().assign(right=True), how="left", on=keys)["right"]
         is_right = right.notna().to_numpy() & (prior > 0)
@@ -155,15 +145,19 @@ class ContextLinker(Identified):
         fitted.weight = float(found.x)
         return fitted
 
-    def _linked(self, texts: list[str]) -> pd.DataFrame:
+    def _linked(self, texts: list[str]) -> tuple[pd.DataFrame, Ints, Floats, Floats]:
+        """Return the linker's candidates, the number of the mention of each, its prior and its similarity."""
         links = self.linker.link(texts)
         if links.scale != "probability":
             raise ParameterError(f"linker={self.linker!r}: its scores are not probabilities")
-        frame: pd.DataFrame = links.frame.reset_index(drop=True)
-        return frame
+        frame = links.frame.reset_index(drop=True)
+        mention = frame.groupby([*_SPAN, "mention"], sort=False).ngroup().to_numpy(np.int64)
+        return frame, mention, frame["score"].to_numpy(np.float64), self._similarity(texts, frame, mention)
 
     def _similarity(self, texts: list[str], frame: pd.DataFrame, mention: Ints) -> Floats:
         """Return the similarity of the context and the description of each candidate, in [-1, 1]."""
+        if not len(frame):
+            return np.zeros(0)
         first = np.flatnonzero(np.diff(mention, prepend=-1))
         words = Words.of(texts)
         text, start, end = (frame[name].to_numpy(np.int64)[first] for name in _SPAN)
@@ -173,15 +167,12 @@ class ContextLinker(Identified):
         if self.encoder is None:
             return _overlap(words, windows, described, entity, mention)
         low, _, _, high = windows
-        # A window without words has the text of its mention.
         contexts = [
             texts[words.text[begin]][words.start[begin] : words.end[end - 1]] if begin < end else ""
             for begin, end in zip(low.tolist(), high.tolist(), strict=True)
         ]
-        context, description = (
-            _unit(self.encoder(some)) if some else np.zeros((0, 1)) for some in (contexts, described)
-        )
-        found: Floats = np.einsum("ij,ij->i", context[mention], description[entity]) if len(entity) else np.zeros(0)
+        context, description = (_unit(self.encoder(some)) for some in (contexts, described))
+        found: Floats = np.einsum("ij,ij->i", context[mention], description[entity])
         found[np.array([not text for text in described], bool)[entity]] = 0.0
         return found
 
@@ -189,8 +180,6 @@ class ContextLinker(Identified):
         """Return the description of each entity; empty if there is none."""
         if self.descriptions is not None:
             return [self.descriptions.get(one, "") for one in ids]
-        if self._base is None or not ids:
-            return [""] * len(ids)
         facts = self._base.attributes(ids)
         # A true attribute is described by its name, and a false one by nothing.
         is_boolean = facts["type"].eq("boolean")
@@ -218,12 +207,6 @@ def _checked(descriptions: Any) -> dict[str, str]:
     return dict(zip(frame["entity_id"].astype(str), texts, strict=True))
 
 
-def _mentions_of(frame: pd.DataFrame) -> Ints:
-    """Return the number of the mention of each candidate, in order of appearance."""
-    found: Ints = frame.groupby([*_SPAN, "mention"], sort=False).ngroup().to_numpy(np.int64).astype(np.int64)
-    return found
-
-
 def _posterior(prior: Floats, similarity: Floats, mention: Ints, weight: float) -> Floats:
     """Return ``p exp(λ s)``, scaled so that each mention keeps the sum of its priors."""
     n = int(mention.max(initial=-1)) + 1
@@ -238,7 +221,7 @@ def _posterior(prior: Floats, similarity: Floats, mention: Ints, weight: float) 
 
 
 def _windows(words: Words, text: Ints, start: Ints, end: Ints, window: int) -> tuple[Ints, Ints, Ints, Ints]:
-    """Return the first word of the window of each mention, of the mention, after the mention, and after the window."""
+    """Return the first word of the window of each mention, of the mention, after it, and after the window."""
     step = 1 + max(int(words.end.max(initial=0)), int(end.max(initial=0)))
     place = words.text * step + words.start
     first = np.searchsorted(place, text * step + np.maximum(start, 0))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -22,79 +21,56 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import StrPath
 
-
-SCHEMA = pa.schema(
-    [
-        ("docno", pa.large_string()),
-        ("entity_id", pa.large_string()),
-        ("weight", pa.float64()),
-        ("start", pa.int64()),
-        ("end", pa.int64()),
-        ("name", pa.large_string()),
-        ("field", pa.large_string()),
-    ]
-)
-# Rows that are converted to columns at a time.
+_SCHEMA = {"docno": pa.large_string(), "entity_id": pa.large_string(), "weight": pa.float64(), "start": pa.int64()}
+_SCHEMA |= {"end": pa.int64(), "name": pa.large_string(), "field": pa.large_string()}
+# Rows that are converted to columns at a time, because Python objects take ten times the memory.
 SLAB = 1 << 16
 
 _SPACES = (WIKIPEDIA_TITLE, WIKIPEDIA_ID)
 _FIELDS = ("passage", "title", "headings", "body")
 
 
-@dataclass
-class _Rows:
-    """A buffer of rows that are converted to columns in batches, because Python objects take ten times the memory."""
-
-    rows: list[tuple[Any, ...]] = field(default_factory=list)
-    batches: list[Any] = field(default_factory=list)
-
-    def flush(self, fewest: int = 1) -> None:
-        if len(self.rows) >= fewest:
-            columns = [
-                pa.array(column, kind) for column, kind in zip(zip(*self.rows, strict=True), SCHEMA.types, strict=True)
-            ]
-            self.batches.append(pa.record_batch(columns, schema=SCHEMA))
-            self.rows.clear()
-
-
-def read_records(
+def _read(
     path: StrPath,
-    documents: Callable[[Node], Iterable[tuple[str, Node]]],
+    keys: tuple[str, ...],
     rows: Callable[[Node], Iterable[tuple[Any, ...]]],
     docnos: Collection[str] | None,
     max_bytes: int | None,
+    n_columns: int = 6,
 ) -> pd.DataFrame:
     """Read a file with one JSON object per line, plain or gzip, into columns.
 
-    - ``documents``: a function that returns the documents of an object: the id and the node with the links
-    - ``rows``: a function that returns the links of a document: the columns after the id
-    - ``docnos``: the documents to read; ``None`` for all
-    - ``max_bytes``: the maximum size when decompressed; ``None`` for no limit
+    An object is a document, whose id is the value of the first present of ``keys``; without ``keys`` its members are
+    documents. ``rows`` returns the links of a document.
     """
-    source, kept = Source.at(path, max_bytes), _Rows()
+    source, kept, batches = Source.at(path, max_bytes), list[tuple[Any, ...]](), []
     wanted = None if docnos is None else frozenset(docnos)
+    schema = pa.schema(list(_SCHEMA.items())[:n_columns])
+
+    def flush() -> None:
+        columns = zip(zip(*kept, strict=True), schema.types, strict=True)
+        batches.append(pa.record_batch([pa.array(column, kind) for column, kind in columns], schema=schema))
+        kept.clear()
+
     for number, line in source.lines():
         if not line.strip():
             continue
         try:
-            for docno, node in documents(Node(json.loads(line), "document")):
+            record = Node(json.loads(line), "document")
+            for docno, node in [(_docno(record, keys), record)] if keys else _members(record):
                 if wanted is None or docno in wanted:
-                    kept.rows += [(docno, *row) for row in rows(node)]
+                    kept += [(docno, *row) for row in rows(node)]
         except InputError as error:
             raise FileError(source.path, str(error), line=number) from error
         except (ValueError, RecursionError) as error:
-            raise FileError(
-                source.path, f"wanted one JSON object per line, found other text ({error})", line=number
-            ) from error
-        kept.flush(SLAB)
-    kept.flush()
-    frame: pd.DataFrame = pa.Table.from_batches(kept.batches, SCHEMA).to_pandas()
+            fault = f"wanted one JSON object per line, found other text ({error})"
+            raise FileError(source.path, fault, line=number) from error
+        if len(kept) >= SLAB:
+            flush()
+    if kept:
+        flush()
+    frame: pd.DataFrame = pa.Table.from_batches(batches, schema).to_pandas()
     return frame
-
-
-def under(*keys: str) -> Callable[[Node], Iterable[tuple[str, Node]]]:
-    """Return a function for objects with one document each, whose id is the value of the first present key."""
-    return lambda record: [(_docno(record, keys), record)]
 
 
 def _docno(record: Node, keys: tuple[str, ...]) -> str:
@@ -108,7 +84,16 @@ def _docno(record: Node, keys: tuple[str, ...]) -> str:
     return docno
 
 
-def weight_of(node: Node | None) -> float:
+def _members(record: Node) -> Iterator[tuple[str, Node]]:
+    if not isinstance(record.value, dict):
+        raise record.wanted("an object of documents")
+    for docno in record.value:
+        if not docno:
+            raise record.wanted("ids of documents")
+        yield docno, record[docno]
+
+
+def _weight_of(node: Node | None) -> float:
     """Return a weight in [0, 1]; 1 if there is no node."""
     weight = 1.0 if node is None else node.number()
     if node is not None and not 0 <= weight <= 1:
@@ -116,8 +101,7 @@ def weight_of(node: Node | None) -> float:
     return weight
 
 
-def require_one(name: str, value: str | None, legal: tuple[str | None, ...]) -> None:
-    """Check an option."""
+def _require_one(name: str, value: str | None, legal: tuple[str | None, ...]) -> None:
     if value not in legal:
         raise ParameterError(f"{name}={value!r}: wanted one of {', '.join(map(repr, legal))}")
 
@@ -167,16 +151,16 @@ def read_wat_corpus(
     >>> read_wat_corpus(path, weight="rho").values.tolist()
     [['007', 'Michael_Jordan', 0.6, 0, 6, 'Michael Jordan']]
     """
-    require_one("ids", ids, _SPACES)
-    require_one("weight", weight, (None, "rho", "prior_prob"))
+    _require_one("ids", ids, _SPACES)
+    _require_one("weight", weight, (None, "rho", "prior_prob"))
 
     def rows(record: Node) -> Iterator[tuple[Any, ...]]:
         for node in record["entities"].items():
             title, start, end = node["wikipedia_title"].text(), node["start"].whole(), node["end"].whole()
             entity = title_id(title) if ids == WIKIPEDIA_TITLE else str(node["wikipedia_id"].whole())
-            yield entity, weight_of(node[weight] if weight else None), start, end, title_name(title), ""
+            yield entity, _weight_of(node[weight] if weight else None), start, end, title_name(title)
 
-    return read_records(path, under("doc_id"), rows, docnos, max_bytes).drop(columns="field")
+    return _read(path, ("doc_id",), rows, docnos, max_bytes)
 
 
 def read_mmead(
@@ -191,20 +175,13 @@ def read_mmead(
 
     A line is ``{"passage": [...], "pid"}`` or ``{"title": [...], "headings": [...], "body": [...], "docid"}``; a link
     is ``{entity_id, start_pos, end_pos, entity}`` with numbers or text, and in published files ``details.md_score``.
+    The columns, errors and other parameters are those of :func:`read_wat_corpus`, with a further column ``field`` (such
+    as ``"passage"``), in which ``start`` and ``end`` count.
 
     Parameters
     ----------
-    path, docnos, max_bytes
-        As in :func:`read_wat_corpus`, with the same errors.
-    ids
-        ``"wikipedia_id"`` or ``"wikipedia_title"`` (with underscores).
     weight
         ``"md_score"``, the confidence in the mention, as the weight of a tag; ``None`` for 1.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per link: ``docno``, ``entity_id``, ``weight``, ``start``, ``end`` (in the field), ``name``, ``field``.
 
     Examples
     --------
@@ -215,8 +192,8 @@ def read_mmead(
     >>> read_mmead(path).values.tolist()
     [['123', '7954681', 1.0, 126, 134, 'Montreal', 'passage']]
     """
-    require_one("ids", ids, _SPACES)
-    require_one("weight", weight, (None, "md_score"))
+    _require_one("ids", ids, _SPACES)
+    _require_one("weight", weight, (None, "md_score"))
 
     def rows(record: Node) -> Iterator[tuple[Any, ...]]:
         found = [(name, links) for name in _FIELDS if (links := record.get(name))]
@@ -226,41 +203,25 @@ def read_mmead(
             for node in links.items():
                 title, start, end = node["entity"].text(), node["start_pos"].whole(), node["end_pos"].whole()
                 entity = title_id(title) if ids == WIKIPEDIA_TITLE else str(node["entity_id"].whole())
-                yield (
-                    entity,
-                    weight_of(node["details"][weight] if weight else None),
-                    start,
-                    end,
-                    title_name(title),
-                    name,
-                )
+                score = _weight_of(node["details"][weight] if weight else None)
+                yield entity, score, start, end, title_name(title), name
 
-    return read_records(path, under("docid", "pid"), rows, docnos, max_bytes)
+    return _read(path, ("docid", "pid"), rows, docnos, max_bytes, n_columns=7)
 
 
 def read_spans(
-    path: StrPath,
-    *,
-    nil: str = "warn",
-    docnos: Collection[str] | None = None,
-    max_bytes: int | None = MAX_BYTES,
+    path: StrPath, *, nil: str = "warn", docnos: Collection[str] | None = None, max_bytes: int | None = MAX_BYTES
 ) -> pd.DataFrame:
     r"""Read lines of links as spans, ``{"doc", "links": [[start, end, entity, surface]]}``, plain or gzip.
 
-    This is the short format of ELEVANT's linked articles (Bast et al. 2022); the surface may be missing.
+    This is the short format of ELEVANT's linked articles (Bast et al. 2022); the surface may be missing. The columns,
+    errors and other parameters are those of :func:`read_wat_corpus`; weights are 1, and ``name`` is the surface.
 
     Parameters
     ----------
-    path, docnos, max_bytes
-        As in :func:`read_wat_corpus`, with the same errors.
     nil
         The treatment of mentions without an entity, whose id is in ``<...>`` or begins with "Unknown": ``"warn"`` (left
         out, and counted in a warning), ``"drop"`` (left out) or ``"keep"``.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per link: ``docno``, ``entity_id``, ``weight`` (1), ``start``, ``end`` and ``name`` (the surface).
 
     Examples
     --------
@@ -270,7 +231,7 @@ def read_spans(
     >>> read_spans(path, nil="drop").values.tolist()
     [['dev-1', 'Q84', 1.0, 66, 72, 'LONDON']]
     """
-    require_one("nil", nil, ("warn", "drop", "keep"))
+    _require_one("nil", nil, ("warn", "drop", "keep"))
     n_nil = 0
 
     def rows(record: Node) -> Iterator[tuple[Any, ...]]:
@@ -283,9 +244,9 @@ def read_spans(
             is_nil = entity.startswith(("<", "Unknown"))
             n_nil += is_nil
             if not is_nil or nil == "keep":
-                yield entity, 1.0, parts[0].whole(), parts[1].whole(), parts[3].text() if parts[3:] else "", ""
+                yield entity, 1.0, parts[0].whole(), parts[1].whole(), parts[3].text() if parts[3:] else ""
 
-    frame = read_records(path, under("doc"), rows, docnos, max_bytes).drop(columns="field")
+    frame = _read(path, ("doc",), rows, docnos, max_bytes)
     if n_nil and nil == "warn":
         warn(f"{path}: {n_nil} mentions without an entity are left out; pass nil='drop' to accept, nil='keep' to keep")
     return frame
@@ -301,21 +262,14 @@ def read_elevant(
     r"""Read ELEVANT's linked articles (Bast et al. 2022), plain or gzip.
 
     A line is ``{"id", "text", "entity_mentions": [{"span": [start, end], "id"}], "labels": [{"span", "entity_id"}]}``
-    with further members, which are ignored.
+    with further members, which are ignored. The columns, errors and other parameters are those of
+    :func:`read_wat_corpus`; weights are 1, and ``name`` is the text of the span, empty if the article has no text.
 
     Parameters
     ----------
-    path, docnos, max_bytes
-        As in :func:`read_wat_corpus`, with the same errors.
     what
         ``"entity_mentions"`` for the links of a linker, or ``"labels"`` for the ground truth. Mentions without entity
         (null, or an id that begins with "Unknown" or is in ``<...>``) are left out.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per link: ``docno`` (integers as text), ``entity_id``, ``weight`` (1), ``start``, ``end`` and ``name``
-        (the text of the span, empty if the article has no text).
 
     Examples
     --------
@@ -326,7 +280,7 @@ def read_elevant(
     >>> read_elevant(path).values.tolist()
     [['7', 'Q60036', 1.0, 0, 5, 'Heidi']]
     """
-    require_one("what", what, ("entity_mentions", "labels"))
+    _require_one("what", what, ("entity_mentions", "labels"))
     key = "id" if what == "entity_mentions" else "entity_id"
 
     def rows(article: Node) -> Iterator[tuple[Any, ...]]:
@@ -337,9 +291,9 @@ def read_elevant(
                 raise mention["span"].wanted("[start, end]")
             start, end = (bound.whole() for bound in span)
             if entity is not None and not entity.text().startswith(("<", "Unknown")):
-                yield entity.text(), 1.0, start, end, text[max(start, 0) : max(end, 0)], ""
+                yield entity.text(), 1.0, start, end, text[max(start, 0) : max(end, 0)]
 
-    return read_records(path, under("id"), rows, docnos, max_bytes).drop(columns="field")
+    return _read(path, ("id",), rows, docnos, max_bytes)
 
 
 def read_rel(
@@ -352,21 +306,14 @@ def read_rel(
     r"""Read the JSON results of REL's Python interface (van Hulst et al. 2020), plain or gzip.
 
     A line is an object with any number of documents, the result of ``process_results`` written by ``json.dumps``:
-    ``{docno: [[start, length, mention, title, conf_ed, conf_md, tag]]}``.
+    ``{docno: [[start, length, mention, title, conf_ed, conf_md, tag]]}``. The columns, errors and other parameters are
+    those of :func:`read_wat_corpus`; ids are titles with underscores, and the title "NIL" links to nothing.
 
     Parameters
     ----------
-    path, docnos, max_bytes
-        As in :func:`read_wat_corpus`, with the same errors.
     weight
         ``"conf_ed"``, the confidence in the entity, or ``"conf_md"``, the confidence in the mention, as the weight of a
         tag in [0, 1]; ``None`` for 1. REL writes -1 if it computes no confidence in the entity, which is an error.
-
-    Returns
-    -------
-    pandas.DataFrame
-        One row per link: ``docno``, ``entity_id`` (the title with underscores), ``weight``, ``start``, ``end`` and
-        ``name``. The title "NIL" links to nothing.
 
     Examples
     --------
@@ -376,7 +323,7 @@ def read_rel(
     >>> read_rel(path, weight="conf_ed").values.tolist()
     [['d1', 'Fox_Broadcasting_Company', 0.9, 0, 3, 'Fox Broadcasting Company']]
     """
-    require_one("weight", weight, (None, "conf_ed", "conf_md"))
+    _require_one("weight", weight, (None, "conf_ed", "conf_md"))
     form = REL(score=weight or "conf_ed")
 
     def rows(links: Node) -> Iterator[tuple[Any, ...]]:
@@ -385,16 +332,6 @@ def read_rel(
                 if weight is not None and not 0 <= found.score <= 1:
                     raise found.node.wanted(f"{weight} from 0 to 1 (or pass weight=None)")
                 score = 1.0 if weight is None else found.score
-                yield found.entity_id, score, found.start, found.end, found.name, ""
+                yield found.entity_id, score, found.start, found.end, found.name
 
-    return read_records(path, _members, rows, docnos, max_bytes).drop(columns="field")
-
-
-def _members(record: Node) -> Iterator[tuple[str, Node]]:
-    """Yield the documents of an object with their ids."""
-    if not isinstance(record.value, dict):
-        raise record.wanted("an object of documents")
-    for docno in record.value:
-        if not docno:
-            raise record.wanted("ids of documents")
-        yield docno, record[docno]
+    return _read(path, (), rows, docnos, max_bytes)

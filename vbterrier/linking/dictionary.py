@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, module_of_extra, warn
-from vbterrier.linking.aliases import Meanings, Mentions, Vocabulary, aliases_of, meanings_of
+from vbterrier.linking.aliases import (
+    Meanings,
+    Mentions,
+    Vocabulary,
+    aliases_of,
+    candidate_links,
+    meanings_of,
+    warn_of_overfull,
+)
 from vbterrier.linking.lexicon import CAPITALS, CASELESS, MIXED, STOP_ALIASES, Lexicon
 from vbterrier.linking.links import Identified, Links, positive
 from vbterrier.linking.words import Words, batches, texts_of
@@ -27,7 +34,6 @@ if TYPE_CHECKING:
 
 REASONS = ("", "empty", "stop", "short", "numeric", "ambiguous")
 KEPT, EMPTY, STOP, SHORT, NUMERIC, AMBIGUOUS = range(len(REASONS))
-_NO_MENTIONS = Mentions(*(np.empty(0, np.int64),) * 3)
 
 # Similarities in memory at a time: 64 MB.
 _CELLS = 2**23
@@ -37,59 +43,46 @@ _ROUNDING = 1e-6
 _SIMILARITIES = {"indel": "Indel", "levenshtein": "Levenshtein", "jaro_winkler": "JaroWinkler"}
 
 
-@dataclass(frozen=True)
-class Guards:
-    """Rules that leave out names; see :class:`~vbterrier.linking.dictionary.DictionaryLinker`."""
+class AliasIndex:
+    """The names of a lexicon that the parameters of a linker do not leave out, and their candidates by group."""
 
-    max_candidates: int | None
-    ambiguous: str
-    min_length: int
-    numeric: bool
-    stop_aliases: tuple[str, ...] | None
-    case: str
+    def __init__(self, linker: DictionaryLinker) -> None:
+        self.lexicon = Lexicon.of(linker.aliases, case=linker.case, stop=linker.stop_aliases is not None)
+        self.meanings = self._trimmed(linker)
+        reasons = self._reasons(linker)
+        self._is_kept = (reasons == KEPT) | (reasons == AMBIGUOUS)
+        # The last two reasons are those of aliases without a name, whose numbers are -1 and -2.
+        of_aliases = np.concatenate([reasons, [STOP, EMPTY]]).astype(np.int8)[self.lexicon.name_of_alias]
+        places = np.flatnonzero(of_aliases)
+        words = np.array(REASONS, dtype=object)[of_aliases[places]]
+        self.skipped = pd.DataFrame({"alias": self.lexicon.aliases(places), "reason": words})
 
-    def reasons(self, lexicon: Lexicon) -> NDArray[np.int8]:
+    def _trimmed(self, linker: DictionaryLinker) -> Meanings:
+        """Skip or truncate groups that are too ambiguous."""
+        meanings, most = self.lexicon.meanings, linker.max_candidates
+        if most is None or (meanings.sizes <= most).all():
+            return meanings
+        group, rows = meanings.find(np.arange(len(meanings.sizes)))
+        is_skipping = linker.ambiguous == "skip"
+        return meanings.keep((meanings.sizes <= most)[group] if is_skipping else rows - meanings.bounds[group] < most)
+
+    def _reasons(self, linker: DictionaryLinker) -> NDArray[np.int8]:
         """Return the reason to leave out each name, a number of ``REASONS``; 0 to keep it."""
-        found = np.where(lexicon.numeric & (not self.numeric), NUMERIC, KEPT).astype(np.int8)
-        found[lexicon.n_letters < self.min_length] = SHORT
-        if self.stop_aliases:
+        lexicon = self.lexicon
+        found = np.where(lexicon.numeric & (not linker.numeric), NUMERIC, KEPT).astype(np.int8)
+        found[lexicon.n_letters < linker.min_length] = SHORT
+        if linker.stop_aliases:
             plain = lexicon.phrases.text
-            if self.case == "exact":
+            if linker.case == "exact":
                 plain = pa.array([text.casefold() for text in plain.to_pylist()], plain.type)
-            stop = pa.array(Words.of(list(self.stop_aliases)).forms(), plain.type)
+            stop = pa.array(Words.of(list(linker.stop_aliases)).forms(), plain.type)
             found[pc.is_in(plain, value_set=stop).to_numpy(zero_copy_only=False)] = STOP
-        if self.max_candidates is not None:
-            many = lexicon.meanings.sizes > self.max_candidates
+        if linker.max_candidates is not None:
+            many = lexicon.meanings.sizes > linker.max_candidates
             # The groups of a name are adjacent.
             any_many = np.logical_or.reduceat(many, lexicon.group) if len(lexicon.group) else many
             found[any_many & (found == KEPT)] = AMBIGUOUS
         return found
-
-    def trim(self, meanings: Meanings) -> Meanings:
-        """Skip or truncate groups that are too ambiguous."""
-        if self.max_candidates is None or (meanings.sizes <= self.max_candidates).all():
-            return meanings
-        group, rows = meanings.find(np.arange(len(meanings.sizes)))
-        if self.ambiguous == "truncate":
-            return meanings.keep(rows - meanings.bounds[group] < self.max_candidates)
-        return meanings.keep((meanings.sizes <= self.max_candidates)[group])
-
-
-class AliasIndex:
-    """The names of a lexicon that rules do not leave out.
-
-    - ``meanings``: the candidates of each group of the lexicon
-    """
-
-    def __init__(self, lexicon: Lexicon, guards: Guards) -> None:
-        self.lexicon, self.meanings = lexicon, guards.trim(lexicon.meanings)
-        reasons = guards.reasons(lexicon)
-        self._is_kept = (reasons == KEPT) | (reasons == AMBIGUOUS)
-        # The last two reasons are those of aliases without a name, whose numbers are -1 and -2.
-        of_aliases = np.concatenate([reasons, [STOP, EMPTY]]).astype(np.int8)[lexicon.name_of_alias]
-        places = np.flatnonzero(of_aliases)
-        words = np.array(REASONS, dtype=object)[of_aliases[places]]
-        self.skipped = pd.DataFrame({"alias": lexicon.aliases(places), "reason": words})
 
     def find(self, words: Words, *, case: bool) -> tuple[Mentions, Ints]:
         """Return all mentions of names in texts in any order, and the group of each."""
@@ -107,11 +100,10 @@ class AliasIndex:
 class DictionaryLinker(Identified):
     """Link exact matches of dictionary names in texts.
 
-    Names and texts are compared by their words: NFC, casefolded, without punctuation ("St. Louis" matches "st louis").
-    A name never matches part of a word ("Paris" does not match "Parisian"). Of overlapping names the leftmost is
-    linked, and of names with the same start the longest (``longest=False`` links all). A match may span punctuation:
-    "Paris. Texas" matches "Paris, Texas". In scripts without spaces (Han, kana, Thai, Lao, Khmer, Myanmar) a name
-    matches its letters in sequence, also within a longer word.
+    Names and texts are compared by their words: NFC, casefolded, without punctuation ("St. Louis" matches "st louis"),
+    also across it ("Paris. Texas" matches "Paris, Texas"). A name never matches part of a word, except in scripts
+    without spaces (Han, kana, Thai, Lao, Khmer, Myanmar), where it matches its letters in sequence. Of overlapping
+    names the leftmost is linked, and of names with the same start the longest (``longest=False`` links all).
 
     Parameters
     ----------
@@ -123,17 +115,13 @@ class DictionaryLinker(Identified):
         The name of the id space of a frame.
     longest
         Leave out names that overlap a name further left or longer.
-    max_candidates
-        The maximum number of entities of a name; names with more are too ambiguous. ``None`` for no limit.
-    ambiguous
-        The treatment of names that are too ambiguous: ``"skip"``, or ``"truncate"`` to the most probable entities (ties
-        by id) with unchanged probabilities.
-    min_length
-        The minimum number of letters, digits and symbols of a name.
-    numeric
-        Include names without letters, such as "1984".
+    max_candidates, ambiguous
+        The maximum number of entities of a name (``None`` for no limit), and the treatment of names with more:
+        ``"skip"``, or ``"truncate"`` to the most probable entities (ties by id) with unchanged probabilities.
+    min_length, numeric
+        The minimum number of letters, digits and symbols of a name; include names without letters, such as "1984".
     stop_aliases
-        Names to leave out, in addition to some 150 English function words ("it", "who"); ``None`` to leave out none.
+        Names to leave out, beside some 150 English function words ("it", "who"); ``None`` to leave out none.
     case
         ``"ignore"``; ``"exact"``; or ``"auto"``: a name of one word of 2 to 5 capitals ("US", "WHO") matches capitals
         only, unless the whole text is in one case. Function words in capitals are then not left out.
@@ -146,18 +134,15 @@ class DictionaryLinker(Identified):
 
     Raises
     ------
-    InputError
-        See :class:`~vbterrier.linking.aliases.AliasFrame`.
-    ParameterError
-        An invalid parameter; a frame without an id space.
+    InputError, ParameterError
+        Invalid aliases; an invalid parameter, or a frame without an id space.
 
     Notes
     -----
-    Names are found by 64-bit fingerprints of their first words, and then compared byte by byte: a text takes time
-    linear in its words and logarithmic in the number of names. A knowledge base of more than 100,000 aliases has this
-    index in a file, which linkers of any number of processes map instead of building it, if ``case="auto"`` and
-    ``stop_aliases`` is not ``None``. Linkers are equal if their aliases and parameters are; these are pickled, and the
-    index is opened or rebuilt on first use.
+    A text takes time linear in its words and logarithmic in the number of names. A knowledge base of more than 100,000
+    aliases has the index of names in a file, which linkers of any number of processes map instead of building it, if
+    ``case="auto"`` and ``stop_aliases`` is not ``None``. Linkers are equal if their aliases and parameters are; these
+    are pickled, and the index is opened or rebuilt on first use.
 
     Examples
     --------
@@ -191,17 +176,17 @@ class DictionaryLinker(Identified):
         self.stop_aliases = None if stop_aliases is None else tuple(stop_aliases)
         self.aliases = aliases_of(aliases, id_space)
         self.id_space = self.aliases.id_space
-        self._index.lexicon.warn_of_overfull()
+        warn_of_overfull(self._index.lexicon.over)
         self._warn_of_skipped()
 
     def link(self, texts: Sequence[str]) -> Links:
         """Link the names in each text, from left to right, the most probable first; scale ``"probability"``."""
         texts = texts_of(texts)
-        found = [(_NO_MENTIONS, np.empty(0, np.int64))]
-        found += [self._found(place, batch) for place, batch in batches(texts)]
-        mentions = Mentions(*map(np.concatenate, zip(*(mentions for mentions, _ in found), strict=True)))
-        groups = np.concatenate([groups for _, groups in found])
-        frame = self._index.lexicon.links(texts, mentions, self._index.meanings, groups)
+        found = [(np.empty(0, np.int64),) * 4, *(self._found(place, batch) for place, batch in batches(texts))]
+        *offsets, groups = map(np.concatenate, zip(*found, strict=True))
+        mentions = Mentions(*offsets)
+        lexicon = self._index.lexicon
+        frame = candidate_links(texts, mentions, self._index.meanings, groups, lexicon.ids, lexicon.labels)
         return Links(frame, self.id_space, "probability")
 
     @property
@@ -212,19 +197,16 @@ class DictionaryLinker(Identified):
 
     @cached_property
     def _index(self) -> AliasIndex:
-        guards = Guards(
-            self.max_candidates, self.ambiguous, self.min_length, self.numeric, self.stop_aliases, self.case
-        )
-        return AliasIndex(Lexicon.of(self.aliases, case=self.case, stop=self.stop_aliases is not None), guards)
+        return AliasIndex(self)
 
-    def _found(self, place: int, texts: list[str]) -> tuple[Mentions, Ints]:
-        """Return the names in consecutive texts, the first of which has index ``place``, and the group of each."""
+    def _found(self, place: int, texts: list[str]) -> tuple[Ints, Ints, Ints, Ints]:
+        """Return text, start, end and group of the names in texts, the first of which has index ``place``."""
         mentions, group = self._index.find(Words.of(texts), case=self.case == "exact")
         order = np.lexsort((-mentions.end, mentions.start, mentions.text))
         if self.longest:
             order = order[_non_overlapping(mentions.take(order))]
         text, start, end = mentions.take(order)
-        return Mentions(text + place, start, end), group[order]
+        return text + place, start, end, group[order]
 
     def _warn_of_skipped(self) -> None:
         reasons = self._index.skipped.groupby("reason", sort=True)["alias"]
@@ -239,12 +221,11 @@ class DictionaryLinker(Identified):
 
 def _levels(texts: list[str], mentions: Mentions) -> Ints:
     """Return the level of each mention, from the case of its text and, if the text has both cases, its own."""
-    both = {
-        place: texts[place] not in {texts[place].lower(), texts[place].upper()} for place in set(mentions.text.tolist())
-    }
+    owner = mentions.text.tolist()
+    both = {place: texts[place] not in {texts[place].lower(), texts[place].upper()} for place in set(owner)}
     level = [
         (CAPITALS if words.isupper() else MIXED) if both[place] else CASELESS
-        for place, words in zip(mentions.text.tolist(), mentions.words(texts), strict=True)
+        for place, words in zip(owner, mentions.words(texts), strict=True)
     ]
     return np.array(level, np.int64)
 
@@ -271,12 +252,10 @@ class FuzzyLinker(Identified):
         As in :class:`DictionaryLinker`.
     min_similarity
         The minimum similarity, above 0, at most 1.
-    max_words
-        ``None`` if the whole text is the mention. A number compares every run of up to that many words of the text and
-        links non-overlapping runs, the most similar first (ties: the longer, then the left one). This is for short
-        texts such as queries: the cost grows with the number of words times ``max_words``.
-    min_length
-        The minimum number of letters of such a run; runs of function words are left out.
+    max_words, min_length
+        ``None`` if the whole text is the mention. A number compares every run of up to that many words of the text, for
+        short texts such as queries, with at least ``min_length`` letters and not only function words, and links
+        non-overlapping runs, the most similar first (ties: the longer, then the left one).
     limit
         The maximum number of candidates of a mention, ties by id.
     similarity
@@ -287,17 +266,15 @@ class FuzzyLinker(Identified):
 
     Raises
     ------
-    InputError
-        See :class:`~vbterrier.linking.aliases.AliasFrame`; no alias with a letter or digit.
-    ParameterError
-        An invalid parameter; a frame without an id space.
+    InputError, ParameterError
+        As in :class:`DictionaryLinker`; no alias with a letter or digit.
     ModuleNotFoundError
         The extra ``linkers`` is not installed.
 
     Notes
     -----
-    Every distinct mention is compared with every name. Time grows with the product of their numbers (some 10 to 100
-    million comparisons per second), memory does not. For many texts and a large knowledge base use its look-up.
+    Every distinct mention is compared with every name (some 10 to 100 million comparisons per second). For many texts
+    and a large knowledge base use its look-up.
 
     Examples
     --------
@@ -328,7 +305,7 @@ class FuzzyLinker(Identified):
         self.similarity = choice("similarity", similarity, tuple(_SIMILARITIES))
         self.aliases = aliases_of(aliases, id_space)
         self.id_space = self.aliases.id_space
-        self._vocabulary.warn_of_overfull()
+        warn_of_overfull(self._vocabulary.over)
         if not self._names[0]:
             raise InputError("aliases: none has a letter or digit; a linker needs at least one name")
 
@@ -342,19 +319,24 @@ class FuzzyLinker(Identified):
         if self.max_words is not None:
             kept = _disjoint(mentions, best[number])
             mentions, number = mentions.take(kept), number[kept]
-        frame = self._vocabulary.links(texts, mentions, candidates, number)
+        vocabulary = self._vocabulary
+        frame = candidate_links(texts, mentions, candidates, number, vocabulary.ids, vocabulary.labels)
         return Links(frame, self.id_space, "score")
 
     @cached_property
     def _vocabulary(self) -> Vocabulary:
-        return Vocabulary(self.aliases)
+        return Vocabulary.of(self.aliases)
 
     @cached_property
     def _names(self) -> tuple[list[str], Meanings]:
-        """The distinct folded names, and the candidate entities of each."""
+        """The distinct folded names, and the candidate entities of each; aliases without words are left out."""
         vocabulary = self._vocabulary
-        keys, rows = vocabulary.keyed(list(map(self._ordered, Words.of(vocabulary.aliases).forms())))
-        return keys, meanings_of(rows, len(keys), priors=vocabulary.priors)
+        forms = list(map(self._ordered, Words.of(vocabulary.aliases).forms()))
+        distinct, number = np.unique(np.array(forms, dtype=object), return_inverse=True)
+        first = int(not distinct[0])
+        key = number[vocabulary.rows["alias"].to_numpy()] - first
+        rows = vocabulary.rows.assign(key=key)[key >= 0]
+        return distinct[first:].tolist(), meanings_of(rows, len(distinct) - first, priors=vocabulary.priors)
 
     def _ordered(self, form: str) -> str:
         return form if self.word_order else " ".join(sorted(form.split(" ")))
@@ -398,14 +380,9 @@ class FuzzyLinker(Identified):
         scorer = getattr(module_of_extra("rapidfuzz.distance", "linkers"), _SIMILARITIES[self.similarity])
         step = max(1, _CELLS // len(keys))
         found = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+        options = {"scorer": scorer.normalized_similarity, "score_cutoff": max(self.min_similarity - _ROUNDING, 0.0)}
         for begin in range(0, len(forms), step):
-            cells = process.cdist(
-                forms[begin : begin + step],
-                keys,
-                scorer=scorer.normalized_similarity,
-                score_cutoff=max(self.min_similarity - _ROUNDING, 0.0),
-                dtype=np.float64,
-            )
+            cells = process.cdist(forms[begin : begin + step], keys, dtype=np.float64, **options)
             form, key = np.nonzero(cells >= self.min_similarity - _ROUNDING / 1000)
             found.append((form + begin, key, cells[form, key]))
         form, key, similarity = (np.concatenate(parts) for parts in zip(*found, strict=True))

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import FileError, examples, warn
+from vbterrier.errors import FileError
 from vbterrier.kernels import rankings
 from vbterrier.kernels.fingerprints import fingerprints, mix
 from vbterrier.linking.aliases import Meanings, Vocabulary, meanings_of
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Bools, Ints
     from vbterrier.annotations import Words as Fingerprints
-    from vbterrier.linking.aliases import Aliases, Mentions
+    from vbterrier.linking.aliases import Aliases
 
 
 # English function words that are names of something in any large knowledge base.
@@ -49,7 +48,7 @@ _AT_ONCE = 1 << 22
 
 @dataclass(frozen=True, eq=False)
 class WordRuns:
-    """The words of folded texts, see :meth:`vbterrier.linking.words.Words.folded`."""
+    """The words of folded texts."""
 
     data: NDArray[np.uint8]  # the bytes of the folded texts, shape (n_bytes,)
     start: Ints  # start, end: the offsets of each word, shape (n_words,)
@@ -58,12 +57,7 @@ class WordRuns:
 
     @classmethod
     def of(cls, data: NDArray[np.uint8]) -> WordRuns:
-        r"""Find the words between blanks and line ends; the first and the last byte must be blank.
-
-        >>> runs = WordRuns.of(np.frombuffer(b" new york \n york ", dtype=np.uint8))
-        >>> runs.start.tolist(), bool(runs.fingerprint[1] == runs.fingerprint[2])
-        ([1, 5, 12], True)
-        """
+        """Find the words between blanks and line ends; the first and the last byte must be blank."""
         inside = (data != _BLANK) & (data != _LINE_END)
         edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
         start, end = edges[::2], edges[1::2]
@@ -71,25 +65,18 @@ class WordRuns:
         return cls(data, start, end, fingerprints(letters, np.concatenate([[0], np.cumsum(end - start)])))
 
 
-def _joined(prefix: Fingerprints, word: Fingerprints) -> Fingerprints:
-    """Return the fingerprint of each prefix with one more word."""
-    return mix(prefix) + word
-
-
 @dataclass(frozen=True, eq=False)
 class PhraseIndex:
     """Phrases, numbered in the order of the fingerprints of their words.
 
-    Phrases are found by their fingerprints and compared byte by byte, so that matches are exact. A text of n words
-    takes ``O(n m log n)`` for at most m words of a phrase that starts there.
+    Phrases are found by their fingerprints and compared byte by byte. ``mix(f) + w`` is the fingerprint of a phrase
+    with the fingerprint f and one more word w.
     """
 
-    # The distinct fingerprints of the first words, of the first two words, ... of the phrases, ascending; shape
-    # (n_prefixes,).
+    # The distinct fingerprints of the first words, of the first two words, ... of the phrases, ascending.
     prefix: Fingerprints
-    # The first phrase with each fingerprint, and the number of phrases; shape (n_prefixes + 1,).
-    first: NDArray[np.integer[Any]]
-    longer: Bools  # True if a phrase has more words than the prefix, shape (n_prefixes,)
+    first: NDArray[np.integer[Any]]  # the first phrase with each fingerprint, and the number of phrases
+    longer: Bools  # True for prefixes that continue in a phrase
     text: Any  # the phrases, an Arrow array of type ``string`` or ``large_string``: folded words between single blanks
 
     @classmethod
@@ -112,7 +99,7 @@ class PhraseIndex:
         parts, is_longer = [], []
         for place in range(int(n_words.max(initial=0))):
             step = runs.fingerprint[word[row] + place]
-            found = _joined(found, step) if place else step
+            found = mix(found) + step if place else step
             ends = n_words[row] == place + 1
             whole[row[ends]] = found[ends]
             distinct, number = np.unique(found, return_inverse=True)
@@ -129,10 +116,7 @@ class PhraseIndex:
         return cls(prefix, first, longer, text.take(pa.array(order))), order
 
     def find(self, data: NDArray[np.uint8]) -> tuple[Ints, Ints, Ints]:
-        """Return the numbers of the first and the last word, and the phrase, of every occurrence in folded texts.
-
-        - ``data``: the bytes of folded texts; a line end between blanks separates two
-        """
+        """Return the numbers of the first and the last word, and the phrase, of every occurrence in folded texts."""
         runs = WordRuns.of(data)
         follows = data[np.minimum(runs.end + 1, len(data) - 1)] != _LINE_END
         follows[-1:] = False
@@ -147,7 +131,7 @@ class PhraseIndex:
             hits.append((first[match], last[match], phrase))
             on = self.longer[rows] & follows[last]
             first, last = first[on], last[on] + 1
-            found = _joined(found[on], runs.fingerprint[last])
+            found = mix(found[on]) + runs.fingerprint[last]
         first, last, phrase = (np.concatenate(parts) for parts in zip(*hits, strict=True))
         equal = self._equal(runs, first, last, phrase)
         return first[equal], last[equal], phrase[equal]
@@ -187,11 +171,6 @@ class PhraseIndex:
         return bounds, np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
 
 
-def folded_names(names: list[str], *, case: bool) -> list[str]:
-    """Return the folded words of each name, in constant additional memory."""
-    return [form for _, some in batches(names) for form in Words.of(some).forms(case=case)]
-
-
 def _level(name: str, form: str) -> int:
     """Return the first of ``MIXED``, ``CASELESS``, ``CAPITALS`` at which a mention matches this name."""
     if not name.isupper() or " " in form or sum(map(str.isalpha, form)) not in _ACRONYM:
@@ -204,41 +183,35 @@ class Lexicon:
     """The distinct folded names of aliases, and the candidate entities of each."""
 
     phrases: PhraseIndex
-    group: Ints  # the first group of candidates of each name, shape (n_names,)
+    group: Ints  # the first group of candidates of each name
     # True for names with three groups: of mentions in lower case, in texts of one case, and in capitals; the other
-    # names have one. Shape (n_names,).
+    # names have one.
     cased: Bools
-    n_letters: Ints  # letters, digits and symbols of each name, shape (n_names,)
-    numeric: Bools  # True for names that consist of digits, shape (n_names,)
-    # The name of each alias; -1 for aliases without words, -2 for function words. Shape (n_aliases,).
-    name_of_alias: Ints
+    n_letters: Ints  # letters, digits and symbols of each name
+    numeric: Bools  # True for names that consist of digits
+    name_of_alias: Ints  # -1 for aliases without words, -2 for function words
     meanings: Meanings  # the candidates of each group
-    # ids, labels: id and name of each entity, Arrow arrays of text; entities are numbered in the order of their ids.
-    ids: Any
+    ids: Any  # ids, labels: id and name of each entity, Arrow arrays of text
     labels: Any
     aliases: Callable[[Ints], list[str]]  # a function from numbers of aliases to their texts
-    over: tuple[str, ...] = ()  # aliases whose scores sum to more than 1
+    over: Sequence[str] = ()  # aliases whose scores sum to more than 1
 
     @classmethod
     def of(cls, source: Aliases, *, case: str = "auto", stop: bool = True) -> Lexicon:
-        """Return the lexicon of aliases.
-
-        - ``source``: the aliases; a knowledge base with a lexicon in a file is mapped if the parameters are those of
-          the file
-        - ``case``: see :class:`~vbterrier.linking.dictionary.DictionaryLinker`
-        """
+        """Return the lexicon of aliases, mapped from the file of a knowledge base if the parameters are those of it."""
         if (case, stop) == ("auto", True) and (found := getattr(source, "lexicon", lambda: None)()) is not None:
             mapped: Lexicon = found
             return mapped
-        return cls.of_vocabulary(Vocabulary(source), case, stop=stop)
+        return cls.of_vocabulary(Vocabulary.of(source), case, stop=stop)
 
     @classmethod
     def of_vocabulary(cls, vocabulary: Vocabulary, case: str = "auto", *, stop: bool = True) -> Lexicon:
-        """Return the lexicon of a vocabulary; for the parameters, see :meth:`of`."""
-        forms = folded_names(vocabulary.aliases, case=case == "exact")
+        """Return the lexicon of a vocabulary."""
+        aliases = vocabulary.aliases
+        forms = [form for _, some in batches(aliases) for form in Words.of(some).forms(case=case == "exact")]
         level = np.zeros(len(forms), np.int8)
         if case != "ignore":
-            level = np.fromiter(map(_level, vocabulary.aliases, forms), np.int8, len(forms))
+            level = np.fromiter(map(_level, aliases, forms), np.int8, len(forms))
         left_out = np.array([not form for form in forms], bool)
         stopped = np.zeros(len(forms), bool)
         if stop:
@@ -276,67 +249,23 @@ class Lexicon:
             np.fromiter(map(str.isdigit, letters), bool, len(letters)),
             name_of_alias,
             meanings,
-            pa.array(vocabulary.entities, pa.large_string()),
-            pa.array(vocabulary.names, pa.large_string()),
-            partial(_texts_of, vocabulary.aliases),
-            tuple(vocabulary.aliases[place] for place in vocabulary.over),
-        )
-
-    def warn_of_overfull(self) -> None:
-        """Warn if the scores of some aliases sum to more than 1."""
-        if self.over:
-            warn(
-                f"aliases: the scores of {len(self.over)} aliases sum to more than 1 ({examples(self.over[:4])}); "
-                "they are divided by their sum"
-            )
-
-    def links(self, texts: Sequence[str], mentions: Mentions, meanings: Meanings, groups: Ints) -> pd.DataFrame:
-        """Return a frame of links: the candidates of the group of each mention."""
-        owner, rows = meanings.find(groups)
-        text, start, end = mentions.take(owner)
-        entity = pa.array(meanings.entity[rows])
-        return pd.DataFrame(
-            {
-                "text": text,
-                "start": start,
-                "end": end,
-                "mention": pd.Series(mentions.words(texts), dtype="str").array.take(owner),
-                "entity_id": self.ids.take(entity).to_pandas().astype("str"),
-                "score": meanings.score[rows],
-                "name": self.labels.take(entity).to_pandas().astype("str"),
-            }
+            vocabulary.ids,
+            vocabulary.labels,
+            lambda places: [aliases[place] for place in places.tolist()],
+            vocabulary.over,
         )
 
     def save(self, path: Path, digest: str) -> None:
         """Write an Arrow file that :meth:`load` maps; ``digest`` is that of the knowledge base."""
-        arrays = self._arrays()
-        columns = [pa.LargeListArray.from_arrays(pa.array([0, len(array)]), array) for array in arrays.values()]
-        schema = pa.schema(
-            [pa.field(name, column.type) for name, column in zip(arrays, columns, strict=True)],
-            {_KIND: digest.encode()},
-        )
+        values: dict[str, Any] = vars(self.phrases) | vars(self.meanings) | vars(self)
+        columns = []
+        for name, kind in _KINDS.items():
+            array = values[name].cast(kind) if kind == _TEXT else pa.array(values[name].astype(kind, copy=False))
+            columns.append(pa.LargeListArray.from_arrays(pa.array([0, len(array)]), array))
+        fields = [pa.field(name, column.type) for name, column in zip(_KINDS, columns, strict=True)]
+        schema = pa.schema(fields, {_KIND: digest.encode()})
         with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_file(sink, schema) as writer:
             writer.write_batch(pa.record_batch(columns, schema=schema))
-
-    def _arrays(self) -> dict[str, Any]:
-        numbers = {
-            "prefix": self.phrases.prefix,
-            "first": self.phrases.first,
-            "longer": self.phrases.longer.view(np.uint8),
-            "group": self.group,
-            "cased": self.cased.view(np.uint8),
-            "n_letters": self.n_letters,
-            "numeric": self.numeric.view(np.uint8),
-            "name_of_alias": self.name_of_alias,
-            "bounds": self.meanings.bounds,
-            "entity": self.meanings.entity,
-            "score": self.meanings.score,
-        }
-        texts = {"text": self.phrases.text, "ids": self.ids, "labels": self.labels}
-        return {
-            name: pa.array(numbers[name].astype(kind, copy=False)) if name in numbers else texts[name].cast(_TEXT)
-            for name, kind in _KINDS.items()
-        }
 
     @classmethod
     def load(cls, path: Path, digest: str, aliases: Callable[[Ints], list[str]], n_aliases: int) -> Lexicon:
@@ -365,43 +294,24 @@ class Lexicon:
         )
         if not valid:
             raise FileError(path, f"is damaged (an offset or a number is out of range); {_REMEDY}")
-        if any(arrays[name].max(initial=0) > 1 for name in _FLAGS):
+        flags = ("longer", "cased", "numeric")
+        if any(arrays[name].max(initial=0) > 1 for name in flags):
             raise FileError(path, f"is damaged (a flag is neither 0 nor 1); {_REMEDY}")
-        flags = {name: arrays[name].view(bool) for name in _FLAGS}
-        return cls(
-            PhraseIndex(arrays["prefix"], arrays["first"], flags["longer"], found["text"]),
-            arrays["group"],
-            flags["cased"],
-            arrays["n_letters"],
-            flags["numeric"],
-            arrays["name_of_alias"],
-            Meanings(arrays["bounds"], arrays["entity"], arrays["score"]),
-            found["ids"],
-            found["labels"],
-            aliases,
-        )
+        arrays |= {name: arrays[name].view(bool) for name in flags}
+        phrases = PhraseIndex(arrays["prefix"], arrays["first"], arrays["longer"], found["text"])
+        meanings = Meanings(arrays["bounds"], arrays["entity"], arrays["score"])
+        own = {name: arrays[name] for name in ("group", "cased", "n_letters", "numeric", "name_of_alias")}
+        return cls(phrases, meanings=meanings, ids=found["ids"], labels=found["labels"], aliases=aliases, **own)
 
 
 _KIND = b"vbterrier lexicon 1"
 _TEXT = pa.string()
-# The arrays of a file and their types.
-_KINDS: dict[str, Any] = {
-    "prefix": np.uint64,
-    "first": np.int32,
-    "longer": np.uint8,
-    "text": _TEXT,
-    "group": np.int32,
-    "cased": np.uint8,
-    "n_letters": np.int32,
-    "numeric": np.uint8,
-    "name_of_alias": np.int32,
-    "bounds": np.int32,
-    "entity": np.int32,
-    "score": np.float64,
-    "ids": _TEXT,
-    "labels": _TEXT,
-}
-_FLAGS = ("longer", "cased", "numeric")
+# The arrays of a file, fields of a lexicon, of its phrases or of its meanings, and their types.
+_KINDS: dict[str, Any] = (
+    {"prefix": np.uint64, "first": np.int32, "longer": np.uint8, "text": _TEXT}
+    | {"group": np.int32, "cased": np.uint8, "n_letters": np.int32, "numeric": np.uint8, "name_of_alias": np.int32}
+    | {"bounds": np.int32, "entity": np.int32, "score": np.float64, "ids": _TEXT, "labels": _TEXT}
+)
 # More names than this never share a fingerprint.
 _SAME = 100
 _REMEDY = "delete it, and linkers build it in memory, or build the knowledge base again"
@@ -411,10 +321,8 @@ def _mapped(path: Path, digest: str) -> dict[str, Any]:
     """Return the arrays of a file after checks of its types, offsets and encoding."""
     with pa.memory_map(str(path)) as file:
         reader = pa.ipc.open_file(file)
-        wanted = [
-            pa.field(name, pa.large_list(pa.from_numpy_dtype(kind) if kind != _TEXT else kind))
-            for name, kind in _KINDS.items()
-        ]
+        kinds = [kind if kind == _TEXT else pa.from_numpy_dtype(kind) for kind in _KINDS.values()]
+        wanted = [pa.field(name, pa.large_list(kind)) for name, kind in zip(_KINDS, kinds, strict=True)]
         if not reader.schema.equals(pa.schema(wanted)) or reader.num_record_batches != 1:
             raise ValueError("not a lexicon of this version")
         if (reader.schema.metadata or {}).get(_KIND) != digest.encode():
@@ -438,8 +346,4 @@ def _ascends(offsets: NDArray[Any], end: int, most: int | None = None) -> bool:
 
 
 def _within(numbers: NDArray[Any], low: int, high: int) -> bool:
-    return not len(numbers) or bool(numbers.min() >= low and numbers.max() < high)
-
-
-def _texts_of(texts: Sequence[str], places: Ints) -> list[str]:
-    return [texts[place] for place in places.tolist()]
+    return bool(((numbers >= low) & (numbers < high)).all())

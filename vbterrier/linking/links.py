@@ -21,7 +21,7 @@ _SHORT = reprlib.Repr()
 _SHORT.maxother = _SHORT.maxstring = 80
 COLUMNS = ("text", "start", "end", "mention", "entity_id", "score", "name")
 SCALES = ("probability", "score")
-_TYPES = {"text": "int64", "start": "int64", "end": "int64", "score": "float64"}
+_TYPES = dict.fromkeys(COLUMNS, "str") | {"text": "int64", "start": "int64", "end": "int64", "score": "float64"}
 # The id spaces of public linkers; other knowledge bases define their own.
 WIKIPEDIA_TITLE = "wikipedia_title"
 WIKIPEDIA_ID = "wikipedia_id"
@@ -33,10 +33,8 @@ def normal_form(text: str) -> str:
     r"""Return text case-folded and composed (NFC), with punctuation and control characters replaced by single blanks.
 
     ``NFC(casefold(NFD(text)))``, canonical caseless matching of the Unicode standard (D145), then a blank for every
-    character of the categories P and Cc. Letters keep their marks, and symbols (category S) stay, so that "C++" differs
-    from "C". Text that consists of punctuation keeps it, so that "!!!" and "?" are two names.
-
-    Returns the normal form; empty only for blank text. The normal form of a normal form is itself.
+    character of the categories P and Cc. Symbols (category S) stay, so that "C++" differs from "C", and so does text
+    that consists of punctuation. Only blank text has an empty form.
 
     >>> normal_form("  O'Brien,\tWM. "), normal_form("Fox_(1919)"), normal_form("STRASSE") == normal_form("Stra\u00dfe")
     ('o brien wm', 'fox 1919', True)
@@ -49,11 +47,7 @@ def normal_form(text: str) -> str:
 
 
 def normal_forms(texts: Iterable[str]) -> list[str]:
-    """Return the normal form of each text.
-
-    >>> normal_forms(["C++", "J. Smith", "!!!"])
-    ['c++', 'j smith', '!!!']
-    """
+    """Return the normal form of each text."""
     return [normal_form(text) for text in texts]
 
 
@@ -81,12 +75,6 @@ class Identified:
 
     The first parameter of the constructor is the subject, and every parameter is stored under its name. An ``id_space``
     with a default is that of the subject. Cached properties are not pickled.
-
-    >>> class Ruler(Identified):
-    ...     def __init__(self, of, unit="cm", length=30):
-    ...         self.of, self.unit, self.length = of, unit, length
-    >>> Ruler("wood", length=50), Ruler("wood") == Ruler("wood", "cm")
-    (Ruler('wood', length=50), True)
     """
 
     @classmethod
@@ -116,11 +104,8 @@ class Identified:
         return hash((type(self).__name__, self._parameters()))
 
     def __getstate__(self) -> dict[str, Any]:
-        return {
-            name: value
-            for name, value in self.__dict__.items()
-            if not isinstance(getattr(type(self), name, None), cached_property)
-        }
+        kind, values = type(self), self.__dict__.items()
+        return {name: value for name, value in values if not isinstance(getattr(kind, name, None), cached_property)}
 
 
 @dataclass(frozen=True, eq=False)
@@ -168,14 +153,8 @@ class Links:
 
 
 def links_frame(rows: Sequence[tuple[int, int, int, str, str, float, str]]) -> pd.DataFrame:
-    """Return a frame of links from rows in the order of ``COLUMNS``; columns and types are set even if it is empty.
-
-    >>> links_frame([]).columns.tolist() == list(COLUMNS)
-    True
-    """
-    columns = list(zip(*rows, strict=True)) if rows else [()] * len(COLUMNS)
-    data = {name: list(values) for name, values in zip(COLUMNS, columns, strict=True)}
-    return pd.DataFrame({name: pd.Series(data[name], dtype=_TYPES.get(name, "str")) for name in COLUMNS})
+    """Return a frame of links from rows in the order of ``COLUMNS``; columns and types are set even if it is empty."""
+    return pd.DataFrame(rows, columns=list(COLUMNS), dtype=object).astype(_TYPES)
 
 
 @runtime_checkable

@@ -37,13 +37,10 @@ UNANSWERED = ("nothing", "nil")
 
 
 class Gold:
-    """The correct answer of each query.
+    """The correct answer of each query, and ``is_nil``, True for queries without an entity.
 
-    - ``frame``: columns qid, entity_id; or judgments (qid, docno, label) of entities, which are correct if their label
-      is at least 1; or a path
-    - ``nil``: the string that means no entity; ``"NIL"`` includes TAC's numbered clusters such as NIL0012
-    - ``multiple_answers``: ``"raise"`` refuses queries with several correct entities; ``"any"`` accepts any of them
-    - ``is_nil``: True for queries without an entity, shape (n_topics,)
+    ``frame`` has columns qid, entity_id, or it has judgments (qid, docno, label) of entities, which are correct if
+    their label is at least 1, or it is a path. The other parameters are those of :func:`linking_report`.
     """
 
     def __init__(self, frame: Any, *, nil: str = NIL, multiple_answers: str = "raise", name: str = "gold") -> None:
@@ -71,7 +68,7 @@ class Gold:
         self._lookup = Lookup(topic[~nils], self.entity)
 
     def is_correct(self, topic: Ints, entity: Ids) -> Bools:
-        """Return True for each entity that is correct for its query, shape (n,)."""
+        """Return True for each entity that is correct for its query."""
         found, _ = self._lookup.find(topic, entity)
         correct = np.zeros(len(topic), dtype=bool)
         correct[found] = True
@@ -88,14 +85,13 @@ class Gold:
 class Decisions:
     """The outcome of each query of a gold standard for one system."""
 
-    gold_nil: Bools  # True for queries without an entity, shape (n,)
-    answer: Ints  # the kind of each answer, as in :mod:`vbterrier.kernels.linking`, shape (n,)
+    gold_nil: Bools  # True for queries without an entity
+    answer: Ints  # the kind of each answer, as in :mod:`vbterrier.kernels.linking`
 
     @property
     def counts(self) -> Ints:
         """Queries by kind (gold link, gold NIL) and answer (right link, wrong link, NIL, unanswered); shape (2, 4)."""
-        cells: Ints = np.bincount(4 * self.gold_nil + self.answer, minlength=8).reshape(2, 4)
-        return cells
+        return np.bincount(4 * self.gold_nil + self.answer, minlength=8).reshape(2, 4)
 
     def influence(self) -> Floats:
         """Return the contribution of each query to each figure, whose mean is the figure; shape (n, 7)."""
@@ -103,11 +99,7 @@ class Decisions:
 
 
 def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
-    """Compare a system's answers with the gold standard.
-
-    - ``run``: the system; the best-ranked entity of each query is the answer
-    - ``unanswered``: the treatment of a query without an answer: ``"nothing"``, neither link nor NIL; or ``"nil"``
-    """
+    """Compare a system's answers, the best-ranked entity of each query, with the gold standard."""
     choice("unanswered", unanswered, UNANSWERED)
     answer = np.full(len(gold.topics), linking.NIL if unanswered == "nil" else linking.UNANSWERED, dtype=np.int64)
     if run.topics:
@@ -142,31 +134,24 @@ def warn_of_silence(decisions: Decisions, nil: str, name: str) -> None:
 def answers(system: Any, *, name: str = "run", duplicates: str = "error") -> Run:
     """Return a system's answers as a run whose documents are entities.
 
-    - ``system``: columns qid, entity_id, with one row per query or several with scores; or a run (qid, docno, score);
-      or a path
-    - ``duplicates``: ``"error"`` or ``"everywhere"``, or ``"first"`` to keep the best rank of a duplicated entity
-
-    >>> import pandas as pd
-    >>> answers(pd.DataFrame({"qid": ["q1", "q2"], "entity_id": ["Q90", "NIL"]})).frame.columns.tolist()
-    ['qid', 'docno', 'score']
+    ``system`` has columns qid, entity_id, with one row per query or several with scores, or it is a run (qid, docno,
+    score), or the path of either.
     """
     frame = answers_frame(system, name)
-    if _entity_column(frame, name) == "docno":
-        run = Run(frame, name=name, duplicates=duplicates)
-        run.refuse_duplicates()
-        return run
-    qid = ids_of(frame["qid"], f"{name} column 'qid'")
-    _entities(frame, "entity_id", qid, name)
-    if "score" not in frame.columns:
-        topics, topic = qid.codes()
-        twice = np.bincount(topic, minlength=len(topics)) > 1
-        if twice.any():
-            raise InputError(
-                f"{name}: query {topics[int(np.argmax(twice))]!r} has several answers and there is no column 'score' "
-                "to rank them; keep one, or add scores"
-            )
-        frame = frame.assign(score=1.0)
-    run = Run(frame.rename(columns={"entity_id": "docno"}), name=name, duplicates=duplicates)
+    if _entity_column(frame, name) == "entity_id":
+        qid = ids_of(frame["qid"], f"{name} column 'qid'")
+        _entities(frame, "entity_id", qid, name)
+        if "score" not in frame.columns:
+            topics, topic = qid.codes()
+            twice = np.bincount(topic, minlength=len(topics)) > 1
+            if twice.any():
+                raise InputError(
+                    f"{name}: query {topics[int(np.argmax(twice))]!r} has several answers and there is no column "
+                    "'score' to rank them; keep one, or add scores"
+                )
+            frame = frame.assign(score=1.0)
+        frame = frame.rename(columns={"entity_id": "docno"})
+    run = Run(frame, name=name, duplicates=duplicates)
     run.refuse_duplicates()
     return run
 
@@ -184,7 +169,7 @@ def checked_nil(nil: str) -> str:
 
 
 def called_nil(entity: Ids, nil: str | Sequence[str], name: str) -> Bools:
-    """Return True for ids that mean no entity, shape (n,); warn once about ids that only resemble them."""
+    """Return True for ids that mean no entity; warn once about ids that only resemble them."""
     if not len(entity):
         return np.zeros(0, dtype=bool)
     words = [nil] if isinstance(nil, str) else nil
@@ -228,9 +213,6 @@ def _warn_of_id_mismatch(entity: Ids, gold: Gold, name: str) -> None:
             f"{name}: no answer is an entity of {gold.name}: it has {answered}; {gold.name} has {correct}; check the "
             "id space and the spelling of ids"
         )
-
-
-ANSWERS = ("right_link", "wrong_link", "nil", "unanswered")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -288,59 +270,43 @@ def linking_report(
     """Report counts of answers, precision and recall of links and NILs, their totals and F1, with intervals.
 
     ``R_L`` and ``P_L`` are the right links over gold links and over predicted links, ``R_N`` and ``P_N`` the same for
-    NILs, R and P their means weighted by the numbers of gold links and NILs, and ``F1 = 2PR/(P + R)`` (Mertens et al.
-    2014, section 2.2).
+    NILs, R and P their means weighted by the numbers of gold links and NILs, and ``F1 = 2PR/(P + R)`` (Mertens et al.,
+    *Entity Linking: Test Collections Revisited*, FIRE 2014, section 2.2).
 
     Parameters
     ----------
     systems
         A mapping of name to answers: a frame (qid, entity_id), a run (qid, docno, score) whose best-ranked entity is
         the answer, or the path of either.
-    gold
-        A frame (qid, entity_id) with one row per query, or a path.
-    nil
-        The string that means no entity; ``"NIL"`` includes TAC's numbered clusters such as NIL0012.
-    unanswered
-        The treatment of a query without an answer: ``"nothing"``, neither link nor NIL; or ``"nil"``.
-    multiple_answers
-        ``"raise"`` refuses queries with several correct entities; ``"any"`` accepts any of them.
-    level
-        Nominal coverage of the intervals, 0 to 1.
-    n_resamples
-        Number of resamples of the queries.
-    seed
-        Seed of the resamples, which are the same for equal counts.
-
-    Returns
-    -------
-    LinkingReport
+    gold, multiple_answers
+        A frame (qid, entity_id), or a path. ``"raise"`` refuses queries with several correct entities; ``"any"``
+        accepts any of them.
+    nil, unanswered
+        The string that means no entity (``"NIL"`` includes TAC's numbered clusters such as NIL0012), and the treatment
+        of a query without an answer: ``"nothing"``, neither link nor NIL; or ``"nil"``.
+    level, n_resamples, seed
+        Nominal coverage of the intervals (0 to 1), number of resamples of the queries, and their seed; resamples are
+        the same for equal counts.
 
     Raises
     ------
-    InputError
-        Invalid frames or files; two systems with the same name; no shared queries.
-    ParameterError
-        An unknown option.
+    InputError, ParameterError
+        Invalid frames or files; two systems with the same name; no shared queries; an unknown option.
 
     Notes
     -----
     The intervals are percentiles of the figures over resampled queries, so they stay in [0, 1]; those of
-    :func:`vbterrier.score` over the measures are based on a linearisation. A resample is a draw of eight counts,
-    independent of the number of queries; resamples in which a figure is undefined are left out for that figure.
+    :func:`vbterrier.score` over the measures are based on a linearisation. Resamples in which a figure is undefined
+    are left out for that figure.
 
     Coverage of nominal 95 % intervals for the population value, simulated with the counts of the paper's Random
-    Document set (percentile, and Student's t over the measures' values): F1 with 25 queries .87 and .87, 50 queries .90
-    and .92, 250 queries .94 and .94; link precision .72 and .73, .91 and .90, .93 and .94. Coverage is low because
+    Document set: F1 with 25 queries .87, 50 queries .90, 250 queries .94; link precision .72, .91, .93. It is low if
     errors of one kind are few: of 25 queries some 12 have no entity, and often none of these is wrong. If all or none
     are wrong, resamples do not differ: the limits are then those of Clopper and Pearson for the figure's denominator.
 
     Pairs are tested by swapping the answers of both systems (:func:`vbterrier.kernels.linking.swap_p_values`), which is
     exact for any number of queries, and by Student's t over the linearised figures (the delta method). The interval is
     that of the delta method; it is extended to 0 if the swap test does not reject equality, and cut at 0 if it does.
-
-    References
-    ----------
-    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014.
 
     Examples
     --------
@@ -365,27 +331,26 @@ def linking_report(
         found = decisions[name] = decide(answers(system, name=f"system {name!r}"), correct, unanswered=unanswered)
         warn_of_silence(found, nil, f"system {name!r}")
         table = found.counts
-        counts += [
-            (name, kind, int(row.sum()), *row.tolist()) for kind, row in zip(("link", "nil"), table, strict=True)
-        ]
+        counts += [(name, kind, int(table[at].sum()), *table[at].tolist()) for at, kind in enumerate(("link", "nil"))]
         low, high = _limits(table, level, n_resamples, seed)
         for place, value in enumerate(linking.figures(table).tolist()):
             limits = low[place], high[place], level, "queries (percentile)", len(correct.topics), n_resamples, seed
             rows.append((name, linking.FIGURES[place], value, *limits))
-    columns = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
     compared = [
         row
         for (a, first), (b, second) in combinations(decisions.items(), 2)
         for row in _compared(a, first, b, second, level, n_resamples, seed)
     ]
     return LinkingReport(
-        pd.DataFrame(counts, columns=["name", "gold", "n_qids", *ANSWERS]),
-        pd.DataFrame(rows, columns=columns),
-        pd.DataFrame(compared, columns=list(PAIRS)),
+        pd.DataFrame(counts, columns=list(_COUNTS)),
+        pd.DataFrame(rows, columns=list(_INTERVALS)),
+        pd.DataFrame(compared, columns=list(_PAIRS)),
     )
 
 
-PAIRS = (
+_COUNTS = ("name", "gold", "n_qids", "right_link", "wrong_link", "nil", "unanswered")
+_INTERVALS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
+_PAIRS = (
     *("name_a", "name_b", "measure", "diff", "low", "high", "p_value", "p_delta", "n_qids", "wins", "losses", "ties"),
     *("level", "n_resamples", "seed"),
 )

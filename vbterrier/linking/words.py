@@ -43,7 +43,6 @@ _UNSPACED = (
 )
 _ZERO_WIDTH_SPACE = 0x200B
 
-
 _BLANK, _IN_WORD, _UNSPACED_LETTER, _SYMBOL, _MARK, _INVISIBLE = range(1, 7)
 _BY_CATEGORY = {"L": _IN_WORD, "N": _IN_WORD, "M": _MARK, "S": _SYMBOL}
 # The kind of each code point, computed at its first use; 0 if not computed.
@@ -87,8 +86,8 @@ class Words:
     """The words of texts, in order."""
 
     texts: list[str]
-    text: Ints  # the index of the text of each word, shape (n_words,)
-    start: Ints  # start, end: the offsets of each word in its text, in code points, half-open; shape (n_words,)
+    text: Ints  # the index of the text of each word
+    start: Ints  # start, end: the offsets of each word in its text, in code points, half-open
     end: Ints
 
     @classmethod
@@ -108,8 +107,7 @@ class Words:
     def folded(self, *, case: bool = False) -> str:
         r"""Return all words between single blanks: NFC, casefolded unless ``case``, without invisible characters.
 
-        Line ends separate texts that have words. Folding may change the number of letters but not that of words, so
-        that counting words maps a place in the result to the texts.
+        Line ends separate texts that have words. Folding may change the number of letters but not that of words.
 
         >>> Words.of(["STRASSE, Straße!", "", "x"]).folded()
         ' \n strasse strasse \n x '
@@ -143,24 +141,11 @@ class Words:
         return (composed if case else unicodedata.normalize("NFC", composed.casefold())).encode() + b" "
 
     def forms(self, *, case: bool = False) -> list[str]:
-        """Return the folded words of each text; empty if it has none.
-
-        >>> Words.of(["  Obama, Barack ", "!"]).forms()
-        ['obama barack', '']
-        """
+        """Return the folded words of each text; empty if it has none."""
         forms = [""] * len(self.texts)
         for place, form in zip(np.unique(self.text).tolist(), self.folded(case=case).split("\n")[1:], strict=True):
             forms[place] = form[1:-1]
         return forms
-
-
-def word_form(text: str, *, case: bool = False) -> str:
-    """Return the folded words of one text.
-
-    >>> word_form("St.  LOUIS")
-    'st louis'
-    """
-    return Words.of([text]).forms(case=case)[0]
 
 
 def batches(texts: list[str]) -> Iterator[tuple[int, list[str]]]:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, warn
@@ -28,6 +28,9 @@ NIL = "NIL"
 class RetrieverLinker(Identified):
     """Link whole texts to the entities that a retriever finds for them.
 
+    Scores are those of the retriever, not probabilities; ``Calibrate`` converts them. Blank texts are not sent. Linkers
+    are equal if their retriever and parameters are.
+
     Parameters
     ----------
     retriever
@@ -45,11 +48,6 @@ class RetrieverLinker(Identified):
     ------
     ParameterError
         Not a transformer, or a cutoff below 1.
-
-    Notes
-    -----
-    Scores are those of the retriever, not probabilities; ``Calibrate`` converts them. Blank texts are not sent. Linkers
-    are equal if their retriever and parameters are.
 
     Examples
     --------
@@ -70,9 +68,7 @@ class RetrieverLinker(Identified):
         self.cutoff = positive("cutoff", cutoff)
 
     def link(self, texts: Sequence[str]) -> Links:
-        """Retrieve the entities of each text, the best first.
-
-        The scale is ``"score"``, and offsets are unknown (-1).
+        """Retrieve the entities of each text, the best first; scale ``"score"``, offsets unknown (-1).
 
         Raises
         ------
@@ -83,7 +79,7 @@ class RetrieverLinker(Identified):
         asked = [place for place, text in enumerate(texts) if text.strip()]
         topics = pd.DataFrame({"qid": list(map(str, asked)), "query": [texts[place] for place in asked]}, dtype="str")
         found = frame_of(self.retriever.transform(topics), _RESULTS) if asked else topics
-        if not asked or not len(found):
+        if not len(found):
             # Some retrievers return no columns if they find nothing.
             return Links(links_frame([]), self.id_space)
         named = () if self.name_column is None else (self.name_column,)
@@ -94,27 +90,20 @@ class RetrieverLinker(Identified):
         unknown = [name for name in distinct if name not in known]
         if unknown:
             raise InputError(f"{_RESULTS}: query {unknown[0]!r} was not asked; a retriever must return the qid it gets")
-        text = np.array([known[name] for name in distinct], dtype=np.int64)[code]
+        places = [known[distinct[own]] for own in code.tolist()]
         entity = ids_of(top["docno"], f"{_RESULTS} column 'docno'").text.to_pylist()
         names = top[self.name_column].fillna("").astype(str) if self.name_column is not None else [""] * len(top)
-        frame = pd.DataFrame(
-            {
-                "text": text,
-                "start": -1,
-                "end": -1,
-                "mention": pd.Series(texts, dtype="str").array.take(text),
-                "entity_id": pd.Series(entity, dtype="str"),
-                "score": top["score"].astype("float64"),
-                "name": pd.Series(list(names), dtype="str"),
-            }
-        )
-        return Links(frame.sort_values("text", kind="stable", ignore_index=True), self.id_space)
+        columns = zip(places, entity, top["score"].tolist(), names, strict=True)
+        rows = [(place, -1, -1, texts[place], one, score, name) for place, one, score, name in columns]
+        return Links(links_frame(sorted(rows, key=itemgetter(0))), self.id_space)
 
 
 class SpacyLinker(Identified):
     """Link the entities that a spaCy pipeline recognises with its EntityLinker, its EntityRuler, or both.
 
     The id of an entity is its ``kb_id_`` (EntityLinker), or else its ``ent_id_`` (``id`` of an EntityRuler's pattern).
+    Mentions that the EntityLinker answers with "NIL", and mentions without an id, give no links; ``frame.attrs`` of the
+    links counts them as ``n_nil`` and ``n_without_id``. Linkers are equal if their pipeline and parameters are.
 
     Parameters
     ----------
@@ -124,9 +113,8 @@ class SpacyLinker(Identified):
         The id space of the pipeline.
     candidates
         ``"priors"`` for all candidates of a linked mention in the knowledge base of the EntityLinker, with their prior
-        probabilities, or one entity of probability 1 if there is no such knowledge base or it lacks the mention.
-        ``"best"`` for the choice of the pipeline, with probability 1. spaCy's EntityLinker breaks ties with Python's
-        ``random``, which must be seeded for reproducible results; priors do not depend on it.
+        probabilities, or one entity of probability 1 if there are none. ``"best"`` for the choice of the pipeline, with
+        probability 1, in which spaCy breaks ties with Python's ``random``, which must be seeded.
     batch_size
         Number of texts that ``nlp.pipe`` processes at a time.
 
@@ -134,11 +122,6 @@ class SpacyLinker(Identified):
     ------
     ParameterError
         Not a pipeline, or an invalid parameter.
-
-    Notes
-    -----
-    Mentions that the EntityLinker answers with "NIL", and mentions without an id, give no links; ``frame.attrs`` of the
-    links counts them as ``n_nil`` and ``n_without_id``. Linkers are equal if their pipeline and parameters are.
 
     Examples
     --------

@@ -20,25 +20,16 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier import log
 from vbterrier.errors import FileError, InputError, ParameterError, printable, warn
 from vbterrier.linking.aliases import Vocabulary
-from vbterrier.linking.kb.sqlite import (
-    APPLICATION_ID,
-    COMPARED_AT_MOST,
-    FORMAT,
-    IN_MEMORY_AT_MOST,
-    TABLES,
-    is_external,
-    lexicon_path,
-    run,
-)
-from vbterrier.linking.kb.staging import Staging, fault_of, settle_redirects, shown
+from vbterrier.linking.kb.sqlite import APPLICATION_ID, COMPARED_AT_MOST, FORMAT, TABLES, is_external, lexicon_path, run
+from vbterrier.linking.kb.staging import Staging, contradiction, fault_of, settle_redirects, shown
 from vbterrier.linking.lexicon import Lexicon
 from vbterrier.linking.links import normal_forms
+from vbterrier.log import bar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from numpy.typing import NDArray
 
@@ -47,7 +38,6 @@ if TYPE_CHECKING:
 
 
 _ROWS = 10_000
-
 # The contents that determine look-ups, in the order of the file. Probabilities are rounded to nine places, because sums
 # differ in the last digits between versions of SQLite.
 _CONTENTS = (
@@ -58,6 +48,8 @@ _CONTENTS = (
     "SELECT entity, name, value, type FROM attribute ORDER BY entity, place",
 )
 
+# With more aliases than this, a file beside the knowledge base has the names for linkers in texts.
+IN_MEMORY_AT_MOST = 100_000
 # The rounding error allowed in sums of priors.
 _TOLERANCE = 1e-6
 _TRIGRAMS = """
@@ -123,37 +115,24 @@ def _require_consistent(db: sqlite3.Connection, staging: Staging) -> None:
     """Raise an error for an id with two labels, or an alias with two priors for one entity."""
     if not staging.is_strict:
         return
-    twice = db.execute(
-        "SELECT id, min(name), max(name), max(row) FROM staged.entity WHERE name <> '' "
-        "GROUP BY id HAVING min(name) <> max(name) ORDER BY max(row) LIMIT 1"
-    ).fetchone()
-    if twice:
+    if twice := contradiction(db, "entity WHERE name <> ''", "name", "id"):
         entity, one, other, row = twice
-        raise staging.record_error(
-            row,
-            f"id {shown(entity)} has the labels {shown(one)} and {shown(other)}; make one an alias",
-        )
-    twice = db.execute(
-        "SELECT text, id, min(prior), max(prior), max(row) FROM staged.alias WHERE prior IS NOT NULL "
-        "GROUP BY text, id HAVING min(prior) <> max(prior) ORDER BY max(row) LIMIT 1"
-    ).fetchone()
-    if twice:
+        fault = f"id {shown(entity)} has the labels {shown(one)} and {shown(other)}; make one an alias"
+        raise staging.record_error(row, fault)
+    if twice := contradiction(db, "alias WHERE prior IS NOT NULL", "prior", "text, id"):
         text, entity, low, high, row = twice
-        raise staging.record_error(
-            row, f"alias {shown(text)} of {shown(entity)} has the priors {low:g} and {high:g}; keep one"
-        )
+        fault = f"alias {shown(text)} of {shown(entity)} has the priors {low:g} and {high:g}; keep one"
+        raise staging.record_error(row, fault)
 
 
 @dataclass(frozen=True, eq=False)
 class Senses:
     """Entities of numbered texts with their probabilities, by text, then by descending probability, then by entity."""
 
-    # key, entity, mention: the number of the text, of the entity, and of the alias that contributes most, each of shape
-    # (n,).
-    key: Ints
-    entity: Ints
-    prob: Floats  # the probability of the entity given the text, shape (n,)
-    mention: Ints
+    key: Ints  # the number of the text
+    entity: Ints  # the number of the entity
+    prob: Floats  # the probability of the entity given the text
+    mention: Ints  # the number of the alias that contributes most
 
     @classmethod
     def of(cls, key: Ints, entity: Ints, prob: Floats, mention: Ints) -> Senses:
@@ -163,21 +142,14 @@ class Senses:
 
     def write(self, db: sqlite3.Connection, table: str) -> None:
         """Insert all senses; numbers start at 1, ranks at 0."""
-        n = len(self.key)
-        rank = np.arange(n) - np.searchsorted(self.key, self.key)
-        for begin in range(0, n, _ROWS):
-            some = slice(begin, begin + _ROWS)
-            columns = self.key[some] + 1, rank[some], self.entity[some] + 1, self.prob[some], self.mention[some] + 1
-            rows = zip(*(column.tolist() for column in columns), strict=True)
-            db.executemany(f"INSERT INTO {table} VALUES (?, ?, ?, ?, ?)", rows)  # noqa: S608 - constant names
+        rank = np.arange(len(self.key)) - np.searchsorted(self.key, self.key)
+        _insert(db, table, self.key + 1, rank, self.entity + 1, self.prob, self.mention + 1)
 
 
 class Ordering:
     """The distinct aliases of staged entities as numbers, which are sorted faster than text.
 
-    - ``db``: the connection to the new file, whose entities are complete
-
-    Some 150 bytes of memory per alias, beside its text.
+    They take some 150 bytes of memory per alias, beside its text.
     """
 
     def __init__(self, db: sqlite3.Connection) -> None:
@@ -185,8 +157,9 @@ class Ordering:
 
     def read(self) -> None:
         """Number aliases, their normal forms and entities in the order of the file, and merge repeated rows."""
-        columns = _column_chunks(self.db, "SELECT text, id, origin, prior FROM staged.alias ORDER BY rowid")
-        text, entity, origin, prior = (pa.chunked_array(chunks).combine_chunks() for chunks in columns)
+        text, entity, origin, prior = _columns(
+            self.db, "SELECT text, id, origin, prior FROM staged.alias ORDER BY rowid"
+        )
         text = text.dictionary_encode()
         order = pc.array_sort_indices(text.dictionary)
         self.texts = text.dictionary.take(order)
@@ -195,8 +168,8 @@ class Ordering:
         rank = _inverse(pc.array_sort_indices(form.dictionary).to_numpy())
         order = np.lexsort((rank, pc.utf8_length(form.dictionary).to_numpy()))
         self.forms, self.form = form.dictionary.take(pa.array(order)), _inverse(order)[form.indices.to_numpy()]
-        (ids,) = _column_chunks(self.db, "SELECT id FROM entity ORDER BY place")
-        places = pc.index_in(entity, pa.chunked_array(ids).combine_chunks()).fill_null(-1).to_numpy()
+        (ids,) = _columns(self.db, "SELECT id FROM entity ORDER BY place")
+        places = pc.index_in(entity, ids).fill_null(-1).to_numpy()
         weights = dict(self.db.execute("SELECT text, weight FROM staged.weight"))
         self.weight = np.ones(len(self.texts))
         if weights:
@@ -222,12 +195,11 @@ class Ordering:
 
     def write_texts(self) -> None:
         """Insert aliases and normal forms, with their indexes."""
-        db, n_forms = self.db, len(self.forms)
-        _insert(db, "form(place, text)", np.arange(1, n_forms + 1), self.forms)
+        db = self.db
+        _insert(db, "form", np.arange(1, len(self.forms) + 1), self.forms)
         db.execute("INSERT INTO form_length SELECT length(text), min(place) FROM form GROUP BY 1 ORDER BY 1")
         db.execute("CREATE UNIQUE INDEX form_text ON form(text)")
-        n = len(self.texts)
-        _insert(db, "mention(place, text, form, weight)", np.arange(1, n + 1), self.texts, self.form + 1, self.weight)
+        _insert(db, "mention", np.arange(1, len(self.texts) + 1), self.texts, self.form + 1, self.weight)
         db.execute("CREATE UNIQUE INDEX mention_text ON mention(text)")
 
     def write_mention_senses(self) -> None:
@@ -266,14 +238,11 @@ class Ordering:
         """Write the names for linkers in texts, if there are too many to index them each time."""
         if len(self.texts) <= IN_MEMORY_AT_MOST:
             return
-        columns = [*_column_chunks(self.db, "SELECT id, name FROM entity ORDER BY place")]
-        ids, names = (pa.chunked_array(chunks).to_pylist() for chunks in columns)
-        weight = self.weight[self.senses.key]
-        rows = {"alias": self.senses.key, "entity": self.senses.entity, "score": self.senses.prob, "weight": weight}
-        priors = not np.isnan(self.prior).all()
-        if not priors:
-            rows["score"] = np.ones(len(weight))
-        table = Vocabulary.of_numbers(self.texts.to_pylist(), ids, names, pd.DataFrame(rows), priors=priors)
+        ids, labels = _columns(self.db, "SELECT id, name FROM entity ORDER BY place")
+        priors, senses = not np.isnan(self.prior).all(), self.senses
+        score = senses.prob if priors else np.ones(len(senses.prob))
+        columns = {"alias": senses.key, "entity": senses.entity, "score": score, "weight": self.weight[senses.key]}
+        table = Vocabulary(self.texts.to_pylist(), ids, labels, pd.DataFrame(columns), priors)
         Lexicon.of_vocabulary(table).save(path, digest)
 
 
@@ -293,7 +262,7 @@ def _inverse(order: NDArray[Any]) -> Ints:
     return places
 
 
-def _column_chunks(db: sqlite3.Connection, sql: str) -> list[list[Any]]:
+def _columns(db: sqlite3.Connection, sql: str) -> list[Any]:
     """Return the columns of a query as Arrow arrays of text, or of numbers for a column named ``prior``."""
     cursor = db.execute(sql)
     names = [name for name, *_ in cursor.description]
@@ -302,7 +271,7 @@ def _column_chunks(db: sqlite3.Connection, sql: str) -> list[list[Any]]:
     while rows := cursor.fetchmany(_ROWS):
         for chunks, kind, values in zip(columns, kinds, zip(*rows, strict=True), strict=True):
             chunks.append(pa.array(values, kind))
-    return columns
+    return [pa.chunked_array(chunks).combine_chunks() for chunks in columns]
 
 
 def _insert(db: sqlite3.Connection, table: str, *columns: Any) -> None:
@@ -337,8 +306,7 @@ def _trigrams(db: sqlite3.Connection) -> None:
     n_forms = db.execute("SELECT count(*) FROM form").fetchone()[0]
     if n_forms <= COMPARED_AT_MOST:
         return
-    fault = _trigram_fault()
-    if fault:
+    if fault := _trigram_fault():
         warn(
             f"{n_forms:,} names need an index of trigrams for fuzzy look-ups, which SQLite {sqlite3.sqlite_version} "
             f"cannot create ({fault}): the knowledge base has no index; build it with SQLite 3.34 or later"
@@ -361,13 +329,7 @@ def _trigram_fault() -> str:
 def building(
     path: StrPath, id_space: str, record_error: RecordError, *, is_strict: bool = True, progress: bool = True
 ) -> Iterator[Staging]:
-    """Return a context that stages entities, then completes the knowledge base and renames it to its path.
-
-    - ``path``: the file; an existing one is replaced when the new one is complete
-    - ``record_error``: returns the error of a record from its place and a message
-    - ``is_strict``: see :class:`~vbterrier.linking.kb.staging.Staging`
-    - ``progress``: show a progress bar for long steps on a terminal
-    """
+    """Return a context that stages entities, then completes the knowledge base and renames it to its path."""
     path = Path(path)
     fault = fault_of(id_space)
     if fault:
@@ -382,7 +344,7 @@ def building(
                 yield staging
                 staging.flush()
                 ordering = Ordering(db)
-                for step in bar(list(steps(db, staging, ordering)), "ordering", "step", shown=progress):
+                for step in bar(list(steps(db, staging, ordering)), "ordering", unit="step", shown=progress, delay=2):
                     step()
                 ordering.write_lexicon(folder / "lexicon", _mark(db, id_space))
                 db.execute("COMMIT")
@@ -398,11 +360,6 @@ def building(
             lexicon_path(path).unlink(missing_ok=True)
         _sync_and_rename(folder / "kb.sqlite", path)
     _LOG.info("built the knowledge base %s (%.2f s)", printable(path), time.perf_counter() - started)
-
-
-def bar(records: Iterable[Any], what: str, unit: str, *, shown: bool) -> Any:
-    """Return the records with a progress bar, which is shown on a terminal after two seconds."""
-    return log.bar(records, what, shown=shown, unit=unit, delay=2)
 
 
 @contextmanager
@@ -435,14 +392,8 @@ def _mark(db: sqlite3.Connection, id_space: str) -> str:
         db.execute(f"SELECT EXISTS (SELECT 1 FROM {what})").fetchone()[0]  # noqa: S608 - constant names
         for what in ("staged.alias WHERE prior IS NOT NULL", "trigram")
     )
-    facts: dict[str, Any] = {
-        "id_space": id_space,
-        "has_priors": given,
-        "n_entities": n_entities,
-        "n_aliases": n_mentions,
-        "n_forms": n_forms,
-        "has_trigrams": indexed,
-    }
+    facts: dict[str, Any] = {"id_space": id_space, "has_priors": given, "n_entities": n_entities}
+    facts |= {"n_aliases": n_mentions, "n_forms": n_forms, "has_trigrams": indexed}
     facts["digest"] = digest_of(db, facts)
     db.executemany("INSERT INTO meta VALUES (?, ?)", [(key, str(value)) for key, value in facts.items()])
     db.execute(f"PRAGMA application_id = {APPLICATION_ID}")

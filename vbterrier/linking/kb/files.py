@@ -7,7 +7,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,13 +17,14 @@ import pyarrow as pa
 from vbterrier.errors import FileError, InputError, ParameterError, nearest
 from vbterrier.frames.files.reading import MAX_BYTES
 from vbterrier.frames.files.source import refuse_constant
-from vbterrier.linking.kb.building import bar, building
+from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.sqlite import TYPES
 from vbterrier.linking.kb.staging import numbered_lines, shown
+from vbterrier.log import bar
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from vbterrier.annotations import StrPath
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
@@ -39,7 +39,7 @@ _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
 _PATTERNS = {"number": _NUMBER, "year": _YEAR}
 _SLICE = 10_000
 
-_COLUMNS = ("id", "label", "alias", "aliases", "prior", "redirect")
+_COLUMNS = ("label", "alias", "aliases", "prior", "redirect")
 
 
 def build_kb(
@@ -78,10 +78,6 @@ def build_kb(
     progress
         Show a progress bar for long builds on a terminal.
 
-    Returns
-    -------
-    KnowledgeBase
-
     Raises
     ------
     InputError
@@ -90,11 +86,10 @@ def build_kb(
     FileError
         The file cannot be written.
 
-    Warns
+    Notes
     -----
-    DegenerateWarning
-        Priors of an alias do not sum to 1, or some of its entities have none; redirects form cycles. Given once, with
-        counts.
+    One warning counts aliases whose priors do not sum to 1, or some of whose entities have none, and cycles of
+    redirects.
 
     Examples
     --------
@@ -110,10 +105,13 @@ def build_kb(
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     reader = Records(types, labels_are_aliases=labels_are_aliases)
-    with building(
-        path, id_space, lambda row, message: InputError(f"entities: number {row}: {message}"), progress=progress
-    ) as staging:
-        for row, record in enumerate(bar(_entity_records(entities), "entities", "entity", shown=progress)):
+
+    def record_error(row: int, message: str) -> InputError:
+        return InputError(f"entities: number {row}: {message}")
+
+    with building(path, id_space, record_error, progress=progress) as staging:
+        records = bar(_entity_records(entities), "entities", unit="entity", shown=progress, delay=2)
+        for row, record in enumerate(records):
             reader.stage(staging, row, record)
     return KnowledgeBase(path)
 
@@ -131,9 +129,8 @@ class Records:
     def stage(self, staging: Staging, row: int, record: Any) -> None:
         """Stage one entity with its aliases, attributes and redirects."""
         if not isinstance(record, Mapping):
-            raise staging.record_error(
-                row, f"is {type(record).__name__}, wanted a mapping with the keys {', '.join(_KEYS)}"
-            )
+            wanted = f"a mapping with the keys {', '.join(_KEYS)}"
+            raise staging.record_error(row, f"is {type(record).__name__}, wanted {wanted}")
         entity = record.get("id")
         if entity is None:
             found = ", ".join(map(str, list(record)[:9])) or "none"
@@ -160,19 +157,15 @@ class Records:
             elif isinstance(alias, str):
                 pair = alias, None
             else:
-                raise staging.record_error(
-                    row,
-                    f"alias {shown(alias)} of {shown(entity)}: wanted text, [text, prior] or "
-                    '{"alias": text, "prior": prior}',
-                )
+                wanted = 'text, [text, prior] or {"alias": text, "prior": prior}'
+                raise staging.record_error(row, f"alias {shown(alias)} of {shown(entity)}: wanted {wanted}")
             yield pair
 
     def _attributes(self, staging: Staging, row: int, entity: str, record: Mapping[str, Any]) -> None:
         given = record.get("attributes")
         if not _is_missing(given) and not isinstance(given, Mapping):
-            raise staging.record_error(
-                row, f"attributes of {shown(entity)}: wanted a mapping of names to values, found {type(given).__name__}"
-            )
+            fault = f"wanted a mapping of names to values, found {type(given).__name__}"
+            raise staging.record_error(row, f"attributes of {shown(entity)}: {fault}")
         further = ((name, value) for name, value in record.items() if name not in _KEYS)
         for name, value in [*(given.items() if isinstance(given, Mapping) else ()), *further]:
             for one in value if isinstance(value, (list, tuple)) else [value]:
@@ -188,20 +181,13 @@ class Records:
         else:
             valid = wanted == "text" or bool(_PATTERNS.get(wanted, _YEAR).fullmatch(text.strip()))
         if not kind or not valid:
-            raise staging.record_error(
-                row,
-                f"{shown(name)} of {shown(entity)} is {shown(value)}, wanted "
-                + ("text, a number, a boolean, or a list of them" if not kind else f"a {wanted}"),
-            )
+            what = f"a {wanted}" if kind else "text, a number, a boolean, or a list of them"
+            raise staging.record_error(row, f"{shown(name)} of {shown(entity)} is {shown(value)}, wanted {what}")
         return (text.lower() if wanted == "boolean" else text), wanted
 
 
 def typed(value: Any) -> tuple[str, str]:
-    """Return a value as text, and its type; an empty type if it is neither text, number nor boolean.
-
-    >>> typed("1850"), typed(1850), typed(0.5), typed(True), typed({})
-    (('1850', 'text'), ('1850', 'number'), ('0.5', 'number'), ('true', 'boolean'), ('', ''))
-    """
+    """Return a value as text, and its type; an empty type if it is neither text, number nor boolean."""
     if isinstance(value, str):
         return value, "text"
     if pd.api.types.is_bool(value):
@@ -231,23 +217,16 @@ def _listed(staging: Staging, row: int, entity: str, what: str, values: Any) -> 
 
 
 def _entity_records(entities: Any) -> Iterable[Any]:
-    if isinstance(entities, (str, bytes, Mapping)):
-        raise InputError(f"entities: wanted an iterable of mappings or a frame, found {type(entities).__name__}")
     if isinstance(entities, pd.DataFrame):
-        # Other indexes would be sliced by label.
-        return _rows(entities.reset_index(drop=True), lambda part: part.to_dict("records"))
+        slices = (entities.iloc[begin : begin + _SLICE] for begin in range(0, len(entities), _SLICE))
+        return (row for part in slices for row in part.to_dict("records"))
     if hasattr(entities, "__arrow_c_stream__"):
         # Not through pandas, which does not support lists of polars strings.
-        return _rows(pa.table(entities), lambda part: part.to_pylist())
-    if not hasattr(entities, "__iter__"):
+        return (row for batch in pa.table(entities).to_batches(_SLICE) for row in batch.to_pylist())
+    if isinstance(entities, (str, bytes, Mapping)) or not hasattr(entities, "__iter__"):
         raise InputError(f"entities: wanted an iterable of mappings or a frame, found {type(entities).__name__}")
     iterable: Iterable[Any] = entities
     return iterable
-
-
-def _rows(frame: Any, records: Callable[[Any], list[Any]]) -> Iterator[Any]:
-    for begin in range(0, len(frame), _SLICE):
-        yield from records(frame[begin : begin + _SLICE])
 
 
 def kb_from_file(
@@ -267,35 +246,22 @@ def kb_from_file(
 
     Parameters
     ----------
-    path
-        The knowledge base; an existing one is replaced when the new one is complete.
+    path, id_space, types, labels_are_aliases, progress
+        As in :func:`build_kb`, with the same warnings.
     source
         JSON lines with one entity per line and the keys of :func:`build_kb`. Or a header line and rows with ``id`` and
         any of ``label``, ``alias`` (one), ``aliases`` (several, separated by ``|``), ``prior`` (of the alias) and
         ``redirect`` (an id that redirects to this one); every other column is an attribute. Cells may be empty, an id
         may have many rows, and quotes and escapes have no meaning.
-    id_space
-        The name of the id space.
     columns
         The columns of a file without a header line.
-    types, labels_are_aliases, progress
-        See :func:`build_kb`.
     max_bytes
         The maximum size when decompressed; ``None`` for no limit.
-
-    Returns
-    -------
-    KnowledgeBase
 
     Raises
     ------
     FileError
         Invalid JSON, a wrong number of columns, or input that :func:`build_kb` refuses; names the line.
-
-    Warns
-    -----
-    DegenerateWarning
-        See :func:`build_kb`.
 
     Examples
     --------
@@ -313,16 +279,15 @@ def kb_from_file(
     source = Path(source)
     reader = Records(types, labels_are_aliases=labels_are_aliases)
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
-    with building(path, id_space, partial(line_error, source), progress=progress) as staging:
+
+    def record_error(line: int, message: str) -> FileError:
+        return FileError(source, message, line=line)
+
+    with building(path, id_space, record_error, progress=progress) as staging:
         filled = ((number, line) for number, line in lines if line.strip())
         for line, record in _records(source, filled, columns):
             reader.stage(staging, line, record)
     return KnowledgeBase(path)
-
-
-def line_error(path: Path, line: int, message: str) -> FileError:
-    """Return the error of a line."""
-    return FileError(path, message, line=line)
 
 
 def parsed(path: Path, line: int, text: bytes) -> Any:
@@ -365,28 +330,20 @@ def _require_columns(path: Path, columns: Sequence[str]) -> None:
     twice = [name for name, n in Counter(columns).items() if n > 1]
     if "id" not in columns or twice:
         fault = f"duplicate column {twice[0]!r}" if twice else f"no column 'id' among {', '.join(map(repr, columns))}"
-        raise FileError(
-            path,
-            f"{fault}; wanted a tab-separated header line with id and any of {', '.join(_COLUMNS[1:])}, or columns= "
-            f"with their names.{nearest('id', columns)}",
-        )
+        wanted = f"a tab-separated header line with id and any of {', '.join(_COLUMNS)}, or columns= with their names"
+        raise FileError(path, f"{fault}; wanted {wanted}.{nearest('id', columns)}")
 
 
 def _row(path: Path, number: int, columns: Sequence[str], cells: list[str]) -> dict[str, Any]:
     """Return one line of columns as a record."""
     if len(cells) != len(columns):
-        raise FileError(
-            path, f"has {len(cells)} tab-separated cells, wanted {len(columns)}: {', '.join(columns)}", line=number
-        )
+        fault = f"has {len(cells)} tab-separated cells, wanted {len(columns)}: {', '.join(columns)}"
+        raise FileError(path, fault, line=number)
     row = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
     alias, prior, aliases = row.pop("alias", None), row.pop("prior", None), row.pop("aliases", "")
     if prior is not None and (alias is None or aliases):
         raise FileError(path, "has a prior, wanted exactly one alias with it", line=number)
     record: dict[str, Any] = {"id": row.pop("id", ""), "label": row.pop("label", None)}
     record["redirects"] = [row.pop("redirect")] if "redirect" in row else []
-    record["aliases"] = [
-        *([[alias, prior]] if alias is not None else []),
-        *(text for text in aliases.split("|") if text),
-    ]
-    record["attributes"] = row
-    return record
+    one = [] if alias is None else [[alias, prior]]
+    return record | {"aliases": [*one, *filter(None, aliases.split("|"))], "attributes": row}

@@ -21,8 +21,7 @@ from vbterrier.linking.links import COLUMNS, Links, normal_forms, positive
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Iterable, Iterator, Sequence
-    from types import TracebackType
+    from collections.abc import Iterator, Sequence
 
     from typing_extensions import Self
 
@@ -53,10 +52,7 @@ _ALL = 2**62
 
 
 class Names:
-    """The normal forms of a knowledge base, for approximate matching.
-
-    - ``has_trigrams``: True if there is an index of trigrams
-    """
+    """The normal forms of a knowledge base, for approximate matching."""
 
     def __init__(self, connection: KBConnection, n_forms: int, *, has_trigrams: bool) -> None:
         self.connection, self.n_forms, self.has_trigrams = connection, n_forms, has_trigrams
@@ -69,11 +65,8 @@ class Names:
         elif self.n_forms <= COMPARED_AT_MOST:
             parts = list(self._all(forms, min_similarity))
         else:
-            raise FileError(
-                self.connection.path,
-                f"has {self.n_forms:,} names but no index of trigrams, which fuzzy look-ups need; build it again with "
-                "SQLite 3.34 or later",
-            )
+            fault = f"has {self.n_forms:,} names but no index of trigrams, which fuzzy look-ups need"
+            raise FileError(self.connection.path, f"{fault}; build it again with SQLite 3.34 or later")
         columns = {"key": object, "form": np.int64, "similarity": np.float64}
         return pd.concat([pd.DataFrame([], columns=list(columns)).astype(columns), *parts], ignore_index=True)
 
@@ -117,8 +110,7 @@ class Names:
             known = dict(self.connection.rows_of("SELECT text, n FROM trigram WHERE text IN ({})", every))
             for form, own in zip(some, trigrams, strict=True):
                 near = self._sharing(form, {trigram: known[trigram] for trigram in own & known.keys()}, min_similarity)
-                rows = self.connection.rows_of("SELECT place, text FROM form WHERE place IN ({})", near.tolist())
-                texts = dict(rows)
+                texts = dict(self.connection.rows_of("SELECT place, text FROM form WHERE place IN ({})", near.tolist()))
                 yield _similar([form], [texts[place] for place in near.tolist()], near, min_similarity)
 
     def _sharing(self, form: str, trigrams: dict[str, int], min_similarity: float) -> Ints:
@@ -178,8 +170,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
     Parameters
     ----------
     path
-        A file from :func:`build_kb`, :func:`kb_from_file`, :func:`kb_from_rel`, :func:`kb_from_wikimapper`,
-        :func:`kb_from_spacy` or :func:`kb_from_wikidata`; or the folder of an unpacked artifact.
+        A file from :func:`build_kb` or another builder, or the folder of an unpacked artifact.
     how
         The look-up for linking: ``"exact"``, ``"normalised"`` or ``"fuzzy"``, see :meth:`lookup`.
 
@@ -187,17 +178,14 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
     ------
     FileError
         The file is missing, or not a complete knowledge base of this format. Only the header is checked.
-    ParameterError
-        An unknown look-up.
 
     Notes
     -----
-    ``score`` of an exact or normalised look-up is ``p(e|m)``, the probability of the entity given the mention: the
-    prior in the source divided by the sum of the priors of the mention, or ``1/n`` over its n entities without priors.
-    If only some entities have a prior, the other entities share the rest of 1 equally. The aliases m of one normal form
-    f are merged: ``p(e|f) = Σ w_m p(e|m) / Σ w_m`` with the frequency of each alias (default 1), so that a normalised
-    look-up gives the same result for all spellings of a mention; use an exact look-up if the spelling matters. In a
-    knowledge base without priors it is ``1/n`` over the entities of all aliases.
+    ``score`` of an exact look-up is ``p(e|m)``, the probability of the entity given the mention: the prior in the
+    source divided by the sum of the priors of the mention, or ``1/n`` over its n entities without priors. If only some
+    entities have a prior, the other entities share the rest of 1 equally. A normalised look-up merges the aliases m of
+    a normal form f: ``p(e|f) = Σ w_m p(e|m) / Σ w_m`` with the frequency of each alias (default 1). In a knowledge base
+    without priors it is ``1/n`` over the entities of all aliases.
 
     Examples
     --------
@@ -297,10 +285,8 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
 
         Raises
         ------
-        InputError
-            One text instead of a list, an item that is not text, or half a surrogate pair; names its place.
-        ParameterError
-            An invalid parameter.
+        InputError, ParameterError
+            One text instead of a list, an item that is not text, or half a surrogate pair; an invalid parameter.
         ModuleNotFoundError
             A fuzzy look-up without the extra ``linkers``.
 
@@ -321,9 +307,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         if how == "fuzzy":
             found = self._fuzzy(distinct, min_similarity, limit)
         else:
-            key, senses = ("mention", "mention_sense") if how == "exact" else ("form", "form_sense")
-            sql = _SENSES.format(keys=key, senses=senses, key="text", limit=_ALL if limit is None else limit)
-            found = self._frame(self._connection.rows_of(sql, distinct))
+            found = self._senses("mention" if how == "exact" else "form", "text", distinct, limit)
         rows = wanted.merge(found, on="key").sort_values(["text", "rank"], ignore_index=True)
         kinds = dict.fromkeys(_COLUMNS, "str") | {"text": "int64", "score": "float64"}
         return rows[list(_COLUMNS)].astype(kinds)
@@ -343,10 +327,8 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         boolean ("true" or "false").
         """
         asked = list(dict.fromkeys(_texts(ids, "ids")))
-        sql = (
-            "SELECT e.id, a.place, a.name, a.value, a.type FROM entity AS e JOIN attribute AS a ON a.entity = e.place "
-            "WHERE e.id IN ({})"
-        )
+        sql = "SELECT e.id, a.place, a.name, a.value, a.type FROM entity e JOIN attribute a ON a.entity = e.place "
+        sql += "WHERE e.id IN ({})"
         ends = pd.DataFrame({"entity_id": asked, "place": range(len(asked)), "end": self.resolve(asked)}, dtype=object)
         fields = ["end", "nth", "attribute", "value", "type"]
         rows = list(self._connection.rows_of(sql, ends["end"].drop_duplicates().tolist()))
@@ -388,11 +370,6 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         """Return the names as :class:`~vbterrier.linking.DictionaryLinker` reads them, mapped from the file beside.
 
         ``None`` if there is no such file: only a knowledge base of more than 100,000 aliases has one.
-
-        Raises
-        ------
-        FileError
-            The file belongs to another knowledge base, or is damaged.
         """
         from vbterrier.linking.lexicon import Lexicon
 
@@ -409,8 +386,10 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         """Close the file; the next query opens it again."""
         self._connection.close()
 
-    def _frame(self, rows: Iterable[tuple[Any, ...]]) -> pd.DataFrame:
-        found = pd.DataFrame(list(rows), columns=list(_FIELDS), dtype=object)
+    def _senses(self, kind: str, key: str, values: Sequence[Any], limit: int | None) -> pd.DataFrame:
+        """Return the entities of mentions or forms, which are given by their text or place."""
+        sql = _SENSES.format(keys=kind, senses=f"{kind}_sense", key=key, limit=_ALL if limit is None else limit)
+        found = pd.DataFrame(self._connection.rows_of(sql, values), columns=list(_FIELDS), dtype=object)
         self._require_probabilities(found["score"])
         return found
 
@@ -425,8 +404,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
     def _fuzzy(self, forms: Sequence[str], min_similarity: float, limit: int | None) -> pd.DataFrame:
         """Return the entities of the names similar to each form."""
         pairs = self._names.like(forms, min_similarity)
-        sql = _SENSES.format(keys="form", senses="form_sense", key="place", limit=_ALL if limit is None else limit)
-        senses = self._frame(self._connection.rows_of(sql, pairs["form"].drop_duplicates().tolist()))
+        senses = self._senses("form", "place", pairs["form"].drop_duplicates().tolist(), limit)
         found = pairs.merge(senses.rename(columns={"key": "form"}), on="form")
         found["score"] = found["similarity"] * (found["score"].astype(np.float64) if self.has_priors else 1.0)
         found = found.sort_values(["key", "score", "place", "alias"], ascending=[True, False, True, True])
@@ -444,9 +422,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def __del__(self) -> None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import json
 import re
-from functools import partial
 from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError, InputError, choice, module_of_extra
-from vbterrier.linking.kb.building import bar, building
+from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.staging import UntrustedSQLite, fault_of, shown
 from vbterrier.linking.links import WIKIDATA, WIKIPEDIA_ID, WIKIPEDIA_TITLE
+from vbterrier.log import bar
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
     from vbterrier.linking.kb.staging import Staging
 
-    Page = tuple[int, str, str | None]
+    # Number, title and item.
+    Page = tuple[Any, Any, Any]
 
 
 # REL stores a few thousand candidates per mention.
@@ -37,7 +38,7 @@ _QUALIFIER = re.compile(r"(.*\S) \([^()]+\)")
 
 
 def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, progress: bool = True) -> KnowledgeBase:
-    """Build a knowledge base from REL's SQLite file of p(e|m).
+    """Build a knowledge base of the id space ``"wikipedia_title"`` from REL's SQLite file of p(e|m).
 
     Entities are Wikipedia titles with underscores, as in REL; names have blanks. Mentions are aliases, and their
     frequency (``freq``) is their weight in normalised look-ups.
@@ -51,26 +52,16 @@ def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, pro
     keep_zeros
         Keep titles of probability zero, of which some mentions have thousands.
 
-    Returns
-    -------
-    KnowledgeBase
-        The id space is ``"wikipedia_title"``.
-
     Raises
     ------
     FileError
         The file cannot be read, is not a SQLite file or lacks the table; or the candidates of a mention are invalid.
 
-    Warns
+    Notes
     -----
-    DegenerateWarning
-        The number of titles that are left out, and of mentions whose priors do not sum to 1 (REL adds priors from
-        Wikipedia and YAGO, with a sum of up to 2); these are divided by their sum.
-
-    References
-    ----------
-    J. van Hulst, F. Hasibi, K. Dercksen, K. Balog, A. de Vries, REL: An Entity Linker Standing on the Shoulders of
-    Giants, SIGIR 2020, section 3.1.
+    A warning gives the number of titles that are left out, and of mentions whose priors do not sum to 1 (REL adds
+    priors from Wikipedia and YAGO, with a sum of up to 2); these are divided by their sum. Van Hulst, Hasibi, Dercksen,
+    Balog, de Vries, *REL: An Entity Linker Standing on the Shoulders of Giants*, SIGIR 2020, section 3.1.
 
     Examples
     --------
@@ -87,16 +78,18 @@ def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, pro
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
     source = Path(source)
-    decoded = _Letters()
+    letters = _Letters()
+
+    def row_error(row: int, message: str) -> FileError:
+        return FileError(source, f"row {row}: {message}")
+
     with (
         UntrustedSQLite(source, "REL's p(e|m)", {"wiki": ("word", "p_e_m", "freq")}) as rel,
-        building(
-            path, WIKIPEDIA_TITLE, partial(_row_error, source, "row"), is_strict=False, progress=progress
-        ) as staging,
+        building(path, WIKIPEDIA_TITLE, row_error, is_strict=False, progress=progress) as staging,
     ):
         rows = rel.rows("SELECT rowid, word, p_e_m, freq FROM wiki ORDER BY rowid")
-        for row, word, coded, count in bar(rows, source.name, "mention", shown=progress):
-            for title, prior in _candidates(source, word, decoded.text(source, word, coded)):
+        for row, word, coded, count in bar(rows, source.name, unit="mention", shown=progress, delay=2):
+            for title, prior in _candidates(source, word, coded, letters):
                 if prior == 0 and not keep_zeros:
                     staging.leave_out("titles of probability 0 (keep_zeros=True keeps them)")
                 elif fault := fault_of(title):
@@ -119,37 +112,31 @@ class _Letters(dict[str, str]):
         self[bits] = chr(int(bits, 2))
         return self[bits]
 
-    def text(self, path: Path, word: str, coded: Any) -> str:
-        """Decode the text of a cell."""
-        if isinstance(coded, bytes):
-            coded = coded.decode("ascii", "replace")
-        if not isinstance(coded, str) or len(coded) > _MAX_TEXT:
-            raise _broken(path, word, "is not text of binary code points between blanks, or too long")
-        try:
-            return "".join(map(self.__getitem__, coded.split()))
-        except (ValueError, OverflowError) as error:
-            raise _broken(path, word, f"has invalid code points ({error})") from error
 
+def _candidates(path: Path, word: object, coded: Any, letters: _Letters) -> Iterator[tuple[str, Any]]:
+    """Yield the titles in a cell and their probabilities."""
 
-def _candidates(path: Path, word: str, text: str) -> Iterator[tuple[str, Any]]:
+    def broken(fault: str) -> FileError:
+        return FileError(path, f"mention {shown(word)}: p_e_m {fault}; download the file again")
+
+    if isinstance(coded, bytes):
+        coded = coded.decode("ascii", "replace")
+    if not isinstance(coded, str) or len(coded) > _MAX_TEXT:
+        raise broken("is not text of binary code points between blanks, or too long")
+    try:
+        text = "".join(map(letters.__getitem__, coded.split()))
+    except (ValueError, OverflowError) as error:
+        raise broken(f"has invalid code points ({error})") from error
     try:
         pairs = json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise _broken(path, word, f"is not JSON ({error})") from error
+        raise broken(f"is not JSON ({error})") from error
     if not isinstance(pairs, list):
-        raise _broken(path, word, "is not a list of titles")
+        raise broken("is not a list of titles")
     for pair in pairs:
         if not (isinstance(pair, list) and len(pair) == _PAIR and isinstance(pair[0], str)):
-            raise _broken(path, word, f"has {shown(pair)}, wanted a title and its probability")
+            raise broken(f"has {shown(pair)}, wanted a title and its probability")
         yield pair[0], pair[1]
-
-
-def _broken(path: Path, word: object, fault: str) -> FileError:
-    return FileError(path, f"mention {shown(word)}: p_e_m {fault}; download the file again")
-
-
-def _row_error(path: Path, unit: str, row: int, message: str) -> FileError:
-    return FileError(path, f"{unit} {row}: {message}")
 
 
 def kb_from_spacy(
@@ -165,35 +152,26 @@ def kb_from_spacy(
 
     Parameters
     ----------
-    path, progress
+    path, id_space, progress
         As in :func:`~vbterrier.linking.build_kb`.
     source
         A ``spacy.kb.InMemoryLookupKB``, or the folder written by its ``to_disk``.
-    id_space
-        The name of the id space.
     vocab
         The vocabulary for reading a folder; by default an empty one, which is sufficient.
     names
         Names of entities by id, which spaCy does not store.
 
-    Returns
-    -------
-    KnowledgeBase
-
     Raises
     ------
-    FileError
-        The folder cannot be read.
-    InputError
-        Neither a folder nor a spaCy knowledge base.
+    FileError, InputError
+        The folder cannot be read; neither a folder nor a spaCy knowledge base.
     ModuleNotFoundError
         The source is a folder, and the extra ``spacy`` is not installed.
 
-    Warns
+    Notes
     -----
-    DegenerateWarning
-        The number of aliases whose priors sum to less than 1, which are divided by their sum. In spaCy the rest is the
-        probability of no entity.
+    A warning gives the number of aliases whose priors sum to less than 1, which are divided by their sum. In spaCy the
+    rest is the probability of no entity.
 
     Examples
     --------
@@ -214,11 +192,15 @@ def kb_from_spacy(
     candidates = getattr(base, "get_alias_candidates", None) or getattr(base, "_get_alias_candidates", None)
     if candidates is None or not all(hasattr(base, name) for name in wanted):
         raise InputError(f"source: wanted spaCy's InMemoryLookupKB or the folder of one, found {type(base).__name__}")
-    with building(path, id_space, _spacy_error, progress=progress) as staging:
+
+    def row_error(row: int, message: str) -> InputError:
+        return InputError(f"spaCy's knowledge base: alias number {row}: {message}")
+
+    with building(path, id_space, row_error, progress=progress) as staging:
         for entity in sorted(base.get_entity_strings()):
             staging.entity(0, entity, (names or {}).get(entity, ""))
         aliases = sorted(base.get_alias_strings())
-        for row, alias in enumerate(bar(aliases, "aliases", "alias", shown=progress)):
+        for row, alias in enumerate(bar(aliases, "aliases", unit="alias", shown=progress, delay=2)):
             for candidate in candidates(alias):
                 staging.alias(row, candidate.entity_, alias, candidate.prior_prob)
     return KnowledgeBase(path)
@@ -238,23 +220,13 @@ def _opened(path: Path, vocab: Any) -> Any:
     return base
 
 
-def _spacy_error(row: int, message: str) -> InputError:
-    return InputError(f"spaCy's knowledge base: alias number {row}: {message}")
-
-
 def kb_from_wikimapper(
-    path: StrPath,
-    source: StrPath,
-    *,
-    id_space: str = WIKIDATA,
-    unqualified: bool = True,
-    progress: bool = True,
+    path: StrPath, source: StrPath, *, id_space: str = WIKIDATA, unqualified: bool = True, progress: bool = True
 ) -> KnowledgeBase:
     """Build a knowledge base from wikimapper's SQLite file.
 
     Pages with the same Wikidata item are an article and the pages that redirect to it, which the file does not
-    distinguish. The page with the smallest number is treated as the article, because most redirects are created later.
-    All titles are aliases without priors.
+    distinguish: the page with the smallest number is treated as the article. All titles are aliases without priors.
 
     Parameters
     ----------
@@ -264,23 +236,15 @@ def kb_from_wikimapper(
         wikimapper's file, with a table ``mapping(wikipedia_id, wikipedia_title, wikidata_id)``.
     id_space
         The id space of the knowledge base: ``"wikidata"``; ``"wikipedia_title"`` (with underscores) or
-        ``"wikipedia_id"`` (as text), in which the other pages redirect to the article.
+        ``"wikipedia_id"`` (as text), in which the other pages redirect to the article. Pages without a Wikidata item
+        are left out of ``"wikidata"``, with a warning.
     unqualified
         Add the alias "Mercury" for a title with a qualifier such as "Mercury (planet)".
-
-    Returns
-    -------
-    KnowledgeBase
 
     Raises
     ------
     FileError
         The file cannot be read, is not a SQLite file or lacks the table.
-
-    Warns
-    -----
-    DegenerateWarning
-        The number of pages without a Wikidata item, which are left out if the id space is Wikidata.
 
     Examples
     --------
@@ -298,49 +262,41 @@ def kb_from_wikimapper(
     choice("id_space", id_space, tuple(_PLACES))
     source = Path(source)
     columns = ("wikipedia_id", "wikipedia_title", "wikidata_id")
+
+    def row_error(row: int, message: str) -> FileError:
+        return FileError(source, f"page {row}: {message}")
+
     with (
         UntrustedSQLite(source, "wikimapper", {"mapping": columns}) as mapping,
-        building(path, id_space, partial(_row_error, source, "page"), is_strict=False, progress=progress) as staging,
+        building(path, id_space, row_error, is_strict=False, progress=progress) as staging,
     ):
         pages = mapping.rows(f"SELECT {', '.join(columns)} FROM mapping ORDER BY wikidata_id, wikipedia_id")  # noqa: S608 - constant names
-        for group in _articles(_titled(staging, bar(pages, source.name, "page", shown=progress))):
-            if id_space == WIKIDATA and group[0][2] is None:
-                staging.leave_out("pages without a Wikidata item")
-            else:
-                _stage(staging, group, _PLACES[id_space], unqualified=unqualified)
+        pages = _titled(staging, bar(pages, source.name, unit="page", shown=progress, delay=2))
+        for item, group in groupby(pages, key=itemgetter(2)):
+            # A page without an item is a group.
+            for article in [list(group)] if item is not None else ([page] for page in group):
+                if id_space == WIKIDATA and item is None:
+                    staging.leave_out("pages without a Wikidata item")
+                else:
+                    _stage(staging, article, _PLACES[id_space], unqualified=unqualified)
     return KnowledgeBase(path)
 
 
 def _titled(staging: Staging, pages: Iterable[Page]) -> Iterator[Page]:
     for page in pages:
-        fault = fault_of(page[1])
-        if fault:
+        if fault := fault_of(page[1]):
             staging.leave_out(f"pages whose title {fault}")
         else:
             yield page
 
 
-def _articles(pages: Iterable[Page]) -> Iterator[list[Page]]:
-    """Yield the pages of each item; a page without an item is a group."""
-    for item, group in groupby(pages, key=itemgetter(2)):
-        if item is None:
-            yield from ([page] for page in group)
-        else:
-            yield list(group)
-
-
 def _stage(staging: Staging, pages: list[Page], place: int, *, unqualified: bool) -> None:
-    row, entity = pages[0][0], _id(pages[0][place])
-    staging.entity(row, entity, pages[0][1].replace("_", " "))
-    for page in pages:
+    ids = [str(page[place]) if isinstance(page[place], int) else page[place] for page in pages]
+    staging.entity(pages[0][0], ids[0], pages[0][1].replace("_", " "))
+    for page, own in zip(pages, ids, strict=True):
         title = page[1].replace("_", " ")
-        staging.alias(page[0], entity, title)
-        bare = _QUALIFIER.fullmatch(title) if unqualified else None
-        if bare:
-            staging.alias(page[0], entity, bare[1])
-        if _id(page[place]) != entity:
-            staging.redirect(page[0], _id(page[place]), entity)
-
-
-def _id(value: Any) -> Any:
-    return str(value) if isinstance(value, int) else value
+        staging.alias(page[0], ids[0], title)
+        if unqualified and (bare := _QUALIFIER.fullmatch(title)):
+            staging.alias(page[0], ids[0], bare[1])
+        if own != ids[0]:
+            staging.redirect(page[0], own, ids[0])

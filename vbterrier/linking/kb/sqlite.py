@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 import sqlite3
+from contextlib import closing
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 
@@ -26,9 +27,6 @@ MAX_VALUE = 65_536
 
 # With more distinct names than this, an index of trigrams selects those to compare.
 COMPARED_AT_MOST = 250_000
-
-# With more aliases than this, a file beside the knowledge base has the names for linkers in texts.
-IN_MEMORY_AT_MOST = 100_000
 
 # The metadata of a knowledge base as a PyTerrier artifact, and its file in the folder of one.
 ARTIFACT = {"type": "knowledge_base", "format": "vbterrier", "package_hint": "vbterrier"}
@@ -135,11 +133,7 @@ def lexicon_path(path: Path) -> Path:
 
 
 class KBConnection:
-    """A connection to a built knowledge base, opened at the first query of each process.
-
-    Raises FileError: on opening: the file is missing, truncated, or not a knowledge base of this format. Later: it is
-    damaged.
-    """
+    """A connection to a built knowledge base, opened at the first query of each process."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -160,11 +154,11 @@ class KBConnection:
         except sqlite3.OperationalError as error:
             if not str(error).startswith(("no such module", "no such tokenizer")):
                 raise self.damaged(error) from error
-            raise FileError(
-                self.path,
+            fault = (
                 f"has an index that this SQLite ({sqlite3.sqlite_version}) cannot read ({error}); fuzzy look-ups "
-                "need SQLite 3.34 or later with FTS5, exact and normalised ones do not",
-            ) from error
+                "need SQLite 3.34 or later with FTS5, exact and normalised ones do not"
+            )
+            raise FileError(self.path, fault) from error
         except (sqlite3.DatabaseError, UnicodeError) as error:
             raise self.damaged(error) from error
 
@@ -177,11 +171,11 @@ class KBConnection:
                 raise self.damaged(f"{name} is {fact!r:.40}" if name in found else f"{name} is missing")
         return found
 
-    def rows_of(self, sql: str, values: Sequence[Any], more: Sequence[Any] = ()) -> Iterator[tuple[Any, ...]]:
+    def rows_of(self, sql: str, values: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
         """Yield all rows of a query with one ``IN ({})``, executed in batches of values."""
         for begin in range(0, len(values), _AT_ONCE):
             some = values[begin : begin + _AT_ONCE]
-            yield from self.rows(sql.format(", ".join("?" * len(some))), (*some, *more))
+            yield from self.rows(sql.format(", ".join("?" * len(some))), some)
 
     def close(self) -> None:
         """Close the file; the next query opens it again."""
@@ -212,8 +206,7 @@ class KBConnection:
     def _prepare(self, db: sqlite3.Connection) -> None:
         db.execute(_CACHE)
         distrust(db)
-        name = computed(db)
-        if name:
+        if name := computed(db):
             raise self.damaged(f"{printable(name)[:40]!r} is computed, unlike the tables of a knowledge base")
 
     def damaged(self, error: object) -> FileError:
@@ -225,11 +218,9 @@ def artifact_metadata(path: str, _listing: Sequence[str]) -> dict[str, str] | No
     """Return the metadata of a knowledge base in one file, which ``pt.Artifact.load`` asks for."""
     try:
         with open(path, "rb") as file:  # noqa: PTH123 - PyTerrier passes text
-            header = file.read(_HEADER)
+            return dict(ARTIFACT) if _is_marked(file.read(_HEADER)) else None
     except OSError:
         return None
-    is_ours = header.startswith(SQLITE) and _number(header, _APPLICATION_ID) == APPLICATION_ID
-    return dict(ARTIFACT) if is_ours else None
 
 
 def is_external(path: Path) -> bool:
@@ -238,14 +229,17 @@ def is_external(path: Path) -> bool:
         return False
     with Source.at(path, None).raw() as file:
         header = bytes(file.read(_HEADER))
-    return bool(header) and not (header.startswith(SQLITE) and _number(header, _APPLICATION_ID) == APPLICATION_ID)
+    return bool(header) and not _is_marked(header)
+
+
+def _is_marked(header: bytes) -> bool:
+    return header.startswith(SQLITE) and _number(header, _APPLICATION_ID) == APPLICATION_ID
 
 
 def reader_of(path: Path) -> str:
     """Return a hint on how to read a SQLite file."""
-    if is_external(path):
-        return _hint(path)
-    return "it is a built knowledge base: open it with KnowledgeBase(path), or pass it to --kb"
+    own = "it is a built knowledge base: open it with KnowledgeBase(path), or pass it to --kb"
+    return _hint(path) if is_external(path) else own
 
 
 def _require_knowledge_base(path: Path) -> None:
@@ -255,7 +249,7 @@ def _require_knowledge_base(path: Path) -> None:
     if not header.startswith(SQLITE):
         what = "is empty" if not header else "is not a SQLite file"
         raise FileError(path, f"{what}; wanted a knowledge base: build one with build_kb, kb_from_file, kb_from_rel...")
-    if _number(header, _APPLICATION_ID) != APPLICATION_ID:
+    if not _is_marked(header):
         raise FileError(path, f"is a SQLite file but not a knowledge base of this package; {_hint(path)}")
     version = _number(header, _USER_VERSION)
     if version != FORMAT:
@@ -275,11 +269,8 @@ def _number(header: bytes, place: tuple[int, int]) -> int:
 def _hint(path: Path) -> str:
     """Return the builder that matches the tables of an external file."""
     try:
-        db = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
-        try:
+        with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as db:
             names = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table' LIMIT 100")}
-        finally:
-            db.close()
     except sqlite3.Error:
         names = set()
     return next((hint for name, hint in _EXTERNAL.items() if name in names), "build one with build_kb, kb_from_file...")

@@ -7,6 +7,7 @@ import gzip
 import math
 import sqlite3
 import zlib
+from collections import Counter
 from contextlib import nullcontext
 from typing import TYPE_CHECKING, Any, BinaryIO
 
@@ -16,15 +17,13 @@ from vbterrier.linking.kb.sqlite import MAX_LETTERS, MAX_VALUE, SQLITE, STAGED, 
 from vbterrier.log import bar
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    RecordError = Callable[[int, str], InputError]
     import os
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
-    from types import TracebackType
 
     from typing_extensions import Self
+
+    RecordError = Callable[[int, str], InputError]
 
 
 # The largest entities of Wikidata have some 5 MB.
@@ -38,8 +37,7 @@ def numbered_lines(
 ) -> Iterator[tuple[int, bytes]]:
     """Yield the lines of a plain, gzip or bzip2 file, numbered from 1, without line ends.
 
-    - ``path``: the file; its content determines the compression
-    - ``max_bytes``: the maximum size when decompressed; ``None`` for no limit
+    The content determines the compression. ``max_bytes`` is the maximum size when decompressed.
     """
     source, n_bytes = Source.at(path, max_bytes), 0
     path, max_bytes = source.path, source.max_bytes
@@ -58,9 +56,8 @@ def numbered_lines(
                 remedy = f"it is also compressed: decompress it first ({tool})" if tool else reader_of(path)
                 raise FileError(path, f"is a SQLite file, wanted lines of text; {remedy}")
             if max_bytes is not None and n_bytes > max_bytes:
-                raise FileError(
-                    path, f"has more than {max_bytes:,} bytes when decompressed; raise max_bytes= to read all"
-                )
+                limit = f"more than {max_bytes:,} bytes when decompressed"
+                raise FileError(path, f"has {limit}; raise max_bytes= to read all")
             shown.update(raw.tell() - shown.n)
             yield number, (line if number > 1 else line.removeprefix(BOM)).rstrip(b"\r\n")
 
@@ -84,21 +81,15 @@ def _next(path: Path, file: BinaryIO, number: int) -> bytes:
     try:
         line = file.readline(MAX_LINE + 1)
     except (OSError, EOFError, zlib.error) as error:
-        raise FileError(
-            path, f"cannot be read to its end ({error}): download or compress the file again", line=number
-        ) from error
+        fault = f"cannot be read to its end ({error}): download or compress the file again"
+        raise FileError(path, fault, line=number) from error
     if len(line) > MAX_LINE:
         raise FileError(path, f"has a line of more than {MAX_LINE:,} bytes; wanted one entity per line", line=number)
     return line
 
 
 class UntrustedSQLite:
-    """A read-only SQLite file of another library, without tables that SQLite would compute.
-
-
-    Raises FileError: on entering: the file is missing, compressed, not a SQLite file, or lacks the tables. Later: it is
-    damaged or locked.
-    """
+    """A read-only SQLite file of another library, without tables that SQLite would compute."""
 
     def __init__(self, path: Path, what: str, tables: Mapping[str, Sequence[str]]) -> None:
         self.path, self.what, self.tables = path, what, tables
@@ -115,8 +106,7 @@ class UntrustedSQLite:
 
     def __enter__(self) -> Self:
         Source.at(self.path, None)
-        tool = tool_of(self.path)
-        if tool:
+        if tool := tool_of(self.path):
             raise FileError(self.path, f"is compressed; wanted {self.what}: decompress it first ({tool})")
         # Not opened as immutable, because another program may write to the file.
         self._db = sqlite3.connect(f"{self.path.absolute().as_uri()}?mode=ro", uri=True, isolation_level=None)
@@ -128,47 +118,34 @@ class UntrustedSQLite:
             raise
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._db.close()
 
     def _require_tables(self) -> None:
         for table, columns in self.tables.items():
             found = [name for (name,) in self.rows("SELECT name FROM pragma_table_info(?)", (table,))]
             if not set(columns) <= set(found):
+                wanted = f"wanted a table {table}({', '.join(columns)})"
                 present = f"its columns are {', '.join(map(printable, found[:20]))}" if found else "there is none"
-                raise FileError(
-                    self.path, f"is not a file of {self.what}: wanted a table {table}({', '.join(columns)}), {present}"
-                )
+                raise FileError(self.path, f"is not a file of {self.what}: {wanted}, {present}")
             if not is_table(self._db, table):
                 # The computation of a view may not end.
                 raise FileError(self.path, f"is not a file of {self.what}: {table} is not a table; store it as one")
 
 
 _BATCH = 10_000
-
+_N_COLUMNS = {"entity": 3, "alias": 5, "attribute": 5, "redirect": 3, "weight": 2}
 _OPEN = "target IN (SELECT source FROM redirect)"
 
 
 def shown(text: object) -> str:
-    """Return text for a message: quoted, short, with control characters escaped.
-
-    >>> print(shown("Smith" * 20))
-    'SmithSmithSmithSmithSmithSmithSmithSmith...'
-    """
+    """Return text for a message: quoted, short, with control characters escaped."""
     words = str(text)
     return f"'{printable(words[:40])}{'...' if len(words) > 40 else ''}'"  # noqa: PLR2004 - half a line
 
 
 def fault_of(text: object, most: int = MAX_LETTERS) -> str:
-    r"""Return the reason why a value cannot be an id, a name or an alias; empty if it can.
-
-    >>> fault_of("Q42"), fault_of(" "), fault_of(42)
-    ('', 'is blank', 'is int, wanted text')
-    >>> fault_of("a\x00b"), fault_of("\ud800")
-    ('contains a NUL', 'contains half a surrogate pair')
-    """
+    """Return the reason why a value cannot be an id, a name or an alias; empty if it can."""
     if not isinstance(text, str):
         return f"is {type(text).__name__}, wanted text"
     if not text or text.isspace():
@@ -187,19 +164,14 @@ def fault_of(text: object, most: int = MAX_LETTERS) -> str:
 class Staging:
     """Temporary storage for the entities of a knowledge base that is being built.
 
-    - ``record_error``: returns the error of a record from its place and a message
-    - ``is_strict``: raise an error for an unusable alias or value; if False, leave it out and count it in ``left_out``,
-      because external dumps contain some
+    ``record_error`` returns the error of a record from its place and a message. If not ``is_strict``, an unusable alias
+    or value is left out and counted in ``left_out``, because external dumps contain some.
     """
 
     def __init__(self, db: sqlite3.Connection, record_error: RecordError, *, is_strict: bool = True) -> None:
         self.db, self.record_error, self.is_strict = db, record_error, is_strict
-        self.left_out: dict[str, int] = {}
-        self._entities: list[tuple[str, str, int]] = []
-        self._aliases: list[tuple[str, str, float | None, int]] = []
-        self._attributes: list[tuple[str, str, str, str, int]] = []
-        self._redirects: list[tuple[str, str, int]] = []
-        self._weights: list[tuple[str, float]] = []
+        self.left_out: Counter[str] = Counter()
+        self._rows: dict[str, list[tuple[Any, ...]]] = {table: [] for table in _N_COLUMNS}
         run(db, STAGED)
 
     def entity(self, row: int, entity_id: str, name: str = "") -> None:
@@ -207,8 +179,7 @@ class Staging:
         self._require(row, entity_id, "the id")
         if name:
             self._require(row, name, "the label of {}", entity_id)
-        self._entities.append((entity_id, name, row))
-        self._flush_full()
+        self._add("entity", entity_id, name, row)
 
     def alias(self, row: int, entity_id: str, text: str, prior: float | None = None) -> None:
         """Add an alias of an entity, with the probability of the entity given the alias if it is known."""
@@ -217,13 +188,11 @@ class Staging:
             self.leave_out(f"aliases whose text {fault}")
             return
         if fault:
-            raise self.record_error(
-                row, f"alias {shown(text)} of {shown(entity_id)} {fault}; leave it out or repair it"
-            )
+            what = f"alias {shown(text)} of {shown(entity_id)} {fault}"
+            raise self.record_error(row, f"{what}; leave it out or repair it")
         if prior is not None:
             prior = self._probability(row, entity_id, text, prior)
-        self._aliases.append((text, entity_id, prior, row))
-        self._flush_full()
+        self._add("alias", text, entity_id, prior, row, None)
 
     def attribute(self, row: int, entity_id: str, name: str, value: str, kind: str) -> None:
         """Add one value of an attribute."""
@@ -233,39 +202,32 @@ class Staging:
             return
         self._require(row, name, "the name of an attribute of {}", entity_id)
         self._require(row, value, "{} of {}", name, entity_id, most=MAX_VALUE)
-        self._attributes.append((entity_id, name, value, kind, row))
+        self._add("attribute", entity_id, name, value, kind, row)
 
     def redirect(self, row: int, source: str, target: str) -> None:
         """Add an id that redirects to another."""
         self._require(row, source, "an id that redirects to {}", target)
         self._require(row, target, "the id that {} redirects to", source)
-        self._redirects.append((source, target, row))
-        self._flush_full()
+        self._add("redirect", source, target, row)
 
     def weight(self, text: str, weight: float) -> None:
         """Set the frequency of an alias, which is its weight among the aliases of its normal form."""
-        self._weights.append((text, weight))
+        self._add("weight", text, weight)
 
-    def leave_out(self, what: str, n: int = 1) -> None:
-        """Count items that are left out."""
-        self.left_out[what] = self.left_out.get(what, 0) + n
+    def leave_out(self, what: str) -> None:
+        """Count an item that is left out."""
+        self.left_out[what] += 1
 
     def flush(self) -> None:
         """Write the collected rows."""
-        self._write("entity", 3, self._entities)
-        self._write("alias", 4, self._aliases)
-        self._write("attribute", 5, self._attributes)
-        self._write("redirect", 3, self._redirects)
-        self._write("weight", 2, self._weights)
-        for batch in (self._entities, self._aliases, self._attributes, self._redirects, self._weights):
-            batch.clear()
+        for table, rows in self._rows.items():
+            places = ", ".join("?" * _N_COLUMNS[table])
+            self.db.executemany(f"INSERT OR REPLACE INTO staged.{table} VALUES ({places})", rows)  # noqa: S608 - constant names
+            rows.clear()
 
-    def _write(self, table: str, n_columns: int, rows: Iterable[tuple[Any, ...]]) -> None:
-        places = ", ".join("?" * n_columns) + ", NULL" * (table == "alias")
-        self.db.executemany(f"INSERT OR REPLACE INTO staged.{table} VALUES ({places})", rows)  # noqa: S608 - constant names
-
-    def _flush_full(self) -> None:
-        if max(len(self._entities), len(self._aliases), len(self._attributes), len(self._redirects)) >= _BATCH:
+    def _add(self, table: str, *row: Any) -> None:
+        self._rows[table].append(row)
+        if len(self._rows[table]) >= _BATCH:
             self.flush()
 
     def _require(self, row: int, text: object, what: str, *of: object, most: int = MAX_LETTERS) -> None:
@@ -281,11 +243,11 @@ class Staging:
         except (TypeError, ValueError, OverflowError):
             number = math.nan
         if not 0 <= number <= 1:
-            raise self.record_error(
-                row,
+            fault = (
                 f"alias {shown(text)} of {shown(entity_id)} has prior {shown(prior)}, wanted a number in 0 to 1, the "
-                "probability of the entity given the alias; divide counts by their sum over the alias",
+                "probability of the entity given the alias; divide counts by their sum over the alias"
             )
+            raise self.record_error(row, fault)
         return number
 
 
@@ -293,7 +255,9 @@ def settle_redirects(db: sqlite3.Connection, staging: Staging) -> None:
     """Fill the table of redirects, and assign staged rows to the entity at the end of their chain of redirects."""
     if not db.execute("SELECT 1 FROM staged.redirect LIMIT 1").fetchone():
         return
-    _require_one_target(db, staging)
+    if twice := contradiction(db, "redirect", "target", "source"):
+        source, one, other, row = twice
+        raise staging.record_error(row, f"{shown(source)} redirects to {shown(one)} and to {shown(other)}; keep one")
     db.execute("INSERT INTO redirect SELECT DISTINCT source, target FROM staged.redirect")
     _shorten(db)
     db.execute("UPDATE staged.alias SET origin = id WHERE id IN (SELECT source FROM redirect)")
@@ -305,14 +269,12 @@ def settle_redirects(db: sqlite3.Connection, staging: Staging) -> None:
         )
 
 
-def _require_one_target(db: sqlite3.Connection, staging: Staging) -> None:
-    twice = db.execute(
-        "SELECT source, min(target), max(target), max(row) FROM staged.redirect "
-        "GROUP BY source HAVING min(target) <> max(target) ORDER BY max(row) LIMIT 1"
+def contradiction(db: sqlite3.Connection, rows: str, value: str, keys: str) -> Any:
+    """Return the first keys of staged rows with two values: the keys, both values, and the last row; or ``None``."""
+    return db.execute(
+        f"SELECT {keys}, min({value}), max({value}), max(row) FROM staged.{rows} "  # noqa: S608 - constant names
+        f"GROUP BY {keys} HAVING min({value}) <> max({value}) ORDER BY max(row) LIMIT 1"
     ).fetchone()
-    if twice:
-        source, one, other, row = twice
-        raise staging.record_error(row, f"{shown(source)} redirects to {shown(one)} and to {shown(other)}; keep one")
 
 
 def _shorten(db: sqlite3.Connection) -> None:

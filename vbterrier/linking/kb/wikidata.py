@@ -38,7 +38,10 @@ def kb_from_wikidata(
     max_bytes: int | None = None,
     progress: bool = True,
 ) -> KnowledgeBase:
-    r"""Build a knowledge base from a JSON dump of Wikidata, in constant memory.
+    r"""Build a knowledge base from a JSON dump of Wikidata, in constant memory and three times its disk space.
+
+    The id space is ``"wikidata"``. Properties and lexemes are left out, and, with a warning, items without label and
+    alias in the languages, and invalid aliases.
 
     Parameters
     ----------
@@ -60,24 +63,10 @@ def kb_from_wikidata(
     max_bytes
         The maximum size when decompressed; no limit by default (the complete dump has over a terabyte).
 
-    Returns
-    -------
-    KnowledgeBase
-        The id space is ``"wikidata"``. Properties and lexemes are left out.
-
     Raises
     ------
     FileError
         Invalid JSON, an invalid entity, or a truncated dump; names the line.
-
-    Warns
-    -----
-    DegenerateWarning
-        The number of items without label and alias in these languages, and of invalid aliases, which are left out.
-
-    Notes
-    -----
-    Most of the time is spent on JSON. The build needs about three times the disk space of the knowledge base.
 
     Examples
     --------
@@ -169,7 +158,7 @@ def _typed(kind: str, value: Any) -> tuple[str, str]:
         time = _TIME.fullmatch(value["time"])
         if time is None or value.get("precision", _YEAR_PRECISION) < _YEAR_PRECISION:
             return value["time"], "text"
-        return ("-" if time[1] == "-" else "") + time[2], "year"
+        return time[1].strip("+") + time[2], "year"
     if kind == "quantity":
         return str(value["amount"]).removeprefix("+"), "number"
     if kind == "wikibase-entityid":

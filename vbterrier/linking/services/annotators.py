@@ -21,16 +21,13 @@ if TYPE_CHECKING:
 
 _N_FIELDS = 7
 _KEYS = {WIKIPEDIA_ID: "wikipediaExternalRef", WIKIDATA: "wikidataId"}
+_FISHING_SCORES = ("nerd_score", "nerd_selection_score", "confidence_score")
+_CANDIDATE_SCORES = {"finalScore": "probability", "contextualScore": "score", "priorScore": "score"}
 
 
 @dataclass(frozen=True, kw_only=True)
 class WAT(Format):
-    """Answers of WAT (Piccinno and Ferragina 2014): ``{"annotations": [{start, end, spot, id, title, rho, ...}]}``.
-
-    - ``score``: ``"rho"``, the confidence of the annotation; or ``"prior"``, the probability of the entity given the
-      mention (``explanation.prior_explanation.entity_mention_probability``), a probability
-    - ``ids``: ``"wikipedia_title"`` or ``"wikipedia_id"``
-    """
+    """Answers of WAT (Piccinno and Ferragina 2014): ``{"annotations": [{start, end, spot, id, title, rho, ...}]}``."""
 
     score: str = "rho"
     ids: str = WIKIPEDIA_TITLE
@@ -57,20 +54,22 @@ class WAT(Format):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class WATClient(Client):
-    """A client of WAT.
+    """A client of WAT; for parameters of all clients, see ``vbterrier.linking.services.Client``.
 
     Parameters
     ----------
     endpoint
-        The address of ``tag``, such as ``https://wat.d4science.org/wat/tag/tag``.
+        The address of ``tag``, such as ``https://wat.d4science.org/wat/tag/tag``;
+        the token goes in the header ``gcube-token``.
     lang
         The language of the texts.
     method
         ``"GET"`` (as documented by WAT), or ``"POST"`` for texts that are too long for an address.
-    score, ids, misplaced
-        See ``WAT``.
-    token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
-        See ``vbterrier.linking.services.Client``; the token goes in the header ``gcube-token``.
+    score
+        ``"rho"``, the confidence of the annotation; or ``"prior"``, the probability of the entity given the mention
+        (``explanation.prior_explanation.entity_mention_probability``), a probability.
+    ids
+        ``"wikipedia_title"`` or ``"wikipedia_id"``.
 
     Examples
     --------
@@ -99,10 +98,7 @@ class WATClient(Client):
 
 @dataclass(frozen=True, kw_only=True)
 class TagMe(WAT):
-    """Answers of TagMe (Ferragina and Scaiella 2010): ``{"annotations": [{start, end, spot, id, title, rho}]}``.
-
-    Annotations without a title, which have id 0, are linked to nothing. The score is ``"rho"``.
-    """
+    """Answers of TagMe (Ferragina and Scaiella 2010): ``{"annotations": [{start, end, spot, id, title, rho}]}``."""
 
     service: ClassVar[str] = "TagMe"
     scores: ClassVar[Mapping[str, str]] = {"rho": "score"}
@@ -110,18 +106,17 @@ class TagMe(WAT):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class TagMeClient(Client):
-    """A client of TagMe.
+    """A client of TagMe; for parameters of all clients, see ``vbterrier.linking.services.Client``.
 
     Parameters
     ----------
     endpoint
-        The address of ``tag``, such as ``https://tagme.d4science.org/tagme/tag``.
+        The address of ``tag``, such as ``https://tagme.d4science.org/tagme/tag``;
+        the token goes in the header ``gcube-token``.
     lang
         The language of the texts.
-    score, ids, misplaced
-        See ``TagMe``.
-    token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
-        See ``vbterrier.linking.services.Client``; the token goes in the header ``gcube-token``.
+    score, ids
+        ``"rho"``; ``"wikipedia_title"`` or ``"wikipedia_id"``.
 
     Examples
     --------
@@ -146,10 +141,7 @@ class REL(Format):
     """Answers of REL (van Hulst et al. 2020): a list of ``[start, length, mention, title, conf_ed, conf_md, tag]``.
 
     The last two fields may be in either order. An object with one document, as returned by REL's Python interface, is
-    read as that document. The title "NIL" links to nothing.
-
-    - ``score``: ``"conf_ed"``, the confidence in the entity (-1 or 0 if REL computes none); or ``"conf_md"``, the
-      confidence in the mention
+    read as that document.
     """
 
     score: str = "conf_ed"
@@ -181,16 +173,15 @@ class REL(Format):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class RELClient(Client):
-    """A client of REL's server.
+    """A client of REL's server; for parameters of all clients, see ``vbterrier.linking.services.Client``.
 
     Parameters
     ----------
     endpoint
         The address of the server, such as ``http://localhost:5555``.
-    score, misplaced
-        See ``REL``.
-    token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
-        See ``vbterrier.linking.services.Client``.
+    score
+        ``"conf_ed"``, the confidence in the entity (-1 or 0 if REL computes none); or ``"conf_md"``, the confidence in
+        the mention.
 
     Examples
     --------
@@ -211,22 +202,14 @@ class RELClient(Client):
 class EntityFishing(Format):
     """Answers of entity-fishing: ``{"entities": [{rawName, offsetStart, offsetEnd, nerd_score, wikidataId, ...}]}``.
 
-    Scores and ids are numbers or text. With ``nbest`` competing candidates share their offsets. Named entities that are
-    recognised but not resolved have no id and are linked to nothing. The name is the preferred term, if there is one.
-
-    - ``score``: ``"nerd_score"``, the confidence in the entity relative to other candidates;
-      ``"nerd_selection_score"``, the confidence that the mention should be linked; or ``"confidence_score"``, which
-      replaces both in later versions
-    - ``ids``: ``"wikipedia_id"`` (of the language of the text) or ``"wikidata"``
+    Named entities that are recognised but not resolved have no id and are linked to nothing.
     """
 
     score: str = "nerd_score"
     ids: str = WIKIPEDIA_ID
 
     service: ClassVar[str] = "entity-fishing"
-    scores: ClassVar[Mapping[str, str]] = dict.fromkeys(
-        ("nerd_score", "nerd_selection_score", "confidence_score"), "score"
-    )
+    scores: ClassVar[Mapping[str, str]] = dict.fromkeys(_FISHING_SCORES, "score")
     spaces: ClassVar[tuple[str, ...]] = (WIKIPEDIA_ID, WIKIDATA)
 
     def candidates(self, answer: Node) -> Iterator[Candidate]:
@@ -249,7 +232,7 @@ class EntityFishing(Format):
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class EntityFishingClient(Client):
-    """A client of entity-fishing.
+    """A client of entity-fishing; for parameters of all clients, see ``vbterrier.linking.services.Client``.
 
     Parameters
     ----------
@@ -260,11 +243,12 @@ class EntityFishingClient(Client):
     short
         Send the texts as queries of a few words, which the service disambiguates with another model.
     nbest
-        Request competing candidates.
-    score, ids, misplaced
-        See ``EntityFishing``.
-    token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
-        See ``vbterrier.linking.services.Client``.
+        Request competing candidates, which share their offsets.
+    score
+        ``"nerd_score"``, the confidence in the entity relative to other candidates; ``"nerd_selection_score"``, the
+        confidence that the mention should be linked; or ``"confidence_score"``, which replaces both in later versions.
+    ids
+        ``"wikipedia_id"`` (of the language of the text) or ``"wikidata"``.
 
     Examples
     --------
@@ -290,10 +274,9 @@ class _Spotlight(Format):
     """Base class of the two formats of answers."""
 
     ids: str = DBPEDIA
-    # The language of the DBpedia that the service links to, such as ``"nl"``; empty for ``dbpedia.org``. It is part of
-    # the id space, ``"dbpedia:nl"``, because the same name means different entities in two editions.
-    edition: str = ""
+    edition: str = ""  # the language of the DBpedia; the same name means different entities in two editions
 
+    service: ClassVar[str] = "Spotlight"
     spaces: ClassVar[tuple[str, ...]] = (DBPEDIA,)
 
     @property
@@ -307,14 +290,11 @@ class SpotlightAnnotate(_Spotlight):
     """Answers of Spotlight's ``/annotate``: ``{"@text", "Resources": [{@URI, @surfaceForm, @offset, ...}]}``.
 
     Numbers are text (Mendes et al. 2011). ``Resources`` is absent if nothing was found, and may be an object if there
-    is one resource. The entity is the percent-decoded name of the resource, after ``/resource/``.
-
-    - ``score``: ``"similarityScore"``, in [0, 1], which is a probability only with the statistical back end
+    is one resource. ``similarityScore`` is a probability only with the statistical back end.
     """
 
     score: str = "similarityScore"
 
-    service: ClassVar[str] = "Spotlight"
     scores: ClassVar[Mapping[str, str]] = {"similarityScore": "score"}
 
     def candidates(self, answer: Node) -> Iterator[Candidate]:
@@ -335,22 +315,12 @@ class SpotlightAnnotate(_Spotlight):
 class SpotlightCandidates(_Spotlight):
     """Answers of Spotlight's ``/candidates``: ``{"annotation": {"surfaceForm": [{@name, @offset, resource}]}}``.
 
-    ``surfaceForm`` and ``resource`` are lists, an object if there is one, or absent if there is none. A mention without
-    a resource has no candidates.
-
-    - ``score``: ``"finalScore"``, the probability of the entity given the mention and its context; or
-      ``"contextualScore"`` or ``"priorScore"`` (of the entity), which are scores
-    - ``edition``: the language of the DBpedia edition that the service links to, which these answers do not contain
+    ``surfaceForm`` and ``resource`` are lists, an object if there is one, or absent if there is none.
     """
 
     score: str = "finalScore"
 
-    service: ClassVar[str] = "Spotlight"
-    scores: ClassVar[Mapping[str, str]] = {
-        "finalScore": "probability",
-        "contextualScore": "score",
-        "priorScore": "score",
-    }
+    scores: ClassVar[Mapping[str, str]] = _CANDIDATE_SCORES
 
     def candidates(self, answer: Node) -> Iterator[Candidate]:
         """Yield the resources of all surface forms."""
@@ -374,26 +344,23 @@ _FORMATS = {"annotate": SpotlightAnnotate, "candidates": SpotlightCandidates}
 
 @dataclass(frozen=True, kw_only=True, repr=False)
 class SpotlightClient(Client):
-    """A client of DBpedia Spotlight, with one entity per mention or competing candidates.
+    """A client of DBpedia Spotlight; for parameters of all clients, see ``vbterrier.linking.services.Client``.
 
     Parameters
     ----------
     endpoint
-        The address of ``annotate`` or ``candidates``, such as ``http://localhost:2222/rest/candidates``.
+        The address of ``annotate`` (one entity per mention) or ``candidates`` (competing entities), such as
+        ``http://localhost:2222/rest/candidates``.
     confidence
         The minimum confidence of a mention, in [0, 1]; 0 for all.
     support
         The minimum number of links to an entity in Wikipedia.
     score
-        The field that is the score; ``None`` for ``similarityScore`` of annotate and ``finalScore`` of candidates (a
-        probability). See ``SpotlightCandidates``.
+        ``None`` for ``"similarityScore"`` of annotate, or ``"finalScore"`` of candidates, the probability of the entity
+        given the mention and its context; ``"contextualScore"`` or ``"priorScore"`` (of the entity), which are scores.
     edition
         The language of the DBpedia that the service links to, such as ``"nl"``; empty for ``dbpedia.org``. It is part
         of the id space, ``"dbpedia:nl"``.
-    misplaced
-        See ``vbterrier.linking.services.Client``.
-    token, timeout, deadline, max_bytes, retries, backoff, proxy, cache
-        See ``vbterrier.linking.services.Client``.
 
     Examples
     --------

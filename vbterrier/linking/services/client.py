@@ -40,10 +40,6 @@ class AnswerCache:
 
     Each answer is appended when it arrives, so that an interrupted run can resume. An incomplete last line, which a
     killed process may leave, is removed. Processes take turns to write, and get the answers of the others.
-
-    - ``path``: the file, created with the first answer; ``None`` keeps answers in memory
-
-    Raises FileError: the file cannot be read or written, or is not a cache of answers; the error names the line.
     """
 
     def __init__(self, path: str | PathLike[str] | None = None) -> None:
@@ -52,7 +48,9 @@ class AnswerCache:
         # Bytes and lines of whole answers.
         self._whole = self._n_lines = 0
         if self.path is not None and self.path.exists():
-            self._load(self.path)
+            # Compressed files are not decompressed: lines cannot be appended to them.
+            with Source.at(self.path, None).raw() as file:
+                self._take(self.path, bytes(file.read()))
 
     def __contains__(self, key: str) -> bool:
         return key in self._answers
@@ -82,11 +80,6 @@ class AnswerCache:
             raise FileError(self.path, f"cannot be written: {error.strerror or error}") from error
         self._whole += len(line)
         self._n_lines += 1
-
-    def _load(self, path: Path) -> None:
-        # Compressed files are not decompressed: lines cannot be appended to them.
-        with Source.at(path, None).raw() as file:
-            self._take(path, bytes(file.read()))
 
     def _take(self, path: Path, text: bytes) -> None:
         """Take the answers of the lines behind those that are known."""
@@ -132,11 +125,10 @@ class Client(ABC):
         retry; it does not stop a service that sends the headers of its answer byte by byte.
     max_bytes
         The maximum size of an answer, compressed and decompressed.
-    retries
-        The number of retries after a status of 500 or more, 429, a time-out or a broken connection.
-    backoff
-        Seconds before the first retry, doubled for each further one. A longer ``Retry-After`` replaces it; there is no
-        retry beyond the deadline.
+    retries, backoff
+        The number of retries after a status of 500 or more, 429, a time-out or a broken connection, and the seconds
+        before the first one, doubled for each further one. A longer ``Retry-After`` replaces them; there is no retry
+        beyond the deadline.
     proxy
         The address of a proxy, such as ``http://proxy:3128``.
     cache
@@ -175,17 +167,17 @@ class Client(ABC):
             if not (is_number and (0 < value < math.inf or (zero and value == 0))):
                 wanted = f"a {'whole ' * whole}number, {'0 or more' if zero else 'more than 0'}"
                 raise ParameterError(f"{name}={value!r}: wanted {wanted}")
-        if self.token is not None and not isinstance(self.token, Secret):
-            object.__setattr__(self, "token", Secret(self.token))
-        if self.token is not None and not is_private(self.endpoint):
-            raise ParameterError(
-                f"endpoint={self.endpoint!r}: a token would be sent unencrypted; use https, or no token"
+        if self.token is not None:
+            if not isinstance(self.token, Secret):
+                object.__setattr__(self, "token", Secret(self.token))
+            fault = "a token would be sent unencrypted; use https, or no token"
+            if not is_private(self.endpoint):
+                raise ParameterError(f"endpoint={self.endpoint!r}: {fault}")
+            fault = (
+                f"would read the token, which goes unencrypted to {self.endpoint}; use an https endpoint, or no proxy"
             )
-        if self.token is not None and self.proxy is not None and self.endpoint.startswith("http:"):
-            raise ParameterError(
-                f"proxy={self.proxy!r}: would read the token, which goes unencrypted to {self.endpoint}; use an https "
-                "endpoint, or no proxy"
-            )
+            if self.proxy is not None and self.endpoint.startswith("http:"):
+                raise ParameterError(f"proxy={self.proxy!r}: {fault}")
         # Check the parameters of the format now, not after the first answer.
         _ = self.format
 
@@ -207,6 +199,9 @@ class Client(ABC):
     def link(self, texts: Sequence[str]) -> Links:
         """Link the mentions in each text to candidate entities.
 
+        A warning, once per client, reports mentions that are linked to nothing, and offsets that are not in the usual
+        unit of the service.
+
         Raises
         ------
         InputError
@@ -216,23 +211,13 @@ class Client(ABC):
             Earlier answers are kept.
         FileError
             The cache cannot be read or written.
-
-        Warns
-        -----
-        DegenerateWarning
-            Mentions are linked to nothing, or offsets are not in the usual unit of the service; once per client.
         """
         texts = _checked(texts)
         with self._lock:
             asked = list(dict.fromkeys(text for text in texts if text.strip()))
             missing = [text for text in asked if self._key(text) not in self._answers]
-            _LOG.info(
-                "%s: %d texts, %d cached answers, %d to request",
-                self.format.service,
-                len(asked),
-                len(asked) - len(missing),
-                len(missing),
-            )
+            counts = len(asked), len(asked) - len(missing), len(missing)
+            _LOG.info("%s: %d texts, %d cached answers, %d to request", self.format.service, *counts)
             self._ask(missing, texts)
         answers = (json.loads(self._answers[self._key(text)]) if text.strip() else None for text in texts)
         return self.format.links(answers, texts, warned=self._warned)
@@ -242,12 +227,9 @@ class Client(ABC):
         self._transport.close()
 
     def __repr__(self) -> str:
-        shown = [repr(self.endpoint)]
-        for parameter in fields(self)[1:]:
-            value = getattr(self, parameter.name)
-            if value != parameter.default:
-                shown.append(f"{parameter.name}={value!r}")
-        return f"{type(self).__name__}({', '.join(shown)})"
+        values = [(each.name, getattr(self, each.name), each.default) for each in fields(self)[1:]]
+        shown = [f"{name}={value!r}" for name, value, default in values if value != default]
+        return f"{type(self).__name__}({', '.join([repr(self.endpoint), *shown])})"
 
     def __getstate__(self) -> dict[str, Any]:
         # Connections and answers are not pickled; a token raises an error.
@@ -286,12 +268,11 @@ class Client(ABC):
             if isinstance(found, Failure):
                 progress.close()
                 place = f"text {texts.index(text)} ({printable(text[:40])!r})"
-                raise ServiceError(
-                    self.endpoint,
+                message = (
                     f"{self.format.service} at {self.endpoint}: {place}: {found.message}; {n_done} of {len(missing)} "
-                    "answers arrived and are kept: the same call requests the rest",
-                    status=found.status,
+                    "answers arrived and are kept: the same call requests the rest"
                 )
+                raise ServiceError(self.endpoint, message, status=found.status)
             self._answers.add(self._key(text), found)
 
     def _fetch(self, text: str) -> str | Failure:

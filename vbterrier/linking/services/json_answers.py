@@ -29,10 +29,6 @@ MISPLACED = ("error", "unplaced")
 class Node:
     """A value in decoded JSON and its path.
 
-    - ``value``: the value returned by ``json.loads``
-    - ``name``: the key or index in ``parent``; the name of the document for a root
-    - ``parent``: the object or list that contains the value; ``None`` for a root
-
     >>> Node({"annotations": [{"rho": "much"}]}, "answer")["annotations"].items()[0]["rho"].number()
     Traceback (most recent call last):
     ...
@@ -40,7 +36,7 @@ class Node:
     """
 
     value: Any
-    name: str
+    name: str  # the key or index in the parent; the name of the document for a root
     parent: Node | None = None
 
     @property
@@ -107,11 +103,7 @@ class Node:
 
 
 def is_text(value: str) -> bool:
-    r"""Return True if text has no unpaired surrogates, so that it can be encoded as UTF-8.
-
-    >>> is_text("Zürich"), is_text("\ud800")
-    (True, False)
-    """
+    """Return True if text has no unpaired surrogates, so that it can be encoded as UTF-8."""
     return value.isascii() or not any("\ud800" <= sign <= "\udfff" for sign in value)
 
 
@@ -135,11 +127,7 @@ def _shown(value: Any) -> str:
 
 
 def utf16_length(text: str) -> int:
-    """Return the length in UTF-16 units, as in Java and JavaScript: characters beyond U+FFFF are two units.
-
-    >>> utf16_length("a😀")
-    3
-    """
+    """Return the length in UTF-16 units, as in Java and JavaScript: characters beyond U+FFFF are two units."""
     return len(text) + sum(sign > "\uffff" for sign in text)
 
 
@@ -173,41 +161,32 @@ class Places:
             return None
         return start, end
 
+    def placed(self, candidate: Candidate, *, utf16: bool) -> Candidate | None:
+        """Return a candidate with offsets in code points and the mention as in the text; ``None`` if not there."""
+        place = self.find(candidate.start, candidate.end, candidate.mention, utf16=utf16)
+        if place is None:
+            return None
+        return candidate._replace(start=place[0], end=place[1], mention=self.text[place[0] : place[1]])
+
     def _point(self, unit: int) -> int | None:
         place = bisect_left(self._units, unit)
         return place if place < len(self._units) and self._units[place] == unit else None
 
 
 def title_id(title: str) -> str:
-    """Return a Wikipedia title as an id, with underscores for blanks as in the addresses of pages.
-
-    TagMe and MMEAD write blanks, WAT, REL and DBpedia underscores.
-
-    >>> title_id("Charles Bukowski")
-    'Charles_Bukowski'
-    """
+    """Return a Wikipedia title as an id, with underscores for blanks as in the addresses of pages."""
     return title.strip().replace(" ", "_")
 
 
 def title_name(title: str) -> str:
-    """Return a Wikipedia title as a name, with blanks for underscores.
-
-    >>> title_name("Charles_Bukowski")
-    'Charles Bukowski'
-    """
+    """Return a Wikipedia title as a name, with blanks for underscores."""
     return title.replace("_", " ").strip()
 
 
 def dbpedia_id(node: Node, edition: str = "") -> str:
-    """Return the percent-decoded name of a DBpedia resource, given as an address or a name.
+    """Return the percent-decoded name of a DBpedia resource.
 
-    - ``node``: ``http://dbpedia.org/resource/AC/DC``, ``<dbpedia:AC/DC>`` or ``AC/DC``
-    - ``edition``: the required language edition, such as ``"nl"`` for ``nl.dbpedia.org``; empty for ``dbpedia.org``.
-      The same name in two editions means two resources.
-
-    >>> from vbterrier.linking.services.json_answers import Node
-    >>> dbpedia_id(Node("http://dbpedia.org/resource/Caf%C3%A9_(band)", "answer"))
-    'Café_(band)'
+    It is given as ``http://dbpedia.org/resource/AC/DC``, ``<dbpedia:AC/DC>`` or ``AC/DC``.
     """
     name = node.text().removeprefix("<").removesuffix(">").removeprefix("dbpedia:")
     if "://" in name:
@@ -251,8 +230,7 @@ class Format(ABC):
 
     score: str  # the field of the answer that is the score, a key of ``scores``, which gives its scale
     ids: str  # the kind of entity id, one of ``spaces``
-    # The treatment of a mention that is not at its offsets in the text: ``"error"``, or ``"unplaced"`` to keep it with
-    # start and end -1.
+    # The treatment of a mention that is not at its offsets: ``"error"``, or ``"unplaced"`` for start and end -1.
     misplaced: str = "error"
 
     service: ClassVar[str]
@@ -285,14 +263,11 @@ class Format(ABC):
     def links(
         self, answers: Iterable[Any], texts: Sequence[str] | None = None, *, warned: set[str] | None = None
     ) -> Links:
-        """Return links from the answers to texts.
+        """Return links from answers, one per text; ``None`` for a text that was not sent.
 
-        - ``answers``: decoded JSON, one answer per text; ``None`` for a text that was not sent
-        - ``texts``: the texts. If given, offsets are checked and converted to code points, and mentions are copied from
-          the text; otherwise both are those of the service. All services but REL count UTF-16 units, in which
-          characters beyond U+FFFF are two; an answer that fits its text only in the other unit is read in that unit.
-        - ``warned``: the warnings (``"unlinked"``, ``"unit"``) that were given before and are not repeated; new ones
-          are added
+        If the texts are given, offsets are checked and converted to code points, and mentions are copied from the text;
+        otherwise both are those of the service. An answer that fits its text only in the other unit is read in that
+        unit. ``warned`` has the warnings (``"unlinked"``, ``"unit"``) that are not repeated.
         """
         rows: list[tuple[int, int, int, str, str, float, str]] = []
         unlinked: list[Node] = []
@@ -301,9 +276,8 @@ class Format(ABC):
         for place, answer in enumerate(answers):
             if answer is None or (texts is not None and place >= len(texts)):
                 continue
-            reading = self.read(
-                answer, None if texts is None else texts[place], f"{self.service} answer to text {place}"
-            )
+            text = None if texts is None else texts[place]
+            reading = self.read(answer, text, f"{self.service} answer to text {place}")
             rows += [(place, *candidate[1:]) for candidate in reading.linked]
             unlinked += reading.unlinked
             other_unit += [place] * reading.other_unit
@@ -324,42 +298,29 @@ class Format(ABC):
 
     def _checked(self, candidate: Candidate) -> Candidate:
         if not -1 <= candidate.start <= candidate.end:
-            raise candidate.node.wanted(
-                f"a mention with 0 <= start <= end (it is at {candidate.start} to {candidate.end})"
-            )
+            found = f"(it is at {candidate.start} to {candidate.end})"
+            raise candidate.node.wanted(f"a mention with 0 <= start <= end {found}")
         if self.scale == "probability" and not 0 <= candidate.score <= 1:
             raise candidate.node.wanted(f"a probability as {self.score}, 0 to 1 (it is {candidate.score:g})")
         return candidate
 
     def _placed(self, candidates: list[Candidate], places: Places) -> tuple[list[Candidate], bool]:
         """Return candidates with offsets in code points, and True if they were not in the usual unit of the service."""
-        found = [self._find(c, places, utf16=self.utf16) for c in candidates]
-        other_unit = False
-        if None in found and not places.agree:
-            in_other_unit = [self._find(c, places, utf16=not self.utf16) for c in candidates]
-            if None not in in_other_unit:
-                found, other_unit = in_other_unit, True
-        moved = []
-        for candidate, place in zip(candidates, found, strict=True):
-            if place is None:
-                if self.misplaced == "error":
-                    raise candidate.node.wanted(
-                        f"the mention {candidate.mention!r} at {candidate.start} to {candidate.end} of the text "
-                        "(check that it is the linked text; misplaced='unplaced' keeps such mentions without offsets)"
-                    )
-                moved.append(candidate._replace(start=-1, end=-1))
-            elif place == (-1, -1):
-                moved.append(candidate)
-            else:
-                start, end = place
-                moved.append(candidate._replace(start=start, end=end, mention=places.text[start:end]))
-        return moved, other_unit
 
-    @staticmethod
-    def _find(candidate: Candidate, places: Places, *, utf16: bool) -> tuple[int, int] | None:
-        if candidate.start < 0:
-            return -1, -1
-        return places.find(candidate.start, candidate.end, candidate.mention, utf16=utf16)
+        def find(*, utf16: bool) -> list[Candidate | None]:
+            return [c if c.start < 0 else places.placed(c, utf16=utf16) for c in candidates]
+
+        found, other_unit = find(utf16=self.utf16), False
+        if None in found and not places.agree and None not in (others := find(utf16=not self.utf16)):
+            found, other_unit = others, True
+        for candidate, placed in zip(candidates, found, strict=True):
+            if placed is None and self.misplaced == "error":
+                raise candidate.node.wanted(
+                    f"the mention {candidate.mention!r} at {candidate.start} to {candidate.end} of the text "
+                    "(check that it is the linked text; misplaced='unplaced' keeps such mentions without offsets)"
+                )
+        both = zip(candidates, found, strict=True)
+        return [placed or candidate._replace(start=-1, end=-1) for candidate, placed in both], other_unit
 
     def _warn(self, unlinked: list[Node], other_unit: list[int], warned: set[str]) -> None:
         if unlinked and "unlinked" not in warned:

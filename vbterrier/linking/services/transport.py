@@ -32,13 +32,7 @@ _REMEDIES = {
 
 
 def require_address(address: str, what: str) -> None:
-    """Check an http or https address.
-
-    >>> require_address("example.org", "endpoint")
-    Traceback (most recent call last):
-    ...
-    vbterrier.errors.ParameterError: endpoint: wanted https://host/path or http://host/path, with a host
-    """
+    """Check an http or https address."""
     if not isinstance(address, str) or not _PRINTABLE_ASCII.fullmatch(address):
         raise ParameterError(f"{what}: wanted an address in ASCII without blanks, such as https://host/path")
     try:
@@ -49,18 +43,12 @@ def require_address(address: str, what: str) -> None:
     if not host or parts.scheme not in {"http", "https"}:
         raise ParameterError(f"{what}: wanted https://host/path or http://host/path, with a host")
     if "@" in parts.netloc or "?" in address or "#" in address:
-        raise ParameterError(
-            f"{what}: wanted https://host/path without user, password, query or fragment; "
-            "pass a token as token=..., and parameters as those of the client"
-        )
+        remedy = "pass a token as token=..., and parameters as those of the client"
+        raise ParameterError(f"{what}: wanted https://host/path without user, password, query or fragment; {remedy}")
 
 
 def is_private(address: str) -> bool:
-    """Return True if requests to an address cannot be read in transit: https, or this machine.
-
-    >>> is_private("http://127.0.0.1:8080/tag"), is_private("http://example.org/tag")
-    (True, False)
-    """
+    """Return True if requests to an address cannot be read in transit: https, or this machine."""
     parts = urlsplit(address)
     host = parts.hostname or ""
     if parts.scheme == "https" or host == "localhost":
@@ -72,13 +60,7 @@ def is_private(address: str) -> bool:
 
 
 class Secret:
-    """A token that prints as ``***``, compares by value, and cannot be pickled.
-
-    >>> Secret("s3cr3t")
-    ***
-    >>> Secret("s3cr3t").hide("the token s3cr3t is unknown")
-    'the token *** is unknown'
-    """
+    """A token that prints as ``***``, compares by value, and cannot be pickled."""
 
     def __init__(self, word: str) -> None:
         if not isinstance(word, str) or not _PRINTABLE_ASCII.fullmatch(word):
@@ -176,11 +158,7 @@ class Transport:
             self._session.close()
 
     def attempt(self, request: Request, seconds: float) -> bytes | Failure:
-        """Send a request once and return the body of the answer.
-
-        The time limit is checked after each read of the body, and no read takes longer than ``timeout`` or the limit.
-        A service that sends its status and headers byte by byte is therefore not stopped by the limit.
-        """
+        """Send a request once and return the body of the answer; the time limit is checked after each read of it."""
         import requests
         import urllib3
 
@@ -188,17 +166,9 @@ class Transport:
         headers = {name: before + secret.reveal() for name, before, secret in self.headers}
         # Failures are values: the traceback of an exception would refer to the request and its secrets.
         try:
-            with self._session.request(
-                request.method,
-                self.endpoint,
-                params=request.params,
-                data=request.form,
-                json=request.json,
-                headers=headers,
-                timeout=(wait, wait),
-                allow_redirects=False,
-                stream=True,
-            ) as response:
+            options = {"params": request.params, "data": request.form, "json": request.json, "headers": headers}
+            options |= {"timeout": (wait, wait), "allow_redirects": False, "stream": True}
+            with self._session.request(request.method, self.endpoint, **options) as response:
                 found = self._read(response, ends)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             found = self._explain(error)
