@@ -70,7 +70,6 @@ def test_counts_and_relevance_are_those_of_plain_loops(world, rel, alpha, tau):
     assert table.df.tolist() == [sum(wanted[pair]) for pair in pairs]
     assert table.n_relevant.tolist() == [sum(label >= rel for label, _ in docs) for docs in world]
     assert table.n_other.tolist() == [sum(label < rel for label, _ in docs) for docs in world]
-    assert table.find(table.topic, table.entity).tolist() == list(range(len(table)))
     for (topic, entity), oer, code in zip(pairs, table.oer(alpha, tau), table.classes(alpha, tau), strict=True):
         df_rel, df_other = wanted[topic, entity]
         n_rel, n_other = int(table.n_relevant[topic]), int(table.n_other[topic])

@@ -8,7 +8,7 @@ from pandas.testing import assert_frame_equal
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
-from vbterrier.entities.rankers.learning import FEATURES, Examples, feature_table, learn
+from vbterrier.entities.rankers.selector import FEATURES, feature_table
 from vbterrier.entities.rankers.selector import EntitySelector, fold_of, refuse_copies
 from vbterrier.entities.supervision import entity_labels
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
@@ -277,6 +277,8 @@ def test_nothing_to_learn_from(data):
     pool, run, qrels, links = data
     with pytest.raises(InputError, match="is not fitted; call fit"):
         EntitySelector(pool)(run)
+    with pytest.raises(ParameterError, match="folds=1"):
+        EntitySelector(pool).cross_validated(run, qrels, folds=1)
     with pytest.raises(InputError, match=r"no topic has positive and negative entities"):
         EntitySelector(pool).fit(run, qrels.assign(label=0))
     with pytest.raises(InputError, match=r"fold \d of 5: no topic has positive and negative"):
@@ -291,14 +293,6 @@ def test_nothing_to_learn_from(data):
     del links
 
 
-def test_parameters_that_the_stage_sets(data):
-    pool, run, qrels, _ = data
-    with pytest.raises(ParameterError, match="parameters: 'seed' is set by the stage"):
-        EntitySelector(pool, parameters={"seed": 3}).fit(run, qrels)
-    with pytest.raises(ParameterError, match="folds=1"):
-        EntitySelector(pool).cross_validated(run, qrels, folds=1)
-
-
 def test_stages_are_what_parameters_and_model_are(data):
     pool, run, qrels, _ = data
     one, two = (EntitySelector(pool, rounds=3) for _ in range(2))
@@ -310,17 +304,15 @@ def test_stages_are_what_parameters_and_model_are(data):
     assert repr(one) == "EntitySelector(40 topics, rounds=3)"
 
 
-EXAMPLES = Examples(np.arange(40.0)[:, None] % 2, np.arange(40) % 2, np.full(20, 2))
-
-
 @pytest.mark.parametrize("name", ["seed", "random_state", "n_jobs", "application", "n_estimators", "early_stopping"])
-def test_what_the_stage_sets_is_refused_under_its_aliases(name):
-    """LightGBM would drop some without a word, and take others in place of the stage's own."""
+def test_parameters_that_the_stage_sets_are_refused_under_their_aliases(data, name):
+    """LightGBM would drop some without a word, and take others instead of the stage's own."""
+    pool, run, qrels, _ = data
     with pytest.raises(ParameterError, match=f"parameters: '{name}' is set by the stage"):
-        learn(EXAMPLES, None, names=["x"], rounds=1, patience=0, parameters={name: 1}, seed=0)
+        EntitySelector(pool, features=["df"], parameters={name: 1}).fit(run, qrels)
 
 
-def test_other_parameters_are_taken():
-    assert "[num_leaves: 3]" in learn(
-        EXAMPLES, None, names=["x"], rounds=1, patience=0, parameters={"num_leaves": 3}, seed=0
-    )
+def test_other_parameters_are_taken(data):
+    pool, run, qrels, _ = data
+    fitted = EntitySelector(pool, features=["df"], rounds=1, parameters={"num_leaves": 3}).fit(run, qrels)
+    assert "[num_leaves: 3]" in fitted._model

@@ -33,9 +33,6 @@ def pooled(cosines: Single, weight: Single) -> Single:
     """Return kernel-pooled rows of similarity matrices, (n, q, w) and weights of columns (n, w) -> (n, q, 11).
 
     ``0.1 log max(Σ_j weight_j exp(-(cos_ij - μ_k)²/(2 σ_k²)), 1e-10)``.
-
-    >>> pooled(np.ones((1, 1, 1), np.float32), np.ones((1, 1), np.float32))[0, 0, :2].round(2)
-    array([ 0.  , -0.05], dtype=float32)
     """
     made = np.empty((*cosines.shape[:2], N_KERNELS), dtype=np.float32)
     for at, (mean, width) in enumerate(zip(MEANS, WIDTHS, strict=True)):
@@ -57,10 +54,7 @@ def _similar(batch: Batch) -> Single:
 
 
 def matches(batch: Batch) -> dict[str, Single]:
-    """Return the four pooled matrices by name, query first: words and entities by words and entities.
-
-    Equal entities have the similarity 1, whatever their vectors.
-    """
+    """Return the four pooled matrices by name, query first: words and entities by words and entities."""
     return {
         "ww": pooled(_cosines(batch.words, batch.document_words), batch.has_word),
         "we": pooled(_cosines(batch.words, batch.document_entities), batch.link_weight),
@@ -70,12 +64,21 @@ def matches(batch: Batch) -> dict[str, Single]:
 
 
 def query_entities(batch: Batch) -> Single:
-    """Return features of the entities of the query, shape (e, 3).
-
-    Their weights, the cosines of their texts with the query, and the shares of the documents that mention them.
-    """
+    """Return the weights of the query's entities, cosines with the query, and shares of documents; shape (e, 3)."""
     share = batch.same.max(axis=2, initial=0).mean(axis=0)
     return np.stack([batch.weight, batch.entities @ batch.text, share], axis=1).astype(np.float32)
+
+
+def hinge(score: Any, label: Any) -> Any:
+    """Return the mean of ``max(0, 1 - s_i + s_j)`` over pairs of documents with label i > label j."""
+    pairs = label[:, None] > label
+    return (1 - score[:, None] + score)[pairs].clamp(min=0).mean()
+
+
+def cross_entropy(score: Any, label: Any) -> Any:
+    """Return binary cross-entropy; relevant and non-relevant documents of a topic have the same total weight."""
+    softplus = module_of_extra("torch", "neural").nn.functional.softplus
+    return (softplus(-score[label > 0]).mean() + softplus(score[label <= 0]).mean()) / 2
 
 
 class NeuralModel(abc.ABC):
@@ -89,6 +92,7 @@ class NeuralModel(abc.ABC):
     scaled: tuple[str, ...] = ()
     rate = 0.02
     decay = 0.01
+    criterion = staticmethod(hinge)
 
     @abc.abstractmethod
     def features(self, batch: Batch) -> Arrays:
@@ -103,20 +107,8 @@ class NeuralModel(abc.ABC):
         """Return the scores of the documents of a topic, shape (n,)."""
 
     def loss(self, p: Arrays, examples: Sequence[Example]) -> Any:
-        """Return the mean loss of some topics with labels; pairwise hinge with margin 1 by default."""
-        return sum(hinge(self.forward(p, x), label) for x, label in examples) / len(examples)
-
-
-def hinge(score: Any, label: Any) -> Any:
-    """Return the mean of ``max(0, 1 - s_i + s_j)`` over pairs of documents with label i > label j."""
-    pairs = label[:, None] > label
-    return (1 - score[:, None] + score)[pairs].clamp(min=0).mean()
-
-
-def cross_entropy(score: Any, label: Any) -> Any:
-    """Return binary cross-entropy; relevant and non-relevant documents of a topic have the same total weight."""
-    softplus = module_of_extra("torch", "neural").nn.functional.softplus
-    return (softplus(-score[label > 0]).mean() + softplus(score[label <= 0]).mean()) / 2
+        """Return the mean loss of some topics with labels."""
+        return sum(self.criterion(self.forward(p, x), label) for x, label in examples) / len(examples)
 
 
 class KNRM(NeuralModel):
@@ -162,13 +154,7 @@ class ConvKNRM(NeuralModel):
         narrow = np.random.default_rng(size).normal(size=(size, PROJECTED)).astype(np.float32) / np.sqrt(PROJECTED)
         named = ("words", "entities", "document_words", "document_entities")
         made = {name: np.einsum("...d,dr->...r", getattr(batch, name), narrow.astype(np.float32)) for name in named}
-        return {
-            "score": batch.score,
-            **made,
-            "has_word": batch.has_word,
-            "link_weight": batch.link_weight,
-            "same": batch.same,
-        }
+        return made | {name: getattr(batch, name) for name in ("score", "has_word", "link_weight", "same")}
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
         """Return the initial parameters."""
@@ -359,15 +345,8 @@ def _unit(vectors: Any) -> Any:
 def clustered(vectors: Single, weight: Single, n_views: int = N_VIEWS, steps: int = 10) -> tuple[Single, Single]:
     """Cluster the entities of each document by k-means with cosines, started from the farthest entities.
 
-    - ``vectors``: unit vectors of entities, shape (n, m, v)
-    - ``weight``: weights of entities, 0 for padding, shape (n, m)
-
-    Returns unit centroids, shape (n, n_views, v), and 1 for views in use, shape (n, n_views); a document without
-    entities has one view of zeros.
-
-    >>> views, used = clustered(np.float32([[[1, 0], [1, 0], [0, 1]]]), np.float32([[1, 1, 1]]))
-    >>> views[0].tolist(), used.tolist()
-    ([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [[1.0, 1.0, 0.0]])
+    ``vectors`` (n, m, v) are unit vectors, ``weight`` (n, m) is 0 for padding. Returns unit centroids, shape (n,
+    n_views, v), and 1 for views in use, shape (n, n_views); a document without entities has one view of zeros.
     """
     rows, real = np.arange(len(vectors)), weight > 0
     centres = np.zeros((len(vectors), n_views, vectors.shape[2]), dtype=np.float32)
@@ -399,6 +378,7 @@ class DREQ(NeuralModel):
     """
 
     rate = 0.005
+    criterion = staticmethod(cross_entropy)
 
     def features(self, batch: Batch) -> Arrays:
         """Return the frozen features of a topic."""
@@ -423,10 +403,6 @@ class DREQ(NeuralModel):
         parts = [query, document, query + document, query - document, query * document]
         joined = module_of_extra("torch", "neural").cat(parts, dim=1)
         return x["score"] * p["first"] + p["bias"] + joined @ p["layer"]
-
-    def loss(self, p: Arrays, examples: Sequence[Example]) -> Any:
-        """Return the mean loss of some topics."""
-        return sum(cross_entropy(self.forward(p, x), label) for x, label in examples) / len(examples)
 
 
 class QDER(DREQ):
