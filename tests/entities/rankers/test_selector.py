@@ -8,8 +8,7 @@ from pandas.testing import assert_frame_equal
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
-from vbterrier.entities.rankers.selector import FEATURES, feature_table
-from vbterrier.entities.rankers.selector import EntitySelector, fold_of, refuse_copies
+from vbterrier.entities.rankers.selector import FEATURES, EntitySelector, feature_table, fold_of, refuse_copies
 from vbterrier.entities.supervision import entity_labels
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
