@@ -29,61 +29,47 @@ def embed(texts):
     return [np.random.default_rng(list(text.encode())).normal(size=5) for text in texts]
 
 
-def oer_filter(links, _data, **options):
+def oer_filter(links, **options):
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "OERFilter reads the judgments", DegenerateWarning)
         return OERFilter(links, **options)
 
 
-def hybrid(links, _data, **options):
+def hybrid(links, **options):
     rankers = [ConsensusEntities(links, cutoff=5), PersonalisedPageRank(links), ConsensusEntities(links) % 3]
     return HybridEntities(**({"rankers": rankers} | options))
 
 
-# How each stage is made, what it works on, another parameter, and how it is shown with it.
+SIMILAR = {"embeddings": VECTORS, "embed": embed}
+# The stage, whether it reads an entity run, its parameters, its input, another parameter, and its text with that.
 STAGES = {
-    "consensus": (
-        lambda links, _, **o: ConsensusEntities(links, **{"support": "rho+rank", **o}), "run",
-        {"support": "rho", "cutoff": 20}, "ConsensusEntities(4 topics, support='rho', cutoff=20)",
-    ),
-    "pagerank": (
-        lambda links, _, **o: PersonalisedPageRank(links, **{"cutoff": 5, **o}), "run",
-        {"damping": 0.5, "cutoff": None}, "PersonalisedPageRank(4 topics, damping=0.5)",
-    ),
-    "similarity": (
-        lambda links, _, **o: EntitySimilarity(links, embeddings=VECTORS, embed=embed, **o), "run",
-        {"cutoff": 4}, "EntitySimilarity(4 topics, embeddings=9 entries, embed=embed, cutoff=4)",
-    ),
-    "idf": (
-        lambda links, _, **o: LocalIDF(links, **o), "entities",
-        {"pool_cutoff": 3}, "LocalIDF(4 topics, pool_cutoff=3)",
-    ),
-    "oer": (
-        oer_filter, "entities",
-        {"threshold": 0.5}, "OERFilter(diagnostic, reads judgments: 4 topics, threshold=0.5)",
-    ),
-    "hybrid": (hybrid, "topics", {"k": 1}, "HybridEntities(["),
-    "reachable": (
-        lambda links, data, **o: EntityReachable(links, data["entities"], **{"cutoff": 2, **o}), "run",
-        {"cutoff": 1}, "EntityReachable(4 topics, ",
-    ),
-    "overlap": (
-        lambda links, data, **o: OverlapReranker(links, data["entities"], **o), "run",
-        {"cutoff": 3}, "OverlapReranker(4 topics, ",
-    ),
-    "propagation": (
-        lambda links, data, **o: PropagationReranker(links, data["entities"], **o), "run",
-        {"cutoff": 3}, "PropagationReranker(4 topics, ",
-    ),
-    "embedding": (
-        lambda links, data, **o: EmbeddingReranker(links, data["entities"], VECTORS, **o), "run",
-        {"cutoff": 3}, "EmbeddingReranker(4 topics, ",
-    ),
-    "similar documents": (
-        lambda links, data, **o: SimilarityPropagationReranker(links, data["entities"], VECTORS, **o), "run",
-        {"cutoff": 3}, "SimilarityPropagationReranker(4 topics, ",
-    ),
+    "consensus": (ConsensusEntities, False, {"support": "rho+rank"}, "run", {"support": "rho", "cutoff": 20},
+                  "ConsensusEntities(4 topics, support='rho', cutoff=20)"),
+    "pagerank": (PersonalisedPageRank, False, {"cutoff": 5}, "run", {"damping": 0.5, "cutoff": None},
+                 "PersonalisedPageRank(4 topics, damping=0.5)"),
+    "similarity": (EntitySimilarity, False, SIMILAR, "run", {"cutoff": 4},
+                   "EntitySimilarity(4 topics, embeddings=9 entries, embed=embed, cutoff=4)"),
+    "idf": (LocalIDF, False, {}, "entities", {"pool_cutoff": 3}, "LocalIDF(4 topics, pool_cutoff=3)"),
+    "oer": (oer_filter, False, {}, "entities", {"threshold": 0.5},
+            "OERFilter(diagnostic, reads judgments: 4 topics, threshold=0.5)"),
+    "hybrid": (hybrid, False, {}, "topics", {"k": 1}, "HybridEntities(["),
+    "reachable": (EntityReachable, True, {"cutoff": 2}, "run", {"cutoff": 1}, "EntityReachable(4 topics, "),
+    "overlap": (OverlapReranker, True, {}, "run", {"cutoff": 3}, "OverlapReranker(4 topics, "),
+    "propagation": (PropagationReranker, True, {}, "run", {"cutoff": 3}, "PropagationReranker(4 topics, "),
+    "embedding": (EmbeddingReranker, True, {"embeddings": VECTORS}, "run", {"cutoff": 3},
+                  "EmbeddingReranker(4 topics, "),
+    "similar documents": (SimilarityPropagationReranker, True, {"embeddings": VECTORS}, "run", {"cutoff": 3},
+                          "SimilarityPropagationReranker(4 topics, "),
 }  # fmt: skip
+
+
+def maker(name, data):
+    """A function from links and parameters to a stage."""
+    kind, reads_entities, parameters, *_ = STAGES[name]
+    entities = [data["entities"]] if reads_entities else []
+    return lambda links, **options: kind(links, *entities, **(parameters | options))
+
+
 OF_POOLS = ("idf", "oer", "hybrid")
 
 
@@ -103,15 +89,14 @@ def same(one, other):
 
 @pytest.mark.parametrize("name", STAGES)
 def test_links_of_any_shape_rows_in_any_order_and_batches_give_the_same(name, data):
-    make, given, *_ = STAGES[name]
-    given, pool = data[given], data["pool"]
+    make, given, pool = maker(name, data), data[STAGES[name][3]], data["pool"]
     before = given.copy(deep=True)
-    whole = make(pool, data)(given)
+    whole = make(pool)(given)
     assert len(whole) > 4
     shapes = [pool.frame(), LinkedPool.from_frame(pool.frame().sample(frac=1, random_state=4))]
     for links in shapes if name in OF_POOLS else [*shapes, data["tags"].sample(frac=1, random_state=1)]:
-        same(make(links, data)(given), whole)
-    stage = make(pool, data)
+        same(make(links)(given), whole)
+    stage = make(pool)
     same(stage(given.sample(frac=1, random_state=3).assign(note="x")).drop(columns="note", errors="ignore"), whole)
     same(pd.concat([stage(each) for _, each in given.groupby("qid")]), whole)
     assert_frame_equal(given, before)
@@ -124,34 +109,34 @@ def test_links_of_any_shape_rows_in_any_order_and_batches_give_the_same(name, da
 
 @pytest.mark.parametrize("name", STAGES)
 def test_stages_are_what_their_parameters_are(name, data):
-    make, _, other, shown = STAGES[name]
-    again = link_pool(data["run"], data["tags"], data["qrels"])
-    stage = make(data["pool"], data)
-    assert stage == make(again, data)
-    assert hash(stage) == hash(make(again, data))
-    assert stage != make(data["pool"], data, **other)
-    assert stage != make(link_pool(data["run"], data["tags"], data["qrels"], cutoff=3), data)
-    assert stage != make(link_pool(data["run"], data["tags"], data["qrels"].assign(label=1)), data)
-    assert repr(make(data["pool"], data, **other)).startswith(shown)
+    make, (other, shown), pool = maker(name, data), STAGES[name][4:], data["pool"]
+    run, tags, qrels = data["run"], data["tags"], data["qrels"]
+    stage, again = make(pool), make(link_pool(run, tags, qrels))
+    assert stage == again
+    assert hash(stage) == hash(again)
+    assert stage != make(pool, **other)
+    assert stage != make(link_pool(run, tags, qrels, cutoff=3))
+    assert stage != make(link_pool(run, tags, qrels.assign(label=1)))
+    assert repr(make(pool, **other)).startswith(shown)
     if name not in OF_POOLS:
-        tags = data["tags"].copy()
-        stage = make(tags, data)
-        assert stage == make(data["tags"], data) != make(tags.iloc[1:], data)
-        expected = stage(data["run"])
-        tags["entity_id"] = "changed"
-        same(stage(data["run"]), expected)
+        changed = tags.copy()
+        stage = make(changed)
+        assert stage == make(tags) != make(tags.iloc[1:])
+        expected = stage(run)
+        changed["entity_id"] = "changed"
+        same(stage(run), expected)
 
 
 @pytest.mark.parametrize("name", STAGES)
 def test_pyterrier_finds_out_what_goes_in_and_comes_out(name, data):
-    make, given, *_ = STAGES[name]
-    stage = make(data["pool"], data)
-    columns = ["qid", "query"] if given == "topics" else ["qid", "query", "docno", "score", "rank"]
+    make = maker(name, data)
+    stage = make(data["pool"])
+    columns = ["qid", "query"] if name == "hybrid" else ["qid", "query", "docno", "score", "rank"]
     assert pt.inspect.transformer_outputs(stage, columns)[-1] == "rank"
     assert "qid" in pt.inspect.transformer_inputs(stage)[0]
     if name in ("consensus", "pagerank"):
         assert pt.inspect.transformer_inputs(stage) == [["qid"]]
-        assert pt.inspect.transformer_inputs(make(data["tags"], data)) == [["qid", "docno", "score"]]
+        assert pt.inspect.transformer_inputs(make(data["tags"])) == [["qid", "docno", "score"]]
 
 
 QUERY = pd.DataFrame({"qid": ["q1"], "entity_id": ["E1"], "prob": [-1.0]})
@@ -200,7 +185,7 @@ WITH_ENTITIES = (EntityReachable, OverlapReranker, PropagationReranker)
 
 @pytest.mark.parametrize(("stage", "parameters", "message"), ILLEGAL)
 def test_illegal_parameters_are_refused(stage, parameters, message, data):
-    further = [data] if stage is hybrid else [data["entities"]] if stage in WITH_ENTITIES else []
+    further = [data["entities"]] if stage in WITH_ENTITIES else []
     with pytest.raises((ParameterError, InputError), match=message):
         stage(data["pool"], *further, **parameters)
 

@@ -105,7 +105,7 @@ def closed_entities(
         An entity run (qid, docno, score) whose candidates are kept, with their scores; by default all candidates, with
         the score 0.
     rel
-        The lowest relevant label of documents; unjudged documents are non-relevant.
+        See :func:`entity_labels`.
     balanced
         Keep a random sample of the negatives of each topic, as many as it has positives, determined by ``seed``, as
         public code of the paper's authors does. Topics without positives have no candidates, with a warning.
@@ -259,19 +259,16 @@ def supervision_report(
     ----------
     pool, rel
         See :func:`entity_labels`.
-    negatives
+    negatives, seed
         The negatives whose contamination is reported. ``"all"``; ``"random"``: a random sample, as many of each topic
         as it has positives; ``"hard"``: as many, those that ``ranking`` ranks first.
     ranking
-        An entity run (qid, docno, score) for hard negatives; by default that of
-        :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities` with ``support="rank"``.
+        An entity run (qid, docno, score) for hard negatives; by default that of :class:`~vbterrier.ConsensusEntities`.
     df, n_documents
         The number of documents of the collection that mention each entity, by id, and the number of its documents.
         Without them, frequencies are counted over the documents of the pools.
     alpha, shrinkage
         The parameters of OER, see :meth:`vbterrier.entities.coverage.EntityTable.oer`.
-    seed
-        Determines random negatives.
 
     Raises
     ------

@@ -86,16 +86,13 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
     links
         A :class:`~vbterrier.entities.pool.LinkedPool`, or its K frame. Its labels are not read.
     names
-        Texts of entities by id, such as name and description. The text of an entity without one is its id, with spaces
-        for underscores.
+        Texts of entities by id, such as name and description; by default the id, with spaces for underscores.
     supervision
         ``"binary"``: the qrels passed to :meth:`fit` judge documents, and an entity is positive if only relevant
         documents of the pool mention it, negative if only non-relevant ones do, and left out if both do. Or a frame of
         entity labels (qid, entity_id, label), such as those of :func:`judge_entities`; the qrels are then not read.
-    layers
-        The number of last layers to fine-tune, at most 6; 0 trains the linear score only.
-    rel
-        The lowest relevant label, of documents or of entities.
+    layers, rel
+        The number of last layers to fine-tune, at most 6; 0 trains the linear score only. The lowest relevant label.
     epochs, patience, batch_size, rate, seed
         See :class:`~vbterrier.entities.NeuralReranker`.
 
@@ -104,11 +101,10 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
     InputError
         Tags instead of a pool; no topic with positive and negative entities; a call before :meth:`fit`. See the
         contracts of runs and qrels.
-    ModuleNotFoundError
-        PyTorch is not installed; ``pip install 'vbterrier[neural]'``.
 
     Notes
     -----
+    PyTorch is needed: ``pip install 'vbterrier[neural]'``.
     In training, the negatives of a topic are sampled to the number of its positives, by seed and topic. Scores are
     probabilities, so that ``ranker >> LocalIDF(links)`` is the CER + IDF ranker of the paper. From a few thousand pairs
     the encoder learns little; the first-stage score is an input, and the best validation epoch may be the first stage.
@@ -234,10 +230,9 @@ def judge_entities(
         An entity run with queries: qid, query, docno, score.
     judges
         Callables from a prompt to a reply, by name; an odd number, three in the paper. The reply is a grade, 0 to 2.
-    names, descriptions
-        Names and descriptions of entities by id; an entity without a name is named by its id.
-    narratives
-        Further text on the topic, such as description and narrative, by qid.
+    names, descriptions, narratives
+        Names and descriptions of entities by id; an entity without a name is named by its id. Further text on the
+        topic, such as description and narrative, by qid.
     cutoff
         The number of entities of each topic to judge.
     prompt
@@ -251,8 +246,6 @@ def judge_entities(
 
     Raises
     ------
-    ParameterError
-        No judge, or an even number.
     InputError
         A reply that is not a grade.
 

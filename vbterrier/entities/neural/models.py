@@ -1,5 +1,7 @@
 """Features, scores and losses of seven entity-oriented neural rerankers."""
 
+# Methods of models are documented in ``NeuralModel``.
+# ruff: noqa: D102
 from __future__ import annotations
 
 import abc
@@ -124,17 +126,14 @@ class KNRM(NeuralModel):
         self.channels = channels
 
     def features(self, batch: Batch) -> Arrays:
-        """Return the frozen features of a topic."""
         found = matches(batch)
         kernels = np.concatenate([found[name].sum(axis=1) for name in self.channels], axis=1)
         return {"score": batch.score, "kernels": kernels}
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
-        """Return the initial parameters."""
         return {"first": np.ones(1), "kernels": np.zeros(x["kernels"].shape[1])}
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        """Return the scores, shape (n,)."""
         return x["score"] * p["first"] + x["kernels"] @ p["kernels"]
 
 
@@ -148,7 +147,6 @@ class ConvKNRM(NeuralModel):
     rate = 0.005
 
     def features(self, batch: Batch) -> Arrays:
-        """Return the frozen features of a topic."""
         # Fixed, so that a saved model meets the same features.
         size = batch.words.shape[1]
         narrow = np.random.default_rng(size).normal(size=(size, PROJECTED)).astype(np.float32) / np.sqrt(PROJECTED)
@@ -157,13 +155,11 @@ class ConvKNRM(NeuralModel):
         return made | {name: getattr(batch, name) for name in ("score", "has_word", "link_weight", "same")}
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
-        """Return the initial parameters."""
         start = draw.normal(size=(N_GRAM, PROJECTED)) / np.sqrt(N_GRAM)
         grams = {f"gram{n}": np.repeat(start[:, :, None], n, axis=2) for n in (1, 2, 3)}
         return {"first": np.ones(1), "entity": start.T.copy(), **grams, "kernels": np.zeros(16 * N_KERNELS)}
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        """Return the scores, shape (n,)."""
         torch = module_of_extra("torch", "neural")
         query = [*self._grams(p, x["words"][None]), _normal(x["entities"] @ p["entity"])[None]]
         document = [*self._grams(p, x["document_words"]), _normal(x["document_entities"] @ p["entity"])]
@@ -205,7 +201,6 @@ class Duet(NeuralModel):
     scaled = ("word", "entity", "attention")
 
     def features(self, batch: Batch) -> Arrays:
-        """Return the frozen features of a topic."""
         found = matches(batch)
         return {
             "score": batch.score,
@@ -215,11 +210,9 @@ class Duet(NeuralModel):
         }
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
-        """Return the initial parameters."""
         return {"first": np.ones(1), **{name: np.zeros(x[name].shape[-1]) for name in self.scaled}}
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        """Return the scores, shape (n,)."""
         attention = (x["attention"] @ p["attention"]).softmax(dim=0)
         evidence = x["entity"] @ p["entity"]
         return x["score"] * p["first"] + x["word"] @ p["word"] + evidence @ attention
@@ -237,7 +230,6 @@ class EsdRank(NeuralModel):
     scaled = ("objects", "pairs")
 
     def features(self, batch: Batch) -> Arrays:
-        """Return the frozen features of a topic."""
         n, e, _ = batch.same.shape
         links = np.einsum("nem,nm->ne", batch.same, batch.link_weight)
         similar = _similar(batch)
@@ -252,19 +244,16 @@ class EsdRank(NeuralModel):
         return {"objects": np.pad(query_entities(batch), ((1, 0), (0, 0))), "pairs": pairs}
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
-        """Return the initial parameters."""
         return {"objects": np.zeros(3), "pairs": np.eye(6)[0]}
 
     def _parts(self, p: Arrays, x: Arrays) -> tuple[Any, Any]:
         return (x["objects"] @ p["objects"]).log_softmax(dim=0), x["pairs"] @ p["pairs"]
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        """Return the scores, shape (n,)."""
         of_object, of_pair = self._parts(p, x)
         return (of_object + of_pair.log_softmax(dim=0)).logsumexp(dim=1)
 
     def loss(self, p: Arrays, examples: Sequence[Example]) -> Any:
-        """Return the mean loss of some topics."""
         total = 0.0
         for x, label in examples:
             of_object, of_pair = self._parts(p, x)
@@ -288,7 +277,6 @@ class EVA(NeuralModel):
     rate = 0.005
 
     def features(self, batch: Batch) -> Arrays:
-        """Return the frozen features of a topic."""
         entities = batch.weight @ batch.vectors if len(batch.weight) else np.zeros(batch.vectors.shape[1])
         views, has_view = clustered(batch.document_vectors, batch.link_weight)
         text = np.broadcast_to(batch.document_text[:, None], (*views.shape[:2], batch.document_text.shape[1]))
@@ -301,7 +289,6 @@ class EVA(NeuralModel):
         }
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:
-        """Return the initial parameters."""
         start = draw.normal(size=(len(x["query"]), 2 * HIDDEN)) / np.sqrt(2 * HIDDEN)
         # Equal projections keep cosines; without a weight of the similarity, they would not be trained.
         return {"first": np.ones(1), "gate": np.full(1, 1 / SHARPNESS), "query": start, "view": start.copy()}
@@ -313,7 +300,6 @@ class EVA(NeuralModel):
         return SHARPNESS * (cosines - 4 * no_view[..., None]).amax(dim=1)
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        """Return the scores, shape (n,)."""
         similarity = self._similarities(p, x["query"][None], x["views"], x["no_view"])[:, 0]
         return x["score"] * p["first"] + p["gate"] * similarity
 
@@ -381,7 +367,6 @@ class DREQ(NeuralModel):
     criterion = staticmethod(cross_entropy)
 
     def features(self, batch: Batch) -> Arrays:
-        """Return the frozen features of a topic."""
         mentioned = np.einsum("nem,nm->ne", batch.same, batch.link_weight)
         return {
             "score": batch.score,
@@ -391,13 +376,11 @@ class DREQ(NeuralModel):
         }
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:
-        """Return the initial parameters."""
         sizes = {"text": x["text"].shape[1], "entities": x["entities"].shape[1]}
         maps = {name: draw.normal(size=(size, HIDDEN)) for name, size in sizes.items()}
         return {"first": np.ones(1), "bias": np.zeros(1), **maps, "layer": np.zeros(5 * HIDDEN)}
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        """Return the scores, shape (n,)."""
         document = x["text"] @ p["text"] + x["entities"] @ p["entities"]
         query = (x["query"] @ p["text"]).expand_as(document)
         parts = [query, document, query + document, query - document, query * document]
@@ -417,7 +400,6 @@ class QDER(DREQ):
     rate = 0.002
 
     def features(self, batch: Batch) -> Arrays:
-        """Return the frozen features of a topic."""
         weight = batch.weight / max(float(batch.weight.sum()), 1e-12)
         even = np.full(len(batch.words), 1 / max(len(batch.words), 1), dtype=np.float32)
         tokens = _attended(_cosines(batch.words, batch.document_words), batch.document_words, batch.has_word, even)
@@ -433,13 +415,11 @@ class QDER(DREQ):
         }
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:
-        """Return the initial parameters."""
         size = x["added"].shape[1]
         maps = {"left": draw.normal(size=(size, RANK)) / size, "right": np.zeros((size, RANK))}
         return {"first": np.ones(1), "bias": np.zeros(1), **maps, "added": np.zeros(size), "multiplied": np.zeros(size)}
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        """Return the scores, shape (n,)."""
         linear = x["added"] @ p["added"] + x["multiplied"] @ p["multiplied"]
         bilinear = ((x["added"] @ p["left"]) * (x["multiplied"] @ p["right"])).sum(dim=1)
         return x["score"] * p["first"] + p["bias"] + linear + bilinear

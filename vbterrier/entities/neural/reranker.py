@@ -342,20 +342,18 @@ class NeuralReranker(NeuralStage, OnDocuments):
     Parameters
     ----------
     links, entities
-        See :class:`~vbterrier.entities.rerank.overlap.OverlapReranker`.
+        See :class:`~vbterrier.entities.OverlapReranker`.
     model
         One of the names above.
     texts
         Texts of documents by docno; ``None`` for the column ``text`` of the run.
-    names
-        Texts of entities by id, such as name and description. The text of an entity without one is its id, with spaces
-        for underscores.
-    vectors
-        Vectors of entities by id, such as Wikipedia2Vec; ``None`` for vectors of their texts. Entities without a vector
-        match by id only.
+    names, vectors
+        Texts of entities by id, such as name and description; by default the id, with spaces for underscores. Vectors
+        of entities by id, such as Wikipedia2Vec; ``None`` for vectors of their texts. Entities without a vector match
+        by id only.
     encoder
         A function from a text to vectors of its tokens, shape (n_tokens, d); ``None`` for
-        :class:`~vbterrier.entities.neural.batches.MiniLMTokens`. It is not trained.
+        :class:`~vbterrier.entities.MiniLMTokens`. It is not trained.
     cutoff
         The number of entities of each topic.
     entity_weight
@@ -363,11 +361,9 @@ class NeuralReranker(NeuralStage, OnDocuments):
         ``"score"``, its score in the entity run, at least 0, as a share of the largest.
     rel
         The lowest relevant label of documents; unjudged documents of judged topics are non-relevant.
-    epochs
-        The number of epochs of training.
-    patience
-        Stop after this many epochs without a gain in nDCG@20 on the validation topics, if there are any; ``None`` never
-        stops, and then :meth:`cross_validated` uses no validation topics.
+    epochs, patience
+        The number of epochs of training, and of epochs without a gain in nDCG@20 on validation topics, if there are
+        any, after which it stops; ``None`` never stops, and then :meth:`cross_validated` has no validation topics.
     batch_size, rate
         Topics per step; the learning rate of AdamW, ``None`` for the default of the model.
     seed
@@ -378,11 +374,10 @@ class NeuralReranker(NeuralStage, OnDocuments):
     InputError
         A document without text; no topic with relevant and non-relevant documents; a call before :meth:`fit`. See the
         contracts of runs, tags and qrels.
-    ModuleNotFoundError
-        PyTorch is not installed; ``pip install 'vbterrier[neural]'``.
 
     Notes
     -----
+    PyTorch is needed: ``pip install 'vbterrier[neural]'``.
     Vectors of words and entities are frozen, so that features are computed once and a few hundred queries suffice; the
     original models train embeddings or fine-tune an encoder. Numbers do not depend on the order of rows or on the
     batches of topics. First-stage scores are standardised in their topic. The judgments of a topic must not decide its

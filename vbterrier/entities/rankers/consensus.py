@@ -112,10 +112,8 @@ class ConsensusEntities(PoolRanker):
         confidence of its mentions; ``"rho+rank"``, the product.
     min_documents
         The smallest number of documents that mention a ranked entity.
-    pool_cutoff
-        The number of documents in the pool of each topic; ``None`` for all.
-    cutoff
-        The number of entities of each topic to keep; ``None`` for all.
+    pool_cutoff, cutoff
+        The number of documents in the pool of each topic, and of entities to keep; ``None`` for all.
 
     Raises
     ------

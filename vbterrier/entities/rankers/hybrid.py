@@ -38,10 +38,8 @@ class HybridEntities(EntityStage):
     rankers, weights
         Transformers that rank entities, such as :class:`~vbterrier.ConsensusEntities`, or pipelines of them; each
         receives the input. Their weights ``w``, at least 0; 1 by default.
-    fusion
-        ``"rrf"`` or ``"linear"``.
-    k
-        The constant of reciprocal rank fusion: larger values reduce the influence of the first ranks.
+    fusion, k
+        ``"rrf"`` or ``"linear"``; the constant of the former, which reduces the influence of the first ranks.
     norm
         For ``"linear"``: ``"minmax"``, or ``"none"`` for unchanged scores. The latter equals PyTerrier's ``+`` and
         ``*``, except that those lose the query of entities that the first ranker does not rank.
@@ -151,10 +149,9 @@ class OERFilter(RunReranker):
         A :class:`~vbterrier.entities.pool.LinkedPool` with judgments, or its K frame.
     threshold
         Keep entities with ``OER >= threshold``.
-    alpha, shrinkage
-        The pseudo-count and the shrinkage of OER, above 0.
-    rel
-        The lowest relevant label; unjudged documents are non-relevant.
+    alpha, shrinkage, rel
+        The pseudo-count and the shrinkage of OER, above 0, and the lowest relevant label; unjudged documents are
+        non-relevant.
     pool_cutoff
         The number of documents in the pool of each topic; ``None`` for all.
 

@@ -217,28 +217,23 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         :func:`~vbterrier.entities.supervision.entity_labels`; entities without a label are left out.
     rel
         The lowest relevant label of documents; unjudged documents of judged topics are non-relevant.
-    rounds
-        The largest number of trees.
-    patience
-        Stop after this many trees without a gain in nDCG@20 on the validation topics, if there are any; ``None`` never
-        stops.
-    parameters
+    rounds, patience
+        The largest number of trees, and of trees without a gain in nDCG@20 on validation topics, if there are any,
+        after which training stops; ``None`` never stops.
+    parameters, seed
         Further parameters of LightGBM.
     pool_cutoff
         The number of documents in the pool of each topic; ``None`` for all.
-    seed
-        At least 0.
 
     Raises
     ------
     InputError
         A feature that is an exact copy of the labels (see :func:`refuse_copies`) or not a number; no topic with
         positive and negative entities; a call before :meth:`fit`. See the contracts of runs and qrels.
-    ModuleNotFoundError
-        LightGBM is not installed; ``pip install 'vbterrier[ltr]'``.
 
     Notes
     -----
+    LightGBM is needed: ``pip install 'vbterrier[ltr]'``.
     LightGBM runs in one thread and in its deterministic mode: the order of rows and topics does not change the result.
     Only exact copies of the labels are refused: features must not be derived from the qrels in any other way, either.
     The paper does not define raw and deduplicated document frequency; the definitions above are this package's.

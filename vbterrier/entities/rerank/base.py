@@ -98,9 +98,8 @@ class Reranker(OnDocuments, abc.ABC):
         """Return the documents of a run with their entities."""
         return self._links.of(run)
 
-    def prepared(self, documents: Documents) -> Any:  # noqa: ARG002 - common signature
+    def prepared(self, documents: Documents) -> Any:
         """Return the part that depends on the documents only; ``None`` by default."""
-        return None
 
     @abc.abstractmethod
     def observed(self, listed: TopEntities, prepared: Any) -> Any:
