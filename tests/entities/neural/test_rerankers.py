@@ -160,10 +160,8 @@ def test_the_best_epoch_on_validation_topics_counts():
     qids = data.run["qid"].unique()
     parts = [data.run[data.run["qid"].isin(some)] for some in (qids[:20], qids[20:])]
     learner = stage("duet", epochs=12, patience=None)
-    learner.fit(parts[0], data.qrels["permuted"], parts[1], data.qrels["true"])
-    stopped = learner(parts[1])
-    learner.fit(parts[0], data.qrels["permuted"])
-    last = learner(parts[1])
+    stopped = learner.fit(parts[0], data.qrels["permuted"], parts[1], data.qrels["true"])(parts[1])
+    last = learner.fit(parts[0], data.qrels["permuted"])(parts[1])
     ndcg = [pt.Evaluate(each, data.qrels["true"], ["ndcg_cut_20"])["ndcg_cut_20"] for each in (stopped, last, parts[1])]
     assert ndcg[0] >= max(ndcg[1:])
     assert ndcg[0] > ndcg[1]
@@ -280,12 +278,14 @@ def drawn(seed, n=5, n_words=6, n_entities=4, d=8, v=7, e=3):
 def kernels(query, words, weight, same=None):
     """Kernel pooling by loops: (q, 11)."""
     made = np.zeros((len(query), 11))
-    for i, one in enumerate(query):
+    cosines = query.astype(float) @ words.astype(float).T
+    cosines = cosines if same is None else np.where(same > 0, 1.0, cosines)
+    for i, row in enumerate(cosines):
         for k, mean in enumerate([1, 0.9, 0.7, 0.5, 0.3, 0.1, -0.1, -0.3, -0.5, -0.7, -0.9]):
-            total = 0.0
-            for j, other in enumerate(words):
-                cosine = 1.0 if same is not None and same[i, j] else float(np.float64(one) @ np.float64(other))
-                total += weight[j] * np.exp(-((cosine - mean) ** 2) / (2 * (0.001 if k == 0 else 0.1) ** 2))
+            width = 0.001 if k == 0 else 0.1
+            total = sum(
+                w * np.exp(-((cosine - mean) ** 2) / (2 * width**2)) for w, cosine in zip(weight, row, strict=True)
+            )
             made[i, k] = 0.1 * np.log(max(total, 1e-10))
     return made
 
@@ -319,11 +319,10 @@ def by_convolution(b, p, n):
     narrow = (np.random.default_rng(d).normal(size=(d, 64)) / 8).astype(np.float32)
 
     def grams(words, entities):
-        made = []
-        for size in (1, 2, 3):
-            padded = np.concatenate([words @ narrow, np.zeros((size - 1, 64))])
-            rows = [sum(p[f"gram{size}"][:, :, at] @ padded[j + at] for at in range(size)) for j in range(len(words))]
-            made.append(np.array(rows))
+        padded = np.concatenate([words @ narrow, np.zeros((2, 64))])
+        made = [
+            sum(padded[at : at + len(words)] @ p[f"gram{size}"][:, :, at].T for at in range(size)) for size in (1, 2, 3)
+        ]
         made.append(entities @ narrow @ p["entity"])
         return [rows / np.sqrt((rows**2).sum(axis=1, keepdims=True) + 1e-12) for rows in made]
 
@@ -383,15 +382,9 @@ def by_dreq(b, p, n):
 
 
 def by_qder(b, p, n):
-    def attended(query, documents, weight, same=None):
-        if not weight.any():
-            return np.zeros((len(query), documents.shape[1]))
-        rows = []
-        for i, one in enumerate(query):
-            cosines = np.array([1 if same is not None and same[i, j] else one @ x for j, x in enumerate(documents)])
-            share = np.exp(10 * cosines) * weight
-            rows.append(share @ documents / share.sum())
-        return np.array(rows)
+    def attended(query, documents, weight, same=0.0):
+        share = np.exp(10 * np.where(np.asarray(same) > 0, 1, query @ documents.T)) * weight
+        return share @ documents / np.maximum(share.sum(axis=1, keepdims=True), 1e-30)
 
     share = b.weight / b.weight.sum()
     tokens = attended(b.words, b.document_words[n], b.has_word[n]).mean(axis=0)
@@ -456,13 +449,10 @@ def test_other_topics_documents_are_negatives_of_the_contrast():
     p = {name: torch.tensor(values) for name, values in network.parameters(topics[0], np.random.default_rng(0)).items()}
     p = {name: values.float() for name, values in p.items()} | {"gate": torch.ones(1)}
     label, losses = torch.tensor([1, 0, 0, 1, 0]), []
-    for shift in (0, 3, 100):
-        # Documents of the second topic are those of the first, or some, or none of them are.
-        second = {**topics[1], "document": topics[1]["document"] + shift}
-        x = [
-            {name: torch.from_numpy(np.ascontiguousarray(v)) for name, v in each.items()}
-            for each in (topics[0], second)
-        ]
+    x = [{name: torch.from_numpy(np.ascontiguousarray(v)) for name, v in each.items()} for each in topics]
+    for shift in (0, 3, 97):
+        # All, some, or none of the documents of the second topic are those of the first.
+        x[1]["document"] = x[1]["document"] + shift
         losses.append(float(network.loss(p, [(each, label) for each in x])))
     assert losses[0] < losses[1] < losses[2]
     score = network.forward(p, x[0])
