@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from vbterrier import DegenerateWarning, InputError, ParameterError
+from vbterrier import DegenerateWarning, InputError
 from vbterrier.entities import coverage
 from vbterrier.entities.coverage import NONE, UNKNOWN, EntityTable, Oracle, Selection
 from vbterrier.entities.pool import LinkedPool
@@ -105,21 +105,6 @@ def test_equal_odds_are_zero_to_the_last_bit():
     table = EntityTable(pool_of([[(1, {"A"}), *[(0, {"A"})] * 4, (0, set())]]))
     assert table.oer().tolist() == [0.0]
     assert CLASSES[table.classes()[0]] == "neutral"
-
-
-@pytest.mark.parametrize(
-    ("make", "message"),
-    [
-        (lambda pool: EntityTable(pool, 0), "rel=0: wanted a whole number of at least 1"),
-        (lambda pool: EntityTable(pool, True), "rel=True"),
-        (lambda pool: EntityTable(pool).oer(alpha=0), "alpha=0: wanted a number above 0"),
-        (lambda pool: EntityTable(pool).oer(shrinkage=float("nan")), "shrinkage=nan"),
-        (lambda pool: EntityTable(pool).classes(shrinkage=float("inf")), "shrinkage=inf"),
-    ],
-)
-def test_parameters_without_a_meaning_are_refused(make, message):
-    with pytest.raises(ParameterError, match=message):
-        make(pool_of([[(1, {"A"})]]))
 
 
 # The first entities of a run

@@ -178,11 +178,12 @@ def test_a_pool_without_a_link_has_empty_partitions():
 
 
 @pytest.mark.parametrize(
-    ("options", "said"), [({"rel": 0}, "rel=0"), ({"alpha": 0.0}, "alpha"), ({"shrinkage": -1.0}, "shrinkage")]
+    ("name", "value"),
+    [("rel", 0), ("rel", True), ("alpha", 0), ("alpha", math.inf), ("shrinkage", -1.0), ("shrinkage", math.nan)],
 )
-def test_illegal_values_are_refused(pool, options, said):
-    with pytest.raises(ParameterError, match=said):
-        supervision_report(pool, **options)
+def test_illegal_values_are_refused(pool, name, value):
+    with pytest.raises(ParameterError, match=f"{name}={value}: wanted a"):
+        supervision_report(pool, **{name: value})
 
 
 # Candidates derived from labels

@@ -283,9 +283,7 @@ def kernels(query, words, weight, same=None):
     for i, row in enumerate(cosines):
         for k, mean in enumerate([1, 0.9, 0.7, 0.5, 0.3, 0.1, -0.1, -0.3, -0.5, -0.7, -0.9]):
             width = 0.001 if k == 0 else 0.1
-            total = sum(
-                w * np.exp(-((cosine - mean) ** 2) / (2 * width**2)) for w, cosine in zip(weight, row, strict=True)
-            )
+            total = weight @ np.exp(-((row - mean) ** 2) / (2 * width**2))
             made[i, k] = 0.1 * np.log(max(total, 1e-10))
     return made
 
