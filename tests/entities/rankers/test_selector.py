@@ -116,7 +116,7 @@ def test_neither_order_nor_batches_change_anything(data):
 
 
 def test_features_are_those_of_a_loop(collection):
-    data = collection(3)
+    data = collection(3, entities=3)
     pool = link_pool(data["run"], data["tags"])
     run = ConsensusEntities(pool, min_documents=1)(data["topics"])
     run["query"] = "query E1 of"
@@ -144,6 +144,7 @@ def test_features_are_those_of_a_loop(collection):
             len(name & query) / len(query),
         ]
         assert values.tolist() == pytest.approx(expected)
+    assert (found[:, 1] < found[:, 0]).any(), "some documents have equal entities"
 
 
 COPIES = {"equal": lambda label: label, "recoded": lambda label: 7 - 3 * label}

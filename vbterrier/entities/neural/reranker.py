@@ -65,11 +65,6 @@ class TrainingTopic:
     x: Arrays
     label: Ints
 
-    @property
-    def is_usable(self) -> bool:
-        """True if the topic has at least two labels."""
-        return len(self.label) > 0 and self.label.min() < self.label.max()
-
 
 @dataclass(frozen=True)
 class Training:
@@ -90,7 +85,9 @@ def train(
     The parameters before training count as epoch 0. Topics are sorted by id and shuffled by the seed.
     """
     torch = module_of_extra("torch", "neural")
-    used, checked = (sorted((t for t in given if t.is_usable), key=lambda t: t.qid) for given in (training, validation))
+    in_order = (sorted(given, key=lambda topic: topic.qid) for given in (training, validation))
+    # Topics with one label do not contribute.
+    used, checked = ([topic for topic in given if len(set(topic.label.tolist())) > 1] for given in in_order)
     if not used:
         raise InputError(
             f"none of {len(training)} topics has relevant and non-relevant items among its candidates; use deeper "

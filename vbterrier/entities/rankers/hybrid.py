@@ -19,7 +19,7 @@ from vbterrier.frames.ranking import Run, places, ranked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Floats
 
 
 FUSIONS = ("rrf", "linear")
@@ -124,17 +124,12 @@ class HybridEntities(EntityStage):
             return np.asarray(1.0 / (self.k + 1 + run.ranks()), dtype=np.float64)
         if not np.isfinite(run.score).all():
             raise InputError(f"{run.name}: infinite scores cannot be added; fuse by ranks, with fusion='rrf'")
-        return run.score if self.norm == "none" else min_max(run.score, run.topic, len(run.topics))
-
-
-def min_max(score: Floats, topic: Ints, n_topics: int) -> Floats:
-    """Normalise the scores of each topic to [0, 1], all 1 if they are equal, shape (n,)."""
-    low, high = np.full(n_topics, np.inf), np.full(n_topics, -np.inf)
-    np.minimum.at(low, topic, score)
-    np.maximum.at(high, topic, score)
-    span = (high - low)[topic]
-    share: Floats = np.divide(score - low[topic], span, out=np.ones(len(score)), where=span > 0)
-    return share
+        if self.norm == "none":
+            return run.score
+        grouped = pd.Series(run.score).groupby(run.topic)
+        low, high = (grouped.transform(name).to_numpy() for name in ("min", "max"))
+        share: Floats = np.divide(run.score - low, high - low, out=np.ones(len(run)), where=high > low)
+        return share
 
 
 class OERFilter(RunReranker):

@@ -67,19 +67,6 @@ def distinct_documents(pool: LinkedPool) -> Bools:
     return first
 
 
-def candidate_support(pool: LinkedPool) -> Floats:
-    """Return the features ``SUPPORT`` of each pair in the pool, shape (n_pairs, 4)."""
-    n = len(pool.pairs)
-    distinct = distinct_documents(pool)[pool.document]
-    columns = [
-        pool_df(pool),
-        np.bincount(pool.pair[distinct], minlength=n),
-        np.bincount(pool.pair, pool.mentions, minlength=n),
-        np.bincount(pool.pair, 1.0 / (1 + pool.rank[pool.document]), minlength=n),
-    ]
-    return np.stack(columns, axis=1).astype(np.float64)
-
-
 def word_overlap(query: Sequence[str], name: Sequence[str]) -> Floats:
     """Return the word overlap of queries and names, shape (n, 3): its size, Jaccard coefficient, share of the query.
 
@@ -105,8 +92,15 @@ def feature_table(aligned: RunOnPool, features: Sequence[str], names: Mapping[st
     run = aligned.run
     columns: dict[str, Any] = {"score": run.score, "rank": run.ranks() + 1.0}
     if set(features) & set(SUPPORT):
-        support = candidate_support(aligned.pool)
-        columns |= {name: aligned.of_pairs(support[:, place]) for place, name in enumerate(SUPPORT)}
+        pool, n = aligned.pool, len(aligned.pool.pairs)
+        distinct = distinct_documents(pool)[pool.document]
+        support = [
+            pool_df(pool),
+            np.bincount(pool.pair[distinct], minlength=n),
+            np.bincount(pool.pair, pool.mentions, minlength=n),
+            np.bincount(pool.pair, 1.0 / (1 + pool.rank[pool.document]), minlength=n),
+        ]
+        columns |= {name: aligned.of_pairs(values) for name, values in zip(SUPPORT, support, strict=True)}
     if set(features) & set(WORDS):
         called = entity_texts(run.docno.text.to_pylist(), names)
         queries = Topics(run.frame).queries(run.topics)

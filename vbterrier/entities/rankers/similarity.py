@@ -192,7 +192,12 @@ class EntitySimilarity(PoolRanker):
         unknown: list[str] = []
         for first in range(0, len(number), _BLOCK):
             ids = pool.entities.take(number[first : first + _BLOCK]).text.to_pylist()
-            vectors = self._of_entities(ids, query.shape[1])
+            vectors = self._vectors(ids)
+            if not vectors.shape[1]:
+                vectors = np.full((len(ids), query.shape[1]), np.nan)
+            if vectors.shape[1] != query.shape[1]:
+                wanted = f"vectors of queries {query.shape[1]}; use the same embedding model"
+                raise InputError(f"vectors of entities have {vectors.shape[1]} numbers, {wanted}")
             unknown += [each for each, none in zip(ids, np.isnan(vectors[:, 0]).tolist(), strict=True) if none]
             stops = starts[first : first + len(ids) + 1]
             rows, place = pairs[stops[0] : stops[-1]], np.repeat(np.arange(len(ids)), np.diff(stops))
@@ -202,17 +207,6 @@ class EntitySimilarity(PoolRanker):
         if unknown:
             warn(f"{len(unknown)} of {len(number)} entities have no vector and are not ranked ({examples(unknown)})")
         return score
-
-    def _of_entities(self, ids: list[str], dimension: int) -> Floats:
-        vectors = self._vectors(ids)
-        if not vectors.shape[1]:
-            return np.full((len(ids), dimension), np.nan)
-        if vectors.shape[1] != dimension:
-            raise InputError(
-                f"vectors of entities have {vectors.shape[1]} numbers, vectors of queries {dimension}; "
-                "use the same embedding model"
-            )
-        return vectors
 
     def _query_vectors(self, topics: list[str], queries: list[str]) -> Floats:
         if self._query is None:
