@@ -15,6 +15,7 @@ from vbterrier.linking.quality import Gold, linking_report
 from vbterrier.measures import LINKING
 from vbterrier.measures.linking import LinkingF1, LinkingR, LinkP, LinkR
 
+KEYS = ["qid", "entity_id"]
 ANY = [measure(multiple_answers="any") for measure in LINKING]
 
 
@@ -90,7 +91,7 @@ def test_all_hosts_agree_on_y_erd(second_half, system, tmp_path, command):
 def linkers(aida):
     """The gold standard with mentions as queries, and the links of WAT and GENRE; neither says NIL on purpose."""
     links = {
-        name: frame.assign(qid=[f"{docno}:{a}-{b}" for docno, a, b in frame[["docno", 1, 2]].to_numpy()])
+        name: frame.assign(qid=[f"{docno}:{a}-{b}" for docno, a, b in frame[["docno", 1, 2]].to_numpy()])[KEYS]
         for name, frame in aida.links.items()
     }
     return links["gold"], {

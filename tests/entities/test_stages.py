@@ -118,6 +118,8 @@ def test_stages_are_what_their_parameters_are(name, data):
     assert stage != make(link_pool(run, tags, qrels, cutoff=3))
     assert stage != make(link_pool(run, tags, qrels.assign(label=1)))
     assert repr(make(pool, **other)).startswith(shown)
+    if name == "similarity":
+        assert stage == make(pool, embeddings=dict(VECTORS)) != make(pool, embeddings=VECTORS | {"E1": np.ones(5)})
     if name not in OF_POOLS:
         changed = tags.copy()
         stage = make(changed)
@@ -137,6 +139,7 @@ def test_pyterrier_finds_out_what_goes_in_and_comes_out(name, data):
     if name in ("consensus", "pagerank"):
         assert pt.inspect.transformer_inputs(stage) == [["qid"]]
         assert pt.inspect.transformer_inputs(make(data["tags"])) == [["qid", "docno", "score"]]
+        assert pt.inspect.transformer_outputs(make(data["tags"]), columns) == columns
 
 
 QUERY = pd.DataFrame({"qid": ["q1"], "entity_id": ["E1"], "prob": [-1.0]})
