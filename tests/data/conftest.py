@@ -28,16 +28,11 @@ def rankings(run):
 
 
 def about(tags, qids):
-    """What documents are about: query -> docno -> set of entities; tags without a query count for all queries."""
+    """Entities of documents: query -> docno -> set of entities; tags without a query count for all queries."""
     found = defaultdict(lambda: defaultdict(set))
-    if "qid" in tags.columns:
-        for qid, docno, entity in tags[["qid", "docno", "entity_id"]].itertuples(index=False):
-            found[qid][docno].add(entity)
-        return found
-    by_document = defaultdict(set)
-    for docno, entity in tags[["docno", "entity_id"]].itertuples(index=False):
-        by_document[docno].add(entity)
-    return dict.fromkeys(qids, by_document)
+    for row in tags.itertuples():
+        found[getattr(row, "qid", None)][row.docno].add(row.entity_id)
+    return found if "qid" in tags.columns else dict.fromkeys(qids, found[None])
 
 
 def success(ranking, intents, entities, k):
@@ -122,11 +117,12 @@ def expected_diversity(runs, tags, qids, k):
         ideal = ideal_ranking(entities[qid], k)
         for name in runs:
             ranking = ranked[name].get(qid, [])
-            rows += [
-                (name, qid, f"alpha_nDCG@{k}", alpha_ndcg(ranking, ideal, entities[qid], k)),
-                (name, qid, f"ERR_IA@{k}", err_ia(ranking, entities[qid], k)),
-                (name, qid, f"StRecall@{k}", st_recall(ranking, entities[qid], k)),
-            ]
+            found = {
+                "alpha_nDCG": alpha_ndcg(ranking, ideal, entities[qid], k),
+                "ERR_IA": err_ia(ranking, entities[qid], k),
+                "StRecall": st_recall(ranking, entities[qid], k),
+            }
+            rows += [(name, qid, f"{measure}@{k}", value) for measure, value in found.items()]
     return pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
 
 
@@ -140,23 +136,17 @@ def assert_values(values, wanted, *, tolerance=1e-9):
 
 @pytest.fixture(scope="session")
 def textbook():
-    """The measures by plain loops, and what tests do with them."""
-    return SimpleNamespace(
-        assert_values=assert_values,
-        expected=expected,
-        expected_diversity=expected_diversity,
-        json_lines=json_lines,
-    )
-
-
-def is_entity(links):
-    """Which links are to an entity of Wikidata; the others say that there is none."""
-    return links["entity_id"].str.fullmatch(r"Q\d+")
+    """The measures by plain loops, and JSON lines."""
+    functions = {"expected": expected, "expected_diversity": expected_diversity, "json_lines": json_lines}
+    return SimpleNamespace(assert_values=assert_values, **functions)
 
 
 @pytest.fixture(scope="session")
 def aida(shared_data):
-    """Ambiguous names with the shares of their gold mentions, tags of four sources, two runs."""
+    """Ambiguous names with the shares of their gold mentions, tags of four sources, two runs.
+
+    ``qrels`` has the documents that use a name for the entity that it mostly means; of equals the first.
+    """
     folder = shared_data / "aida_ambiguous_labels"
     topics = json_lines(folder / "topics.jsonl")
     names = {"gold": "links.gold", "refined": "candidates.refined", "genre": "links.genre", "wat": "links.wat"}
@@ -167,6 +157,9 @@ def aida(shared_data):
         for tagger, name in names.items()
     }
     intents = pd.DataFrame([{"qid": topic["qid"], **one} for topic in topics for one in topic["intents"]])
+    dominant = intents.loc[intents.groupby("qid")["p"].idxmax(), ["qid", "intent"]]
+    names_of = ["qid", "intent", "docno", "label"]
+    qrels = pd.read_csv(folder / "qrels.intents.txt", sep=" ", names=names_of, dtype=str, keep_default_na=False)
     intents = intents.drop(columns="intent").rename(columns={"entity": "entity_id"})
     # The file has six decimals, which do not sum to 1.
     intents["prob"] = intents["mentions"] / intents.groupby("qid")["mentions"].transform("sum")
@@ -175,8 +168,11 @@ def aida(shared_data):
         topics=pd.DataFrame(topics)[["qid", "query"]],
         intents=intents[["qid", "entity_id", "prob", "mentions", "p"]],
         links=links,
+        qrels=qrels.merge(dominant).astype({"label": int})[["qid", "docno", "label"]],
+        # Other links say that there is no entity.
         tags={
-            tagger: frame[is_entity(frame)][["docno", "entity_id"]].drop_duplicates() for tagger, frame in links.items()
+            tagger: frame[frame["entity_id"].str.fullmatch(r"Q\d+")][["docno", "entity_id"]].drop_duplicates()
+            for tagger, frame in links.items()
         },
         runs={name: vbterrier.read_run(folder / "runs" / f"{name}.run.gz") for name in ("bm25", "dph")},
     )

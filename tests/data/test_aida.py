@@ -9,7 +9,7 @@ Tags decide what systems can be told to be: with gold tags an oracle reaches an 
 both systems have .66. From WAT to gold VB@10 changes by .6, from DPH to BM25 by .008 at most, in either direction.
 """
 
-from itertools import chain, pairwise
+from itertools import chain, pairwise, product
 
 import pandas as pd
 import pyterrier as pt
@@ -64,17 +64,8 @@ SUCCESS = {
 @pytest.fixture(scope="module")
 def evaluations(aida):
     """Every tagger with both systems."""
-    return {
-        tagger: evaluate_intents(
-            aida.runs,
-            aida.topics,
-            intents=aida.intents,
-            tagger=aida.tags[tagger],
-            measures=MEASURES,
-            gold=aida.tags["gold"],
-        )
-        for tagger in TAGGERS
-    }
+    options = {"intents": aida.intents, "measures": MEASURES, "gold": aida.tags["gold"]}
+    return {t: evaluate_intents(aida.runs, aida.topics, tagger=aida.tags[t], **options) for t in TAGGERS}
 
 
 @pytest.fixture(scope="module")
@@ -108,13 +99,11 @@ def test_a_plain_experiment_agrees(aida, evaluations, textbook):
     vbterrier.register_intents("aida", aida.intents, replace=True)
     for tagger in TAGGERS:
         vbterrier.register_tags(f"aida {tagger}", aida.tags[tagger], replace=True)
-    measures = {
-        measure(intents="aida", tags=f"aida {tagger}"): (tagger, measure) for tagger in TAGGERS for measure in MEASURES
-    }
-    found = pt.Experiment(
-        list(aida.runs.values()), aida.topics, aida.intents, list(measures), names=list(aida.runs), perquery=True
-    )
-    texts = {str(named): (tagger, str(measure)) for named, (tagger, measure) in measures.items()}
+    pairs = [(tagger, measure) for tagger in TAGGERS for measure in MEASURES]
+    named = [measure(intents="aida", tags=f"aida {tagger}") for tagger, measure in pairs]
+    systems, options = list(aida.runs.values()), {"names": list(aida.runs), "perquery": True}
+    found = pt.Experiment(systems, aida.topics, aida.intents, named, **options)
+    texts = {str(one): (tagger, str(measure)) for one, (tagger, measure) in zip(named, pairs, strict=True)}
     found["tagger"], found["measure"] = zip(*found["measure"].astype(str).map(texts), strict=True)
     for tagger in TAGGERS:
         textbook.assert_values(found[found["tagger"] == tagger], evaluations[tagger].values)
@@ -168,11 +157,8 @@ def interval_of(difference):
 def test_the_tagger_changes_more_than_the_system(values, measure):
     """Even between the two taggers nearest to each other, and without gold among them."""
     table = values[measure].unstack(["tagger", "name"])
-    taggers = [
-        interval_of(table[better, name] - table[worse, name])
-        for name in ("bm25", "dph")
-        for better, worse in pairwise(TAGGERS)
-    ]
+    pairs = product(pairwise(TAGGERS), ("bm25", "dph"))
+    taggers = [interval_of(table[better, name] - table[worse, name]) for (better, worse), name in pairs]
     systems = [interval_of(table[tagger, "bm25"] - table[tagger, "dph"]) for tagger in TAGGERS]
     assert min(low for low, _ in taggers) > 0
     assert all(low < 0 < high for low, high in systems), "no tagger tells the systems apart at 10"

@@ -7,7 +7,6 @@ NonRelCov .726, ratio of means 1.29; WAT .929, .790, 1.18. All of it comes out h
 .722, mentions for documents in the support .725 (and RelCov .949), in df .680, NIL as an entity .916.
 """
 
-import json
 import math
 from collections import Counter, defaultdict
 
@@ -30,22 +29,16 @@ K = 20
 PRINTED = {"gold": (0.9392, 0.7233, 1.298), "wat": (0.9294, 0.7898, 1.177), "genre": (0.9427, 0.7798, 1.209)}
 
 
-@pytest.fixture(scope="module")
-def judged(aida, textbook):
-    """Documents that use a name for the entity that it mostly means; of equals the first."""
-    topics = textbook.json_lines(aida.folder / "topics.jsonl")
-    intents = [(topic["qid"], max(topic["intents"], key=lambda intent: intent["p"])["intent"]) for topic in topics]
-    named = ["qid", "iteration", "docno", "label"]
-    qrels = pd.read_csv(aida.folder / "qrels.intents.txt", sep=" ", names=named, dtype=str, keep_default_na=False)
-    kept = qrels.merge(pd.DataFrame(intents, columns=["qid", "iteration"]))
-    return kept.assign(label=kept["label"].astype(int))[["qid", "docno", "label"]]
+def entities_by_document(tags):
+    found = defaultdict(set)
+    for row in tags.itertuples():
+        found[row.docno].add(row.entity_id)
+    return found
 
 
-def loops(run, tags, judged):
+def loops(run, tags, qrels):
     """Topic -> (RelCov, NonRelCov) of consensus (rank), None where there is no such document in the pool."""
-    entities, relevant, found = defaultdict(set), set(judged[["qid", "docno"]].itertuples(index=False, name=None)), {}
-    for docno, entity in tags[["docno", "entity_id"]].itertuples(index=False):
-        entities[docno].add(entity)
+    entities, relevant, found = entities_by_document(tags), set(map(tuple, qrels[["qid", "docno"]].to_numpy())), {}
     for qid, group in ranked(run).groupby("qid", sort=False):
         documents, support, df = group["docno"].tolist(), Counter(), Counter()
         for rank, docno in enumerate(documents, 1):
@@ -60,16 +53,16 @@ def loops(run, tags, judged):
 
 
 @pytest.mark.parametrize("linker", PRINTED)
-def test_coverage_of_consensus_entities(aida, judged, linker):
-    pool = link_pool(aida.runs["bm25"], aida.tags[linker], judged, cutoff=100)
+def test_coverage_of_consensus_entities(aida, linker):
+    pool = link_pool(aida.runs["bm25"], aida.tags[linker], aida.qrels, cutoff=100)
     run = ConsensusEntities(pool, cutoff=K)(aida.runs["bm25"].merge(aida.topics))
-    # In a call of its own each: topics that one leaves out the other may have.
+    # Separately: one leaves out topics that the other may have.
     target = EvaluationTarget.of_links(pool)
     found = [
         pd.Series({qid: value for qid, _, value in evaluate([measure(undefined="skip") @ K], target, Run(run))})
         for measure in (RelCov, NonRelCov)
     ]
-    wanted = loops(aida.runs["bm25"], aida.tags[linker], judged)
+    wanted = loops(aida.runs["bm25"], aida.tags[linker], aida.qrels)
     for values, side in zip(found, zip(*wanted.values(), strict=True), strict=True):
         plain = {qid: value for qid, value in zip(wanted, side, strict=True) if value is not None}
         assert values.to_dict() == pytest.approx(plain, abs=1e-12)
@@ -90,10 +83,10 @@ def test_coverage_of_consensus_entities(aida, judged, linker):
     assert 1 < ratio.low < ratio.value < ratio.high
 
 
-def test_gold_entities_could_reach_every_relevant_document(aida, judged):
+def test_gold_entities_could_reach_every_relevant_document(aida):
     """All of them mention the entity that makes them relevant: one entity is enough."""
-    pool = link_pool(aida.runs["bm25"], aida.tags["gold"], judged, cutoff=100)
-    topics = aida.topics[aida.topics["qid"].isin(judged.merge(aida.runs["bm25"][["qid", "docno"]])["qid"])]
+    pool = link_pool(aida.runs["bm25"], aida.tags["gold"], aida.qrels, cutoff=100)
+    topics = aida.topics[aida.topics["qid"].isin(aida.qrels.merge(aida.runs["bm25"][["qid", "docno"]])["qid"])]
     run = ConsensusEntities(pool)(aida.runs["bm25"].merge(topics))
     links = pool.frame()
     links = links[links["qid"].isin(topics["qid"])]
@@ -101,35 +94,19 @@ def test_gold_entities_could_reach_every_relevant_document(aida, judged):
     assert found["OracleCov@1"].tolist() == [1.0]
 
 
-@pytest.fixture(scope="module")
-def supervised(aida):
-    """Documents that use a name for the entity that it mostly means; of equals the first."""
-    topics = [json.loads(line) for line in (aida.folder / "topics.jsonl").read_text(encoding="utf-8").splitlines()]
-    meant = [(topic["qid"], max(topic["intents"], key=lambda intent: intent["p"])["intent"]) for topic in topics]
-    named = ["qid", "iteration", "docno", "label"]
-    qrels = pd.read_csv(aida.folder / "qrels.intents.txt", sep=" ", names=named, dtype=str, keep_default_na=False)
-    kept = qrels.merge(pd.DataFrame(meant, columns=["qid", "iteration"]))
-    return kept.assign(label=kept["label"].astype(int))[["qid", "docno", "label"]]
-
-
-def partitions(run, tags, supervised):
-    """The paper's rule by loops: topic -> partition -> entities."""
-    entities, relevant = defaultdict(set), set(supervised[["qid", "docno"]].itertuples(index=False, name=None))
-    for docno, entity in tags[["docno", "entity_id"]].itertuples(index=False):
-        entities[docno].add(entity)
-    found = {}
-    for qid, group in ranked(run, 100).groupby("qid", sort=False):
+def test_supervision_equals_loops(aida):
+    entities, relevant = (
+        entities_by_document(aida.tags["gold"]),
+        set(map(tuple, aida.qrels[["qid", "docno"]].to_numpy())),
+    )
+    expected = {}
+    for qid, group in ranked(aida.runs["bm25"], 100).groupby("qid", sort=False):
         sides = [set(), set()]
         for docno in group["docno"]:
             sides[(qid, docno) in relevant] |= entities[docno]
         other, mine = sides
-        found[qid] = {"positive": mine - other, "negative": other - mine, "common": mine & other}
-    return found
-
-
-def test_supervision_equals_loops(aida, supervised):
-    expected = partitions(aida.runs["bm25"], aida.tags["gold"], supervised)
-    report = supervision_report(link_pool(aida.runs["bm25"], aida.tags["gold"], supervised, cutoff=100))
+        expected[qid] = {"positive": mine - other, "negative": other - mine, "common": mine & other}
+    report = supervision_report(link_pool(aida.runs["bm25"], aida.tags["gold"], aida.qrels, cutoff=100))
     assert report.topics["qid"].tolist() == list(expected)
     for name in ("positive", "negative", "common"):
         assert report.topics[f"n_{name}"].tolist() == [len(one[name]) for one in expected.values()]
@@ -142,10 +119,10 @@ def test_supervision_equals_loops(aida, supervised):
     assert row[["mean", "std", "max"]].tolist() == pytest.approx([np.mean(shares), np.std(shares, ddof=1), max(shares)])
 
 
-def test_the_report_holds_the_coverage_of_consensus_entities(aida, supervised):
-    pool = link_pool(aida.runs["bm25"], aida.tags["gold"], supervised, cutoff=100)
+def test_the_report_holds_the_coverage_of_consensus_entities(aida):
+    pool = link_pool(aida.runs["bm25"], aida.tags["gold"], aida.qrels, cutoff=100)
     run = ConsensusEntities(pool, cutoff=20)(aida.runs["bm25"].merge(aida.topics))
-    report = coverage_report({"consensus": run}, pool, supervised, aida.runs, on_topics="all", n_resamples=200)
+    report = coverage_report({"consensus": run}, pool, aida.qrels, aida.runs, on_topics="all", n_resamples=200)
     found = report.entities.set_index("measure")
     assert found.loc[["NonRelCov@20", "DiscRatio@20"], "value"].tolist() == pytest.approx([0.7233, 1.298], abs=5e-4)
     assert found.loc[["RelCov@20", "NonRelCov@20", "DiscRatio@20"], "n_qids"].tolist() == [199, 184, 184]

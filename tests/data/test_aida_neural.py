@@ -19,18 +19,12 @@ pytestmark = [pytest.mark.usefixtures("neural"), pytest.mark.slow]
 
 @pytest.fixture(scope="module")
 def searched(aida):
-    """The run with queries and texts, judgments of the dominant intents, and their entities."""
+    """The run with queries and texts, and the entities of the dominant intents."""
     meant = aida.intents.sort_values("p", ascending=False, kind="stable").drop_duplicates("qid")
-    # Numbers of intents follow the order of the file.
-    order = aida.intents.groupby("qid").cumcount() + 1
-    intent = meant.assign(iteration=order.loc[meant.index].astype(str))[["qid", "iteration"]]
-    named = ["qid", "iteration", "docno", "label"]
-    qrels = pd.read_csv(aida.folder / "qrels.intents.txt", sep=" ", names=named, dtype=str, keep_default_na=False)
-    qrels = qrels.merge(intent).assign(label=1)[["qid", "docno", "label"]]
     text = aida.links["gold"].groupby("docno")["surface"].agg(" ".join)
     run = aida.runs["bm25"].merge(aida.topics, on="qid")
     entities = meant.rename(columns={"entity_id": "docno"}).assign(score=1.0)[["qid", "docno", "score"]]
-    return run.assign(text=run["docno"].map(text)), qrels, entities
+    return run.assign(text=run["docno"].map(text)), aida.qrels, entities
 
 
 @pytest.fixture(scope="module")

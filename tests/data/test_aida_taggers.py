@@ -14,15 +14,8 @@ LINKERS = ("wat", "genre")
 
 
 def evaluated(aida, tagger, **options):
-    found = evaluate_intents(
-        {"bm25": aida.runs["bm25"]},
-        aida.topics,
-        intents=aida.intents,
-        tagger=aida.tags[tagger],
-        measures=["ES", "VB"],
-        cutoff=[10],
-        **options,
-    ).intervals
+    options |= {"intents": aida.intents, "tagger": aida.tags[tagger], "measures": ["ES", "VB"], "cutoff": [10]}
+    found = evaluate_intents({"bm25": aida.runs["bm25"]}, aida.topics, **options).intervals
     return found.assign(kind=found["method"].str.split(" ").str[0]).set_index(["kind", "measure"])
 
 

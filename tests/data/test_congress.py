@@ -27,43 +27,32 @@ ASKED = ("chamber", "state", "born")
 TITLES = {"sen": "senator", "rep": "representative"}
 SENTENCE = re.compile(r"(.+), (senator|representative) from (\w+), born (\d+)")
 # MRR, P(rank 1) and mean probability of the person meant; queries with any answer at all.
+NONE = (0.707, 0.453, 0.453, 500)
 FOUND = {
-    "any": {
-        "strict": (0.000, 0.000, 0.000, 2),
-        "none": (0.707, 0.453, 0.453, 500),
-        "relaxed": (0.956, 0.913, 0.696, 500),
-    },
-    "confusing": {
-        "strict": (0.000, 0.000, 0.000, 46),
-        "none": (0.707, 0.453, 0.453, 500),
-        "relaxed": (0.844, 0.691, 0.585, 500),
-    },
-    "no": {
-        "strict": (0.998, 0.996, 0.996, 500),
-        "none": (0.707, 0.453, 0.453, 500),
-        "relaxed": (0.998, 0.996, 0.822, 500),
-    },
+    "any": {"strict": (0.000, 0.000, 0.000, 2), "none": NONE, "relaxed": (0.956, 0.913, 0.696, 500)},
+    "confusing": {"strict": (0.000, 0.000, 0.000, 46), "none": NONE, "relaxed": (0.844, 0.691, 0.585, 500)},
+    "no": {"strict": (0.998, 0.996, 0.996, 500), "none": NONE, "relaxed": (0.998, 0.996, 0.822, 500)},
 }
 
 
 @pytest.fixture(scope="module")
-def congress(shared_data, textbook, tmp_path_factory):
+def congress(shared_data, tmp_path_factory):
     folder = shared_data / "kb_us_congress"
-    entities = textbook.json_lines(folder / "entities.jsonl.gz")
     names = pd.read_csv(folder / "ambiguous_full_names.tsv", sep="\t", dtype=str)
     source, path = folder / "entities.jsonl.gz", tmp_path_factory.mktemp("congress") / "congress.kb"
     with kb_from_file(path, source, id_space="bioguide", types={"born": "year"}, progress=False) as kb:
+        entities = pd.read_json(source, lines=True, dtype=False)
         yield SimpleNamespace(
             kb=kb,
-            attributes={entity["id"]: entity["attributes"] for entity in entities},
+            attributes=dict(zip(entities["id"], entities["attributes"], strict=True)),
             bearers=dict(zip(names["name"], names["ids"].str.split(","), strict=True)),
         )
 
 
-def mistaken(attribute, person, others, attributes, draw, *, is_confusing):
-    """Another value of an attribute of a person: of another bearer of the name if there is one, or any."""
+def mistaken(attribute, person, others, attributes, draw):
+    """Another value of an attribute of a person: of one of the others if there is one, or any."""
     true = attributes[person][attribute]
-    theirs = sorted({attributes[other].get(attribute, true) for other in others} - {true}) if is_confusing else []
+    theirs = sorted({attributes[other].get(attribute, true) for other in others} - {true})
     if theirs:
         return draw.choice(theirs)
     if attribute == "born":
@@ -85,9 +74,7 @@ def queries(congress, mistake):
         wrong = str(draw.choice(ASKED))
         others = [one for one in congress.bearers[name] if one != person]
         if mistake != "no":
-            told[wrong] = mistaken(
-                wrong, person, others, congress.attributes, draw, is_confusing=mistake == "confusing"
-            )
+            told[wrong] = mistaken(wrong, person, others if mistake == "confusing" else [], congress.attributes, draw)
         sentence = f"{name}, {TITLES[told['chamber']]} from {told['state']}, born {told['born']}"
         rows.append((f"c{number}", sentence, person, wrong))
     return pd.DataFrame(rows, columns=["qid", "query", "person", "wrong"])
@@ -138,9 +125,8 @@ def asked(request, congress):
 def test_every_query_has_all_bearers_of_its_name(asked, congress):
     names = asked.topics["query"].str.partition(",")[0]
     found = asked.made["none"].groupby("qid")["entity_id"].agg(set)
-    assert found.to_dict() == dict(
-        zip(asked.topics["qid"], (set(congress.bearers[name]) for name in names), strict=True)
-    )
+    bearers = (set(congress.bearers[name]) for name in names)
+    assert found.to_dict() == dict(zip(asked.topics["qid"], bearers, strict=True))
     alike = 1 / asked.made["none"].groupby("qid")["prob"].transform("size")
     assert asked.made["none"]["prob"].to_numpy() == pytest.approx(alike.to_numpy(), abs=1e-15), "there is no prior"
 
@@ -155,9 +141,8 @@ def test_probabilities_agree_with_a_plain_loop(asked, congress):
         total = math.fsum(math.exp(-delta) for delta in deltas.values())
         here = found.loc[topic.qid]
         assert here["delta"].to_dict() == deltas
-        assert here["prob"].to_dict() == pytest.approx(
-            {one: math.exp(-deltas[one]) / total for one in deltas}, abs=1e-12
-        )
+        shares = {one: math.exp(-delta) / total for one, delta in deltas.items()}
+        assert here["prob"].to_dict() == pytest.approx(shares, abs=1e-12)
         assert deltas[topic.person] == (asked.mistake != "no")
 
 

@@ -1,8 +1,6 @@
 """Disambiguation by context on real data, beside the prior alone: accuracy, with the weight from other documents."""
 
 import csv
-import gzip
-import json
 
 import pandas as pd
 import pytest
@@ -21,12 +19,12 @@ def accuracy(linker, texts, gold):
     return found["share"].fillna(0).mean()
 
 
-def test_sentences_about_three_people_called_emerson(shared_data):
+def test_sentences_about_three_people_called_emerson(shared_data, textbook):
     folder = shared_data / "kb_emerson"
     with (folder / "entities.csv").open(encoding="utf-8") as file:
         described = pd.DataFrame([(one, f"{name} {text}") for one, name, text in csv.reader(file)])
     described.columns = ["entity_id", "text"]
-    rows = [json.loads(line) for line in (folder / "emerson_annotated_text.jsonl").read_text("utf-8").splitlines()]
+    rows = textbook.json_lines(folder / "emerson_annotated_text.jsonl")
     spans = [(place, row["spans"][0], row["accept"][0]) for place, row in enumerate(rows)]
     gold = pd.DataFrame([(place, span["start"], span["end"], one) for place, span, one in spans])
     gold.columns = [*KEYS, "entity_id"]
@@ -37,11 +35,10 @@ def test_sentences_about_three_people_called_emerson(shared_data):
 
 
 @pytest.fixture(scope="module")
-def halves(shared_data):
+def halves(shared_data, textbook):
     """Two halves of AIDA: each with texts of names at their offsets, a prior and descriptions from the other half."""
     folder = shared_data / "aida_ambiguous_labels"
-    with gzip.open(folder / "links.gold.jsonl.gz", "rt", encoding="utf-8") as file:
-        documents = [json.loads(line) for line in file]
+    documents = textbook.json_lines(folder / "links.gold.jsonl.gz")
     with (folder / "entities.tsv").open(encoding="utf-8") as file:
         labels = {row["qid"]: row["name"] for row in csv.DictReader(file, delimiter="\t")}
     made = []
@@ -91,21 +88,14 @@ def linker_descriptions(linker):
     return pd.DataFrame({"entity_id": linker.descriptions.keys(), "text": linker.descriptions.values()})
 
 
-STATES = {
-    "OH": "Ohio",
-    "NC": "North Carolina",
-    "VA": "Virginia",
-    "NY": "New York",
-    "PA": "Pennsylvania",
-    "TN": "Tennessee",
-}
+STATES = {"OH": "Ohio", "NC": "North Carolina", "VA": "Virginia", "NY": "New York", "PA": "Pennsylvania",
+          "TN": "Tennessee"}  # fmt: skip
 
 
 @pytest.mark.slow
-def test_legislators_of_one_name_and_the_state_in_the_query(shared_data):
+def test_legislators_of_one_name_and_the_state_in_the_query(shared_data, textbook):
     """Queries of a full name, a chamber and a state, as in 'John Smith senator from Ohio'."""
-    with gzip.open(shared_data / "kb_us_congress" / "entities.jsonl.gz", "rt", encoding="utf-8") as file:
-        people = [json.loads(line) for line in file]
+    people = textbook.json_lines(shared_data / "kb_us_congress" / "entities.jsonl.gz")
     chambers = {"sen": "senator", "rep": "representative"}
     rows = [
         (one["id"], name, chambers[one["attributes"]["chamber"]], STATES[one["attributes"]["state"]])

@@ -1,6 +1,5 @@
 """Entity linking on real data: Y-ERD's queries, and two linkers on the news of AIDA-CoNLL."""
 
-import gzip
 import json
 
 import ir_measures
@@ -16,6 +15,7 @@ from vbterrier.linking.quality import Gold, linking_report
 from vbterrier.measures import LINKING
 from vbterrier.measures.linking import LinkingF1, LinkingR, LinkP, LinkR
 
+KEYS = ["qid", "entity_id"]
 ANY = [measure(multiple_answers="any") for measure in LINKING]
 
 
@@ -87,27 +87,20 @@ def test_all_hosts_agree_on_y_erd(second_half, system, tmp_path, command):
     assert [row["value"] for row in json.loads(out)] == pytest.approx(list(wanted.values()), abs=1e-12)
 
 
-def links(path):
-    """Mentions as queries: a document's characters."""
-    rows = []
-    with gzip.open(path, "rt") as file:
-        for line in file:
-            found = json.loads(line)
-            rows += [(f"{found['doc']}:{start}-{end}", entity) for start, end, entity, *_ in found["links"]]
-    return pd.DataFrame(rows, columns=["qid", "entity_id"])
-
-
 @pytest.fixture(scope="module")
-def aida(shared_data):
-    """The gold standard, and what WAT and GENRE link of its mentions; neither says NIL on purpose."""
-    folder = shared_data / "aida_ambiguous_labels"
-    gold = links(folder / "links.gold.jsonl.gz")
-    systems = {name: links(folder / f"links.{name}.jsonl.gz") for name in ("wat", "genre")}
-    return gold, {name: system[system["qid"].isin(gold["qid"])] for name, system in systems.items()}
+def linkers(aida):
+    """The gold standard with mentions as queries, and the links of WAT and GENRE; neither says NIL on purpose."""
+    links = {
+        name: frame.assign(qid=[f"{docno}:{a}-{b}" for docno, a, b in frame[["docno", 1, 2]].to_numpy()])[KEYS]
+        for name, frame in aida.links.items()
+    }
+    return links["gold"], {
+        name: links[name][links[name]["qid"].isin(links["gold"]["qid"])] for name in ("wat", "genre")
+    }
 
 
-def test_linkers_on_aida_are_those_of_a_join(aida):
-    gold, systems = aida
+def test_linkers_on_aida_are_those_of_a_join(linkers):
+    gold, systems = linkers
     found = linking_report(systems, gold, nil="<NIL>", unanswered="nil").figures()
     for name, system in systems.items():
         both = gold.merge(system, on="qid", how="left", suffixes=("", "_answer"))
@@ -120,8 +113,8 @@ def test_linkers_on_aida_are_those_of_a_join(aida):
     assert (found.loc["genre"] > found.loc["wat"]).drop(["NilR"]).all()
 
 
-def test_values_on_aida_have_the_intervals_of_the_figures(aida):
-    gold, systems = aida
+def test_values_on_aida_have_the_intervals_of_the_figures(linkers):
+    gold, systems = linkers
     options = {"nil": "<NIL>", "unanswered": "nil"}
     asked = [measure(**options) for measure in (LinkP, LinkR, LinkingR, LinkingF1)]
     found = score(systems, gold, asked, on_topics="all", interval="normal")

@@ -13,33 +13,17 @@ from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.hybrid import OERFilter
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.settings import evaluate_settings
-from vbterrier.kernels.coverage import CLASSES
 
 
 def linked(made):
     return link_pool(made.pool, made.tags, made.qrels)
 
 
-def measured(made):
-    """Values of the library for each planted entity."""
-    pool = linked(made)
-    table = EntityTable(pool)
-    found = pd.DataFrame(
-        {
-            "qid": np.array(pool.topics, dtype=object)[table.topic],
-            "entity_id": pool.entities.take(table.entity).text.to_pylist(),
-            "oer": table.oer(),
-            "signal": [CLASSES[code] for code in table.classes()],
-            "df": table.df,
-        }
-    )
-    return found.merge(made.entities, on=["qid", "entity_id"], validate="one_to_one")
+def pairs(tags):
+    return set(tags.itertuples(index=False, name=None))
 
 
-# What is drawn
-
-
-def test_same_seed_same_collection_and_topics_do_not_know_of_each_other():
+def test_same_seed_same_collection_and_topics_are_independent():
     few, many = (planted_collection(n_topics=n, n_documents=40, n_relevant=8, seed=3) for n in (2, 4))
     for name in ("topics", "pool", "qrels", "entities"):
         frame = getattr(many, name)
@@ -50,40 +34,30 @@ def test_same_seed_same_collection_and_topics_do_not_know_of_each_other():
     assert not other.pool.equals(few.pool)
 
 
-# What the linker finds
-
-
-def pairs(tags):
-    return set(tags.itertuples(index=False, name=None))
-
-
 def test_less_recall_finds_less_of_the_same():
-    found = [pairs(planted_collection(n_topics=5, linker_recall=recall).tags) for recall in (0, 0.2, 0.5, 0.9, 1)]
-    assert found[0] == set()
+    recalls = (0, 0.2, 0.5, 0.9, 1)
+    made = [planted_collection(n_topics=5, linker_recall=recall) for recall in recalls]
+    found = [pairs(one.tags) for one in made]
     assert all(less < more for less, more in pairwise(found))
-    made = planted_collection(n_topics=5)
-    assert found[-1] == pairs(made.mentions) == pairs(made.tags)
-    for kept, recall in zip(found, (0, 0.2, 0.5, 0.9, 1), strict=True):
+    assert found[-1] == pairs(made[-1].mentions)
+    for kept, recall in zip(found, recalls, strict=True):
         assert len(kept) / len(found[-1]) == pytest.approx(recall, abs=4 * math.sqrt(0.25 / len(found[-1])))
-
-
-def test_what_is_found_depends_on_seed_document_and_entity_alone():
+    # A mention is found by seed, document and entity alone.
     small = planted_collection(n_topics=2, linker_recall=0.5)
     other = planted_collection(n_topics=3, linker_recall=0.5, n_entities={"sparse": 0}, n_relevant=50)
     both = pairs(small.mentions) & pairs(other.mentions)
     assert len(both) > 200
     assert pairs(small.tags) & both == pairs(other.tags) & both
-    again = planted_collection(n_topics=2, linker_recall=0.5, seed=1)
-    both = pairs(small.mentions) & pairs(again.mentions)
-    assert pairs(small.tags) & both != pairs(again.tags) & both
-
-
-# What is measured
 
 
 def test_oer_recovers_the_planted_order():
     made = planted_collection(n_topics=20, n_documents=1000, n_relevant=300)
-    found = measured(made)
+    pool = linked(made)
+    table = EntityTable(pool)
+    ids = pool.entities.take(table.entity).text.to_pylist()
+    found = pd.DataFrame({"entity_id": ids, "oer": table.oer(), "df": table.df})
+    found["qid"] = np.array(pool.topics, dtype=object)[table.topic]
+    found = found.merge(made.entities, on=["qid", "entity_id"], validate="one_to_one")
     supported = found[found["df"] >= 20]
     assert len(supported) > 200
     assert supported["oer"].corr(supported["log_odds"], method="spearman") > 0.95
@@ -91,16 +65,9 @@ def test_oer_recovers_the_planted_order():
     assert gone.abs().max() < 0.1, "and its size, for the bias of the pseudo-counts is small where support is large"
 
 
-# What hiding does
-
-
 def average_precision(ranking, relevant):
-    found, total = 0, 0.0
-    for rank, docno in enumerate(ranking, 1):
-        if docno in relevant:
-            found += 1
-            total += found / rank
-    return total / len(relevant)
+    places = [rank for rank, docno in enumerate(ranking, 1) if docno in relevant]
+    return sum(n / rank for n, rank in enumerate(places, 1)) / len(relevant)
 
 
 @pytest.mark.parametrize("recall", [1.0, 0.3])
@@ -123,11 +90,8 @@ def test_conditional_and_open_world_differ_exactly_by_what_was_hidden(recall):
     values = found.values.set_index(["setting", "qid"])["value"]
     named = made.mentions.groupby("docno")["entity_id"].agg(set)
     for qid, ranking in made.pool.groupby("qid")["docno"]:
-        lost = {
-            docno
-            for docno in ranking
-            if all((docno, entity) in hidden for entity in named[docno] if (qid, entity) in selected)
-        }
+        chosen = {docno: {entity for entity in named[docno] if (qid, entity) in selected} for docno in ranking}
+        lost = {docno for docno in ranking if all((docno, entity) in hidden for entity in chosen[docno])}
         assert bool(lost) == (recall < 1)
         relevant = set(made.qrels.query("qid == @qid and label == 1")["docno"])
         kept = [docno for docno in ranking if docno not in lost]
@@ -139,11 +103,8 @@ def test_conditional_and_open_world_differ_exactly_by_what_was_hidden(recall):
         assert found.gaps[["gap", "RelCov", "NonRelCov"]].to_numpy().tolist() == [[0, 1, 1]]
 
 
-# What the paper found
-
-
 def test_conditional_gains_stay_while_open_world_gains_vanish_with_recall():
-    gains, systems, k = {}, {}, 9
+    gains, k = {}, 9
     for recall in (1.0, 0.1):
         made = planted_collection(n_topics=15, n_documents=400, n_relevant=40, linker_recall=recall)
         odds = made.entities[made.entities["kind"].isin(["core", "conditional", "anti-signal"])]

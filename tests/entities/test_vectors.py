@@ -60,16 +60,16 @@ def test_binary_and_text_are_recognised(tmp_path):
 
 def test_rankers_read_the_vectors_of_a_file_as_those_of_a_dictionary(tmp_path):
     names = [f"E{i}" for i in range(30)]
-    vectors = np.random.default_rng(0).normal(size=(30, 5)).astype(np.float32).astype(float)
-    written(tmp_path / "file", "binary", names[:25], vectors[:25])
+    vectors = np.random.default_rng(0).normal(size=(25, 5)).astype(np.float32).astype(float)
+    written(tmp_path / "file", "binary", names[:25], vectors)
     pool = pd.DataFrame({"qid": "q", "docno": [f"d{i}" for i in range(30)], "score": 1.0})
     tags = pd.DataFrame({"docno": pool["docno"], "entity_id": names})
     query = pd.DataFrame({"qid": ["q"], "entity_id": ["E3"]})
-    with pytest.warns(UserWarning, match="5 of 30 entities have no vector"):
-        one = EntitySimilarity(tags, embeddings=read_vectors(tmp_path / "file"), query_entities=query)(pool)
-    with pytest.warns(UserWarning, match="5 of 30 entities have no vector"):
-        other = EntitySimilarity(tags, embeddings=dict(zip(names, vectors[:25])), query_entities=query)(pool)  # noqa: B905
-    pd.testing.assert_frame_equal(one, other)
+    found = []
+    for embeddings in (read_vectors(tmp_path / "file"), dict(zip(names[:25], vectors, strict=True))):
+        with pytest.warns(UserWarning, match="5 of 30 entities have no vector"):
+            found.append(EntitySimilarity(tags, embeddings=embeddings, query_entities=query)(pool))
+    pd.testing.assert_frame_equal(*found)
 
 
 @pytest.mark.parametrize(

@@ -29,10 +29,8 @@ ABSENT = "absent"
 class EntityTable:
     """Counts of relevant and non-relevant documents for each pair of topic and entity in a pool.
 
-    - ``rel``: the lowest relevant label. Unjudged documents are non-relevant.
-    - ``df_relevant``, ``df_other``: relevant and non-relevant documents of the topic that mention the entity, shape
-      (n_pairs,)
-    - ``n_relevant``, ``n_other``: relevant and non-relevant documents in the pool of each topic, shape (n_topics,)
+    ``df_relevant`` and ``df_other`` count the topic's documents that mention the entity, shape (n_pairs,);
+    ``n_relevant`` and ``n_other`` all of its documents, shape (n_topics,). Unjudged documents are non-relevant.
     """
 
     def __init__(self, pool: LinkedPool, rel: int = 1) -> None:
@@ -63,11 +61,6 @@ class EntityTable:
         return self.pool.pairs % max(len(self.pool.entities), 1)
 
     @property
-    def pair(self) -> Ints:
-        """The pair of each link, shape (n_links,)."""
-        return self.pool.pair
-
-    @property
     def df(self) -> Ints:
         """Documents of the topic's pool that mention the entity, shape (n_pairs,)."""
         return self.df_relevant + self.df_other
@@ -77,15 +70,10 @@ class EntityTable:
         """True for topics with relevant and non-relevant documents; other topics have no OER, shape (n_topics,)."""
         return (self.n_relevant > 0) & (self.n_other > 0)
 
-    def find(self, topic: Ints, entity: Ints) -> Ints:
-        """Return the index of pairs of topic and entity, -1 if no document mentions the entity; any shape."""
-        return self.pool.find(topic, entity)
-
     def oer(self, alpha: float = ALPHA, shrinkage: float = SHRINKAGE) -> Floats:
-        """Return the observable entity relevance of each pair, shape (n_pairs,).
+        """Return OER (:func:`vbterrier.kernels.coverage.observable_relevance`) of each pair, shape (n_pairs,).
 
-        See :func:`vbterrier.kernels.coverage.observable_relevance`. NaN in topics without relevant or without
-        non-relevant documents.
+        NaN in topics without relevant or without non-relevant documents.
         """
         for name, value in (("alpha", alpha), ("shrinkage", shrinkage)):
             if not (np.isfinite(value) and value > 0):
@@ -97,21 +85,15 @@ class EntityTable:
         return np.where(self.contrasts[self.topic], found, np.nan)
 
     def classes(self, alpha: float = ALPHA, shrinkage: float = SHRINKAGE) -> Ints:
-        """Return the signal class of each pair as an index into ``CLASSES``, shape (n_pairs,).
-
-        In topics without an OER, entities that are not sparse are neutral.
-        """
+        """Return the class of each pair as an index into ``CLASSES``: sparse or neutral in topics without an OER."""
         return signal_classes(self.oer(alpha, shrinkage), self.df_relevant, self.df_other)
 
 
 class Selection:
-    """The first entities of a run for the topics of a pool.
+    """The first entities of a run for the topics of a pool, in trec_eval's order.
 
-    - ``run``: the entity run, a frame or a ``Run``: qid, docno (an entity's id), score; in trec_eval's order
-    - ``cutoff``: the number of entities of each topic to keep; ``None`` for all
-    - ``entity``: index into ``pool.entities``, -1 beyond the end of the list, -2 for an entity that no document of any
-      topic mentions, shape (n_topics, depth); ``depth`` is the length of the longest list
-    - ``score``: scores, NaN beyond the end of the list, shape (n_topics, depth)
+    ``entity`` has indices into ``pool.entities``, -1 beyond the end of the list, -2 for an entity that no document of
+    any topic mentions; ``score`` has NaN beyond the end. Shape (n_topics, length of the longest list).
     """
 
     def __init__(self, pool: LinkedPool, run: Any, cutoff: int | None = None) -> None:
@@ -185,7 +167,7 @@ LEAST_CORRELATED = 3
 def reached_shares(selection: Selection, chosen: Bools) -> Floats:
     """Return the share of the chosen documents that the first 0, 1, ... entities reach, shape (n_topics, depth + 1).
 
-    - ``chosen``: True for documents of the pool to count, shape (n_documents,); a topic without any has NaN
+    NaN for topics without a chosen document.
     """
     pool = selection.pool
     cutoffs = np.arange(selection.depth + 1)
@@ -202,20 +184,13 @@ def at_cutoff(shares: Floats, k: int | None) -> Floats:
 def mean_overlap(selection: Selection, chosen: Bools, k: int) -> Floats:
     """Return the mean number of the first k entities per chosen document that mentions any of them (Table 5).
 
-    ``mean |Λ(d) ∩ Ê^k|`` over the chosen documents with at least one, shape (n_topics,); NaN for topics without such a
-    document.
-
-    - ``chosen``: True for documents of the pool to count, shape (n_documents,)
+    ``mean |Λ(d) ∩ Ê^k|`` over the chosen documents with at least one, shape (n_topics,); NaN for topics without one.
     """
     pool = selection.pool
     among = np.bincount(pool.document[selection.link_ranks < k], minlength=len(pool))
     covered = chosen & (among > 0)
-    n, total = (
-        np.bincount(pool.topic[covered], weights, minlength=len(pool.topics)) for weights in (None, among[covered])
-    )
-    with np.errstate(invalid="ignore"):
-        overlap: Floats = total / n
-    return overlap
+    n = np.bincount(pool.topic[covered], minlength=len(pool.topics))
+    return share(np.bincount(pool.topic[covered], among[covered], minlength=len(pool.topics)), n)
 
 
 def ratio(relevant: Floats, other: Floats, n_other: Ints, epsilon: float | None = None) -> Floats:
@@ -228,8 +203,7 @@ def ratio(relevant: Floats, other: Floats, n_other: Ints, epsilon: float | None 
 def of_selected(selection: Selection, values: Floats, *, outside: float) -> Floats:
     """Return the values of the selected entities from the values of all pairs, shape (n_topics, depth).
 
-    - ``outside``: the value of an entity that no document of the topic mentions. Beyond the end of a list the value is
-      NaN.
+    Entities that no document of the topic mentions have the value ``outside``; beyond the end of a list it is NaN.
     """
     found: Floats = np.full(selection.entity.shape, outside)
     inside = selection.pair >= 0
@@ -276,15 +250,15 @@ def rank_correlation(scores: Floats, values: Floats) -> Floats:
 
 def core_coverage(table: EntityTable, classes: Ints) -> Floats:
     """Return the share of each topic's relevant documents that mention a core entity, shape (n_topics,)."""
-    pool, core = table.pool, classes == CLASSES.index("core")
-    _, link = pool.mentioned(np.flatnonzero(core))
+    pool = table.pool
+    _, link = pool.mentioned(np.flatnonzero(classes == CLASSES.index("core")))
     reached = np.zeros(len(pool), dtype=bool)
     reached[pool.document[link]] = True
     n = np.bincount(pool.topic[reached & pool.relevant(table.rel)], minlength=len(pool.topics))
     return share(n, table.n_relevant)
 
 
-def share(part: Ints, whole: Ints) -> Floats:
+def share(part: Ints | Floats, whole: Ints) -> Floats:
     """Return ``part / whole``, NaN if the whole is 0; shape (n_topics,)."""
     found: Floats = np.full(len(whole), np.nan)
     np.divide(part, whole, out=found, where=whole > 0)
@@ -296,11 +270,10 @@ MOST_NODES = 10_000
 
 
 class Oracle:
-    """The number of relevant documents that the best entities reach, for every number of entities in one pass.
+    """The number of relevant documents that the best entities reach, up to a number of entities or as many as needed.
 
-    - ``cutoff``: the largest number of entities; ``None`` for as many as are needed
-    - ``pair``: greedily chosen indices into ``pool.pairs``, -1 after the last, shape (n_topics, d)
-    - ``n_reached``: the number of relevant documents that the first 1, 2, ... of them reach, shape (n_topics, d).
+    ``pair`` has the greedily chosen indices into ``pool.pairs``, -1 after the last, ``n_reached`` the number of
+    relevant documents that the first 1, 2, ... of them reach, shape (n_topics, d).
     """
 
     def __init__(self, pool: LinkedPool, rel: int = 1, cutoff: int | None = None) -> None:
@@ -322,9 +295,8 @@ class Oracle:
     def exact(self, k: int | None) -> Ints:
         """Return the number of relevant documents that the best k entities reach, shape (n_topics,).
 
-        The greedy choice is optimal in topics in which it reaches every reachable document. Every other topic is an
-        integer programme: maximise ``Σ_d y_d`` with ``y_d <= Σ_{e in Λ(d)} x_e``, ``Σ_e x_e <= k``, x binary, y in [0,
-        1].
+        An integer programme in topics in which the greedy choice does not reach every reachable document: maximise
+        ``Σ_d y_d`` with ``y_d <= Σ_{e in Λ(d)} x_e``, ``Σ_e x_e <= k``, x binary, y in [0, 1].
         """
         best = self.greedy(k).copy()
         if k is None:
@@ -348,16 +320,12 @@ def _most_reached(document: Ints, entity: Ints, k: int, name: str) -> int:
 
     n_documents, n_entities = int(document.max()) + 1, int(entity.max()) + 1
     linked = sparse.csr_array((np.ones(len(document)), (document, entity)), shape=(n_documents, n_entities))
-    reached = optimize.LinearConstraint(
-        sparse.hstack([linked, -sparse.eye_array(n_documents)], format="csr"), 0, np.inf
-    )
+    reached = sparse.hstack([linked, -sparse.eye_array(n_documents)], format="csr")
     taken = np.concatenate([np.ones(n_entities), np.zeros(n_documents)])
+    limits = [optimize.LinearConstraint(reached, 0, np.inf), optimize.LinearConstraint(taken, 0, k)]
+    options: Any = {"node_limit": MOST_NODES, "mip_rel_gap": 0.0}
     found = optimize.milp(
-        taken - 1,
-        constraints=[reached, optimize.LinearConstraint(taken, 0, k)],
-        integrality=taken,
-        bounds=optimize.Bounds(0, 1),
-        options={"node_limit": MOST_NODES, "mip_rel_gap": 0.0},
+        taken - 1, constraints=limits, integrality=taken, bounds=optimize.Bounds(0, 1), options=options
     )
     if found.status != 0:
         raise InputError(

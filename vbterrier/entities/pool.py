@@ -25,7 +25,7 @@ from vbterrier.frames.ranking import Run, places
 from vbterrier.kernels.rankings import spans, stable_order
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -41,21 +41,16 @@ class LinkedPool(Shown):
 
     Parameters
     ----------
-    topics
-        The topic ids, in the order of the pool.
+    topics, entities
+        The topic ids, in the order of the pool, and the ids of all entities, in byte order.
     topic, docno, label, rank
         For each document, shape (n_documents,): index of its topic, ascending; its id; its label, -1 if unjudged and
         otherwise at least 0; its rank, from 0.
-    entities
-        The ids of all entities, in byte order.
     starts
         Offsets of the links of each document, shape (n_documents + 1,).
-    entity
-        Index into ``entities`` of each link, shape (n_links,).
-    weight
-        The highest confidence of the document's mentions of the entity, 0 to 1, shape (n_links,).
-    mentions
-        The number of the document's mentions of the entity, shape (n_links,).
+    entity, weight, mentions
+        For each link, shape (n_links,): index into ``entities``; the highest confidence of the document's mentions of
+        the entity, 0 to 1, and their number.
 
     Examples
     --------
@@ -81,9 +76,8 @@ class LinkedPool(Shown):
         return len(self.topic)
 
     def _line(self) -> str:
-        return (
-            f"{len(self.topics)} topics, {len(self)} documents, {len(self.entities)} entities, {len(self.entity)} links"
-        )
+        sizes = f"{len(self.topics)} topics, {len(self)} documents, {len(self.entities)} entities"
+        return f"{sizes}, {len(self.entity)} links"
 
     def _panels(self) -> Iterator[Panel]:
         n = len(self)
@@ -180,13 +174,7 @@ class LinkedPool(Shown):
 
     @classmethod
     def from_frame(cls, frame: Any, *, name: str = "links") -> LinkedPool:
-        """Create a pool from a K frame: qid, docno, entity_id, label, rank, weight [, mentions].
-
-        Raises
-        ------
-        InputError
-            A missing column or id; a document with two labels or ranks; a weight outside [0, 1].
-        """
+        """Create a pool from a K frame: qid, docno, entity_id, label, rank, weight [, mentions]."""
         return cls(**fields_of(frame, name))
 
 
@@ -213,14 +201,11 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = N
     ------
     InputError
         See the contracts of the frames; ids of different kinds; an empty entity id; no document with an entity.
-    ParameterError
-        ``cutoff`` is not a whole number of at least 1.
 
     Notes
     -----
-    The cost is linear in the rows of all three frames. All mentions of an entity in a document become one link with
-    their number and their highest weight. Entity ids become text, numbers included; map ids of different knowledge
-    bases to one of them before linking.
+    All mentions of an entity in a document become one link with their number and their highest weight. Entity ids
+    become text, numbers included; map ids of different knowledge bases to one of them before linking.
 
     References
     ----------
@@ -251,41 +236,43 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = N
     vocabulary, entity = coded(linked.entity)
     require_named(vocabulary, linked.name)
     links = links_of(len(topic), document, vocabulary, entity[row], linked.weight[row])
-    label = _labels(qrels, run, topic, docno)
+    label = np.full(len(topic), UNJUDGED)
+    if qrels is not None:
+        label = judged(LabelFrame(qrels), run.topic_ids, run.topics, topic, docno, ("pool", "pool"))
     return LinkedPool(topics=run.topics, topic=topic, docno=docno, label=label, rank=rank, **links._asdict())
 
 
 def _mentions(tags: TagFrame, run: Run, topic: Ints, docno: Ids) -> tuple[Ints, Ints]:
     """Return the document and the row of tags of every mention in the pool."""
     _, code = tags.docno.codes()
-    group = code
+    group, own, place = code, None, None
     if tags.topics is not None and tags.topic is not None:
         group = tags.topic * (int(code.max(initial=0)) + 1) + code
+        own, place = tags.topic, places(run.topics, tags.topics)[topic]
     rows = np.argsort(group, kind="stable") if (np.diff(group) < 0).any() else np.arange(len(group))
     first = np.flatnonzero(np.concatenate([[True], np.diff(group[rows]) != 0])) if len(rows) else rows
     heads = rows[first]
-    if tags.topics is not None and tags.topic is not None:
-        place = places(run.topics, tags.topics)[topic]
-        found = Lookup(tags.topic[heads], tags.docno.take(heads)).find_one(place, docno)
-    else:
-        found = Lookup(None, tags.docno.take(heads)).find_one(None, docno)
+    found = Lookup(None if own is None else own[heads], tags.docno.take(heads)).find_one(place, docno)
     stops = np.append(first, len(rows))
     has = np.flatnonzero(found >= 0)
     owner, place = spans(stops[found[has]], stops[found[has] + 1])
     return has[owner], rows[place]
 
 
-def _labels(qrels: Any, run: Run, topic: Ints, docno: Ids) -> Ints:
-    unknown = np.full(len(topic), UNJUDGED)
-    if qrels is None:
-        return unknown
-    labels = LabelFrame(qrels)
-    require_same_kind(labels.qid, run.topic_ids, "qrels column 'qid'", "pool column 'qid'")
-    require_same_kind(labels.docno, docno, "qrels column 'docno'", "pool column 'docno'")
+def judged(
+    labels: LabelFrame, ids: Ids, topics: list[str], topic: Ints, docno: Ids, names: Sequence[str], low: int = 0
+) -> Ints:
+    """Return the label of each document, at least ``low``, or -1 if it is unjudged; kinds of ids have to agree.
+
+    ``topic`` is the index of each document's topic in ``topics``, ``ids`` the ids of topics of its frame; ``names``
+    are the frames of the ids of topics and of documents, for messages.
+    """
+    require_same_kind(labels.qid, ids, "qrels column 'qid'", f"{names[0]} column 'qid'")
+    require_same_kind(labels.docno, docno, "qrels column 'docno'", f"{names[1]} column 'docno'")
     if not len(labels.label):
-        return unknown
-    row = labels.lookup.find_one(places(run.topics, labels.topics)[topic], docno)
-    return np.where(row >= 0, np.maximum(labels.label, 0)[row], UNJUDGED)
+        return np.full(len(topic), UNJUDGED)
+    row = labels.lookup.find_one(places(topics, labels.topics)[topic], docno)
+    return np.where(row >= 0, np.maximum(labels.label, low)[row], UNJUDGED)
 
 
 def of_rows(values: Any, link: Ints) -> Any:
@@ -304,19 +291,12 @@ _SCHEMA = pa.schema(
 )
 # Rows per write.
 _CHUNK = 1 << 20
-# Bytes per number in memory; text is dictionary-encoded.
-_BYTES = 8
 
 
 def write_links(pool: LinkedPool, path: StrPath) -> None:
     """Write the K frame of a linked pool as a Parquet file with dictionary-encoded ids and Zstandard compression.
 
-    Parameters
-    ----------
-    pool
-        The pool.
-    path
-        The file; an existing file is replaced after the new one is complete.
+    An existing file is replaced after the new one is complete.
 
     Raises
     ------
@@ -325,9 +305,8 @@ def write_links(pool: LinkedPool, path: StrPath) -> None:
 
     Examples
     --------
+    >>> import pathlib, tempfile
     >>> import pandas as pd
-    >>> import tempfile, pathlib
-    >>> from vbterrier.entities.pool import link_pool
     >>> path = pathlib.Path(tempfile.mkdtemp(), "links.parquet")
     >>> pool = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "score": [1.0]})
     >>> write_links(link_pool(pool, pd.DataFrame({"docno": ["d1"], "entity_id": ["Paris"]})), path)
@@ -359,10 +338,6 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
     max_bytes
         The largest uncompressed size; ``None`` for no limit.
 
-    Returns
-    -------
-    LinkedPool
-
     Raises
     ------
     FileError
@@ -370,8 +345,8 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
 
     Examples
     --------
+    >>> import pathlib, tempfile
     >>> import pandas as pd
-    >>> import tempfile, pathlib
     >>> path = pathlib.Path(tempfile.mkdtemp(), "links.parquet")
     >>> links = pd.DataFrame({"qid": ["q1"], "docno": "007", "entity_id": "NA", "label": 1, "rank": 0, "weight": 0.5})
     >>> write_links(LinkedPool.from_frame(links), path)
@@ -407,7 +382,8 @@ def read_links(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> LinkedPoo
 def _require_size(source: Source, metadata: Any) -> None:
     """Refuse files that exceed the limit in memory: equal rows compress well, but each row holds its numbers."""
     n_bytes = sum(metadata.row_group(place).total_byte_size for place in range(metadata.num_row_groups))
-    n_bytes = max(n_bytes, metadata.num_rows * _BYTES * len(_SCHEMA))
+    # Eight bytes per number; text is dictionary-encoded.
+    n_bytes = max(n_bytes, metadata.num_rows * 8 * len(_SCHEMA))
     if source.max_bytes is not None and n_bytes > source.max_bytes:
         limit = f"more than {source.max_bytes:,}; raise max_bytes= to read it"
         raise FileError(source.path, f"has {n_bytes:,} bytes uncompressed, {limit}")

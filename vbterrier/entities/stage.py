@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -29,10 +29,7 @@ if TYPE_CHECKING:
 
 _ARRAYS = ("topic", "label", "rank", "starts", "entity", "weight", "mentions")
 _LONGEST = 60
-SELECTED = (
-    *("name", "qid", "rank", "entity_id", "score", "df_relevant", "df_other", "oer", "signal"),
-    *("k", "rel", "alpha", "tau"),
-)
+_SELECTED = ("name", "qid", "rank", "entity_id", "score", "df_relevant", "df_other", "oer", "signal")
 
 
 def links_of(links: Any) -> LinkedPool | pd.DataFrame:
@@ -53,48 +50,40 @@ class EntityStage(pyterrier.Stage):
     @staticmethod
     def same(one: Any, other: Any) -> bool:
         """Return True if two parameters are equal; pools, frames and arrays are compared by content."""
-        return same(one, other)
+        same = EntityStage.same
+        if one is other or type(one) is not type(other):
+            return one is other
+        if isinstance(one, LinkedPool):
+            texts = [(pool.docno.text, pool.entities.text) for pool in (one, other)]
+            ids = one.topics == other.topics and all(left.equals(right) for left, right in zip(*texts, strict=True))
+            return ids and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in _ARRAYS)
+        if isinstance(one, (list, tuple)):
+            return len(one) == len(other) and all(map(same, one, other))
+        if isinstance(one, dict):
+            return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
+        if isinstance(one, pd.DataFrame):
+            return bool(one.equals(other))
+        return np.array_equal(one, other) if isinstance(one, np.ndarray) else bool(one == other)
 
     @staticmethod
     def short(value: Any) -> str:
         """Return a short text for a parameter: the size of a pool, a frame or a table."""
-        return _short(value)
+        if isinstance(value, LinkedPool):
+            return f"{len(value.topics)} topics"
+        if isinstance(value, pd.DataFrame):
+            return f"{len(value)} rows"
+        if hasattr(value, "__qualname__"):
+            return str(value.__qualname__)
+        # The repr of a table of vectors could take longer than the ranking.
+        if isinstance(value, (str, int, float, tuple, list, pt.Transformer)) or value is None:
+            text = repr(value)
+            return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
+        return f"{len(value)} entries" if hasattr(value, "__len__") else type(value).__name__
 
     @staticmethod
     def hashed(value: Any) -> int:
         """Return a hash; pools are compared by content, so their hash depends on the type only."""
         return hash(LinkedPool) if isinstance(value, LinkedPool) else pyterrier.Stage.hashed(value)
-
-
-def same(one: Any, other: Any) -> bool:
-    """Return True if two parameters are equal; pools, frames and arrays are compared by content."""
-    if one is other or type(one) is not type(other):
-        return one is other
-    if isinstance(one, LinkedPool):
-        texts = [(pool.docno.text, pool.entities.text) for pool in (one, other)]
-        ids = one.topics == other.topics and all(left.equals(right) for left, right in zip(*texts, strict=True))
-        return ids and all(np.array_equal(getattr(one, name), getattr(other, name)) for name in _ARRAYS)
-    if isinstance(one, (list, tuple)):
-        return len(one) == len(other) and all(map(same, one, other))
-    if isinstance(one, dict):
-        return one.keys() == other.keys() and all(same(one[key], other[key]) for key in one)
-    if isinstance(one, pd.DataFrame):
-        return bool(one.equals(other))
-    return np.array_equal(one, other) if isinstance(one, np.ndarray) else bool(one == other)
-
-
-def _short(value: Any) -> str:
-    if isinstance(value, LinkedPool):
-        return f"{len(value.topics)} topics"
-    if isinstance(value, pd.DataFrame):
-        return f"{len(value)} rows"
-    if hasattr(value, "__qualname__"):
-        return str(value.__qualname__)
-    # The repr of a table of vectors could take longer than the ranking.
-    if isinstance(value, (str, int, float, tuple, list, pt.Transformer)) or value is None:
-        text = repr(value)
-        return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
-    return f"{len(value)} entries" if hasattr(value, "__len__") else type(value).__name__
 
 
 class Finder:
@@ -108,11 +97,7 @@ class Finder:
         return Lookup(self.pool.topic, self.pool.docno)
 
     def find(self, topics: list[str], topic: Ints, docno: Ids, where: str) -> Ints:
-        """Return indices of documents in the pool, -1 for documents outside it, shape (n,).
-
-        - ``topic``, ``docno``: for each document, shape (n,): index of its topic in ``topics``, and its id
-        - ``where``: the frame and column of docno, for messages
-        """
+        """Return indices of documents (topic as an index into ``topics``, and id) in the pool, -1 outside it, (n,)."""
         require_same_kind(self.pool.docno, docno, "links column 'docno'", where)
         if not len(self.pool):
             return np.full(len(topic), -1)
@@ -120,10 +105,7 @@ class Finder:
 
 
 class PoolLinks:
-    """Links of documents: a linked pool, or tags with which any run is linked.
-
-    - ``given``: a ``LinkedPool``, a K frame, or a T frame (docno, entity_id [, weight, qid])
-    """
+    """Links of documents: a linked pool or its K frame, or tags with which any run is linked."""
 
     def __init__(self, given: Any) -> None:
         self.given = links_of(given)
@@ -134,21 +116,19 @@ class PoolLinks:
 
         Documents outside the linked pool, and documents without tags, have no entities.
         """
-        rows, starts, sizes = run.ordered()
-        rank = np.arange(len(rows)) - np.repeat(starts, sizes)
-        topic, docno = run.topic[rows], run.docno.take(rows)
+        found = unlinked(run)
         if self._finder is not None:
-            document = self._finder.find(run.topics, topic, docno, f"{run.name} column 'docno'")
-            pool = _of_documents(self._finder.pool, document, run.topics, topic, docno, rank)
-            return Documents(run, pool, rows, document >= 0)
-        tags = frame_of(self.given, "links")
-        tagged = ids_of(tags["docno"], "links column 'docno'")
-        require_same_kind(tagged, docno, "links column 'docno'", f"{run.name} column 'docno'")
-        if pc.any(pc.is_in(docno.text, value_set=tagged.text)).as_py():
-            pool = link_pool(run, tags)
-        else:
-            pool = _without_links(run.topics, topic, docno, rank)
-        return Documents(run, pool, rows, np.ones(len(rows), dtype=bool))
+            pool = found.pool
+            document = self._finder.find(run.topics, pool.topic, pool.docno, f"{run.name} column 'docno'")
+            return replace(found, pool=linked_as(self._finder.pool, document, pool), known=document >= 0)
+        return replace(found, pool=link_pool(run, self.given)) if any_tagged(run, self.given) else found
+
+
+def any_tagged(run: Run, tags: Any) -> bool:
+    """Return True if a document of a run has a tag; ids have to be of the same kind."""
+    tagged = ids_of(tags["docno"], "links column 'docno'")
+    require_same_kind(tagged, run.docno, "links column 'docno'", f"{run.name} column 'docno'")
+    return bool(pc.any(pc.is_in(run.docno.text, value_set=tagged.text)).as_py())
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,39 +150,29 @@ def unlinked(run: Run) -> Documents:
     """Return the documents of a run without any entities."""
     rows, starts, sizes = run.ordered()
     rank = np.arange(len(rows)) - np.repeat(starts, sizes)
-    pool = _without_links(run.topics, run.topic[rows], run.docno.take(rows), rank)
+    pool = without_links(run.topics, run.topic[rows], run.docno.take(rows), rank)
     return Documents(run, pool, rows, np.ones(len(rows), dtype=bool))
 
 
-def _without_links(topics: list[str], topic: Ints, docno: Ids, rank: Ints) -> LinkedPool:
+def without_links(topics: list[str], topic: Ints, docno: Ids, rank: Ints) -> LinkedPool:
+    """Return a pool of unjudged documents without entities."""
     none, starts = np.empty(0, dtype=np.int64), np.zeros(len(topic) + 1, dtype=np.int64)
     unjudged = np.full(len(topic), UNJUDGED)
     return LinkedPool(topics, topic, docno, unjudged, rank, docno.take(none), starts, none, np.empty(0), none)
 
 
-def _of_documents(
-    pool: LinkedPool, document: Ints, topics: list[str], topic: Ints, docno: Ids, rank: Ints
-) -> LinkedPool:
-    """Return a pool of the given documents; -1 is a document without entities."""
-    if topics == pool.topics and np.array_equal(document, np.arange(len(pool))):
+def linked_as(pool: LinkedPool, document: Ints, bare: LinkedPool) -> LinkedPool:
+    """Return the documents of ``bare`` with the links and labels of documents of a pool, none for the document -1."""
+    if bare.topics == pool.topics and np.array_equal(document, np.arange(len(pool))):
         # The same object, so that its cached properties are computed once.
         return pool
     inside = np.flatnonzero(document >= 0)
     owner, link = spans(pool.starts[document[inside]], pool.starts[document[inside] + 1])
     label = np.full(len(document), UNJUDGED)
     label[inside] = pool.label[document[inside]]
-    return LinkedPool(
-        topics,
-        topic,
-        docno,
-        label,
-        rank,
-        pool.entities,
-        np.searchsorted(inside[owner], np.arange(len(document) + 1)),
-        pool.entity[link],
-        pool.weight[link],
-        pool.mentions[link],
-    )
+    starts = np.searchsorted(inside[owner], np.arange(len(document) + 1))
+    links = {name: getattr(pool, name)[link] for name in ("entity", "weight", "mentions")}
+    return replace(bare, label=label, entities=pool.entities, starts=starts, **links)
 
 
 @dataclass(frozen=True, eq=False)
@@ -217,8 +187,7 @@ class TopEntities:
     score: Floats
     ids: Ids
     pair: Ints
-    # link, owner: the links of the pool to listed entities, and the index of the listed entity of each link, shape
-    # (m,).
+    # link, owner: the links of the pool to listed entities, and the index of each link's listed entity, shape (m,).
     link: Ints
     owner: Ints
 
@@ -306,11 +275,8 @@ class EntityReachable(OnDocuments):
 
     Parameters
     ----------
-    links
-        The entities of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags (docno,
-        entity_id [, weight, qid]). Documents outside a linked pool are not reachable.
-    entities
-        An entity run (qid, docno: an entity id, score), or a stage that returns one for the input run.
+    links, entities
+        See :class:`~vbterrier.entities.OverlapReranker`. Documents outside a linked pool are not reachable.
     cutoff
         The number of entities of each topic that select documents.
 
@@ -318,8 +284,6 @@ class EntityReachable(OnDocuments):
     ------
     InputError
         See the contracts of runs, tags and K frames; ids of different kinds.
-    ParameterError
-        ``cutoff`` below 1.
 
     Notes
     -----
@@ -384,18 +348,13 @@ def selected_entities(
     pandas.DataFrame
         One row per run, topic and rank: name, qid, rank (from 0), entity_id, score, df_relevant, df_other, oer,
         signal (the class; ``"absent"`` with ``oer`` 0 if no document of the topic mentions the entity), k, rel, alpha,
-        tau. In topics without relevant or without non-relevant documents ``oer`` is NaN.
+        tau. In topics without relevant or without non-relevant documents ``oer`` is NaN. In each topic, the mean of
+        ``oer`` is OER@k, and the share of rows of two classes is SignalRate or BaitRate.
 
     Raises
     ------
     InputError
         See the contract of runs; ids of different kinds; no topic in common.
-    ParameterError
-        An illegal value.
-
-    Notes
-    -----
-    In each topic, the mean of ``oer`` is OER@k, and the share of rows of two classes is SignalRate or BaitRate.
 
     References
     ----------
@@ -417,7 +376,7 @@ def selected_entities(
     named = runs if isinstance(runs, Mapping) else {"run": runs}
     cutoff = whole("cutoff", cutoff)
     parts = [_entity_rows(str(name), run, table, oer, classes, cutoff) for name, run in named.items()]
-    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(SELECTED[:-4]))
+    found = pd.concat(parts, ignore_index=True) if parts else pd.DataFrame(columns=list(_SELECTED))
     return found.assign(k=cutoff, rel=rel, alpha=alpha, tau=shrinkage)
 
 

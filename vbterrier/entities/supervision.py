@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.entities.coverage import ALPHA, SHRINKAGE, EntityTable
+from vbterrier.entities.coverage import ALPHA, SHRINKAGE, EntityTable, share
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, random_scores
@@ -30,6 +30,8 @@ if TYPE_CHECKING:
 
 PARTITIONS = ("positive", "negative", "common")
 POSITIVE, NEGATIVE, COMMON = range(3)
+# The label of each partition, -1 for none.
+_LABELS = np.array([1, 0, -1])
 
 
 def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
@@ -50,11 +52,6 @@ def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
     pandas.DataFrame
         qid, entity_id, df_rel, df_nonrel, df_cand, label (1, 0 or missing), partition ("positive", "negative" or
         "common"); one row per topic and entity of its pool.
-
-    Raises
-    ------
-    ParameterError
-        ``rel`` below 1.
 
     Notes
     -----
@@ -77,7 +74,6 @@ def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
     """
     table = EntityTable(pool, rel)
     partition = partitions_of(table)
-    kind = pd.CategoricalDtype(list(PARTITIONS))
     label = pd.Series(np.where(partition == POSITIVE, 1, 0), dtype="Int64").mask(partition == COMMON)
     return pd.DataFrame(
         {
@@ -87,7 +83,7 @@ def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
             "df_nonrel": table.df_other,
             "df_cand": table.df,
             "label": label,
-            "partition": pd.Categorical.from_codes(partition, dtype=kind),
+            "partition": pd.Categorical.from_codes(partition, pd.Index(PARTITIONS)),
         }
     )
 
@@ -109,12 +105,10 @@ def closed_entities(
         An entity run (qid, docno, score) whose candidates are kept, with their scores; by default all candidates, with
         the score 0.
     rel
-        The lowest relevant label of documents; unjudged documents are non-relevant.
+        See :func:`entity_labels`.
     balanced
-        Keep a random sample of the negatives of each topic, as many as it has positives, as public code of the paper's
-        authors does for training and test data alike. Topics without positives have no candidates, with a warning.
-    seed
-        Determines the samples.
+        Keep a random sample of the negatives of each topic, as many as it has positives, determined by ``seed``, as
+        public code of the paper's authors does. Topics without positives have no candidates, with a warning.
 
     Returns
     -------
@@ -126,8 +120,6 @@ def closed_entities(
     ------
     InputError
         Links without a pool or without any judgment. See the contract of runs.
-    ParameterError
-        ``rel`` below 1.
 
     References
     ----------
@@ -154,7 +146,7 @@ def closed_entities(
     if len(pool) and (pool.label < 0).all():
         raise InputError("closed_entities: no document of the links is judged; give link_pool the qrels")
     table = EntityTable(pool, rel)
-    label = np.where(partitions_of(table) == POSITIVE, 1, np.where(partitions_of(table) == NEGATIVE, 0, -1))
+    label = _LABELS[partitions_of(table)]
     if run is None:
         kept, topic, entity = label >= 0, table.topic, pool.entities.take(table.entity)
         names = np.array(pool.topics, dtype=object)
@@ -166,11 +158,9 @@ def closed_entities(
         kept = label >= 0
     if balanced:
         kept &= _is_balanced(topic, label, random_scores(pool.topics, np.maximum(topic, 0), entity, seed))
-    lost = sorted(set(np.unique(topic[topic >= 0]).tolist()) - set(topic[kept].tolist()))
+    lost = [pool.topics[place] for place in np.setdiff1d(topic[topic >= 0], topic[kept]).tolist()]
     if lost:
-        warn(
-            f"closed_entities: {len(lost)} topics have no candidate ({examples(pool.topics[place] for place in lost)})"
-        )
+        warn(f"closed_entities: {len(lost)} topics have no candidate ({examples(lost)})")
     warn("closed_entities derives candidates from the judgments of the evaluation: use them as a diagnostic only")
     return ranked(made[kept].assign(label=label[kept]), name="entity run")
 
@@ -217,8 +207,7 @@ class Supervision(Shown):
         One row per topic and entity: name (the partition), qid, oer, signal; for
         :func:`vbterrier.plots.oer_distributions`, which draws figure 3.
     n_documents, n_unjudged, n_without_relevant
-        The number of documents of all pools, of unjudged documents, and of topics without relevant documents in their
-        pool, whose entities are all negative.
+        The number of documents of all pools, of unjudged ones, and of topics whose pool has no relevant document.
     alpha, shrinkage, rel
         The parameters of OER, and the lowest relevant label.
     """
@@ -268,35 +257,25 @@ def supervision_report(
 
     Parameters
     ----------
-    pool
-        See :func:`vbterrier.entities.link_pool`.
-    rel
-        The lowest relevant label of documents; unjudged documents are non-relevant.
-    negatives
+    pool, rel
+        See :func:`entity_labels`.
+    negatives, seed
         The negatives whose contamination is reported. ``"all"``; ``"random"``: a random sample, as many of each topic
         as it has positives; ``"hard"``: as many, those that ``ranking`` ranks first.
     ranking
-        An entity run (qid, docno, score) for hard negatives; by default that of
-        :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities` with ``support="rank"``.
+        An entity run (qid, docno, score) for hard negatives; by default that of :class:`~vbterrier.ConsensusEntities`.
     df, n_documents
         The number of documents of the collection that mention each entity, by id, and the number of its documents.
         Without them, frequencies are counted over the documents of the pools.
     alpha, shrinkage
         The parameters of OER, see :meth:`vbterrier.entities.coverage.EntityTable.oer`.
-    seed
-        Determines random negatives.
-
-    Returns
-    -------
-    Supervision
 
     Raises
     ------
     InputError
         An entity without a frequency, or with one below its number of documents in the pools or above ``n_documents``.
     ParameterError
-        ``rel`` below 1; ``alpha`` or ``shrinkage`` not above 0; unknown negatives; a ranking of other negatives; one of
-        ``df`` and ``n_documents`` without the other.
+        A ranking of other negatives; one of ``df`` and ``n_documents`` without the other.
 
     Notes
     -----
@@ -333,35 +312,33 @@ def supervision_report(
     sampled = _sampled(table, partition, negatives, ranking, whole("seed", seed, low=0))
     topics = _topics(table, partition, sampled)
     counted_df, n = document_frequencies(pool)
-    frequency = table, partition, counted_df[table.entity], n
+    frequency = counted_df[table.entity]
     if df is not None and n_documents is not None:
-        frequency = table, partition, _collection_df(table, counted_df, df, n_documents), n_documents
-    frequencies = _frequencies(*frequency)
+        frequency, n = _collection_df(table, counted_df, df, n_documents), n_documents
+    quantities = {"df_cand": table.df, "df": frequency, "idf": np.log(n / np.maximum(frequency, 1))}
+    groups = {kind: partition == code for code, kind in enumerate(PARTITIONS)}
     if negatives != "all":
-        own = _frequencies(*frequency, kept=sampled)
-        own = own[own["partition"] == PARTITIONS[NEGATIVE]].assign(partition=f"{PARTITIONS[NEGATIVE]} ({negatives})")
-        frequencies = pd.concat([frequencies, own], ignore_index=True)
-    names = np.array(pool.topics, dtype=object)
+        groups[f"negative ({negatives})"] = sampled
+    frequencies = [
+        {"partition": kind, "quantity": quantity, **_summary(values[mask])}
+        for kind, mask in groups.items()
+        for quantity, values in quantities.items()
+    ]
+    named = (PARTITIONS, partition), (pool.topics, table.topic), (CLASSES, classes)
+    name, qid, signal = (np.array(names, dtype=object)[codes] for names, codes in named)
     return Supervision(
         topics,
         pd.DataFrame({"partition": PARTITIONS, "n_pairs": sizes, "share": sizes / max(len(table), 1)}),
-        frequencies,
+        pd.DataFrame(frequencies),
         _evidence(partition, oer, classes),
         _contamination(topics, negatives),
-        pd.DataFrame(
-            {
-                "name": np.array(PARTITIONS, dtype=object)[partition],
-                "qid": names[table.topic],
-                "oer": oer,
-                "signal": np.array(CLASSES, dtype=object)[classes],
-            }
-        ),
-        len(pool),
-        int((pool.label < 0).sum()),
-        int((table.n_relevant == 0).sum()),
-        alpha,
-        shrinkage,
-        rel,
+        pd.DataFrame({"name": name, "qid": qid, "oer": oer, "signal": signal}),
+        n_documents=len(pool),
+        n_unjudged=int((pool.label < 0).sum()),
+        n_without_relevant=int((table.n_relevant == 0).sum()),
+        alpha=alpha,
+        shrinkage=shrinkage,
+        rel=rel,
     )
 
 
@@ -370,14 +347,13 @@ def _sampled(table: EntityTable, partition: Ints, negatives: str, ranking: Any, 
     negative: Bools = partition == NEGATIVE
     if negatives == "all":
         return negative
-    pool, label = table.pool, np.where(partition == POSITIVE, 1, np.where(partition == NEGATIVE, 0, -1))
+    pool, label = table.pool, _LABELS[partition]
     if negatives == "random":
         order = random_scores(pool.topics, table.topic, pool.entities.take(table.entity), seed)
     else:
-        run = (
-            ConsensusEntities(pool, support="rank")(pd.DataFrame({"qid": pool.topics})) if ranking is None else ranking
-        )
-        aligned = RunOnPool.on(pool, frame_of(run, "ranking"))
+        if ranking is None:
+            ranking = ConsensusEntities(pool, support="rank")(pd.DataFrame({"qid": pool.topics}))
+        aligned = RunOnPool.on(pool, frame_of(ranking, "ranking"))
         order = np.full(len(table), np.inf)
         inside = aligned.pair >= 0
         order[aligned.pair[inside]] = aligned.run.ranks()[inside]
@@ -404,28 +380,12 @@ def _collection_df(table: EntityTable, counted: Ints, df: Mapping[str, int], n_d
 
 def _topics(table: EntityTable, partition: Ints, sampled: Bools) -> pd.DataFrame:
     n_topics = len(table.pool.topics)
-    cells = np.bincount(table.topic * 3 + partition, minlength=3 * n_topics).reshape(n_topics, 3)
-    positive_somewhere = np.zeros(len(table.pool.entities), dtype=bool)
-    positive_somewhere[table.entity[partition == POSITIVE]] = True
-    n_sampled, n = (
-        np.bincount(table.topic[rows], minlength=n_topics)
-        for rows in (sampled, sampled & positive_somewhere[table.entity])
-    )
-    share = np.full(n_topics, np.nan)
-    np.divide(n, n_sampled, out=share, where=n_sampled > 0)
-    return pd.DataFrame(
-        {
-            "qid": table.pool.topics,
-            "n_relevant": table.n_relevant,
-            "n_other": table.n_other,
-            "n_positive": cells[:, POSITIVE],
-            "n_negative": cells[:, NEGATIVE],
-            "n_common": cells[:, COMMON],
-            "n_sampled": n_sampled,
-            "n_contaminated": n,
-            "contamination": share,
-        }
-    )
+    contaminated = sampled & np.isin(table.entity, table.entity[partition == POSITIVE])
+    masks = {f"n_{name}": partition == code for code, name in enumerate(PARTITIONS)}
+    masks |= {"n_sampled": sampled, "n_contaminated": contaminated}
+    sizes = {name: np.bincount(table.topic[mask], minlength=n_topics) for name, mask in masks.items()}
+    found = {"qid": table.pool.topics, "n_relevant": table.n_relevant, "n_other": table.n_other, **sizes}
+    return pd.DataFrame(found | {"contamination": share(sizes["n_contaminated"], sizes["n_sampled"])})
 
 
 def _contamination(topics: pd.DataFrame, negatives: str) -> pd.DataFrame:
@@ -441,27 +401,13 @@ def _contamination(topics: pd.DataFrame, negatives: str) -> pd.DataFrame:
     return pd.DataFrame([row])
 
 
-def _frequencies(
-    table: EntityTable, partition: Ints, df: Ints, n_documents: int, kept: Bools | None = None
-) -> pd.DataFrame:
-    quantities = {"df_cand": table.df, "df": df, "idf": np.log(n_documents / np.maximum(df, 1))}
-    inside = np.ones(len(partition), dtype=bool) if kept is None else kept
-    rows = [
-        {"partition": name, "quantity": quantity, **_summary(values[(partition == code) & inside])}
-        for code, name in enumerate(PARTITIONS)
-        for quantity, values in quantities.items()
-    ]
-    return pd.DataFrame(rows)
-
-
 def document_frequencies(pool: LinkedPool) -> tuple[Ints, int]:
     """Return the number of distinct documents that mention each entity, shape (n_entities,), and of all documents."""
     names, code = pool.docno.codes()
     if len(names) == len(pool):
         return np.bincount(pool.entity, minlength=len(pool.entities)), len(names)
-    # A document of several pools counts once, with the entities of all its tags.
+    # A document of several pools counts once. Sorting is about twenty times as fast as numpy.unique.
     size = max(len(pool.entities), 1)
-    # Sorting is about twenty times as fast as numpy.unique.
     key = np.sort(code[pool.document] * size + pool.entity)
     once = key[np.diff(key, prepend=-1) > 0]
     return np.bincount(once % size, minlength=len(pool.entities)), len(names)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import mmap
 import re
 from collections.abc import Iterator, Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,12 +27,8 @@ _FLOAT = np.dtype("<f4")
 class VectorFile(Mapping[str, "Floats"]):
     """Vectors by id in a file, of which only an index is read: result of :func:`read_vectors`.
 
-    ``id in vectors`` and ``vectors[id]`` read one vector, :meth:`table` reads many at once.
-
-    - ``names``: ids, shape (n,)
-    - ``offsets``: the first byte of each vector in the file, shape (n,)
-    - ``stops``: the byte after the last one of each vector, shape (n,)
-    - ``is_binary``: True for 32-bit floats, False for text
+    ``id in vectors`` and ``vectors[id]`` read one vector, :meth:`table` reads many at once. ``offsets`` and ``stops``
+    are the first byte of each vector and the one after its last; binary vectors are 32-bit floats.
     """
 
     def __init__(
@@ -44,17 +41,13 @@ class VectorFile(Mapping[str, "Floats"]):
         self._sorted = key[self._order]
         twice = np.flatnonzero(self._sorted[1:] == self._sorted[:-1])
         if len(twice):
-            name = names[self._order[twice[0]]].decode("utf-8", errors="replace")
-            raise FileError(path, f"has two vectors of {name!r}; keep one")
+            raise FileError(path, f"has two vectors of {self._shown(self._order[twice[0]])}; keep one")
         self._bytes = np.memmap(path, dtype=np.uint8, mode="r")
 
     def rows(self, ids: list[str]) -> Ints:
         """Return the index of each id in the file, -1 without a vector, shape (n,)."""
         wanted = [each.encode("utf-8", errors="surrogateescape") for each in ids]
-        place = np.minimum(np.searchsorted(self._sorted, _keys(wanted)), max(len(self._sorted) - 1, 0))
-        if not len(self._sorted) or not wanted:
-            return np.full(len(wanted), -1, dtype=np.int64)
-        found = self._order[place]
+        found = self._order[np.minimum(np.searchsorted(self._sorted, _keys(wanted)), len(self._sorted) - 1)]
         same = [self._names[at] == name for at, name in zip(found.tolist(), wanted, strict=True)]
         return np.where(same, found, -1)
 
@@ -69,9 +62,12 @@ class VectorFile(Mapping[str, "Floats"]):
                 made[place] = self._parsed(row)
         bad = ~np.isfinite(made).all(axis=1)
         if bad.any():
-            name = self._names[int(rows[int(np.argmax(bad))])].decode("utf-8", errors="replace")
-            raise FileError(self.path, f"the vector of {name!r} is not finite; remove it from the file")
+            name = self._shown(int(rows[int(np.argmax(bad))]))
+            raise FileError(self.path, f"the vector of {name} is not finite; remove it from the file")
         return made
+
+    def _shown(self, row: int) -> str:
+        return repr(self._names[row].decode("utf-8", errors="replace"))
 
     def _parsed(self, row: int) -> Floats:
         text = self._bytes[self._offsets[row] : self._stops[row]].tobytes()
@@ -80,8 +76,8 @@ class VectorFile(Mapping[str, "Floats"]):
         except ValueError:
             found = np.empty(0)
         if len(found) != self.dimension:
-            name = self._names[row].decode("utf-8", errors="replace")
-            raise FileError(self.path, f"the vector of {name!r}: wanted {self.dimension} numbers, found {text[:60]!r}")
+            wanted = f"wanted {self.dimension} numbers, found {text[:60]!r}"
+            raise FileError(self.path, f"the vector of {self._shown(row)}: {wanted}")
         return found
 
     def __contains__(self, each: object) -> bool:
@@ -112,12 +108,8 @@ class VectorFile(Mapping[str, "Floats"]):
         return f"VectorFile({self.path.name!r}, {len(self)} vectors of {self.dimension} numbers)"
 
     def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
-        return _reopened, (self.path, self._names, self._offsets, self._stops, self.dimension, self.is_binary)
-
-
-def _reopened(*given: Any) -> VectorFile:
-    *parts, is_binary = given
-    return VectorFile(*parts, is_binary=is_binary)
+        made = partial(VectorFile, is_binary=self.is_binary)
+        return made, (self.path, self._names, self._offsets, self._stops, self.dimension)
 
 
 def _keys(names: list[bytes]) -> Any:
@@ -152,8 +144,7 @@ def read_vectors(path: StrPath, *, prefix: str = "", form: str = "auto") -> Vect
 
     Notes
     -----
-    Names are kept as they are: titles with underscores for spaces, as Wikipedia2Vec writes them in the word2vec format,
-    are other ids than titles with spaces. The index takes some 60 bytes per vector besides its name.
+    Names are kept as they are: titles with underscores for spaces are other ids than titles with spaces.
 
     References
     ----------
@@ -194,14 +185,9 @@ def _indexed(path: Path, data: mmap.mmap, prefix: bytes, form: str) -> VectorFil
         stops = offsets + dimension * _FLOAT.itemsize
     else:
         names, offsets, stops, dimension = _of_text(path, data, 0 if header is None else header.end())
-        if header is not None and (len(names), dimension) != tuple(map(int, header.groups())):
-            n, d = header.groups()
-            raise FileError(
-                path,
-                f"the header says {int(n)} vectors of {int(d)} numbers, found {len(names)} of {dimension}: was it "
-                "written to its end?",
-                line=1,
-            )
+        if header is not None and (len(names), dimension) != (wanted := tuple(map(int, header.groups()))):
+            found = f"found {len(names)} of {dimension}: was it written to its end?"
+            raise FileError(path, f"the header says {wanted[0]} vectors of {wanted[1]} numbers, {found}", line=1)
     kept = np.flatnonzero([name.startswith(prefix) for name in names])
     if not len(kept):
         raise FileError(path, f"no name begins with {prefix.decode()!r}; found {names[0].decode(errors='replace')!r}")
@@ -237,11 +223,8 @@ def _of_binary(path: Path, data: mmap.mmap, header: re.Match[bytes]) -> tuple[li
             raise FileError(path, f"vector {row + 1} of {n} has no name")
         # Bytes that are not UTF-8 become surrogates, which are not printable.
         if not name.decode("utf-8", "surrogateescape").isprintable():
-            raise FileError(
-                path,
-                f"vector {row + 1} of {n} has the name {name[:30]!r}; wanted text without spaces, and {dimension} "
-                "numbers of 32 bits: save titles with underscores",
-            )
+            wanted = f"wanted text without spaces, and {dimension} numbers of 32 bits: save titles with underscores"
+            raise FileError(path, f"vector {row + 1} of {n} has the name {name[:30]!r}; {wanted}")
         names.append(name)
         offsets[row] = stop + 1
         at = stop + 1 + size
@@ -270,10 +253,8 @@ def _of_text(path: Path, data: mmap.mmap, start: int) -> tuple[list[bytes], Ints
             stops.append(stop)
             found = len(data[gap:stop].split())
             if found != (dimension := dimension or found):
-                message = (
-                    f"has {found} words after the name, wanted {dimension} numbers; separate names with spaces by a tab"
-                )
-                raise FileError(path, message, line=number)
+                wanted = f"wanted {dimension} numbers; separate names with spaces by a tab"
+                raise FileError(path, f"has {found} words after the name, {wanted}", line=number)
         at = stop + 1
     if not names or not dimension:
         raise FileError(path, "has no vectors; wanted lines of a name and numbers")

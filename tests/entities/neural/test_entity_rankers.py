@@ -5,14 +5,7 @@ import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
 
-from vbterrier import LocalIDF
-from vbterrier.entities import (
-    LanguageModelEntities,
-    MiniLMTokens,
-    NeuralEntityRanker,
-    judge_entities,
-    link_pool,
-)
+from vbterrier.entities import LanguageModelEntities, MiniLMTokens, NeuralEntityRanker, judge_entities, link_pool
 from vbterrier.entities.rankers.selector import fold_of
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
@@ -46,13 +39,15 @@ def data():
     return themed()
 
 
+def labels_of(pool, qrels):
+    frame = pool.frame().merge(qrels, on=["qid", "docno"], suffixes=("_pool", ""))
+    return frame.groupby(["qid", "entity_id"])["label"].max().reset_index()
+
+
 def auc(run, pool, qrels):
     """The mean over topics of the share of pairs of a positive and a negative entity in the right order."""
-    frame = pool.frame().merge(qrels, on=["qid", "docno"], suffixes=("_pool", ""))
-    labels = frame.groupby(["qid", "entity_id"])["label"].max().rename("label").reset_index()
-    joined = run.merge(labels, left_on=["qid", "docno"], right_on=["qid", "entity_id"])
     found = []
-    for _, group in joined.groupby("qid"):
+    for _, group in run.merge(labels_of(pool, qrels).rename(columns={"entity_id": "docno"})).groupby("qid"):
         positive, negative = (group.loc[group["label"] == label, "score"].to_numpy() for label in (1, 0))
         found.append((positive[:, None] > negative).mean())
     return float(np.mean(found))
@@ -77,9 +72,7 @@ class TestNeuralEntityRanker:
 
     def test_a_frame_of_labels_supervises_as_derived_labels_do(self, data, binary):
         pool, run, qrels = data
-        frame = pool.frame().merge(qrels, on=["qid", "docno"], suffixes=("_pool", ""))
-        labels = frame.groupby(["qid", "entity_id"])["label"].max().reset_index()
-        found = NeuralEntityRanker(pool, None, labels, **OPTIONS).cross_validated(run, None)
+        found = NeuralEntityRanker(pool, None, labels_of(pool, qrels), **OPTIONS).cross_validated(run, None)
         assert_frame_equal(found, binary, check_exact=True)
 
     def test_labels_of_a_fold_do_not_change_its_predictions(self, data, binary):
@@ -89,7 +82,7 @@ class TestNeuralEntityRanker:
         after = NeuralEntityRanker(pool, **OPTIONS).cross_validated(run, turned)
         assert_frame_equal(after[after["qid"].isin(own)], binary[binary["qid"].isin(own)], check_exact=True)
 
-    def test_files_order_batches_and_idf(self, data, tmp_path):
+    def test_files_order_and_batches(self, data, tmp_path):
         pool, run, qrels = data
         fitted = NeuralEntityRanker(pool, layers=0, epochs=2).fit(run, qrels)
         assert fitted.n_parameters == 384 + 2
@@ -100,15 +93,6 @@ class TestNeuralEntityRanker:
         assert_frame_equal(parts, expected, check_exact=True)
         fitted.save(tmp_path)
         assert_frame_equal(NeuralEntityRanker.load(tmp_path, pool)(run), expected, check_exact=True)
-        # CER + IDF of the paper.
-        weighted = (fitted >> LocalIDF(pool))(run)
-        frame = pool.frame()
-        n, df = frame.groupby("qid")["docno"].nunique(), frame.groupby(["qid", "entity_id"])["docno"].nunique()
-        score = expected.set_index(["qid", "docno"])["score"]
-        for (qid, entity), value in weighted.set_index(["qid", "docno"])["score"].items():
-            assert value == pytest.approx(
-                score[qid, entity] * (np.log((n[qid] + 1) / (df[qid, entity] + 1)) + 1), rel=1e-6
-            )
 
     def test_negatives_are_as_many_as_positives(self, data):
         pool, run, qrels = data
@@ -152,20 +136,11 @@ RUN = pd.DataFrame(
 
 
 def test_the_majority_of_judges_decides_and_the_median_if_all_differ():
-    judges = {
-        "a": replies("2", "0", "0", "1"),
-        "b": replies("2", "1", " 1.", "Grade: 0"),
-        "c": replies("0", "2", "1", "0"),
-    }
-    found = judge_entities(RUN, judges)
-    assert found.to_dict("list") == {
-        "qid": ["q1"] * 4,
-        "entity_id": ["A", "B", "C", "D_x"],
-        "label": [2, 1, 1, 0],
-        "a": [2, 0, 0, 1],
-        "b": [2, 1, 1, 0],
-        "c": [0, 2, 1, 0],
-    }
+    given = {"a": ("2", "0", "0", "1"), "b": ("2", "1", " 1.", "Grade: 0"), "c": ("0", "2", "1", "0")}
+    found = judge_entities(RUN, {name: replies(*grades) for name, grades in given.items()})
+    grades = {"a": [2, 0, 0, 1], "b": [2, 1, 1, 0], "c": [0, 2, 1, 0]}
+    ids = {"qid": ["q1"] * 4, "entity_id": ["A", "B", "C", "D_x"]}
+    assert found.to_dict("list") == ids | {"label": [2, 1, 1, 0]} | grades
 
 
 def test_the_prompt_holds_topic_and_entity_alone():
@@ -175,12 +150,8 @@ def test_the_prompt_holds_topic_and_entity_alone():
         seen.append(prompt)
         return "0"
 
-    options = {
-        "names": {"D_x": "Delta"},
-        "descriptions": {"D_x": "A river mouth."},
-        "narratives": {"q1": "Taxes on gas."},
-    }
-    judge_entities(RUN, {"one": judge}, **options)
+    texts = {"names": {"D_x": "Delta"}, "descriptions": {"D_x": "A river mouth."}}
+    judge_entities(RUN, {"one": judge}, **texts, narratives={"q1": "Taxes on gas."})
     assert len(seen) == 4
     assert "Query: gas tax\nDetails: Taxes on gas.\nEntity: Delta\nDescription: A river mouth.\n" in seen[-1]
     assert "Entity: A\nDescription: none\n" in seen[0]

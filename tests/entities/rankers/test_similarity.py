@@ -1,6 +1,5 @@
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 import pytest
 from pandas.testing import assert_frame_equal
 
@@ -54,13 +53,8 @@ def test_text_against_text(data, scores_of):
 
 
 def test_centroid_of_the_entities_of_the_query(data, vectors, scores_of):
-    queries = pd.DataFrame(
-        {
-            "qid": ["q0", "q0", "q1", "q2", "q2"],
-            "entity_id": ["E1", "E2", "E3", "E4", "gone"],
-            "prob": [0.8, 0.2, 1, 0.5, 0.5],
-        }
-    )
+    rows = [("q0", "E1", 0.8), ("q0", "E2", 0.2), ("q1", "E3", 1), ("q2", "E4", 0.5), ("q2", "gone", 0.5)]
+    queries = pd.DataFrame(rows, columns=["qid", "entity_id", "prob"])
     unit = {e: vector / np.linalg.norm(vector) for e, vector in vectors.items()}
     centroid = {"q0": 0.8 * unit["E1"] + 0.2 * unit["E2"], "q1": unit["E3"], "q2": unit["E4"]}
     stage = EntitySimilarity(data["tags"], embeddings=vectors, query_entities=queries)
@@ -127,19 +121,9 @@ def test_queries_without_one_text(data):
 
 
 def test_functions_that_do_not_fit(data, vectors):
-    with pytest.raises(InputError, match="entities have 5 numbers, vectors of queries 2; use the same embedding model"):
-        EntitySimilarity(data["tags"], embeddings=vectors, embed=lambda texts: np.ones((len(texts), 2)))(data["run"])
-    with pytest.raises(InputError, match=r"vectors of 4 queries: wanted a table of shape \(4, d\), found \(1, 2\)"):
-        EntitySimilarity(data["tags"], embeddings=vectors, embed=lambda texts: np.ones((len(texts[:1]), 2)))(
-            data["run"]
-        )
-
-
-def test_stages_are_what_their_parameters_are(data, vectors):
-    one = EntitySimilarity(data["tags"], embeddings=vectors, embed=embed)
-    assert one == EntitySimilarity(data["tags"], embeddings=vectors.copy(), embed=embed)
-    assert hash(one) == hash(EntitySimilarity(data["tags"], embeddings=vectors.copy(), embed=embed))
-    assert one != EntitySimilarity(data["tags"], embeddings=vectors | {"E1": np.ones(5)}, embed=embed)
-    assert repr(one) == f"EntitySimilarity({len(data['tags'])} rows, embeddings=9 entries, embed=embed)"
-    assert pt.inspect.transformer_inputs(one) == [["qid", "query", "docno", "score"]]
-    assert pt.inspect.transformer_outputs(one, ["qid", "query", "docno", "score"])[-1] == "rank"
+    for n, message in (
+        (4, "entities have 5 numbers, vectors of queries 2; use the same embedding model"),
+        (1, r"vectors of 4 queries: wanted a table of shape \(4, d\), found \(1, 2\)"),
+    ):
+        with pytest.raises(InputError, match=message):
+            EntitySimilarity(data["tags"], embeddings=vectors, embed=lambda _, n=n: np.ones((n, 2)))(data["run"])

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from collections import OrderedDict
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from vbterrier.entities.rankers.similarity import Vectors, name_of, unit
-from vbterrier.entities.rerank.base import normalised
+from vbterrier.entities.rankers.similarity import Vectors, entity_texts, unit
+from vbterrier.entities.rerank.base import normalised, refuse_as_weights
 from vbterrier.errors import InputError, examples, module_of_extra, warn, whole
 from vbterrier.kernels.rankings import spans
 
@@ -41,11 +42,6 @@ class MiniLMTokens:
     ----------
     max_tokens
         The number of tokens after which a text is cut, at most 512.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        The extra is not installed.
 
     Notes
     -----
@@ -98,16 +94,16 @@ def pretrained() -> tuple[Any, Any]:
     return transformers.AutoTokenizer.from_pretrained(path, local_files_only=True), network
 
 
-class single_threaded:  # noqa: N801 - a context manager
+@contextmanager
+def single_threaded() -> Iterator[None]:
     """Run PyTorch in one thread, since the order of its sums depends on the number of threads."""
-
-    def __enter__(self) -> None:
-        torch = module_of_extra("torch", "neural")
-        self._before = torch.get_num_threads()
-        torch.set_num_threads(1)
-
-    def __exit__(self, *_: object) -> None:
-        module_of_extra("torch", "neural").set_num_threads(self._before)
+    torch = module_of_extra("torch", "neural")
+    before = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,10 +133,7 @@ class Batch:
 
 
 class Texts:
-    """Unit vectors of tokens and texts; the latest texts are kept.
-
-    - ``encode``: a function from a text to the vectors of its tokens, shape (n_tokens, d)
-    """
+    """Unit vectors of tokens and texts from an encoder of texts; the latest texts are kept."""
 
     def __init__(self, encode: Encode) -> None:
         self.encode = encode
@@ -163,13 +156,7 @@ class Texts:
 
 
 class Batches:
-    """Batches of the topics of a run, made one after the other.
-
-    - ``documents``: the documents of the run with their entities
-    - ``names``: texts of entities by id; ``None`` or a missing entity for its id, with spaces for underscores
-    - ``vectors``: vectors of entities by id; ``None`` for the vectors of their texts
-    - ``entity_weight``: ``"rank"``, ``1/log2(rank + 1)`` with ranks from 1, or ``"score"``, the score in the run
-    """
+    """Batches of the topics of a run, made one after the other; see :class:`NeuralReranker` for the parameters."""
 
     def __init__(
         self,
@@ -183,13 +170,8 @@ class Batches:
         vectors: Mapping[str, Any] | None,
         entity_weight: str,
     ) -> None:
-        self.pool, self.listed, self.queries, self.texts, self._encoded = (
-            documents.pool,
-            listed,
-            queries,
-            texts,
-            encoded,
-        )
+        self.pool, self.listed, self.queries, self.texts = documents.pool, listed, queries, texts
+        self._encoded = encoded
         self._score = normalised(documents.score, self.pool.topic_starts, "z").astype(np.float32)
         self._weight = _weights(listed, entity_weight)
         # Entities of documents come first, then the entities of queries that no document mentions.
@@ -199,12 +181,12 @@ class Batches:
         own = listed.ids.text.to_pylist()
         self._listed = np.array([place.setdefault(each, len(place)) for each in own], dtype=np.int64)
         ids = list(place)
-        known = names or {}
-        called = [known[each] if each in known else name_of(each) for each in ids]
         size = len(encoded(queries[0])[1]) if queries else 1
-        self._text_vectors = np.array([encoded(text)[1] for text in called], np.float32).reshape(len(ids), size)
+        vectors_of_texts = [encoded(text)[1] for text in entity_texts(ids, names)]
+        # The last row, which -1 indexes, is the padding.
+        self._text_vectors = np.pad(np.array(vectors_of_texts, np.float32).reshape(len(ids), size), ((0, 1), (0, 0)))
         self._document = self.pool.docno.codes()[1]
-        self._vectors = self._text_vectors if vectors is None else _given(vectors, ids)
+        self._vectors = self._text_vectors if vectors is None else np.pad(_given(vectors, ids), ((0, 1), (0, 0)))
 
     def __iter__(self) -> Iterator[Batch]:
         for topic in range(len(self.pool.topics)):
@@ -225,28 +207,21 @@ class Batches:
         found, weight = np.full(shape, -1), np.zeros(shape, np.float32)
         found[owner, place], weight[owner, place] = self._entity[link], pool.weight[link]
         return Batch(
-            self._score[rows],
-            self._document[rows],
-            words,
-            text,
-            document_words,
-            np.stack([vector for _, vector in encoded]),
-            has_word,
-            self._text_vectors[entities],
-            self._vectors[entities],
-            self._weight[chosen],
-            _taken(self._text_vectors, found),
-            _taken(self._vectors, found),
-            weight,
-            (found[:, None, :] == entities[:, None]).astype(np.float32),
+            score=self._score[rows],
+            document=self._document[rows],
+            words=words,
+            text=text,
+            document_words=document_words,
+            document_text=np.stack([vector for _, vector in encoded]),
+            has_word=has_word,
+            entities=self._text_vectors[entities],
+            vectors=self._vectors[entities],
+            weight=self._weight[chosen],
+            document_entities=self._text_vectors[found],
+            document_vectors=self._vectors[found],
+            link_weight=weight,
+            same=(found[:, None, :] == entities[:, None]).astype(np.float32),
         )
-
-
-def _taken(vectors: Single, place: Ints) -> Single:
-    """Return the vectors of places, zero for -1."""
-    if not len(vectors):
-        return np.zeros((*place.shape, vectors.shape[1]), dtype=np.float32)
-    return np.where((place >= 0)[..., None], vectors[place], np.float32(0))
 
 
 def _padded(tokens: list[Single], size: int) -> tuple[Single, Single]:
@@ -270,33 +245,26 @@ def _given(vectors: Mapping[str, Any], ids: list[str]) -> Single:
 def _weights(listed: TopEntities, entity_weight: str) -> Single:
     if entity_weight == "rank":
         return (1 / np.log2(listed.rank + 2)).astype(np.float32)
-    bad = ~((listed.score >= 0) & np.isfinite(listed.score))
-    if bad.any():
-        at = int(np.argmax(bad))
-        raise InputError(
-            f"entities: {listed.ids.text[at].as_py()!r} of query {listed.pool.topics[listed.topic[at]]!r} has the "
-            f"score {listed.score[at]:g}, wanted at least 0 as a weight; use entity_weight='rank'"
-        )
+    refuse_as_weights(listed, ~((listed.score >= 0) & np.isfinite(listed.score)))
     # The best entity of each topic has weight 1.
     most: Floats = np.zeros(len(listed.pool.topics))
     np.maximum.at(most, listed.topic, listed.score)
-    return np.divide(listed.score, most[listed.topic], out=np.zeros(len(bad)), where=listed.score > 0).astype(
-        np.float32
-    )
+    share = np.divide(listed.score, most[listed.topic], out=np.zeros(len(listed.score)), where=listed.score > 0)
+    return share.astype(np.float32)
 
 
 def texts_of(run: pd.DataFrame, rows: Ints, texts: Mapping[str, str] | None) -> list[str]:
     """Return the texts of documents, from a mapping by docno or from the column ``text`` of the run."""
-    docno = run["docno"].iloc[rows].tolist()
-    if texts is None:
-        if "text" not in run.columns:
-            raise InputError("run: no column 'text'; add the texts of documents, or pass texts= (by docno)")
-        found = run["text"].iloc[rows].tolist()
-    else:
+    docno, where = run["docno"].iloc[rows].tolist(), "texts"
+    found: list[Any]
+    if texts is not None:
         # A mapping may be anything with `in` and `[id]`.
         found = [texts[each] if each in texts else None for each in docno]  # noqa: SIM401
+    elif "text" in run.columns:
+        found, where = run["text"].iloc[rows].tolist(), "column 'text'"
+    else:
+        raise InputError("run: no column 'text'; add the texts of documents, or pass texts= (by docno)")
     for each, text in zip(docno, found, strict=True):
         if not isinstance(text, str):
-            where = "column 'text'" if texts is None else "texts"
             raise InputError(f"run: document {each!r} has no text in {where}, found {text!r}")
     return found

@@ -9,12 +9,13 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.neural.batches import pretrained, single_threaded
 from vbterrier.entities.neural.models import SHARPNESS, NeuralModel, cross_entropy
 from vbterrier.entities.neural.reranker import NeuralStage, Prepared, TrainingTopic
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
-from vbterrier.entities.rankers.learning import UNKNOWN, from_documents, from_entities
-from vbterrier.entities.rankers.similarity import name_of
+from vbterrier.entities.rankers.selector import document_labels_of, entity_labels_of
+from vbterrier.entities.rankers.similarity import entity_texts
 from vbterrier.entities.rerank.base import by_id, normalised
 from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import InputError, ParameterError, examples, module_of_extra, warn, whole
@@ -23,19 +24,17 @@ from vbterrier.frames.ranking import Run, ranked
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.entities.neural.models import Arrays, Example
+    from vbterrier.entities.neural.models import Arrays
 
 
 class CrossEncoder(NeuralModel):
-    """MonoBERT: the vector of [CLS] for a query and an entity, a linear score, and the first-stage score.
-
-    - ``layers``: the number of last layers to fine-tune; 0 trains the linear score only
-    """
+    """MonoBERT: the vector of [CLS] for a query and an entity, a linear score, and the first-stage score."""
 
     rate = 5e-4
+    criterion = staticmethod(cross_entropy)
 
     def __init__(self, layers: int) -> None:
         self.layers = layers
@@ -76,10 +75,6 @@ class CrossEncoder(NeuralModel):
         # The linear score learns at the rate of the encoder, from zero: it needs the larger steps.
         return x["score"] * p["first"] + p["bias"] + SHARPNESS * (hidden[:, 0] @ p["head"])
 
-    def loss(self, p: Arrays, examples: Sequence[Example]) -> Any:
-        """Return the mean loss of some topics."""
-        return sum(cross_entropy(self.forward(p, x), label) for x, label in examples) / len(examples)
-
 
 class NeuralEntityRanker(NeuralStage, RunReranker):
     """Rerank an entity run by a cross-encoder of query and entity, learned from entity labels: E -> E.
@@ -91,35 +86,28 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
     links
         A :class:`~vbterrier.entities.pool.LinkedPool`, or its K frame. Its labels are not read.
     names
-        Texts of entities by id, such as name and description. The text of an entity without one is its id, with spaces
-        for underscores.
+        Texts of entities by id, such as name and description; by default the id, with spaces for underscores.
     supervision
         ``"binary"``: the qrels passed to :meth:`fit` judge documents, and an entity is positive if only relevant
         documents of the pool mention it, negative if only non-relevant ones do, and left out if both do. Or a frame of
         entity labels (qid, entity_id, label), such as those of :func:`judge_entities`; the qrels are then not read.
-    layers
-        The number of last layers to fine-tune, at most 6; 0 trains the linear score only.
-    rel
-        The lowest relevant label, of documents or of entities.
+    layers, rel
+        The number of last layers to fine-tune, at most 6; 0 trains the linear score only. The lowest relevant label.
     epochs, patience, batch_size, rate, seed
-        See :class:`~vbterrier.entities.neural.reranker.NeuralReranker`.
+        See :class:`~vbterrier.entities.NeuralReranker`.
 
     Raises
     ------
-    ParameterError
-        An illegal value.
     InputError
         Tags instead of a pool; no topic with positive and negative entities; a call before :meth:`fit`. See the
         contracts of runs and qrels.
-    ModuleNotFoundError
-        PyTorch is not installed; ``pip install 'vbterrier[neural]'``.
 
     Notes
     -----
+    PyTorch is needed: ``pip install 'vbterrier[neural]'``.
     In training, the negatives of a topic are sampled to the number of its positives, by seed and topic. Scores are
     probabilities, so that ``ranker >> LocalIDF(links)`` is the CER + IDF ranker of the paper. From a few thousand pairs
     the encoder learns little; the first-stage score is an input, and the best validation epoch may be the first stage.
-    The cost is that of a six-layer transformer per entity.
 
     References
     ----------
@@ -169,7 +157,7 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
     def _prepared(self, inp: pd.DataFrame) -> Prepared:
         pt.validate.result_frame(inp, extra_columns=["score", "query"])
         run = Run(inp, name="entity run")
-        queries, called = Topics(inp).queries(run.topics), texts_of_entities(run, self.names)
+        queries, called = Topics(inp).queries(run.topics), entity_texts(run.docno.text.to_pylist(), self.names)
         rows, starts, sizes = run.ordered()
         score = normalised(run.score[rows], np.append(starts, len(rows)), "z")
         topics = np.split(rows, starts[1:])
@@ -181,12 +169,11 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
 
     def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
         aligned = RunOnPool.on(self._pool, prepared.run.frame)
-        none = np.empty((len(prepared.run), 0))
         if isinstance(self.supervision, str):
-            label = from_documents(aligned, none, qrels, self.rel).label
+            label = document_labels_of(aligned, qrels, self.rel)
         else:
-            label = from_entities(aligned, none, self.supervision, self.rel).label
-            label = np.where(label == UNKNOWN, UNKNOWN, label >= self.rel)
+            label = entity_labels_of(aligned, self.supervision)
+            label = np.where(label == UNJUDGED, UNJUDGED, label >= self.rel)
         return [label[rows] for rows in prepared.rows]
 
     def _example(self, qid: str, x: Arrays, label: Ints) -> TrainingTopic:
@@ -199,12 +186,6 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
 
     def _output(self, score: Floats) -> Floats:
         return 1 / (1 + np.exp(-score))
-
-
-def texts_of_entities(run: Run, names: Mapping[str, str] | None) -> list[str]:
-    """Return the text of the entity of each row, its id with spaces for underscores if it has none."""
-    known = names or {}
-    return [known[each] if each in known else name_of(each) for each in run.docno.text.to_pylist()]
 
 
 GRADES = ("0", "1", "2")
@@ -249,10 +230,9 @@ def judge_entities(
         An entity run with queries: qid, query, docno, score.
     judges
         Callables from a prompt to a reply, by name; an odd number, three in the paper. The reply is a grade, 0 to 2.
-    names, descriptions
-        Names and descriptions of entities by id; an entity without a name is named by its id.
-    narratives
-        Further text on the topic, such as description and narrative, by qid.
+    names, descriptions, narratives
+        Names and descriptions of entities by id; an entity without a name is named by its id. Further text on the
+        topic, such as description and narrative, by qid.
     cutoff
         The number of entities of each topic to judge.
     prompt
@@ -266,8 +246,6 @@ def judge_entities(
 
     Raises
     ------
-    ParameterError
-        No judge, or an even number.
     InputError
         A reply that is not a grade.
 
@@ -293,16 +271,14 @@ def judge_entities(
         raise ParameterError("judges: wanted an odd number of callables by name, so that a majority can exist")
     frame = ranked(run, whole("cutoff", cutoff), name="entity run")
     checked = Run(frame, name="entity run")
-    queries = Topics(frame).queries(checked.topics)
-    called, further = texts_of_entities(checked, names), narratives or {}
-    described = descriptions or {}
-    ids = checked.docno.text.to_pylist()
+    queries, ids = Topics(frame).queries(checked.topics), checked.docno.text.to_pylist()
+    called, further, described = entity_texts(ids, names), narratives or {}, descriptions or {}
     reserved = {"qid", "entity_id", "label"} & set(judges)
     if reserved:
         raise ParameterError(f"judges: the name {min(reserved)!r} is that of another column; name the judge otherwise")
     grades: dict[str, list[int]] = {name: [] for name in judges}
-    for row, (entity, topic) in enumerate(zip(ids, checked.topic.tolist(), strict=True)):
-        qid = checked.topics[topic]
+    qids = [checked.topics[topic] for topic in checked.topic.tolist()]
+    for row, (entity, qid, topic) in enumerate(zip(ids, qids, checked.topic.tolist(), strict=True)):
         asked = prompt.format(
             query=queries[topic],
             further=f"Details: {further[qid]}\n" if qid in further else "",
@@ -316,8 +292,7 @@ def judge_entities(
     most = counts.max(axis=0)
     tied = (counts == most).sum(axis=0) > 1
     label = np.where(tied, np.median(table, axis=0), counts.argmax(axis=0)).astype(np.int64)
-    qid = [checked.topics[topic] for topic in checked.topic.tolist()]
-    return pd.DataFrame({"qid": qid, "entity_id": ids, "label": label, **grades})
+    return pd.DataFrame({"qid": qids, "entity_id": ids, "label": label, **grades})
 
 
 def _grade(reply: Any, where: str) -> int:
@@ -344,8 +319,6 @@ class LanguageModelEntities(EntityStage):
 
     Raises
     ------
-    ParameterError
-        ``ask`` is not a callable.
     InputError
         A reply with a number that was not in the prompt.
 
@@ -387,7 +360,7 @@ class LanguageModelEntities(EntityStage):
         if not len(frame):
             return frame
         run = Run(frame, name="entity run")
-        queries, called = Topics(frame).queries(run.topics), texts_of_entities(run, self.names)
+        queries, called = Topics(frame).queries(run.topics), entity_texts(run.docno.text.to_pylist(), self.names)
         score = np.empty(len(run))
         silent = []
         for topic, qid in enumerate(run.topics):

@@ -1,5 +1,7 @@
 """Features, scores and losses of seven entity-oriented neural rerankers."""
 
+# Methods of models are documented in ``NeuralModel``.
+# ruff: noqa: D102
 from __future__ import annotations
 
 import abc
@@ -33,9 +35,6 @@ def pooled(cosines: Single, weight: Single) -> Single:
     """Return kernel-pooled rows of similarity matrices, (n, q, w) and weights of columns (n, w) -> (n, q, 11).
 
     ``0.1 log max(Σ_j weight_j exp(-(cos_ij - μ_k)²/(2 σ_k²)), 1e-10)``.
-
-    >>> pooled(np.ones((1, 1, 1), np.float32), np.ones((1, 1), np.float32))[0, 0, :2].round(2)
-    array([ 0.  , -0.05], dtype=float32)
     """
     made = np.empty((*cosines.shape[:2], N_KERNELS), dtype=np.float32)
     for at, (mean, width) in enumerate(zip(MEANS, WIDTHS, strict=True)):
@@ -57,10 +56,7 @@ def _similar(batch: Batch) -> Single:
 
 
 def matches(batch: Batch) -> dict[str, Single]:
-    """Return the four pooled matrices by name, query first: words and entities by words and entities.
-
-    Equal entities have the similarity 1, whatever their vectors.
-    """
+    """Return the four pooled matrices by name, query first: words and entities by words and entities."""
     return {
         "ww": pooled(_cosines(batch.words, batch.document_words), batch.has_word),
         "we": pooled(_cosines(batch.words, batch.document_entities), batch.link_weight),
@@ -70,12 +66,21 @@ def matches(batch: Batch) -> dict[str, Single]:
 
 
 def query_entities(batch: Batch) -> Single:
-    """Return features of the entities of the query, shape (e, 3).
-
-    Their weights, the cosines of their texts with the query, and the shares of the documents that mention them.
-    """
+    """Return the weights of the query's entities, cosines with the query, and shares of documents; shape (e, 3)."""
     share = batch.same.max(axis=2, initial=0).mean(axis=0)
     return np.stack([batch.weight, batch.entities @ batch.text, share], axis=1).astype(np.float32)
+
+
+def hinge(score: Any, label: Any) -> Any:
+    """Return the mean of ``max(0, 1 - s_i + s_j)`` over pairs of documents with label i > label j."""
+    pairs = label[:, None] > label
+    return (1 - score[:, None] + score)[pairs].clamp(min=0).mean()
+
+
+def cross_entropy(score: Any, label: Any) -> Any:
+    """Return binary cross-entropy; relevant and non-relevant documents of a topic have the same total weight."""
+    softplus = module_of_extra("torch", "neural").nn.functional.softplus
+    return (softplus(-score[label > 0]).mean() + softplus(score[label <= 0]).mean()) / 2
 
 
 class NeuralModel(abc.ABC):
@@ -89,6 +94,7 @@ class NeuralModel(abc.ABC):
     scaled: tuple[str, ...] = ()
     rate = 0.02
     decay = 0.01
+    criterion = staticmethod(hinge)
 
     @abc.abstractmethod
     def features(self, batch: Batch) -> Arrays:
@@ -103,20 +109,8 @@ class NeuralModel(abc.ABC):
         """Return the scores of the documents of a topic, shape (n,)."""
 
     def loss(self, p: Arrays, examples: Sequence[Example]) -> Any:
-        """Return the mean loss of some topics with labels; pairwise hinge with margin 1 by default."""
-        return sum(hinge(self.forward(p, x), label) for x, label in examples) / len(examples)
-
-
-def hinge(score: Any, label: Any) -> Any:
-    """Return the mean of ``max(0, 1 - s_i + s_j)`` over pairs of documents with label i > label j."""
-    pairs = label[:, None] > label
-    return (1 - score[:, None] + score)[pairs].clamp(min=0).mean()
-
-
-def cross_entropy(score: Any, label: Any) -> Any:
-    """Return binary cross-entropy; relevant and non-relevant documents of a topic have the same total weight."""
-    softplus = module_of_extra("torch", "neural").nn.functional.softplus
-    return (softplus(-score[label > 0]).mean() + softplus(score[label <= 0]).mean()) / 2
+        """Return the mean loss of some topics with labels."""
+        return sum(self.criterion(self.forward(p, x), label) for x, label in examples) / len(examples)
 
 
 class KNRM(NeuralModel):
@@ -132,17 +126,14 @@ class KNRM(NeuralModel):
         self.channels = channels
 
     def features(self, batch: Batch) -> Arrays:
-        """Return the frozen features of a topic."""
         found = matches(batch)
         kernels = np.concatenate([found[name].sum(axis=1) for name in self.channels], axis=1)
         return {"score": batch.score, "kernels": kernels}
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
-        """Return the initial parameters."""
         return {"first": np.ones(1), "kernels": np.zeros(x["kernels"].shape[1])}
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        """Return the scores, shape (n,)."""
         return x["score"] * p["first"] + x["kernels"] @ p["kernels"]
 
 
@@ -156,28 +147,19 @@ class ConvKNRM(NeuralModel):
     rate = 0.005
 
     def features(self, batch: Batch) -> Arrays:
-        """Return the frozen features of a topic."""
         # Fixed, so that a saved model meets the same features.
         size = batch.words.shape[1]
         narrow = np.random.default_rng(size).normal(size=(size, PROJECTED)).astype(np.float32) / np.sqrt(PROJECTED)
         named = ("words", "entities", "document_words", "document_entities")
         made = {name: np.einsum("...d,dr->...r", getattr(batch, name), narrow.astype(np.float32)) for name in named}
-        return {
-            "score": batch.score,
-            **made,
-            "has_word": batch.has_word,
-            "link_weight": batch.link_weight,
-            "same": batch.same,
-        }
+        return made | {name: getattr(batch, name) for name in ("score", "has_word", "link_weight", "same")}
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
-        """Return the initial parameters."""
         start = draw.normal(size=(N_GRAM, PROJECTED)) / np.sqrt(N_GRAM)
         grams = {f"gram{n}": np.repeat(start[:, :, None], n, axis=2) for n in (1, 2, 3)}
         return {"first": np.ones(1), "entity": start.T.copy(), **grams, "kernels": np.zeros(16 * N_KERNELS)}
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        """Return the scores, shape (n,)."""
         torch = module_of_extra("torch", "neural")
         query = [*self._grams(p, x["words"][None]), _normal(x["entities"] @ p["entity"])[None]]
         document = [*self._grams(p, x["document_words"]), _normal(x["document_entities"] @ p["entity"])]
@@ -219,7 +201,6 @@ class Duet(NeuralModel):
     scaled = ("word", "entity", "attention")
 
     def features(self, batch: Batch) -> Arrays:
-        """Return the frozen features of a topic."""
         found = matches(batch)
         return {
             "score": batch.score,
@@ -229,11 +210,9 @@ class Duet(NeuralModel):
         }
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
-        """Return the initial parameters."""
         return {"first": np.ones(1), **{name: np.zeros(x[name].shape[-1]) for name in self.scaled}}
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        """Return the scores, shape (n,)."""
         attention = (x["attention"] @ p["attention"]).softmax(dim=0)
         evidence = x["entity"] @ p["entity"]
         return x["score"] * p["first"] + x["word"] @ p["word"] + evidence @ attention
@@ -251,7 +230,6 @@ class EsdRank(NeuralModel):
     scaled = ("objects", "pairs")
 
     def features(self, batch: Batch) -> Arrays:
-        """Return the frozen features of a topic."""
         n, e, _ = batch.same.shape
         links = np.einsum("nem,nm->ne", batch.same, batch.link_weight)
         similar = _similar(batch)
@@ -266,19 +244,16 @@ class EsdRank(NeuralModel):
         return {"objects": np.pad(query_entities(batch), ((1, 0), (0, 0))), "pairs": pairs}
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
-        """Return the initial parameters."""
         return {"objects": np.zeros(3), "pairs": np.eye(6)[0]}
 
     def _parts(self, p: Arrays, x: Arrays) -> tuple[Any, Any]:
         return (x["objects"] @ p["objects"]).log_softmax(dim=0), x["pairs"] @ p["pairs"]
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        """Return the scores, shape (n,)."""
         of_object, of_pair = self._parts(p, x)
         return (of_object + of_pair.log_softmax(dim=0)).logsumexp(dim=1)
 
     def loss(self, p: Arrays, examples: Sequence[Example]) -> Any:
-        """Return the mean loss of some topics."""
         total = 0.0
         for x, label in examples:
             of_object, of_pair = self._parts(p, x)
@@ -302,7 +277,6 @@ class EVA(NeuralModel):
     rate = 0.005
 
     def features(self, batch: Batch) -> Arrays:
-        """Return the frozen features of a topic."""
         entities = batch.weight @ batch.vectors if len(batch.weight) else np.zeros(batch.vectors.shape[1])
         views, has_view = clustered(batch.document_vectors, batch.link_weight)
         text = np.broadcast_to(batch.document_text[:, None], (*views.shape[:2], batch.document_text.shape[1]))
@@ -315,7 +289,6 @@ class EVA(NeuralModel):
         }
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:
-        """Return the initial parameters."""
         start = draw.normal(size=(len(x["query"]), 2 * HIDDEN)) / np.sqrt(2 * HIDDEN)
         # Equal projections keep cosines; without a weight of the similarity, they would not be trained.
         return {"first": np.ones(1), "gate": np.full(1, 1 / SHARPNESS), "query": start, "view": start.copy()}
@@ -327,7 +300,6 @@ class EVA(NeuralModel):
         return SHARPNESS * (cosines - 4 * no_view[..., None]).amax(dim=1)
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        """Return the scores, shape (n,)."""
         similarity = self._similarities(p, x["query"][None], x["views"], x["no_view"])[:, 0]
         return x["score"] * p["first"] + p["gate"] * similarity
 
@@ -359,15 +331,8 @@ def _unit(vectors: Any) -> Any:
 def clustered(vectors: Single, weight: Single, n_views: int = N_VIEWS, steps: int = 10) -> tuple[Single, Single]:
     """Cluster the entities of each document by k-means with cosines, started from the farthest entities.
 
-    - ``vectors``: unit vectors of entities, shape (n, m, v)
-    - ``weight``: weights of entities, 0 for padding, shape (n, m)
-
-    Returns unit centroids, shape (n, n_views, v), and 1 for views in use, shape (n, n_views); a document without
-    entities has one view of zeros.
-
-    >>> views, used = clustered(np.float32([[[1, 0], [1, 0], [0, 1]]]), np.float32([[1, 1, 1]]))
-    >>> views[0].tolist(), used.tolist()
-    ([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0]], [[1.0, 1.0, 0.0]])
+    ``vectors`` (n, m, v) are unit vectors, ``weight`` (n, m) is 0 for padding. Returns unit centroids, shape (n,
+    n_views, v), and 1 for views in use, shape (n, n_views); a document without entities has one view of zeros.
     """
     rows, real = np.arange(len(vectors)), weight > 0
     centres = np.zeros((len(vectors), n_views, vectors.shape[2]), dtype=np.float32)
@@ -399,9 +364,9 @@ class DREQ(NeuralModel):
     """
 
     rate = 0.005
+    criterion = staticmethod(cross_entropy)
 
     def features(self, batch: Batch) -> Arrays:
-        """Return the frozen features of a topic."""
         mentioned = np.einsum("nem,nm->ne", batch.same, batch.link_weight)
         return {
             "score": batch.score,
@@ -411,22 +376,16 @@ class DREQ(NeuralModel):
         }
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:
-        """Return the initial parameters."""
         sizes = {"text": x["text"].shape[1], "entities": x["entities"].shape[1]}
         maps = {name: draw.normal(size=(size, HIDDEN)) for name, size in sizes.items()}
         return {"first": np.ones(1), "bias": np.zeros(1), **maps, "layer": np.zeros(5 * HIDDEN)}
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        """Return the scores, shape (n,)."""
         document = x["text"] @ p["text"] + x["entities"] @ p["entities"]
         query = (x["query"] @ p["text"]).expand_as(document)
         parts = [query, document, query + document, query - document, query * document]
         joined = module_of_extra("torch", "neural").cat(parts, dim=1)
         return x["score"] * p["first"] + p["bias"] + joined @ p["layer"]
-
-    def loss(self, p: Arrays, examples: Sequence[Example]) -> Any:
-        """Return the mean loss of some topics."""
-        return sum(cross_entropy(self.forward(p, x), label) for x, label in examples) / len(examples)
 
 
 class QDER(DREQ):
@@ -441,7 +400,6 @@ class QDER(DREQ):
     rate = 0.002
 
     def features(self, batch: Batch) -> Arrays:
-        """Return the frozen features of a topic."""
         weight = batch.weight / max(float(batch.weight.sum()), 1e-12)
         even = np.full(len(batch.words), 1 / max(len(batch.words), 1), dtype=np.float32)
         tokens = _attended(_cosines(batch.words, batch.document_words), batch.document_words, batch.has_word, even)
@@ -457,13 +415,11 @@ class QDER(DREQ):
         }
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:
-        """Return the initial parameters."""
         size = x["added"].shape[1]
         maps = {"left": draw.normal(size=(size, RANK)) / size, "right": np.zeros((size, RANK))}
         return {"first": np.ones(1), "bias": np.zeros(1), **maps, "added": np.zeros(size), "multiplied": np.zeros(size)}
 
     def forward(self, p: Arrays, x: Arrays) -> Any:
-        """Return the scores, shape (n,)."""
         linear = x["added"] @ p["added"] + x["multiplied"] @ p["multiplied"]
         bilinear = ((x["added"] @ p["left"]) * (x["multiplied"] @ p["right"])).sum(dim=1)
         return x["score"] * p["first"] + p["bias"] + linear + bilinear

@@ -14,10 +14,11 @@ import pyterrier as pt
 
 from vbterrier.entities.neural.batches import ENTITY_WEIGHTS, Batches, MiniLMTokens, Texts, single_threaded, texts_of
 from vbterrier.entities.neural.models import MODELS
+from vbterrier.entities.pool import judged
 from vbterrier.entities.rankers.base import Topics
 from vbterrier.entities.rankers.selector import fold_of
 from vbterrier.entities.rerank.base import by_id, require_finite
-from vbterrier.entities.stage import EntityStage, OnDocuments, same
+from vbterrier.entities.stage import EntityStage, OnDocuments
 from vbterrier.errors import (
     FileError,
     InputError,
@@ -31,7 +32,6 @@ from vbterrier.errors import (
     whole_or_none,
 )
 from vbterrier.frames.contracts import LabelFrame
-from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.ranking import Run, places, ranked
 from vbterrier.kernels.rankings import discounts
 from vbterrier.kernels.resample import stream
@@ -51,11 +51,7 @@ _FILES = ("model.json", "model.safetensors")
 
 
 def ndcg(score: Any, label: Ints, cutoff: int = CUTOFF) -> float:
-    """Return nDCG of one topic whose documents are in trec_eval's order for equal scores.
-
-    >>> round(ndcg(np.array([0.1, 0.9]), np.array([1, 0])), 4)
-    0.6309
-    """
+    """Return nDCG of one topic whose documents are in trec_eval's order for equal scores."""
     gain, weight = np.maximum(label, 0).astype(np.float64), discounts(min(cutoff, len(label)))
     order = np.argsort(-np.asarray(score, dtype=np.float32), kind="stable")[: len(weight)]
     return float(gain[order] @ weight / (np.sort(gain)[::-1][: len(weight)] @ weight))
@@ -68,11 +64,6 @@ class TrainingTopic:
     qid: str
     x: Arrays
     label: Ints
-
-    @property
-    def is_usable(self) -> bool:
-        """True if the topic has at least two labels."""
-        return len(self.label) > 0 and self.label.min() < self.label.max()
 
 
 @dataclass(frozen=True)
@@ -89,13 +80,14 @@ class Training:
 def train(
     model: NeuralModel, training: Sequence[TrainingTopic], validation: Sequence[TrainingTopic], options: Training
 ) -> Arrays:
-    """Fit a model with AdamW and return its parameters, those of the best epoch if there are validation topics.
+    """Fit a model with AdamW and return its parameters, those of the first best epoch if there are validation topics.
 
-    The parameters before training count as epoch 0, and the first of equal epochs is the best. Topics are sorted by
-    id and shuffled by the seed, so that their order has no effect.
+    The parameters before training count as epoch 0. Topics are sorted by id and shuffled by the seed.
     """
     torch = module_of_extra("torch", "neural")
-    used, checked = (sorted((t for t in given if t.is_usable), key=lambda t: t.qid) for given in (training, validation))
+    in_order = (sorted(given, key=lambda topic: topic.qid) for given in (training, validation))
+    # Topics with one label do not contribute.
+    used, checked = ([topic for topic in given if len(set(topic.label.tolist())) > 1] for given in in_order)
     if not used:
         raise InputError(
             f"none of {len(training)} topics has relevant and non-relevant items among its candidates; use deeper "
@@ -214,17 +206,7 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
     def fit(self, topics_or_res_tr: Any, qrels_tr: Any, topics_or_res_va: Any = None, qrels_va: Any = None) -> Self:
         """Learn from the run of judged topics; validation topics, if given, determine the best epoch.
 
-        Parameters
-        ----------
-        topics_or_res_tr, topics_or_res_va
-            Runs of training and of validation topics.
-        qrels_tr, qrels_va
-            Their judgments; validation topics without ``qrels_va`` use ``qrels_tr``.
-
-        Returns
-        -------
-        NeuralStage
-            Itself.
+        Validation topics without ``qrels_va`` use ``qrels_tr``.
         """
         training = self._examples(self._prepared(topics_or_res_tr), qrels_tr)
         validation: list[TrainingTopic] = []
@@ -254,18 +236,7 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
     def cross_validated(self, topics_and_res: pd.DataFrame, qrels: Any, *, folds: int = 5) -> pd.DataFrame:
         """Return the run of all topics, each scored by a model learned from other topics.
 
-        The fold of a topic depends on the seed and the topic's id only, as in
-        :class:`~vbterrier.entities.rankers.selector.EntitySelector`. For each fold that is predicted, the next fold
-        determines the best epoch (with ``patience`` and at least three folds), and the other folds train.
-
-        Parameters
-        ----------
-        topics_and_res
-            A run.
-        qrels
-            As for :meth:`fit`.
-        folds
-            The number of folds, at least 2.
+        Folds are those of :meth:`vbterrier.EntitySelector.cross_validated`; the next fold determines the best epoch.
         """
         folds = whole("folds", folds, low=2)
         if not len(topics_and_res):
@@ -310,13 +281,7 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
     STORED: tuple[str, ...] = ("epochs", "patience", "batch_size", "rate", "seed")
 
     def save(self, path: StrPath) -> None:
-        """Write the trained parameters to a folder: ``model.safetensors``, and options in ``model.json``.
-
-        Raises
-        ------
-        InputError
-            A call before :meth:`fit`.
-        """
+        """Write the trained parameters to a folder: ``model.safetensors``, and options in ``model.json``."""
         if self._state is None:
             raise InputError(f"{type(self).__name__} is not fitted; there is nothing to save")
         folder = Path(path)
@@ -328,20 +293,7 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: StrPath, *inputs: Any, **options: Any) -> Self:
-        """Read a stage that :meth:`save` wrote.
-
-        Parameters
-        ----------
-        path
-            The folder.
-        inputs, options
-            The parameters that are not in the file: links, entities, texts and so on.
-
-        Raises
-        ------
-        FileError
-            A file that is missing or has other contents.
-        """
+        """Read a stage that :meth:`save` wrote; other parameters (links, entities, texts...) are given again."""
         folder = Path(path)
         safetensors = module_of_extra("safetensors.numpy", "neural")
         try:
@@ -355,9 +307,8 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         is_own = isinstance(made, dict) and (made.get("format"), made.get("stage")) == (_FORMAT, cls.__name__)
         parameters = made.get("parameters") if is_own else None
         if not isinstance(parameters, dict) or set(parameters) != set(cls.STORED):
-            raise FileError(
-                folder / _FILES[0], f"is not a saved {cls.__name__} of format {_FORMAT}; write it with save"
-            )
+            wanted = f"{cls.__name__} of format {_FORMAT}"
+            raise FileError(folder / _FILES[0], f"is not a saved {wanted}; write it with save")
         if not all(values.dtype == np.float32 and np.isfinite(values).all() for values in state.values()):
             raise FileError(folder / _FILES[1], "holds numbers that are not finite or not single precision")
         if any((values <= 0).any() for name, values in state.items() if name.startswith("scale.")):
@@ -372,7 +323,7 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         return stage
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and bool(super().__eq__(other)) and same(self._state, other._state)
+        return isinstance(other, type(self)) and bool(super().__eq__(other)) and self.same(self._state, other._state)
 
     __hash__ = EntityStage.__hash__
 
@@ -388,20 +339,18 @@ class NeuralReranker(NeuralStage, OnDocuments):
     Parameters
     ----------
     links, entities
-        See :class:`~vbterrier.entities.rerank.overlap.OverlapReranker`.
+        See :class:`~vbterrier.entities.OverlapReranker`.
     model
         One of the names above.
     texts
         Texts of documents by docno; ``None`` for the column ``text`` of the run.
-    names
-        Texts of entities by id, such as name and description. The text of an entity without one is its id, with spaces
-        for underscores.
-    vectors
-        Vectors of entities by id, such as Wikipedia2Vec; ``None`` for vectors of their texts. Entities without a vector
-        match by id only.
+    names, vectors
+        Texts of entities by id, such as name and description; by default the id, with spaces for underscores. Vectors
+        of entities by id, such as Wikipedia2Vec; ``None`` for vectors of their texts. Entities without a vector match
+        by id only.
     encoder
         A function from a text to vectors of its tokens, shape (n_tokens, d); ``None`` for
-        :class:`~vbterrier.entities.neural.batches.MiniLMTokens`. It is not trained.
+        :class:`~vbterrier.entities.MiniLMTokens`. It is not trained.
     cutoff
         The number of entities of each topic.
     entity_weight
@@ -409,35 +358,27 @@ class NeuralReranker(NeuralStage, OnDocuments):
         ``"score"``, its score in the entity run, at least 0, as a share of the largest.
     rel
         The lowest relevant label of documents; unjudged documents of judged topics are non-relevant.
-    epochs
-        The number of epochs of training.
-    patience
-        Stop after this many epochs without a gain in nDCG@20 on the validation topics, if there are any; ``None`` never
-        stops, and then :meth:`cross_validated` uses no validation topics.
-    batch_size
-        Topics per step.
-    rate
-        The learning rate of AdamW; ``None`` for the default of the model.
+    epochs, patience
+        The number of epochs of training, and of epochs without a gain in nDCG@20 on validation topics, if there are
+        any, after which it stops; ``None`` never stops, and then :meth:`cross_validated` has no validation topics.
+    batch_size, rate
+        Topics per step; the learning rate of AdamW, ``None`` for the default of the model.
     seed
         At least 0.
 
     Raises
     ------
-    ParameterError
-        An illegal value.
     InputError
         A document without text; no topic with relevant and non-relevant documents; a call before :meth:`fit`. See the
         contracts of runs, tags and qrels.
-    ModuleNotFoundError
-        PyTorch is not installed; ``pip install 'vbterrier[neural]'``.
 
     Notes
     -----
+    PyTorch is needed: ``pip install 'vbterrier[neural]'``.
     Vectors of words and entities are frozen, so that features are computed once and a few hundred queries suffice; the
-    original models train embeddings or fine-tune an encoder of 110 million parameters. Numbers do not depend on the
-    order of rows or on the batches of topics. Training stops where nDCG@20 of validation topics is largest, the
-    first-stage ranking included. Candidate documents are scored within their topic: scores are standardised there.
-    The judgments of a topic must not decide its entities: entity runs from labels measure the labels.
+    original models train embeddings or fine-tune an encoder. Numbers do not depend on the order of rows or on the
+    batches of topics. First-stage scores are standardised in their topic. The judgments of a topic must not decide its
+    entities: entity runs from labels measure the labels.
 
     References
     ----------
@@ -511,11 +452,6 @@ class NeuralReranker(NeuralStage, OnDocuments):
 
     def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
         labels, run = LabelFrame(qrels), prepared.run
-        require_same_kind(labels.qid, run.topic_ids, "qrels column 'qid'", "run column 'qid'")
-        require_same_kind(labels.docno, run.docno, "qrels column 'docno'", "run column 'docno'")
-        known = places(run.topics, labels.topics)
-        label = np.zeros(len(run), dtype=np.int64)
-        if len(labels.label):
-            row = labels.lookup.find_one(known[run.topic], run.docno)
-            label = np.where((row >= 0) & (labels.label[row] >= self.rel), labels.label[row], 0)
+        label = judged(labels, run.topic_ids, run.topics, run.topic, run.docno, ("run", "run"))
+        label, known = np.where(label >= self.rel, label, 0), places(run.topics, labels.topics)
         return [label[rows] if known[at] >= 0 else None for at, rows in enumerate(prepared.rows)]

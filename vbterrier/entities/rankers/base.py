@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import abc
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow.compute as pc
 import pyterrier as pt
 
 from vbterrier.entities.pool import LinkedPool, link_pool
-from vbterrier.entities.stage import EntityStage, links_of
+from vbterrier.entities.stage import EntityStage, any_tagged, linked_as, links_of, without_links
 from vbterrier.errors import InputError, examples, warn, whole_or_none
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
@@ -25,21 +23,12 @@ if TYPE_CHECKING:
 
 
 class Topics:
-    """The topics of an input frame in order of appearance, with the columns of their queries.
-
-    - ``inp``: column qid, and query columns as PyTerrier names them
-    """
+    """The topics of an input frame in order of appearance, with the columns of their queries."""
 
     def __init__(self, inp: pd.DataFrame) -> None:
         self.inp = inp
         self.names, self._code = ids_of(inp["qid"], "input column 'qid'").codes()
         self.first: Ints = np.unique(self._code, return_index=True)[1]
-
-    @cached_property
-    def columns(self) -> list[str]:
-        """The columns that belong to the query, in input order."""
-        of_queries = set(pt.model.query_columns(self.inp))
-        return [name for name in self.inp.columns if name in of_queries]
 
     def queries(self, topics: list[str]) -> list[str]:
         """Return the query texts of the given topics."""
@@ -54,11 +43,7 @@ class Topics:
     def run(self, topic: Ints, entity: Ints, ids: Ids, score: Floats, cutoff: int | None = None) -> pd.DataFrame:
         """Return the entity run of pairs: query columns, docno, score, rank.
 
-        - ``topic``: indices into the topics, shape (n,)
-        - ``entity``: indices into ``ids``, shape (n,)
-        - ``ids``: entity ids in byte order, so that ties are broken as in trec_eval
-        - ``score``: scores, shape (n,)
-        - ``cutoff``: the number of entities of each topic to keep; ``None`` for all
+        ``entity`` indexes ``ids``, which are in byte order, so that ties are broken as in trec_eval.
         """
         # Single precision, as in every comparison of scores.
         rows = np.lexsort((-entity, -score.astype(np.float32), topic))
@@ -67,36 +52,22 @@ class Topics:
         rank = np.arange(len(rows)) - starts[topic]
         kept = slice(None) if cutoff is None else rank < cutoff
         rows, topic, rank = rows[kept], topic[kept], rank[kept]
-        made = self.inp[self.columns].iloc[self.first[topic]].reset_index(drop=True)
+        of_queries = self.inp.columns[self.inp.columns.isin(pt.model.query_columns(self.inp))]
+        made = self.inp[of_queries].iloc[self.first[topic]].reset_index(drop=True)
         docno = pd.Series(ids.take(entity[rows]).text.to_pandas(), dtype=str)
         return made.assign(docno=docno, score=score[rows], rank=rank)
 
 
 def part(pool: LinkedPool, which: Ints, cutoff: int | None = None) -> LinkedPool:
-    """Return the pool of the given topics with their first documents; the same object if nothing is removed.
-
-    - ``which``: indices of topics, shape (n,)
-    - ``cutoff``: the number of documents of each topic to keep; ``None`` for all
-    """
+    """Return the pool of topics, by index, with their first documents; the same object if nothing is removed."""
     if np.array_equal(which, np.arange(len(pool.topics))) and (cutoff is None or (pool.rank < cutoff).all()):
         return pool
     topic, document = spans(pool.topic_starts[which], pool.topic_starts[which + 1])
     if cutoff is not None:
         kept = pool.rank[document] < cutoff
         topic, document = topic[kept], document[kept]
-    owner, link = spans(pool.starts[document], pool.starts[document + 1])
-    return LinkedPool(
-        [pool.topics[place] for place in which.tolist()],
-        topic,
-        pool.docno.take(document),
-        pool.label[document],
-        pool.rank[document],
-        pool.entities,
-        np.searchsorted(owner, np.arange(len(document) + 1)),
-        pool.entity[link],
-        pool.weight[link],
-        pool.mentions[link],
-    )
+    topics = [pool.topics[place] for place in which.tolist()]
+    return linked_as(pool, document, without_links(topics, topic, pool.docno.take(document), pool.rank[document]))
 
 
 class PoolRanker(EntityStage, abc.ABC):
@@ -116,10 +87,7 @@ class PoolRanker(EntityStage, abc.ABC):
 
     @abc.abstractmethod
     def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:
-        """Return the score of each of ``pool.pairs``, NaN for pairs that are not ranked.
-
-        - ``queries``: the query text of each topic; empty if the ranker does not read it
-        """
+        """Return the score of each of ``pool.pairs``, NaN for pairs that are not ranked; queries if ``needs_query``."""
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Rank the entities of every topic of a result frame, or of a query frame if ``links`` is a pool."""
@@ -139,13 +107,12 @@ class PoolRanker(EntityStage, abc.ABC):
         if isinstance(self.links, LinkedPool):
             return pool_of(self._pool or self.links, topics.names)
         run = Run(inp, name="input")
-        tagged = ids_of(self.links["docno"], "links column 'docno'")
-        require_same_kind(tagged, run.docno, "links column 'docno'", "input column 'docno'")
-        if not pc.any(pc.is_in(run.docno.text, value_set=tagged.text)).as_py():
-            if len(run):
-                warn(f"input: none of its {len(run)} documents has an entity in links ({examples(topics.names)})")
-            return nothing()
-        return link_pool(run, self.links, cutoff=self.pool_cutoff)
+        if any_tagged(run, self.links):
+            return link_pool(run, self.links, cutoff=self.pool_cutoff)
+        if len(run):
+            warn(f"input: none of its {len(run)} documents has an entity in links ({examples(topics.names)})")
+        none = np.empty(0, dtype=np.int64)
+        return without_links([], none, run.docno.take(none), none)
 
 
 def pool_of(pool: LinkedPool, topics: list[str]) -> LinkedPool:
@@ -155,12 +122,6 @@ def pool_of(pool: LinkedPool, topics: list[str]) -> LinkedPool:
         lost = [topic for topic, found in zip(topics, place.tolist(), strict=True) if found < 0]
         warn(f"input: {len(lost)} topics are not in links and have no entities ({examples(lost)})")
     return part(pool, np.sort(place[place >= 0]))
-
-
-def nothing() -> LinkedPool:
-    """Return a pool without topics."""
-    none, ids = np.empty(0, dtype=np.int64), ids_of(pd.Series([], dtype=object), "")
-    return LinkedPool([], none, ids, none, none, ids, np.zeros(1, dtype=np.int64), none, np.empty(0), none)
 
 
 @dataclass(frozen=True, eq=False)
@@ -207,15 +168,12 @@ class RunReranker(EntityStage):
 
 
 class QueryEntities:
-    """Entities of queries with probabilities, from an I frame.
-
-    - ``frame``: columns qid, entity_id and optionally prob, at least 0, 1 if absent
-    """
+    """Entities of queries with probabilities, from an I frame; ``prob`` is 1 if absent."""
 
     def __init__(self, frame: Any, *, name: str) -> None:
         frame = frame_of(frame, name)
         require(frame, ("qid", "entity_id"), name)
-        self.topics, self.cutoffic = ids_of(frame["qid"], f"{name} column 'qid'").codes()
+        self.topics, self.topic = ids_of(frame["qid"], f"{name} column 'qid'").codes()
         self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
         self.prob = numbers_of(frame["prob"], f"{name} column 'prob'") if "prob" in frame else np.ones(len(frame))
         bad = ~((self.prob >= 0) & np.isfinite(self.prob))
@@ -225,6 +183,6 @@ class QueryEntities:
 
     def of(self, topics: list[str]) -> tuple[Ints, Ids, Floats]:
         """Return the rows of the given topics: the index of each row's topic, its entity and its probability."""
-        place = places(self.topics, topics)[self.cutoffic]
+        place = places(self.topics, topics)[self.topic]
         rows = np.flatnonzero(place >= 0)
         return place[rows], self.entity.take(rows), self.prob[rows]

@@ -49,11 +49,6 @@ class LocalIDF(RunReranker):
     pool_cutoff
         The number of documents in the pool of each topic; ``None`` for all.
 
-    Raises
-    ------
-    InputError
-        Tags instead of a pool. See the contract of runs.
-
     Notes
     -----
     The factor is at least 1, so it lowers negative scores of rare entities; a warning reports negative scores.
@@ -83,20 +78,15 @@ class LocalIDF(RunReranker):
         aligned = RunOnPool.on(self._pool, inp)
         if (aligned.run.score < 0).any():
             warn("entity run: scores below 0, which LocalIDF lowers more for rarer entities; shift them first")
-        idf = pool_idf(aligned.pool, pool_df(aligned.pool))
-        score: Any = aligned.run.score * aligned.of_pairs(idf)
-        return ranked(inp.assign(score=score.astype(np.float64)), name="entity run")
+        idf = aligned.of_pairs(pool_idf(aligned.pool, pool_df(aligned.pool)))
+        return ranked(inp.assign(score=(aligned.run.score * idf).astype(np.float64)), name="entity run")
 
 
 SUPPORT = ("rank", "rho", "rho+rank")
 
 
 def soft_support(pool: LinkedPool, support: str) -> Floats:
-    """Return the support of each pair, summed over the documents that mention its entity, shape (n_pairs,).
-
-    A document contributes ``1/log2(rank + 1)``, rank from 1, for ``"rank"``; the highest confidence of its mentions of
-    the entity for ``"rho"``; their product for ``"rho+rank"``.
-    """
+    """Return the support of each pair, summed over the documents that mention its entity, shape (n_pairs,)."""
     weight = np.ones(len(pool.entity)) if support == "rank" else pool.weight
     if support != "rho":
         # The first rank of a pool is 0.
@@ -122,22 +112,18 @@ class ConsensusEntities(PoolRanker):
         confidence of its mentions; ``"rho+rank"``, the product.
     min_documents
         The smallest number of documents that mention a ranked entity.
-    pool_cutoff
-        The number of documents in the pool of each topic; ``None`` for all.
-    cutoff
-        The number of entities of each topic to keep; ``None`` for all.
+    pool_cutoff, cutoff
+        The number of documents in the pool of each topic, and of entities to keep; ``None`` for all.
 
     Raises
     ------
-    ParameterError
-        An illegal value.
     InputError
         See the contracts of runs, tags and K frames.
 
     Notes
     -----
-    The cost is linear in the number of links. A confidence of 0 contributes nothing: an entity with no other links is
-    ranked with score 0. Topics whose documents have no entities are absent from the result.
+    A confidence of 0 contributes nothing: an entity with no other links is ranked with score 0. Topics whose documents
+    have no entities are absent from the result.
 
     References
     ----------
@@ -175,20 +161,13 @@ class ConsensusEntities(PoolRanker):
 def personalised_pagerank(document: Ints, entity: Ints, restart: Floats, *, damping: float, tolerance: float) -> Floats:
     """Return the stationary distribution of a walk with restarts over co-occurring entities, shape (n_entities,).
 
-    - ``document``, ``entity``: the distinct links of one topic: indices of documents and of entities, shape (n_links,)
-    - ``restart``: the restart distribution, sums to 1, shape (n_entities,)
-    - ``tolerance``: the largest L1 distance to the exact distribution
+    ``document`` and ``entity`` are the distinct links of one topic; ``restart`` sums to 1; ``tolerance`` is the largest
+    L1 distance to the exact distribution.
 
     The walk moves from e to f with probability ``A[e, f] / sum_g A[e, g]``, where A counts the documents that mention
     both and f differs from e; from an entity without neighbours it restarts. ``A = B'B - diag(df)``, with B the
-    documents by entities, is not computed: a step is two products with B, linear in the number of links. Every step
-    reduces the L1 distance to the limit, initially at most 2, by the factor ``damping``, which determines the number of
-    steps for any graph.
-
-    >>> one, two = np.array([0, 0, 1, 1]), np.array([0, 1, 1, 2])
-    >>> walk = personalised_pagerank(one, two, np.array([1.0, 0.0, 0.0]), damping=0.5, tolerance=1e-9)
-    >>> walk.round(4).tolist()
-    [0.5833, 0.3333, 0.0833]
+    documents by entities, is not computed: a step is two products with B. Every step reduces the L1 distance to the
+    limit, initially at most 2, by the factor ``damping``, which determines the number of steps for any graph.
     """
     from scipy.sparse import csr_array
 
@@ -221,24 +200,17 @@ class PersonalisedPageRank(PoolRanker):
         The probability of a step without restart, above 0 and below 1.
     restart
         The restart distribution. ``"rank"``, ``"rho"``, ``"rho+rank"``: proportional to the support of
-        :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities`; ``"uniform"``: uniform over the entities of
-        the pool; or the entities of the queries, an I frame (qid, entity_id [, prob]): proportional to prob. Topics
-        without a query entity in the pool are not ranked, with a warning.
+        :class:`~vbterrier.ConsensusEntities`; ``"uniform"``: uniform over the entities of the pool; or the entities of
+        the queries, an I frame (qid, entity_id [, prob]): proportional to prob. Topics without a query entity in the
+        pool are not ranked, with a warning.
     tolerance
         The largest L1 distance of the scores to the exact distribution.
-
-    Raises
-    ------
-    ParameterError
-        An illegal value.
-    InputError
-        See the contracts of runs, tags, K and I frames.
 
     Notes
     -----
     Scores sum to 1 in every topic before ``cutoff`` applies. Entities that the walk never reaches are not ranked. The
-    number of steps depends only on ``damping`` and ``tolerance`` (118 by default), and each is linear in the number of
-    links. The paper names the method and does not define the graph: this one counts documents and ignores confidences.
+    number of steps depends only on ``damping`` and ``tolerance``: 118 by default. The paper names the method and does
+    not define the graph: this one counts documents and ignores confidences.
 
     References
     ----------
@@ -308,8 +280,8 @@ class PersonalisedPageRank(PoolRanker):
             return np.ones(len(pool.pairs)) if support == "uniform" else soft_support(pool, support)
         topic, entity, prob = self._query.of(pool.topics)
         pair = pool.find(topic, pool.entities_of(entity))
-        found = pair >= 0
-        return np.bincount(pair[found], prob[found], minlength=len(pool.pairs)).astype(np.float64, copy=False)
+        weight = np.bincount(pair[pair >= 0], prob[pair >= 0], minlength=len(pool.pairs))
+        return weight.astype(np.float64, copy=False)
 
 
 class RandomEntities(EntityStage):
@@ -319,11 +291,6 @@ class RandomEntities(EntityStage):
     ----------
     seed
         At least 0. The score of an entity depends on the seed, the topic and the entity, not on the other rows.
-
-    Raises
-    ------
-    ParameterError
-        A seed that is no whole number of at least 0.
 
     Notes
     -----
@@ -351,11 +318,7 @@ class RandomEntities(EntityStage):
 
 
 def random_scores(topics: list[str], topic: Ints, entity: Ids, seed: int) -> Floats:
-    """Return a uniform random number in [0, 1) of each pair of topic and entity, shape (n,).
-
-    - ``topic``: indices into ``topics``, shape (n,)
-    - ``seed``: determines the numbers, with the ids of the pair
-    """
+    """Return a uniform random number in [0, 1) that the seed and the ids of each pair determine, shape (n,)."""
     words = np.array([stream(seed, "entities", qid).integers(2**63) for qid in topics], dtype=np.uint64)
     # The upper 53 bits, the precision of a double.
     found: Floats = (mix(mix(entity.fingerprints) + words[topic]) >> np.uint64(11)) / 2.0**53

@@ -19,7 +19,7 @@ from vbterrier.frames.ranking import Run, places, ranked
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Floats
 
 
 FUSIONS = ("rrf", "linear")
@@ -35,15 +35,11 @@ class HybridEntities(EntityStage):
 
     Parameters
     ----------
-    rankers
-        Transformers that rank entities, such as :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities`, or
-        pipelines of them; each receives the input.
-    weights
-        The weight ``w`` of each ranker, at least 0; 1 by default.
-    fusion
-        ``"rrf"`` or ``"linear"``.
-    k
-        The constant of reciprocal rank fusion: larger values reduce the influence of the first ranks.
+    rankers, weights
+        Transformers that rank entities, such as :class:`~vbterrier.ConsensusEntities`, or pipelines of them; each
+        receives the input. Their weights ``w``, at least 0; 1 by default.
+    fusion, k
+        ``"rrf"`` or ``"linear"``; the constant of the former, which reduces the influence of the first ranks.
     norm
         For ``"linear"``: ``"minmax"``, or ``"none"`` for unchanged scores. The latter equals PyTerrier's ``+`` and
         ``*``, except that those lose the query of entities that the first ranker does not rank.
@@ -52,8 +48,6 @@ class HybridEntities(EntityStage):
 
     Raises
     ------
-    ParameterError
-        An illegal value; a number of weights other than that of rankers; no weight above 0.
     InputError
         An infinite score, for ``"linear"``.
 
@@ -92,13 +86,12 @@ class HybridEntities(EntityStage):
     ) -> None:
         super().__init__()
         self.rankers = list(rankers) if isinstance(rankers, (list, tuple)) else []
-        if not self.rankers or not all(isinstance(ranker, pt.Transformer) for ranker in self.rankers):
+        n = len(self.rankers)
+        if not n or not all(isinstance(ranker, pt.Transformer) for ranker in self.rankers):
             raise ParameterError(f"rankers={rankers!r}: wanted a list of transformers, as [one, two]")
         self.weights = None if weights is None else [number("weights", weight, low=0) for weight in weights]
-        if self.weights is not None and (len(self.weights) != len(self.rankers) or not any(self.weights)):
-            raise ParameterError(
-                f"weights={weights!r}: wanted one for each of {len(self.rankers)} rankers, and one above 0"
-            )
+        if self.weights is not None and (len(self.weights) != n or not any(self.weights)):
+            raise ParameterError(f"weights={weights!r}: wanted one for each of {n} rankers, and one above 0")
         self.fusion, self.norm = choice("fusion", fusion, FUSIONS), choice("norm", norm, NORMS)
         self.k, self.cutoff = number("k", k, low=0), whole_or_none("cutoff", cutoff)
 
@@ -131,21 +124,12 @@ class HybridEntities(EntityStage):
             return np.asarray(1.0 / (self.k + 1 + run.ranks()), dtype=np.float64)
         if not np.isfinite(run.score).all():
             raise InputError(f"{run.name}: infinite scores cannot be added; fuse by ranks, with fusion='rrf'")
-        return run.score if self.norm == "none" else min_max(run.score, run.topic, len(run.topics))
-
-
-def min_max(score: Floats, topic: Ints, n_topics: int) -> Floats:
-    """Normalise the scores of each topic to [0, 1], all 1 if they are equal, shape (n,).
-
-    >>> min_max(np.array([1.0, 3.0, 2.0, 5.0]), np.array([0, 0, 0, 1]), 2)
-    array([0. , 1. , 0.5, 1. ])
-    """
-    low, high = np.full(n_topics, np.inf), np.full(n_topics, -np.inf)
-    np.minimum.at(low, topic, score)
-    np.maximum.at(high, topic, score)
-    span = (high - low)[topic]
-    share: Floats = np.divide(score - low[topic], span, out=np.ones(len(score)), where=span > 0)
-    return share
+        if self.norm == "none":
+            return run.score
+        grouped = pd.Series(run.score).groupby(run.topic)
+        low, high = (grouped.transform(name).to_numpy() for name in ("min", "max"))
+        share: Floats = np.divide(run.score - low, high - low, out=np.ones(len(run)), where=high > low)
+        return share
 
 
 class OERFilter(RunReranker):
@@ -160,17 +144,14 @@ class OERFilter(RunReranker):
         A :class:`~vbterrier.entities.pool.LinkedPool` with judgments, or its K frame.
     threshold
         Keep entities with ``OER >= threshold``.
-    alpha, shrinkage
-        The pseudo-count and the shrinkage of OER, above 0.
-    rel
-        The lowest relevant label; unjudged documents are non-relevant.
+    alpha, shrinkage, rel
+        The pseudo-count and the shrinkage of OER, above 0, and the lowest relevant label; unjudged documents are
+        non-relevant.
     pool_cutoff
         The number of documents in the pool of each topic; ``None`` for all.
 
     Raises
     ------
-    ParameterError
-        An illegal value.
     InputError
         Links without any judgment.
 
@@ -231,12 +212,9 @@ class OERFilter(RunReranker):
         aligned = RunOnPool.on(self._pool, inp)
         has = np.append(self._table.contrasts, False)[aligned.topic]
         if not has.all():
-            lost = np.unique(aligned.run.topic[~has])
-            shown = examples(aligned.run.topics[place] for place in lost.tolist())
-            warn(
-                f"entity run: {len(lost)} topics have no relevant or no non-relevant documents in links and "
-                f"are removed ({shown})"
-            )
+            lost = [aligned.run.topics[place] for place in np.unique(aligned.run.topic[~has]).tolist()]
+            why = "have no relevant or no non-relevant documents in links and are removed"
+            warn(f"entity run: {len(lost)} topics {why} ({examples(lost)})")
         kept = has & (aligned.of_pairs(self._oer) >= self.threshold)
         return ranked(inp[kept].reset_index(drop=True), name="entity run")
 

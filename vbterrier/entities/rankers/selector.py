@@ -1,61 +1,191 @@
-"""Entity rankers learned from judgments with LambdaRank."""
+"""Entity rankers learned from judgments: features, training rows, and LightGBM's LambdaRank."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.rankers.base import RunOnPool, RunReranker
-from vbterrier.entities.rankers.learning import (
-    FEATURES,
-    WORDS,
-    Examples,
-    LabelledRun,
-    feature_table,
-    from_documents,
-    from_entities,
-    learn,
-    predict,
+from vbterrier.entities.links import UNJUDGED
+from vbterrier.entities.pool import judged
+from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
+from vbterrier.entities.rankers.consensus import pool_df
+from vbterrier.entities.rankers.similarity import entity_texts
+from vbterrier.errors import (
+    InputError,
+    ParameterError,
+    choice,
+    examples,
+    module_of_extra,
+    warn,
+    whole,
+    whole_or_none,
 )
-from vbterrier.entities.stage import same
-from vbterrier.errors import InputError, ParameterError, choice, whole, whole_or_none
+from vbterrier.frames.contracts import LabelFrame, frame_of
 from vbterrier.frames.ids import numbers_of
-from vbterrier.frames.ranking import ranked
+from vbterrier.frames.ranking import places, ranked
+from vbterrier.kernels.fingerprints import mix
 from vbterrier.kernels.resample import stream
+from vbterrier.linking.words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from vbterrier.annotations import Bools, Floats, Ints
+    from vbterrier.entities.pool import LinkedPool
 
 
 SUPERVISION = ("documents", "entities")
+SUPPORT = ("df", "df_distinct", "mentions", "rank_support")
+WORDS = ("overlap", "jaccard", "query_share")
+FEATURES = (*SUPPORT, "score", "rank", *WORDS)
+CUTOFF = 20
+# Small trees, for a few hundred queries.
+_DEFAULTS = {"learning_rate": 0.1, "num_leaves": 15, "min_data_in_leaf": 10, "lambdarank_truncation_level": CUTOFF}
+_FIXED = {"objective": "lambdarank", "deterministic": True, "force_row_wise": True, "num_threads": 1, "verbosity": -1}
+# LightGBM ignores an alias if the main name is given too, and only logs it.
+_ALIASES = {
+    "objective_type", "app", "application", "loss", "num_thread", "nthread", "nthreads", "n_jobs", "verbose",
+    "random_seed", "random_state", "metrics", "metric_types", "ndcg_eval_at", "ndcg_at", "map_eval_at",
+    "map_at", "num_iterations", "num_iteration", "n_iter", "num_tree", "num_trees", "num_round", "num_rounds",
+    "nrounds", "num_boost_round", "n_estimators", "max_iter", "early_stopping_round", "early_stopping_rounds",
+    "early_stopping", "n_iter_no_change",
+}  # fmt: skip
+
+
+def distinct_documents(pool: LinkedPool) -> Bools:
+    """Return True for the first document of each topic with a given multiset of entities, shape (n_documents,)."""
+    # A sum of hashes does not depend on order, and entities of a document are distinct.
+    mentioned = mix(mix(pool.entity.astype(np.uint64)) + pool.mentions.astype(np.uint64))
+    total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(mentioned, dtype=np.uint64)])
+    marks = mix(total[pool.starts[1:]] - total[pool.starts[:-1]]) ^ mix(pool.topic.astype(np.uint64))
+    first = np.zeros(len(pool), dtype=bool)
+    first[np.unique(marks, return_index=True)[1]] = True
+    return first
+
+
+def word_overlap(query: Sequence[str], name: Sequence[str]) -> Floats:
+    """Return the word overlap of queries and names, shape (n, 3): its size, Jaccard coefficient, share of the query.
+
+    A word counts once and case is ignored. The overlap of a text without words is 0.
+    """
+    from scipy.sparse import csr_array
+
+    texts = {text: place for place, text in enumerate(dict.fromkeys([*query, *name]))}
+    words = [list(dict.fromkeys(form.split())) for form in Words.of(list(texts)).forms()]
+    sizes = np.array([len(each) for each in words], dtype=np.int64)
+    numbers: dict[str, int] = {}
+    column = [numbers.setdefault(word, len(numbers)) for each in words for word in each]
+    row = np.repeat(np.arange(len(words)), sizes)
+    contains = csr_array((np.ones(len(row)), (row, column)), shape=(len(words), max(len(numbers), 1)))
+    left, right = (np.array([texts[text] for text in given], dtype=np.int64) for given in (query, name))
+    shared: Floats = np.asarray(contains[left].multiply(contains[right]).sum(axis=1)).reshape(-1)
+    union = sizes[left] + sizes[right] - shared
+    return np.stack([shared, shared / np.maximum(union, 1), shared / np.maximum(sizes[left], 1)], axis=1)
+
+
+def feature_table(aligned: RunOnPool, features: Sequence[str], names: Mapping[str, str] | None) -> Floats:
+    """Return features of each row of an entity run, other than ``FEATURES`` its columns, shape (n_rows, n_features)."""
+    run = aligned.run
+    columns: dict[str, Any] = {"score": run.score, "rank": run.ranks() + 1.0}
+    if set(features) & set(SUPPORT):
+        pool, n = aligned.pool, len(aligned.pool.pairs)
+        distinct = distinct_documents(pool)[pool.document]
+        support = [
+            pool_df(pool),
+            np.bincount(pool.pair[distinct], minlength=n),
+            np.bincount(pool.pair, pool.mentions, minlength=n),
+            np.bincount(pool.pair, 1.0 / (1 + pool.rank[pool.document]), minlength=n),
+        ]
+        columns |= {name: aligned.of_pairs(values) for name, values in zip(SUPPORT, support, strict=True)}
+    if set(features) & set(WORDS):
+        called = entity_texts(run.docno.text.to_pylist(), names)
+        queries = Topics(run.frame).queries(run.topics)
+        overlap = word_overlap([queries[topic] for topic in run.topic.tolist()], called)
+        columns |= {name: overlap[:, place] for place, name in enumerate(WORDS)}
+    made = [columns[name] if name in columns else run.frame[name].to_numpy(dtype=np.float64) for name in features]
+    return np.stack(made, axis=1).astype(np.float64) if len(run) else np.empty((0, len(features)))
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """Training rows by topic: features (n, n_features), labels (n,), number of rows of each topic (n_topics,)."""
+
+    table: Floats
+    label: Ints
+    sizes: Ints
+
+    @property
+    def has_contrast(self) -> bool:
+        """True if a topic has more than one label; other topics do not contribute to a ranking loss."""
+        step = np.diff(self.label, prepend=self.label[:1])
+        step[np.cumsum(self.sizes)[:-1]] = 0
+        return bool(step.any())
+
+
+@dataclass(frozen=True, eq=False)
+class LabelledRun:
+    """An entity run with features, shape (n_rows, n_features), and labels, -1 if unknown, shape (n_rows,)."""
+
+    aligned: RunOnPool
+    table: Floats
+    label: Ints
+
+    def examples(self, among: Bools | None = None) -> Examples:
+        """Return the labelled rows, sorted by the ids of topic and entity so that input order has no effect."""
+        run = self.aligned.run
+        rows = np.flatnonzero((self.label != UNJUDGED) & (True if among is None else among))
+        by_name = np.argsort(np.argsort(np.array(run.topics)))
+        topic = by_name[run.topic[rows]]
+        rows = rows[np.lexsort((run.docno.take(rows).ranks(), topic))]
+        sizes = np.bincount(topic)
+        return Examples(self.table[rows], self.label[rows], sizes[sizes > 0])
+
+
+def entity_labels_of(aligned: RunOnPool, qrels: Any) -> Ints:
+    """Return the given entity labels, as qrels or from ``entity_labels``, of rows; a label below 0 is missing."""
+    frame, run = frame_of(qrels, "qrels"), aligned.run
+    if "docno" not in frame and {"entity_id", "label"} <= set(frame.columns):
+        frame = frame[frame["label"].notna()].rename(columns={"entity_id": "docno"})
+    names = ("entity run", "entity run")
+    return judged(LabelFrame(frame), run.topic_ids, run.topics, run.topic, run.docno, names, low=UNJUDGED)
+
+
+def document_labels_of(aligned: RunOnPool, qrels: Any, rel: int) -> Ints:
+    """Return entity labels derived from document labels (Chatterjee, arXiv 2604.05204, equation 5) of rows.
+
+    The label is 1 if only relevant documents of the pool mention the entity, 0 if only non-relevant ones do, and
+    unknown if both do, in topics without judgments, and for entities outside the pool.
+    """
+    pool, run, labels = aligned.pool, aligned.run, LabelFrame(qrels)
+    relevant = judged(labels, run.topic_ids, pool.topics, pool.topic, pool.docno, ("entity run", "links")) >= rel
+    unjudged = places(run.topics, labels.topics) < 0
+    if unjudged.any():
+        lost = [run.topics[each] for each in np.flatnonzero(unjudged).tolist()]
+        warn(f"entity run: {len(lost)} topics are not in qrels and are not used ({examples(lost)})")
+    df = pool_df(pool)
+    df_relevant = np.bincount(pool.pair[relevant[pool.document]], minlength=len(df))
+    of_pair = np.where(df_relevant == df, 1, np.where(df_relevant == 0, 0, UNJUDGED))
+    known = (aligned.pair >= 0) & ~unjudged[run.topic]
+    return np.where(known, aligned.of_pairs(of_pair), UNJUDGED).astype(np.int64)
 
 
 def refuse_copies(features: Mapping[str, Floats], label: Ints) -> None:
     """Refuse a feature that is an exact copy of the labels: equal to them, or a one-to-one recoding of them.
 
-    - ``features``: columns by name, shape (n,) each
-    - ``label``: the labels of the same rows, shape (n,). Constant labels are not compared; if all labels differ, only
-      equality counts, because then every column of distinct values is a recoding.
+    Constant labels are not compared; if all labels differ, only equality counts, because then every column of distinct
+    values is a recoding.
     """
-    code, n = _coded(label)
+    code, distinct = pd.factorize(label)
     for name, values in features.items():
-        equal = np.array_equal(values, label)
-        recoded = n < len(label) and np.array_equal(_coded(values)[0], code)
-        if n > 1 and (equal or recoded):
+        recoded = len(distinct) < len(label) and np.array_equal(pd.factorize(values)[0], code)
+        if len(distinct) > 1 and (recoded or np.array_equal(values, label)):
             raise InputError(
                 f"feature {name!r} is a copy of the label in all {len(label)} rows; it was made from judgments: drop it"
             )
-
-
-def _coded(values: Any) -> tuple[Ints, int]:
-    """Values as numbers in order of appearance, shape (n,), and the number of distinct values."""
-    code, distinct = pd.factorize(values)
-    return code, len(distinct)
 
 
 class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
@@ -81,30 +211,23 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         :func:`~vbterrier.entities.supervision.entity_labels`; entities without a label are left out.
     rel
         The lowest relevant label of documents; unjudged documents of judged topics are non-relevant.
-    rounds
-        The largest number of trees.
-    patience
-        Stop after this many trees without a gain in nDCG@20 on the validation topics, if there are any; ``None`` never
-        stops.
-    parameters
+    rounds, patience
+        The largest number of trees, and of trees without a gain in nDCG@20 on validation topics, if there are any,
+        after which training stops; ``None`` never stops.
+    parameters, seed
         Further parameters of LightGBM.
     pool_cutoff
         The number of documents in the pool of each topic; ``None`` for all.
-    seed
-        At least 0.
 
     Raises
     ------
-    ParameterError
-        An illegal value.
     InputError
         A feature that is an exact copy of the labels (see :func:`refuse_copies`) or not a number; no topic with
         positive and negative entities; a call before :meth:`fit`. See the contracts of runs and qrels.
-    ModuleNotFoundError
-        LightGBM is not installed; ``pip install 'vbterrier[ltr]'``.
 
     Notes
     -----
+    LightGBM is needed: ``pip install 'vbterrier[ltr]'``.
     LightGBM runs in one thread and in its deterministic mode: the order of rows and topics does not change the result.
     Only exact copies of the labels are refused: features must not be derived from the qrels in any other way, either.
     The paper does not define raw and deduplicated document frequency; the definitions above are this package's.
@@ -158,13 +281,7 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
     def fit(
         self, topics_or_res_tr: Any, qrels_tr: Any, topics_or_res_va: Any = None, qrels_va: Any = None
     ) -> EntitySelector:
-        """Learn from the entity run of judged topics; validation topics, if given, determine early stopping.
-
-        Returns
-        -------
-        EntitySelector
-            Itself.
-        """
+        """Learn from the entity run of judged topics; validation topics, if given, determine early stopping."""
         labelled = self._labelled(topics_or_res_tr, qrels_tr)
         checked = None
         if topics_or_res_va is not None and len(topics_or_res_va):
@@ -179,7 +296,7 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
             return ranked(inp, name="entity run")
         if self._model is None:
             raise InputError(f"{self!r} is not fitted; call fit, or use cross_validated")
-        return ranked(aligned.run.frame.assign(score=predict(self._model, table)), name="entity run")
+        return ranked(aligned.run.frame.assign(score=_predicted(self._model, table)), name="entity run")
 
     def cross_validated(self, topics_and_res: pd.DataFrame, qrels: Any, *, folds: int = 5) -> pd.DataFrame:
         """Return the entity run of all topics, each scored by a model learned from other topics.
@@ -187,15 +304,6 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         The fold of a topic depends on the seed and the topic's id only. For each fold that is predicted, the next fold
         determines early stopping (with ``patience`` and at least three folds), and the remaining folds are used for
         training.
-
-        Parameters
-        ----------
-        topics_and_res
-            An entity run.
-        qrels
-            As for :meth:`fit`.
-        folds
-            The number of folds, at least 2.
         """
         folds = whole("folds", folds, low=2)
         labelled = self._labelled(topics_and_res, qrels)
@@ -205,26 +313,43 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         stops = folds > 2 and self.patience is not None  # noqa: PLR2004 - one fold must remain for training
         for test_fold in np.unique(fold).tolist():
             checked: Bools = (fold == (test_fold + 1) % folds) & stops
+            training = labelled.examples((fold != test_fold) & ~checked)
             try:
-                model = self._learn(
-                    labelled.examples((fold != test_fold) & ~checked),
-                    labelled.examples(checked) if checked.any() else None,
-                )
+                model = self._learn(training, labelled.examples(checked) if checked.any() else None)
             except InputError as error:
                 raise InputError(f"fold {test_fold} of {folds}: {error}") from error
-            score[fold == test_fold] = predict(model, labelled.table[fold == test_fold])
+            score[fold == test_fold] = _predicted(model, labelled.table[fold == test_fold])
         return ranked(run.frame.assign(score=score), name="entity run")
 
-    def _learn(self, examples: Examples, checked: Examples | None) -> str:
-        return learn(
-            examples,
-            checked if self.patience is not None else None,
-            names=self.features,
-            rounds=self.rounds,
-            patience=self.patience or 0,
-            parameters=self.parameters or {},
-            seed=self.seed,
-        )
+    def _learn(self, training: Examples, checked: Examples | None) -> str:
+        """Fit trees, with early stopping if a validation topic has two labels, and return the model as text."""
+        lightgbm, parameters = module_of_extra("lightgbm", "ltr"), self.parameters or {}
+        reserved = sorted(set(parameters) & {*_FIXED, *_ALIASES, "seed", "metric", "eval_at"})
+        if reserved:
+            raise ParameterError(
+                f"parameters: {reserved[0]!r} is set by the stage, so that its results are reproducible"
+            )
+        n = len(training.label)
+        if not training.has_contrast:
+            raise InputError(
+                f"no topic has positive and negative entities among {n} labelled entities of "
+                f"{len(training.sizes)} topics; use a longer entity run, or more judgments"
+            )
+        # The text format of LightGBM models allows few characters in names.
+        names = [f"{at}_" + "".join(c if c.isalnum() else "_" for c in name) for at, name in enumerate(self.features)]
+        given = {**_DEFAULTS, **parameters, **_FIXED, "seed": self.seed, "metric": "ndcg", "eval_at": [CUTOFF]}
+
+        def dataset(of: Examples, **further: Any) -> Any:
+            return lightgbm.Dataset(of.table, of.label, group=of.sizes, feature_name=names, params=given, **further)
+
+        options, data = {}, dataset(training)
+        if self.patience is not None and checked is not None and checked.has_contrast:
+            stop = lightgbm.early_stopping(self.patience, verbose=False)
+            options = {"valid_sets": [dataset(checked, reference=data)], "callbacks": [stop]}
+        model = lightgbm.train(given, data, self.rounds, **options)
+        if not model.feature_importance().any():
+            warn(f"nothing learned from {n} rows: all entities have the same score; lower min_data_in_leaf")
+        return str(model.model_to_string())
 
     def _described(self, inp: pd.DataFrame) -> tuple[RunOnPool, Floats]:
         """A run on the pool, and its features."""
@@ -238,25 +363,28 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
 
     def _labelled(self, inp: pd.DataFrame, qrels: Any) -> LabelledRun:
         aligned, table = self._described(inp)
-        labels_from = from_entities if self.supervision == "entities" else from_documents
-        labelled = labels_from(aligned, table, qrels, self.rel)
+        if self.supervision == "entities":
+            label = entity_labels_of(aligned, qrels)
+        else:
+            label = document_labels_of(aligned, qrels, self.rel)
+        known = label != UNJUDGED
         # Features that are computed here read no judgments.
         given = [place for place, name in enumerate(self.features) if name == "score" or name not in FEATURES]
-        refuse_copies(
-            {self.features[place]: table[labelled.rows, place] for place in given}, labelled.label[labelled.rows]
-        )
-        return labelled
+        refuse_copies({self.features[place]: table[known, place] for place in given}, label[known])
+        return LabelledRun(aligned, table, label)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, EntitySelector) and bool(super().__eq__(other)) and same(self._model, other._model)
+        return isinstance(other, EntitySelector) and bool(super().__eq__(other)) and self._model == other._model
 
     __hash__ = RunReranker.__hash__
 
 
-def fold_of(qid: str, folds: int, seed: int) -> int:
-    """Return the fold of a query, from 0; it does not depend on the other queries.
+def _predicted(model: str, table: Floats) -> Floats:
+    """Return the score of each row of features, shape (n,)."""
+    booster = module_of_extra("lightgbm", "ltr").Booster(model_str=model)
+    return np.asarray(booster.predict(table, num_threads=1), dtype=np.float64)
 
-    >>> [fold_of(f"q{each}", 5, seed=0) for each in range(4)] == [fold_of(f"q{each}", 5, seed=0) for each in range(4)]
-    True
-    """
+
+def fold_of(qid: str, folds: int, seed: int) -> int:
+    """Return the fold of a query, from 0; it does not depend on the other queries."""
     return int(stream(seed, "fold", qid).integers(folds))

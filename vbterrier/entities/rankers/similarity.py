@@ -19,13 +19,10 @@ if TYPE_CHECKING:
     from vbterrier.entities.pool import LinkedPool
 
 
-def name_of(entity_id: str) -> str:
-    """Return the name of an entity according to its id.
-
-    >>> name_of("New_York_City")
-    'New York City'
-    """
-    return entity_id.replace("_", " ")
+def entity_texts(ids: list[str], texts: Mapping[str, str] | None) -> list[str]:
+    """Return the text of each entity: its own, or else its id with spaces for underscores."""
+    known = texts or {}
+    return [known[each] if each in known else each.replace("_", " ") for each in ids]
 
 
 def unit(vectors: Floats) -> Floats:
@@ -35,10 +32,7 @@ def unit(vectors: Floats) -> Floats:
 
 
 class Vectors:
-    """Vectors of entities by id; computed vectors are cached.
-
-    - ``given``: vectors by id, used instead of ``make``
-    """
+    """Vectors of entities by id: ``given`` ones, or else computed and cached ones."""
 
     def __init__(self, make: Callable[[list[str]], Any], given: Mapping[str, Any] | None) -> None:
         self._make, self._given = make, given
@@ -53,34 +47,28 @@ class Vectors:
             return unit(np.stack([self._made[each] for each in ids]))
         if isinstance(self._given, VectorFile):
             rows = self._given.rows(ids)
-            made = np.full((len(ids), self._given.dimension if (rows >= 0).any() else 0), np.nan)
-            if made.size:
-                made[rows >= 0] = unit(self._given.table(rows[rows >= 0]))
-            return made
-        found = np.array([each in self._given for each in ids], dtype=bool)
-        known = [each for each, has in zip(ids, found.tolist(), strict=True) if has]
-        if not known:
+            found = rows >= 0
+        else:
+            found = np.array([each in self._given for each in ids], dtype=bool)
+        if not found.any():
             return np.full((len(ids), 0), np.nan)
-        vectors = table([self._given[each] for each in known], known, "entities")
+        if isinstance(self._given, VectorFile):
+            vectors = self._given.table(rows[found])
+        else:
+            known = [each for each, has in zip(ids, found.tolist(), strict=True) if has]
+            vectors = table([self._given[each] for each in known], known, "entities")
         made = np.full((len(ids), vectors.shape[1]), np.nan)
         made[found] = unit(vectors)
         return made
 
 
 def table(vectors: Any, of: list[str], what: str) -> Floats:
-    """Return vectors as an array with one row for each id or text.
-
-    >>> table([[1.0], [2.0]], ["Paris"], "entities")
-    Traceback (most recent call last):
-    ...
-    vbterrier.errors.InputError: vectors of 1 entities: wanted a table of shape (1, d), found (2, 1)
-    """
+    """Return vectors as an array with one row for each id or text."""
     try:
         made = np.asarray(vectors, dtype=np.float64)
     except (TypeError, ValueError) as error:
-        raise InputError(
-            f"vectors of {len(of)} {what}: not a table of numbers; check that all have the same length ({error})"
-        ) from error
+        why = f"not a table of numbers; check that all have the same length ({error})"
+        raise InputError(f"vectors of {len(of)} {what}: {why}") from error
     if made.ndim != 2 or len(made) != len(of) or not made.shape[1]:  # noqa: PLR2004 - a table has two dimensions
         raise InputError(f"vectors of {len(of)} {what}: wanted a table of shape ({len(of)}, d), found {made.shape}")
     bad = ~np.isfinite(made).all(axis=1)
@@ -116,12 +104,10 @@ class EntitySimilarity(PoolRanker):
         Multiply by the inverse document frequency in the pool, ``log((K + 1)/(df + 1)) + 1``.
     support
         Multiply by the support of the entity in the pool, ``"rank"``, ``"rho"`` or ``"rho+rank"``, as
-        :class:`~vbterrier.entities.rankers.consensus.ConsensusEntities` defines it; ``"none"`` does not.
+        :class:`~vbterrier.ConsensusEntities` defines it; ``"none"`` does not.
 
     Raises
     ------
-    ParameterError
-        Neither ``embeddings`` nor ``embed``; neither ``embed`` nor ``query_entities``.
     InputError
         Vectors of different lengths, or not finite. See the contracts of runs, tags, K and I frames.
 
@@ -129,9 +115,8 @@ class EntitySimilarity(PoolRanker):
     -----
     With ``idf`` or ``support``, the cosine c is replaced by ``(1 + c)/2``, since a factor would move negative cosines
     in the wrong direction. Entities without a vector, or with a vector of length 0, are not ranked, and topics without
-    one have no ranking; a warning reports both. Each entity's vector is looked up once for all topics of the input, in
-    batches; the vectors from ``embed`` are cached. A network may embed a text slightly differently in different
-    batches; the single precision of rankings hides most of these differences.
+    one have no ranking; a warning reports both. The vectors from ``embed`` are cached. A network may embed a text
+    slightly differently in different batches; the single precision of rankings hides most of these differences.
 
     References
     ----------
@@ -196,7 +181,8 @@ class EntitySimilarity(PoolRanker):
         query = unit(self._query_vectors(pool.topics, queries))
         score = np.full(len(pool.pairs), np.nan)
         lost = [pool.topics[place] for place in np.flatnonzero(np.isnan(query[:, 0])).tolist()]
-        _warn_of(lost, len(query), "topics have no vector and no ranking")
+        if lost:
+            warn(f"{len(lost)} of {len(query)} topics have no vector and no ranking ({examples(lost)})")
         if len(lost) == len(query):
             return score
         topic, entity = np.divmod(pool.pairs, len(pool.entities))
@@ -206,26 +192,21 @@ class EntitySimilarity(PoolRanker):
         unknown: list[str] = []
         for first in range(0, len(number), _BLOCK):
             ids = pool.entities.take(number[first : first + _BLOCK]).text.to_pylist()
-            vectors = self._of_entities(ids, query.shape[1])
+            vectors = self._vectors(ids)
+            if not vectors.shape[1]:
+                vectors = np.full((len(ids), query.shape[1]), np.nan)
+            if vectors.shape[1] != query.shape[1]:
+                wanted = f"vectors of queries {query.shape[1]}; use the same embedding model"
+                raise InputError(f"vectors of entities have {vectors.shape[1]} numbers, {wanted}")
             unknown += [each for each, none in zip(ids, np.isnan(vectors[:, 0]).tolist(), strict=True) if none]
             stops = starts[first : first + len(ids) + 1]
             rows, place = pairs[stops[0] : stops[-1]], np.repeat(np.arange(len(ids)), np.diff(stops))
             for start in range(0, len(rows), _BLOCK):
                 some = slice(start, start + _BLOCK)
                 score[rows[some]] = np.einsum("ij,ij->i", vectors[place[some]], query[topic[rows[some]]])
-        _warn_of(unknown, len(number), "entities have no vector and are not ranked")
+        if unknown:
+            warn(f"{len(unknown)} of {len(number)} entities have no vector and are not ranked ({examples(unknown)})")
         return score
-
-    def _of_entities(self, ids: list[str], dimension: int) -> Floats:
-        vectors = self._vectors(ids)
-        if not vectors.shape[1]:
-            return np.full((len(ids), dimension), np.nan)
-        if vectors.shape[1] != dimension:
-            raise InputError(
-                f"vectors of entities have {vectors.shape[1]} numbers, vectors of queries {dimension}; "
-                "use the same embedding model"
-            )
-        return vectors
 
     def _query_vectors(self, topics: list[str], queries: list[str]) -> Floats:
         if self._query is None:
@@ -238,14 +219,3 @@ class EntitySimilarity(PoolRanker):
         if vectors.shape[1]:
             np.add.at(made, topic, np.nan_to_num(vectors) * prob[:, None])
         return made
-
-
-def entity_texts(ids: list[str], texts: Mapping[str, str] | None) -> list[str]:
-    """Return the text that is embedded for each entity: its own, or else the name in its id."""
-    known = texts or {}
-    return [known[each] if each in known else name_of(each) for each in ids]
-
-
-def _warn_of(lost: list[str], n: int, what: str) -> None:
-    if lost:
-        warn(f"{len(lost)} of {n} {what} ({examples(lost)})")

@@ -14,7 +14,7 @@ from vbterrier.errors import InputError, ParameterError, choice, number, whole
 from vbterrier.frames.ranking import Run, ranked
 
 if TYPE_CHECKING:
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.entities.stage import Documents, TopEntities
 
 
@@ -24,25 +24,18 @@ _ROUNDING = 1e-12
 
 
 def normalised(values: Floats, starts: Ints, norm: str) -> Floats:
-    """Normalise values of documents in every topic, shape (n_documents,).
+    """Normalise values of documents, sorted by topic with the offsets ``starts``, in every topic.
 
     ``minmax``: ``(x - min) / (max - min)``; ``z``: ``(x - mean) / sd`` with the population standard deviation; both are
     0 in topics with equal values. ``none``: unchanged.
-
-    - ``values``: values sorted by topic, shape (n_documents,)
-    - ``starts``: offsets of the documents of each topic, shape (n_topics + 1,); no topic is empty
-    - ``norm``: one of ``NORMS``
-
-    >>> normalised(np.array([4.0, 2.0, 3.0, 7.0, 7.0]), np.array([0, 3, 5]), "minmax")
-    array([1. , 0. , 0.5, 0. , 0. ])
     """
     if norm == "none" or not len(values):
         return values
     first, sizes = starts[:-1], np.diff(starts)
+    rounding: Any = 0.0
     if norm == "minmax":
         centre = np.minimum.reduceat(values, first)
         scale = np.maximum.reduceat(values, first) - centre
-        rounding = np.zeros(len(first))
     else:
         centre = np.add.reduceat(values, first) / sizes
         deviations = values - np.repeat(centre, sizes)
@@ -72,21 +65,24 @@ def entity_weights(listed: TopEntities, kind: str) -> Floats:
         return idf
     if kind == "uniform":
         return np.ones(n)
-    bad = listed.score < 0
+    refuse_as_weights(listed, listed.score < 0)
+    return listed.score
+
+
+def refuse_as_weights(listed: TopEntities, bad: Bools) -> None:
+    """Refuse scores as weights."""
     if bad.any():
         at = int(np.argmax(bad))
         raise InputError(
             f"entities: {listed.ids.text[at].as_py()!r} of query {listed.pool.topics[listed.topic[at]]!r} has the "
             f"score {listed.score[at]:g}, wanted at least 0 as a weight; use entity_weight='rank'"
         )
-    return listed.score
 
 
 class Reranker(OnDocuments, abc.ABC):
     """Base class of stages that rescore the documents of a run with entity evidence: R -> R.
 
-    The work has three parts of decreasing cost: preparation of the documents, evidence of the first entities, and
-    scores from both. The configurations of a grid share the first two.
+    The work has three parts of decreasing cost, of which the configurations of a grid share the first two.
     """
 
     # Parameters that only affect the last part.
@@ -102,9 +98,8 @@ class Reranker(OnDocuments, abc.ABC):
         """Return the documents of a run with their entities."""
         return self._links.of(run)
 
-    def prepared(self, documents: Documents) -> Any:  # noqa: ARG002 - common signature
+    def prepared(self, documents: Documents) -> Any:
         """Return the part that depends on the documents only; ``None`` by default."""
-        return None
 
     @abc.abstractmethod
     def observed(self, listed: TopEntities, prepared: Any) -> Any:

@@ -40,7 +40,7 @@ class EmbeddingReranker(Interpolation):
     Parameters
     ----------
     links, entities, cutoff, weight, norm
-        See :class:`~vbterrier.entities.rerank.overlap.OverlapReranker`.
+        See :class:`~vbterrier.entities.OverlapReranker`.
     embeddings
         Vectors of entities by id: anything with ``in`` and ``[id]``, such as a dictionary or word vectors.
     document_embeddings
@@ -52,8 +52,6 @@ class EmbeddingReranker(Interpolation):
 
     Raises
     ------
-    ParameterError
-        An illegal value.
     InputError
         Vectors of different lengths or not finite; scores below 0 as weights. See the contracts of
         runs, tags and K frames.
@@ -61,7 +59,7 @@ class EmbeddingReranker(Interpolation):
     Notes
     -----
     Entities without a vector are left out of centroids, with a warning; the cosine of a document or a topic without
-    vectors is 0. The cost is linear in links times dimensions.
+    vectors is 0.
 
     References
     ----------
@@ -95,9 +93,7 @@ class EmbeddingReranker(Interpolation):
         super().__init__()
         self._set_inputs(links, entities)
         self._set_common(cutoff, norm, weight)
-        if embeddings is None:
-            raise ParameterError("embeddings: found None, wanted vectors of entities by id")
-        self.embeddings = by_id("embeddings", embeddings)
+        self.embeddings = _wanted(embeddings)
         self.document_embeddings = by_id("document_embeddings", document_embeddings)
         self.entity_weight = choice("entity_weight", entity_weight, ENTITY_WEIGHTS)
         self.confidence = bool(confidence)
@@ -124,19 +120,12 @@ class SimilarityPropagationReranker(PropagationReranker):
     Parameters
     ----------
     links, entities, cutoff, damping, steps, entity_weight, confidence, norm
-        See :class:`~vbterrier.entities.rerank.overlap.PropagationReranker`; ``entity_weight`` and ``confidence`` weight
-        entities in centroids.
+        See :class:`~vbterrier.entities.PropagationReranker`; ``entity_weight`` and ``confidence`` weight entities in
+        centroids.
     embeddings
         Vectors of entities by id, see :class:`EmbeddingReranker`.
     neighbours
         The number of nearest documents; documents with the cosine of the last one count, too.
-
-    Raises
-    ------
-    ParameterError
-        An illegal value.
-    InputError
-        See :class:`EmbeddingReranker`.
 
     Notes
     -----
@@ -174,37 +163,27 @@ class SimilarityPropagationReranker(PropagationReranker):
         confidence: bool = False,
         norm: str = "minmax",
     ) -> None:
-        super().__init__(
-            links,
-            entities,
-            cutoff=cutoff,
-            damping=damping,
-            steps=steps,
-            entity_weight=entity_weight,
-            confidence=confidence,
-            norm=norm,
-        )
-        if embeddings is None:
-            raise ParameterError("embeddings: found None, wanted vectors of entities by id")
-        self.embeddings, self.neighbours = by_id("embeddings", embeddings), whole("neighbours", neighbours)
+        options: dict[str, Any] = {"entity_weight": entity_weight, "confidence": confidence, "norm": norm}
+        super().__init__(links, entities, cutoff=cutoff, damping=damping, steps=steps, **options)
+        self.embeddings, self.neighbours = _wanted(embeddings), whole("neighbours", neighbours)
 
-    def observed(self, listed: TopEntities, prepared: Any) -> Neighbours:  # noqa: ARG002 - common signature
+    def observed(self, listed: TopEntities, prepared: Any) -> Neighbours:
         """Return the weighted graph of each topic's documents."""
         vectors, pool = _known(self.embeddings, listed.ids, "selected entities"), listed.pool
-        weights = entity_weights(listed, self.entity_weight)[listed.owner]
-        if self.confidence:
-            weights = weights * pool.weight[listed.link]
+        weights = super().observed(listed, prepared).weight
         made = np.zeros((len(pool), vectors.shape[1]))
         np.add.at(made, listed.document, vectors[listed.owner] * weights[:, None])
         return Neighbours(np.nan_to_num(unit(made)), pool.topic_starts, self.neighbours)
 
 
-class Neighbours:
-    """The nearest documents of each document among those of its topic, by the cosine of unit vectors.
+def _wanted(embeddings: Any) -> Any:
+    if embeddings is None:
+        raise ParameterError("embeddings: found None, wanted vectors of entities by id")
+    return by_id("embeddings", embeddings)
 
-    - ``vectors``: unit vectors, or zeros, shape (n_documents, d)
-    - ``starts``: offsets of the documents of each topic, shape (n_topics + 1,)
-    """
+
+class Neighbours:
+    """The nearest documents of each document among those of its topic, by the cosine of unit vectors or zeros."""
 
     def __init__(self, vectors: Floats, starts: Ints, n: int) -> None:
         from scipy import sparse
@@ -229,10 +208,7 @@ class Neighbours:
 
 
 class DocumentVectors:
-    """Vectors of the documents of a pool, for cosines with any query.
-
-    - ``own``: vectors of documents by docno; ``None`` for the centroids of their entities
-    """
+    """Vectors of the documents of a pool, by docno or else the centroids of their entities, for cosines."""
 
     def __init__(self, pool: LinkedPool, embeddings: Mapping[str, Any], own: Mapping[str, Any] | None) -> None:
         self.pool = pool
@@ -257,8 +233,7 @@ class DocumentVectors:
                 f"vectors of documents have {table.shape[1]} numbers, vectors of entities {queries.shape[1]}; "
                 "use the same embedding model"
             )
-        products = self._products(queries, confidence=confidence)
-        lengths = self._length(confidence=confidence)
+        products, lengths = self._products(queries, confidence=confidence), self._length(confidence=confidence)
         return np.divide(products, lengths, out=np.zeros(len(products)), where=lengths > _ROUNDING)
 
     def _weights(self, *, confidence: bool) -> Floats:
@@ -268,19 +243,12 @@ class DocumentVectors:
         """Return the inner product of each document's sum of vectors with its topic's vector."""
         pool = self.pool
         if self._own is not None:
-            found = np.empty(len(pool))
-            for some in _blocks(len(pool)):
-                found[some] = np.einsum("ij,ij->i", self._own[self._number[some]], queries[pool.topic[some]])
-            return found
+            return _inner(self._own, self._number, queries, pool.topic)
         # Once per pair of topic and entity.
         topic, entity = np.divmod(pool.pairs, max(len(pool.entities), 1))
-        place = self._place[entity]
-        of_pair = np.empty(len(topic))
-        for some in _blocks(len(topic)):
-            of_pair[some] = np.einsum("ij,ij->i", self._vectors[place[some]], queries[topic[some]])
-        return np.bincount(
-            pool.document, of_pair[pool.pair] * self._weights(confidence=confidence), minlength=len(pool)
-        ).astype(np.float64, copy=False)
+        of_link = _inner(self._vectors, self._place[entity], queries, topic)[pool.pair]
+        total = np.bincount(pool.document, of_link * self._weights(confidence=confidence), minlength=len(pool))
+        return total.astype(np.float64, copy=False)
 
     def _length(self, *, confidence: bool) -> Floats:
         """Return the length of each document's sum of vectors."""
@@ -298,6 +266,14 @@ class DocumentVectors:
                 found[some] = np.sqrt(np.einsum("ij,ij->i", sums, sums))
             self._lengths[confidence] = found
         return self._lengths[confidence]
+
+
+def _inner(left: Floats, row: Ints, right: Floats, column: Ints) -> Floats:
+    """Return the inner products of rows of two tables, shape (n,)."""
+    found = np.empty(len(row))
+    for some in _blocks(len(row)):
+        found[some] = np.einsum("ij,ij->i", left[row[some]], right[column[some]])
+    return found
 
 
 def _blocks(n: int) -> Iterator[slice]:

@@ -8,7 +8,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.rankers.similarity import name_of
+from vbterrier.entities.rankers.similarity import entity_texts
 from vbterrier.entities.rerank.base import Interpolation, by_id
 from vbterrier.entities.stage import Documents, OnEntities, unlinked
 from vbterrier.errors import InputError, number, whole, whole_or_none
@@ -38,10 +38,7 @@ def words_of(texts: list[str]) -> Iterator[tuple[Ints, list[str]]]:
 
 
 class DocumentTerms:
-    """Term frequencies of texts.
-
-    - ``length``: the number of words of each text, shape (n_texts,)
-    """
+    """Term frequencies and lengths of texts."""
 
     def __init__(self, texts: list[str]) -> None:
         from scipy import sparse
@@ -76,11 +73,8 @@ def bm25(
     """Score the documents of each topic with BM25 for weighted words, with the topic's pool as the collection.
 
     ``Σ_t w_t log(1 + (N - df + 0.5)/(df + 0.5)) tf (k1 + 1) / (tf + k1 (1 - b + b dl/avgdl))`` (Robertson and Zaragoza
-    2009, with a positive logarithm as in Lucene), shape (n_documents,).
-
-    - ``text``: the index of each document's text, documents sorted by topic, shape (n_documents,)
-    - ``starts``: offsets of the documents of each topic, shape (n_topics + 1,)
-    - ``topic``, ``word``, ``weight``: the distinct words of topics with their weights, shape (n,)
+    2009, with a positive logarithm as in Lucene), shape (n_documents,). ``text`` is the index of each document's text,
+    ``starts`` the offsets of each topic's documents; ``topic``, ``word``, ``weight`` are the distinct words of topics.
     """
     score = np.zeros(len(text))
     place = np.full(len(terms.length), -1)
@@ -104,9 +98,8 @@ def bm25(
 
 def described(ids: Ids, texts: Mapping[str, str] | None) -> list[str]:
     """Return the text of each entity, or its name if it has no text."""
-    known = {} if texts is None else texts
-    found = [known[each] if each in known else name_of(each) for each in ids.text.to_pylist()]
-    for each, text in zip(ids.text.to_pylist(), found, strict=True):
+    found = entity_texts(names := ids.text.to_pylist(), texts)
+    for each, text in zip(names, found, strict=True):
         if not isinstance(text, str):
             raise InputError(f"texts: entity {each!r} has {text!r}, wanted text")
     return found
@@ -129,16 +122,13 @@ class ExpandByEntities(OnEntities):
 
     Raises
     ------
-    ParameterError
-        An illegal value.
     InputError
         See the contract of runs; values of ``texts`` that are not text.
 
     Notes
     -----
     The added text is in normal form (:func:`vbterrier.linking.links.normal_form`), without characters that query
-    parsers reject. The original query is kept as ``query_0``, as PyTerrier does. Queries without entities are
-    unchanged.
+    parsers reject. The original query is kept as ``query_0``, as PyTerrier does.
 
     References
     ----------
@@ -171,14 +161,11 @@ class ExpandByEntities(OnEntities):
         top = own.top(self.cutoff)
         topic, rank = np.nonzero(top.rows >= 0)
         texts = described(own.docno.take(top.rows[topic, rank]), self.texts)
-        by_name: dict[str, str] = {}
+        added: dict[str, list[str]] = {}
         for place, text in zip(topic.tolist(), texts, strict=True):
-            name = own.topics[place]
-            by_name[name] = f"{by_name[name]} {normal_form(text)}" if name in by_name else normal_form(text)
-        query = [
-            f"{text} {by_name[name]}" if name in by_name else text
-            for text, name in zip(inp["query"].tolist(), qid.text.to_pylist(), strict=True)
-        ]
+            added.setdefault(own.topics[place], []).append(normal_form(text))
+        rows = zip(inp["query"].tolist(), qid.text.to_pylist(), strict=True)
+        query = [" ".join([text, *added[name]]) if name in added else text for text, name in rows]
         return pushed.assign(query=pd.Series(query, index=pushed.index, dtype=inp["query"].dtype))
 
 
@@ -190,13 +177,10 @@ class ExpansionReranker(Interpolation):
 
     Parameters
     ----------
-    entities
-        See :class:`~vbterrier.entities.rerank.overlap.OverlapReranker`; links are not needed.
+    entities, cutoff, weight, norm
+        See :class:`~vbterrier.entities.OverlapReranker`; links are not needed.
     texts
-        Names or descriptions of entities by id. The text of an entity without one is its id, with spaces for
-        underscores.
-    cutoff, weight, norm
-        See :class:`~vbterrier.entities.rerank.overlap.OverlapReranker`.
+        See :class:`ExpandByEntities`.
     n_terms
         The number of words of each topic to keep, by weight; ``None`` for all.
     k1, b
@@ -204,18 +188,10 @@ class ExpansionReranker(Interpolation):
     field
         The column with the documents' texts.
 
-    Raises
-    ------
-    ParameterError
-        An illegal value.
-    InputError
-        See the contract of runs; values of ``texts`` that are not text.
-
     Notes
     -----
-    N, df and the average length are computed over the topic's pool, so no index is needed. Words are the case-folded
-    words of :class:`vbterrier.linking.words.Words`, without stemming or stopword removal; idf reduces the weight of
-    stopwords.
+    N, df and the average length are computed over the topic's pool, so no index is needed. Words are case-folded,
+    without stemming or stopword removal; idf reduces the weight of stopwords.
 
     References
     ----------
@@ -276,8 +252,8 @@ class ExpansionReranker(Interpolation):
 
     def _words(self, listed: TopEntities, terms: DocumentTerms) -> tuple[Ints, Ints, Floats]:
         """Return the words of each topic that a text contains, with their weights."""
-        found: list[tuple[Ints, list[str]]] = list(words_of(described(listed.ids, self.texts)))
-        entity = np.concatenate([owner for owner, _ in found]) if found else np.empty(0, dtype=np.int64)
+        found = list(words_of(described(listed.ids, self.texts)))
+        entity = np.concatenate([np.empty(0, dtype=np.int64), *(owner for owner, _ in found)])
         words = [word for _, some in found for word in some]
         share = 1 / np.maximum(np.bincount(entity, minlength=len(listed.topic)), 1) / listed.n[listed.topic]
         every = pd.DataFrame({"topic": listed.topic[entity], "word": words, "weight": share[entity]})
@@ -285,6 +261,5 @@ class ExpansionReranker(Interpolation):
         if self.n_terms is not None:
             frame = frame.sort_values(["topic", "weight", "word"], ascending=[True, False, True])
             frame = frame.groupby("topic").head(self.n_terms)
-        frame = frame.assign(number=terms.numbers(frame["word"].tolist()))
-        frame = frame[frame["number"] >= 0]
+        frame = frame.assign(number=terms.numbers(frame["word"].tolist())).query("number >= 0")
         return frame["topic"].to_numpy(), frame["number"].to_numpy(), frame["weight"].to_numpy()

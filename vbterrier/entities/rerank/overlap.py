@@ -19,10 +19,7 @@ LINK_WEIGHTS = ("uniform", "document", "entity")
 
 
 def overlap(listed: TopEntities, entity_weight: str, link_weight: str, *, confidence: bool) -> Floats:
-    """Return the overlap of each document with the listed entities, shape (n_documents,).
-
-    - ``entity_weight``, ``link_weight``, ``confidence``: see :class:`OverlapReranker`
-    """
+    """Return the overlap of each document with the listed entities, see :class:`OverlapReranker`; (n_documents,)."""
     pool = listed.pool
     per_entity = listed.score if entity_weight == "score" else entity_weights(listed, entity_weight)
     link = pool.weight[listed.link] if confidence else np.ones(len(listed.link))
@@ -64,15 +61,13 @@ class OverlapReranker(Interpolation):
 
     Raises
     ------
-    ParameterError
-        An illegal value.
     InputError
         See the contracts of runs, tags and K frames; a score that is not finite.
 
     Notes
     -----
     With ``entity_weight="score"``, negative entity scores, such as log probabilities, lower the scores of documents
-    that mention the entities; a warning reports them. The cost is linear in the number of links.
+    that mention the entities; a warning reports them.
 
     References
     ----------
@@ -108,7 +103,7 @@ class OverlapReranker(Interpolation):
         self.confidence = bool(confidence)
 
     def observed(self, listed: TopEntities, prepared: Any) -> Floats:  # noqa: ARG002 - common signature
-        """Return the overlap, see :func:`overlap`."""
+        """Return the overlap."""
         if self.entity_weight == "score" and (listed.score < 0).any():
             warn("entities: scores below 0 lower the scores of documents that mention them; scale them first")
         return overlap(listed, self.entity_weight, self.link_weight, confidence=self.confidence)
@@ -145,32 +140,21 @@ class PropagationReranker(Reranker):
 
     Parameters
     ----------
-    links, entities, cutoff
-        See :class:`~vbterrier.entities.rerank.overlap.OverlapReranker`.
-    damping
-        The weight of propagated scores, 0 (document score only) to 1.
-    steps
-        The number of propagation steps.
+    links, entities, cutoff, norm
+        See :class:`~vbterrier.entities.OverlapReranker`.
+    damping, steps
+        The weight of propagated scores, 0 (document score only) to 1, and the number of steps.
     entity_weight
         The weight of an entity in a document's mean, see :func:`vbterrier.entities.rerank.base.entity_weights`;
         ``"idf"`` reduces that of frequent entities.
     confidence
         If True, multiply by the weight of the link, in both means.
-    norm
-        See :class:`~vbterrier.entities.rerank.overlap.OverlapReranker`.
-
-    Raises
-    ------
-    ParameterError
-        An illegal value.
-    InputError
-        See the contracts of runs, tags and K frames; a score that is not finite.
 
     Notes
     -----
     S is a random walk from documents to entities and back (possibly to the same document), so scores remain within the
-    range of ``f_0``. Documents without a listed entity keep their score. Each step is linear in the number of links to
-    listed entities. The paper names the family and does not define the walk.
+    range of ``f_0``. Documents without a listed entity keep their score. The paper names the family and does not define
+    the walk.
 
     References
     ----------
