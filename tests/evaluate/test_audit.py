@@ -203,16 +203,18 @@ def test_judgments_that_were_filled_are_recognised(planted):
     filled = truth.assign(label=np.where(truth["docno"].isin(alone), labels["partial"]["label"], truth["label"]))
     with pytest.warns(DegenerateWarning, match="only a retrieves equal its labels.*filled with machine labels"):
         audit_judge(runs, filled, {"partial": labels["partial"]}, budget=1)
-    with pytest.warns(DegenerateWarning, match="its labels equal all human judgments"):
+    with pytest.warns(DegenerateWarning) as told:
         audit_judge(runs, truth.sample(frac=0.5, random_state=0), {"copy": truth}, budget=1)
+    assert any("its labels equal all human judgments" in str(one.message) for one in told)
 
 
 def test_a_judge_of_some_systems_is_counted(planted):
     runs, _, labels, human, _ = planted
     cut = first_ten(runs["c"])
     some = labels["honest"][labels["honest"]["docno"].isin(cut)]
-    with pytest.warns(DegenerateWarning, match="neither a label nor a judgment"):
+    with pytest.warns(DegenerateWarning) as told:
         found = audit_judge(runs, human, {"some": some}, budget=1)
+    assert any("neither a label nor a judgment" in str(one.message) for one in told)
     neither = found.mixed.set_index("name")["neither"]
     assert neither["c"] == 0
     assert neither["a"] == pytest.approx(1 - first_ten(runs["a"]).isin(set(cut) | set(human["docno"])).mean())

@@ -265,23 +265,39 @@ def test_an_error_in_a_task_arrives_as_it_was_raised(two, tmp_path):
     assert (caught.value.path, caught.value.line) == (broken, 2)
 
 
-@pytest.mark.parametrize("cluster", [pytest.param("two", marks=pytest.mark.slow), "one"])
-def test_killing_a_worker_in_the_middle_loses_nothing(cluster, request):
-    # If it is the only worker, what all items share is gone with it, and made again.
+@pytest.mark.slow
+def test_killing_a_worker_in_the_middle_loses_nothing(two):
     def slow(shared, number):
         time.sleep(0.05)
-        return number + int(shared.value.sum())
+        return number + int(shared.value.sum()), os.getpid()
 
-    client = request.getfixturevalue(cluster)
-    pids = set(client.run(os.getpid).values())
+    def workers():
+        return set(two.run(os.getpid).values())
+
+    before = workers()
     with Shared(np.arange(1000)) as shared:
-        results = mapped(partial(slow, shared), range(60), client=client)
+        results = mapped(partial(slow, shared), range(60), client=two)
         found = [next(results) for _ in range(5)]
-        os.kill(min(pids), signal.SIGKILL)
+        os.kill(min(before), signal.SIGKILL)
         found += results
-    assert found == [number + 499_500 for number in range(60)]
-    client.wait_for_workers(len(pids), timeout=30)
-    assert min(pids) not in set(client.run(os.getpid).values()), "it was killed"
+    assert [number for number, _ in found] == [number + 499_500 for number in range(60)]
+    two.wait_for_workers(2, timeout=30)
+    assert min(before) not in workers(), "it was killed"
+
+
+def test_the_only_worker_may_die_too(one):
+    # What all items share is gone with it, and made again.
+    def slow(shared, number):
+        time.sleep(0.05)
+        return number * shared.value
+
+    (pid,) = one.run(os.getpid).values()
+    with Shared(3) as shared:
+        results = mapped(partial(slow, shared), range(20), client=one)
+        found = [next(results)]
+        os.kill(pid, signal.SIGKILL)
+        found += results
+    assert found == [3 * number for number in range(20)]
 
 
 def test_no_more_is_sent_than_workers_are_busy_with(two):
