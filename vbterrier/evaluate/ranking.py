@@ -173,11 +173,15 @@ def rank_systems(
     columns = {"mean": found.means, "low": low, "high": high, "expected_rank": found.ranks.mean(axis=1)}
     columns |= {"rank_low": rank_low, "rank_high": rank_high}
     systems = pd.DataFrame({"name": found.names, "measure": str(wanted), **columns})
-    pairs = pd.DataFrame(pairs_of(found.names, baseline), columns=_PAIR).assign(measure=str(wanted))
+    named = pairs_of(found.names, baseline)
+    pairs = pd.DataFrame(named, columns=_PAIR)
     a, b = found.places(pairs)
-    low, high = equal_tails(found.draws[a] - found.draws[b], level)
-    pairs = pairs.assign(diff=found.means[a] - found.means[b], low=low, high=high, level=level)
-    pairs["p_a_beats_b"] = found.beats(pairs)
+    tails = equal_tails(found.draws[a] - found.draws[b], level)
+    numbers = zip(found.means[a] - found.means[b], *tails, found.beats(pairs), strict=True)
+    rows = [(*pair, *row) for pair, row in zip(named, numbers, strict=True)]
+    pairs = pd.DataFrame(rows, columns=[*_PAIR, "diff", "low", "high", "p_a_beats_b"])
+    pairs.insert(2, "measure", str(wanted))
+    pairs.insert(6, "level", level)
     for source in ("unjudged", "both"):
         known = sources.get(source)
         systems[f"p_best_{source}"] = np.nan if known is None else systems["name"].map(known.best())
