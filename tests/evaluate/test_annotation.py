@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
-from vbterrier.evaluate.annotation import ANNOTATION_PROMPT, INSTRUCTIONS, annotate
+from vbterrier.evaluate.annotation import INSTRUCTIONS, annotate
 from vbterrier.frames.files.reading import read_annotations
 from vbterrier.intents.calibration import calibration_error
 from vbterrier.stats.kappa import judge_agreement, krippendorff_alpha
@@ -62,13 +62,10 @@ def test_a_sheet_is_written_labelled_and_read_back(tmp_path, suffix, blind):
     assert names["planet"] == ("Mercury, the\tplanet" if suffix == "jsonl" else "Mercury, the planet")
     filled = blank.assign(label=sheet(task, ANN)["label"])
     if suffix == "jsonl":
-        rows = [{**row, "label": int(row["label"])} for row in filled.to_dict("records")]
-        path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+        filled.astype({"label": int}).to_json(path, orient="records", lines=True)
     else:
-        quoting = csv.QUOTE_ALL if suffix == "csv" else csv.QUOTE_NONE
-        filled.to_csv(
-            path, index=False, sep="," if suffix == "csv" else "\t", quoting=quoting, quotechar='"', escapechar="\\"
-        )
+        how = {"sep": ",", "quoting": csv.QUOTE_ALL} if suffix == "csv" else {"sep": "\t", "quoting": csv.QUOTE_NONE}
+        filled.to_csv(path, index=False, quotechar='"', escapechar="\\", **how)
     found = task.collect({"ann": path})
     pd.testing.assert_frame_equal(found.labels, task.collect({"ann": sheet(task, ANN)}).labels)
     assert found.annotators.to_dict("records") == [
@@ -78,17 +75,7 @@ def test_a_sheet_is_written_labelled_and_read_back(tmp_path, suffix, blind):
 
 
 def test_candidates_are_in_their_order_or_shuffled_by_query_alone(task):
-    assert task.items["entity_id"].tolist() == [
-        "athlete",
-        "country",
-        "NA",
-        "NIL",
-        "planet",
-        "god",
-        "NIL",
-        "island",
-        "NIL",
-    ]
+    assert " ".join(task.items["entity_id"]) == "athlete country NA NIL planet god NIL island NIL"
     many = pd.DataFrame({"qid": np.repeat([*"abcd"], 6), "entity_id": [*"uvwxyz"] * 4, "prob": 1 / 6})
     topics = pd.DataFrame({"qid": [*"abcd"], "query": "x"})
     first = annotate(topics, many, blind=True).items
@@ -116,11 +103,8 @@ def test_votes_agreement_and_calibration_are_those_of_plain_loops(task):
     pd.testing.assert_frame_equal(found.agreement.iloc[:3], peers)
     rows = found.labels.sort_values(["qid", "entity_id"])
     alpha = krippendorff_alpha(rows[["ann", "bob"]], groups=rows["qid"], n_resamples=50, seed=3)
-    assert found.agreement.iloc[3][["value", "low", "high", "n_items"]].tolist() == [
-        *(alpha.value, alpha.low),
-        alpha.high,
-        7,
-    ]
+    last = found.agreement.iloc[3]
+    assert last[["value", "low", "high", "n_items"]].tolist() == [alpha.value, alpha.low, alpha.high, 7]
     peer = calibration_error(INTENTS, found.votes[["qid", "entity_id", "prob"]])
     assert (found.calibration.brier, found.calibration.missed) == (peer.brier, peer.missed)
     assert found.calibration.missed == pytest.approx((0.25 + 1) / 3)
@@ -132,15 +116,9 @@ def test_votes_agreement_and_calibration_are_those_of_plain_loops(task):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (
-            lambda f: f.assign(label="yes"),
-            r"row 0 \(query '007', entity 'athlete'\) wanted the label 0, 1 .*found 'yes'",
-        ),
+        (lambda f: f.assign(label="yes"), r"row 0 \(query '007', entity 'athlete'\) wanted the label 0, .*found 'yes'"),
         (lambda f: f.assign(label=0.5), "found '0.5'"),
-        (
-            lambda f: f.assign(qid=f["qid"].replace("007", "7")),
-            "query '7', entity 'athlete'. is no candidate .*spreadsheet",
-        ),
+        (lambda f: f.replace({"qid": {"007": "7"}}), "query '7', entity 'athlete'. is no candidate .*spreadsheet"),
         (lambda f: pd.concat([f, f.iloc[:1]]), "row 9 .* is duplicated"),
         (lambda f: f.assign(label="0"), "query '007' has no label 1; label NIL 1"),
         (lambda f: f.assign(label=""), "no query has all its labels .4 of 4 labels missing"),
@@ -174,8 +152,6 @@ ANSWERS = {
     '```json\n{"meanings": [1]}\n```': "wanted",
     '[["meanings", [1]]]': "wanted",
     "[1]": "wanted",
-    "1": "wanted",
-    '"a"': "wanted",
     "The first.": "wanted",
     "[" * 100_000: "wanted",
     None: "wanted",
@@ -222,21 +198,14 @@ def test_prompts_show_data_as_json_and_no_probability(task):
     for template in ("{query}", "{candidates}", "{query} {candidates} {other}", "{query} {candidates} {0}"):
         with pytest.raises(ParameterError, match="template"):
             task.prompts(template)
-    assert ANNOTATION_PROMPT.count("{query}") == 1
 
 
 def test_a_benchmark_is_what_enough_annotators_mean(task):
     found = task.collect({"ann": sheet(task, ANN), "bob": sheet(task, BOB)})
     with pytest.warns(DegenerateWarning, match="1 query without an entity of enough votes left out .'c'"):
         made = found.benchmark()
-    probs = {(q, e): p for q, e, p in made[["qid", "entity_id", "prob"]].itertuples(index=False)}
-    wanted = {
-        ("007", "athlete"): 0.75,
-        ("007", "country"): 0.25,
-        ("b", "planet"): 0.5 / 0.75,
-        ("b", "god"): 0.25 / 0.75,
-    }
-    assert probs == pytest.approx(wanted)
+    wanted = {("007", "athlete"): 3 / 4, ("007", "country"): 1 / 4, ("b", "planet"): 2 / 3, ("b", "god"): 1 / 3}
+    assert made.set_index(["qid", "entity_id"])["prob"].to_dict() == pytest.approx(wanted)
     with pytest.warns(DegenerateWarning, match="1 query without"):
         strict = found.benchmark(min_votes=1, probs="candidates")
     assert strict[["entity_id", "prob"]].to_numpy().tolist() == [["athlete", 1.0], ["planet", 1.0]]

@@ -21,20 +21,21 @@ def collection(seed):
     pool["docno"] = [f"d{i}" for i in range(len(pool))]
     share = np.repeat(rng.beta(3, 5, TOPICS), DEPTH)
     grade = rng.binomial(2, share)
-    shared = {"a": rng.normal(size=len(pool)), "c": rng.normal(size=len(pool))}
-    shared |= {"b": shared["a"], "d": shared["c"]}
-    skills = {"a": 0.6, "b": 0.8, "c": 0.7, "d": 0.9}
+    first, second = rng.normal(size=(2, len(pool)))
     runs = {
-        name: pool.assign(score=skill * grade + 0.7 * shared[name] + 0.5 * rng.normal(size=len(pool)))
-        for name, skill in skills.items()
+        name: pool.assign(score=skill * grade + 0.7 * shared + 0.5 * rng.normal(size=len(pool)))
+        for name, skill, shared in (("a", 0.6, first), ("b", 0.8, first), ("c", 0.7, second), ("d", 0.9, second))
     }
     chance = rng.random(len(pool))
     honest = np.where(chance < 0.1, np.maximum(grade - 1, 0), np.where(chance < 0.2, np.minimum(grade + 1, 2), grade))
-    cut = pd.concat([runs[name].sort_values("score").groupby("qid").tail(10) for name in "ab"])
-    liked = pool["docno"].isin(cut["docno"]) & (rng.random(len(pool)) < 0.6)
+    liked = pool["docno"].isin([*first_ten(runs["a"]), *first_ten(runs["b"])]) & (rng.random(len(pool)) < 0.6)
     own = np.where(liked, np.minimum(honest + 1, 2), honest)
     labels = {"honest": pool.assign(label=honest), "partial": pool.assign(label=own)}
     return runs, pool.assign(label=grade), labels
+
+
+def first_ten(run):
+    return run.sort_values("score").groupby("qid").tail(10)["docno"]
 
 
 @pytest.fixture(scope="module")
@@ -51,11 +52,7 @@ def test_every_estimate_is_there_with_its_interval(planted):
     assert found.systems.groupby(["estimate", "judge"])["name"].agg(list).tolist() == [list(runs)] * 4
     assert (found.systems["low"] < found.systems["value"]).all()
     assert (found.systems["value"] < found.systems["high"]).all()
-    assert found.pairs[["name_a", "name_b"]].drop_duplicates().to_numpy().tolist() == [
-        ["b", "a"],
-        ["c", "a"],
-        ["d", "a"],
-    ]
+    assert found.pairs[["name_a", "name_b"]].drop_duplicates().to_numpy().tolist() == [[name, "a"] for name in "bcd"]
     values = found.systems.set_index(["estimate", "judge", "name"])["value"]
     pair = found.pairs.query("estimate == 'corrected' and name_a == 'd'").iloc[0]
     assert pair["diff"] == pytest.approx(values["corrected", "", "d"] - values["corrected", "", "a"])
@@ -185,7 +182,7 @@ def test_bias_by_grade_and_length_is_a_mean_over_documents(planted):
 
 def test_gaps_filled_in_proportion_to_holes_are_shown_and_flagged(planted):
     runs, truth, labels, _, _ = planted
-    cut = runs["c"].sort_values("score").groupby("qid").tail(10)["docno"]
+    cut = first_ten(runs["c"])
     human = truth[truth["docno"].isin(cut)]
     with pytest.warns(DegenerateWarning, match="do not fill the gaps of the judgments .* machine labels"):
         found = audit_judge(runs, human, {"partial": labels["partial"]}, budget=1)
@@ -201,7 +198,7 @@ def test_gaps_filled_in_proportion_to_holes_are_shown_and_flagged(planted):
 
 def test_judgments_that_were_filled_are_recognised(planted):
     runs, truth, labels, _, _ = planted
-    cuts = {name: set(run.sort_values("score").groupby("qid").tail(10)["docno"]) for name, run in runs.items()}
+    cuts = {name: set(first_ten(run)) for name, run in runs.items()}
     alone = cuts["a"] - cuts["b"] - cuts["c"] - cuts["d"]
     filled = truth.assign(label=np.where(truth["docno"].isin(alone), labels["partial"]["label"], truth["label"]))
     with pytest.warns(DegenerateWarning, match="only a retrieves equal its labels.*filled with machine labels"):
@@ -213,15 +210,14 @@ def test_judgments_that_were_filled_are_recognised(planted):
 
 def test_a_judge_of_some_systems_is_counted(planted):
     runs, _, labels, human, _ = planted
-    cut = runs["c"].sort_values("score").groupby("qid").tail(10)["docno"]
+    cut = first_ten(runs["c"])
     some = labels["honest"][labels["honest"]["docno"].isin(cut)]
     with pytest.warns(DegenerateWarning) as told:
         found = audit_judge(runs, human, {"some": some}, budget=1)
     assert any("neither a label nor a judgment" in str(one.message) for one in told)
     neither = found.mixed.set_index("name")["neither"]
     assert neither["c"] == 0
-    expected = runs["a"].sort_values("score").groupby("qid").tail(10)["docno"]
-    assert neither["a"] == pytest.approx(1 - expected.isin(set(cut) | set(human["docno"])).mean())
+    assert neither["a"] == pytest.approx(1 - first_ten(runs["a"]).isin(set(cut) | set(human["docno"])).mean())
 
 
 def test_complete_judgments_are_exact(planted):
@@ -241,11 +237,9 @@ def test_results_do_not_depend_on_the_order_of_rows_and_show_themselves(planted)
     pd.testing.assert_frame_equal(again.systems, found.systems)
     pd.testing.assert_frame_equal(again.bias, found.bias)
     assert "Bias of the judge" in found._repr_html_()
-    matplotlib = pytest.importorskip("matplotlib")
-    with matplotlib.rc_context():
-        assert found.plot(measure="nDCG@10").get_xlabel() == "nDCG@10"
-        assert found.plot("reliability").get_xlabel() == "predicted probability"
-        matplotlib.pyplot.close("all")
+    pytest.importorskip("matplotlib")
+    assert found.plot(measure="nDCG@10").get_xlabel() == "nDCG@10"
+    assert found.plot("reliability").get_xlabel() == "predicted probability"
 
 
 @pytest.mark.parametrize(

@@ -43,7 +43,8 @@ def reason(diagnosis, measure):
     return next(item.reason for item in diagnosis.support if measure in item.measures)
 
 
-def test_what_the_judgments_hold():
+def test_facts_of_judgments_and_runs():
+    copies = RUN.copy(), QRELS.copy()
     found = diagnose({"mine": RUN}, QRELS)
     assert facts(found) == {
         "topics": "3",
@@ -53,26 +54,14 @@ def test_what_the_judgments_hold():
         "kind": "adhoc",
     }
     assert "qrels: 1 topics have no relevant document and always score 0" in found.notes
-
-
-def test_what_a_run_holds():
-    found = row(diagnose({"mine": RUN}, QRELS))
-    assert found == {
-        "name": "mine",
-        "topics": 2,
-        "rows": 9,
-        "depth": "3-6",
-        # 3 of five and 2 of three documents are unjudged; the third topic is empty.
-        "unjudged@5": pytest.approx((3 / 5 + 2 / 3 + 0) / 3),
-        "unjudged@10": pytest.approx((3 / 6 + 2 / 3 + 0) / 3),
-        "unjudged@20": pytest.approx((3 / 6 + 2 / 3 + 0) / 3),
-        "unjudged@100": pytest.approx((3 / 6 + 2 / 3 + 0) / 3),
-        "tied@10": 0.0,
-        "float32": 0,
-        "duplicates": 0,
-        "missing": 1,
-        "extra": 0,
-    }
+    # 3 of five and 2 of three documents are unjudged; the third topic is empty.
+    few, more = pytest.approx((3 / 5 + 2 / 3 + 0) / 3), pytest.approx((3 / 6 + 2 / 3 + 0) / 3)
+    wanted = {"name": "mine", "topics": 2, "rows": 9, "depth": "3-6"}
+    wanted |= {"unjudged@5": few, "unjudged@10": more, "unjudged@20": more, "unjudged@100": more}
+    wanted |= {"tied@10": 0.0, "float32": 0, "duplicates": 0, "missing": 1, "extra": 0}
+    assert row(found) == wanted
+    for given, copy in zip((RUN, QRELS), copies, strict=True):
+        assert_frame_equal(given, copy)
 
 
 @pytest.mark.parametrize(
@@ -115,9 +104,7 @@ def test_ties_are_the_share_of_the_first_ten_places_whose_score_another_document
 
 def test_few_ties_are_counted_without_a_note():
     run = pd.DataFrame({"qid": np.repeat([f"q{i}" for i in range(1, 5)], 11), "docno": [f"d{i}" for i in range(44)]})
-    run["score"] = -np.arange(44.0)
-    run.loc[1, "score"] = run.loc[0, "score"]
-    found = diagnose({"mine": run}, QRELS)
+    found = diagnose({"mine": run.assign(score=[0.0, 0.0, *-np.arange(2.0, 44)])}, QRELS)
     assert row(found)["tied@10"] == 2 / 40
     assert not any("tied" in note for note in found.notes)
 
@@ -132,13 +119,11 @@ def test_neighbours_that_differ_only_beyond_float32_are_counted():
 
 
 def test_repeated_documents_are_counted_and_the_rest_is_looked_at():
-    run = pd.concat([RUN, RUN.iloc[[0, 1, 1]].assign(score=[0.3, 0.2, 0.1])], ignore_index=True)
-    found = diagnose({"mine": run}, QRELS)
+    # Rows are dropped by place, whatever their labels.
+    found = diagnose({"mine": pd.concat([RUN, RUN.iloc[[0, 1, 1]].assign(score=[0.3, 0.2, 0.1])])}, QRELS)
     clean = row(diagnose({"mine": RUN}, QRELS))
     assert row(found) == {**clean, "rows": 12, "duplicates": 3}
-    assert any(
-        "3 rows repeat a document of their topic" in note and "duplicates='first'" in note for note in found.notes
-    )
+    assert "run 'mine': 3 rows repeat a document of their topic; score them with duplicates='first'" in found.notes
 
 
 def test_topics_that_are_missing_or_extra_are_counted_for_each_run():
@@ -161,25 +146,26 @@ def test_files_without_fault_give_no_notes():
     assert reason(found, "nDCG, AP") == "complete to depth 10"
 
 
+OWN, UNJUDGED = "BNDCG, BRBP, BP, BAP, BERR, BQ", ", NDCGBound, Unjudged"
+INTENTS, SUBTOPICS = "VB, ES, VarPenalty, TopIntent", "alpha_nDCG, ERR_IA, StRecall"
+
+
 def test_adhoc_judgments_support_the_measures_of_unjudged_documents_and_say_why_not_others():
     found = diagnose({"mine": RUN}, QRELS)
-    assert possible(found) == {
-        "BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged": True,
-        "nDCG, AP, P": True,
-        "VB, ES, VarPenalty, TopIntent": False,
-        "alpha_nDCG, ERR_IA, StRecall": False,
-    }
+    assert possible(found) == {OWN + UNJUDGED: True, "nDCG, AP, P": True, INTENTS: False, SUBTOPICS: False}
     assert reason(found, "BNDCG") == "documents are unjudged: use these instead of nDCG"
     assert reason(found, "nDCG, AP") == "unjudged documents count as non-relevant"
     assert "VB(intents='...',tags='...')@10" in reason(found, "VB")
     assert reason(found, "alpha_nDCG") == "they need diversity qrels"
+    iterations = diagnose({"mine": RUN}, QRELS.assign(iteration=list("1122334")))
+    assert facts(iterations)["kind"] == "adhoc"
+    assert possible(iterations) == possible(found)
 
 
 def test_positive_judgments_alone_support_measures_that_estimate_no_relevance():
     found = diagnose({"mine": RUN}, QRELS.assign(label=1))
-    first, second, *_ = possible(found).items()
-    assert first == ("BNDCG, BRBP, BP, BAP, BERR, BQ", False)
-    assert second == ("RR, NDCGBound, Unjudged", True)
+    assert list(possible(found).items())[:2] == [(OWN, False), ("RR, NDCGBound, Unjudged", True)]
+    assert reason(found, "BNDCG") == "without judged non-relevant documents they need an explicit prior="
 
 
 def test_diversity_judgments_support_the_measures_of_intents_and_say_what_to_do_for_others():
@@ -188,12 +174,7 @@ def test_diversity_judgments_support_the_measures_of_intents_and_say_what_to_do_
     )
     found = diagnose({"mine": RUN[RUN["qid"] == "q1"]}, qrels)
     assert facts(found)["kind"] == "diversity, 3 iterations"
-    assert possible(found) == {
-        "BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged": False,
-        "nDCG, AP, P": False,
-        "VB, ES, VarPenalty, TopIntent": True,
-        "alpha_nDCG, ERR_IA, StRecall": True,
-    }
+    assert possible(found) == {OWN + UNJUDGED: False, "nDCG, AP, P": False, INTENTS: True, SUBTOPICS: True}
     assert all("vbterrier.frames.flatten_qrels" in reason(found, measure) for measure in ("BNDCG", "nDCG, AP"))
     assert "only the last subtopic would count" in reason(found, "nDCG, AP")
     # Of a, x1, b, x2, x3, c the judged ones are a, b, c.
@@ -201,22 +182,20 @@ def test_diversity_judgments_support_the_measures_of_intents_and_say_what_to_do_
     assert found.notes == ()
 
 
-def test_iterations_of_adhoc_judgments_are_no_diversity():
-    found = diagnose({"mine": RUN}, QRELS.assign(iteration=list("1122334")))
-    assert facts(found)["kind"] == "adhoc"
-    assert possible(found)["BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged"]
-
-
-def test_repeated_judgments_are_a_note():
+def test_repeated_and_conflicting_judgments_are_notes():
+    clean = row(diagnose({"mine": RUN}, QRELS))
     found = diagnose({"mine": RUN}, pd.concat([QRELS, QRELS.iloc[:1]]))
     assert "qrels: 2 rows judge a document that is duplicated in its topic" in found.notes
-    assert row(found) == row(diagnose({"mine": RUN}, QRELS))
-
-
-def test_conflicting_labels_are_a_note_that_names_them():
+    assert row(found) == clean
     found = diagnose({"mine": RUN}, pd.concat([QRELS, QRELS.iloc[:1].assign(label=0)], ignore_index=True))
     assert any("document 'a' of query 'q1' has the labels 2 (row 0) and 0 (row 7)" in note for note in found.notes)
-    assert row(found)["unjudged@5"] == row(diagnose({"mine": RUN}, QRELS))["unjudged@5"]
+    assert row(found)["unjudged@5"] == clean["unjudged@5"]
+    assert possible(found) == {"all measures": False}
+
+
+def test_of_empty_runs_no_measure_is_possible():
+    support = diagnose({"mine": RUN.iloc[:0]}, QRELS).support
+    assert [(item.possible, item.reason) for item in support] == [(False, "the runs are empty: every topic scores 0")]
 
 
 def test_nothing_in_common_is_a_finding_and_leaves_no_measure():
@@ -236,25 +215,22 @@ def test_numbers_against_text_are_a_finding():
 
 def test_one_run_that_meets_the_judgments_is_enough_for_measures():
     found = diagnose({"stray": RUN.assign(qid="q9"), "mine": RUN}, QRELS)
-    assert possible(found)["BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged"]
+    assert possible(found)[OWN + UNJUDGED]
     assert found.runs["unjudged@5"].isna().tolist() == [True, False]
 
 
-def test_a_score_that_is_no_number_is_an_error_that_names_the_run():
-    with pytest.raises(InputError, match="run 'mine' column 'score': row 0"):
-        diagnose({"mine": RUN.assign(score=np.nan)}, QRELS)
-
-
-def test_a_run_without_its_columns_is_an_error_that_names_it():
-    with pytest.raises(InputError, match="run 'mine': wanted columns qid, docno, score; missing score"):
-        diagnose({"mine": RUN.drop(columns="score")}, QRELS)
-
-
-def test_the_input_is_never_changed():
-    run, qrels = RUN.copy(), QRELS.copy()
-    diagnose({"mine": run}, qrels)
-    assert_frame_equal(run, RUN)
-    assert_frame_equal(qrels, QRELS)
+@pytest.mark.parametrize(
+    ("runs", "qrels", "message"),
+    [
+        ({"mine": RUN.assign(score=np.nan)}, QRELS, "run 'mine' column 'score': row 0"),
+        ({"mine": RUN.drop(columns="score")}, QRELS, "run 'mine': wanted columns qid, docno, score; missing score"),
+        ({"mine": RUN}, QRELS.drop(columns="label"), "qrels: wanted columns qid, docno, label; missing label"),
+        ({}, QRELS, "no runs"),
+    ],
+)
+def test_input_that_cannot_be_diagnosed_is_an_error_that_names_it(runs, qrels, message):
+    with pytest.raises(InputError, match=message):
+        diagnose(runs, qrels)
 
 
 def test_real_files(shared_data):
@@ -319,7 +295,6 @@ def test_the_reason_for_missing_judgments_is_named(pooled, reduce, words, seriou
 def test_nothing_is_said_of_few_topics(pooled):
     runs, qrels = pooled
     few = [f"q{i}" for i in range(5)]
-    left = shallow_pool(
-        {name: run[run["qid"].isin(few)] for name, run in runs.items()}, qrels[qrels["qid"].isin(few)], 3
-    )
+    some = {name: run[run["qid"].isin(few)] for name, run in runs.items()}
+    left = shallow_pool(some, qrels[qrels["qid"].isin(few)], 3)
     assert judgment_notes({name: Run(run) for name, run in runs.items()}, Judgments(left)) == []

@@ -15,6 +15,7 @@ KAPPAS = {
     "llama3-8b-direct": (0.128, 0.272),
     "flan-t5-large-criteria": (0.227, 0.322),
 }
+COLUMNS = ["qid", "docno", "label"]
 QRELS = pd.DataFrame({"qid": ["q1"] * 4 + ["q2"] * 4, "docno": [*"abcdabcd"], "label": [0, 1, 2, 0, 2, 0, 0, 1]})
 
 
@@ -35,10 +36,7 @@ def test_kappas_are_those_of_the_collection(shared_data):
 
 def test_right_labels_agree_and_random_ones_do_not():
     rng = np.random.default_rng(0)
-    qrels = pd.DataFrame(
-        {"qid": np.repeat([f"q{i}" for i in range(40)], 30), "docno": [f"d{i}" for i in range(30)] * 40}
-    )
-    qrels["label"] = rng.integers(0, 3, len(qrels))
+    qrels = pd.DataFrame([(f"q{i}", f"d{d}", rng.integers(3)) for i in range(40) for d in range(30)], columns=COLUMNS)
     found = label_quality({"right": qrels, "random": qrels.assign(label=rng.random(len(qrels)))}, qrels)
     right, random = found.summary.to_dict("records")
     assert (right["auc"], right["r2"]) == (1.0, pytest.approx(1, abs=1e-4))
@@ -55,8 +53,8 @@ def test_right_labels_agree_and_random_ones_do_not():
 @pytest.mark.parametrize("n_topics", [1, 12])
 def test_the_order_of_rows_changes_no_number(n_topics):
     rng = np.random.default_rng(1)
-    qrels = pd.DataFrame({"qid": np.repeat([f"q{i}" for i in range(n_topics)], 30)})
-    qrels = qrels.assign(docno=[f"d{i}" for i in range(30)] * n_topics, label=rng.integers(0, 3, len(qrels)))
+    rows = [(f"q{i}", f"d{d}", rng.integers(3)) for i in range(n_topics) for d in range(30)]
+    qrels = pd.DataFrame(rows, columns=COLUMNS)
     labels = qrels.assign(label=qrels["label"] + rng.normal(size=len(qrels)))
     first = label_quality(labels, qrels)
     assert 0 < first.summary["r2"].item() < 1
@@ -85,18 +83,13 @@ def collection(seed, n_topics=120):
     """Two systems over labelled documents; machine labels that are too high for the second system's documents."""
     rng = np.random.default_rng(seed)
     topics = [f"q{i}" for i in range(n_topics)]
-    qrels = pd.DataFrame([(qid, f"d{i}", int(label)) for qid in topics for i, label in enumerate(rng.random(20) < 0.4)])
-    qrels.columns = ["qid", "docno", "label"]
+    rows = [(qid, f"d{i}", int(label)) for qid in topics for i, label in enumerate(rng.random(20) < 0.4)]
+    qrels = pd.DataFrame(rows, columns=COLUMNS)
     raised = qrels["docno"].isin([f"d{i}" for i in range(10, 20)]) & (rng.random(len(qrels)) < 0.3)
     wrong = rng.random(len(qrels)) < 0.05
     machine = qrels.assign(label=np.where(raised, 1, np.where(wrong, 1 - qrels["label"], qrels["label"])))
-    lists = {"a": range(10), "b": range(10, 20)}
-    runs = {
-        name: pd.DataFrame(
-            [(qid, f"d{i}", -float(i)) for qid in topics for i in own], columns=["qid", "docno", "score"]
-        )
-        for name, own in lists.items()
-    }
+    every = qrels[["qid", "docno"]].assign(score=-qrels["docno"].str[1:].astype(float))
+    runs = {"a": every[every["score"] > -10], "b": every[every["score"] <= -10]}
     return runs, qrels, machine, topics
 
 
@@ -107,15 +100,16 @@ def test_corrected_means_and_differences_are_those_of_human_judgments():
         human = qrels[qrels["qid"].isin(np.random.default_rng(seed).choice(topics, 30, replace=False))]
         found = corrected_scores(runs, human, machine, "P@10", target="these")
         truth = vbterrier.score(runs, qrels, ["P@10"]).means()["P@10"]
-        inside += [
-            row.low <= truth[row.name_] <= row.high for row in found.rename(columns={"name": "name_"}).itertuples()
-        ]
+        inside += found["name"].map(truth).between(found["low"], found["high"]).tolist()
         assert (found["predicted"].iloc[1] - truth["b"]) > 0.1
         difference = corrected_scores(runs, human, machine, "P@10", baseline="a", target="these")
         assert difference["name"].tolist() == ["b - a"]
         gaps.append(difference["value"].item() - (truth["b"] - truth["a"]))
     assert np.mean(inside) >= 0.85
     assert abs(np.mean(gaps)) < 0.02
+
+
+RUN = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "score": 1.0})
 
 
 @pytest.mark.parametrize(
@@ -127,13 +121,11 @@ def test_corrected_means_and_differences_are_those_of_human_judgments():
     ],
 )
 def test_bad_labels_are_refused(human, labels, message):
-    run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "score": 1.0})
     with pytest.raises(InputError, match=message):
-        corrected_scores({"mine": run}, human, labels, "P@1")
+        corrected_scores({"mine": RUN}, human, labels, "P@1")
 
 
 def test_judgments_of_all_topics_need_no_labels():
-    run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "b"], "score": 1.0})
     with pytest.warns(DegenerateWarning):
-        found = corrected_scores({"mine": run}, QRELS, QRELS, "P@1", target="these")
+        found = corrected_scores({"mine": RUN}, QRELS, QRELS, "P@1", target="these")
     assert found["value"].item() == found["labelled"].item()

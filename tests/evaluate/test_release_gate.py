@@ -144,17 +144,15 @@ def test_several_baselines_are_one_family():
     assert found.pairs["n_tests"].tolist() == [2, 2]
     assert found.pairs.loc[0, ["low", "high"]].tolist() == pytest.approx(alone.pairs.loc[0, ["low", "high"]].tolist())
     assert (found.decision, found.pairs["decision"].tolist()) == ("PASS", ["PASS", "PASS"])
-    found = release_gate({"new": new}, {"old": old, "bad": bad}, qrels, "nDCG@4", margin=0.0)
-    assert (found.decision, found.pairs["decision"].tolist()) == ("UNKNOWN", ["UNKNOWN", "PASS"])
-    found = release_gate({"new": bad}, {"old": old, "bad": bad[::-1]}, qrels, "nDCG@4", margin=0.0)
-    assert (found.decision, found.pairs["decision"].tolist()) == ("FAIL", ["FAIL", "UNKNOWN"])
+    for other, last, decisions in ((new, bad, ["UNKNOWN", "PASS"]), (bad, bad[::-1], ["FAIL", "UNKNOWN"])):
+        found = release_gate({"new": other}, {"old": old, "bad": last}, qrels, "nDCG@4", margin=0.0)
+        assert (found.decision, found.pairs["decision"].tolist()) == (decisions[0], decisions)
 
 
 def test_numbers_do_not_depend_on_the_order_of_rows():
     new, old, qrels = collection(n=30)
     shuffled = (frame.sample(frac=1, random_state=1) for frame in (new, old, qrels))
-    first, second = gate(new, old, qrels), gate(*shuffled)
-    pd.testing.assert_frame_equal(first.pairs, second.pairs)
+    pd.testing.assert_frame_equal(gate(new, old, qrels).pairs, gate(*shuffled).pairs)
 
 
 def test_segments_are_corrected_and_those_of_one_query_are_counted():
@@ -258,9 +256,7 @@ def test_other_measures_warn_of_unjudged_documents():
 
 def test_rated_lists_give_the_same_decision_and_get_the_documents_back(tmp_path):
     new, old, qrels = unjudged()
-    qrels.rename(columns={"qid": "Query Text", "docno": "Doc ID", "label": "Rating"}).to_csv(
-        tmp_path / "ratings.csv", index=False
-    )
+    qrels.set_axis(["Query Text", "Doc ID", "Rating"], axis=1).to_csv(tmp_path / "ratings.csv", index=False)
     for name, run in (("new", new), ("old", old)):
         details = {
             qid: {"hits": [{"hit": {"_index": name, "_id": docno}, "rating": None} for docno in rows["docno"]]}
@@ -291,33 +287,24 @@ def test_rated_lists_give_the_same_decision_and_get_the_documents_back(tmp_path)
         ({"measure": "NumRet"}, ParameterError, "not a mean over topics"),
         ({"measure": "BNDCG(stat='std')@4"}, ParameterError, "higher values are better"),
         ({"measure": "BNDCG(stat='lo')@4"}, ParameterError, "leave out stat='lo'"),
-        ({"scale": (0, 2)}, InputError, "is 3, wanted a whole number from 0 to 2"),
         ({"traffic": pd.DataFrame({"qid": ["query 0"]})}, InputError, "no row for 19 of 20 rated queries"),
         ({"traffic": pd.DataFrame({"query": ["query 0"]})}, InputError, "wanted columns qid; missing qid"),
         ({"traffic": pd.DataFrame({"qid": ["query 0"] * 2})}, InputError, "query 'query 0' is duplicated"),
         (
-            {"traffic": pd.DataFrame({"qid": ["Query  0"]})},
+            {"traffic": pd.DataFrame({"qid": [f"query {i}" for i in range(20)], "weight": np.nan})},
             InputError,
-            "'Query  0' and 'query 0' of the ratings differ",
+            "the weight of 'query 0' is nan, wanted a number of at least 0",
         ),
-        ({"weight": -1.0}, InputError, "the weight of 'query 0' is -1.0, wanted a number of at least 0"),
-        ({"weight": np.nan}, InputError, "the weight of 'query 0' is nan"),
-        ({"weight": 0.0}, InputError, "wanted at least two rated queries with a weight above 0, found 0"),
     ],
 )
 def test_bad_options_and_tables_are_named(options, error, message):
-    new, old, qrels = collection(n=20)
-    if "weight" in options:
-        options = {"traffic": pd.DataFrame({"qid": qrels["qid"].unique(), **options})}
     with pytest.raises(error) as caught:
-        gate(new, old, qrels, **options)
+        gate(*collection(n=20), **options)
     assert message in str(caught.value)
 
 
-def test_queries_in_two_spellings_and_repeated_names_are_refused():
+def test_repeated_names_and_several_new_runs_are_refused():
     new, old, qrels = collection(n=20)
-    with pytest.raises(InputError, match="run 'new': query 'Query 3' and 'query 3' of the ratings differ only in case"):
-        gate(new.replace({"qid": {"query 3": "Query 3"}}), old, qrels)
     with pytest.raises(InputError, match="two systems are called 'old'"):
         release_gate({"old": new}, {"old": old}, qrels, "nDCG@4", margin=0.1)
     with pytest.raises(ParameterError, match="one new run"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 import re
 from dataclasses import dataclass
 from datetime import date as calendar_date
@@ -16,8 +15,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, printable, warn, whole
-from vbterrier.evaluate.inputs import intents_and_tags, intents_of, topics_of
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.evaluate.inputs import intents_and_tags, intents_of, table_of, topics_of
 from vbterrier.frames.files.reading import read_annotations
 from vbterrier.frames.files.writing import replacing
 from vbterrier.frames.ids import ids_of
@@ -98,8 +96,7 @@ class AnnotationTask(Shown):
         """Write a sheet with an empty column label, and the instructions in a second file, whose path is returned.
 
         ``path``: a file that does not exist yet, .csv, .tsv or .jsonl; of ``ann.csv``, the instructions are
-        ``ann.instructions.txt``. Raises FileError: the file exists, so that labels would be lost, or cannot be written.
-        Raises ParameterError: another suffix. Raises InputError: an id that a spreadsheet would run as a formula.
+        ``ann.instructions.txt``. Raises InputError for an id that a spreadsheet would run as a formula.
         """
         path = Path(path)
         if path.suffix not in _SUFFIXES:
@@ -108,8 +105,7 @@ class AnnotationTask(Shown):
             raise FileError(path, "exists already, perhaps with labels; choose another name")
         rows = self.items.drop(columns=["prob"] * self.blind).assign(label="")
         if path.suffix == ".jsonl":
-            lines = [json.dumps(row, ensure_ascii=False) for row in rows.to_dict("records")]
-            text = "".join(f"{line}\n" for line in lines)
+            text = "".join(f"{json.dumps(row, ensure_ascii=False)}\n" for row in rows.to_dict("records"))
         else:
             text = _delimited(rows, "," if path.suffix == ".csv" else "\t")
         about = path.with_suffix(".instructions.txt")
@@ -119,10 +115,7 @@ class AnnotationTask(Shown):
         return about
 
     def prompts(self, template: str = ANNOTATION_PROMPT) -> dict[str, str]:
-        """Return the prompt of each query; probabilities are not shown.
-
-        Raises ParameterError: a template without ``{query}`` or ``{candidates}``, or with another field.
-        """
+        """Return the prompt of each query; probabilities are not shown."""
         made = {}
         shown = [name for name in ("entity_id", *_SHOWN) if name in self.items.columns]
         for qid, group in self.items[self.items["entity_id"] != NIL].groupby("qid", sort=False):
@@ -143,9 +136,9 @@ class AnnotationTask(Shown):
         """Label all queries by a function from a prompt to an answer, such as a language model.
 
         ``judge``: called once for each query. ``template``: the prompt, with the fields ``{query}`` and
-        ``{candidates}``. ``progress``: show a progress bar over queries. Returns columns qid, entity_id, label
-        (``"1"``, ``"0"``, or empty if the query failed) and failure (why). An answer is ``{"meanings": [1, 2]}`` and
-        nothing else; any other answer, and an exception, is a failure of its query.
+        ``{candidates}``. Returns columns qid, entity_id, label (``"1"``, ``"0"``, or empty if the query failed) and
+        failure (why). An answer is ``{"meanings": [1, 2]}`` and nothing else; any other answer, and an exception, is a
+        failure of its query.
         """
         rows: list[tuple[str, str, str, str]] = []
         prompts, of_query = self.prompts(template), dict(iter(self.items.groupby("qid")["entity_id"]))
@@ -180,21 +173,14 @@ class AnnotationTask(Shown):
         listed = (self.items["entity_id"] != NIL) | (self.items["prob"] > 0)
         intents = self.items.loc[self.items["qid"].isin(votes["qid"]) & listed]
         options: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
-        return Annotations(
-            self,
-            wide,
-            votes,
-            about,
-            unanswered,
-            _agreement(wide.sort_values(_KEY, ignore_index=True), list(read), options),
-            calibration_error(intents[[*_KEY, "prob"]], votes[[*_KEY, "prob"]]),
-        )
+        agreement = _agreement(wide.sort_values(_KEY, ignore_index=True), list(read), options)
+        calibration = calibration_error(intents[[*_KEY, "prob"]], votes[[*_KEY, "prob"]])
+        return Annotations(self, wide, votes, about, unanswered, agreement, calibration)
 
     def _labels(self, name: str, sheet: Any) -> tuple[pd.Series[Any], pd.DataFrame, dict[str, Any]]:
         """The label of each item, the unanswered queries, and the facts about an annotator."""
         what, qid = f"sheet {name!r}", self.items["qid"]
-        frame = read_annotations(sheet) if isinstance(sheet, (str, os.PathLike)) else frame_of(sheet, what)
-        require(frame, (*_KEY, "label"), what)
+        frame = table_of(sheet, what, read_annotations, (*_KEY, "label"))
         keys = [ids_of(frame[column], f"{what} column {column!r}").text.to_pylist() for column in _KEY]
         given = pd.MultiIndex.from_arrays(keys)
         text = frame["label"].map(lambda one: "" if pd.isna(one) else str(one).strip()).to_numpy(dtype=object)
@@ -214,9 +200,7 @@ class AnnotationTask(Shown):
         numbers[place] = pd.to_numeric(pd.Series(text)).to_numpy(dtype=np.float64)
         label = pd.Series(numbers, index=self.items.index)
         gaps, most = label.isna().groupby(qid).transform("sum"), label.groupby(qid).transform("max")
-        without = (gaps == 0) & (most == 0)
-        if without.any():
-            odd = qid[without].iloc[0]
+        for odd in qid[(gaps == 0) & (most == 0)]:
             raise InputError(f"{what}: query {odd!r} has no label 1; label {NIL} 1 if none of its entities is meant")
         said = dict(zip(keys[0], frame["failure"], strict=True)) if "failure" in frame.columns else {}
         counts = gaps.groupby(qid, sort=False).agg(["first", "size"]).query("first > 0")
@@ -224,13 +208,8 @@ class AnnotationTask(Shown):
             (name, one, said.get(one) or f"{missing} of {size} labels missing")
             for one, missing, size in counts.itertuples(name=None)
         ]
-        about = {
-            "annotator": name,
-            "kind": "function" if "failure" in frame.columns else "sheet",
-            "n_qids": len(self.topics) - len(rows),
-            "n_missing": len(rows),
-            "saw_prob": "prob" in frame.columns,
-        }
+        about: dict[str, Any] = {"annotator": name, "kind": "function" if "failure" in frame.columns else "sheet"}
+        about |= {"n_qids": len(self.topics) - len(rows), "n_missing": len(rows), "saw_prob": "prob" in frame.columns}
         return label.mask(gaps > 0), pd.DataFrame(rows, columns=["annotator", "qid", "reason"]), about
 
 
@@ -306,8 +285,7 @@ class Annotations(Shown):
         choice("probs", probs, ("votes", "candidates"))
         if nil and probs == "candidates":
             raise ParameterError("nil=True: candidates have no probability of NIL; use probs='votes'")
-        kept = self.votes[self.votes["votes"] >= min_votes - 1e-9]
-        kept = kept[(kept["entity_id"] != NIL) | nil]
+        kept = self.votes[(self.votes["votes"] >= min_votes - 1e-9) & ((self.votes["entity_id"] != NIL) | nil)]
         without = sorted(set(self.task.topics["qid"]).difference(kept["qid"]))
         if not len(kept):
             raise InputError(f"labels: no entity has the votes of {min_votes:g} of the annotators")
@@ -343,8 +321,7 @@ class Annotations(Shown):
         ``path``: a folder that does not exist yet. ``date``: the date of the labels, as 2026-01-31. ``sources``: the
         origin of the parts, as ``{"queries": "...", "candidates": "..."}``: text, licence or address. ``title``: the
         first line of the datasheet. ``tags``: tags of documents, if the set has a collection. ``min_votes, probs,
-        nil``: see :meth:`benchmark`. Raises ParameterError: a date that is none, or no source. Raises FileError: the
-        path exists, or the folder cannot be written.
+        nil``: see :meth:`benchmark`.
         """
         try:
             day = calendar_date.fromisoformat(date).isoformat()
@@ -474,29 +451,17 @@ def _votes(wide: pd.DataFrame, names: list[str]) -> pd.DataFrame:
 
 def _agreement(wide: pd.DataFrame, names: list[str], options: dict[str, Any]) -> pd.DataFrame:
     """Agreement of at least two annotators; empty for one."""
-    if len(names) < 2:  # noqa: PLR2004 - a pair
-        return pd.DataFrame(columns=list(COLUMNS))
     labels = wide[names]
+    if len(names) < 2 or not (labels.notna().sum(axis=1) > 1).any():  # noqa: PLR2004 - a pair
+        if len(names) > 1:
+            warn("no query has labels of two annotators: agreement is unknown")
+        return pd.DataFrame(columns=list(COLUMNS))
     shared = labels[labels.notna().all(axis=1)].astype("int64")
     tables = [judge_agreement(shared, **options)] if len(shared) else []
-    if (labels.notna().sum(axis=1) > 1).any():
-        alpha = krippendorff_alpha(labels, groups=wide["qid"], **options)
-        row = (", ".join(names), "Krippendorff's alpha", alpha.value, alpha.low, alpha.high, options["level"])
-        tables.append(pd.DataFrame([(*row, "queries (percentile)", alpha.n_items)], columns=list(COLUMNS)))
-    else:
-        warn("no query has labels of two annotators: agreement is unknown")
-    return pd.concat(tables, ignore_index=True) if tables else pd.DataFrame(columns=list(COLUMNS))
-
-
-def _ambiguity(intents: pd.DataFrame) -> dict[str, float]:
-    found = query_ambiguity(intents)
-    return {
-        "intents of a query": found["n_intents"].mean(),
-        "share of queries with several intents": (found["n_intents"] > 1).mean(),
-        "entropy (bits)": found["entropy"].mean(),
-        "effective number of intents": found["n_effective"].mean(),
-        "share of the most probable intent": found["top_prob"].mean(),
-    }
+    alpha = krippendorff_alpha(labels, groups=wide["qid"], **options)
+    row = (", ".join(names), "Krippendorff's alpha", alpha.value, alpha.low, alpha.high, options["level"])
+    tables.append(pd.DataFrame([(*row, "queries (percentile)", alpha.n_items)], columns=list(COLUMNS)))
+    return pd.concat(tables, ignore_index=True)
 
 
 def _markdown(value: Any) -> str:
@@ -517,14 +482,21 @@ def _datasheet(
 ) -> str:
     """The description of a benchmark in Markdown."""
     task, calibration = found.task, found.calibration
-    kept = intents["qid"].nunique()
     counts = {
         **about,
-        "queries": f"{kept} of {len(task.topics)} annotated",
+        "queries": f"{intents['qid'].nunique()} of {len(task.topics)} annotated",
         "candidates": f"{(task.items['entity_id'] != NIL).sum()}, of which {(intents['entity_id'] != NIL).sum()} kept",
         "digest": f"SHA-256 {intents_digest(intents)} of qid, entity_id, prob",
     }
     error = {name: getattr(calibration, name) for name in ("ece", "brier", "log_loss", "missed", "n_queries")}
+    of_queries = query_ambiguity(intents)
+    ambiguity = {
+        "intents of a query": of_queries["n_intents"].mean(),
+        "share of queries with several intents": (of_queries["n_intents"] > 1).mean(),
+        "entropy (bits)": of_queries["entropy"].mean(),
+        "effective number of intents": of_queries["n_effective"].mean(),
+        "share of the most probable intent": of_queries["top_prob"].mean(),
+    }
     parts = [
         ("Contents", _table(facts(counts))),
         ("Sources", _table(facts(dict(sources)))),
@@ -532,7 +504,7 @@ def _datasheet(
         ("Unanswered queries", _table(found.unanswered) if len(found.unanswered) else "None."),
         ("Agreement", _table(found.agreement) if len(found.agreement) else "One annotator: unknown."),
         ("Calibration of the candidates' probabilities", _table(facts(error))),
-        ("Ambiguity", _table(facts(_ambiguity(intents)))),
+        ("Ambiguity", _table(facts(ambiguity))),
         ("Instructions to annotators", "\n".join(f"    {line}".rstrip() for line in INSTRUCTIONS.splitlines())),
     ]
     sections = "\n\n".join(f"## {head}\n\n{text}" for head, text in parts)

@@ -11,14 +11,15 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
-from vbterrier.evaluate.inputs import named_runs, require_scale, require_spelling, target_of
+from vbterrier.evaluate.inputs import loaded_runs, require_scale, require_spellings, target_of
 from vbterrier.evaluate.judging import held_out, judge_next, label_quality
 from vbterrier.evaluate.scores import TOPICS, score
-from vbterrier.frames.contracts import frame_of, require, systems_of
+from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.notebook import Panel, Shown, counted, reliability_diagrams
-from vbterrier.frames.ranking import Run, loaded_run, ranked
+from vbterrier.frames.ranking import Run, ranked
 from vbterrier.kernels.rankings import discounts, ideal_dcg
 from vbterrier.measures.target import aligned
+from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.kappa import judge_agreement
 from vbterrier.stats.topic_intervals import check_level, topics_intervals
 from vbterrier.unjudged.evidence import evidence_of
@@ -111,11 +112,8 @@ class JudgeAudit(Shown):
     def tables(self) -> dict[str, pd.DataFrame]:
         """All tables by name."""
         found = {name: getattr(self, name) for name in ("systems", "pairs", "bias", "calibration", "agreement")}
-        return (
-            found
-            | {"kappa": self.quality.kappa, "quality": self.quality.summary, "mixed": self.mixed}
-            | {"needed": self.needed, "plan": self.plan.frame}
-        )
+        found |= {"kappa": self.quality.kappa, "quality": self.quality.summary, "mixed": self.mixed}
+        return found | {"needed": self.needed, "plan": self.plan.frame}
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Systems", self.systems, value="value", heads=3)
@@ -131,10 +129,9 @@ class JudgeAudit(Shown):
         yield Panel("Judge next, in this order", self.plan.frame, heads=2)
 
     def _figures(self) -> Figures:
-        frame = self.systems.assign(
-            method=np.where(self.systems["judge"] == "", self.systems["estimate"], "judge " + self.systems["judge"]),
-            n_resamples=0,
-        )
+        judge = self.systems["judge"]
+        method = np.where(judge == "", self.systems["estimate"], "judge " + judge)
+        frame = self.systems.assign(method=method, n_resamples=0)
         return {"forest": lambda: {"intervals": frame}, "reliability": lambda: {"bins": self.calibration}}
 
 
@@ -172,17 +169,14 @@ def audit_judge(
     ----------
     runs, on_topics, duplicates
         See :func:`vbterrier.score`.
-    qrels
-        The human judgments: a frame (qid, docno, label) or a path; ideally of a random sample of the documents.
-    labels
-        The labels of one or more judges: a frame (qid, docno, label), a path, or a mapping of name to these.
+    qrels, labels
+        The human judgments, a frame (qid, docno, label) or a path, ideally of a random sample of the documents; and the
+        labels of one or more judges, in the same form or as a mapping of name to these.
     cutoff
         The cutoff k of nDCG@k. The ideal ranking is that of all documents that a judge labelled, a human judged, or a
         run retrieves up to the cutoff.
-    margin
-        Half the width of the interval that more human judgments should reach.
-    budget
-        The most human judgments to plan.
+    margin, budget
+        Half the width of the interval that more human judgments should reach, and the most judgments to plan.
     baseline
         A system: pairs with this system alone.
     families
@@ -194,17 +188,11 @@ def audit_judge(
     scale
         The smallest and the largest grade of human judgments, by default any. Labels may be on another scale.
 
-    Returns
-    -------
-    JudgeAudit
-
     Raises
     ------
-    InputError
+    InputError, ParameterError
         Frames that cannot be evaluated; no document with both a label and a judgment; a grade outside the scale; a
-        topic in two spellings.
-    ParameterError
-        A family or a baseline of an unknown system; options outside their range.
+        topic in two spellings; a family or a baseline of an unknown system; options outside their range.
 
     Warns
     -----
@@ -242,16 +230,13 @@ def audit_judge(
         whole(name, count, low=low)
     judges = MachineLabels(labels)
     judged = target_of(qrels, None, None, labels=judges)
-    loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
+    loaded = loaded_runs(runs, duplicates)
     require_scale(judged.frame, scale, "qrels")
-    require_spelling("qrels", judged.topics)
-    require_spelling("labels", judges.frame()["qid"].unique(), judged.topics)
-    for name, run in loaded.items():
-        require_spelling(f"run {name!r}", run.topics, judged.topics)
-    for what, names in (("baseline", [baseline] if baseline else []), ("families", list(families or {}))):
-        unknown = [name for name in names if name not in loaded]
-        if unknown:
-            raise ParameterError(f"{what}: no run is called {unknown[0]!r}.{nearest(unknown[0], loaded)}")
+    require_spellings(judged, loaded)
+    for what, names in (("baseline", [baseline] if baseline else []), ("families", families or {})):
+        for name in names:
+            if name not in loaded:
+                raise ParameterError(f"{what}: no run is called {name!r}.{nearest(name, loaded)}")
     target, loaded = aligned(judged, loaded, on_topics)
     quality = label_quality(judges, target.frame, level=level)
     top = {name: _as_text(ranked(run.frame, max(DEPTH, cutoff), duplicates=duplicates)) for name, run in loaded.items()}
@@ -267,15 +252,13 @@ def audit_judge(
     shared: dict[str, Any] = {"level": level, "n_qids": len(target.topics), "n_draws": n_draws, "seed": seed}
     measure = f"nDCG@{cutoff}"
     tables = [each.tables(name, level, baseline) for name, each in estimates.items()]
-    tables += [
-        _alone(str(name), part, frames, measure, {"level": level, "seed": seed}, baseline)
-        for name, part in given.groupby("name", sort=False)
-    ]
+    for judge, part in given.groupby("name", sort=False):
+        tables.append(_alone(str(judge), part, frames, measure, {"level": level, "seed": seed}, baseline))
     systems, pairs = (
         pd.concat(parts, ignore_index=True).assign(measure=measure, **shared) for parts in zip(*tables, strict=True)
     )
-    for frame in (systems, pairs):
-        for place, column in enumerate(_FIRST, 1 if frame is systems else 2):
+    for frame, place in ((systems, 1), (pairs, 2)):
+        for column in reversed(_FIRST):
             frame.insert(place, column, frame.pop(column))
     corrected = systems[systems["estimate"] == CORRECTED].set_index("name")["value"]
     mixed = _mixed(top, given, target, measure, corrected)
@@ -288,9 +271,10 @@ def audit_judge(
         word: judge_next(frames, target.frame, budget, f"BNDCG@{cutoff}", labels=used, **options)
         for word, used in (("without", None), ("with", judges))
     }
-    found = [(plan.width_before, _until(plan, 2 * margin), len(plan), plan.width_after) for plan in plans.values()]
-    needed = pd.DataFrame(found, columns=["width", "n", "n_planned", "width_after"]).assign(margin=margin)
-    needed.insert(0, "labels", list(plans))
+    found = [
+        (word, each.width_before, _until(each, 2 * margin), len(each), each.width_after) for word, each in plans.items()
+    ]
+    needed = pd.DataFrame(found, columns=["labels", "width", "n", "n_planned", "width_after"]).assign(margin=margin)
     agreement = _agreement(documented, judges.names, level)
     return JudgeAudit(systems, pairs, quality, bias, calibration, agreement, mixed, needed, plans["with"])
 
@@ -315,17 +299,13 @@ def _evidence_runs(
 
 @dataclass(frozen=True, eq=False)
 class _Estimate:
-    """Means of each system, drawn by the model, shape (S, B), and, if corrected, by cross-fitted models, (S, B').
-
-    ``parts``: the corrections of the cross-fitted means by each judgment, shape (S, n). ``spread``: the factor of a
-    judgment's part in the standard error, (n,).
-    """
+    """Means of each system, drawn by the model, shape (S, B), and, if corrected, by cross-fitted models, (S, B')."""
 
     names: list[str]
     draws: Floats
     fitted: Floats | None = None
-    parts: Floats | None = None
-    spread: Floats | None = None
+    parts: Floats | None = None  # corrections of the cross-fitted means by each judgment, shape (S, n)
+    spread: Floats | None = None  # the factor of a judgment's part in the standard error, (n,)
 
     def tables(self, estimate: str, level: float, baseline: str | None) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Estimates and differences with normal intervals."""
@@ -342,7 +322,7 @@ class _Estimate:
             weight = max(1 - max(n - 3, 0) / max(n - 1, 1) * noise / found, 0.0) if found > 0 else 0.0
             value = self.fitted.mean(axis=1) + residual.mean() + weight * deviation
             shared, method = (common**2).sum() + self.fitted.mean(axis=0).var(), "unjudged and residuals (normal)"
-        a, b = _pairs(self.names, baseline)
+        a, b = _places(self.names, baseline)
 
         def variance(drawn: Floats, parts: Floats) -> Floats:
             return np.asarray((1 - weight) * drawn.var(axis=1) + weight * (parts**2).sum(axis=1))
@@ -352,23 +332,23 @@ class _Estimate:
         reach = np.sqrt(variance(draws[a] - draws[b], errors[a] - errors[b])) * special.ndtri((1 + level) / 2)
         gap = value[a] - value[b]
         means, gaps = (value, value - half, value + half), (gap, gap - reach, gap + reach)
-        return _tables(self.names, (a, b), means, gaps, estimate=estimate, judge="", method=method)
+        return _tables(self.names, baseline, means, gaps, estimate=estimate, judge="", method=method)
 
 
-def _pairs(names: list[str], baseline: str | None) -> tuple[Any, Any]:
-    if baseline is None:
-        return np.triu_indices(len(names), 1)
-    others = np.array([place for place, name in enumerate(names) if name != baseline], dtype=np.int64)
-    return others, np.full(len(others), names.index(baseline))
+def _places(names: list[str], baseline: str | None) -> Any:
+    """The places of the two systems of each pair, shape (2, n_pairs)."""
+    return np.array([[names.index(name) for name in pair] for pair in pairs_of(names, baseline)], int).reshape(-1, 2).T
 
 
-def _tables(names: list[str], pairs: Any, means: Any, gaps: Any, **about: str) -> tuple[pd.DataFrame, pd.DataFrame]:
+def _tables(
+    names: list[str], baseline: str | None, means: Any, gaps: Any, **about: str
+) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Estimates and differences with their limits; limits of estimates are scores."""
-    name_a, name_b = (np.array(names, dtype=object)[places] for places in pairs)
     systems = pd.DataFrame({"name": names, **dict(zip(("value", "low", "high"), means, strict=True))})
     systems[["low", "high"]] = systems[["low", "high"]].clip(0, 1)
-    found = {"name_a": name_a, "name_b": name_b, **dict(zip(("diff", "low", "high"), gaps, strict=True))}
-    return systems.assign(**about), pd.DataFrame(found).assign(**about)
+    pairs = pd.DataFrame(pairs_of(names, baseline), columns=["name_a", "name_b"])
+    pairs = pairs.assign(**dict(zip(("diff", "low", "high"), gaps, strict=True)))
+    return systems.assign(**about), pairs.assign(**about)
 
 
 def _estimated(evidence: Evidence, grades: Any, names: list[str], n_draws: int, seed: int) -> _Estimate:
@@ -423,10 +403,6 @@ class _Fold:
 
     Human judgments are taken as a sample: the model has exact intercepts and no shift of unjudged documents, and
     relevant documents outside of the evidence, of which no sample is judged, do not count.
-
-    ``scores``: means over topics, shape (S, B). ``predicted``: the mean predicted grade of each judgment, shape (n,).
-    ``parts``: the change of the summed scores if one document of the judgment's topic has the judged grade instead of
-    the predicted one, linear in its grade and in the ideal DCG, shape (S, n).
     """
 
     def __init__(self, evidence: Evidence, rows: Any, gain: Floats, weights: Floats, seed: int) -> None:
@@ -443,12 +419,13 @@ class _Fold:
         scores = _scores(without, drawn.levels, inverse, gain, weights)
         probability = np.stack([(drawn.levels[:, at] == value).mean(axis=0) for value in range(n_levels)], axis=1)
         # The relative change of the ideal DCG by one more document of each level, shape (T, L).
-        more = [
-            ((ideal_dcg(counts + one, gain, k) - before) * inverse).mean(axis=0) for one in np.eye(n_levels, dtype=int)
-        ]
-        ideal = np.stack(more, axis=1)[topic]
+        more = [ideal_dcg(counts + one, gain, k) - before for one in np.eye(n_levels, dtype=int)]
+        ideal = (np.stack(more, axis=2) * inverse[:, :, None]).mean(axis=0)[topic]
         of_ideal = ideal[np.arange(len(rows)), judged] - (probability * ideal).sum(axis=1)
+        # Means over topics, shape (S, B), and the mean predicted grade of each judgment, (n,).
         self.scores, self.predicted = scores.mean(axis=2), probability @ gain
+        # The change of the summed scores if one document of the judgment's topic has the judged grade instead of the
+        # predicted one, linear in its grade and in the ideal DCG, shape (S, n).
         of_gain = inverse.mean(axis=0)[topic] * (gain[judged] - self.predicted)
         self.parts = weights[:, rows] * of_gain - scores.mean(axis=1)[:, topic] * of_ideal
 
@@ -477,25 +454,19 @@ def _excess_weights(evidence: Evidence, known: Any, in_cut: Any, held_out: Float
 
 
 def _alone(
-    name: str,
-    given: pd.DataFrame,
-    frames: Mapping[str, pd.DataFrame],
-    measure: str,
-    options: dict[str, Any],
-    baseline: str | None,
+    name: str, given: pd.DataFrame, frames: Mapping[str, Any], measure: str, options: Any, baseline: str | None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Scores by the labels of one judge as judgments; nDCG does not depend on the unit of the labels."""
     label = given["label"].clip(lower=0)
     label = label if (label == label.round()).all() else (1000 / max(label.max(), 1e-9) * label).round()
     values = score(frames, given.assign(label=label.astype(np.int64)), [measure], on_topics="all", n_resamples=2).values
     table = values.pivot(index="qid", columns="name", values="value")[list(frames)].to_numpy()
-    a, b = _pairs(list(frames), baseline)
-    gaps = table[:, a] - table[:, b]
+    a, b = _places(list(frames), baseline)
+    gap = table[:, a] - table[:, b]
     of_means = topics_intervals(table, bounds=(0, 1), **options)
-    of_gaps = topics_intervals(gaps, bounds=(-1, 1), **options)
-    means = table.mean(axis=0), of_means.low, of_means.high
-    about = {"estimate": ALONE, "judge": name, "method": of_means.method}
-    return _tables(list(frames), (a, b), means, (gaps.mean(axis=0), of_gaps.low, of_gaps.high), **about)
+    of_gaps = topics_intervals(gap, bounds=(-1, 1), **options)
+    means, gaps = (table.mean(axis=0), of_means.low, of_means.high), (gap.mean(axis=0), of_gaps.low, of_gaps.high)
+    return _tables(list(frames), baseline, means, gaps, estimate=ALONE, judge=name, method=of_means.method)
 
 
 def _mixed(
@@ -522,7 +493,8 @@ def _mixed(
         shift = values - shares["name"].map(corrected)
         neither = 1 - shares["human"] - shares["machine"]
         parts.append(shares.assign(neither=neither.round(12), filled=values, shift=shift, judge=judge))
-    return pd.concat(parts)[["name", "judge", "human", "machine", "neither", "filled", "shift"]].reset_index(drop=True)
+    columns = ["name", "judge", "human", "machine", "neither", "filled", "shift"]
+    return pd.concat(parts, ignore_index=True)[columns]
 
 
 def _warn_of_mixture(mixed: pd.DataFrame, margin: float) -> None:
@@ -585,12 +557,6 @@ def _warn_of_copies(frame: pd.DataFrame, judges: list[str]) -> None:
             warn(f"judge {judge!r}: its labels equal all human judgments; are these its own labels?")
 
 
-def _by_number(group: str) -> tuple[float, str]:
-    """Sort groups by the number that their names begin with; the others follow."""
-    number = re.match(r"\d+", group)
-    return int(number[0]) if number else math.inf, group
-
-
 def _bias(
     frame: pd.DataFrame, judges: list[str], judgments: Judgments, families: Any, level: float
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
@@ -601,8 +567,8 @@ def _bias(
     groups = [("grade", frame["grade"].astype(str)), ("rank", ranks)]
     if "length" in frame:
         groups.append(("length", frame["length"].astype(object)))
-    sole, found = frame["family"], sorted(set((families or {}).values()))
-    groups += [("family", sole.mask(sole.notna() & (sole != name), _OTHERS)) for name in found]
+    sole, known = frame["family"], sorted(set((families or {}).values()))
+    groups += [("family", sole.mask(sole.notna() & (sole != family), _OTHERS)) for family in known]
     rows, bins = [], []
     most = max(int(judgments.grades[-1]), 1)
     for judge in judges:
@@ -619,7 +585,11 @@ def _bias(
         error, bias = most * predicted - grade, label - grade if on_scale else np.full(len(both), np.nan)
         for by, every_group in groups:
             group = every_group[both.index]
-            for name in sorted(set(group.dropna()) - {_OTHERS}, key=_by_number):
+            names = sorted(set(group.dropna()) - {_OTHERS})
+            # By the number that they begin with; the others follow.
+            for name in sorted(
+                names, key=lambda name: int(found[0]) if (found := re.match(r"\d+", name)) else math.inf
+            ):
                 own = (group == name).to_numpy()
                 mean = _mean(error, own, (group == _OTHERS).to_numpy(), topic, level)
                 rows.append((judge, by, name, int(own.sum()), bias[own].mean(), *mean, level))
@@ -655,7 +625,5 @@ def _agreement(frame: pd.DataFrame, judges: list[str], level: float) -> pd.DataF
 
 def _until(plan: JudgingPlan, width: float) -> float:
     """The number of judgments until an interval is at most so wide; NaN if the plan is too short."""
-    if plan.width_before <= width:
-        return 0.0
-    narrow = np.flatnonzero(plan.frame["width_after"] <= width)
-    return float(narrow[0] + 1) if len(narrow) else float("nan")
+    narrow = np.flatnonzero(np.array([plan.width_before, *plan.frame["width_after"]]) <= width)
+    return float(narrow[0]) if len(narrow) else float("nan")

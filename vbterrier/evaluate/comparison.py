@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
-from vbterrier.evaluate.inputs import named_runs
+from vbterrier.evaluate.inputs import is_path, named_runs
 from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.evaluate.value_tables import (
     answered_by,
@@ -36,7 +35,6 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
-_PLACES = 12
 _SLACK = 1e-12
 
 
@@ -78,7 +76,7 @@ class Comparison(Shown):
     @property
     def alpha(self) -> float:
         """Significance level of adjusted p-values: 1 - level."""
-        return round(1 - float(self.pairs["level"].iloc[0]), _PLACES)
+        return round(1 - float(self.pairs["level"].iloc[0]), 12)
 
     def significant(self) -> pd.Series[bool]:
         """Return True for each pair whose adjusted p-value is at most ``1 - level``."""
@@ -106,11 +104,7 @@ class Comparison(Shown):
 
 
 def corrected_over(pairs: pd.DataFrame) -> str:
-    """The correction of p-values and the number of tests, in words.
-
-    >>> corrected_over(pd.DataFrame({"correction": "holm", "n_tests": 3, "measure": ["AP"] * 3 + ["P@5"] * 3}))
-    'holm over the 3 tests of each measure, 6 tests in all'
-    """
+    """The correction of p-values and the number of tests: 'holm over the 3 tests of each measure, 6 tests in all'."""
     correction, n_tests = pairs["correction"].iloc[0], int(pairs["n_tests"].max())
     if correction == "none":
         return f"not corrected, {counted(len(pairs), 'test')}"
@@ -146,18 +140,16 @@ def compare(
     Parameters
     ----------
     given
-        Scores of :func:`vbterrier.score`; or a frame of values (name, qid, measure, value), as
-        ``pt.Experiment(perquery=True)`` returns it, or its path (CSV, TSV or Parquet); or runs, as
-        :func:`vbterrier.score` takes them, with ``qrels``, ``intents`` or both. Several collections: values with a
-        column dataset, or mappings of the name of a collection to its runs and to its qrels; topics of two collections
-        are different topics, and every topic has the same weight.
+        Scores of :func:`vbterrier.score`; a frame of values (name, qid, measure, value), as
+        ``pt.Experiment(perquery=True)`` returns it, or its path; or runs, as :func:`vbterrier.score` takes them, with
+        ``qrels``, ``intents`` or both. Several collections: values with a column dataset, or mappings of the name of a
+        collection to its runs and to its qrels; topics of two collections are different topics of the same weight.
     qrels, intents, tags, labels, subtopics, duplicates, progress
         For runs: see :func:`vbterrier.score`.
     measures
         For runs, the measures to evaluate; for scores and values, the measures to compare (default: all).
     baseline
-        The system that all other systems are compared with; several form one family of tests; ``None`` for all
-        pairs.
+        The system that all others are compared with; several form one family of tests; ``None`` for all pairs.
     test, correction, family, margin
         See :func:`vbterrier.stats.comparisons.comparisons`. By default, p-values are corrected over the pairs of a
         measure, and ``n_tests`` counts them; ``family="all"`` corrects over all measures, too.
@@ -179,9 +171,9 @@ def compare(
     -----
     DegenerateWarning
         Some of the measures are undefined for all topics, and left out. A system retrieved nothing for more than half
-        of the topics. For values, the runs are unknown: a system is suspect if it scores exactly 0 on more than half of
-        all topics, and on more than half of the topics on which at least half of the other systems do not. Too few
-        topics for a significant p-value of the randomisation or Wilcoxon test.
+        of the topics; for values, it scores exactly 0 on more than half of all topics, and of the topics on which at
+        least half of the other systems do not. Too few topics for a significant p of the randomisation or Wilcoxon
+        test.
 
     Notes
     -----
@@ -226,22 +218,19 @@ def compare(
             for name, (part, judged) in parts.items()
         }
         frames = [each.values.assign(dataset=name) if name else each.values for name, each in scores.items()]
-        values = pd.concat(frames, ignore_index=True)
-        missing = (
-            pd.concat([each.missing for each in scores.values()]).groupby("name", sort=False, as_index=False).sum()
-        )
+        values, every = pd.concat(frames, ignore_index=True), pd.concat([each.missing for each in scores.values()])
+        missing = every.groupby("name", sort=False, as_index=False).sum()
     known = [given] if isinstance(given, Scores) else list(scores.values())
     if known:
         asked = _defined(known, asked)
     tables = value_tables(values, asked, common=on_topics == "common")
     compared = pd.concat([table.frame() for table in tables], ignore_index=True)
-    pairs = comparisons(compared, baseline=baseline, **tests, **options)
-    pairs = count_answers(pairs, values)
+    pairs = count_answers(comparisons(compared, baseline=baseline, **tests, **options), values)
     _warn_of_few_topics(pairs, test)
     flags = suspect_runs(tables, missing)
     systems = _lettered(intervals(compared, method=interval, **options), pairs, is_complete=baseline is None)
-    used = pairs["correction"].iloc[0]
-    _LOG.info("compared %d pairs of systems: %s, correction %s, %d resamples", len(pairs), test, used, n_resamples)
+    words = "compared %d pairs of systems: %s, correction %s, %d resamples"
+    _LOG.info(words, len(pairs), test, pairs["correction"].iloc[0], n_resamples)
     of = baseline if baseline is None or isinstance(baseline, str) else tuple(baseline)
     return Comparison(flagged(pairs, flags), systems, flags, of, margin)
 
@@ -267,7 +256,7 @@ def _is_scored(given: Any, **of_runs: Any) -> bool:
                 raise ParameterError(f"{name}: found scores, not runs, which {name} cannot change; leave {name} out")
         return True
     bare = of_runs["qrels"] is None and of_runs["intents"] is None
-    return bare and (isinstance(given, (str, os.PathLike)) or hasattr(given, "columns"))
+    return bare and (is_path(given) or hasattr(given, "columns"))
 
 
 def _scored(given: Any, on_topics: str) -> tuple[Any, pd.DataFrame | None]:
@@ -279,14 +268,11 @@ def _scored(given: Any, on_topics: str) -> tuple[Any, pd.DataFrame | None]:
         )
     if isinstance(given, Scores):
         return given.values, given.missing
-    return (read_values(given) if isinstance(given, (str, os.PathLike)) else given), None
+    return (read_values(given) if is_path(given) else given), None
 
 
 def _defined(scores: Sequence[Scores], asked: Sequence[str | ir_measures.Measure]) -> list[str]:
-    """Names of the measures to compare, without those that are undefined for all topics of all systems.
-
-    Raises InputError: none is left.
-    """
+    """Names of the measures to compare, without those that are undefined for all topics of all systems."""
     scored = pd.concat([one.intervals["measure"] for one in scores])
     names = [str(measure) for measure in measures_from(*asked)] or list(scored.unique())
     empty = set(scored).difference(*(one.values["measure"] for one in scores))
@@ -320,11 +306,11 @@ def _lettered(systems: pd.DataFrame, pairs: pd.DataFrame, *, is_complete: bool) 
     """Add the compact letter display if all pairs were compared."""
     signs = np.full(len(systems), "", dtype=object)
     if is_complete:
+        significant = pairs[is_significant(pairs["p_adjusted"], pairs["level"])]
         for measure, rows in systems.groupby("measure", sort=False).indices.items():
-            is_different = is_significant(pairs["p_adjusted"], pairs["level"])
-            different_pairs = pairs[(pairs["measure"] == measure) & is_different]
             place = {name: at for at, name in enumerate(systems["name"].iloc[rows])}
-            a, b = ([place[name] for name in different_pairs[side]] for side in ("name_a", "name_b"))
+            own = significant[significant["measure"] == measure]
+            a, b = ([place[name] for name in own[side]] for side in ("name_a", "name_b"))
             different = np.zeros((len(rows), len(rows)), dtype=bool)
             different[a, b] = different[b, a] = True
             signs[rows] = letters(different)

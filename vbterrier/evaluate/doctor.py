@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, VBTerrierError, examples
-from vbterrier.evaluate.inputs import named_runs, subtopics_of
+from vbterrier.errors import InputError, VBTerrierError, examples
+from vbterrier.evaluate.inputs import named_runs, quietly, subtopics_of
 from vbterrier.frames.contracts import flatten_qrels, frame_of, is_frame, require, systems_of
 from vbterrier.frames.files.reading import read_qrels, read_run
-from vbterrier.frames.ids import Ids, ids_of, integers_of, near_matches, repeated_pairs
+from vbterrier.frames.ids import ids_of, integers_of, near_matches, repeated_pairs
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.ranking import MAX_TIED_SHARE, Run
 from vbterrier.intents.sources import from_diversity, iterations_of, subtopic_gaps
@@ -104,21 +103,35 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None) -> Diagnosis:
     require(frame, ("qid", "docno", "label"), "qrels")
     facts, judgments, diversity, conflict = _qrels_facts(frame, notes)
     if diversity:
-        facts = pd.concat([facts, _subtopic_facts(frame, subtopics, notes)], ignore_index=True)
+        facts.append(("subtopics", _subtopics(frame, subtopics, notes)))
     elif subtopics is not None:
         raise InputError("qrels: documents are judged once, not for subtopics; leave subtopics out")
-    loaded = {name: _quietly(Run, run, name=f"run {name!r}", duplicates="first") for name, run in runs.items()}
+    loaded = {name: quietly(Run, run, name=f"run {name!r}", duplicates="first") for name, run in runs.items()}
     table = pd.DataFrame([_run_facts(name, run, loaded[name], judgments, notes) for name, run in runs.items()])
-    notes += _differences(table)
+    for column, each, text in (
+        (
+            "missing",
+            "{} lacks {}",
+            "topics: {} of the judged topics; compare runs on their common topics (--on-topics common)",
+        ),
+        ("extra", "{} {}", "topics without judgments are left out: {}"),
+    ):
+        parts = [each.format(name, n) for name, n in zip(table["name"], table[column], strict=True) if n]
+        notes += [text.format(", ".join(parts))] * bool(parts)
     for kind, column in (("topics", "qid"), ("documents", "docno")):
         known = ids_of(frame[column], f"qrels column {column!r}").distinct()[0]
         for name, run in runs.items():
-            notes += _near(name, kind, ids_of(frame_of(run, f"run {name!r}")[column], f"run column {column!r}"), known)
-    identified = is_identified(judgments)
+            pairs = near_matches(ids_of(frame_of(run, f"run {name!r}")[column], f"run column {column!r}"), known)
+            notes += [
+                f"run {name!r}: {len(pairs)} {kind} differ from those of the qrels only in case, blanks, zero-width "
+                f"characters or Unicode form, such as {one!r} and {other!r}, and do not match; write ids alike in both "
+                "files"
+                for one, other in pairs[:1]
+            ]
     if table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
         notes += [f"judgments: {note.text}" for note in judgment_notes(loaded, judgments)]
-    support = _support(diversity, conflict, table, identified=identified)
-    return Diagnosis(facts, table, tuple(support), tuple(notes))
+    support = _support(table, diversity=diversity, conflict=conflict, identified=is_identified(judgments))
+    return Diagnosis(pd.DataFrame(facts, columns=["what", "value"]), table, tuple(support), tuple(notes))
 
 
 class JudgmentNote(NamedTuple):
@@ -132,17 +145,15 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[Judgme
     """Signs of why documents are unjudged, in runs of which some documents are.
 
     Judgments of hardly any non-relevant document, a pool with a fixed depth, judgments that are missing at random, runs
-    that did not contribute to the pool, and the depth of the pool. Fewer than ten topics do not show them.
+    that did not contribute to the pool, and the depth of the pool.
     """
     if not is_identified(judgments):
-        return [
-            JudgmentNote(
-                "nearly all judged documents are relevant, so the relevance of unjudged documents cannot be estimated: "
-                "a run of invented documents would look as good as a real one. Use nDCG or RR as they are, NDCGBound, "
-                "an explicit prior=, or the labels of a machine as qrels",
-                serious=True,
-            )
-        ]
+        text = (
+            "nearly all judged documents are relevant, so the relevance of unjudged documents cannot be estimated: a "
+            "run of invented documents would look as good as a real one. Use nDCG or RR as they are, NDCGBound, an "
+            "explicit prior=, or the labels of a machine as qrels"
+        )
+        return [JudgmentNote(text, serious=True)]
     evidence = evidence_of(runs, judgments, TIE_CUTOFF, max(CUTOFFS))
     if len(np.unique(evidence.topic)) < LEAST_TOPICS:
         return []
@@ -172,46 +183,44 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[Judgme
     return [*notes, JudgmentNote(text, serious=False)]
 
 
-def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[pd.DataFrame, Judgments, bool, bool]:
+def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[list[tuple[str, str]], Judgments, bool, bool]:
     label = integers_of(frame["label"], "qrels column 'label'")
     topics, topic = ids_of(frame["qid"], "qrels column 'qid'").codes()
     repeats = repeated_pairs(topic, ids_of(frame["docno"], "qrels column 'docno'"))
     iterations = frame["iteration"].nunique() if "iteration" in frame.columns else 1
     diversity = iterations > 1 and len(repeats) > 0
-    negative = int((label < 0).sum())
     grades, counts = np.unique(label, return_counts=True)
     facts = [
         ("topics", f"{len(topics):,}"),
         ("judgments", f"{len(frame):,}"),
         ("labels", ", ".join(f"{grade}: {count:,}" for grade, count in zip(grades, counts, strict=True))),
-        ("below 0", f"{negative:,} (count as 0)"),
+        ("below 0", f"{int((label < 0).sum()):,} (count as 0)"),
         ("kind", f"diversity, {iterations} iterations" if diversity else "adhoc"),
     ]
     without = len(topics) - len(set(topic[label > 0].tolist()))
     if without:
         notes.append(f"qrels: {without} topics have no relevant document and always score 0")
-    usable = flatten_qrels(frame) if diversity else frame
     conflict = False
     try:
-        judgments = _quietly(Judgments, usable)
+        judgments = quietly(Judgments, flatten_qrels(frame) if diversity else frame)
     except VBTerrierError as error:
         conflict = True
         notes.append(str(error))
-        judgments = _quietly(Judgments, flatten_qrels(frame))
+        judgments = quietly(Judgments, flatten_qrels(frame))
     if len(repeats) and not diversity:
         notes.append(f"qrels: {len(repeats)} rows judge a document that is duplicated in its topic")
-    return pd.DataFrame(facts, columns=["what", "value"]), judgments, diversity, conflict
+    return facts, judgments, diversity, conflict
 
 
-def _subtopic_facts(frame: pd.DataFrame, subtopics: Any, notes: list[str]) -> pd.DataFrame:
-    """Number of subtopics; a note names topics with subtopics that have no judged document."""
-    judged = _quietly(from_diversity, frame)[0]
+def _subtopics(frame: pd.DataFrame, subtopics: Any, notes: list[str]) -> str:
+    """The number of subtopics; a note names topics with subtopics that have no judged document."""
+    judged = quietly(from_diversity, frame)[0]
     if subtopics is None:
         value, gaps = f"{len(judged):,} with judged documents", subtopic_gaps(iterations_of(frame))
         found = f"the subtopic numbers of {len(gaps)} of {judged['qid'].nunique()} topics have gaps"
         remedy = "do not count, nor do those after the last judged one: give the topic file, as subtopics='topics.xml'"
     else:
-        listed = _quietly(from_diversity, frame, subtopics=subtopics_of(subtopics))[0]
+        listed = quietly(from_diversity, frame, subtopics=subtopics_of(subtopics))[0]
         sizes = (one.groupby("qid", sort=False).size() for one in (listed, judged))
         missing = next(sizes).sub(next(sizes), fill_value=0)
         gaps = missing.index[missing > 0].astype(str).tolist()
@@ -220,68 +229,47 @@ def _subtopic_facts(frame: pd.DataFrame, subtopics: Any, notes: list[str]) -> pd
         remedy = "count in ES and VB only if score and compare get subtopics=, too"
     if gaps:
         notes.append(f"qrels: {found} ({examples(gaps)}); these {remedy}")
-    return pd.DataFrame([("subtopics", value)], columns=["what", "value"])
-
-
-def _quietly(make: Any, *arguments: Any, **options: Any) -> Any:
-    """Call without warnings, which the table covers."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DegenerateWarning)
-        return make(*arguments, **options)
+    return value
 
 
 def _run_facts(name: str, frame: Any, run: Run, judgments: Judgments, notes: list[str]) -> dict[str, Any]:
-    n_duplicates = len(frame) - len(run)
-    known = set(judgments.topics)
     lengths = np.bincount(run.topic, minlength=len(run.topics)) if len(run) else np.zeros(1, dtype=int)
     facts: dict[str, Any] = {
         "name": name,
         "topics": len(run.topics),
         "rows": len(frame),
         "depth": f"{lengths.min()}-{lengths.max()}",
+        **{f"unjudged@{cutoff}": float("nan") for cutoff in CUTOFFS},
     }
     try:
-        judged = _quietly(judgments.judge, run, max(CUTOFFS))
+        judged = quietly(judgments.judge, run, max(CUTOFFS))
         facts |= {f"unjudged@{cutoff}": float(judged.cut(cutoff).unjudged_share().mean()) for cutoff in CUTOFFS}
     except VBTerrierError as error:
         notes.append(str(error))
-        facts |= {f"unjudged@{cutoff}": float("nan") for cutoff in CUTOFFS}
     top = run.top(TIE_CUTOFF)
-    if top.tied_share > MAX_TIED_SHARE:
-        notes.append(
-            f"run {name!r}: {top.tied_share:.0%} of the top {TIE_CUTOFF} documents are tied; docno breaks ties, as in "
-            "trec_eval"
-        )
     facts |= {
         f"tied@{TIE_CUTOFF}": top.tied_share,
         "float32": _equal_as_float32(run),
-        "duplicates": n_duplicates,
-        "missing": len(known.difference(run.topics)),
-        "extra": len(set(run.topics).difference(known)),
+        "duplicates": len(frame) - len(run),
+        "missing": len(set(judgments.topics).difference(run.topics)),
+        "extra": len(set(run.topics).difference(judgments.topics)),
     }
-    if n_duplicates:
-        notes.append(
-            f"run {name!r}: {n_duplicates} rows repeat a document of their topic; score them with duplicates='first'"
-        )
-    if facts["float32"]:
-        notes.append(
-            f"run {name!r}: {facts['float32']} adjacent scores differ only beyond 32-bit precision: ties, as in "
-            "trec_eval"
-        )
+    for found, text in (
+        (
+            top.tied_share > MAX_TIED_SHARE,
+            f"{top.tied_share:.0%} of the top {TIE_CUTOFF} documents are tied; docno breaks ties, as in trec_eval",
+        ),
+        (
+            facts["duplicates"],
+            f"{facts['duplicates']} rows repeat a document of their topic; score them with duplicates='first'",
+        ),
+        (
+            facts["float32"],
+            f"{facts['float32']} adjacent scores differ only beyond 32-bit precision: ties, as in trec_eval",
+        ),
+    ):
+        notes += [f"run {name!r}: {text}"] * bool(found)
     return facts
-
-
-def _near(name: str, kind: str, ids: Ids, known: Ids) -> list[str]:
-    """A note on ids of a run that are nearly those of the qrels."""
-    pairs = near_matches(ids, known)
-    if not pairs:
-        return []
-    one, other = pairs[0]
-    text = (
-        f"run {name!r}: {len(pairs)} {kind} differ from those of the qrels only in case, blanks, zero-width characters "
-        f"or Unicode form, such as {one!r} and {other!r}, and do not match; write ids alike in both files"
-    )
-    return [text]
 
 
 def _equal_as_float32(run: Run) -> int:
@@ -293,74 +281,38 @@ def _equal_as_float32(run: Run) -> int:
     return int((same & (left != right) & (run.topic[rows[:-1]] == run.topic[rows[1:]])).sum())
 
 
-def _differences(runs: pd.DataFrame) -> list[str]:
-    notes = []
-    if (runs["missing"] > 0).any():
-        parts = ", ".join(
-            f"{name} lacks {missing}" for name, missing in zip(runs["name"], runs["missing"], strict=True) if missing
-        )
-        notes.append(f"topics: {parts} of the judged topics; compare runs on their common topics (--on-topics common)")
-    if (runs["extra"] > 0).any():
-        parts = ", ".join(f"{name} {extra}" for name, extra in zip(runs["name"], runs["extra"], strict=True) if extra)
-        notes.append(f"topics without judgments are left out: {parts}")
-    return notes
-
-
-def _support(
-    diversity: bool,  # noqa: FBT001 - private
-    conflict: bool,  # noqa: FBT001 - private
-    runs: pd.DataFrame,
-    *,
-    identified: bool,
-) -> list[Support]:
+def _support(runs: pd.DataFrame, *, diversity: bool, conflict: bool, identified: bool) -> list[Support]:
     unjudged = runs[f"unjudged@{TIE_CUTOFF}"]
-    some, joined = bool((unjudged > 0).any()), bool(unjudged.notna().any())
-    if not joined:
-        return [Support("all measures", possible=False, reason="runs and qrels share no topic or id")]
-    if not runs["rows"].any():
-        return [Support("all measures", possible=False, reason="the runs are empty: every topic scores 0")]
-    if conflict:
-        return [Support("all measures", possible=False, reason="documents have several labels; see the notes")]
-    flat = "; flatten the subtopics first (vbterrier.frames.flatten_qrels)" if diversity else ""
-    return [
-        Support(
-            "BNDCG, BRBP, BP, BAP, BERR, BQ" + ", NDCGBound, Unjudged" * identified,
-            possible=not diversity and (identified or not some),
-            reason=(
-                "judged documents have one label a subtopic"
-                if diversity
-                else "without judged non-relevant documents they need an explicit prior="
-                if some and not identified
-                else "documents are unjudged: use these instead of nDCG"
-                if some
-                else "no document is unjudged: they equal nDCG"
-            )
-            + flat,
-        ),
-        *[Support("RR, NDCGBound, Unjudged", possible=True, reason="they estimate no relevance: use these")]
-        * (not identified and not diversity),
-        Support(
-            "nDCG, AP, P",
-            possible=not diversity,
-            reason=(
-                "only the last subtopic would count"
-                if diversity
-                else "unjudged documents count as non-relevant"
-                if some
-                else "complete to depth 10"
-            )
-            + flat,
-        ),
-        Support(
-            "VB, ES, VarPenalty, TopIntent",
-            possible=diversity,
-            reason="intents are the iterations of the qrels, uniform"
-            if diversity
-            else "no intents; name files in the measure, VB(intents='...',tags='...')@10, or use diversity qrels",
-        ),
-        Support(
-            "alpha_nDCG, ERR_IA, StRecall",
-            possible=diversity,
-            reason="subtopics are the iterations of the qrels" if diversity else "they need diversity qrels",
-        ),
+    some, nothing = bool((unjudged > 0).any()), ""
+    if not unjudged.notna().any():
+        nothing = "runs and qrels share no topic or id"
+    elif not runs["rows"].any():
+        nothing = "the runs are empty: every topic scores 0"
+    elif conflict:
+        nothing = "documents have several labels; see the notes"
+    if nothing:
+        return [Support("all measures", possible=False, reason=nothing)]
+    bootstrapped = "BNDCG, BRBP, BP, BAP, BERR, BQ" + ", NDCGBound, Unjudged" * identified
+    if diversity:
+        flat = "; flatten the subtopics first (vbterrier.frames.flatten_qrels)"
+        rows = [
+            (bootstrapped, False, "judged documents have one label a subtopic" + flat),
+            ("nDCG, AP, P", False, "only the last subtopic would count" + flat),
+        ]
+    else:
+        first, second = "documents are unjudged: use these instead of nDCG", "unjudged documents count as non-relevant"
+        if not some:
+            first, second = "no document is unjudged: they equal nDCG", "complete to depth 10"
+        elif not identified:
+            first = "without judged non-relevant documents they need an explicit prior="
+        rows = [(bootstrapped, identified or not some, first), ("nDCG, AP, P", True, second)]
+        if not identified:
+            rows.insert(1, ("RR, NDCGBound, Unjudged", True, "they estimate no relevance: use these"))
+    uniform = "intents are the iterations of the qrels, uniform"
+    files = "no intents; name files in the measure, VB(intents='...',tags='...')@10, or use diversity qrels"
+    subtopics = "subtopics are the iterations of the qrels" if diversity else "they need diversity qrels"
+    rows += [
+        ("VB, ES, VarPenalty, TopIntent", diversity, uniform if diversity else files),
+        ("alpha_nDCG, ERR_IA, StRecall", diversity, subtopics),
     ]
+    return [Support(*row) for row in rows]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -10,8 +11,8 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.pool import LinkedPool
-from vbterrier.errors import InputError, ParameterError, examples, warn
-from vbterrier.frames.contracts import frame_of, is_frame, require
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, warn
+from vbterrier.frames.contracts import frame_of, is_frame, require, systems_of
 from vbterrier.frames.files.rated_lists import SPELLING, misrated, require_ends, spellings
 from vbterrier.frames.files.reading import read_qrels, read_subtopics, read_topics
 from vbterrier.frames.ids import ids_of, require_same_kind
@@ -44,12 +45,17 @@ def named_runs(runs: Any) -> Any:
     """Pairs or a mapping of name to run; unnamed files are named after their paths."""
     if hasattr(runs, "items") and not hasattr(runs, "columns"):
         return runs
-    if isinstance(runs, (list, tuple)):
-        unnamed = [run for run in runs if not isinstance(run, (str, os.PathLike))]
-        if unnamed:
-            raise InputError(f"runs: found a {type(unnamed[0]).__name__} in a list; name frames, as {{'mine': frame}}")
-        return [(_stem(run), run) for run in runs]
-    return [(_stem(runs) if isinstance(runs, (str, os.PathLike)) else "run", runs)]
+    if not isinstance(runs, (list, tuple)):
+        return [(_stem(runs) if is_path(runs) else "run", runs)]
+    unnamed = [run for run in runs if not is_path(run)]
+    if unnamed:
+        raise InputError(f"runs: found a {type(unnamed[0]).__name__} in a list; name frames, as {{'mine': frame}}")
+    return [(_stem(run), run) for run in runs]
+
+
+def loaded_runs(runs: Any, duplicates: str) -> dict[str, Run]:
+    """Runs by name, read and checked."""
+    return {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
 
 
 def _stem(path: str | os.PathLike[str]) -> str:
@@ -59,16 +65,34 @@ def _stem(path: str | os.PathLike[str]) -> str:
     return name or str(path)
 
 
+def quietly(call: Any, *arguments: Any, **options: Any) -> Any:
+    """Call without warnings of degenerate input."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DegenerateWarning)
+        return call(*arguments, **options)
+
+
 def is_pipeline(given: Any) -> bool:
-    """Return True for a stage or pipeline; data frames have a ``transform``, too."""
+    """True for a stage or pipeline; data frames have a ``transform``, too."""
     return hasattr(given, "transform") and not hasattr(given, "columns")
+
+
+def is_path(given: Any) -> bool:
+    """True for a path or text, which may be one."""
+    return isinstance(given, (str, os.PathLike))
+
+
+def table_of(given: Any, what: str, read: Callable[[Any], pd.DataFrame], columns: tuple[str, ...]) -> pd.DataFrame:
+    """A frame, or the table at a path, with these columns."""
+    frame = read(given) if is_path(given) else frame_of(given, what)
+    require(frame, columns, what)
+    return frame
 
 
 def intents_and_tags(intents: Any, tags: Any = None) -> tuple[Any, Any]:
     """Intents of an :class:`vbterrier.IntentSet` or its folder, and its tags unless others are given."""
-    is_path = isinstance(intents, (str, os.PathLike)) and registered("intents", intents) is None
     # Path.is_dir would raise for a name that is too long for a file.
-    if is_path and os.path.isdir(intents):  # noqa: PTH112
+    if is_path(intents) and registered("intents", intents) is None and os.path.isdir(intents):  # noqa: PTH112
         intents = IntentSet(intents)
     if not isinstance(intents, IntentSet):
         return intents, tags
@@ -84,10 +108,7 @@ def target_of(
     labels: Any = None,
     subtopics: Any = None,
 ) -> EvaluationTarget:
-    """The evaluation target: judgments with optional intents, tags, subtopics and machine labels, or intents alone.
-
-    ``read`` opens a path of judgments.
-    """
+    """Judgments (``read`` opens a path) with optional intents, tags, subtopics and labels, or intents alone."""
     if subtopics is not None:
         if qrels is None or intents is not None:
             raise ParameterError("subtopics= are those of diversity qrels: give qrels, and leave out intents")
@@ -111,11 +132,20 @@ def target_of(
     return target
 
 
+def _of_single_ids(intents: pd.DataFrame) -> pd.DataFrame:
+    if PARTS in intents.columns:
+        raise InputError(
+            "intents: are several ids at once (column parts); use vbterrier.evaluate_intents, or convert the tags with "
+            "vbterrier.intents.tags_of_parts and drop the column"
+        )
+    return intents
+
+
 def _judgments(qrels: Any, read: Callable[[Any], pd.DataFrame]) -> pd.DataFrame:
     """Judgments as a frame; links are judgments of entity measures."""
     if isinstance(qrels, LinkedPool):
         return qrels.frame()
-    return read(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+    return read(qrels) if is_path(qrels) else frame_of(qrels, "qrels")
 
 
 def require_scale(frame: pd.DataFrame, scale: tuple[int, int] | None, what: str) -> None:
@@ -132,6 +162,15 @@ def require_spelling(what: str, queries: Iterable[str], known: Iterable[str] = (
     if odd and (pair := spellings(odd, known)):
         where = " of the ratings" if known else ""
         raise InputError(f"{what}: query {pair[1]!r} and {pair[0]!r}{where} differ only in {SPELLING}")
+
+
+def require_spellings(target: EvaluationTarget, runs: Mapping[str, Run], which: str = "") -> None:
+    """Raise InputError for a topic of judgments, runs or labels in two spellings."""
+    require_spelling(f"qrels{which}", target.topics)
+    for name, run in runs.items():
+        require_spelling(f"run {name!r}{which}", run.topics, target.topics)
+    if target.labels is not None:
+        require_spelling(f"labels{which}", target.labels.frame()["qid"].unique(), target.topics)
 
 
 def warn_of_uneven_labels(labels: MachineLabels, runs: Mapping[str, Run], cutoff: int) -> None:
@@ -153,26 +192,13 @@ def warn_if_uneven(judge: str, shares: Mapping[str, float], result: str) -> None
         )
 
 
-def _of_single_ids(intents: pd.DataFrame) -> pd.DataFrame:
-    """Refuse intents that are several ids at once."""
-    if PARTS in intents.columns:
-        raise InputError(
-            "intents: are several ids at once (column parts); use vbterrier.evaluate_intents, or convert the tags with "
-            "vbterrier.intents.tags_of_parts and drop the column"
-        )
-    return intents
-
-
 def subtopics_of(subtopics: Any) -> pd.DataFrame:
     """Subtopics (qid, entity_id[, prob]) from a frame or a path."""
-    return read_subtopics(subtopics) if isinstance(subtopics, (str, os.PathLike)) else frame_of(subtopics, "subtopics")
+    return read_subtopics(subtopics) if is_path(subtopics) else frame_of(subtopics, "subtopics")
 
 
 def bootstrapped(measure: str | ir_measures.Measure) -> Bootstrapped:
-    """Parse a measure that must be bootstrapped.
-
-    Raises ParameterError: another measure.
-    """
+    """Parse a measure that must be bootstrapped."""
     (wanted,) = measures_from(measure)
     if not isinstance(wanted, Bootstrapped):
         raise ParameterError(
@@ -184,8 +210,7 @@ def bootstrapped(measure: str | ir_measures.Measure) -> Bootstrapped:
 
 def topics_of(topics: Any) -> pd.DataFrame:
     """Queries (qid, query) from a frame or a path."""
-    frame = read_topics(topics) if isinstance(topics, (str, os.PathLike)) else frame_of(topics, "topics")
-    require(frame, ("qid", "query"), "topics")
+    frame = table_of(topics, "topics", read_topics, ("qid", "query"))
     if not len(frame):
         raise InputError("topics: no rows; give at least one query")
     _qids(frame, "topics")
@@ -228,7 +253,7 @@ def intents_of(intents: Any, topics: pd.DataFrame, undefined: str) -> tuple[pd.D
 
 
 def run_of_system(name: str, system: Any, topics: pd.DataFrame, asked: pd.DataFrame, duplicates: str = "error") -> Run:
-    """The run of a system on the queries: run a pipeline, or restrict a run to the queries.
+    """The run of a pipeline on the queries, or a run restricted to them.
 
     Warn of queries of the run that are not in ``asked``; raise if the run has no other queries.
     """
@@ -242,23 +267,12 @@ def run_of_system(name: str, system: Any, topics: pd.DataFrame, asked: pd.DataFr
 
 
 def tags_of(tagger: Any, runs: Mapping[str, Run], cutoff: int | None) -> pd.DataFrame:
-    """Tags of the documents up to the cutoff in all systems: one T frame, so that all systems share one tagger.
-
-    Raises InputError: no tags; documents that two systems tag differently; results without the columns that the tagger
-    reads.
-    """
+    """Tags of the documents up to the cutoff in all systems: one T frame, so that all systems share one tagger."""
     if tagger is None:
         return _tags_of_runs(runs, cutoff)
-    if isinstance(tagger, os.PathLike) or is_frame(tagger):
-        return named("tags", tagger)
-    if isinstance(tagger, str) and tagger != DOCNO:
+    if is_frame(tagger) or (is_path(tagger) and tagger != DOCNO):
         return named("tags", tagger)
     stage = tagger if isinstance(tagger, TagEntities) else TagEntities(tagger)
-    return stage.tags(_documents(runs, cutoff, stage))
-
-
-def _documents(runs: Mapping[str, Run], cutoff: int | None, stage: TagEntities) -> pd.DataFrame:
-    """Distinct documents up to the cutoff in all systems, with the columns that the stage reads."""
     read = pt.inspect.transformer_inputs(stage)[0]
     for name, run in runs.items():
         missing = [column for column in read if column not in run.frame.columns]
@@ -268,7 +282,7 @@ def _documents(runs: Mapping[str, Run], cutoff: int | None, stage: TagEntities) 
                 "retriever, name other fields=, or give tags as a frame (docno, entity_id)"
             )
     documents = pd.concat([_first(run, cutoff) for run in runs.values() if len(run)] or [pd.DataFrame(columns=read)])
-    return documents.drop_duplicates(read, ignore_index=True)
+    return stage.tags(documents.drop_duplicates(read, ignore_index=True))
 
 
 def _first(run: Run, cutoff: int | None) -> pd.DataFrame:
@@ -288,20 +302,15 @@ def _tags_of_runs(runs: Mapping[str, Run], cutoff: int | None) -> pd.DataFrame:
     found = [from_run(Run(frame)) for frame in first]
     weighted = [tags if "weight" in tags.columns else tags.assign(weight=1.0) for tags in found]
     tags = pd.concat([tags.drop_duplicates() for tags in weighted], ignore_index=True)
-    _require_agreement(tags, pd.concat([frame[["qid", "docno"]] for frame in first]), list(runs))
-    return tags.drop_duplicates(ignore_index=True)
-
-
-def _require_agreement(tags: pd.DataFrame, shown: pd.DataFrame, names: list[str]) -> None:
-    """Raise if systems tag the same document with different entities or weights."""
     document, tag = ["qid", "docno"], ["qid", "docno", "entity_id", "weight"]
-    n_systems = shown.groupby(document, sort=False).size().rename("shown")
+    n_systems = pd.concat([frame[document] for frame in first]).groupby(document, sort=False).size().rename("shown")
     n_tagging = tags.groupby(tag, sort=False).size().rename("tagged").reset_index()
     odd = n_tagging.join(n_systems, on=document).query("shown != tagged")
     if len(odd):
-        first = odd.iloc[0]
+        one = odd.iloc[0]
         raise InputError(
-            f"document {first['docno']!r} of query {first['qid']!r} has entity {first['entity_id']!r} with weight "
-            f"{first['weight']:g} in {first['tagged']} of the {first['shown']} systems that retrieve it (systems: "
-            f"{', '.join(names)}): wanted one tagger for all systems; tag all runs with the same tagger"
+            f"document {one['docno']!r} of query {one['qid']!r} has entity {one['entity_id']!r} with weight "
+            f"{one['weight']:g} in {one['tagged']} of the {one['shown']} systems that retrieve it (systems: "
+            f"{', '.join(runs)}): wanted one tagger for all systems; tag all runs with the same tagger"
         )
+    return tags.drop_duplicates(ignore_index=True)

@@ -3,29 +3,17 @@
 from __future__ import annotations
 
 import logging
-import warnings
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import (
-    DegenerateWarning,
-    InputError,
-    ParameterError,
-    choice,
-    examples,
-    nearest,
-    number,
-    warn,
-    whole,
-)
-from vbterrier.evaluate.inputs import bootstrapped, named_runs, target_of
+from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
+from vbterrier.evaluate.inputs import bootstrapped, loaded_runs, named_runs, quietly, target_of
 from vbterrier.evaluate.scores import TOPICS, score
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.notebook import Panel, Shown, counted
-from vbterrier.frames.ranking import loaded_run
 from vbterrier.log import tracked
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.stats.agreement import share_interval
@@ -68,7 +56,7 @@ def judge_next(
 ) -> JudgingPlan:
     """Select the n unjudged documents whose judgments are expected to narrow the interval of a mean most.
 
-    With the default prior, the variances and covariances of scores and gains are those of joint draws, in which the
+    With the default prior, variances and covariances of scores and gains are those of joint draws, in which the
     judgment of a document changes the ideal ranking, too. Judging d removes ``Cov(score, g_d)² / Var(g_d)``, the part
     of the variance that its gain explains linearly. Widths include the errors of the model that topics share, and
     exclude what judgments teach the model about other topics.
@@ -77,17 +65,14 @@ def judge_next(
     ``Σ_i w_i² σ_i² + Σ_{i≠j} w_i w_j C_ij/(s + 1)``, where w is the score of one unit of gain at a document's rank, σ²
     the variance of its gain, C_ij the covariance of two gains whose grades are quantiles of the same number, and s the
     strength of the prior. Judging d removes ``Var(E[score | g_d])`` in expectation (total variance): the variance of
-    the document itself and, for finite s, a part of the variance of the other documents of its topic. Documents are
-    selected greedily; widths are ``2 z √(Σ_t remaining variance) / n_topics``.
+    the document and, for finite s, a part of that of the other documents of its topic. Documents are selected greedily;
+    widths are ``2 z √(Σ_t remaining variance) / n_topics``.
 
     Parameters
     ----------
-    runs
-        A mapping of name to run; or one run, or several paths, which are named after their files. A run is a frame
-        (qid, docno, score) or the path of a TREC run. For several runs, the criterion is the mean of their variances,
-        which favours documents that many runs retrieve.
-    qrels
-        A frame (qid, docno, label) or the path of TREC qrels.
+    runs, qrels, labels, on_topics, duplicates, progress
+        As in :func:`vbterrier.score`. For several runs, the criterion is the mean of their variances, which favours
+        documents that many runs retrieve.
     n
         The budget: the number of documents to judge, at least 1.
     measure
@@ -100,15 +85,11 @@ def judge_next(
     look
         The number of this inspection, from 1, if judging goes on until the interval allows a conclusion, such as until
         that of a difference excludes 0. The interval then has the level ``1 - 6 (1 - level)/(π look)²``, so that the
-        intervals of all looks together have ``level``. Without it, the interval is valid for one look, and the chance
-        of a wrong conclusion grows with every look.
-    quota
-        The largest number of judgments of a topic, for all topics or by topic.
-    costs
-        The cost of a judgment in each topic, above 0. ``n`` is then the sum of the costs, and documents are selected by
-        the variance that they remove per cost.
-    labels, on_topics, duplicates, progress
-        As in :func:`vbterrier.score`.
+        intervals of all looks together have ``level``. Without it, the interval is valid for one look alone.
+    quota, costs
+        The largest number of judgments of a topic, for all topics or by topic, and the cost of a judgment in each
+        topic, above 0. ``n`` is then the sum of the costs, and documents are selected by the variance that they remove
+        per cost.
 
     Returns
     -------
@@ -119,14 +100,11 @@ def judge_next(
     Raises
     ------
     InputError, ParameterError
-        Frames or files that cannot be evaluated; runs with different topics; a measure without a distribution, an
-        unknown run, a budget below 1, a level outside (0, 1); a topic without a quota or cost, or one that is not a
-        number in range.
+        See :func:`vbterrier.score`; a measure without a distribution, an unknown run, a budget below 1; a topic without
+        a quota or cost, or one that is not a number in range.
 
     Notes
     -----
-    docs/explanation/statistics.md has the probability that ordinary and numbered looks exclude the final difference.
-
     For one run with one prior per topic, the formula is exact and greedy selection is optimal: within a topic weights
     decrease with rank, and the remaining variance ``σ² s/(s+1) · (Σ w² + (Σ w)²/(s + m))`` after m judgments is convex
     in m. With independent documents (s = ∞) this extends to several runs and differences. Otherwise selection is a
@@ -136,7 +114,8 @@ def judge_next(
     those of the best linear fit, scaled to the variance of the score. A named prior and its ideal ranking are fixed;
     new judgments change both. Cost: n · u² for u unjudged documents in a topic.
 
-    docs/explanation/evidence.md compares the plan with pooling order and a bandit on two TREC collections.
+    docs/explanation/statistics.md has the probability that ordinary and numbered looks exclude the final difference,
+    docs/explanation/evidence.md a comparison with pooling order and a bandit on two TREC collections.
 
     Source: Fröbe et al., ECIR 2023, section 3.2 (urn model); greedy A-optimal design.
 
@@ -161,7 +140,7 @@ def judge_next(
     if difference is not None:
         named = _pair(named, difference)
     judged = target_of(qrels, None, None, labels=labels)
-    loaded = {name: loaded_run(name, run, duplicates) for name, run in named.items()}
+    loaded = loaded_runs(named, duplicates)
     target, loaded = aligned(judged, loaded, on_topics)
     target.evidence = loaded
     options: dict[str, Any] = {"level": level, "look": look, "each_level": each_level}
@@ -246,17 +225,17 @@ def label_quality(labels: Any, qrels: Any, *, level: float = 0.95) -> LabelQuali
     Parameters
     ----------
     labels
-        Labels: a frame (qid, docno, label), a path, or a mapping of name to these; on the scale of the judgments or on
+        A frame (qid, docno, label), a path, or a mapping of name to these; labels on the scale of the judgments or on
         any other, as probabilities.
     qrels
-        The human judgments, a frame (qid, docno, label) or the path of TREC qrels; grades above 0 are relevant.
+        The human judgments, as in :func:`vbterrier.score`; grades above 0 are relevant.
     level
-        Nominal coverage of intervals.
+        Nominal coverage of intervals, between 0 and 1.
 
     Raises
     ------
-    InputError, ParameterError
-        Frames that cannot be evaluated; no document with both a label and a judgment; a level outside (0, 1).
+    InputError
+        No document with both a label and a judgment.
 
     Notes
     -----
@@ -284,10 +263,8 @@ def label_quality(labels: Any, qrels: Any, *, level: float = 0.95) -> LabelQuali
     parts = [_quality(name, frame[frame[name].notna()], judgments, level) for name in given.names]
     if not sum(len(part.confusion) for part in parts):
         raise InputError("labels: no document has both a label and a judgment; label judged documents to compare them")
-    tables = ("summary", "kappa", "confusion", "calibration")
-    return LabelQuality(
-        **{table: pd.concat([getattr(part, table) for part in parts], ignore_index=True) for table in tables}
-    )
+    tables = zip(*((part.summary, part.kappa, part.confusion, part.calibration) for part in parts), strict=True)
+    return LabelQuality(*(pd.concat(table, ignore_index=True) for table in tables))
 
 
 def _quality(name: str, frame: pd.DataFrame, judgments: Judgments, level: float) -> LabelQuality:
@@ -296,21 +273,19 @@ def _quality(name: str, frame: pd.DataFrame, judgments: Judgments, level: float)
 
     label, grade = frame[name].to_numpy(dtype=np.float64), frame["grade"].to_numpy(dtype=np.int64)
     relevant, n = grade > 0, len(frame)
-    both = n and relevant.any() and not relevant.all()
-    predicted = held_out(label, relevant, frame["qid"].factorize()[0]) if both else np.full(n, np.nan)
-    rate = relevant.mean() if n else np.nan
-    r2 = 1 - ((relevant - predicted) ** 2).mean() / (rate * (1 - rate)) if both else np.nan
-    chance = np.clip(np.where(relevant, predicted, 1 - predicted), 1e-9, 1)
-    summary = {
-        "name": name,
-        "n": n,
-        "n_labels": len(np.unique(label)),
-        "auc": float(roc_auc_score(relevant, label)) if both else np.nan,
-        "log_loss": float(-np.log(chance).mean()) if both else np.nan,
-        "log_loss_rate": float(-(rate * np.log(rate) + (1 - rate) * np.log(1 - rate))) if both else np.nan,
-        "r2": max(float(r2), 0.0) if both else np.nan,
-        "worth": 1 / (1 - min(max(float(r2), 0.0), 1 - 1e-9)) if both else np.nan,
-    }
+    summary = {"name": name, "n": n, "n_labels": len(np.unique(label))}
+    summary |= dict.fromkeys(("auc", "log_loss", "log_loss_rate", "r2", "worth"), np.nan)
+    if n and relevant.any() and not relevant.all():
+        predicted, rate = held_out(label, relevant, frame["qid"].factorize()[0]), relevant.mean()
+        chance = np.clip(np.where(relevant, predicted, 1 - predicted), 1e-9, 1)
+        r2 = max(1 - float(((relevant - predicted) ** 2).mean() / (rate * (1 - rate))), 0.0)
+        summary |= {
+            "auc": float(roc_auc_score(relevant, label)),
+            "log_loss": float(-np.log(chance).mean()),
+            "log_loss_rate": float(-(rate * np.log(rate) + (1 - rate) * np.log(1 - rate))),
+            "r2": r2,
+            "worth": 1 / (1 - min(r2, 1 - 1e-9)),
+        }
     pairs = pd.DataFrame({"label": label, "grade": grade})
     confusion = pairs.groupby(["label", "grade"]).size().rename("n").reset_index()
     confusion["share"] = confusion["n"] / confusion.groupby("label")["n"].transform("sum")
@@ -322,9 +297,8 @@ def _quality(name: str, frame: pd.DataFrame, judgments: Judgments, level: float)
         rows.append((name, label[own].mean(), int(own.sum()), relevant[own].mean(), low, high, level))
     calibration = pd.DataFrame(rows, columns=["name", "label", "n", "relevant", "low", "high", "level"])
     confusion.insert(0, "name", name)
-    return LabelQuality(
-        pd.DataFrame([summary]), _kappas(name, label, grade, judgments.grades, level), confusion, calibration
-    )
+    kappas = _kappas(name, label, grade, judgments.grades, level)
+    return LabelQuality(pd.DataFrame([summary]), kappas, confusion, calibration)
 
 
 def held_out(label: Floats, relevant: Any, topic: Ints) -> Floats:
@@ -352,10 +326,8 @@ def _kappas(name: str, label: Floats, grade: Ints, grades: Ints, level: float) -
     pairs |= {str(least): (label >= least, grade >= least) for least in grades[1:].tolist()}
     rows = []
     for threshold, (first, second) in pairs.items():
-        with warnings.catch_warnings():
-            # Limits that are missing in the table say so.
-            warnings.simplefilter("ignore", DegenerateWarning)
-            found = cohen_kappa(first, second, level=level)
+        # Limits that are missing in the table say so.
+        found = quietly(cohen_kappa, first, second, level=level)
         rows.append((name, threshold, found.value, found.low, found.high, level, found.agreement, found.n_items))
     return pd.DataFrame(rows, columns=columns)
 
@@ -379,7 +351,7 @@ def corrected_scores(
 
     Parameters
     ----------
-    runs
+    runs, duplicates
         See :func:`vbterrier.score`.
     qrels
         Human judgments of a random sample of the topics, complete to the cutoff: a frame (qid, docno, label) or a path.
@@ -387,14 +359,8 @@ def corrected_scores(
         Labels of one machine on the scale of the judgments, for all topics: whole numbers, as qrels.
     measures
         Measures that are evaluated by both kinds of labels.
-    baseline
-        A run to subtract from every other run, topic by topic: intervals of differences.
-    target
-        ``"population"`` of which the topics are a sample, or ``"these"`` topics.
-    level
-        Nominal coverage of intervals.
-    duplicates
-        As in :func:`vbterrier.score`.
+    baseline, target, level
+        As in :func:`vbterrier.stats.prediction_powered`.
 
     Returns
     -------
@@ -422,24 +388,22 @@ def corrected_scores(
     if len(machine) > 1:
         raise InputError(f"labels: {len(machine)} labellers ({examples(machine.names)}); give the labels of one")
     frame = machine.frame().rename(columns={"grade": "label"})
-    if not (frame["label"] == frame["label"].round()).all():
+    odd = frame.loc[frame["label"] != frame["label"].round(), "label"]
+    if len(odd):
         raise InputError(
             f"labels {machine.names[0]!r}: wanted grades, whole numbers as those of the judgments, found "
-            f"{frame.loc[frame['label'] != frame['label'].round(), 'label'].iloc[0]:g}; round probabilities first, or "
-            "give them as evidence, score(..., labels=)"
+            f"{odd.iloc[0]:g}; round probabilities first, or give them as evidence, score(..., labels=)"
         )
     frame = frame.astype({"label": np.int64})[["qid", "docno", "label"]]
     human = target_of(qrels, None, None).frame
-    topics = frame["qid"].nunique()
-    unlabelled = sorted(set(human["qid"].astype(str)) - set(frame["qid"]))
+    judged = set(human["qid"].astype(str))
+    unlabelled = sorted(judged - set(frame["qid"]))
     if unlabelled:
         raise InputError(f"labels: none for {len(unlabelled)} judged topics ({examples(unlabelled)}); label all topics")
-    if human["qid"].nunique() == topics:
+    if len(judged) == frame["qid"].nunique():
         warn("all topics are judged by humans: machine labels add nothing to their judgments")
-    named = dict(systems_of(named_runs(runs)))
-    named = {name: loaded_run(name, run, duplicates).frame for name, run in named.items()}
+    named = {name: run.frame for name, run in loaded_runs(runs, duplicates).items()}
     predicted = score(named, frame, measures, on_topics="all", n_resamples=2).values
-    judged = set(human["qid"].astype(str))
     sample = {name: run[run["qid"].astype(str).isin(judged)] for name, run in named.items()}
     labelled = score(sample, human, measures, on_topics="all", n_resamples=2).values
     return prediction_powered(predicted, labelled, baseline=baseline, target=target, level=level)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import warnings
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
@@ -11,13 +9,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, examples, nearest, warn, whole
+from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, warn, whole
 from vbterrier.evaluate.comparison import by_collection
 from vbterrier.evaluate.inputs import (
     bootstrapped,
-    named_runs,
+    loaded_runs,
+    quietly,
     require_scale,
     require_spelling,
+    require_spellings,
+    table_of,
     target_of,
     warn_if_uneven,
     warn_of_uneven_labels,
@@ -26,10 +27,9 @@ from vbterrier.evaluate.judging import judge_next
 from vbterrier.evaluate.ranking import N_DRAWS, drawn_means, equal_tails, joint_scores, resampled_counts
 from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.evaluate.value_tables import require_means
-from vbterrier.frames.contracts import frame_of, is_frame, require, systems_of
+from vbterrier.frames.contracts import frame_of, is_frame
 from vbterrier.frames.files.reading import read_groups, read_qrels, read_values
 from vbterrier.frames.notebook import Panel, Shown, counted, systems_line
-from vbterrier.frames.ranking import loaded_run
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
@@ -65,7 +65,9 @@ STATISTICS = ("tau", "tau_ap", "rbo")
 # The smallest value of each statistic.
 LEAST = (-1.0, -1.0, 0.0)
 _BATCH = ("dataset", "qid", "docno", "rank", "n_runs", "worth", "width_before", "width_after", "reason")
-_REUSE = ("group", "name", "n_runs", "n_removed", "rank", "tier", "rank_without", "low", "high", "tier_without")
+_RANKS = ["name", "uncertainty", "rank", "rank_low", "rank_high", "tier"]
+_REUSE = ["group", "name", "n_runs", "n_removed", "rank", "tier", "rank_without", "low", "high", "tier_without"]
+_REUSE += ["recovered", "covered"]
 _JUDGES = ("judge", "statistic", "uncertainty", "value", "low", "high")
 
 
@@ -138,24 +140,15 @@ class Leaderboard(Shown):
 
 
 def whole_ranks(frame: pd.DataFrame) -> pd.DataFrame:
-    """Show ranks as integers, or as text if systems share a rank such as 2.5.
-
-    >>> whole_ranks(pd.DataFrame({"rank": [1.0, 2.5, 2.5]}))["rank"].tolist()
-    ['1', '2.5', '2.5']
-    """
-    columns = [name for name in ("rank", "rank_without") if name in frame.columns]
-    whole_numbers = {name: (frame[name] % 1 == 0).all() for name in columns}
+    """Ranks as integers, or as text if systems share a rank such as 2.5."""
+    ranks = {name: frame[name] for name in ("rank", "rank_without") if name in frame.columns}
     return frame.assign(
-        **{name: frame[name].astype(int) if whole_numbers[name] else frame[name].map("{:g}".format) for name in columns}
+        **{name: rank.astype(int) if (rank % 1 == 0).all() else rank.map("{:g}".format) for name, rank in ranks.items()}
     )
 
 
 def joined_ranks(frame: pd.DataFrame, low: str, high: str, name: str) -> pd.DataFrame:
-    """Replace the ends of intervals of ranks by a column of text.
-
-    >>> joined_ranks(pd.DataFrame({"low": [1], "high": [3.0]}), "low", "high", "ranks")["ranks"].tolist()
-    ['1-3']
-    """
+    """Replace the ends of intervals of ranks by a column of text, such as 1-3."""
     place = list(frame.columns).index(low)
     ends = frame[low].map("{:g}".format) + "-" + frame[high].map("{:g}".format)
     found = frame.drop(columns=[low, high])
@@ -165,7 +158,7 @@ def joined_ranks(frame: pd.DataFrame, low: str, high: str, name: str) -> pd.Data
 
 @dataclass(frozen=True, eq=False)
 class _Collection:
-    """The scores of all systems on a collection; without judgments, from a table of values."""
+    """The scores of all systems on a collection; without runs and judgments, from a table of values."""
 
     name: str
     scores: Joint | SimpleNamespace
@@ -210,11 +203,11 @@ def leaderboard(
 
     Parameters
     ----------
-    runs, qrels
-        As for :func:`vbterrier.score`. For several collections, two mappings of the name of a collection to its runs
-        and to its qrels, with the same systems in all; topics with the same id in two collections are different topics.
-        Or values instead of runs, without qrels: :class:`~vbterrier.evaluate.scores.Scores`, a frame (name, qid,
-        measure, value, optional dataset) or its path.
+    runs, qrels, labels, on_topics, duplicates
+        As for :func:`vbterrier.score`. For several collections, mappings of the name of a collection to its runs, to
+        its qrels and to its labels, with the same systems in all; topics with the same id in two collections are
+        different topics. Or values instead of runs, without qrels: :class:`~vbterrier.evaluate.scores.Scores`, a frame
+        (name, qid, measure, value, optional dataset) or its path.
     measure
         The measure, ``"BNDCG@10"`` for runs by default, and the only one of values. Measures that are not bootstrapped
         treat unjudged documents as they do otherwise, without uncertainty.
@@ -225,10 +218,10 @@ def leaderboard(
         Automatic judges by name: their labels of the same topics, as qrels (for several collections, a mapping of
         these), or a leaderboard, a mapping of system to score.
     n_judge, quota, costs
-        The budget of the next batch of judgments, 0 for none, the largest number of judgments of a topic, and the cost
-        of a judgment by topic; see :func:`vbterrier.judge_next`. For several collections, quotas and costs by topic are
-        mappings of these by collection, and each collection is planned with the whole budget before the documents that
-        narrow its intervals most are selected.
+        The budget of the next batch of judgments, 0 for none, and its quota and costs by topic; see
+        :func:`vbterrier.judge_next`. For several collections, quotas and costs by topic are mappings of these by
+        collection, and each collection is planned with the whole budget before the documents that narrow its intervals
+        most are selected.
     pool_cutoff
         The rank up to which runs were judged, for ``groups``; the cutoff of the measure by default.
     uncertainty
@@ -245,8 +238,8 @@ def leaderboard(
     InputError, ParameterError
         See :func:`vbterrier.score`; a label outside the scale; a topic in two spellings; collections with different
         systems; one topic, if topics are resampled; an automatic judge without labels for a topic, or for all documents
-        of a system up to the cutoff; invalid options; a run without a group, one group; ``"collections"`` for one
-        collection; a batch for a measure that is not bootstrapped.
+        of a system up to the cutoff; a run without a group, one group; ``"collections"`` for one collection; a batch
+        for a measure that is not bootstrapped.
 
     Warns
     -----
@@ -313,13 +306,9 @@ def leaderboard(
     )
 
 
-_RANKS = ["name", "uncertainty", "rank", "rank_low", "rank_high", "tier"]
-
-
 def _of_values(given: Any, measure: Any) -> tuple[list[_Collection], Any]:
     values = given.values if isinstance(given, Scores) else given
-    frame = read_values(values) if isinstance(values, (str, os.PathLike)) else frame_of(values, "values")
-    require(frame, ("name", "qid", "measure", "value"), "values")
+    frame = table_of(values, "values", read_values, ("name", "qid", "measure", "value"))
     kinds = list(frame["measure"].astype(str).unique())
     wanted = kinds[0] if measure is None and len(kinds) == 1 else str(measure)
     if wanted not in kinds:
@@ -329,21 +318,21 @@ def _of_values(given: Any, measure: Any) -> tuple[list[_Collection], Any]:
     parts = frame.groupby(frame["dataset"].astype(str), sort=True) if "dataset" in frame.columns else [("", frame)]
     found = []
     for name, part in parts:
-        (table,) = measure_tables(part.drop(columns="dataset", errors="ignore"), by_id=True)
-        found.append(_Collection(str(name), _known(table.names, table.qids, table.values.T), {}))
+        found.append(_Collection(str(name), _known(part.drop(columns="dataset", errors="ignore")), {}))
     _require_same_systems({each.name: each.scores.names for each in found})
     return found, wanted
 
 
-def _known(names: list[str], topics: list[str], values: Floats) -> SimpleNamespace:
-    """Scores of shape (S, T) without unjudged documents, with the interface of a joint distribution."""
-    rows = [SimpleNamespace(mean=row) for row in values]
-    broadcast = np.broadcast_to
+def _known(frame: pd.DataFrame) -> SimpleNamespace:
+    """Values of a measure, without unjudged documents, with the interface of a joint distribution."""
+    (table,) = measure_tables(frame, by_id=True)
+    values = table.values.T  # shape (S, T)
 
     def scores(topic: int, n_draws: int, _: int = 0) -> Floats:
-        return broadcast(values[:, topic, None], (len(values), n_draws))
+        return np.broadcast_to(values[:, topic, None], (len(values), n_draws))
 
-    return SimpleNamespace(names=names, topics=topics, distributions=rows, scores=scores)
+    rows = [SimpleNamespace(mean=row) for row in values]
+    return SimpleNamespace(names=table.names, topics=table.qids, distributions=rows, scores=scores)
 
 
 def _require_same_systems(names: Mapping[str, Any]) -> None:
@@ -362,26 +351,17 @@ def _require_same_systems(names: Mapping[str, Any]) -> None:
 def _of_runs(
     runs: Any, qrels: Any, measure: Any, labels: Any, on_topics: str, duplicates: str, scale: tuple[int, int] | None
 ) -> list[_Collection]:
-    given = {
-        name: (*part, labels[name] if name and labels is not None else labels)
-        for name, part in by_collection(runs, qrels).items()
-    }
-    loaded = {
-        name: {system: loaded_run(system, run, duplicates) for system, run in systems_of(named_runs(part))}
-        for name, (part, _, _) in given.items()
-    }
+    given = by_collection(runs, qrels)
+    loaded = {name: loaded_runs(part, duplicates) for name, (part, _) in given.items()}
     _require_same_systems(loaded)
     found = []
     # Sorted, so that results do not depend on the order of collections.
     for name in sorted(given):
-        _, judged, labelled = given[name]
-        target, which = target_of(judged, None, None, labels=labelled), f" of {name!r}" if name else ""
+        labelled = labels[name] if name and labels is not None else labels
+        target, which = target_of(given[name][1], None, None, labels=labelled), f" of {name!r}" if name else ""
         require_scale(target.frame, scale, f"qrels{which}")
-        require_spelling(f"qrels{which}", target.topics)
-        for system, run in loaded[name].items():
-            require_spelling(f"run {system!r}{which}", run.topics, target.topics)
+        require_spellings(target, loaded[name], which)
         if target.labels is not None:
-            require_spelling(f"labels{which}", target.labels.frame()["qid"].unique(), target.topics)
             warn_of_uneven_labels(target.labels, loaded[name], measure.params.get("cutoff") or DEPTH)
         found.append(_evaluated(name, _on_judged_topics(loaded[name], target), target, measure, on_topics))
     return found
@@ -406,12 +386,10 @@ def _evaluated(
     target.evidence, target.horizon = runs, horizon
     if isinstance(measure, Bootstrapped):
         joint, shares = joint_scores(runs, target, measure)
-        return _Collection(name, joint, dict(zip(shares["name"], shares.iloc[:, 1], strict=True)), runs, target)
+        return _Collection(name, joint, shares, runs, target)
     frames = {system: run.frame for system, run in runs.items()}
     values = score(frames, target.frame, [measure], on_topics=on_topics, interval="normal").values
-    (table,) = measure_tables(values, by_id=True)
-    unjudged = _unjudged(target, runs, measure)
-    return _Collection(name, _known(table.names, table.qids, table.values.T), unjudged, runs, target)
+    return _Collection(name, _known(values), _unjudged(target, runs, measure), runs, target)
 
 
 def _unjudged(target: EvaluationTarget, runs: dict[str, Run], measure: Any) -> dict[str, float]:
@@ -484,8 +462,7 @@ def _by_collection(collections: list[_Collection], names: list[str]) -> pd.DataF
 def _groups(given: Any, names: list[str]) -> dict[str, str]:
     """The group of each run."""
     if not hasattr(given, "items") or is_frame(given):
-        frame = read_groups(given) if isinstance(given, (str, os.PathLike)) else frame_of(given, "groups")
-        require(frame, ("name", "group"), "groups")
+        frame = table_of(given, "groups", read_groups, ("name", "group"))
         twice = frame["name"][frame["name"].duplicated()]
         if len(twice):
             raise InputError(f"groups: run {twice.iloc[0]!r} is duplicated; keep one row per run")
@@ -515,7 +492,7 @@ def _reusability(
 ) -> pd.DataFrame:
     """Leave out the judgments that each group alone contributed, in all collections, and rank all systems again."""
     if groups is None:
-        return pd.DataFrame(columns=[*_REUSE, "recovered", "covered"])
+        return pd.DataFrame(columns=_REUSE)
     names = sorted(groups)
     cutoff = measure.params.get("cutoff") or DEPTH
     reduced, horizons = [], []
@@ -536,19 +513,16 @@ def _reusability(
             target = target_of(part.qrels, None, None)
             target.labels = each.target.labels
             kept = {name: run.only(target.topics) for name, run in each.runs.items()}
-            with warnings.catch_warnings():
-                # The complete judgments are checked; a run without judged documents is no mismatch of ids here.
-                warnings.simplefilter("ignore", DegenerateWarning)
-                without.append(_evaluated(each.name, kept, target, measure, "all", horizon))
+            # The complete judgments are checked; a run without judged documents is no mismatch of ids here.
+            without.append(quietly(_evaluated, each.name, kept, target, measure, "all", horizon))
         landed = _ranked(without, names, uncertainty, **options).set_index("name")
         for name in parts[0].runs:
             at, own = landed.loc[name], known.loc[name]
-            first, last = tiers.min()[own["tier"]], tiers.max()[own["tier"]]
-            limits = at["rank_low"], at["rank_high"]
-            where = (own["rank"], own["tier"], at["rank"], *limits, at["tier"])
-            ok = first <= at["rank"] <= last, limits[0] <= own["rank"] <= limits[1]
-            rows.append((parts[0].name, name, len(parts[0].runs), n_removed, *where, *ok))
-    return pd.DataFrame(rows, columns=[*_REUSE, "recovered", "covered"])
+            low, high = at["rank_low"], at["rank_high"]
+            recovered = tiers.min()[own["tier"]] <= at["rank"] <= tiers.max()[own["tier"]]
+            where = own["rank"], own["tier"], at["rank"], low, high, at["tier"], recovered, low <= own["rank"] <= high
+            rows.append((parts[0].name, name, len(parts[0].runs), n_removed, *where))
+    return pd.DataFrame(rows, columns=_REUSE)
 
 
 def _judges(
@@ -622,8 +596,7 @@ def _labelled(
         if not hasattr(given, "items") or each.name not in given:
             raise InputError(f"automatic judge {judge!r}: no labels for collection {each.name!r}; give some for each")
         given = given[each.name]
-    frame = read_qrels(given) if isinstance(given, (str, os.PathLike)) else frame_of(given, f"judge {judge!r}")
-    require(frame, ("qid", "docno", "label"), f"judge {judge!r}")
+    frame = table_of(given, f"judge {judge!r}", read_qrels, ("qid", "docno", "label"))
     require_scale(frame, scale, f"automatic judge {judge!r}")
     own = frame["qid"].astype(str)
     require_spelling(f"automatic judge {judge!r}", own.unique(), each.topics)
@@ -656,11 +629,10 @@ def _batch(
         return pd.DataFrame(columns=list(_BATCH))
     rows = []
     for each in collections:
-        by_topic: dict[str, Any] = {"quota": quota, "costs": costs}
-        if each.name:
-            by_topic = {
-                name: given[each.name] if hasattr(given, "items") else given for name, given in by_topic.items()
-            }
+        named = {"quota": quota, "costs": costs}
+        by_topic: dict[str, Any] = {
+            name: given[each.name] if each.name and hasattr(given, "items") else given for name, given in named.items()
+        }
         frames = {name: run.frame for name, run in each.runs.items()}
         options: dict[str, Any] = {"level": level, "labels": each.target.labels, "on_topics": on_topics}
         plan = judge_next(frames, each.target.frame, n, measure, **by_topic, **options)

@@ -10,15 +10,14 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, nearest, whole
-from vbterrier.evaluate.inputs import bootstrapped, named_runs, target_of
+from vbterrier.evaluate.inputs import bootstrapped, loaded_runs, target_of
 from vbterrier.evaluate.scores import TOPICS
-from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.notebook import Panel, Shown, systems_line
-from vbterrier.frames.ranking import loaded_run
 from vbterrier.kernels.resample import stream
 from vbterrier.log import timed, tracked
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.stats.agreement import EQUAL
+from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.topic_intervals import check_level
 from vbterrier.unjudged.drawn import Joint, joint_of
 
@@ -109,7 +108,7 @@ def rank_systems(
 
     Parameters
     ----------
-    runs, qrels, labels, on_topics, duplicates
+    runs, qrels, labels, on_topics, duplicates, progress
         See :func:`vbterrier.score`.
     measure
         A bootstrapped measure or its name; draws depend on its prior and prior strength.
@@ -120,8 +119,6 @@ def rank_systems(
         Number of draws, nominal coverage of the intervals between their quantiles ``(1 ± level)/2``, and seed.
     baseline
         The system that all other systems are paired with; ``None`` for all pairs.
-    progress
-        Show a progress bar over topics.
 
     Raises
     ------
@@ -151,13 +148,13 @@ def rank_systems(
     wanted = bootstrapped(measure)
     if wanted["stat"] != "mean":
         raise ParameterError(f"{wanted}: rank_systems needs the scores themselves; leave out stat={wanted['stat']!r}")
-    for name, value, legal in (("uncertainty", uncertainty, UNCERTAINTY), ("on_topics", on_topics, TOPICS)):
-        choice(name, value, legal)
+    choice("uncertainty", uncertainty, UNCERTAINTY)
+    choice("on_topics", on_topics, TOPICS)
     check_level(level)
     whole("n_draws", n_draws)
     whole("seed", seed, low=0)
     judged = target_of(qrels, None, None, labels=labels)
-    loaded = {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
+    loaded = loaded_runs(runs, duplicates)
     if baseline is not None and baseline not in loaded:
         raise ParameterError(f"baseline={baseline!r}: wanted a system's name.{nearest(baseline, loaded)}")
     target, loaded = aligned(judged, loaded, on_topics)
@@ -166,43 +163,43 @@ def rank_systems(
             f"uncertainty={uncertainty!r} resamples topics, but there is only {target.topics[0]!r}; ask for 'unjudged'"
         )
     target.evidence = loaded
-    joint, unjudged = joint_scores(loaded, target, wanted)
+    joint, shares = joint_scores(loaded, target, wanted)
     with timed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(target.topics), n_draws):
         found = _drawn(joint, uncertainty, n_draws, seed, progress=progress)
         sources = {"unjudged": found if uncertainty == "unjudged" else _drawn(joint, "unjudged", n_draws, seed)}
         if len(target.topics) > 1:
             sources["both"] = found if uncertainty == "both" else _drawn(joint, "both", n_draws, seed)
-    systems = _systems(found, level).merge(unjudged, on="name", sort=False)
-    systems.insert(1, "measure", str(wanted))
-    pairs = _pairs(found, level, baseline)
+    (low, high), (rank_low, rank_high) = equal_tails(found.draws, level), equal_tails(found.ranks, level)
+    columns = {"mean": found.means, "low": low, "high": high, "expected_rank": found.ranks.mean(axis=1)}
+    columns |= {"rank_low": rank_low, "rank_high": rank_high}
+    systems = pd.DataFrame({"name": found.names, "measure": str(wanted), **columns})
+    named = pairs_of(found.names, baseline)
+    pairs = pd.DataFrame(named, columns=_PAIR)
+    a, b = found.places(pairs)
+    tails = equal_tails(found.draws[a] - found.draws[b], level)
+    numbers = zip(found.means[a] - found.means[b], *tails, found.beats(pairs), strict=True)
+    rows = [(*pair, *row) for pair, row in zip(named, numbers, strict=True)]
+    pairs = pd.DataFrame(rows, columns=[*_PAIR, "diff", "low", "high", "p_a_beats_b"])
     pairs.insert(2, "measure", str(wanted))
+    pairs.insert(6, "level", level)
     for source in ("unjudged", "both"):
         known = sources.get(source)
-        best = systems["name"].map({} if known is None else _best(known)).astype(np.float64)
-        systems.insert(len(systems.columns) - 1, f"p_best_{source}", best)
-        pairs[f"p_a_beats_b_{source}"] = np.nan if known is None else _beats(known, pairs)
-    about: dict[str, Any] = {"level": level, "method": UNCERTAINTY[uncertainty], "n_qids": len(target.topics)}
+        systems[f"p_best_{source}"] = np.nan if known is None else systems["name"].map(known.best())
+        pairs[f"p_a_beats_b_{source}"] = np.nan if known is None else known.beats(pairs)
+    systems = systems.assign(n_unjudged_share=systems["name"].map(shares), level=level)
+    about: dict[str, Any] = {"method": UNCERTAINTY[uncertainty], "n_qids": len(target.topics)}
     about |= {"n_draws": n_draws, "seed": seed}
-    columns = [*_PAIR, "measure", "diff", "low", "high", "level", "p_a_beats_b"]
-    columns += ["p_a_beats_b_unjudged", "p_a_beats_b_both"]
-    return SystemRanking(
-        systems.assign(**about),
-        pairs.assign(**about)[[*columns, "method", "n_qids", "n_draws", "seed"]],
-        _rank_probabilities(found),
-    )
+    return SystemRanking(systems.assign(**about), pairs.assign(**about), _rank_probabilities(found))
 
 
 def joint_scores(
     runs: Mapping[str, Run], target: EvaluationTarget, measure: Bootstrapped
-) -> tuple[Joint, pd.DataFrame]:
+) -> tuple[Joint, dict[str, float]]:
     """The joint distribution of scores, and the mean share of unjudged documents of each system."""
-    distributions, cuts = {}, {}
-    for name, run in runs.items():
-        scoring = Scoring(target, run, measure.cutoff)
-        distributions[name] = measure.distribution(scoring)
-        cuts[name] = measure.judged(scoring)
-    shares = [float(cut.unjudged_share().mean()) for cut in cuts.values()]
-    return joint_of(distributions, cuts), pd.DataFrame({"name": list(cuts), "n_unjudged_share": shares})
+    scorings = {name: Scoring(target, run, measure.cutoff) for name, run in runs.items()}
+    cuts = {name: measure.judged(one) for name, one in scorings.items()}
+    joint = joint_of({name: measure.distribution(one) for name, one in scorings.items()}, cuts)
+    return joint, {name: float(cut.unjudged_share().mean()) for name, cut in cuts.items()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,6 +215,22 @@ class _DrawnScores:
     @property
     def ranks(self) -> Floats:
         return 1 + self.n_better + self.n_tied / 2
+
+    def best(self) -> dict[str, float]:
+        """The probability that each system is the best; tied systems share it."""
+        best = np.where(self.n_better == 0, 1 / (1 + self.n_tied), 0.0).mean(axis=1)
+        return dict(zip(self.names, best.tolist(), strict=True))
+
+    def places(self, pairs: pd.DataFrame) -> list[Any]:
+        place = {name: at for at, name in enumerate(self.names)}
+        return [pairs[side].map(place).to_numpy() for side in _PAIR]
+
+    def beats(self, pairs: pd.DataFrame) -> Floats:
+        """The probability that system a of each pair beats system b; a tie counts half."""
+        a, b = self.places(pairs)
+        gap = self.draws[a] - self.draws[b]
+        above, at_least = np.count_nonzero(gap > EQUAL, axis=1), np.count_nonzero(gap >= -EQUAL, axis=1)
+        return np.asarray((above + at_least) / (2 * gap.shape[1]))
 
 
 def _drawn(joint: Joint, uncertainty: str, n_draws: int, seed: int, *, progress: bool = False) -> _DrawnScores:
@@ -266,47 +279,6 @@ def resampled_counts(n: int, n_draws: int, seed: int) -> Iterator[Ints]:
 def equal_tails(draws: Floats, level: float) -> Floats:
     """Equal-tailed interval of draws along the last axis, shape (2, ...); its ends are drawn values."""
     return np.asarray(np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=-1, method="inverted_cdf"))
-
-
-def _systems(found: _DrawnScores, level: float) -> pd.DataFrame:
-    ranks = found.ranks
-    low, high = equal_tails(found.draws, level)
-    rank_low, rank_high = equal_tails(ranks, level)
-    columns = {"mean": found.means, "low": low, "high": high, "expected_rank": ranks.mean(axis=1)}
-    columns |= {"rank_low": rank_low, "rank_high": rank_high}
-    return pd.DataFrame({"name": found.names, **columns})
-
-
-def _best(found: _DrawnScores) -> dict[str, float]:
-    """The probability that each system is the best; tied systems share it."""
-    best = np.where(found.n_better == 0, 1 / (1 + found.n_tied), 0.0).mean(axis=1)
-    return dict(zip(found.names, best.tolist(), strict=True))
-
-
-def _beats(found: _DrawnScores, pairs: pd.DataFrame) -> Floats:
-    """The probability that system a of each pair beats system b; a tie counts half."""
-    place = {name: at for at, name in enumerate(found.names)}
-    a, b = (pairs[side].map(place).to_numpy() for side in _PAIR)
-    gap = found.draws[a] - found.draws[b]
-    above, at_least = np.count_nonzero(gap > EQUAL, axis=1), np.count_nonzero(gap >= -EQUAL, axis=1)
-    return np.asarray((above + at_least) / (2 * gap.shape[1]))
-
-
-def _pairs(found: _DrawnScores, level: float, baseline: str | None) -> pd.DataFrame:
-    """Each system with every system that ranks below it, or with the baseline."""
-    systems = np.arange(len(found.names))
-    if baseline is None:
-        left, right = np.triu_indices(len(systems), 1)
-    else:
-        left = systems[np.array(found.names) != baseline]
-        right = np.full(len(left), found.names.index(baseline))
-    rows = []
-    for a, b in zip(left.tolist(), right.tolist(), strict=True):
-        gap = found.draws[a] - found.draws[b]
-        low, high = equal_tails(gap, level)
-        beats = (np.count_nonzero(gap > EQUAL) + np.count_nonzero(gap >= -EQUAL)) / (2 * len(gap))
-        rows.append((found.names[a], found.names[b], found.means[a] - found.means[b], low, high, beats))
-    return pd.DataFrame(rows, columns=[*_PAIR, "diff", "low", "high", "p_a_beats_b"])
 
 
 def _rank_probabilities(found: _DrawnScores) -> pd.DataFrame:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import os
 from dataclasses import dataclass, field, replace
 from math import ceil
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,15 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, printable, warn, whole
-from vbterrier.evaluate.inputs import named_runs, require_scale, require_spelling, target_of, warn_of_uneven_labels
+from vbterrier.evaluate.inputs import (
+    is_path,
+    named_runs,
+    require_scale,
+    require_spelling,
+    table_of,
+    target_of,
+    warn_of_uneven_labels,
+)
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.contracts import frame_of, require, score_bounds, systems_of
@@ -95,17 +102,8 @@ class ReleaseGate(Shown):
         return EXIT_CODES[self.decision]
 
     def write_judging(self, path: StrPath) -> None:
-        """Write the documents to judge next in the format of the ratings, see ``frames.write_rated_list``.
-
-        Parameters
-        ----------
-        path
-            The file; an existing one is replaced.
-        """
+        """Write the documents to judge next in the format of the ratings; an existing file is replaced."""
         write_rated_list(self.judge, path, self.ratings)
-
-    def _line(self) -> str:
-        return self.summary()
 
     def summary(self) -> str:
         """The decision in one line."""
@@ -115,6 +113,8 @@ class ReleaseGate(Shown):
             for one in self.pairs.to_dict("records")
         )
         return f"{self.decision}: {row['measure']}, {against}, margin {row['margin']:g}, {row['n_qids']} queries"
+
+    _line = summary
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Differences from the baselines", self.pairs, value="diff", rule=-self.pairs["margin"].iloc[0])
@@ -127,11 +127,7 @@ class ReleaseGate(Shown):
 
 
 def decision_of(low: float, high: float, margin: float) -> str:
-    """PASS if the lower limit is above ``-margin``, FAIL if the upper limit is below, else UNKNOWN.
-
-    >>> decision_of(-0.005, 0.02, 0.01), decision_of(-0.05, -0.02, 0.01), decision_of(-0.02, 0.02, 0.01)
-    ('PASS', 'FAIL', 'UNKNOWN')
-    """
+    """PASS if the lower limit is above ``-margin``, FAIL if the upper limit is below, else UNKNOWN."""
     return PASS if low > -margin else FAIL if high < -margin else UNKNOWN
 
 
@@ -148,24 +144,9 @@ def one_sided_limits(
 ) -> tuple[float, float]:
     """Lower and upper one-sided limits of a weighted mean difference, each wrong with probability of at most ``tail``.
 
-    Parameters
-    ----------
-    differences, weights
-        Shape (n,); weights above 0.
-    tail
-        Probability of error of each limit.
-    bounds
-        The smallest and the largest possible difference.
-    interval
-        ``"bounded"``: limits for any distribution within the bounds (:func:`~vbterrier.kernels.resample.mean_draws`).
-        ``"normal"``: Student's t of the linearised weighted mean, ``D + w (d - D)/w̄``. ``"sequence"``: the last limits
-        of a :func:`~vbterrier.stats.confidence_sequence` in the order of the differences.
-    n_resamples, seed, name
-        The number of draws of ``"bounded"``, at least 20/tail, and their stream.
-
-    >>> low, high = one_sided_limits(np.zeros(400), np.ones(400), 0.05, (-1.0, 1.0), "normal")
-    >>> round(low, 4), round(high, 4)
-    (-0.0075, 0.0075)
+    ``"bounded"``: limits for any distribution within the bounds (Gaffke), from at least 20/tail draws. ``"normal"``:
+    Student's t of the linearised weighted mean, ``D + w (d - D)/w̄``. ``"sequence"``: the last limits of a
+    :func:`~vbterrier.stats.confidence_sequence` in the order of the differences.
     """
     if interval == "sequence":
         last = confidence_sequence(differences, level=1 - 2 * tail, bounds=bounds, weights=weights).iloc[-1]
@@ -176,8 +157,7 @@ def one_sided_limits(
                 f"limits that are wrong with probability {tail:.2g} need more than {_MOST_DRAWS:,} draws; use a "
                 "smaller level= or look="
             )
-        n_draws = max(n_resamples, ceil(_BEYOND / tail))
-        draws = stream(seed, "release gate", name)
+        n_draws, draws = max(n_resamples, ceil(_BEYOND / tail)), stream(seed, "release gate", name)
         low, high = bounded_limits(differences[:, None], bounds, [tail, 1 - tail], n_draws, draws, weights)[:, 0]
         return float(low), float(high)
     mean = float(np.average(differences, weights=weights))
@@ -215,14 +195,13 @@ def release_gate(
 
     Parameters
     ----------
-    new
-        The new run: a frame (qid, docno, score), a path that :func:`vbterrier.frames.read_hits` reads, or a mapping of
-        its name to one of these.
-    baseline
-        One baseline in the same forms, a list of paths, or a mapping of several. Limits have the level
+    new, baseline
+        The new run and its baselines: a frame (qid, docno, score), a path that :func:`vbterrier.frames.read_hits`
+        reads, or a mapping of names to these; several baselines may be a list of paths. Limits have the level
         ``1 - (1 - level)/k`` for k baselines (Bonferroni).
-    qrels
-        Ratings: a frame (qid, docno, label) or a path that :func:`vbterrier.frames.read_rated_list` reads.
+    qrels, scale
+        Ratings: a frame (qid, docno, label) or a path that :func:`vbterrier.frames.read_rated_list` reads; the smallest
+        and the largest rating, by default any.
     measure
         A measure whose value is a mean over queries. Measures of unjudged documents, such as ``BNDCG@10``, predict the
         ratings of unjudged documents, and their limits contain the error of the prediction; other measures treat
@@ -230,40 +209,31 @@ def release_gate(
     margin
         The largest loss that is acceptable, in units of the measure, at least 0.
     traffic
-        Weights and segments of queries: a frame (qid, and weight, segment or both) or the path of a table. Queries of
-        weight 0 are left out. All rated queries need a row.
+        Weights and segments of all rated queries: a frame (qid, and weight, segment or both) or the path of a table.
+        Queries of weight 0 are left out.
     interval
         ``"bounded"``, limits that are valid for any distribution of differences within the range of the measure; or
         ``"normal"``, Student's t, which are narrower, and wrong more often than stated if a few queries lose much.
-    level
-        Confidence level of each one-sided limit.
-    look
-        The number of this inspection, from 1, if the gate is repeated with more queries or judgments until it passes
-        or fails: limits have the level ``1 - 6 (1 - level)/(π look)²``.
+    level, look
+        Confidence level of each one-sided limit, and the number of this inspection, from 1, if the gate is repeated
+        with more queries or judgments until it passes or fails: limits have the level ``1 - 6 (1 - level)/(π look)²``.
     daily
         Use confidence sequences instead: valid for any number of looks if ratings of further queries are appended to
         the file and those of previous queries, up to the cutoff complete, do not change. UNKNOWN while documents up to
         the cutoff are unjudged.
     budget
         Number of documents to judge next, if the decision is UNKNOWN.
-    scale
-        The smallest and the largest rating, by default any.
     labels, duplicates
         As in :func:`vbterrier.score`.
     n_resamples, seed
         Number of draws of bounded limits, and the seed of all draws.
 
-    Returns
-    -------
-    ReleaseGate
-
     Raises
     ------
-    InputError
+    InputError, ParameterError
         Files or frames that cannot be evaluated; a rating outside the scale; a query in two spellings; weights that
-        are negative or all 0; a rated query without weight; fewer than two queries.
-    ParameterError
-        Invalid options; a measure without known range, unless ``interval="normal"``.
+        are negative or all 0; a rated query without weight; fewer than two queries; invalid options; a measure without
+        known range, unless ``interval="normal"``.
 
     Warns
     -----
@@ -286,7 +256,6 @@ def release_gate(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qrels = pd.DataFrame([(f"q{i}", d, int(d == "a")) for i in range(80) for d in "ab"],
     ...                      columns=["qid", "docno", "label"])
     >>> old = qrels.assign(score=[1.0, 0.0] * 80)
@@ -310,9 +279,9 @@ def release_gate(
     bounds = score_bounds(f"{wanted} - ")
     if not np.isfinite(bounds).all() and (daily or interval == "bounded"):
         raise ParameterError(f"{wanted}: its range of scores is unknown; use interval='normal' without daily=True")
-    ratings = read_rated_list(qrels, scale=scale) if _is_path(qrels) else _rated(frame_of(qrels, "qrels"), scale)
+    ratings = read_rated_list(qrels, scale=scale) if is_path(qrels) else _rated(frame_of(qrels, "qrels"), scale)
     newest, others = list(systems_of(_named(new, "new"))), _named(baseline, "baseline")
-    runs = {name: read_hits(run) if _is_path(run) else run for name, run in systems_of([*newest, *others])}
+    runs = {name: read_hits(run) if is_path(run) else run for name, run in systems_of([*newest, *others])}
     if len(newest) != 1 or not others:
         raise ParameterError("new=, baseline=: wanted one new run, and at least one baseline")
     loaded = {name: loaded_run(name, run, duplicates) for name, run in runs.items()}
@@ -323,13 +292,13 @@ def release_gate(
     target.evidence = loaded
     options = _Options(margin, level, look, "sequence" if daily else interval, bounds, n_resamples, seed)
     with timed(_LOG, "decided on %s over %s queries", newest[0][0], len(queries)):
-        releases = _Releases(target, loaded, wanted, queries["weight"])
+        releases = _Releases(target, loaded, wanted, queries["weight"], options)
         names = [(newest[0][0], name) for name, _ in others]
-        pairs = pd.DataFrame([releases.row(*pair, releases.order, len(names), options) for pair in names])
+        pairs = pd.DataFrame([releases.row(*pair, target.topics, len(names)) for pair in names])
         groups = queries[queries["segment"] != ""].groupby("segment")["weight"]
         parts = {str(part): weights for part, weights in groups if len(weights) >= _LEAST_QUERIES}
         rows = [
-            {"segment": part, **releases.row(*pair, list(weights.index), len(names) * len(parts), options, part)}
+            {"segment": part, **releases.row(*pair, list(weights.index), len(names) * len(parts), part)}
             | {"weight": weights.sum() / queries["weight"].sum()}
             for pair in names
             for part, weights in parts.items()
@@ -347,7 +316,7 @@ def release_gate(
     )
     unknown = pairs.loc[pairs["decision"] == UNKNOWN, "baseline"]
     if found.decision == UNKNOWN and budget:
-        listed = releases.judge_next((newest[0][0], unknown.iloc[0]), budget, options)
+        listed = releases.judge_next((newest[0][0], unknown.iloc[0]), budget)
         return replace(found, judge=_with_index(listed, runs))
     return found
 
@@ -373,11 +342,15 @@ class _Releases:
     """Scores of the new system and its baselines, and the distributions of measures of unjudged documents."""
 
     def __init__(
-        self, target: EvaluationTarget, runs: Mapping[str, Run], measure: ir_measures.Measure, weights: pd.Series[float]
+        self,
+        target: EvaluationTarget,
+        runs: Mapping[str, Run],
+        measure: ir_measures.Measure,
+        weights: pd.Series[float],
+        options: _Options,
     ) -> None:
-        self.measure, self._weights = measure, weights
+        self.measure, self._weights, self._options = measure, weights, options
         self._target, self._runs = target, runs
-        self.order: list[str] = target.topics
         self._place = {qid: at for at, qid in enumerate(target.topics)}
         self._is_predicted = isinstance(measure, Bootstrapped)
         if self._is_predicted:
@@ -395,7 +368,7 @@ class _Releases:
         judged = {name: Scoring(target, run, depth).judged(depth) for name, run in runs.items()}
         self._shares = {name: cut.unjudged_share() for name, cut in judged.items()}
         if target.labels is not None:
-            require_spelling("labels", target.labels.frame()["qid"].unique(), self.order)
+            require_spelling("labels", target.labels.frame()["qid"].unique(), target.topics)
             warn_of_uneven_labels(target.labels, runs, depth)
         self._like = measure if self._is_predicted else measures_from(f"BNDCG@{depth}")[0]
         found = {name: share.mean() for name, share in self._shares.items() if share.any()}
@@ -407,10 +380,9 @@ class _Releases:
         scorings = {name: Scoring(self._target, self._runs[name], measure.cutoff) for name in names}
         return [Cut(name, measure.judged(one), measure.distribution(one)) for name, one in scorings.items()]
 
-    def row(
-        self, name: str, baseline: str, qids: list[str], n_tests: int, options: _Options, part: str = ""
-    ) -> dict[str, Any]:
+    def row(self, name: str, baseline: str, qids: list[str], n_tests: int, part: str = "") -> dict[str, Any]:
         """The difference of two systems over some queries, its limits and the decision."""
+        options = self._options
         # The order of queries matters for sequences alone.
         order = qids if options.interval == "sequence" else sorted(qids)
         places = [self._place[qid] for qid in order]
@@ -421,7 +393,7 @@ class _Releases:
         draws = {"n_resamples": options.n_resamples, "seed": options.seed}
         low, high = one_sided_limits(differences, weights, tail, options.bounds, options.interval, **draws, name=part)
         method = METHODS[options.interval]
-        away = self._prediction_error(name, baseline, places, weights, tail, options.seed)
+        away = self._prediction_error(name, baseline, places, weights, tail) if self._is_predicted else 0.0
         if away > 0 and options.interval == "sequence":
             # Predictions change with every judgment, for which the sequence is not valid.
             low, high = options.bounds
@@ -438,23 +410,19 @@ class _Releases:
             "n_resamples": options.n_resamples if options.interval == "bounded" else 0, "seed": options.seed,
         }  # fmt: skip
 
-    def _prediction_error(
-        self, name: str, baseline: str, places: Sequence[int], weights: Floats, tail: float, seed: int
-    ) -> float:
-        """The reach of the error of predicted ratings in the weighted mean difference; 0 without predictions."""
+    def _prediction_error(self, name: str, baseline: str, places: Sequence[int], weights: Floats, tail: float) -> float:
+        """The reach of the error of predicted ratings in the weighted mean difference."""
         from scipy import special
 
-        if not self._is_predicted:
-            return 0.0
         a, b = (self._joint.names.index(each) for each in (name, baseline))
         draws = np.zeros(_N_DRAWS)
         for place, weight in zip(places, weights / weights.sum(), strict=True):
-            scores = self._joint.scores(place, _N_DRAWS, seed)
+            scores = self._joint.scores(place, _N_DRAWS, self._options.seed)
             draws += weight * (scores[a] - scores[b])
         # Equal draws differ by rounding errors.
         return float(special.ndtri(1 - tail) * draws.std()) if np.ptp(draws) > _ROUNDING else 0.0
 
-    def judge_next(self, pair: tuple[str, str], budget: int, options: _Options) -> pd.DataFrame:
+    def judge_next(self, pair: tuple[str, str], budget: int) -> pd.DataFrame:
         """The documents whose judgments narrow the interval of a weighted mean difference most."""
         try:
             cuts = self._cuts(self._like, pair)
@@ -462,20 +430,14 @@ class _Releases:
             warn(f"no list of documents to judge next: {error}")
             return pd.DataFrame(columns=["qid", "docno", "reason"])
         weights = np.asarray(self._weights.reindex(cuts[0].distribution.topics).fillna(0.0), dtype=np.float64)
-        return plan_judging(
-            cuts, budget, level=options.level, measure=str(self._like), difference=pair, weights=weights
-        ).frame
-
-
-def _is_path(given: Any) -> bool:
-    return isinstance(given, (str, os.PathLike))
+        about: dict[str, Any] = {"measure": str(self._like), "difference": pair, "weights": weights}
+        return plan_judging(cuts, budget, level=self._options.level, **about).frame
 
 
 def _named(given: Any, name: str) -> list[tuple[str, Any]]:
     """Names and runs; a single frame has the name of its parameter."""
-    found = named_runs(given)
-    pairs = list(found.items()) if hasattr(found, "items") else list(found)
-    return [(name, given)] if hasattr(given, "columns") else pairs
+    found = {name: given} if hasattr(given, "columns") else named_runs(given)
+    return list(found.items() if hasattr(found, "items") else found)
 
 
 def _rated(frame: pd.DataFrame, scale: tuple[int, int] | None) -> RatedList:
@@ -493,8 +455,7 @@ def _queries(
     known, notes = set(qids), []
     found = pd.DataFrame({"weight": 1.0, "segment": ""}, index=qids)
     if traffic is not None:
-        table = read_traffic(traffic) if _is_path(traffic) else frame_of(traffic, "traffic")
-        require(table, ("qid",), "traffic")
+        table = table_of(traffic, "traffic", read_traffic, ("qid",))
         table = table.set_index(pd.Index(ids_of(table["qid"], "traffic column 'qid'").text.to_pylist()))
         if table.index.has_duplicates:
             twice = table.index[table.index.duplicated()][0]

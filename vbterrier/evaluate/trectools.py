@@ -62,45 +62,23 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
     def get_bootstrapped_ndcg(
         self, depth: int = 10, per_query: bool = False, **parameters: Any
     ) -> pd.DataFrame | float:
-        """Bootstrapped nDCG: the mean of its distribution over the grades of unjudged documents, or another ``stat``.
-
-        Parameters
-        ----------
-        depth
-            Rank cutoff.
-        per_query
-            Return a frame indexed by query instead of the mean over queries.
-        parameters
-            Parameters of :data:`vbterrier.BNDCG`: prior, stat, dcg, compat, method, all_unjudged, prior_strength,
-            level, n_draws, seed.
-
-        Returns
-        -------
-        float or pandas.DataFrame
-            Column ``BNDCG@depth``.
-        """
+        """Bootstrapped nDCG, column ``BNDCG@depth``; see :meth:`get_bootstrapped` and :data:`vbterrier.BNDCG`."""
         return self.get_bootstrapped("BNDCG", depth, per_query, **parameters)
 
     def get_bootstrapped(
         self, measure: str, depth: int = 10, per_query: bool = False, **parameters: Any
     ) -> pd.DataFrame | float:
-        """A bootstrapped measure: the mean of its distribution, or another ``stat``.
+        """A bootstrapped measure: the mean of its distribution over the grades of unjudged documents, or a ``stat``.
 
         Parameters
         ----------
         measure
             ``"BNDCG"``, ``"BRBP"``, ``"BP"``, ``"BAP"``, ``"BERR"`` or ``"BQ"``.
-        depth
-            Rank cutoff.
-        per_query
-            Return a frame indexed by query instead of the mean over queries.
+        depth, per_query
+            Rank cutoff; ``True`` returns a frame indexed by query, with a column named as ``BAP@10``, instead of the
+            mean over queries.
         parameters
             Parameters of the measure, such as ``rel=2`` for :data:`vbterrier.BAP`.
-
-        Returns
-        -------
-        float or pandas.DataFrame
-            The column is named after the measure, as ``BAP@10``.
 
         Raises
         ------
@@ -117,10 +95,10 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         self, depth: int = 10, per_query: bool = False, kind: str = "naive", **parameters: Any
     ) -> pd.DataFrame | pd.Series[float]:
         """Lower and upper bound of nDCG: columns ``lower@depth`` and ``upper@depth``, or the means of both."""
-        bounds = {
-            f"{side}@{depth}": NDCGBound(side=side, kind=kind, **parameters) @ depth for side in ("lower", "upper")
-        }
-        frame = self._frame(bounds)
+        sides = ("lower", "upper")
+        frame = self._frame(
+            {f"{side}@{depth}": NDCGBound(side=side, kind=kind, **parameters) @ depth for side in sides}
+        )
         return frame if per_query else frame.mean()
 
     def get_unjudged(self, depth: int = 10, per_query: bool = False, trec_eval: bool = True) -> pd.DataFrame | float:
@@ -145,11 +123,7 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
     def _frame(self, measures: Mapping[str, Measure]) -> pd.DataFrame:
         run, qrels = frames_of(self.run, self.qrels)
         labels = {measure: label for label, measure in measures.items()}
-        rows = [
-            (qid, labels[measure], value)
-            for qid, measure, value in evaluate(measures.values(), EvaluationTarget(qrels), Run(run))
-        ]
+        found = evaluate(measures.values(), EvaluationTarget(qrels), Run(run))
+        rows = [(qid, labels[measure], value) for qid, measure, value in found]
         long = pd.DataFrame(rows, columns=["query", "measure", "value"])
-        table = long.pivot(index="query", columns="measure", values="value")
-        table.columns.name = None
-        return table[list(measures)]
+        return long.pivot(index="query", columns="measure", values="value")[list(measures)].rename_axis(columns=None)

@@ -28,22 +28,17 @@ if TYPE_CHECKING:
 
 # Means are summed in an order that may differ between systems.
 _PLACES = 12
-_NOTHING: _Column = ([], np.empty(0))
 COLUMNS = ("name", "measure", "n_qids", "n_missing", "n_zero", "flag")
 
 
 @dataclass(frozen=True, eq=False)
 class ValueTable:
-    """Scores of systems by one measure, the system with the highest mean first.
-
-    ``measure``: name of the measure. ``names, qids``: names of the columns (systems) and rows (topics). ``values``:
-    shape (n_qids, n_systems).
-    """
+    """Scores of systems by one measure, the system with the highest mean first."""
 
     measure: str
     names: list[str]
     qids: list[str]
-    values: Floats
+    values: Floats  # shape (n_qids, n_systems)
 
     def frame(self) -> pd.DataFrame:
         """The table as a V frame."""
@@ -53,39 +48,40 @@ class ValueTable:
 
 
 def value_tables(values: Any, asked: Sequence[Any], *, common: bool = False) -> list[ValueTable]:
-    """Tables of values by measure.
-
-    ``values``: the V frame. ``asked``: measures or their names; empty for all. ``common``: drop topics that some system
-    lacks, instead of raising. Raises InputError: fewer than two systems; systems with different topics or no common
-    topic; invalid values. Raises ParameterError: a measure without values, or whose value for a collection is not a
-    mean over topics.
-    """
-    found_values = [
+    """Tables of a V frame by measure; ``common`` drops topics that some system lacks, instead of raising."""
+    placed = [
         (place, (measure, name), (table.qids, column))
         for table in topic_values(values)
         for place, measure, name, column in zip(table.places, table.measures, table.names, table.values.T, strict=True)
     ]
     # In order of appearance.
-    columns = {key: column for _, key, column in sorted(found_values, key=lambda entry: entry[0])}
+    columns = {key: column for _, key, column in sorted(placed, key=lambda entry: entry[0])}
     found = list(dict.fromkeys(measure for measure, _ in columns))
     names = list(dict.fromkeys(name for _, name in columns))
     if len(names) < 2:  # noqa: PLR2004 - a comparison needs two
         raise InputError(f"wanted at least two systems, found {examples(names) or 'none'}; give another")
     wanted = list(dict.fromkeys(_named_as(measure, found) for measure in asked)) or found
     require_means(wanted)
+    nothing: _Column = ([], np.empty(0))
     return [
-        _table(measure, {name: columns.get((measure, name), _NOTHING) for name in names}, common=common)
+        _table(measure, {name: columns.get((measure, name), nothing) for name in names}, common=common)
         for measure in wanted
     ]
 
 
 def _table(measure: str, columns: dict[str, _Column], *, common: bool) -> ValueTable:
-    first, *others = columns
+    first, *rest = columns
     qids = columns[first][0]
-    odd = next((other for other in others if columns[other][0] != qids), None)
+    odd = next((other for other in rest if columns[other][0] != qids), None)
     if odd is not None:
         if not common:
-            raise InputError(_difference(measure, columns, first, odd))
+            others = columns[odd][0]
+            raise InputError(
+                f"values: of {measure}, {first!r} has {len(qids)} topics, {odd!r} has {len(others)}, and they differ "
+                f"in {examples(sorted(set(qids) ^ set(others)))}: means over different topics are not comparable; ask "
+                "for on_topics='common' (only those that all systems have), or give each missing topic a value (0 "
+                "where a run retrieved nothing)"
+            )
         qids = sorted(set(qids).intersection(*(found for found, _ in columns.values())))
         if not qids:
             raise InputError(f"values: of {measure}, no topic is common to all systems")
@@ -95,16 +91,6 @@ def _table(measure: str, columns: dict[str, _Column], *, common: bool) -> ValueT
     names = list(columns)
     order = sorted(range(len(names)), key=lambda at: (-means[at], names[at]))
     return ValueTable(measure, [names[at] for at in order], qids, values[:, order])
-
-
-def _difference(measure: str, columns: dict[str, _Column], first: str, other: str) -> str:
-    (some, _), (others, _) = columns[first], columns[other]
-    return (
-        f"values: of {measure}, {first!r} has {len(some)} topics, {other!r} has {len(others)}, and they differ in "
-        f"{examples(sorted(set(some) ^ set(others)))}: means over different topics are not comparable; ask for "
-        "on_topics='common' (only those that all systems have), or give each missing topic a value (0 where a run "
-        "retrieved nothing)"
-    )
 
 
 def _named_as(measure: Any, found: Sequence[str]) -> str:
@@ -118,20 +104,7 @@ def _named_as(measure: Any, found: Sequence[str]) -> str:
 
 
 def require_means(names: Iterable[str]) -> None:
-    """Refuse measures whose value for a collection is not a mean over topics: sums of counts, ratios of means.
-
-    Raises
-    ------
-    ParameterError
-        Such a measure.
-
-    >>> require_means(["nDCG@10", "my own measure"])
-    >>> require_means(["num_ret"])
-    Traceback (most recent call last):
-    ...
-    vbterrier.errors.ParameterError: num_ret: its value for a collection is not a mean over topics, so a comparison of \
-means is misleading; leave it out of measures
-    """
+    """Refuse measures whose value for a collection is not a mean over topics: sums of counts, ratios of means."""
     for name in names:
         for measure in _parsed(name):
             is_ratio = isinstance(measure, type(DiscRatio))
@@ -155,14 +128,12 @@ def _parsed(name: str) -> list[ir_measures.Measure]:
 
 
 def suspect_runs(tables: Sequence[ValueTable], missing: pd.DataFrame | None = None) -> pd.DataFrame:
-    """Missing and zero topics of each system, with a warning text for systems with too many of them.
+    """Missing and zero topics of each system, and a flag for systems with too many of them.
 
-    ``tables``: the values of each measure. ``missing``: name, n_qids, n_missing, of :class:`vbterrier.Scores`; ``None``
-    if the runs are unknown. Returns columns name, measure, n_qids, n_missing (NA if unknown), n_zero, flag. ``n_zero``
-    counts topics on which a system scores exactly 0, and at least half of the other systems (of those that score above
-    0 on any topic) do not. ``flag`` is empty, or says that a system retrieved nothing for more than half of its topics;
-    if the runs are unknown, that it scores 0 on more than half of all topics and of the topics on which other systems
-    do not.
+    ``missing``: name, n_qids, n_missing of the runs; ``None`` if they are unknown. ``n_zero`` counts topics on which a
+    system scores exactly 0, and at least half of the other systems (of those that score above 0 on any topic) do not.
+    ``flag`` is empty, or says that a system retrieved nothing for more than half of its topics; if the runs are
+    unknown, that it scores 0 on more than half of all topics and of the topics on which other systems do not.
     """
     rows: list[tuple[Any, ...]] = []
     known: Mapping[Any, Any] = {} if missing is None else missing.set_index("name").to_dict("index")
@@ -222,7 +193,7 @@ def answered_by(measures: Iterable[str]) -> list[str]:
 def count_answers(pairs: pd.DataFrame, values: pd.DataFrame) -> pd.DataFrame:
     """Fill wins, losses and ties of linearised measures with queries that one, the other, or both or neither answer.
 
-    ``pairs``: the P frame. ``values``: the V frame, with LinkingR; the counts remain missing without it.
+    The counts remain missing unless LinkingR is among the values.
     """
     counts = ["wins", "losses", "ties"]
     found = pairs.copy()
