@@ -54,10 +54,3 @@ def test_between_the_ends_lies_the_level_on_average():
     # Expected: a certain end is missed with the chance c of the other, for c below .1: 2 ∫ c dc = .01.
     assert np.mean(held) == pytest.approx(1 - 0.01, abs=0.006)
     assert np.mean(quantiles) >= np.mean(held)
-
-
-def test_many_atoms_leave_the_quantiles_as_they_are():
-    rng = np.random.default_rng(1)
-    distribution = atoms_of(rng.normal(size=20_000), np.full(20_000, 1 / 20_000))
-    low, high = distribution.quantiles(np.array([0.05, 0.95]))
-    assert central_interval(distribution, 0.9) == pytest.approx((low, high), abs=1e-3)

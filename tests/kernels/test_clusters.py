@@ -38,12 +38,6 @@ def test_complete_linkage_is_that_of_scipy(similarity, threshold):
         assert found[list(group)].tolist() == [group[0]] * len(group)
 
 
-def test_a_chain_does_not_join_its_ends():
-    chain = np.array([[1, 0.96, 0.90], [0.96, 1, 0.97], [0.90, 0.97, 1]])
-    assert complete_linkage(chain, 0.95).tolist() == [0, 1, 1]
-    assert complete_linkage(chain, 0.90).tolist() == [0, 0, 0]
-
-
 def test_of_equal_pairs_the_first_goes_first():
     chain = np.array([[1, 0.96, 0.5], [0.96, 1, 0.96], [0.5, 0.96, 1]])
     assert complete_linkage(chain, 0.95).tolist() == [0, 0, 2]

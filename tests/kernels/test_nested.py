@@ -35,14 +35,6 @@ def test_each_copy_of_a_topic_takes_a_draw_of_its_own(drawn):
     np.testing.assert_allclose(variances, draws.var(axis=2, ddof=1).T)
 
 
-def test_the_noise_of_a_mean_has_the_variance_of_independent_draws():
-    rng, sds, n_draws = np.random.default_rng(4), np.array([1.0, 2.0, 0.0, 3.0]), 50_000
-    draws = sds[:, None, None] * rng.standard_normal((4, 1, n_draws))
-    noise, _, _ = nested_noise(draws, resampled_counts(4, n_draws, rng))
-    # One draw for all copies of a topic would give (2 - 1/4) times as much.
-    assert noise.var() == pytest.approx((sds**2).sum() / 16, rel=0.03)
-
-
 def test_draws_that_are_all_the_same_have_no_spread_to_the_last_bit():
     noise, means, variances = nested_noise(np.full((2, 1, 10), 0.1), np.ones((2, 10), dtype=np.uint16))
     assert not noise.any()

@@ -64,13 +64,6 @@ def test_survivors_are_those_of_the_textbook_loop(case, share):
             assert [i for i in np.flatnonzero(topic == place) if found[b, i]] == stay
 
 
-def test_which_survives_of_all_is_any_with_the_same_probability():
-    uniform = np.random.default_rng(1).random((6000, 3))
-    counts = survivors(uniform, np.ones((1, 3), bool), 1.0, np.zeros(3, int), 1).sum(axis=0)
-    assert counts.sum() == 6000
-    assert stats.chisquare(counts).pvalue > RARE
-
-
 # Resampling
 
 
@@ -84,18 +77,6 @@ def test_resampled_counts_are_those_of_the_textbook_loop(case):
             here = [i for i in mine if alive[b % len(alive), i]]
             drawn = [here[int(row[mine[j]] * len(here))] for j in range(len(here))]
             assert [int(found[b, i]) for i in mine] == [drawn.count(i) for i in mine]
-
-
-def test_resampled_counts_are_multinomial():
-    n, b = 5, 20_000
-    counts = resampled(np.random.default_rng(2).random((b, n)), np.ones((1, n), bool), np.zeros(n, int), 1)
-    assert (counts.sum(axis=1) == n).all()
-    observed = np.bincount(counts[:, 0], minlength=n + 1)
-    expected = stats.binom(n, 1 / n).pmf(np.arange(n + 1)) * b
-    assert stats.chisquare([*observed[:4], observed[4:].sum()], [*expected[:4], expected[4:].sum()]).pvalue > RARE
-    # Var = n p (1 - p), Cov = -n p²
-    covariance = np.cov(counts.T)
-    assert covariance == pytest.approx(np.where(np.eye(n, dtype=bool), 0.8, -0.2), abs=0.05)
 
 
 # Numbers of keys

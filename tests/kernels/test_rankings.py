@@ -4,60 +4,8 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from hypothesis.extra import numpy as hnp
 
 from vbterrier.kernels.rankings import average_precision, err, q_measure, ranks, rbp_weights, stable_order
-
-GRADES = hnp.arrays(np.float64, hnp.array_shapes(min_dims=2, max_dims=2, max_side=6), elements=st.integers(0, 3))
-
-
-def textbook_ap(relevant, n_relevant):
-    found, total = 0, 0.0
-    for rank, is_relevant in enumerate(relevant, start=1):
-        if is_relevant:
-            found += 1
-            total += found / rank
-    return total / n_relevant if n_relevant else 0.0
-
-
-def textbook_err(stops):
-    total, reaches = 0.0, 1.0
-    for rank, stop in enumerate(stops, start=1):
-        total += reaches * stop / rank
-        reaches *= 1 - stop
-    return total
-
-
-def textbook_q(gain, pool, n_relevant, beta):
-    """``pool`` holds the gains of the relevant documents in falling order."""
-    total = 0.0
-    for rank in range(1, len(gain) + 1):
-        if gain[rank - 1] > 0:
-            found = sum(g > 0 for g in gain[:rank])
-            total += (found + beta * sum(gain[:rank])) / (rank + beta * sum(pool[:rank]))
-    return total / n_relevant if n_relevant else 0.0
-
-
-@given(GRADES, st.integers(0, 9))
-def test_average_precision_is_the_loop(grades, missed):
-    relevant = (grades > 0).astype(float)
-    n_relevant = relevant.sum(axis=1).astype(int) + missed
-    expected = [textbook_ap(row, n) for row, n in zip(relevant, n_relevant, strict=True)]
-    assert average_precision(relevant, n_relevant) == pytest.approx(expected, abs=1e-12)
-
-
-@given(GRADES)
-def test_err_is_the_loop(grades):
-    stops = (2**grades - 1) / 8
-    assert err(stops) == pytest.approx([textbook_err(row) for row in stops], abs=1e-12)
-
-
-@given(GRADES, st.lists(st.integers(1, 3), max_size=9), st.sampled_from([0.0, 1.0, 2.5]))
-def test_q_is_the_loop(grades, missed, beta):
-    pools = [sorted([*row[row > 0], *missed], reverse=True) for row in grades]
-    ideal = np.array([np.cumsum([*pool, *[0] * grades.shape[1]])[: grades.shape[1]] for pool in pools])
-    expected = [textbook_q(row, pool, len(pool), beta) for row, pool in zip(grades, pools, strict=True)]
-    assert q_measure(grades, ideal, np.array([len(pool) for pool in pools]), beta) == pytest.approx(expected, abs=1e-12)
 
 
 def test_by_hand():
