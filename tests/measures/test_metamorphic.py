@@ -15,31 +15,17 @@ from vbterrier import (
     BQ,
     BRBP,
     ES,
-    OER,
     VB,
-    BaitRate,
-    DiscRatio,
-    LinkingF1,
-    LinkingP,
-    LinkingR,
-    LinkP,
-    LinkR,
     NDCGBound,
-    NilP,
-    NilR,
     NonRelCov,
-    ObsCov,
-    OERCorr,
     OracleCov,
     RelCov,
-    SignalRate,
-    TopBait,
     TopIntent,
     Unjudged,
     VarPenalty,
 )
 from vbterrier.frames.ranking import Run
-from vbterrier.measures import MEASURES
+from vbterrier.measures import ENTITY, LINKING, MEASURES
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.target import EvaluationTarget
 
@@ -81,18 +67,12 @@ FAMILIES = {
         ES,
     ],
     "links": [
-        *(
-            m(undefined="zero", cutoff=k)
-            for m in (RelCov, NonRelCov, DiscRatio, OER, SignalRate, BaitRate, OERCorr, OracleCov)
-            for k in (K, None)
-        ),
-        TopBait(undefined="zero"),
-        ObsCov(undefined="zero"),
+        *(m(undefined="zero", cutoff=k) for m in ENTITY if "cutoff" in m.SUPPORTED_PARAMS for k in (K, None)),
+        *(m(undefined="zero") for m in ENTITY if "cutoff" not in m.SUPPORTED_PARAMS),
         OracleCov(undefined="zero", exact=True) @ 2,
     ],
     "answers": [
-        *(m(undefined="zero") for m in (LinkP, LinkR, NilP, NilR)),
-        *(LinkingP, LinkingR, LinkingF1),
+        *(m(undefined="zero") if "undefined" in m.SUPPORTED_PARAMS else m for m in LINKING),
     ],
 }
 # Where the value of a topic is its own, whatever the others are.
@@ -153,13 +133,7 @@ def answers(rng):
     return rows, ["qid", "entity_id"], run
 
 
-WORLDS = {
-    "judgments": judgments,
-    "learned priors": judgments,
-    "subtopics": subtopics,
-    "links": links,
-    "answers": answers,
-}
+WORLDS = dict(zip(FAMILIES, (judgments, judgments, subtopics, links, answers), strict=True))
 
 
 @pytest.fixture(params=range(2), ids=lambda seed: f"seed{seed}")

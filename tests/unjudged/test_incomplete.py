@@ -12,7 +12,6 @@ from scipy import stats
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ids import ids_of
-from vbterrier.frames.ranking import Run
 from vbterrier.unjudged.incomplete import (
     _uniforms,
     grade_prevalence,
@@ -21,7 +20,6 @@ from vbterrier.unjudged.incomplete import (
     shallow_pool,
     subsample_qrels,
 )
-from vbterrier.unjudged.pool import Judgments
 
 QIDS = ("q1", "q2", "q3")
 
@@ -70,21 +68,6 @@ def test_what_a_group_alone_contributed_goes(seed):
         kept = [pair not in own - others for pair in zip(qrels["qid"], qrels["docno"], strict=True)]
         assert not all(kept)
         pd.testing.assert_frame_equal(left, qrels[kept].reset_index(drop=True))
-
-
-@pytest.mark.parametrize("seed", range(4))
-@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
-def test_other_groups_stay_fully_judged(seed):
-    runs, qrels = random_setting(seed)
-    for _, left, names, _ in leave_group_out(runs, qrels, cutoff=3):
-        unjudged = {name: Judgments(left).judge(Run(frame), 3).n_unjudged.sum() for name, frame in runs.items()}
-        assert all((count == 0) or name in names for name, count in unjudged.items())
-
-
-def test_documents_that_no_run_has_stay():
-    runs = {"one": run(q1=["a", "b"]), "two": run(q1=["b", "c"])}
-    left = {group: list(qrels["docno"]) for group, qrels, _, _ in leave_group_out(runs, judged("abcdx"), cutoff=2)}
-    assert left == {"one": list("bcdx"), "two": list("abdx")}
 
 
 def test_only_the_first_ranks_count_in_the_order_of_trec_eval():
