@@ -79,9 +79,9 @@ def retrieved(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, *, che
         row = rows[topic, rank]
         parts.append((np.full(len(row), number), row, topic, rank + 1, levels[topic, rank]))
         docnos.append(run.docno.take(row).text)
-    columns = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
-    topics = [judgments.topics[place] for place in turn]
-    return Retrieved(runs, topics, judgments.counts[turn], *columns, Ids(pa.concat_arrays(docnos)))
+    owner, row, topic, rank, level = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
+    topics, docno = [judgments.topics[place] for place in turn], Ids(pa.concat_arrays(docnos))
+    return Retrieved(runs, topics, judgments.counts[turn], owner, row, topic, rank, level, docno)
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,9 +199,14 @@ class Evidence:
             return self
         kept = self.rank <= depth
         found, item = np.unique(self.item[kept], return_inverse=True)
-        documents = {"topic": self.topic[found], "level": self.level[found], "docno": self.docno.take(found)}
-        entries = {"run": self.run[kept], "rank": self.rank[kept], "item": item.reshape(-1)}
-        return replace(self, depth=depth, labels=self.labels[:, found], **documents, **entries)
+        topic, level, docno, labels = (
+            self.topic[found],
+            self.level[found],
+            self.docno.take(found),
+            self.labels[:, found],
+        )
+        cut = replace(self, depth=depth, topic=topic, level=level, docno=docno, labels=labels)
+        return replace(cut, run=self.run[kept], rank=self.rank[kept], item=item.reshape(-1))
 
 
 def evidence_of(

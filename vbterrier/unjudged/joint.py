@@ -159,7 +159,8 @@ def _union(distributions: Sequence[BootstrapDistribution], cuts: Sequence[Judged
 
 def _visited(distribution: BootstrapDistribution) -> tuple[Ints, Ints]:
     """Topic and position in drawing order of every unjudged document."""
-    return np.nonzero(np.arange(distribution.visits.shape[1]) < distribution.n_unjudged[:, None])
+    topic, turn = np.nonzero(np.arange(distribution.visits.shape[1]) < distribution.n_unjudged[:, None])
+    return topic, turn
 
 
 def _full(model: UnjudgedModel) -> Floats:

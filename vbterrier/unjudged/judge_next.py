@@ -141,7 +141,8 @@ def plan_judging(
     pool = _Documents(cuts, share, signed=difference is not None)
     start = np.array([residual.variance for residual in pool.residuals]).reshape(-1, pool.n_scores).sum(axis=0)
     names = [cuts[0].distribution.topics[topic] for topic in pool.topics.tolist()]
-    limits, prices = ([of[name] for name in names] if of else [] for of in (quota, costs))
+    limits = [quota[name] for name in names] if quota else []
+    prices = [costs[name] for name in names] if costs else []
     steps = list(greedy(pool.residuals, n, limits, prices))
     # Variances are sums over topics; the width is that of a mean over topics, averaged over the scores.
     variances = np.array([start, *(step.variance for step in steps)])
@@ -264,7 +265,8 @@ def _found(place: int, cut: Cut) -> tuple[pd.DataFrame, Floats]:
     distribution = cut.distribution
     if isinstance(distribution, DrawnDistribution):
         topic, rank, column = distribution.documents
-        own, prob = {"column": column}, distribution.probabilities
+        own: dict[str, Ints | Floats] = {"column": column}
+        prob = distribution.probabilities
     else:
         model, n_unjudged = distribution.model, distribution.n_unjudged
         topic = np.repeat(np.arange(len(distribution)), n_unjudged)

@@ -297,10 +297,15 @@ class Process:
         whole("n_draws", self.n_draws, high=MOST_DRAWS)
         whole("seed", self.seed, low=0)
         whole("horizon", self.horizon, low=0)
-        # Parameters of named priors do not apply to the evidence model, nor its parameters to named priors.
-        named = {"method": ("auto", "mc"), "all_unjudged": ("auto",), "prior_strength": ("auto",)}
-        for name, legal in (named if self.uses_evidence else {"horizon": (0,), "model": ("",)}).items():
-            if (value := getattr(self, name)) not in legal:
+        self._check_evidence()
+
+    def _check_evidence(self) -> None:
+        """Refuse parameters of named priors for the evidence model, and its parameters for named priors."""
+        accepted: dict[str, tuple[object, ...]] = {"horizon": (0,), "model": ("",)}
+        if self.uses_evidence:
+            accepted = {"method": ("auto", "mc"), "all_unjudged": ("auto",), "prior_strength": ("auto",)}
+        for name, values in accepted.items():
+            if (value := getattr(self, name)) not in values:
                 remedy = "the default prior; remove prior="
                 if self.uses_evidence:
                     remedy = (
