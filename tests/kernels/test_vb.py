@@ -250,27 +250,6 @@ def test_e1_success_with_binary_gain_does_not_fall_with_depth(case):
     assert (np.diff(success) >= -1e-15).all()
 
 
-def test_e1_fails_where_the_ideal_depends_on_the_depth():
-    intent, weight, rank = np.array([0]), np.ones(1), np.array([0])
-    at_1, at_2 = (dcg_gain(intent, weight, rank, known=np.array([2]), cutoff=k, n_intents=1)[0] for k in (1, 2))
-    assert at_1 == 1.0
-    assert at_2 < at_1
-
-
-@given(matches())
-def test_across_intents_the_variance_of_binary_gains_is_bernoulli_and_of_others_at_most(case):
-    _, n_intents, found, weights = case
-    intent, weight, _ = arrays(found, weights)
-    prob, here = np.arange(1, n_intents + 1) / np.arange(1, n_intents + 1).sum(), np.zeros(n_intents, int)
-    for shares in (np.ones(len(weight)), weight):
-        gain = binary_gain(intent, shares, n_intents)
-        success = per_topic(prob * gain, here, 1)
-        across = per_topic(prob * gain**2, here, 1) - success**2
-        assert (across <= bernoulli_variance(success) + 1e-12).all()
-        if set(gain.tolist()) <= {0.0, 1.0}:
-            assert across == pytest.approx(bernoulli_variance(success), abs=1e-12)
-
-
 # Sums over topics
 
 

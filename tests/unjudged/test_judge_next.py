@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import special
 
-from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.grades.value_of_judging import ResidualVariance, gain_covariance, greedy
 from vbterrier.unjudged import judge_next
@@ -253,13 +253,6 @@ def test_scores_that_are_no_sums_have_their_own_width_before_and_none_after(metr
     assert found.frame.equals(plan([mine], 100).frame)
 
 
-def test_the_straight_weights_of_err_fall_with_rank():
-    run, qrels = frames(1, 9)
-    mine = cut("mine", run, qrels, 8, ERR(), prior="pool")
-    ranks = plan([mine], 100).frame["rank"].tolist()
-    assert ranks == sorted(ranks)
-
-
 def test_grades_that_run_out_keep_their_variance():
     run = pd.DataFrame({"qid": "q", "docno": ["u1", "u2", "u3"], "score": [3.0, 2.0, 1.0]})
     qrels = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "label": [2, 1, 0]})
@@ -323,22 +316,6 @@ def test_the_difference_of_equal_runs_is_known(strength):
     assert list(found.frame.columns) == list(judge_next.COLUMNS)
     assert (found.width_before, found.width_after) == (0, 0)
     assert found.n_unjudged > 0
-
-
-def test_a_prior_of_some_strength_judges_where_it_teaches():
-    run, qrels = frames(2, 9)
-    # The second topic has one unjudged document, which stands first; the first has eight from rank 3 on.
-    run = pd.concat(
-        [
-            pd.DataFrame({"qid": "q0", "docno": ["j00", "j01", *(f"u{i}" for i in range(8))]}),
-            pd.DataFrame({"qid": "q1", "docno": ["j00", "u0", "j01", "j02"]}),
-        ]
-    ).assign(score=lambda frame: -frame.groupby("qid").cumcount().astype(float))
-    qrels = pd.concat([qrels[qrels["qid"] == "q0"].assign(qid=qid) for qid in ("q0", "q1")])
-    first = {
-        s: plan([cut("mine", run, qrels, prior="pool", prior_strength=s)], 1).frame["qid"].item() for s in (inf, 1.0)
-    }
-    assert first == {inf: "q1", 1.0: "q0"}
 
 
 def test_a_run_that_is_fully_judged_needs_nothing():
@@ -430,13 +407,6 @@ def test_ids_that_would_break_a_line_are_refused(tmp_path, bad):
     with pytest.raises(InputError, match="plan column 'docno'"):
         write_judging(found, tmp_path / "plan.tsv")
     assert not list(tmp_path.iterdir())
-
-
-def test_plans_go_where_they_can(tmp_path):
-    run, qrels = frames()
-    found = plan([cut("mine", run, qrels, prior="pool")], 2)
-    with pytest.raises(FileError, match="cannot be written"):
-        write_judging(found, tmp_path / "nowhere" / "plan.tsv")
 
 
 def test_an_empty_plan_is_a_header(tmp_path):
