@@ -202,10 +202,10 @@ def bootstrap_distribution(
 
     By default, grades are drawn from the evidence model (:mod:`vbterrier.unjudged.model`) with the run as evidence, and
     the ideal ranking is drawn with them. With a named prior, each unjudged document of the first k draws a grade from
-    it. If the judged documents of that grade outside the first k are used up, it gets the next lower grade that has one
-    left (grade 0 is unlimited; measures without an ideal ranking have no such limit). The score is then
-    ``nDCG@k = (DCG of the judged part + gains of the draws) / IDCG@k(pool)`` or another metric, with the ideal ranking
-    of the pool; topics without a relevant document score 0. These distributions are computed exactly if possible.
+    it, or the next lower grade that has a judged document left outside the first k (grade 0 is unlimited; measures
+    without an ideal ranking have no such limit). The score is then ``nDCG@k = (DCG of the judged part + gains of the
+    draws) / IDCG@k(pool)`` or another metric; topics without a relevant document score 0. These distributions are
+    computed exactly if possible.
 
     Parameters
     ----------
@@ -235,11 +235,10 @@ def bootstrap_distribution(
         3, probabilities of at least 1e-6, documents drawn in the order of docnos, labels below 0 treated as unjudged,
         grade 0 if all of the first k are unjudged; with ``method="mc"`` also its histogram mode and interpolated
         quantiles.
-    all_unjudged
+    all_unjudged, n_draws, seed
         The run prior if none of the first k is judged: ``"auto"`` (the pool's for ``pool+run``, an error for ``run``),
-        ``"pool"``, or ``"zero"`` (grade 0).
-    n_draws, seed
-        Number of draws per topic for ``"mc"``, and their seed; draws depend on it and on the query's id only.
+        ``"pool"``, or ``"zero"`` (grade 0); the number of draws per topic for ``"mc"``, and their seed; draws depend on
+        it and on the query's id only.
     prior_strength
         The pseudo-count of the prior in documents. The probabilities have a Dirichlet distribution of this pseudo-count
         and are shared by the documents of a topic, so draws follow Pólya's urn, and the gains of two documents have the

@@ -105,12 +105,10 @@ def leave_group_out(
     Examples
     --------
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": 1})
-    >>> one = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [2.0, 1.0]})
-    >>> two = pd.DataFrame({"qid": "q1", "docno": ["b", "c"], "score": [2.0, 1.0]})
-    >>> for group, left, names, _ in leave_group_out({"one": one, "two": two}, qrels):
-    ...     print(group, left["docno"].tolist(), names)
-    one ['b', 'c', 'd'] ('one',)
-    two ['a', 'b', 'd'] ('two',)
+    >>> runs = {name: qrels[["qid", "docno"]].iloc[rows].assign(score=[2.0, 1.0])
+    ...         for name, rows in {"one": [0, 1], "two": [1, 2]}.items()}
+    >>> [(part.name, part.qrels["docno"].tolist(), part.runs) for part in leave_group_out(runs, qrels)]
+    [('one', ['b', 'c', 'd'], ('one',)), ('two', ['a', 'b', 'd'], ('two',))]
     """
     whole("cutoff", cutoff)
     pool, loaded = _Pool(qrels), runs_of(runs)

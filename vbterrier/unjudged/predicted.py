@@ -234,15 +234,13 @@ def predict_grades(
     the probability ``(n_relevant + 1/2)/(n + 1)``, both with a warning. Results do not depend on the order of rows,
     runs or topics. Apart from sorting, the cost is linear in rows.
 
-    Predictions assume that unjudged documents are similar to judged documents at the same rank, as for judgments
-    missing at random. For pools of other systems' documents they are too high (ANCE on TREC-COVID: .77 on average, with
-    38 % relevant). Votes correct part of this bias if the runs of those systems are included.
+    Predictions assume that unjudged documents are similar to judged documents at the same rank. For pools of other
+    systems' documents they are too high (ANCE on TREC-COVID: .77 on average, with 38 % relevant). Votes correct part of
+    this bias if the runs of those systems are included.
 
     Examples
     --------
-    >>> documents = [f"d{i}" for i in range(8)]
-    >>> topics = [f"q{i}" for i in range(20)]
-    >>> places = [(q, d, -i) for q in topics for i, d in enumerate(documents)]
+    >>> places = [(f"q{topic}", f"d{i}", -i) for topic in range(20) for i in range(8)]
     >>> run = pd.DataFrame(places, columns=["qid", "docno", "score"])
     >>> qrels = run.assign(label=(run["score"] > -3).astype(int))[run["docno"] != "d4"]
     >>> predicted = predict_grades({"mine": run}, qrels)["mine"]
