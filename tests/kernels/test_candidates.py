@@ -72,6 +72,11 @@ def test_tempering_is_a_power(problem, temperature):
     assert candidates.tempered(weights, temperature, topic, n) == pytest.approx(expected, rel=1e-6, abs=1e-12)
 
 
+@pytest.mark.parametrize(("temperature", "expected"), [(1.0, [0.2, 0.8]), (2.0, [1 / 3, 2 / 3])])
+def test_tempering_by_hand(temperature, expected):
+    assert candidates.tempered(np.array([0.1, 0.4]), temperature, np.array([0, 0]), 1) == pytest.approx(expected)
+
+
 def test_tempering_nothing_gives_all_the_same():
     assert candidates.tempered(np.zeros(2), 0.5, np.array([0, 0]), 1).tolist() == [0.5, 0.5]
     assert candidates.tempered(np.array([0.0, 0.2]), 0.5, np.array([0, 0]), 1).tolist() == [0.0, 1.0]
