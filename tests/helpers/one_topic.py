@@ -1,4 +1,4 @@
-"""Runs and judgments of one topic, and the value of a measure on them."""
+"""Runs and judgments of one topic, and values of measures."""
 
 import math
 
@@ -18,10 +18,18 @@ def run_of(documents, qid="q"):
     return pd.DataFrame({"qid": qid, "docno": list(documents), "score": -np.arange(len(documents), dtype=float)})
 
 
+def values(measure, target, run):
+    """Values of one measure by topic, through ir_measures."""
+    metrics = list(measure.iter_calc(target.rename(columns=RENAMED), run.rename(columns=RENAMED)))
+    found = {metric.query_id: metric.value for metric in metrics}
+    assert len(found) == len(metrics), "a topic came twice"
+    return found
+
+
 def one(measure, qrels, run):
     """The value of the only topic."""
-    (metric,) = measure.iter_calc(qrels.rename(columns=RENAMED), run.rename(columns=RENAMED))
-    return metric.value
+    (value,) = values(measure, qrels, run).values()
+    return value
 
 
 def discounted(gains):

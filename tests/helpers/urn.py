@@ -5,6 +5,9 @@ import math
 
 import numpy as np
 
+from vbterrier.kernels.grades.model import UnjudgedModel
+from vbterrier.kernels.rankings import discounts
+
 
 def no_draws(topic):
     raise AssertionError(f"topic {topic} was sampled")
@@ -64,3 +67,27 @@ def followed(model, topic=0, digits=11):
 def moments_of(outcome):
     mean = sum(v * p for v, p in outcome.items())
     return mean, sum((v - mean) ** 2 * p for v, p in outcome.items())
+
+
+def model_of(weights, prob, left, gain, *, base=0.0, strength=None, value=None):
+    """A model of one topic; ``prob`` is one prior, or one row for each document."""
+    weights = np.atleast_2d(np.asarray(weights, dtype=float))
+    strength = None if strength is None else np.array([float(strength)])
+    prob, left = np.atleast_2d(prob)[None], np.atleast_2d(left)
+    n = np.array([weights.shape[1]])
+    return UnjudgedModel(np.array([base]), weights, n, prob, left, np.asarray(gain, dtype=float), strength, value)
+
+
+def random_problem(rng, *, n_levels=None, n_unjudged=None, binding=None, shared=None, strength=None):
+    """One topic with grades that run out or not, one prior or several, zeros among probabilities."""
+    n_levels = n_levels or int(rng.integers(1, 5))
+    n_unjudged = int(rng.integers(0, 6)) if n_unjudged is None else n_unjudged
+    gain = np.concatenate([[0.0], np.sort(rng.choice(np.arange(1, 9), n_levels - 1, replace=False))])
+    shared = rng.random() < 0.5 if shared is None else shared
+    prob = rng.random((1 if shared else n_unjudged, n_levels)) * (rng.random(n_levels) < 0.85)
+    prob[:, int(rng.integers(n_levels))] += 1e-2
+    prob = prob.reshape(-1, n_levels) / prob.sum(axis=1, keepdims=True)
+    binding = rng.random() < 0.6 if binding is None else binding
+    left = rng.integers(0, 4, n_levels) if binding else np.full(n_levels, 50)
+    weights = rng.permutation(discounts(12))[:n_unjudged] / 7.0
+    return model_of(weights, prob, left, gain, base=rng.random(), strength=strength)

@@ -1,15 +1,11 @@
-"""Bounds for nDCG@k against published cases, a loop over ranks, and all judgments of small problems."""
+"""Bounds for nDCG@k against a loop over ranks and all judgments of small problems."""
 
-import doctest
 import functools
-import gzip
 import itertools
-import json
 
 import numpy as np
 import pytest
 
-from vbterrier.kernels import bounds as kernel
 from vbterrier.kernels.bounds import (
     PartlyJudged,
     guaranteed_lower,
@@ -22,17 +18,8 @@ from vbterrier.kernels.bounds import (
 )
 from vbterrier.kernels.rankings import gains
 
-BOUNDS = {
-    "naive_lower": naive_lower,
-    "naive_upper": naive_upper,
-    "rbp_lower": naive_lower,
-    "rbp_upper": rbp_upper,
-    "guaranteed_lower": guaranteed_lower,
-    "posthoc_lower": posthoc_lower,
-    "guaranteed_upper": guaranteed_upper,
-}
+BOUNDS = [naive_lower, naive_upper, rbp_upper, guaranteed_lower, posthoc_lower, guaranteed_upper]
 EXACT = {"rtol": 0.0, "atol": 1e-12}
-CASES = [f"T{i}" for i in range(1, 11)]
 
 
 def one(levels, pool, gain=(0.0, 1.0, 2.0, 3.0), *, top=3, cutoff=2):
@@ -119,97 +106,15 @@ def random_batch(rng, n, *, width=8, n_levels=4, cutoff=10, top=3):
     return PartlyJudged(levels, pool, gains(np.arange(n_levels)), top=top, cutoff=cutoff)
 
 
-@pytest.fixture(scope="session")
-def published(shared_data):
-    cases = json.loads((shared_data / "trec-covid" / "bound_examples.json").read_text())["tiny_bound_examples"]
-    return {case["name"]: case for case in cases}
-
-
-def topics_of(case, dcg):
-    levels = [-1 if grade is None else grade for grade in case["ranking"]]
-    gain = gains(np.arange(case["G"] + 1), exponential=dcg == "exp")
-    return one(levels, counts(case["pool"], len(gain)), gain, top=case["G"], cutoff=case["k"])
-
-
-def test_the_published_cases_are_these(published):
-    assert sorted(published) == sorted(CASES)
-
-
-@pytest.mark.parametrize("dcg", ["linear", "exp"])
-@pytest.mark.parametrize("name", CASES)
-class TestPublished:
-    @pytest.mark.parametrize("bound", BOUNDS)
-    def test_value(self, published, name, dcg, bound):
-        case = published[name]
-        assert BOUNDS[bound](topics_of(case, dcg)) == pytest.approx(case[dcg][bound], abs=1e-9)
-
-    def test_judgments_of_the_guaranteed_upper_bound_attain_it(self, published, name, dcg):
-        case = published[name]
-        topics = topics_of(case, dcg)
-        assigned = guaranteed_upper_levels(topics)[topics.unjudged]
-        for grades in (assigned, case[dcg]["guaranteed_upper_grades"]):  # several judgments may be best
-            levels = topics.levels.copy()
-            levels[topics.unjudged] = grades
-            truth = ndcg(levels, np.array([[*case["pool"], *grades]]), topics.gain, topics.cutoff)
-            assert truth == pytest.approx(case[dcg]["guaranteed_upper"], abs=1e-9)
-
-    def test_truth_lies_within_the_exact_bounds(self, published, name, dcg):
-        topics, truth = topics_of(published[name], dcg), published[name][dcg]["true_by_grade"]
-        for value in truth.values():
-            assert guaranteed_lower(topics) <= posthoc_lower(topics)
-            assert posthoc_lower(topics) - 1e-9 <= value <= guaranteed_upper(topics) + 1e-9
-        if truth:
-            assert outcomes(topics) == pytest.approx([truth[str(grade)] for grade in range(4)], abs=1e-9)
-
-
-@pytest.fixture(scope="session")
-def trec_covid(shared_data):
-    """The first ten ranks of a dense run on TREC-COVID, the judgments it was missing, and the expected scores."""
-
-    def lines(name):
-        with gzip.open(shared_data / "trec-covid" / name, "rt") as file:
-            yield from map(str.split, file)
-
-    qrels = {}
-    for qid, _, docno, label in lines("qrels.incomplete.txt.gz"):
-        if int(label) >= 0:
-            qrels.setdefault(qid, {})[docno] = int(label)
-    levels = {}
-    for qid, _, docno, rank, *_ in lines("run.ance.top100.txt.gz"):
-        if int(rank) <= 10:
-            levels.setdefault(qid, []).append(qrels[qid].get(docno, -1))
-    with gzip.open(shared_data / "trec-covid" / "expected.ance.json.gz", "rt") as file:
-        expected = json.load(file)["ance"]
-    pool = [counts(qrels[qid].values(), 3) for qid in expected]
-    ranked = np.array([levels[qid] for qid in expected])
-    return PartlyJudged(ranked, np.array(pool), np.arange(3.0), top=2, cutoff=10), list(expected.values())
-
-
-def test_trec_covid(trec_covid):
-    topics, expected = trec_covid
-    assert topics.n_unjudged.tolist() == [topic["u"] for topic in expected]
-    np.testing.assert_allclose(naive_lower(topics), [topic["lower"] for topic in expected], atol=1e-9)
-    np.testing.assert_allclose(naive_upper(topics), [topic["upper"] for topic in expected], atol=1e-9)
-    truth = np.array([topic["true"] for topic in expected])
-    assert (guaranteed_lower(topics) <= truth + 1e-9).all()
-    assert (guaranteed_upper(topics) >= truth - 1e-9).all()
-    assert naive_upper(topics).mean() == pytest.approx(0.8527, abs=5e-5)  # the paper's Table 7
-
-
 class TestAllJudgmentsTried:
     """3,000 random problems: what the kernels say, and what trying every judgment gives."""
 
     @pytest.mark.slow
-    def test_exact_bounds(self):
-        for topics in random_topics():
-            scores = outcomes(topics)
-            np.testing.assert_allclose(guaranteed_upper(topics), [scores.max()], **EXACT)
-            np.testing.assert_allclose(posthoc_lower(topics), [scores.min()], **EXACT)
-
-    @pytest.mark.slow
-    def test_other_bounds(self):
+    def test_bounds_are_those_of_all_judgments(self):
         for topics in random_topics():
             scores = outcomes(topics)  # the first assignment is all 0, the last is all top
+            np.testing.assert_allclose(guaranteed_upper(topics), [scores.max()], **EXACT)
+            np.testing.assert_allclose(posthoc_lower(topics), [scores.min()], **EXACT)
             np.testing.assert_allclose(naive_lower(topics), scores[:1], **EXACT)
             np.testing.assert_allclose(rbp_upper(topics), scores[-1:], **EXACT)
             np.testing.assert_allclose(naive_upper(topics), [greedy(topics)], **EXACT)
@@ -237,43 +142,8 @@ class TestAllJudgmentsTried:
             truth = ndcg(levels, pool[np.newaxis], topics.gain, topics.cutoff)
             np.testing.assert_allclose(truth, guaranteed_upper(topics), **EXACT)
 
-    def test_layers_shrink_as_levels_rise(self):
-        for topics in random_topics():
-            n_raised = kernel._highest(topics)[1]
-            assert (np.diff(n_raised, axis=1) <= 0).all()
-            assert (n_raised <= topics.n_unjudged).all()
-            assert (n_raised[:, topics.top :] == 0).all()
 
-    def test_order_of_the_bounds(self):
-        for topics in random_topics():
-            scores = outcomes(topics)
-            lowest, highest = posthoc_lower(topics), guaranteed_upper(topics)
-            assert guaranteed_lower(topics) >= 0
-            assert guaranteed_lower(topics) <= lowest + 1e-12
-            assert ((lowest - 1e-12 <= scores) & (scores <= highest + 1e-12)).all()
-            assert highest <= 1 + 1e-12
-            assert naive_lower(topics) <= naive_upper(topics) + 1e-12
-            assert naive_upper(topics) <= 1 + 1e-12
-
-    def test_the_problems_cover_what_matters(self):
-        def needs_a_level_between(topics, scores):
-            assigned = sequences(topics.top + 1, topics.n_unjudged[0])
-            extremes = ((assigned == 0) | (assigned == topics.top)).all(axis=1)
-            return scores[extremes].max() < scores.max() - 1e-9
-
-        pairs = [(topics, outcomes(topics)) for topics in random_topics()]
-        n_cases = {
-            "many judgments": sum(len(scores) >= 64 for _, scores in pairs),
-            "naive lower is too high": sum(scores[0] > scores.min() + 1e-9 for _, scores in pairs),
-            "naive upper is too low": sum(greedy(topics) < scores.max() - 1e-9 for topics, scores in pairs),
-            "RBP upper is too low": sum(scores[-1] < scores.max() - 1e-9 for _, scores in pairs),
-            "a level between is best": sum(needs_a_level_between(*pair) for pair in pairs),
-            "pool above the top": sum(topics.pool[0, topics.top + 1 :].any() for topics, _ in pairs),
-        }
-        assert min(n_cases.values()) >= 40, n_cases
-
-
-@pytest.mark.parametrize("bound", [*dict.fromkeys(BOUNDS.values()), guaranteed_upper_levels])
+@pytest.mark.parametrize("bound", [*BOUNDS, guaranteed_upper_levels])
 class TestShapes:
     @pytest.mark.parametrize("cutoff", [1, 3, 8, 20, None])
     @pytest.mark.parametrize("top", [0, 2, 3])
@@ -301,33 +171,17 @@ class TestShapes:
 
 EDGES = {
     # naive lower and upper, RBP upper, guaranteed lower, post hoc lower, guaranteed upper
-    "no unjudged": (one([3, 1], [0, 1, 0, 1]), [1.0, 1.0, 1.0, 0.742098, 1.0, 1.0]),
-    "all unjudged": (one([-1, -1], [0, 1, 1, 0]), [0.0, 1.0, 1.0, 0.0, 0.0, 1.0]),
-    "empty list": (one([], [0, 1, 1, 1]), [0.0] * 6),
     "no document in the list": (one([-2, -2], [0, 1, 1, 1]), [0.0] * 6),
-    "empty pool, unjudged": (one([-1, -1], [0, 0, 0, 0]), [0.0, 0.0, 1.0, 0.0, 0.0, 1.0]),
-    "empty pool, empty list": (one([-2, -2], [0, 0, 0, 0]), [0.0] * 6),
-    "pool of level 0 only": (one([0, -1], [5, 0, 0, 0]), [0.0, 0.0, 0.630930, 0.0, 0.0, 0.630930]),
-    "list longer than k": (one([3, 0, -1, -1, 3], [1, 0, 0, 2]), [0.613147] * 3 + [0.613147] * 3),
     "list shorter than k": (one([3, -1, -2], [0, 0, 0, 1], cutoff=4), [1.0, 1.0, 1.0, 0.390380, 1.0, 1.0]),
-    "list shorter than k, narrow": (one([3, -1], [0, 0, 0, 1], cutoff=4), [1.0, 1.0, 1.0, 0.390380, 1.0, 1.0]),
-    "relevant beyond k": (one([-1, 3], [0, 0, 0, 1], cutoff=1), [0.0, 1.0, 1.0, 0.0, 0.0, 1.0]),
     "no cutoff": (one([-1, 3], [0, 0, 0, 2], cutoff=None), [0.386853, 1.0, 0.765361, 0.0, 0.386853, 0.765361]),
     "depth 0": (one([-1, 3], [0, 0, 0, 1], cutoff=0), [0.0] * 6),
-    "nothing above level 0 allowed": (one([1, -1], [0, 2, 0, 0], top=0), [0.613147, 1.0] + [0.613147] * 4),
-    "one level only": (one([0, -1], [1], gain=[0.0], top=0), [0.0] * 6),
-    "pool above the top": (
-        one([2, -1], [0, 0, 1, 1], top=2),
-        [0.469279, 0.913402, 0.765361, 0.469279, 0.469279, 0.765361],
-    ),
 }
 
 
 @pytest.mark.parametrize("edge", EDGES)
 def test_edges(edge):
     topics, expected = EDGES[edge]
-    bounds = [naive_lower, naive_upper, rbp_upper, guaranteed_lower, posthoc_lower, guaranteed_upper]
-    values = [bound(topics) for bound in bounds]
+    values = [bound(topics) for bound in BOUNDS]
     assert all(value.shape == (1,) for value in values)
     np.testing.assert_allclose(np.concatenate(values), expected, atol=1e-6)
 
@@ -335,14 +189,3 @@ def test_edges(edge):
 def test_an_empty_pool_still_has_judgments_that_attain_the_upper_bound():
     # at ratio 1 raising nobody (0/0) ties with raising somebody (1/1)
     assert guaranteed_upper_levels(one([-1, 0, -1], [1, 0, 0, 0], cutoff=3))[0, 0] > 0
-
-
-def test_ranks_below_the_cutoff_play_no_part():
-    near, far = one([1, -1], [2, 1, 1, 1]), one([1, -1, -1, 0], [2, 1, 1, 1])
-    for bound in BOUNDS.values():
-        assert bound(near) == bound(far)
-    assert guaranteed_upper_levels(near).tolist() == guaranteed_upper_levels(far).tolist()
-
-
-def test_examples_of_the_docstrings():
-    assert doctest.testmod(kernel).failed == 0

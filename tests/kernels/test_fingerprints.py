@@ -113,12 +113,6 @@ def test_no_strings_have_no_fingerprints():
     assert len(set(prints_of([b"", b"", b""]))) == 1
 
 
-@given(st.lists(st.integers(0, 2**64 - 1), unique=True, max_size=50))
-def test_mixing_loses_nothing(words):
-    mixed = fingerprints.mix(np.array(words, dtype=np.uint64))
-    assert len(set(mixed.tolist())) == len(words)
-
-
 def test_mixing_is_the_finaliser_of_splitmix64():
     def by_hand(word):
         word = ((word ^ (word >> 30)) * 0xBF58476D1CE4E5B9) % 2**64

@@ -7,22 +7,26 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from urn import followed, moments_of, no_draws
+from urn import followed, model_of, moments_of, no_draws, random_problem
 
 from vbterrier.kernels.grades import choice, exact
-from vbterrier.kernels.grades import choice as grid
-from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
-from vbterrier.kernels.grades.distributions import Convolution, Grid, Pairs, Sample, atoms_of, histogram_mode, merged
-from vbterrier.kernels.grades.exact import sampled_distribution, sequence_probs
-from vbterrier.kernels.grades.model import UnjudgedModel
+from vbterrier.kernels.grades.choice import distribution_of
+from vbterrier.kernels.grades.distributions import (
+    Convolution,
+    Grid,
+    Pairs,
+    Sample,
+    atoms_of,
+    central_interval,
+    histogram_mode,
+    merged,
+)
+from vbterrier.kernels.grades.exact import sampled_distribution
 from vbterrier.kernels.grades.moments import moments
+from vbterrier.kernels.grades.value_of_judging import linear_weights
 from vbterrier.kernels.rankings import discounts
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
-
-
-def draws(n_draws, n_unjudged, seed=0):
-    return lambda _: np.random.default_rng(seed).random((n_draws, n_unjudged))
 
 
 def expected_quantile(outcome, level):
@@ -34,56 +38,10 @@ def expected_quantile(outcome, level):
     return value
 
 
-def random_problem(rng, *, n_levels=None, n_unjudged=None, binding=None):
-    n_levels = n_levels or int(rng.integers(1, 5))
-    n_unjudged = int(rng.integers(0, 6)) if n_unjudged is None else n_unjudged
-    gain = np.concatenate([[0.0], np.sort(rng.choice(np.arange(1, 9), n_levels - 1, replace=False))]).astype(float)
-    prob = rng.random((n_unjudged if rng.random() < 0.5 else 1, n_levels)) * (rng.random(n_levels) < 0.8)
-    prob[:, 0] += 1e-3
-    prob /= prob.sum(axis=1, keepdims=True)
-    left = (
-        rng.integers(0, 4, n_levels) if (rng.random() < 0.6 if binding is None else binding) else np.full(n_levels, 50)
-    )
-    weights = discounts(12)[np.sort(rng.choice(12, n_unjudged, replace=False))] / 7.0
-    return UnjudgedModel(np.array([rng.random()]), weights[None], np.array([n_unjudged]), prob[None], left[None], gain)
-
-
-def free_problem(n_unjudged):
-    """Three levels, all with enough documents, at the first ranks."""
-    return UnjudgedModel(
-        np.array([0.1]),
-        discounts(n_unjudged)[None] / 9,
-        np.array([n_unjudged]),
-        np.array([[[0.5, 0.3, 0.2]]]),
-        np.array([[99, 99, 99]]),
-        np.array([0.0, 1.0, 2.0]),
-    )
-
-
-def whole_list(model):
-    gain, prob, _ = exact.active(model)
-    n_unjudged = int(model.n_unjudged[0])
-    return exact._values(model.base, model.weights, gain), sequence_probs(prob, n_unjudged, None)
-
-
-def stacked(problems):
-    """Problems of one number of levels as one batch, padded as the callers pad."""
-    width = max(int(p.n_unjudged[0]) for p in problems)
-    n_levels = len(problems[0].gain)
-    weights, prob = np.zeros((len(problems), width)), np.zeros((len(problems), max(width, 1), n_levels))
-    prob[:, :, 0] = 1.0
-    for row, p in enumerate(problems):
-        n = int(p.n_unjudged[0])
-        weights[row, :n] = p.weights[0]
-        prob[row, :n] = p.prob[0]
-    return UnjudgedModel(
-        np.concatenate([p.base for p in problems]),
-        weights,
-        np.concatenate([p.n_unjudged for p in problems]),
-        prob,
-        np.concatenate([p.left for p in problems]),
-        problems[0].gain,
-    )
+def free_problem(n_unjudged, left=99, **options):
+    """Three levels, at the first ranks; grades do not run out."""
+    weights, left = discounts(n_unjudged) / 9, np.broadcast_to(left, 3)
+    return model_of(weights, [0.5, 0.3, 0.2], left, [0.0, 1.0, 2.0], base=0.1, **options)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -104,35 +62,9 @@ def test_five_hundred_random_problems_equal_brute_force(seed):
         assert (distribution.brackets(LEVELS) == distribution.quantiles(LEVELS)).all()
 
 
-@pytest.mark.parametrize("seed", range(10))
-def test_a_batch_equals_its_topics_one_by_one(seed):
-    rng = np.random.default_rng(seed)
-    singles = [random_problem(rng, n_levels=3) for _ in range(40)]
-    gain = np.array([0.0, 1.0, 2.0])
-    singles = [UnjudgedModel(p.base, p.weights, p.n_unjudged, p.prob, p.left, gain) for p in singles]
-    batch = stacked(singles)
-    mean, variance = moments(batch)
-    distributions = distribution_of(batch, "auto", no_draws)
-    for row, single in enumerate(singles):
-        assert (mean[row], variance[row]) == pytest.approx([m[0] for m in moments(single)], abs=1e-13)
-        alone = distribution_of(single, "auto", no_draws)[0]
-        assert distributions[row].quantiles(LEVELS) == pytest.approx(alone.quantiles(LEVELS), abs=1e-13)
-        assert distributions[row].mode() == pytest.approx(alone.mode(), abs=1e-12)
-        assert distributions[row].cdf(0.6) == pytest.approx(alone.cdf(0.6), abs=1e-12)
-
-
 def test_worked_case_where_every_grade_can_run_out():
     ideal = 2 + discounts(2)[1]
-    model = UnjudgedModel(
-        np.zeros(1),
-        discounts(3)[None] / ideal,
-        np.array([3]),
-        np.array([[[0.5, 0.2, 0.3]]]),
-        np.array([[1, 1, 1]]),
-        np.array([0.0, 1.0, 2.0]),
-    )
-    mean, variance = moments(model)
-    assert ideal == pytest.approx(2.6309297536)
+    mean, variance = moments(model_of(discounts(3) / ideal, [0.5, 0.2, 0.3], [1, 1, 1], [0, 1, 2]))
     assert mean[0] == pytest.approx(0.5586325264, abs=1e-10)
     assert variance[0] == pytest.approx(0.1108513044, abs=1e-10)
 
@@ -140,18 +72,12 @@ def test_worked_case_where_every_grade_can_run_out():
 @pytest.mark.parametrize("n_unjudged", [7, 9, 11])
 def test_two_halves_equal_the_sorted_whole(n_unjudged):
     model = free_problem(n_unjudged)
-    distribution = distribution_of(model, "auto", no_draws)[0]
+    distribution, whole = distribution_of(model, "auto", no_draws)[0], exact.enumerated_distribution(model, 0)
     assert isinstance(distribution, Convolution)
-    values, probs = whole_list(model)
-    whole = atoms_of(values[0], probs[0])
     assert distribution.quantiles(LEVELS) == pytest.approx(whole.quantiles(LEVELS), abs=1e-12)
     assert [distribution._by_bisection(q) for q in LEVELS] == pytest.approx(whole.quantiles(LEVELS), abs=3e-12)
     assert distribution._by_bisection(0.0) == pytest.approx(whole.values[0], abs=1e-12)
-    assert distribution.mode() == pytest.approx(whole.mode(), abs=1e-12)
     assert distribution.cdf(float(whole.values[500])) == pytest.approx(whole.cdf(float(whole.values[500])), abs=1e-12)
-    assert distribution.atoms()[0] == pytest.approx(whole.atoms()[0], abs=2e-12)
-    assert distribution.atoms()[1] == pytest.approx(whole.atoms()[1], abs=1e-12)
-    assert (distribution.brackets(LEVELS) == distribution.quantiles(LEVELS)).all()
 
 
 def test_halves_too_large_to_multiply_out_are_bisected():
@@ -163,7 +89,7 @@ def test_halves_too_large_to_multiply_out_are_bisected():
     for level, value in zip(LEVELS, at, strict=True):
         assert distribution.cdf(value) >= level - 1e-9 > distribution.cdf(value - 1e-9) - 1e-9
     mean, variance = moments(longer)
-    approximation = grid.grid_distribution(longer, 0)
+    approximation = choice.grid_distribution(longer, 0)
     assert approximation.quantiles(LEVELS) == pytest.approx(at, abs=1e-3)
     assert (np.diff(distribution.quantiles(np.linspace(0.01, 0.99, 25))) >= 0).all()
     assert distribution.cdf(mean[0] + 8 * np.sqrt(variance[0])) == pytest.approx(1)
@@ -178,16 +104,17 @@ def test_split_keeps_commensurable_discounts_together():
     assert abs(len(first) - len(second)) <= 1
 
 
+@pytest.mark.parametrize("strength", [None, 0.02, 3.0])
 @pytest.mark.parametrize("binding", [False, True])
-def test_the_grid_brackets_the_exact_quantiles(binding):
+def test_the_grid_brackets_the_exact_quantiles(binding, strength):
     rng = np.random.default_rng(3)
-    for _ in range(20):
-        model = random_problem(rng, n_levels=3, n_unjudged=6, binding=binding)
+    for _ in range(15):
+        shared = None if strength is None else True
+        model = random_problem(rng, n_levels=3, n_unjudged=6, binding=binding, shared=shared, strength=strength)
         truth = distribution_of(model, "exact", no_draws)[0].quantiles(LEVELS)
         distribution = distribution_of(model, "grid", no_draws)[0]
         low, high = distribution.brackets(LEVELS)
-        assert (low <= truth + 1e-12).all()
-        assert (truth <= high + 1e-12).all()
+        assert ((low <= truth + 1e-12) & (truth <= high + 1e-12)).all()
         assert (high - low <= 2 * 6 * distribution.cell + 1e-15).all()
         assert distribution.values @ distribution.probs == pytest.approx(moments(model)[0][0], abs=1e-10)
         assert distribution.method == "grid"
@@ -195,78 +122,18 @@ def test_the_grid_brackets_the_exact_quantiles(binding):
 
 def test_a_deep_ranking_gets_the_narrower_bracket():
     n = 400
-    prob = np.array([[[0.7, 0.2, 0.1]]])
-    model = UnjudgedModel(
-        np.zeros(1),
-        discounts(n)[None] / 60,
-        np.array([n]),
-        prob,
-        np.array([[999, 999, 999]]),
-        np.array([0.0, 1.0, 2.0]),
-    )
+    model = model_of(discounts(n) / 60, [0.7, 0.2, 0.1], [999, 999, 999], [0, 1, 2])
     distribution = distribution_of(model, "auto", no_draws)[0]
     assert distribution.method == "grid"
     low, high = distribution.brackets(LEVELS)
     assert (high - low < 2 * n * distribution.cell).all()
-    sample = distribution_of(model, "mc", draws(20_000, n))[0]
+    sample = distribution_of(model, "mc", lambda _: np.random.default_rng(0).random((20_000, n)))[0]
     below, above = sample.brackets(LEVELS)
     assert (np.maximum(low, below) <= np.minimum(high, above)).all()
 
 
-@pytest.mark.parametrize("binding", [False, True])
-def test_draws_follow_the_process(binding):
-    rng = np.random.default_rng(8)
-    for _ in range(8):
-        model = random_problem(rng, n_levels=4, n_unjudged=4, binding=binding)
-        distribution = distribution_of(model, "mc", draws(40_000, 4, seed=5))[0]
-        outcome = followed(model, digits=12)
-        mean, variance = moments_of(outcome)
-        assert distribution.values.mean() == pytest.approx(mean, abs=5 * np.sqrt(variance / 40_000) + 1e-12)
-        low, high = distribution.brackets(LEVELS)
-        truth = np.array([expected_quantile(outcome, q) for q in LEVELS])
-        assert ((low - 1e-9 <= truth) & (truth <= high + 1e-9)).all()
-        assert distribution.mode() in distribution.values
-
-
-def test_too_large_for_the_asked_method_is_an_error_and_auto_falls_back(monkeypatch):
-    model = random_problem(np.random.default_rng(2), n_levels=3, n_unjudged=5, binding=False)
-    monkeypatch.setitem(choice.MAX_HALF, "exact", 1)
-    monkeypatch.setitem(choice.MAX_HALF, "auto", 1)
-    with pytest.raises(TooLargeError, match="topic 0"):
-        distribution_of(model, "exact", no_draws)
-    monkeypatch.setitem(choice.MAX_CELLS, "grid", 1)
-    monkeypatch.setitem(choice.MAX_CELLS, "auto", 1)
-    with pytest.raises(TooLargeError, match="topic 0"):
-        distribution_of(model, "grid", no_draws)
-    distribution = distribution_of(model, "auto", draws(10, 5))[0]
-    assert distribution.method == "mc"
-    assert not distribution.legacy
-
-
-def test_moments_beyond_the_work_limit_are_left_to_the_caller(monkeypatch):
-    monkeypatch.setattr("vbterrier.kernels.grades.moments.MAX_WORK", 0)
-    model = UnjudgedModel(
-        np.zeros(1),
-        discounts(3)[None],
-        np.array([3]),
-        np.array([[[0.5, 0.5]]]),
-        np.array([[9, 1]]),
-        np.array([0.0, 1.0]),
-    )
-    mean, variance = moments(model)
-    assert np.isnan(mean).all()
-    assert np.isnan(variance).all()
-
-
 def test_no_topics_is_an_empty_answer():
-    model = UnjudgedModel(
-        np.zeros(0),
-        np.zeros((0, 3)),
-        np.zeros(0, int),
-        np.zeros((0, 1, 2)),
-        np.zeros((0, 2), int),
-        np.array([0.0, 1.0]),
-    )
+    model = free_problem(3).select(slice(0, 0))
     assert moments(model)[0].shape == (0,)
     assert distribution_of(model, "auto", no_draws) == []
 
@@ -292,36 +159,6 @@ def test_legacy_draws_interpolate_and_read_the_mode_from_histograms():
     assert distribution.quantiles(np.array([0.5, 0.75])).tolist() == pytest.approx([0.1, 0.15])
     assert distribution.mode() == 0.1
     assert histogram_mode(np.full(5, 0.7)) == 0.7
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    st.lists(st.floats(0.01, 1), min_size=1, max_size=5),
-    st.lists(st.sampled_from([0.0, 0.01, 0.2, 0.5, 1.0]), min_size=3, max_size=3).filter(any),
-    st.lists(st.integers(0, 6), min_size=3, max_size=3),
-)
-def test_properties_of_every_law(weights, prob, left):
-    prob = np.array(prob) / sum(prob)
-    n = len(weights)
-    model = UnjudgedModel(
-        np.array([0.25]),
-        np.array([weights]),
-        np.array([n]),
-        prob[None, None],
-        np.array([left]),
-        np.array([0.0, 1.0, 3.0]),
-    )
-    mean, variance = moments(model)
-    distribution = distribution_of(model, "auto", no_draws)[0]
-    values, probs = distribution.atoms()
-    assert probs.sum() == pytest.approx(1, abs=1e-12)
-    assert values @ probs == pytest.approx(mean[0], abs=1e-11)
-    assert (values - mean[0]) ** 2 @ probs == pytest.approx(variance[0], abs=1e-10)
-    assert values.min() >= 0.25 - 1e-12
-    assert values.max() <= 0.25 + 3 * sum(weights) + 1e-9
-    quantiles = distribution.quantiles(np.linspace(0, 1, 21))
-    assert (np.diff(quantiles) >= 0).all()
-    assert quantiles[0] == pytest.approx(values[0], abs=1e-12)
 
 
 def test_the_mode_of_histograms_is_that_of_counting_by_hand():
@@ -353,22 +190,17 @@ def test_brackets_of_a_sample_are_the_band_of_massart():
 
 
 def test_the_work_of_a_lattice_is_that_of_its_own_topic():
-    model = UnjudgedModel(
-        np.zeros(2),
-        np.array([[1.0, np.sqrt(2)], [1.0, 2.0]]),
-        np.array([2, 2]),
-        np.full((2, 1, 2), 0.5),
-        np.full((2, 2), 9),
-        np.array([0.0, 1.0]),
-    )
-    assert grid.lattice_work(model, 0) == np.inf
-    assert grid.lattice_work(model, 1) == grid.lattice_work(model.select(slice(1, 2)), 0) < np.inf
+    weights = [[1.0, np.sqrt(2)], [1.0, 2.0]]
+    apart, alike = (model_of(row, [0.5, 0.5], [9, 9], [0, 1]) for row in weights)
+    both = dataclasses.replace(alike.select(np.zeros(2, dtype=int)), weights=np.array(weights))
+    assert choice.lattice_work(both, 0) == choice.lattice_work(apart, 0) == np.inf
+    assert choice.lattice_work(both, 1) == choice.lattice_work(alike, 0) < np.inf
 
 
 def test_a_grid_covers_what_can_be_scored_and_no_more():
-    model = dataclasses.replace(free_problem(4), left=np.array([[99, 99, 0]]))
-    distribution = grid.grid_distribution(model, 0)
-    assert distribution.cell * grid.CELLS == pytest.approx(model.weights.sum())
+    model = free_problem(4, [99, 99, 0])
+    distribution = choice.grid_distribution(model, 0)
+    assert distribution.cell * choice.CELLS == pytest.approx(model.weights.sum())
     assert distribution.mode() <= model.base[0] + model.weights.sum() + distribution.cell
 
 
@@ -379,7 +211,7 @@ def test_one_document_is_a_half_and_nothing():
 
 
 def test_the_limit_of_work_is_states_by_documents_by_levels(monkeypatch):
-    model = dataclasses.replace(free_problem(4), left=np.array([[99, 2, 1]]))
+    model = free_problem(4, [99, 2, 1])
     limit = 3 * 2 * 4 * 3
     for most, known in ((limit, True), (limit - 1, False)):
         monkeypatch.setattr("vbterrier.kernels.grades.moments.MAX_WORK", most)
@@ -405,15 +237,11 @@ def test_brackets_of_a_grid_are_hoeffdings_where_they_are_narrower():
     [
         # Half of five documents on three levels; draws that depend, of one prior; and of one each.
         ("MAX_HALF", 3**3, free_problem(5)),
-        ("MAX_JOINED", 3**5, dataclasses.replace(free_problem(5), strength=np.array([2.0]))),
+        ("MAX_JOINED", 3**5, free_problem(5, strength=2.0)),
         (
             "MAX_SETS",
             3**4 * 3**4,
-            dataclasses.replace(
-                free_problem(4),
-                strength=np.array([2.0]),
-                prob=np.random.default_rng(1).dirichlet(np.ones(3), (1, 4)),
-            ),
+            model_of(np.ones(4), np.random.default_rng(1).dirichlet(np.ones(3), 4), [99] * 3, [0, 1, 2], strength=2.0),
         ),
     ],
 )
@@ -421,3 +249,67 @@ def test_limits_of_what_is_done_exactly_are_met_to_the_last(limit, most, model, 
     for allowed, expected in ((most, True), (most - 1, False)):
         monkeypatch.setitem(getattr(choice, limit), "exact", allowed)
         assert choice.feasible(model, "exact").tolist() == [expected]
+
+
+# Central intervals by mid-probabilities, against the definition and by what they promise.
+
+
+LEVELS_OF_CENTRAL = (0.0, 0.1, 0.5, 0.8, 0.9, 0.95, 1.0)
+
+
+def by_definition(values, probs, level):
+    """The smallest and largest value with a mid-probability within the tails, else the median twice."""
+    tail = (1 - level) / 2
+    inside = [
+        x for x in values if tail - 1e-9 <= probs[values < x].sum() + probs[values == x].sum() / 2 <= 1 - tail + 1e-9
+    ]
+    if inside:
+        return min(inside), max(inside)
+    median = min(x for x in values if probs[values <= x].sum() >= 0.5 - 1e-9)
+    return median, median
+
+
+@given(
+    st.lists(st.tuples(st.integers(0, 8), st.integers(1, 20)), min_size=1, max_size=12),
+    st.sampled_from(LEVELS_OF_CENTRAL),
+)
+@settings(max_examples=300, deadline=None)
+def test_the_ends_are_those_of_the_definition(atoms, level):
+    values = np.array([value for value, _ in atoms]) / 8
+    probs = np.array([count for _, count in atoms], dtype=float)
+    probs /= probs.sum()
+    assert central_interval(atoms_of(values, probs), level) == pytest.approx(by_definition(values, probs, level))
+
+
+def test_one_document_that_is_hardly_ever_relevant_is_taken_for_not_relevant():
+    assert central_interval(atoms_of(np.array([0.3, 0.8]), np.array([0.92, 0.08])), 0.9) == (0.3, 0.3)
+    # The quantile at .95 would be .8: between .3 and .8 lies everything.
+    assert central_interval(atoms_of(np.array([0.3, 0.8]), np.array([0.85, 0.15])), 0.9) == (0.3, 0.8)
+
+
+def test_between_the_ends_lies_the_level_on_average():
+    """Over distributions of one document, drawn at random, the interval covers the truth at the nominal rate."""
+    rng = np.random.default_rng(0)
+    held, quantiles = [], []
+    for chance in rng.random(4000):
+        distribution = atoms_of(np.array([0.0, 1.0]), np.array([1 - chance, chance]))
+        truth = float(rng.random() < chance)
+        low, high = central_interval(distribution, 0.9)
+        held.append(low <= truth <= high)
+        low, high = distribution.quantiles(np.array([0.05, 0.95]))
+        quantiles.append(low <= truth <= high)
+    # Expected: a certain end is missed with the chance c of the other, for c below .1: 2 ∫ c dc = .01.
+    assert np.mean(held) == pytest.approx(1 - 0.01, abs=0.006)
+    assert np.mean(quantiles) >= np.mean(held)
+
+
+# Linear weights of scores; the choice of documents is tested with the function that users call.
+
+
+@pytest.mark.parametrize("n_priors", [1, 3])
+def test_the_line_through_scores_that_are_one_has_its_weights(n_priors):
+    gain, weights = np.array([0.0, 1.0, 3.0]), np.array([0.5, 0.3, 0.2])
+    rng = np.random.default_rng(1)
+    prob, value = rng.dirichlet(np.ones(3), n_priors), lambda _, landed: 0.1 + gain[landed] @ weights
+    model = model_of(np.zeros(3), prob, np.full(3, 9), gain, value=value)
+    assert linear_weights(model, 0, rng.random((50, 3))) == pytest.approx(weights)

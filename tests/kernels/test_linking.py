@@ -1,15 +1,27 @@
 """Figures of linking: from the paper's tables, from textbook loops, and their linear parts against derivatives."""
 
-import itertools
 import math
+from itertools import product
+from math import comb
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
 from vbterrier.kernels import linking
-from vbterrier.kernels.linking import FIGURES, figures, influence, weighted_scores
+from vbterrier.kernels.linking import (
+    FIGURES,
+    N_CELLS,
+    extremes,
+    figures,
+    influence,
+    nested_draws,
+    removed_queries,
+    scores,
+    weighted_scores,
+)
 from vbterrier.kernels.resample import stream
 
 LINK_P, LINK_R, NIL_P, NIL_R, P, R, F1 = range(7)
@@ -48,14 +60,6 @@ def paper_table(name):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_what_the_paper_prints_leaves_one_table_of_counts(name):
-    links, nils = printed_counts(name)
-    assert (len(links), len(nils)) == (1, 1)
-    # Of which nothing is left over: the paper's system answers each query.
-    assert links[0][1] + nils[0][1] == sum(TABLES[name][0])
-
-
-@pytest.mark.parametrize("name", TABLES)
 def test_components_and_recall_of_table_2(name):
     found = figures(paper_table(name))
     link_p, link_r, nil_p, nil_r, _, recall = TABLES[name][1]
@@ -70,18 +74,6 @@ def test_precision_of_random_mention_follows_and_that_of_the_other_sets_does_not
         assert rounds_to(found, printed) == ((name, "P") not in ODD)
 
 
-@pytest.mark.parametrize("name", TABLES)
-def test_printed_components_alone_say_the_same_of_the_totals(name):
-    """The weighted means of the printed percentages, whose rounding moves them by .05 at most."""
-    (links, nils), (link_p, link_r, nil_p, nil_r, precision, recall) = TABLES[name]
-    weight = links / (links + nils)
-    assert abs(weight * link_r + (1 - weight) * nil_r - recall) <= 0.1
-    found = weight * link_p + (1 - weight) * nil_p
-    assert (abs(found - precision) <= 0.1) == ((name, "P") not in ODD)
-    if (name, "P") in ODD:
-        assert abs(found - precision) > 0.45
-
-
 def test_all_queries_of_the_paper_together_have_the_f1_of_its_table_3():
     assert figures(sum(paper_table(name) for name in TABLES))[F1] == pytest.approx(0.876, abs=5e-4)
 
@@ -89,64 +81,14 @@ def test_all_queries_of_the_paper_together_have_the_f1_of_its_table_3():
 # By hand and by loops
 
 
-def loop(golds, answers):
-    """The figures from lists of entities or "NIL"; None is no answer."""
-    pairs = list(zip(golds, answers, strict=True))
-
-    def ratio(above, below):
-        return above / below if below else math.nan
-
-    found = []
-    for is_kind in (lambda e: e not in ("NIL", None), lambda e: e == "NIL"):
-        right = sum(1 for gold, answer in pairs if is_kind(gold) and gold == answer)
-        found += [
-            ratio(right, sum(1 for _, answer in pairs if is_kind(answer))),
-            ratio(right, sum(1 for gold, _ in pairs if is_kind(gold))),
-        ]
-    n_links = sum(1 for gold, _ in pairs if gold != "NIL")
-    weights = n_links, len(pairs) - n_links
-    totals = [
-        sum(w * (0 if math.isnan(part) else part) for w, part in zip(weights, parts, strict=True)) / len(pairs)
-        for parts in ((found[0], found[2]), (found[1], found[3]))
-    ]
-    f1 = 2 * totals[0] * totals[1] / sum(totals) if sum(totals) else 0.0
-    return [*found, *totals, f1]
-
-
-def table_of(golds, answers):
-    counts = np.zeros((2, 4), dtype=int)
-    for gold, answer in zip(golds, answers, strict=True):
-        cell = 3 if answer is None else 2 if answer == "NIL" else 0 if gold == answer else 1
-        counts[int(gold == "NIL"), cell] += 1
-    return counts
-
-
-QUERIES = st.lists(
-    st.tuples(st.sampled_from(["A", "B", "NIL"]), st.sampled_from(["A", "B", "NIL", None])), min_size=1, max_size=25
-)
-
-
 @settings(max_examples=200, deadline=None)
-@given(QUERIES)
-def test_figures_are_those_of_a_loop_over_queries(queries):
-    golds, answers = zip(*queries, strict=True)
-    counts = table_of(golds, answers)
-    found = figures(counts)
-    np.testing.assert_allclose(found, loop(golds, answers), atol=1e-12)
-    assert not np.isnan(found[P:]).any()
-
-
-@settings(max_examples=200, deadline=None)
-@given(QUERIES)
-def test_the_mean_of_what_queries_stand_for_is_the_figure(queries):
-    golds, answers = zip(*queries, strict=True)
-    counts = table_of(golds, answers)
+@given(st.lists(st.integers(0, 9), min_size=8, max_size=8))
+def test_the_mean_of_what_queries_stand_for_is_the_figure(cells):
+    counts = np.reshape(cells, (2, 4))
+    counts[1, 0] = 0
+    assume(counts.any())
     means = (counts[..., None] / counts.sum() * influence(counts)).sum(axis=(0, 1))
     np.testing.assert_allclose(means, figures(counts), atol=1e-12)
-
-
-def cells():
-    return itertools.product(range(2), range(4))
 
 
 @pytest.mark.parametrize(
@@ -156,7 +98,7 @@ def test_what_a_query_stands_for_is_the_derivative_by_its_weight(counts):
     """Weight one cell a little more: the figure moves by (v - θ) per share of all queries."""
     counts, step = np.array(counts, dtype=float), 1e-6
     value, found = figures(counts), influence(counts)
-    for cell in cells():
+    for cell in np.ndindex(2, 4):
         more, less = (counts + 0.0 for _ in range(2))
         if counts[cell] == 0:
             continue
@@ -164,11 +106,6 @@ def test_what_a_query_stands_for_is_the_derivative_by_its_weight(counts):
         less[cell] -= step
         slope = (figures(more) - figures(less)) / (2 * step) * counts.sum()
         np.testing.assert_allclose(found[cell] - value, slope, atol=1e-6)
-
-
-def test_recall_over_both_kinds_stands_for_right_or_wrong():
-    found = influence([[6, 1, 2, 1], [0, 2, 3, 4]])[..., R]
-    np.testing.assert_allclose(found[[0, 0, 0, 0, 1, 1, 1], [0, 1, 2, 3, 1, 2, 3]], [1, 0, 0, 0, 0, 1, 0], atol=1e-12)
 
 
 @pytest.mark.parametrize("counts", [[[300, 60, 30, 10], [0, 40, 140, 20]], [[30, 60, 5, 5], [0, 10, 280, 10]]])
@@ -179,19 +116,6 @@ def test_the_standard_error_of_the_linear_parts_is_that_of_the_bootstrap(counts)
     drawn = stream(3, "bootstrap").multinomial(n, counts.ravel() / n, size=40_000).reshape(-1, 2, 4)
     # 40,000 resamples know a standard deviation to .35 %; the rest is what is left out behind the linear part.
     np.testing.assert_allclose(np.sqrt(variance / n), figures(drawn).std(axis=0), rtol=0.02)
-
-
-def test_gold_weights_taken_as_fixed_would_be_another_standard_error():
-    """The contribution of the numbers of gold links and NILs if links and NILs differ in precision."""
-    counts = np.array([[30, 60, 5, 5], [0, 10, 280, 10]])
-    found, (link_p, _, nil_p, *_) = influence(counts)[..., P], figures(counts)
-    n, links = counts.sum(), counts[0].sum()
-    fixed = found.copy()
-    fixed[0] -= link_p - figures(counts)[P]
-    fixed[1] -= nil_p - figures(counts)[P]
-    spread = [math.sqrt((counts / n * (v - (counts / n * v).sum()) ** 2).sum()) for v in (found, fixed)]
-    assert links < n / 2
-    assert abs(spread[0] / spread[1] - 1) > 0.05
 
 
 # Edges
@@ -266,3 +190,85 @@ def test_recall_of_a_query_is_exactly_0_or_1(cells):
     # Rounding errors above 0 would count wrong answers as wins.
     values = influence(np.reshape(cells, (2, 4)))[:, :, FIGURES.index("LinkingR")]
     assert values.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0]]
+
+
+# Queries removed from a table of decisions: against enumeration, SciPy, and arithmetic by hand.
+
+
+cells = st.lists(st.integers(0, 6), min_size=5, max_size=5).map(np.array)
+
+
+def every_removal(counts, m):
+    """All removals of m queries with their multivariate hypergeometric probabilities."""
+    gone = [one for one in product(*(range(n + 1) for n in counts)) if sum(one) == m]
+    ways = [np.prod([comb(int(n), k) for n, k in zip(counts, one, strict=True)], dtype=float) for one in gone]
+    return np.array(gone), np.array(ways) / comb(int(sum(counts)), m)
+
+
+def by_hand(right, wrong, missed, recognised, taken):
+    """P, R, F1 as section 2.2 of the paper words them."""
+    links, nils = right + wrong + missed, recognised + taken
+    link_p = right / (right + wrong + taken) if right + wrong + taken else 0
+    nil_p = recognised / (recognised + missed) if recognised + missed else 0
+    link_r = right / links if links else 0
+    nil_r = recognised / nils if nils else 0
+    p = (links * link_p + nils * nil_p) / (links + nils)
+    r = (links * link_r + nils * nil_r) / (links + nils)
+    return [p, r, 2 * p * r / (p + r) if p + r else 0]
+
+
+@given(cells)
+def test_scores_are_those_of_the_paper(counts):
+    assume(counts.sum())
+    assert scores(counts) == pytest.approx(by_hand(*counts.tolist()))
+    assert scores(np.stack([counts, counts]))[1] == pytest.approx(scores(counts))
+
+
+@settings(max_examples=150, deadline=None)
+@given(cells, st.data())
+def test_worst_and_best_are_those_of_all_removals(counts, data):
+    n = int(counts.sum())
+    assume(n >= 2)
+    m = data.draw(st.integers(1, n - 1))
+    every = scores(counts - every_removal(counts, m)[0])
+    worst, best = extremes(counts, m)
+    assert worst == pytest.approx(every.min(axis=0))
+    assert best == pytest.approx(every.max(axis=0))
+
+
+def test_worst_and_best_in_small_blocks_are_the_same(monkeypatch):
+    counts = np.array([30, 9, 14, 40, 12])
+    whole = extremes(counts, 33)
+    monkeypatch.setattr("vbterrier.kernels.linking._BLOCK", 1)
+    assert np.array_equal(extremes(counts, 33), whole)
+
+
+@pytest.mark.parametrize("source", ["model", "queries"])
+@pytest.mark.parametrize(
+    ("counts", "m"), [((4, 2, 3, 5, 2), 6), ((3, 0, 2, 1, 4), 9), ((0, 0, 0, 4, 3), 2), ((1, 1, 1, 1, 1), 2)]
+)
+def test_draws_follow_the_exact_law(source, counts, m):
+    counts, n_draws = np.array(counts), 20_000
+    rng = np.random.default_rng(7)
+    if source == "model":
+        drawn = nested_draws(counts, m, n_draws, rng)
+    else:
+        # Kinds in no order, as queries come.
+        kind = rng.permutation(np.repeat(np.arange(N_CELLS), counts))
+        drawn = removed_queries(kind, m, n_draws, rng)
+    assert drawn.shape == (n_draws, 5)
+    gone, prob = every_removal(counts, m)
+    places = {tuple(one): place for place, one in enumerate(gone.tolist())}
+    seen = np.bincount([places[tuple(one)] for one in drawn.tolist()], minlength=len(gone))
+    # Cells that are expected fewer than five times are one.
+    often = prob * n_draws >= 5
+    pooled = [np.append(part[often], part[~often].sum()) for part in (seen, prob * n_draws)]
+    kept = pooled[1] > 0
+    assert stats.chisquare(pooled[0][kept], pooled[1][kept]).pvalue > 1e-4
+
+
+def test_queries_in_small_blocks_are_the_same(monkeypatch):
+    kind = np.repeat(np.arange(N_CELLS), [5, 4, 3, 2, 1])
+    whole = removed_queries(kind, 4, 50, np.random.default_rng(1))
+    monkeypatch.setattr("vbterrier.kernels.linking._BLOCK", 7 * len(kind))
+    assert np.array_equal(removed_queries(kind, 4, 50, np.random.default_rng(1)), whole)

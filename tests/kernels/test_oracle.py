@@ -132,11 +132,6 @@ def test_documents_about_one_intent_are_left_out_for_the_best_of_it():
     assert vb._undominated(weights).tolist() == [[0.25, 0.25], [0.75, 0.0]]
 
 
-def test_documents_about_several_intents_may_be_best_though_worst_for_each():
-    weights = np.array([[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [0.5, 0.5, 0.5]])
-    assert best_cover(np.full(3, 1 / 3), weights, 1) == (pytest.approx(0.5), True)
-
-
 def test_what_cannot_become_best_is_not_searched(monkeypatch):
     draw = np.random.default_rng(0)
     weights = (draw.random((40, 15)) < 0.1) * draw.random((40, 15))

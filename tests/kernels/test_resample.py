@@ -1,13 +1,36 @@
-"""Streams of random numbers: of seed and name, of nothing else."""
+"""Streams, resampling and limits of means: random numbers of seed and name alone, against plain loops and SciPy."""
 
-import itertools
+import math
+from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import stats
 
-from vbterrier.kernels.resample import random_signs, resampled_means, resamples, stream
+from vbterrier.errors import InputError
+from vbterrier.kernels.resample import (
+    ENDLESS,
+    acceleration_of,
+    bounded_limits,
+    constant_limits,
+    digits,
+    left_out_slopes,
+    mean_draws,
+    means_of,
+    nested_noise,
+    poisson_weights,
+    quantiles_at,
+    random_signs,
+    resampled_counts,
+    resampled_means,
+    resampled_variances,
+    resamples,
+    stream,
+    studentised,
+    weighted_sums,
+)
 
 names = st.lists(st.text(max_size=6), max_size=3).map(tuple)
 
@@ -23,20 +46,6 @@ def test_a_stream_is_that_of_numpys_spawn_key(seed, what):
     assert first(seed, *what) == expected.random(4).tolist()
 
 
-@given(st.integers(0, 2**70), names)
-def test_the_same_seed_and_name_draw_the_same_whatever_was_drawn_before(seed, what):
-    before = first(seed, *what)
-    stream(seed, *what).random(100)
-    np.random.default_rng(seed).random(3)
-    assert first(seed, *what) == before
-
-
-@given(st.tuples(st.integers(0, 1000), names), st.tuples(st.integers(0, 1000), names))
-def test_another_seed_or_name_draws_otherwise(one, other):
-    (seed, what), (other_seed, other_what) = one, other
-    assert (first(seed, *what) == first(other_seed, *other_what)) == (one == other)
-
-
 @pytest.mark.parametrize(
     "group",
     [
@@ -48,16 +57,6 @@ def test_another_seed_or_name_draws_otherwise(one, other):
 def test_names_cut_otherwise_are_other_names(group):
     drawn = [tuple(first(3, *what)) for what in group]
     assert len(set(drawn)) == len(group)
-
-
-def test_streams_of_many_topics_are_uniform_and_unrelated():
-    drawn = np.array([stream(0, f"q{number}").random(50) for number in range(2000)])
-    assert abs(drawn.mean() - 0.5) < 5 * np.sqrt(1 / 12 / drawn.size)
-    assert abs(drawn[:, 0].mean() - 0.5) < 5 * np.sqrt(1 / 12 / len(drawn))
-    assert len(np.unique(drawn)) == drawn.size
-    for one, other in itertools.pairwise(drawn[:50].T):
-        assert abs(np.corrcoef(one, other)[0, 1]) < 0.8
-    assert abs(np.corrcoef(drawn[:-1, 0], drawn[1:, 0])[0, 1]) < 5 / np.sqrt(len(drawn))
 
 
 def test_the_numbers_are_those_of_before():
@@ -101,3 +100,272 @@ def test_signs_have_even_chances_and_are_those_of_their_unit():
     assert set(signs.ravel().tolist()) == {-1.0, 1.0}
     assert np.abs(signs.mean(axis=0)).max() < 5 / np.sqrt(20_000)
     assert np.abs(np.corrcoef(signs.T)[np.triu_indices(3, 1)]).max() < 5 / np.sqrt(20_000)
+
+
+# Parts of BCa intervals against plain loops, for several scores at once.
+
+
+def by_hand(left_out, *, of_mean=False):
+    """Efron's formula with one query after the other, shape (n, n_topics) to its accelerations."""
+    squares, cubes = [], []
+    for column in left_out.T:
+        known = column[~np.isnan(column)]
+        n = max(len(known), 1)
+        influence = [(n - 1) * (known.mean() - one) / n for one in known]
+        squares.append(sum(one**2 for one in influence))
+        cubes.append(sum(one**3 for one in influence))
+    if of_mean:
+        return sum(cubes) / (6 * sum(squares) ** 1.5)
+    return [cube / (6 * square**1.5) for square, cube in zip(squares, cubes, strict=True)]
+
+
+def test_accelerations_of_several_scores_are_those_of_each():
+    left_out = np.random.default_rng(1).random((2, 3, 6, 4))
+    left_out[0, 1, 4:, 2] = np.nan
+    found, of_mean = acceleration_of(left_out), acceleration_of(left_out, of_mean=True)
+    assert found.shape == (2, 3, 4)
+    assert of_mean.shape == (2, 3)
+    for place in np.ndindex(2, 3):
+        assert found[place] == pytest.approx(by_hand(left_out[place]))
+        assert of_mean[place] == pytest.approx(by_hand(left_out[place], of_mean=True))
+
+
+def test_quantiles_at_levels_of_their_own_are_numpys():
+    rng = np.random.default_rng(2)
+    replicas, levels = rng.normal(size=(9, 3, 2)), rng.random((2, 3, 2))
+    levels[:, 0] = [[0.0, 1.0], [1.0, 0.0]]
+    found = quantiles_at(replicas, levels)
+    for side, *place in np.ndindex(2, 3, 2):
+        expected = np.quantile(replicas[(slice(None), *place)], levels[(side, *place)])
+        assert found[(side, *place)] == pytest.approx(expected, abs=1e-15)
+    # The last replica is no weighted mean of two.
+    assert found[1, 0, 0] == replicas[:, 0, 0].max()
+    assert quantiles_at(np.array([0.3]), np.array([0.2, 1.0])).tolist() == [0.3, 0.3]
+
+
+# Limits of means of bounded scores: Clopper and Pearson's for 0 and 1, valid for other scores.
+
+
+TAILS = [0.025, 0.975]
+
+
+@pytest.mark.parametrize(("successes", "n"), [(0, 5), (1, 5), (3, 20), (20, 20), (45, 60)])
+def test_limits_of_0_and_1_are_exact(successes, n):
+    table = np.repeat([1.0, 0.0], [successes, n - successes])[:, None]
+    expected = stats.binomtest(successes, n).proportion_ci(0.95, "exact")
+    found = bounded_limits(table, (0.0, 1.0), TAILS, 100_000, np.random.default_rng(1))[:, 0]
+    assert found == pytest.approx([expected.low, expected.high], abs=0.006)
+    # Another unit changes nothing.
+    moved = bounded_limits(6 * table - 2, (-2.0, 4.0), TAILS, 100_000, np.random.default_rng(1))[:, 0]
+    assert moved == pytest.approx(6 * found - 2)
+
+
+def test_equal_scores_have_the_same_limits_in_closed_form():
+    table = np.full((12, 2), [0.3, 1.0])
+    drawn = bounded_limits(table, (0.0, 1.0), TAILS, 200_000, np.random.default_rng(2))
+    assert constant_limits(table[0], 12, (0.0, 1.0), TAILS) == pytest.approx(drawn, abs=0.003)
+    # Nothing is known without bounds, or outside them.
+    assert np.isnan(constant_limits(0.3, 12, (-np.inf, np.inf), TAILS)).all()
+    assert np.isnan(constant_limits(1.3, 12, (0.0, 1.0), TAILS)).all()
+
+
+def test_scores_without_bounds_or_outside_them_have_no_limits():
+    table = np.array([[0.1, 0.5], [0.2, 1.5], [0.9, 0.5]])
+    draws = np.random.default_rng(1)
+    assert np.isnan(bounded_limits(table, (-np.inf, np.inf), TAILS, 10, draws)).all()
+    found = bounded_limits(table, (0.0, 1.0), TAILS, 1000, draws)
+    assert np.isnan(found).tolist() == [[False, True], [False, True]]
+    # Each column may have its own probabilities.
+    wide, narrow = bounded_limits(table[:, [0, 0]], (0.0, 1.0), [[0.005, 0.25], [0.995, 0.75]], 1000, draws).T
+    assert wide[0] < narrow[0] < table[:, 0].mean() < narrow[1] < wide[1]
+
+
+def test_weights_are_those_of_repeated_topics_with_the_heaviest_as_the_further_one(monkeypatch):
+    values, weights = np.array([[0.0], [1.0], [0.5]]), np.array([1.0, 3.0, 2.0])
+    low, high = mean_draws(values, (0.0, 1.0), 50_000, np.random.default_rng(3), weights)
+    exponential = np.random.default_rng(3).standard_exponential((50_000, 4)) * [1.0, 3.0, 2.0, 3.0]
+    shares = exponential / exponential.sum(axis=1, keepdims=True)
+    assert low[:, 0] == pytest.approx(shares @ [0.0, 1.0, 0.5, 0.0])
+    assert high[:, 0] == pytest.approx(shares @ [0.0, 1.0, 0.5, 1.0])
+    # Blocks draw the same numbers.
+    monkeypatch.setattr("vbterrier.kernels.resample._BATCH", 40)
+    assert mean_draws(values, (0.0, 1.0), 50_000, np.random.default_rng(3), weights)[0] == pytest.approx(low)
+
+
+# Nested resampling against plain loops.
+
+
+N, M, B = 5, 2, 7
+
+
+@pytest.fixture
+def drawn():
+    rng = np.random.default_rng(3)
+    return rng.random((N, M, B)), resampled_counts(N, B, stream(1, "topics"))
+
+
+def test_counts_are_those_of_resamples(drawn):
+    _, often = drawn
+    np.testing.assert_array_equal(often.T, np.concatenate(list(resamples(N, B, stream(1, "topics")))))
+    assert often.sum(axis=0).tolist() == [N] * B
+    assert often.max() > 1
+
+
+def test_each_copy_of_a_topic_takes_a_draw_of_its_own(drawn):
+    draws, often = drawn
+    wanted = np.zeros((M, B))
+    for resample in range(B):
+        for topic in range(N):
+            for copy in range(often[topic, resample]):
+                away = draws[topic] - draws[topic].mean(axis=1, keepdims=True)
+                wanted[:, resample] += away[:, (resample - copy) % B] / N
+    noise, means, variances = nested_noise(iter(draws), often)
+    np.testing.assert_allclose(noise, wanted, atol=1e-14)
+    np.testing.assert_allclose(means, draws.mean(axis=2).T)
+    np.testing.assert_allclose(variances, draws.var(axis=2, ddof=1).T)
+
+
+def test_draws_that_are_all_the_same_have_no_spread_to_the_last_bit():
+    noise, means, variances = nested_noise(np.full((2, 1, 10), 0.1), np.ones((2, 10), dtype=np.uint16))
+    assert not noise.any()
+    assert not variances.any()
+    assert means.tolist() == [[0.1, 0.1]]
+
+
+def test_means_and_variances_of_resamples(drawn):
+    draws, often = drawn
+    values = 1e6 + draws[:, :, 0].T
+    means, variances = resampled_variances(values, often)
+    for resample in range(B):
+        chosen = np.repeat(values, often[:, resample], axis=1)
+        np.testing.assert_allclose(means[:, resample], chosen.mean(axis=1))
+        np.testing.assert_allclose(variances[:, resample], chosen.var(axis=1, ddof=1) * N / (N - 1), rtol=1e-6)
+
+
+def test_rows_far_apart_lose_no_digits_to_each_other(drawn):
+    values, often = drawn[0][:, :, 0].T, drawn[1]
+    _, apart = resampled_variances(values + np.array([[0.0], [1e9]]), often)
+    _, alone = resampled_variances(values[:1], often)
+    assert apart[0] == pytest.approx(alone[0], rel=1e-12)
+
+
+# The Poisson bootstrap: sums that are the same however units are parted.
+
+
+VALUES = st.floats(-(2.0**46), 2.0**46, exclude_min=True, exclude_max=True)
+
+
+@given(VALUES)
+def test_digits_add_up_to_the_value_and_are_small(value):
+    found = digits(np.array([value]))[:, 0]
+    units = [Fraction(2) ** power for power in (20, -6, -32, -58)]
+    total = sum(Fraction(digit) * unit for digit, unit in zip(found.tolist(), units, strict=True))
+    assert abs(total - Fraction(value)) <= Fraction(1, 2**59)
+    assert (np.abs(found) <= 2**26).all()
+    assert (found == np.trunc(found)).all()
+
+
+def test_weights_are_poisson_numbers_of_mean_1_of_the_unit_alone():
+    weights = poisson_weights([f"q{i}" for i in range(50)], 4000, seed=3)
+    assert (weights[:, 0] == 1).all()
+    drawn = weights[:, 1:].ravel()
+    for k in range(5):
+        share = math.exp(-1) / math.factorial(k)
+        assert abs((drawn == k).mean() - share) < 5 * math.sqrt(share * (1 - share) / drawn.size)
+    assert abs(np.corrcoef(weights[:, 1:])[np.triu_indices(50, 1)]).max() < 6 / math.sqrt(4000)
+    assert np.array_equal(weights[7], poisson_weights(["q7"], 4000, seed=3)[0])
+    assert np.array_equal(weights[7, 1:], stream(3, "", "poisson", "q7").poisson(1.0, 4000))
+    assert not np.array_equal(weights[7], poisson_weights(["q7"], 4000, seed=4)[0])
+    assert not np.array_equal(weights[7], poisson_weights(["q7"], 4000, seed=3, name="x")[0])
+
+
+def test_sums_are_exact_in_any_parts(monkeypatch):
+    rng = np.random.default_rng(0)
+    values = np.stack([rng.random(40), rng.normal(size=40) * 10.0 ** rng.integers(-9, 12, 40)], axis=1)
+    units = [f"q{i}" for i in range(40)]
+    weights, sums = weighted_sums(units, values, 20, seed=1)
+    # By hand, in fractions.
+    by_unit = poisson_weights(units, 20, seed=1)
+    rounded = [[Fraction(round(Fraction(value) * 2**58), 2**58) for value in row] for row in values.tolist()]
+    for resample in range(21):
+        own = [Fraction(int(weight)) for weight in by_unit[:, resample]]
+        for column in range(2):
+            exact = sum(weight * row[column] for weight, row in zip(own, rounded, strict=True))
+            held = sum(
+                int(n) * Fraction(2) ** power
+                for n, power in zip(sums[:, resample, column], (20, -6, -32, -58), strict=True)
+            )
+            assert held == exact
+            mean = float(exact / sum(own))
+            assert means_of(weights, sums)[resample, column] == pytest.approx(mean, rel=1e-15, abs=1e-300)
+    order = rng.permutation(40)
+    for part in (np.array_split(order, n) for n in (1, 3, 7)):
+        made = [weighted_sums([units[i] for i in rows], values[rows], 20, seed=1) for rows in part]
+        assert np.array_equal(sum(weights for weights, _ in made), weights)
+        assert np.array_equal(sum(sums for _, sums in made), sums)
+    monkeypatch.setattr("vbterrier.kernels.resample._BLOCK", 50)
+    assert np.array_equal(weighted_sums(units, values, 20, seed=1)[1], sums)
+
+
+def test_a_resample_without_any_unit_has_no_mean():
+    weights, sums = weighted_sums(["only"], np.array([[0.5]]), 200, seed=0)
+    means = means_of(weights, sums)
+    assert np.isnan(means[weights == 0]).all()
+    assert (means[weights > 0] == 0.5).all()
+    assert 40 < (weights == 0).sum() < 110, "e^-1 of them"
+
+
+@pytest.mark.parametrize("value", [2.0**46, -(2.0**46), 1e300])
+def test_values_beyond_what_is_held_are_refused(value):
+    with pytest.raises(InputError, match="needs values below 2\\^46"):
+        weighted_sums(["1"], np.array([[value]]), 5, seed=0)
+
+
+# Slopes that leave one query out, against fits without it.
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.integers(3, 12), st.integers(0, 10_000))
+def test_each_slope_is_the_fit_without_the_query(n, seed):
+    rng = np.random.default_rng(seed)
+    labels, scores = rng.normal(5, 1, n), rng.normal(-3, 2, n)
+    expected = [np.polyfit(np.delete(scores, i), np.delete(labels, i), 1)[0] for i in range(n)]
+    assert left_out_slopes(labels, scores) == pytest.approx(expected, rel=1e-6, abs=1e-8)
+
+
+def test_leading_axes_are_replicas():
+    rng = np.random.default_rng(1)
+    labels, scores = rng.random((2, 3, 4, 9))
+    found = left_out_slopes(labels, scores)
+    assert found.shape == (3, 4, 9)
+    assert found[2, 1] == pytest.approx(left_out_slopes(labels[2, 1], scores[2, 1]))
+
+
+@pytest.mark.parametrize("size", [1e-9, 0.1, -0.1, 1e9])
+def test_scores_that_do_not_differ_have_no_slope(size):
+    labels = np.array([0.3, 0.1, 0.9, 0.5, 0.7, 0.7])
+    assert not left_out_slopes(labels, np.full(6, size)).any()
+    # All others are alike without the first.
+    one = left_out_slopes(labels, np.array([size, 0, 0, 0, 0, 0]))
+    assert one[0] == 0
+    assert (one[1:] != 0).all()
+    assert not left_out_slopes(labels[:2], np.array([0.0, size])).any()
+
+
+def test_scores_of_zero_have_no_slope():
+    assert left_out_slopes(np.array([0.3, 0.1, 0.9]), np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
+
+
+# Means in units of their own spread, where there is one.
+
+
+def test_it_is_students_t_without_the_factor_of_n():
+    values = np.random.default_rng(1).normal(0.1, 1, (5, 30))
+    t = values.mean(axis=1) / (values.std(axis=1, ddof=1) / np.sqrt(30))
+    assert studentised(values.mean(axis=1), (values**2).mean(axis=1)) * np.sqrt(29) == pytest.approx(t, rel=1e-12)
+
+
+def test_what_varies_by_rounding_alone_does_not_vary():
+    means = np.array([0.3, -0.3, 2.0, 1e-17, 0.0])
+    squares = means**2 * (1 + np.array([1e-15, 1e-15, -1e-15, 0, 0]))
+    assert studentised(means, squares).tolist() == [ENDLESS, -ENDLESS, ENDLESS, 0.0, 0.0]

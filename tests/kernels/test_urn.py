@@ -6,13 +6,12 @@ import math
 
 import numpy as np
 import pytest
-from urn import followed, landing, moments_of, no_draws
+from urn import followed, model_of, moments_of, no_draws, random_problem
 
 from vbterrier.kernels.grades import choice
 from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
 from vbterrier.kernels.grades.exact import (
     enumerated_distribution,
-    land,
     n_walk_states,
     scores_of,
     sequence_probs,
@@ -26,23 +25,12 @@ from vbterrier.kernels.rankings import discounts
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
 
 
-def random_problem(rng, *, n_unjudged=None, shared=None, binding=None, n_levels=None):
-    n_levels = n_levels or int(rng.integers(2, 4))
-    n_unjudged = int(rng.integers(0, 5 if n_levels == 3 else 6)) if n_unjudged is None else n_unjudged
+def uncertain_problem(rng, *, n_unjudged=None, shared=None, **options):
+    """A random problem with a prior of some strength; by hand, four documents with separate priors are many."""
     shared = rng.random() < 0.6 if shared is None else shared
-    if not shared:
-        n_unjudged = min(n_unjudged, 4)
-    prob = rng.random((1 if shared else max(n_unjudged, 1), n_levels)) * (rng.random(n_levels) < 0.85)
-    prob[:, int(rng.integers(n_levels))] += 1e-2
-    prob /= prob.sum(axis=1, keepdims=True)
-    binding = rng.random() < 0.6 if binding is None else binding
-    left = rng.integers(0, 4, n_levels) if binding else np.full(n_levels, 50)
-    weights = rng.permutation(discounts(12))[:n_unjudged] / 7.0
-    gain = np.concatenate([[0.0], np.sort(rng.choice(np.arange(1, 9), n_levels - 1, replace=False))]).astype(float)
-    strength = np.array([rng.choice([0.02, 0.7, 3.0, 40.0])])
-    return UnjudgedModel(
-        np.array([rng.random()]), weights[None], np.array([n_unjudged]), prob[None], left[None], gain, strength
-    )
+    n_unjudged = int(rng.integers(0, 5)) if n_unjudged is None else n_unjudged
+    options = {"n_levels": int(rng.integers(2, 4)), "strength": rng.choice([0.02, 0.7, 3.0, 40.0]), **options}
+    return random_problem(rng, n_unjudged=n_unjudged, shared=shared, **options)
 
 
 def with_strength(model, strength):
@@ -60,7 +48,7 @@ def same_law(distribution, outcome, tolerance=1e-12):
 def test_random_problems_equal_brute_force(seed):
     rng = np.random.default_rng(seed)
     for _ in range(12):
-        model = random_problem(rng)
+        model = uncertain_problem(rng)
         outcome = followed(model)
         same_law(distribution_of(model, "exact", no_draws)[0], outcome)
         mean, variance = moments(model)
@@ -71,35 +59,10 @@ def test_random_problems_equal_brute_force(seed):
             assert not model.is_shared
 
 
-@pytest.mark.parametrize("binding", [False, True])
-@pytest.mark.parametrize("shared", [False, True])
-def test_moments_equal_those_of_the_distribution(binding, shared):
-    rng = np.random.default_rng(5)
-    known = 0
-    for _ in range(25):
-        model = random_problem(rng, n_levels=3, n_unjudged=6 if shared else 4, shared=shared, binding=binding)
-        values, probs = distribution_of(model, "auto", no_draws)[0].atoms()
-        mean, variance = moments(model)
-        if np.isnan(mean[0]):
-            continue
-        known += 1
-        assert mean[0] == pytest.approx(values @ probs, abs=1e-12)
-        assert variance[0] == pytest.approx((values - mean[0]) ** 2 @ probs, abs=1e-12)
-    assert known >= (25 if shared or not binding else 1)
-
-
 def test_two_documents_by_hand():
     # Two documents, grade 1 with probability p, s = 2: P(1,1) = p·(2p + 1)/3 and so on.
     p, s = 0.3, 2.0
-    model = UnjudgedModel(
-        np.zeros(1),
-        np.array([[1.0, 10.0]]),
-        np.array([2]),
-        np.array([[[1 - p, p]]]),
-        np.array([[9, 9]]),
-        np.array([0.0, 1.0]),
-        np.array([s]),
-    )
+    model = model_of([1.0, 10.0], [1 - p, p], [9, 9], [0, 1], strength=s)
     both, one = p * (s * p + 1) / (s + 1), p * s * (1 - p) / (s + 1)
     values, probs = distribution_of(model, "exact", no_draws)[0].atoms()
     assert values.tolist() == [0.0, 1.0, 10.0, 11.0]
@@ -120,24 +83,13 @@ def test_two_documents_by_hand():
 def test_a_strong_prior_is_a_known_one(shared, binding):
     rng = np.random.default_rng(3)
     for _ in range(6):
-        model = random_problem(rng, n_unjudged=4, shared=shared, binding=binding)
+        model = uncertain_problem(rng, n_unjudged=4, shared=shared, binding=binding)
         known = dataclasses.replace(model, strength=None)
         truth = distribution_of(known, "exact", no_draws)[0]
         exactly, strong = (distribution_of(with_strength(model, s), "exact", no_draws)[0] for s in (np.inf, 1e12))
         assert exactly.atoms()[1] == pytest.approx(truth.atoms()[1], abs=1e-15)
         assert strong.atoms()[1] == pytest.approx(truth.atoms()[1], abs=1e-10)
         assert moments(with_strength(model, np.inf))[1] == pytest.approx(moments(known)[1], abs=1e-15)
-
-
-def test_a_weak_prior_makes_all_documents_alike():
-    rng = np.random.default_rng(4)
-    for _ in range(6):
-        model = with_strength(random_problem(rng, n_unjudged=4, shared=True, binding=False, n_levels=3), 1e-14)
-        values, probs = distribution_of(model, "exact", no_draws)[0].atoms()
-        likely = probs > 1e-9
-        alike = model.base[0] + model.weights[0].sum() * model.gain
-        assert values[likely] == pytest.approx(alike[model.prob[0, 0] > 0])
-        assert probs[likely] == pytest.approx(model.prob[0, 0][model.prob[0, 0] > 0])
 
 
 def batch_of(singles):
@@ -150,7 +102,7 @@ def batch_of(singles):
 
 def test_means_without_variances_are_the_same_and_batches_change_nothing(monkeypatch):
     rng = np.random.default_rng(19)
-    batch = batch_of([random_problem(rng, n_unjudged=5, shared=True, binding=True, n_levels=3) for _ in range(40)])
+    batch = batch_of([uncertain_problem(rng, n_unjudged=5, shared=True, binding=True, n_levels=3) for _ in range(40)])
     mean, variance = moments(batch)
     assert not np.isnan(variance).any()
     alone, left_out = moments(batch, with_variance=False)
@@ -191,15 +143,7 @@ def test_moments_by_recursion_over_levels_equal_those_of_all_sequences(n_levels,
 
 @pytest.mark.parametrize("strength", [0.05, 4.0, np.inf])
 def test_the_longest_list_of_the_recursion_equals_that_of_the_states(strength, monkeypatch):
-    model = UnjudgedModel(
-        np.zeros(1),
-        discounts(100)[None],
-        np.array([100]),
-        np.array([[[0.6, 0.3, 0.1]]]),
-        np.array([[99, 9, 4]]),
-        np.array([0.0, 1.0, 2.0]),
-        np.array([strength]),
-    )
+    model = model_of(discounts(100), [0.6, 0.3, 0.1], [99, 9, 4], [0, 1, 2], strength=strength)
     by_levels = moments(model, with_variance=False)[0]
     monkeypatch.setattr("vbterrier.kernels.grades.moments._MOST_DOCUMENTS", 99)
     assert by_levels == pytest.approx(moments(model, with_variance=False)[0], rel=1e-12)
@@ -208,7 +152,7 @@ def test_the_longest_list_of_the_recursion_equals_that_of_the_states(strength, m
 def test_a_batch_of_mixed_strengths_equals_its_topics_one_by_one():
     rng = np.random.default_rng(9)
     batch = batch_of(
-        [random_problem(rng, n_unjudged=5, shared=True, binding=row % 3 == 0, n_levels=3) for row in range(30)]
+        [uncertain_problem(rng, n_unjudged=5, shared=True, binding=row % 3 == 0, n_levels=3) for row in range(30)]
     )
     batch.strength[::4] = np.inf
     batch.n_unjudged[::5] = 3
@@ -224,12 +168,15 @@ def test_a_batch_of_mixed_strengths_equals_its_topics_one_by_one():
         same_law(distributions[row], followed(alone))
 
 
+@pytest.mark.parametrize("known", [False, True])
 @pytest.mark.parametrize("shared", [False, True])
-def test_numbers_of_the_urn_give_the_exact_distribution(shared):
+def test_numbers_of_the_urn_give_the_exact_distribution(shared, known):
     rng = np.random.default_rng(6)
     n = 40_000
     for _ in range(6):
-        model = random_problem(rng, n_unjudged=4, shared=shared, n_levels=3)
+        model = uncertain_problem(
+            rng, n_unjudged=4, shared=shared, n_levels=3, **({"strength": np.inf} if known else {})
+        )
         truth = distribution_of(model, "exact", no_draws)[0]
         sample = distribution_of(model, "mc", lambda _, s=model.strength[0]: urn(np.random.default_rng(1), n, 4, s))[0]
         low, high = sample.brackets(LEVELS)
@@ -258,32 +205,9 @@ def test_a_known_prior_gives_independent_numbers():
     assert urn(np.random.default_rng(2), 3, 0, 1.0).shape == (3, 0)
 
 
-@pytest.mark.parametrize("method", ["grid", "auto"])
-def test_the_grid_brackets_the_exact_quantiles(method, monkeypatch):
-    for limits in (choice.MAX_LISTED, choice.MAX_JOINED):
-        monkeypatch.setitem(limits, "auto", 0)
-    rng = np.random.default_rng(7)
-    for _ in range(12):
-        model = random_problem(rng, n_levels=3, n_unjudged=6, shared=True)
-        truth = distribution_of(model, "exact", no_draws)[0].quantiles(LEVELS)
-        distribution = distribution_of(model, method, no_draws)[0]
-        low, high = distribution.brackets(LEVELS)
-        assert distribution.method == "grid"
-        assert ((low <= truth + 1e-12) & (truth <= high + 1e-12)).all()
-        assert distribution.values @ distribution.probs == pytest.approx(moments(model)[0][0], abs=1e-10)
-
-
 def test_deep_rankings_of_a_known_number_of_levels_have_exact_moments():
     n = 60
-    model = UnjudgedModel(
-        np.zeros(1),
-        discounts(n)[None] / 20,
-        np.array([n]),
-        np.array([[[0.7, 0.2, 0.1]]]),
-        np.array([[99, 9, 4]]),
-        np.array([0.0, 1.0, 2.0]),
-        np.array([5.0]),
-    )
+    model = model_of(discounts(n) / 20, [0.7, 0.2, 0.1], [99, 9, 4], [0, 1, 2], strength=5.0)
     mean, variance = moments(model)
     scores = scores_of(model, 0, urn(np.random.default_rng(0), 100_000, n, 5.0))
     assert mean[0] == pytest.approx(scores.mean(), abs=5 * scores.std() / 300)
@@ -300,7 +224,7 @@ def product(levels):
 def test_scores_that_are_no_sums(loose):
     rng = np.random.default_rng(10)
     for _ in range(20):
-        model = dataclasses.replace(random_problem(rng), value=lambda topic, levels: product(levels) + topic)
+        model = dataclasses.replace(uncertain_problem(rng), value=lambda topic, levels: product(levels) + topic)
         model = model if loose else dataclasses.replace(model, strength=None)
         outcome = followed(model)
         distribution = distribution_of(model, "auto", no_draws)[0]
@@ -314,71 +238,50 @@ def test_scores_that_are_no_sums(loose):
 
 
 def test_some_topics_keep_their_place_in_the_score():
-    model = UnjudgedModel(
-        np.zeros(3),
-        np.zeros((3, 1)),
-        np.ones(3, dtype=int),
-        np.full((3, 1, 2), 0.5),
-        np.full((3, 2), 9),
-        np.array([0.0, 1.0]),
-        value=lambda topic, levels: topic + levels[:, 0] / 2,
-    )
+    one = model_of([0.0], [0.5, 0.5], [9, 9], [0, 1], value=lambda topic, levels: topic + levels[:, 0] / 2)
+    model = dataclasses.replace(one.select(np.zeros(3, dtype=int)), value=one.value)
     some = model.select(np.array([2, 0])).select(slice(0, 1))
     assert distribution_of(some, "auto", no_draws)[0].atoms()[0].tolist() == [2.0, 2.5]
     assert scores_of(model, 1, np.array([[0.2], [0.7]])).tolist() == [1.0, 1.5]
 
 
-@pytest.mark.parametrize("kind", ["value", "binding", "priors"])
+@pytest.mark.parametrize("kind", ["sum", "value", "binding", "priors"])
 def test_too_large_is_an_error_or_sampled(kind, monkeypatch):
-    for limits in (choice.MAX_LISTED, choice.MAX_SETS, choice.MAX_JOINED, choice.MAX_CELLS, choice.MAX_LATTICE):
-        for method in limits:
-            monkeypatch.setitem(limits, method, 1)
+    for name in ("MAX_LISTED", "MAX_SETS", "MAX_HALF", "MAX_JOINED", "MAX_CELLS", "MAX_LATTICE"):
+        for method in getattr(choice, name):
+            monkeypatch.setitem(getattr(choice, name), method, 1)
     rng = np.random.default_rng(11)
-    model = random_problem(rng, n_levels=3, n_unjudged=4, shared=kind != "priors", binding=kind == "binding")
+    model = uncertain_problem(rng, n_levels=3, n_unjudged=4, shared=kind != "priors", binding=kind == "binding")
     if kind == "value":
         model = dataclasses.replace(model, value=lambda _, levels: product(levels))
+    if kind == "sum":
+        model = dataclasses.replace(model, strength=None)
     for method in ("exact", "grid"):
         with pytest.raises(TooLargeError, match="topic 0"):
             distribution_of(model, method, no_draws)
     distribution = distribution_of(model, "auto", lambda _: urn(rng, 50, 4, 1.0))[0]
-    assert distribution.method == "mc"
+    assert (distribution.method, distribution.legacy) == ("mc", False)
 
 
 @pytest.mark.parametrize("kind", ["value", "priors"])
 def test_no_grid_of_scores_or_draws_that_do_not_come_apart(kind):
-    model = random_problem(np.random.default_rng(12), n_unjudged=3, shared=kind == "value", n_levels=2)
+    model = uncertain_problem(np.random.default_rng(12), n_unjudged=3, shared=kind == "value", n_levels=2)
     if kind == "value":
         model = dataclasses.replace(model, value=lambda _, levels: product(levels))
     with pytest.raises(TooLargeError, match="topic 0"):
         distribution_of(model, "grid", no_draws)
 
 
-def test_landing_of_many_equals_landing_of_one():
-    rng = np.random.default_rng(13)
-    for _ in range(30):
-        drawn = rng.integers(0, 4, (20, 6))
-        caps = np.append(6, rng.integers(0, 4, 3))
-        assert land(drawn, caps).tolist() == [landing(row.tolist(), caps) for row in drawn]
-
-
 def test_blocks_of_draws_do_not_change_scores(monkeypatch):
-    model = random_problem(np.random.default_rng(14), n_unjudged=4)
+    model = uncertain_problem(np.random.default_rng(14), n_unjudged=4)
     numbers = np.random.default_rng(0).random((100, 4))
     whole = scores_of(model, 0, numbers)
     monkeypatch.setattr("vbterrier.kernels.grades.exact.BLOCK", 7)
     assert (scores_of(model, 0, numbers) == whole).all()
 
 
-def free_problem(n_unjudged, weights, strength=np.inf, prob=(0.5, 0.3, 0.2), gain=(0.0, 0.5, 1.0)):
-    return UnjudgedModel(
-        np.array([0.1]),
-        np.asarray(weights, dtype=float)[None],
-        np.array([n_unjudged]),
-        np.array(prob)[None, None],
-        np.full((1, 3), 99),
-        np.array(gain),
-        np.array([strength]),
-    )
+def free_problem(weights, strength=np.inf, prob=(0.5, 0.3, 0.2), gain=(0.0, 0.5, 1.0), left=(99, 99, 99)):
+    return model_of(weights, prob, left, gain, base=0.1, strength=strength)
 
 
 WEIGHTS = {
@@ -395,7 +298,7 @@ WEIGHTS = {
 def test_halves_that_depend_on_each_other_or_are_of_one_kin_equal_the_list(kind, strength):
     n = 8
     for prob in ((0.5, 0.3, 0.2), (0.0, 0.6, 0.4)):
-        model = free_problem(n, WEIGHTS[kind](n), strength, prob)
+        model = free_problem(WEIGHTS[kind](n), strength, prob)
         distribution = distribution_of(model, "auto", no_draws)[0]
         truth = enumerated_distribution(model, 0)
         assert distribution.method == "exact"
@@ -414,8 +317,7 @@ def test_halves_that_depend_on_each_other_or_are_of_one_kin_equal_the_list(kind,
 @pytest.mark.parametrize("left", [99, 6])
 def test_precision_is_exact_however_deep(method, strength, left):
     n = 40
-    model = free_problem(n, np.full(n, 1 / 50), strength, gain=(0.0, 1.0, 1.0))
-    model = dataclasses.replace(model, left=np.array([[99, left, 2 * left]]))
+    model = free_problem(np.full(n, 1 / 50), strength, gain=(0.0, 1.0, 1.0), left=(99, left, 2 * left))
     distribution = distribution_of(model, method, no_draws)[0]
     values, probs = distribution.atoms()
     assert distribution.method == "exact"
@@ -428,11 +330,11 @@ def test_precision_is_exact_however_deep(method, strength, left):
 
 
 def test_kin_too_many_to_multiply_out_goes_to_the_grid():
-    model = free_problem(18, 0.2 * 0.8 ** np.arange(18))
+    model = free_problem(0.2 * 0.8 ** np.arange(18))
     assert distribution_of(model, "auto", no_draws)[0].method == "grid"
     with pytest.raises(TooLargeError, match="topic 0"):
         distribution_of(model, "exact", no_draws)
-    deep = free_problem(1200, 0.5 * 0.5 ** np.arange(1200))
+    deep = free_problem(0.5 * 0.5 ** np.arange(1200))
     assert distribution_of(deep, "mc", lambda _: np.random.default_rng(0).random((10, 1200)))[0].n_atoms == 10
     # Among more sequences than a float can count, none is listed.
     assert distribution_of(deep, "auto", lambda _: np.random.default_rng(0).random((10, 1200)))[0].method in (
@@ -450,7 +352,7 @@ def test_pairs_of_sequences_have_the_probability_of_the_whole(strength):
 
 
 def test_certain_and_uncertain_priors_do_not_mix_where_the_same_grades_run_out():
-    model = random_problem(np.random.default_rng(15), n_unjudged=4, shared=True, n_levels=3)
+    model = uncertain_problem(np.random.default_rng(15), n_unjudged=4, shared=True, n_levels=3)
     both = dataclasses.replace(model, left=np.array([[1, 1, 1]])).select(np.zeros(2, dtype=int))
     for strength in ([np.inf, 0.7], [0.7, np.inf]):
         mixed = dataclasses.replace(both, strength=np.array(strength))
@@ -460,15 +362,7 @@ def test_certain_and_uncertain_priors_do_not_mix_where_the_same_grades_run_out()
 
 
 def test_states_count_the_levels_that_are_drawn_alone():
-    model = UnjudgedModel(
-        np.zeros(1),
-        np.ones((1, 4)),
-        np.array([4]),
-        np.array([[[0.5, 0.0, 0.5]]]),
-        np.full((1, 3), 9),
-        np.array([0.0, 1.0, 2.0]),
-        np.array([2.0]),
-    )
+    model = model_of(np.ones(4), [0.5, 0.0, 0.5], [9, 9, 9], [0, 1, 2], strength=2.0)
     # So many of the four documents are on the second of two levels: none to all of them.
     assert n_walk_states(model) == len(walk(model)) == 5
 

@@ -12,10 +12,9 @@ from types import SimpleNamespace
 
 import pandas as pd
 import pytest
+from one_topic import RENAMED, values
 
 import vbterrier
-
-RENAMED = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 
 
 @pytest.fixture(scope="session")
@@ -59,14 +58,7 @@ def by_hand():
 @pytest.fixture(scope="session")
 def values_of():
     """Values of one measure by topic, through ir_measures and from frames of ours."""
-
-    def by_topic(measure, qrels, run):
-        metrics = list(measure.iter_calc(qrels.rename(columns=RENAMED), run.rename(columns=RENAMED)))
-        found = {metric.query_id: metric.value for metric in metrics}
-        assert len(found) == len(metrics), "a topic came twice"
-        return found
-
-    return by_topic
+    return values
 
 
 @pytest.fixture(scope="session")

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ir_measures import StRecall
+from one_topic import RENAMED, values
 
 import vbterrier
 from vbterrier import (
@@ -29,16 +30,8 @@ from vbterrier import (
 # Random cases have topics in which nothing meets; that it is said is tested by itself.
 pytestmark = pytest.mark.filterwarnings("ignore:no (entity|retrieved document)")
 
-COLUMNS = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 
 unambiguous = pytest.mark.filterwarnings("ignore:.*no query is ambiguous:vbterrier.errors.DegenerateWarning")
-
-
-def values(measure, target, run):
-    metrics = list(measure.iter_calc(target.rename(columns=COLUMNS), run.rename(columns=COLUMNS)))
-    found = {metric.query_id: metric.value for metric in metrics}
-    assert len(found) == len(metrics)
-    return found
 
 
 def ranked(**rankings):
@@ -144,7 +137,7 @@ def agree(case, target, run, k, kind, *, pooled, **bound):
         for alpha in (0.5, 1):
             score = {qid: by_hand["ES"][qid] - alpha * by_hand[penalty][qid] for qid in case}
             wanted[VB(alpha=alpha, variance=variance, **options)] = score
-    metrics = ir_measures.iter_calc(list(wanted), target.rename(columns=COLUMNS), run.rename(columns=COLUMNS))
+    metrics = ir_measures.iter_calc(list(wanted), target.rename(columns=RENAMED), run.rename(columns=RENAMED))
     found = {(metric.measure, metric.query_id): metric.value for metric in metrics}
     assert len(found) == len(wanted) * len(case)
     for (measure, qid), value in found.items():
@@ -290,21 +283,6 @@ def test_labels_as_text_and_numbered_iterations_are_read():
     assert values(ES @ 5, qrels, ranked(a=["x", "y"])) == {"a": 0.5}
 
 
-def test_success_with_binary_gain_does_not_fall_with_the_cutoff(web):
-    steps = [values(ES @ k, web.qrels, web.run) for k in (1, 2, 5, 10, 50, 1000)] + [values(ES, web.qrels, web.run)]
-    for one, other in itertools.pairwise(steps):
-        assert all(one[qid] <= other[qid] + 1e-15 for qid in one)
-    assert steps[-1] == steps[-2], "no ranking is deeper"
-
-
-def test_cutoffs_and_gains_of_one_call_do_not_disturb_each_other(web):
-    qrels, run = web.qrels.rename(columns=COLUMNS), web.run.rename(columns=COLUMNS)
-    measures = [ES @ 1, ES(gain="dcg") @ 5, VB @ 10, VB(gain="dcg") @ 3, TopIntent @ 2, ES(rel=2) @ 4]
-    together = ir_measures.calc_aggregate(measures, qrels, run)
-    for measure in measures:
-        assert together[measure] == pytest.approx(measure.calc_aggregate(qrels, run), abs=1e-14)
-
-
 # Where intents and tags come from, the first place that has them
 
 
@@ -316,18 +294,13 @@ def places():
     return ranked(a=["x"])
 
 
-def test_bound_intents_go_before_those_in_the_place_of_qrels(places):
+def test_bound_intents_and_tags_go_before_those_in_the_place_of_qrels_and_of_the_run(places):
     target = pd.DataFrame({"qid": ["a"], "entity_id": ["B"], "prob": [1.0]})
     run = places.assign(entity_id="A")
     assert values(ES @ 1, target, run) == {"a": 0.0}
     assert values(ES(intents="A only") @ 1, target, run) == {"a": 1.0}
-
-
-def test_bound_tags_go_before_those_of_the_run(places):
-    target = pd.DataFrame({"qid": ["a"], "entity_id": ["A"], "prob": [1.0]})
-    run = places.assign(entity_id="B")
-    assert values(ES @ 1, target, run) == {"a": 0.0}
-    assert values(ES(tags="x is A") @ 1, target, run) == {"a": 1.0}
+    assert values(ES(intents="A only") @ 1, target, places.assign(entity_id="B")) == {"a": 0.0}
+    assert values(ES(intents="A only", tags="x is A") @ 1, target, places.assign(entity_id="B")) == {"a": 1.0}
 
 
 @unambiguous
@@ -338,21 +311,6 @@ def test_subtopics_come_with_their_own_documents_and_other_intents_ask_the_run_f
     assert values(ES(intents="B only") @ 1, qrels, run) == {"a": 0.0}
     assert values(ES(intents="B only") @ 1, qrels, places) == {"a": 1.0}, "without a column the judgments are asked"
     assert values(ES(tags="x is A") @ 1, qrels, run) == {"a": 0.0}
-
-
-def test_an_intents_frame_may_look_like_qrels_too():
-    target = pd.DataFrame(
-        {"qid": ["a"], "entity_id": ["A"], "prob": [1.0], "iteration": ["0"], "docno": ["x"], "label": [0]}
-    )
-    assert values(ES @ 1, target, ranked(a=["x"]).assign(entity_id="A")) == {"a": 1.0}
-
-
-def test_registered_frames_are_copies():
-    frame = pd.DataFrame({"qid": ["a", "a"], "entity_id": ["A", "B"], "prob": [0.75, 0.25]})
-    register_intents("a copy", frame, replace=True)
-    frame["prob"] = 0.5
-    run = ranked(a=["x"]).assign(entity_id="A")
-    assert values(ES(intents="a copy") @ 1, diversity(("a", "1", "x", 1), ("a", "2", "y", 1)), run) == {"a": 0.75}
 
 
 def test_nothing_found_is_an_error_that_names_the_ways():
@@ -368,53 +326,38 @@ def test_nothing_found_is_an_error_that_names_the_ways():
         assert way in str(caught.value)
 
 
-def test_a_name_that_nobody_registered_is_an_error_with_the_nearest():
-    register_intents("wikipedia", pd.DataFrame({"qid": ["a"], "entity_id": ["A"], "prob": [1.0]}), replace=True)
-    adhoc, run = pd.DataFrame({"qid": ["a"], "docno": ["x"], "label": [1]}), ranked(a=["x"])
-    with pytest.raises(InputError, match=r"intents='wikipdia': no intents are registered.*Did you mean wikipedia\?"):
-        values(VB(intents="wikipdia") @ 10, adhoc, run)
-    with pytest.raises(
-        InputError, match=r"tags='nowhere\.tsv': no tags are registered under this name and no such file"
-    ):
-        values(VB(intents="wikipedia", tags="nowhere.tsv") @ 10, adhoc, run)
-
-
-def test_intents_for_none_of_the_topics_are_an_error(places):
+def test_intents_for_none_of_the_topics_are_an_error_and_those_of_further_topics_are_left_out(places):
     adhoc = pd.DataFrame({"qid": ["other"], "docno": ["x"], "label": [1]})
     with pytest.raises(InputError, match=r"intents='A only' have none of the topics \['other'\]"):
         values(ES(intents="A only", tags="x is A") @ 1, adhoc, ranked(other=["x"]))
-
-
-def test_intents_beyond_the_topics_of_the_qrels_are_left_out():
-    register_intents(
-        "two", pd.DataFrame({"qid": ["a", "b"], "entity_id": ["A", "A"], "prob": [1.0, 1.0]}), replace=True
-    )
-    adhoc = pd.DataFrame({"qid": ["a"], "docno": ["x"], "label": [1]})
-    run = ranked(a=["x"]).assign(entity_id="A")
-    assert values(ES(intents="two") @ 1, adhoc, run) == {"a": 1.0}
+    more = pd.DataFrame({"qid": ["a", "b"], "entity_id": ["A", "A"], "prob": [1.0, 1.0]})
+    register_intents("two", more, replace=True)
+    assert values(ES(intents="two") @ 1, adhoc.assign(qid="a"), places.assign(entity_id="A")) == {"a": 1.0}
 
 
 # Probabilities
 
 
 @pytest.mark.parametrize(
-    ("prob", "message"),
+    ("prob", "normalise", "message"),
     [
-        ([-0.2, 1.2], "row 0 .*has probability -0.2, wanted 0 to 1"),
-        ([0.0, 1.2], "row 1 .*has probability 1.2, wanted 0 to 1"),
-        ([np.nan, 1.0], "row 0 holds .*nan.*, wanted a number"),
-        ([np.inf, 0.0], "row 0 .*has probability inf"),
-        (["much", "1"], "row 0 holds 'much' .*wanted a number"),
-        ([0.5, 0.4], "sum to 0.9 .*wanted 1: .*normalise=True"),
-        ([0.0, 0.0], "sum to 0 .*wanted 1: .*normalise=True"),
-        ([0.5, 0.5 + 3e-6], "sum to 1 "),
+        ([-0.2, 1.2], False, "row 0 .*has probability -0.2, wanted 0 to 1"),
+        ([0.0, 1.2], False, "row 1 .*has probability 1.2, wanted 0 to 1"),
+        ([np.nan, 1.0], False, "row 0 holds .*nan.*, wanted a number"),
+        ([np.inf, 0.0], False, "row 0 .*has probability inf"),
+        (["much", "1"], False, "row 0 holds 'much' .*wanted a number"),
+        ([0.5, 0.4], False, "sum to 0.9 .*wanted 1: .*normalise=True"),
+        ([0.0, 0.0], False, "sum to 0 .*wanted 1: .*normalise=True"),
+        ([0.5, 0.5 + 3e-6], False, "sum to 1 "),
+        ([0.0, 0.0], True, "sum to 0 .*wanted more than 0$"),
+        ([-1.0, 3.0], True, "probability -1"),
+        ([np.inf, 1.0], True, "inf"),
     ],
 )
-def test_what_is_no_distribution_is_refused(prob, message):
+def test_what_is_no_distribution_is_refused(prob, normalise, message):
     intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": prob})
-    run = ranked(a=["x"]).assign(entity_id="A")
     with pytest.raises(InputError, match=f"intents.*{message}"):
-        values(ES @ 1, intents, run)
+        values(ES(normalise=normalise) @ 1, intents, ranked(a=["x"]).assign(entity_id="A"))
 
 
 @pytest.mark.parametrize(
@@ -426,31 +369,20 @@ def test_normalise_divides_by_the_sum_of_each_query(prob, success):
     assert values(ES(normalise=True) @ 1, intents, run)["a"] == pytest.approx(success, abs=1e-6)
 
 
+def test_a_sum_off_by_rounding_is_repaired_without_asking():
+    intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": [0.5, 0.5 + 9e-7]})
+    run = ranked(a=["x", "y"]).assign(entity_id=["A", "B"])
+    assert values(ES @ 2, intents, run) == values(VB @ 2, intents, run) == {"a": 1.0}
+
+
 def test_normalise_of_one_measure_does_not_repair_for_another():
     intents = pd.DataFrame({"query_id": "a", "entity_id": ["A", "B"], "prob": [3.0, 1.0]})
-    run = ranked(a=["x"]).assign(entity_id="A").rename(columns=COLUMNS)
+    run = ranked(a=["x"]).assign(entity_id="A").rename(columns=RENAMED)
     asked = [ES(normalise=True) @ 1, VB(normalise=True) @ 1]
     assert ir_measures.calc_aggregate(asked, intents, run)[asked[0]] == 0.75
     for measure in (VarPenalty @ 1, TopIntent @ 1, VB @ 1):
         with pytest.raises(InputError, match="has probability 3, wanted 0 to 1"):
             ir_measures.calc_aggregate([*asked, measure], intents, run)
-
-
-def test_a_sum_off_by_rounding_is_repaired_without_asking():
-    intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": [0.5, 0.5 + 9e-7]})
-    run = ranked(a=["x", "y"]).assign(entity_id=["A", "B"])
-    assert values(ES @ 2, intents, run) == {"a": 1.0}
-    assert values(VB @ 2, intents, run) == {"a": 1.0}
-
-
-@pytest.mark.parametrize(
-    ("prob", "message"),
-    [([0.0, 0.0], "sum to 0 .*wanted more than 0$"), ([-1.0, 3.0], "probability -1"), ([np.inf, 1.0], "inf")],
-)
-def test_normalise_does_not_repair_everything(prob, message):
-    intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": prob})
-    with pytest.raises(InputError, match=message):
-        values(ES(normalise=True) @ 1, intents, ranked(a=["x"]).assign(entity_id="A"))
 
 
 def test_an_intent_that_stands_twice_is_refused():
@@ -474,16 +406,6 @@ def test_ids_that_look_like_missing_values_are_ids():
 
 
 # Tags
-
-
-def test_a_weight_is_how_surely_an_intent_is_covered():
-    intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": [0.5, 0.5]})
-    run = ranked(a=["x", "y", "z"]).assign(entity_id=["A", "A", "B"], weight=[0.25, 0.5, 1.0])
-    assert values(ES @ 1, intents, run)["a"] == 0.125
-    assert values(ES @ 2, intents, run)["a"] == 0.25
-    assert values(ES @ 3, intents, run)["a"] == 0.75
-    assert values(VarPenalty(variance="intent") @ 3, intents, run)["a"] == pytest.approx(0.25)
-    assert values(VarPenalty @ 3, intents, run)["a"] == pytest.approx(math.sqrt(0.75 * 0.25))
 
 
 def test_without_a_pool_the_ideal_is_k_documents_and_with_one_those_it_knows():
@@ -519,32 +441,12 @@ def test_tags_that_cannot_mean_the_same_things_are_warned_of():
         assert values(ES(tags="other documents") @ 1, intents, ranked(a=["x"])) == {"a": 0.0}
 
 
-def test_the_top_intent_is_the_most_probable_and_the_mean_of_equal_ones():
-    intents = pd.DataFrame(
-        {"qid": ["a"] * 3 + ["b"] * 3, "entity_id": ["A", "B", "C"] * 2, "prob": [0.5, 0.3, 0.2, 0.4, 0.4, 0.2]}
-    )
-    run = ranked(a=["x", "y"], b=["x", "y"]).assign(entity_id=["B", "A", "B", "C"])
-    assert values(TopIntent @ 1, intents, run) == {"a": 0.0, "b": 0.5}
-    assert values(TopIntent @ 2, intents, run) == {"a": 1.0, "b": 0.5}
-
-
 def test_no_document_with_a_tag_scores_zero():
     intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": [0.5, 0.5]})
     for nothing in (None, [[], []], [None, []]):
         run = ranked(a=["x", "y"]).assign(entity_id=pd.Series(nothing, index=[0, 1], dtype=object))
         assert values(VB @ 2, intents, run) == {"a": 0.0}
         assert values(VarPenalty @ 2, intents, run) == {"a": 0.0}
-
-
-def test_ties_are_broken_as_trec_eval_does():
-    intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": [0.75, 0.25]})
-    run = pd.DataFrame({"qid": "a", "docno": ["x", "y"], "score": [1.0, 1.0 - 1e-9], "entity_id": ["A", "B"]})
-    with pytest.warns(DegenerateWarning, match="run: 100% of the first 1 places are tied"):
-        assert values(ES @ 1, intents, run) == {"a": 0.25}
-
-
-def test_the_public_names_are_the_measures():
-    assert [vbterrier.ES, vbterrier.VB, vbterrier.VarPenalty, vbterrier.TopIntent] == [ES, VB, VarPenalty, TopIntent]
 
 
 # Overlapping intents
@@ -578,7 +480,7 @@ def test_similar_intents_are_covered_in_part(given_case, k, everywhere, random):
     target, run = intents_of(case), run_of(case)
     register_tags("overlap", tags_of(case), replace=True)
     measures = [measure(tags="overlap") for measure in measures]
-    metrics = ir_measures.iter_calc(measures, target.rename(columns=COLUMNS), run.rename(columns=COLUMNS))
+    metrics = ir_measures.iter_calc(measures, target.rename(columns=RENAMED), run.rename(columns=RENAMED))
     found = {(metric.measure, metric.query_id): metric.value for metric in metrics}
     for qid, topic in case.items():
         prob, gain = topic["prob"], {}
@@ -596,19 +498,6 @@ def test_similar_intents_are_covered_in_part(given_case, k, everywhere, random):
         top = [gain[entity] for entity in prob if prob[entity] >= max(prob.values()) - 1e-12]
         wanted = [success, success - 0.5 * math.sqrt(max(success * (1 - success), 0)), success - math.sqrt(across)]
         assert [found[measure, qid] for measure in measures] == pytest.approx([*wanted, sum(top) / len(top)], abs=1e-7)
-
-
-@settings(max_examples=30, deadline=None)
-@given(cases(weighted=True))
-def test_the_identity_changes_no_digit(case):
-    own = [(qid, entity, entity, 1.0) for qid, topic in case.items() for entity in topic["prob"]]
-    vbterrier.frames.register_similarities(
-        "own", pd.DataFrame(own, columns=["qid", "entity_id", "other_id", "similarity"]), replace=True
-    )
-    register_tags("overlap", tags_of(case), replace=True)
-    for measure in (ES, VB, VB(alpha=0.5, variance="intent"), VarPenalty, TopIntent):
-        plain = values(measure(tags="overlap") @ 3, intents_of(case), run_of(case))
-        assert values(measure(tags="overlap", similarities="own") @ 3, intents_of(case), run_of(case)) == plain
 
 
 def test_nil_has_no_neighbours_and_other_gains_no_similarities():

@@ -1,7 +1,5 @@
 """Measures of entity linking in ir_measures, pt.Experiment, score and the command line."""
 
-import math
-
 import ir_measures
 import numpy as np
 import pandas as pd
@@ -10,6 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ir_measures import Success
+from one_topic import RENAMED
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.scores import score
@@ -36,8 +35,7 @@ def collection(n=300, seed=5):
 
 GOLD, SYSTEM = collection()
 RUN = SYSTEM.rename(columns={"entity_id": "docno"}).assign(score=1.0, rank=0)
-BY_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
-IR_GOLD, IR_RUN = (frame.rename(columns=BY_IR_MEASURES) for frame in (GOLD, RUN))
+IR_GOLD, IR_RUN = (frame.rename(columns=RENAMED) for frame in (GOLD, RUN))
 FIGURES = linking_report({"mine": SYSTEM}, GOLD).figures().loc["mine"]
 
 
@@ -94,31 +92,6 @@ def test_score_takes_answers_as_they_are_and_its_intervals_are_those_of_the_figu
     width = report["high"] - report["low"]
     assert ((linear["low"] - report["low"]).abs() < 0.1 * width).all()
     assert ((linear["high"] - report["high"]).abs() < 0.1 * width).all()
-
-
-def test_differences_of_two_systems_have_the_standard_error_of_resampled_pairs():
-    """What paired tests use: the spread of the difference of values, beside figures of the same resampled queries."""
-    rng = np.random.default_rng(2)
-    other = SYSTEM.assign(entity_id=np.where(rng.random(len(SYSTEM)) < 0.8, SYSTEM["entity_id"], "A"))
-    values = score({"mine": SYSTEM, "other": other}, GOLD, ["LinkingF1"], on_topics="all").values
-    wide = values.pivot(index="qid", columns="name", values="value")
-    linear = (wide["mine"] - wide["other"]).std() / math.sqrt(len(GOLD))
-    gold = GOLD["entity_id"].to_numpy()
-    given = [GOLD[["qid"]].merge(s, how="left")["entity_id"].fillna("").to_numpy() for s in (SYSTEM, other)]
-    drawn = []
-    for _ in range(1500):
-        rows = rng.integers(len(gold), size=len(gold))
-        one, two = (sets_f1(gold[rows], answers[rows]) for answers in given)
-        drawn.append(one - two)
-    # 1,500 resamples know a standard deviation to 2 %.
-    assert linear == pytest.approx(np.std(drawn), rel=0.08)
-
-
-def sets_f1(gold, given):
-    link, right = gold != "NIL", gold == given
-    said = [(given != "NIL") & (given != ""), given == "NIL"]
-    precision = sum(kind.mean() * right[said_so].mean() for kind, said_so in zip((link, ~link), said, strict=True))
-    return 2 * precision * right.mean() / (precision + right.mean())
 
 
 def test_recall_over_both_kinds_is_success_at_1_of_ir_measures():

@@ -8,16 +8,11 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from one_topic import RENAMED, values
 
 from vbterrier import ES, VB, DegenerateWarning, TopIntent, VarPenalty, register_intents, register_tags
 
-COLUMNS = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 INTENTS = pd.DataFrame({"qid": "a", "entity_id": ["A", "NIL"], "prob": [0.25, 0.75]})
-
-
-def values(measure, target, run):
-    metrics = measure.iter_calc(target.rename(columns=COLUMNS), run.rename(columns=COLUMNS))
-    return {metric.query_id: metric.value for metric in metrics}
 
 
 def run(*entities, qid="a", **columns):
@@ -41,21 +36,6 @@ def test_showing_no_entity_serves_the_nil_intent_until_one_is_shown(gain):
         assert values(VB(**options) @ 2, INTENTS, untagged_first)["a"] == pytest.approx(0.75 - penalty)
 
 
-def test_an_entity_that_is_nobodys_intent_is_shown_all_the_same():
-    assert values(ES(nil="NIL") @ 1, INTENTS, run(["B"], ["A"])) == {"a": 0.0}
-
-
-def test_a_tag_without_weight_shows_nothing():
-    weights = pd.Series([[0.0], [0.5]], dtype=object)
-    assert values(ES(nil="NIL") @ 1, INTENTS, run(["A"], ["A"], weight=weights)) == {"a": 0.75}
-    assert values(ES(nil="NIL") @ 2, INTENTS, run(["A"], ["A"], weight=weights)) == {"a": 0.125}
-
-
-def test_a_tag_of_nil_names_no_entity():
-    assert values(ES(nil="NIL") @ 1, INTENTS, run(["NIL"], ["NIL", "A"])) == {"a": 0.75}
-    assert values(ES(nil="NIL") @ 2, INTENTS, run(["NIL"], ["NIL", "A"])) == {"a": 0.25}
-
-
 def test_without_nil_an_entity_of_that_name_is_like_any_other():
     assert values(ES @ 1, INTENTS, run([], ["NIL"])) == {"a": 0.0}
     assert values(ES @ 2, INTENTS, run([], ["NIL"])) == {"a": 0.75}
@@ -74,11 +54,6 @@ def test_an_empty_run_serves_the_nil_intents_alone():
     assert "scores 0" not in str(said[0].message)
 
 
-def test_topics_without_the_nil_intent_are_as_ever():
-    both = pd.concat([INTENTS, pd.DataFrame({"qid": ["b"], "entity_id": ["A"], "prob": [1.0]})])
-    assert values(ES(nil="NIL") @ 1, both, pd.concat([run([]), run([], qid="b")])) == {"a": 0.75, "b": 0.0}
-
-
 def test_a_nil_that_is_no_intent_is_warned_of():
     with pytest.warns(DegenerateWarning, match="nil='nil': intents have no intent with this entity"):
         assert values(ES(nil="nil") @ 1, INTENTS, run(["A"])) == {"a": 0.25}
@@ -90,7 +65,7 @@ def test_tags_that_meet_no_intent_are_warned_of_in_other_words():
 
 
 def test_measures_with_and_without_nil_share_one_call():
-    target, frame = INTENTS.rename(columns=COLUMNS), run([], ["NIL"]).rename(columns=COLUMNS)
+    target, frame = INTENTS.rename(columns=RENAMED), run([], ["NIL"]).rename(columns=RENAMED)
     measures = [ES @ 1, ES(nil="NIL") @ 1, ES @ 2, ES(nil="NIL") @ 2, ES(nil="A") @ 1]
     found = ir_measures.calc_aggregate(measures, target, frame)
     assert [found[measure] for measure in measures] == [0.0, 0.75, 0.75, 0.75, 0.25]

@@ -32,6 +32,18 @@ def test_published_numbers_of_unjudged_documents(covid, values_of):
     assert found == pytest.approx(expected, abs=1e-15)
 
 
+def test_guaranteed_bounds_contain_complete_scores_and_the_naive_mean_is_published(covid, values_of, theirs):
+    truth = {qid: topic["true"] for qid, topic in covid.expected.items()}
+    low, high = (
+        values_of(NDCGBound(side=side, kind="guaranteed") @ 10, covid.incomplete, covid.runs["ance"])
+        for side in ("lower", "upper")
+    )
+    assert all(low[qid] - 1e-9 <= truth[qid] <= high[qid] + 1e-9 for qid in truth)
+    # Table 7 of the paper.
+    naive = (NDCGBound(side="upper") @ 10).calc_aggregate(*map(theirs, (covid.incomplete, covid.runs["ance"])))
+    assert naive == pytest.approx(0.8527, abs=5e-5)
+
+
 @pytest.mark.parametrize("name", ["ance", "BBGhelani2"])
 @pytest.mark.parametrize("k", [5, 10])
 def test_the_naive_lower_bound_is_ndcg_on_real_runs(covid, values_of, name, k):

@@ -9,7 +9,7 @@ import pytest
 from scipy import integrate, stats
 
 import vbterrier
-from vbterrier import BP, InputError, ParameterError
+from vbterrier import InputError, ParameterError
 from vbterrier.errors import DegenerateWarning, FileError
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.grade_regression import GRID, exact_intercepts, fit_mixed_logit, hashed_uniforms, sigmoid
@@ -230,12 +230,6 @@ def test_no_grade_is_limited_without_an_ideal_ranking(measure):
     every = qrels.iloc[:0].assign(docno=[]).reindex(range(10)).assign(qid="q1", docno=run["docno"], label=1)
     full = vbterrier.score({"r": run}, every, [certain(prior={0: 1.0})]).means().to_numpy()
     assert vbterrier.score({"r": run}, qrels, [certain]).means().to_numpy() == pytest.approx(full)
-
-
-def test_precision_of_all_relevant_documents_is_one():
-    run = pd.DataFrame({"qid": "q1", "docno": [f"d{i}" for i in range(10)], "score": -np.arange(10.0)})
-    qrels = pd.DataFrame({"qid": "q1", "docno": ["d0", "d1"], "label": 1})
-    assert vbterrier.score({"r": run}, qrels, [BP(prior={1: 1.0}) @ 10]).means().to_numpy().item() == 1
 
 
 @pytest.mark.parametrize("measure", ["BNDCG@10", "BAP@10", "BP@10", "BRBP@10", "BERR@10", "BQ@10"])

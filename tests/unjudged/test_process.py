@@ -91,15 +91,6 @@ def test_the_order_of_the_papers_code_is_that_of_docnos(metric):
     assert distribution.visits[0].tolist() == [2, 6, 4, 0]
 
 
-def test_atoms_of_rbp_lie_within_its_residual():
-    distribution = bootstrap_distribution(RUN, QRELS, 7, metric=RBP(0.8, rel=1), prior="learned", prior_strength=2.0)
-    weights = 0.2 * 0.8 ** np.arange(7)
-    base = weights[[1, 5]].sum()
-    values, _ = distribution.atoms("q1")
-    assert values.min() >= base - 1e-12
-    assert values.max() <= base + weights[[0, 2, 4, 6]].sum() + 1e-12
-
-
 def test_the_pools_grades_run_out_in_none_of_the_sums_of_a_large_pool():
     qrels = pd.concat([QRELS, pd.DataFrame({"qid": "q1", "docno": [f"k{i}" for i in range(20)], "label": [1, 2] * 10})])
     sure = bootstrap_distribution(RUN, qrels, 7, prior="pool")
@@ -112,35 +103,6 @@ def test_the_pools_grades_run_out_in_none_of_the_sums_of_a_large_pool():
     assert (unsure.interval(0.9)[0] <= sure.interval(0.9)[0] + 1e-12).all()
     assert unsure.strength.tolist() == [4.0] * 3
     assert sure.strength.tolist() == [math.inf] * 3
-
-
-@pytest.mark.parametrize("metric", [None, AP()])
-def test_draws_depend_on_seed_and_topic_alone(metric):
-    def scores(run, **change):
-        given = {"method": "mc", "metric": metric, "prior": "pool", "prior_strength": 3.0, "n_draws": 50}
-        return bootstrap_distribution(run, QRELS, 7, **given, **change).distributions[0].values
-
-    alone = scores(RUN[RUN["qid"] == "q1"])
-    assert (alone == scores(RUN)).all()
-    assert (alone == scores(RUN.iloc[::-1])).all()
-    assert (alone != scores(RUN, seed=1)).any()
-
-
-def test_an_infinite_strength_is_a_number_or_its_name():
-    assert Process(prior="pool", prior_strength="inf") == Process(prior="pool", prior_strength=math.inf)
-    name, number = (
-        bootstrap_distribution(RUN, QRELS, cutoff=3, prior="pool", prior_strength=one) for one in ("inf", math.inf)
-    )
-    np.testing.assert_array_equal(name.mean, number.mean)
-
-
-def test_draws_of_an_uncertain_prior_bracket_the_exact_quantiles():
-    exact = bootstrap_distribution(RUN, QRELS, 7, prior="learned", prior_strength=1.5)
-    drawn = bootstrap_distribution(RUN, QRELS, 7, prior="learned", prior_strength=1.5, method="mc", n_draws=20_000)
-    for level in (0.1, 0.5, 0.9):
-        low, high = drawn.distributions[0].brackets(np.array([level]))[:, 0]
-        assert low - 1e-9 <= exact.quantile(level)[0] <= high + 1e-9
-    assert drawn.methods == ["mc"] * 3
 
 
 @pytest.mark.parametrize("strength", [0, -1.0, math.nan, True, "many", None, -math.inf])

@@ -17,15 +17,6 @@ from vbterrier.hosts.pyterrier import schematic_of
 from vbterrier.unjudged.pool import Judgments
 
 
-def condensed(run: Run, judgments: Judgments) -> pd.DataFrame:
-    """Return the judged documents of a run in their relative order, ``rank`` from 0 without gaps."""
-    top = judgments.judge(run, None)
-    kept = top.levels >= 0
-    frame = run.frame.iloc[top.rows[kept]].reset_index(drop=True)
-    frame["rank"] = (np.cumsum(kept, axis=1) - 1)[kept]
-    return frame
-
-
 class Condense(pt.Transformer):  # type: ignore[misc]
     """Remove unjudged documents from rankings (condensed lists, Sakai 2007).
 
@@ -59,7 +50,7 @@ class Condense(pt.Transformer):  # type: ignore[misc]
             raise InputError("qrels: no rows; condensing would drop every document")
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Return the judged rows of a result frame."""
+        """Return the judged rows of a result frame in their relative order, ``rank`` from 0 without gaps."""
         pt.validate.result_frame(inp, extra_columns=["score"])
         if not len(inp):
             return inp.assign(rank=pd.Series(dtype="int64"))
@@ -69,7 +60,11 @@ class Condense(pt.Transformer):  # type: ignore[misc]
             # A batch of pt.Experiment may contain only such topics.
             warn(f"run: none of its topics is judged ({examples(run.topics)}); the result is empty")
             return inp.iloc[:0].assign(rank=pd.Series(dtype="int64"))
-        return condensed(run, judgments)
+        top = judgments.judge(run, None)
+        kept = top.levels >= 0
+        frame = run.frame.iloc[top.rows[kept]].reset_index(drop=True)
+        frame["rank"] = (np.cumsum(kept, axis=1) - 1)[kept]
+        return frame
 
     @cached_property
     def _content(self) -> tuple[Any, ...]:

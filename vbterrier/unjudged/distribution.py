@@ -52,46 +52,32 @@ class BootstrapDistribution(Shown):
 
     Attributes
     ----------
-    topics : list of str
-        The topics of the qrels, in order of appearance.
-    cutoff : int or None
-        The cutoff k.
-    process : Process
-        The parameters of the model.
-    metric : Metric
-        The metric.
-    n_unjudged : numpy.ndarray
-        Unjudged documents in the first k, shape (n,).
-    visits : numpy.ndarray
-        The ranks (from 0) of the unjudged documents in drawing order, shape (n, u), of which the first ``n_unjudged``
-        of each topic are valid.
-    prob : numpy.ndarray
-        The prior over ``grades``, shape (n, L), or (n, u, L) in drawing order if documents have individual priors.
-    strength : numpy.ndarray
+    topics, cutoff, process, metric
+        The topics of the qrels in order of appearance, the cutoff k (or None), the parameters, and the metric.
+    n_unjudged, visits
+        Unjudged documents in the first k, shape (n,), and their ranks (from 0) in drawing order, shape (n, u), of which
+        the first ``n_unjudged`` of each topic are valid.
+    grades, prob
+        Grades, increasing from 0, shape (L,), and their prior, shape (n, L), or (n, u, L) in drawing order if documents
+        have individual priors.
+    strength
         The pseudo-count of the prior in documents, shape (n,); infinite if the prior is treated as known exactly.
-    grades : numpy.ndarray
-        Grades, increasing from 0, shape (L,).
     model : UnjudgedModel
         The input of the kernels.
     """
 
     def __init__(self, judged: JudgedTop, process: Process, metric: Metric | None = None) -> None:
-        chosen = metric_of(metric, process)
+        self.metric: Metric = metric_of(metric, process)
         if process.compat:
             judged = judged.regraded(np.array(ECIR23_GRADES))
-        self.topics = judged.judgments.topics
-        self.cutoff = judged.cutoff
-        self.process = process
-        self.metric: Metric = chosen
-        self.n_unjudged = judged.n_unjudged
-        self.grades = judged.judgments.grades
+        self.topics, self.cutoff, self.process = judged.judgments.topics, judged.cutoff, process
+        self.n_unjudged, self.grades = judged.n_unjudged, judged.judgments.grades
         prior = prior_of(judged, process)
         self.prob = prior.prob if process.prior == OWN else prior.prob[:, 0]
         self.strength = np.full(len(self), math.inf) if prior.strength is None else prior.strength
         self.visits = drawing_order(judged, by_docno=process.compat == "ecir23")
         self.model = unjudged_model(judged, self.metric, self.visits, prior.prob, prior.strength)
-        is_sum = self.model.value is None
-        if process.method == "grid" and not is_sum and (process.prior == OWN or process.compat == "ecir23"):
+        if process.method == "grid" and self.model.value and (process.prior == OWN or process.compat == "ecir23"):
             raise ParameterError(
                 f"method='grid': {self.metric.name} is no sum over ranks, so its documents need one prior and draws "
                 "in the order of ranks; use method='auto'"
@@ -143,26 +129,21 @@ class BootstrapDistribution(Shown):
     def _moments(self) -> tuple[Floats, Floats]:
         return self._compute_moments(with_variance=True)
 
-    @cached_property
-    def _means(self) -> Floats:
-        # Variances cost more and are computed on request only.
-        return self._moments[0] if "_moments" in vars(self) else self._compute_moments(with_variance=False)[0]
-
     def _compute_moments(self, *, with_variance: bool) -> tuple[Floats, Floats]:
-        sampled = self.process.method == "mc"
-        nan = np.full(len(self), np.nan)
-        mean, variance = (nan, nan) if sampled else moments(self.model, with_variance=with_variance)
-        mean, variance = mean.copy(), variance.copy()
+        mean, variance = np.full((2, len(self)), np.nan)
+        if self.process.method != "mc":
+            mean, variance = (part.copy() for part in moments(self.model, with_variance=with_variance))
         for topic in np.flatnonzero(np.isnan(mean) | (with_variance & np.isnan(variance))):
             values, probs = self.distributions[topic].atoms()
             mean[topic] = values @ probs if np.isnan(mean[topic]) else mean[topic]
             variance[topic] = (values - mean[topic]) ** 2 @ probs
         return mean, variance
 
-    @property
+    @cached_property
     def mean(self) -> Floats:
         """Expected score of each topic, shape (n,)."""
-        return self._means
+        # Variances cost more and are computed on request only.
+        return self._moments[0] if "_moments" in vars(self) else self._compute_moments(with_variance=False)[0]
 
     @property
     def std(self) -> Floats:
@@ -245,32 +226,16 @@ class BootstrapDistribution(Shown):
     def frame(self, level: float = 0.9) -> pd.DataFrame:
         """Return a row per topic: qid, n_unjudged, mean, std, median, mode, low, high, method, certificate."""
         low, high = self.interval(level)
-        widths = np.maximum(self.certificate((1 - level) / 2), self.certificate((1 + level) / 2))
-        return pd.DataFrame(
-            {
-                "qid": self.topics,
-                "n_unjudged": self.n_unjudged,
-                "mean": self.mean,
-                "std": self.std,
-                "median": self.median,
-                "mode": self.mode,
-                "low": low,
-                "high": high,
-                "method": self.methods,
-                "certificate": widths,
-            }
-        )
+        frame = pd.DataFrame({"qid": self.topics, "n_unjudged": self.n_unjudged, "mean": self.mean, "std": self.std})
+        frame = frame.assign(median=self.median, mode=self.mode, low=low, high=high, method=self.methods)
+        ends = (self.certificate((1 - level) / 2), self.certificate((1 + level) / 2))
+        return frame.assign(certificate=np.maximum(*ends))
 
 
 def unjudged_model(
     judged: JudgedTop, metric: Metric, visits: Ints, prob: Floats, strength: Floats | None
 ) -> UnjudgedModel:
-    """The model of the unjudged documents of a judged run.
-
-    ``judged``: the judged run. ``metric``: the metric. ``visits``: see :func:`drawing_order`. ``prob``: the prior,
-    shape (n, 1, L), or (n, u, L) in drawing order. ``strength``: the pseudo-count of the prior of each topic, shape
-    (n,); ``None`` if all priors are known exactly.
-    """
+    """The model of the unjudged documents of a judged run; ``prob`` has the shape (n, 1, L), or (n, u, L) in order."""
     parts = metric.parts(judged)
     base = row_sums(parts.unit * parts.gain[np.maximum(judged.levels, 0)])
     weights = np.take_along_axis(np.where(judged.unjudged, parts.unit, 0.0), visits, axis=1)
@@ -317,10 +282,7 @@ def drawing_order(judged: JudgedTop, *, by_docno: bool) -> Ints:
 
 
 def metric_of(metric: Metric | None, process: Process) -> Metric:
-    """The given metric, or nDCG with the gain of the process.
-
-    Raises ParameterError: not an instance of a metric; a gain of nDCG beside another metric.
-    """
+    """The given metric, or nDCG with the gain of the process."""
     if metric is None:
         return NDCG(process.dcg)
     if not hasattr(metric, "parts") or isinstance(metric, type):
@@ -329,9 +291,8 @@ def metric_of(metric: Metric | None, process: Process) -> Metric:
             "for nDCG"
         )
     if process.dcg != DCG[0]:
-        raise ParameterError(
-            f"dcg={process.dcg!r} applies to nDCG only; use metric=NDCG({process.dcg!r}), or no metric"
-        )
+        dcg = process.dcg
+        raise ParameterError(f"dcg={dcg!r} applies to nDCG only; use metric=NDCG({dcg!r}), or no metric")
     return metric
 
 
@@ -340,16 +301,12 @@ KINDS = ("naive", "rbp", "guaranteed", "posthoc")
 # Unused grades up to this one are possible grades of unjudged documents; larger labels are weights rather than grades.
 MOST_GRADES = 64
 
-_BOUNDS: dict[tuple[str, str], Callable[[PartlyJudged], Floats]] = {
-    ("lower", "naive"): bounds.naive_lower,
-    ("upper", "naive"): bounds.naive_upper,
-    ("lower", "rbp"): bounds.naive_lower,
-    ("upper", "rbp"): bounds.rbp_upper,
-    ("lower", "guaranteed"): bounds.guaranteed_lower,
-    ("upper", "guaranteed"): bounds.guaranteed_upper,
-    ("lower", "posthoc"): bounds.posthoc_lower,
-    # The guaranteed upper bound depends on judgments of retrieved documents only.
-    ("upper", "posthoc"): bounds.guaranteed_upper,
+# Lower and upper bound of each kind; the guaranteed upper bound depends on judgments of retrieved documents only.
+_BOUNDS: dict[str, tuple[Callable[[PartlyJudged], Floats], ...]] = {
+    "naive": (bounds.naive_lower, bounds.naive_upper),
+    "rbp": (bounds.naive_lower, bounds.rbp_upper),
+    "guaranteed": (bounds.guaranteed_lower, bounds.guaranteed_upper),
+    "posthoc": (bounds.posthoc_lower, bounds.guaranteed_upper),
 }
 
 
@@ -360,24 +317,16 @@ def ndcg_bound(judged: JudgedTop, side: str, kind: str, *, dcg: str = "log2", ma
 
     Parameters
     ----------
-    judged
-        The judged run.
-    side
-        ``"lower"`` or ``"upper"``.
+    judged, side
+        The judged run, and ``"lower"`` or ``"upper"``.
     kind
         ``"naive"``: unjudged documents have grade 0 (lower), or the best grades left in the pool, in the order of ranks
         (upper), with a fixed ideal ranking. ``"rbp"``: they have grade 0, or all the top grade with a recomputed ideal
         ranking. ``"guaranteed"``: no judgments of any documents can exceed the bound. ``"posthoc"``: no judgments of
         the retrieved documents can exceed the bound.
-    dcg
-        ``"log2"`` (the gain is the grade) or ``"exp-log2"``.
-    max_grade
-        The highest grade that an unjudged document may have; ``None`` for the highest in the qrels.
-
-    Raises
-    ------
-    ParameterError
-        ``max_grade`` below a grade of the qrels.
+    dcg, max_grade
+        ``"log2"`` (the gain is the grade) or ``"exp-log2"``, and the highest grade that an unjudged document may have;
+        ``None`` for the highest in the qrels. A lower one raises ParameterError.
     """
     highest = int(judged.judgments.grades[-1])
     top = highest if max_grade is None else max_grade
@@ -386,6 +335,5 @@ def ndcg_bound(judged: JudgedTop, side: str, kind: str, *, dcg: str = "log2", ma
     judged = judged.regraded(np.append(np.arange(min(top, MOST_GRADES) + 1), top))
     grades = judged.judgments.grades
     gain = grade_gains(judged, dcg)
-    return _BOUNDS[side, kind](
-        PartlyJudged(judged.levels, judged.judgments.counts, gain, len(grades) - 1, judged.cutoff)
-    )
+    partly = PartlyJudged(judged.levels, judged.judgments.counts, gain, len(grades) - 1, judged.cutoff)
+    return _BOUNDS[kind][SIDES.index(side)](partly)

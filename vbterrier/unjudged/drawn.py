@@ -39,14 +39,11 @@ MOST_LEVELS = 1 << 23
 class DrawnDistribution(BootstrapDistribution):
     """The distribution of a score under the evidence model, as joint draws over topics and systems.
 
-    ``judged``: the judged run; the evidence contains its documents. ``process``: the parameters. ``metric``: the
-    metric; ``None`` for nDCG. ``draw``: a function of the number of draws and the seed that returns the draws of the
-    model.
+    ``draw`` returns the draws of a model, whose evidence contains the documents of ``judged``, for a number and a seed.
     """
 
     def __init__(self, judged: JudgedTop, process: Process, metric: Metric | None, draw: Draw) -> None:
-        self.topics = judged.judgments.topics
-        self.cutoff, self.process = judged.cutoff, process
+        self.topics, self.cutoff, self.process = judged.judgments.topics, judged.cutoff, process
         self.metric = metric_of(metric, process)
         self.n_unjudged, self.grades = judged.n_unjudged, judged.judgments.grades
         self._judged, self._draw = judged, draw
@@ -66,11 +63,9 @@ class DrawnDistribution(BootstrapDistribution):
     @cached_property
     def documents(self) -> tuple[Ints, Ints, Ints]:
         """Topic, rank (from 0) and column in the draws of each unjudged document up to the cutoff."""
-        evidence, judged = self._drawn.evidence, self._judged
-        topic, rank = np.nonzero(judged.unjudged)
-        owner = places(self.topics, evidence.topics)[topic]
-        item = evidence.lookup.find_one(owner, judged.run.docno.take(judged.rows[topic, rank]))
-        return topic, rank, np.searchsorted(evidence.unjudged, item)
+        evidence = self._drawn.evidence
+        topic, rank = np.nonzero(self._judged.unjudged)
+        return topic, rank, np.searchsorted(evidence.unjudged, _items(evidence, self._judged))
 
     @property
     def probabilities(self) -> Floats:
@@ -107,15 +102,14 @@ class DrawnDistribution(BootstrapDistribution):
     @cached_property
     def distributions(self) -> list[ScoreDistribution]:
         """The draws of each topic as a distribution."""
-        return [self._sample(column) for column in self.draws.T]
-
-    @staticmethod
-    def _sample(draws: Floats) -> ScoreDistribution:
-        values = np.sort(draws)
-        if values[0] == values[-1]:
-            return atoms_of(values[:1], np.ones(1))
-        share = np.full(len(values), 1 / len(values))
-        return Sample(values, share, np.cumsum(share), "mc")
+        share = np.full(len(self.draws), 1 / len(self.draws))
+        ordered = np.sort(np.ascontiguousarray(self.draws.T), axis=1)
+        return [
+            Sample(values, share, np.cumsum(share), "mc")
+            if values[0] < values[-1]
+            else atoms_of(values[:1], np.ones(1))
+            for values in ordered
+        ]
 
     def _compute_moments(self, *, with_variance: bool) -> tuple[Floats, Floats]:
         mean = self.draws.mean(axis=0)
@@ -131,20 +125,22 @@ class DrawnDistribution(BootstrapDistribution):
         return np.asarray((centred * centred.sum(axis=1, keepdims=True)).mean(axis=0))
 
 
-def covers(evidence: Evidence, judged: JudgedTop) -> bool:
-    """Return True if the evidence has all unjudged documents of a judged run."""
+def _items(evidence: Evidence, judged: JudgedTop) -> Ints:
+    """Positions of the unjudged documents of a judged run in the evidence, -1 for others."""
     topic, rank = np.nonzero(judged.unjudged)
     owner = places(judged.judgments.topics, evidence.topics)[topic]
-    item = evidence.lookup.find_one(owner, judged.run.docno.take(judged.rows[topic, rank]))
-    return bool((item >= 0).all())
+    return evidence.lookup.find_one(owner, judged.run.docno.take(judged.rows[topic, rank]))
+
+
+def covers(evidence: Evidence, judged: JudgedTop) -> bool:
+    """Return True if the evidence has all unjudged documents of a judged run."""
+    return bool((_items(evidence, judged) >= 0).all())
 
 
 class DrawnJoint:
     """Joint draws of several systems' scores under one evidence model; the interface of ``JointDistribution``.
 
     Topics share the errors of the model, so draws with the same number belong together in all topics.
-
-    Raises InputError: no system; systems with different topics.
     """
 
     def __init__(self, distributions: Mapping[str, DrawnDistribution]) -> None:
@@ -206,17 +202,16 @@ def bootstrap_distribution(
 
     By default, grades are drawn from the evidence model (:mod:`vbterrier.unjudged.model`) with the run as evidence, and
     the ideal ranking is drawn with them. With a named prior, each unjudged document of the first k draws a grade from
-    it. If the judged documents of that grade outside the first k are used up, it gets the next lower grade that has one
-    left (grade 0 is unlimited; measures without an ideal ranking have no such limit). The score is then
-    ``nDCG@k = (DCG of the judged part + gains of the draws) / IDCG@k(pool)`` or another metric, with the ideal ranking
-    of the pool; topics without a relevant document score 0. These distributions are computed exactly if possible.
+    it, or the next lower grade that has a judged document left outside the first k (grade 0 is unlimited; measures
+    without an ideal ranking have no such limit). The score is then ``nDCG@k = (DCG of the judged part + gains of the
+    draws) / IDCG@k(pool)`` or another metric; topics without a relevant document score 0. These distributions are
+    computed exactly if possible.
 
     Parameters
     ----------
-    run
-        Frame with qid, docno, score; grade_prob with ``prior="column"``.
-    qrels
-        Frame with qid, docno, label (whole numbers; below 0 counts as 0).
+    run, qrels
+        Frames with qid, docno, score, and grade_prob with ``prior="column"``; and with qid, docno, label (whole
+        numbers; below 0 counts as 0).
     cutoff
         The rank cutoff k; ``None`` evaluates whole rankings.
     prior
@@ -228,8 +223,9 @@ def bootstrap_distribution(
         0, 1, 2, ... or one number, the probability of relevance (divided among the grades above 0 in proportion to the
         pool). A mapping of grade to probability. ``"auto"``: ``"evidence"``, the evidence model, or ``"pool+run"`` with
         ``compat``.
-    dcg
-        nDCG's gain: ``"log2"`` is the grade (trec_eval); ``"exp-log2"`` is ``2^grade - 1``.
+    dcg, metric
+        nDCG's gain, ``"log2"`` for the grade (trec_eval) or ``"exp-log2"`` for ``2^grade - 1``; or another metric, see
+        :mod:`vbterrier.unjudged.metrics`.
     method
         ``"exact"``, ``"grid"`` (values on 32,768 cells, 4,096 for AP, ERR and Q, with a certified bracket around
         quantiles) or ``"mc"`` (draws, with a 95 % band). ``"auto"`` is exact if that is cheap, then uses the grid, then
@@ -239,25 +235,20 @@ def bootstrap_distribution(
         3, probabilities of at least 1e-6, documents drawn in the order of docnos, labels below 0 treated as unjudged,
         grade 0 if all of the first k are unjudged; with ``method="mc"`` also its histogram mode and interpolated
         quantiles.
-    all_unjudged
+    all_unjudged, n_draws, seed
         The run prior if none of the first k is judged: ``"auto"`` (the pool's for ``pool+run``, an error for ``run``),
-        ``"pool"``, or ``"zero"`` (grade 0).
-    n_draws, seed
-        Number of draws per topic for ``"mc"``, and their seed; draws depend on it and on the query's id only.
+        ``"pool"``, or ``"zero"`` (grade 0); the number of draws per topic for ``"mc"``, and their seed; draws depend on
+        it and on the query's id only.
     prior_strength
-        The pseudo-count of the prior in documents. The probabilities are uncertain, with a Dirichlet distribution of
-        this pseudo-count, and shared by the documents of a topic, so draws follow Pólya's urn. The gains of two
-        documents have the correlation ``1/(prior_strength + 1)``. A smaller value gives wider intervals and the same
-        mean, unless the pool may have too few documents of a grade. ``inf`` treats the prior as known exactly.
-        ``"auto"``: estimated with ``prior="learned"``, otherwise ``inf``.
-    horizon
-        For the evidence model, the depth to which all documents are meant to be judged; 0 for the larger of the cutoff
-        and the depth of the pool.
-    model
-        The name of a registered model, or a folder, whose runs are further evidence; see
-        :func:`vbterrier.unjudged.fit`.
-    metric
-        The metric, see :mod:`vbterrier.unjudged.metrics`; ``None`` for nDCG with ``dcg``.
+        The pseudo-count of the prior in documents. The probabilities have a Dirichlet distribution of this pseudo-count
+        and are shared by the documents of a topic, so draws follow Pólya's urn, and the gains of two documents have the
+        correlation ``1/(prior_strength + 1)``. A smaller value gives wider intervals and the same mean, unless the pool
+        may have too few documents of a grade. ``inf`` treats the prior as known exactly. ``"auto"``: estimated with
+        ``prior="learned"``, otherwise ``inf``.
+    horizon, model
+        For the evidence model, the depth to which all documents are meant to be judged (0 for the larger of the cutoff
+        and the depth of the pool), and the name of a registered model, or a folder, whose runs are further evidence;
+        see :func:`vbterrier.unjudged.fit`.
 
     Notes
     -----
@@ -287,8 +278,7 @@ def bootstrap_distribution(
     if not process.uses_evidence:
         return BootstrapDistribution(judged, process, metric)
     named = evidence_model(model) if model else None
-    evidence = {judged.run.name: judged.run} if named is None else named.runs
-    labels = None if named is None else named.labels
+    evidence, labels = (named.runs, named.labels) if named else ({judged.run.name: judged.run}, None)
     fitted = fit_model(evidence, judgments, cutoff, horizon, labels)
     if not covers(fitted.evidence, judged):
         fitted = fit_model({**evidence, judged.run.name: judged.run}, judgments, cutoff, horizon, labels)

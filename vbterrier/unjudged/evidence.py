@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -42,24 +42,22 @@ WINDOW, LEAST_SHARE = 5, 0.85
 
 @dataclass(frozen=True, eq=False)
 class Retrieved:
-    """The documents that several runs retrieve up to a cutoff; all arrays have an entry per document, shape (m,).
+    """The documents that several runs retrieve up to a cutoff; arrays have an entry per document, shape (m,).
 
     Entries are sorted by name of the run, by topic as text and by rank, so that results do not depend on the order of
     the frames, not even by rounding.
-
-    ``runs``: the runs, by name. ``topics``: the judged topics, sorted as text. ``counts``: judged documents of each
-    topic and grade, shape (n, L). ``run``: the position of the run. ``row``: the row of its frame. ``topic``: the
-    position of the topic in ``topics``. ``rank``: the rank, from 1. ``level``: the position of the grade in the
-    judgments' grades, below 0 for unjudged documents. ``docno``: the document.
     """
 
     runs: Mapping[str, Run]
+    # The judged topics, sorted as text, and the judged documents of each topic and grade, shape (n, L).
     topics: list[str]
     counts: Ints
+    # Positions of run and topic, the row in the frame of the run, and the rank, from 1.
     run: Ints
     row: Ints
     topic: Ints
     rank: Ints
+    # The position of the grade in the judgments' grades, below 0 for unjudged documents.
     level: Ints
     docno: Ids
 
@@ -73,19 +71,16 @@ def retrieved(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, *, che
     """Return the first ``cutoff`` documents of each judged topic of several runs, checked before or here."""
     runs = {name: runs[name] for name in sorted(runs, key=str)}
     turn = np.array(sorted(range(len(judgments.topics)), key=judgments.topics.__getitem__), dtype=np.int64)
-    parts: list[tuple[Ints, ...]] = []
-    docnos: list[Ids] = []
+    parts, docnos = [], []
     for number, run in enumerate(runs.values()):
         top = judgments.judged(run, run.top(cutoff), cutoff) if checked else judgments.judge(run, cutoff)
         rows, levels = top.rows[turn], top.levels[turn]
         topic, rank = np.nonzero(rows >= 0)
         row = rows[topic, rank]
         parts.append((np.full(len(row), number), row, topic, rank + 1, levels[topic, rank]))
-        docnos.append(run.docno.take(row))
-    columns = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
-    owner, row, topic, rank, level = columns
-    docno = Ids(pa.concat_arrays([ids.text for ids in docnos]))
-    topics = [judgments.topics[place] for place in turn]
+        docnos.append(run.docno.take(row).text)
+    owner, row, topic, rank, level = (np.concatenate(column).astype(np.int64) for column in zip(*parts, strict=True))
+    topics, docno = [judgments.topics[place] for place in turn], Ids(pa.concat_arrays(docnos))
     return Retrieved(runs, topics, judgments.counts[turn], owner, row, topic, rank, level, docno)
 
 
@@ -93,27 +88,26 @@ def retrieved(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, *, che
 class Evidence:
     """The union of the first documents of all evidence runs, with their judgments.
 
-    Arrays ``run``, ``rank`` and ``item`` have an entry per document of a run, arrays of documents an entry per distinct
-    document of a topic, sorted by topic and by a key of the document, so that the order of frames has no effect.
-
-    ``names``: the evidence runs, sorted. ``topics``: the judged topics, sorted as text. ``counts``: judged documents of
-    each topic and level, shape (n_topics, L). ``cutoff``: the cutoff k of the measure. ``depth``: the number of ranks
-    of each run that are used. ``topic, level, docno``: topic, level (-1: unjudged) and id of each document, shape (m,).
-    ``run, rank, item``: run, rank (from 1) and document of each entry. ``labels``: the label of each machine labeller,
-    NaN if it gave none, shape (n_labellers, m).
+    Arrays of documents have an entry per distinct document of a topic, sorted by topic and by a key of the document, so
+    that the order of frames has no effect.
     """
 
+    # The evidence runs and the judged topics, sorted as text; judged documents of each topic and level, (n_topics, L).
     names: list[str]
     topics: list[str]
     counts: Ints
+    # The cutoff k of the measure, and the number of ranks of each run that are used.
     cutoff: int
     depth: int
+    # Topic, level (-1: unjudged) and id of each document, shape (m,).
     topic: Ints
     level: Ints
     docno: Ids
+    # Run, rank (from 1) and document of each entry, a document of a run.
     run: Ints
     rank: Ints
     item: Ints
+    # The label of each machine labeller, NaN if it gave none, shape (n_labellers, m).
     labels: Floats
 
     def __len__(self) -> int:
@@ -205,20 +199,14 @@ class Evidence:
             return self
         kept = self.rank <= depth
         found, item = np.unique(self.item[kept], return_inverse=True)
-        return Evidence(
-            self.names,
-            self.topics,
-            self.counts,
-            self.cutoff,
-            depth,
+        topic, level, docno, labels = (
             self.topic[found],
             self.level[found],
             self.docno.take(found),
-            self.run[kept],
-            self.rank[kept],
-            item.reshape(-1),
             self.labels[:, found],
         )
+        cut = replace(self, depth=depth, topic=topic, level=level, docno=docno, labels=labels)
+        return replace(cut, run=self.run[kept], rank=self.rank[kept], item=item.reshape(-1))
 
 
 def evidence_of(
@@ -228,23 +216,12 @@ def evidence_of(
     entries = retrieved(runs, judgments, depth, checked=True)
     first = np.unique(fingerprints.keys(entries.topic, entries.docno.fingerprints), return_index=True)[1]
     first = first[np.argsort(entries.topic[first], kind="stable")]
-    docno = entries.docno.take(first)
+    topic, level, docno = entries.topic[first], np.maximum(entries.level[first], -1), entries.docno.take(first)
     # The lookup compares ids, not only fingerprints.
-    item = Lookup(entries.topic[first], docno).find_one(entries.topic, entries.docno)
-    return Evidence(
-        list(entries.runs),
-        entries.topics,
-        entries.counts,
-        cutoff,
-        depth,
-        entries.topic[first],
-        np.maximum(entries.level[first], -1),
-        docno,
-        entries.run,
-        entries.rank,
-        item,
-        np.empty((0, len(first))) if labels is None else labels.lookup(entries.topics, entries.topic[first], docno),
-    )
+    item = Lookup(topic, docno).find_one(entries.topic, entries.docno)
+    given = np.empty((0, len(first))) if labels is None else labels.lookup(entries.topics, topic, docno)
+    about = (list(entries.runs), entries.topics, entries.counts, cutoff, depth)
+    return Evidence(*about, topic, level, docno, entries.run, entries.rank, item, given)
 
 
 def logit(share: Floats) -> Floats:
@@ -263,16 +240,14 @@ def _standardised(values: Floats, among: Bools | None = None) -> Floats:
 
 @dataclass(frozen=True, eq=False)
 class Features:
-    """Features of documents for the regression of their grades.
+    """Features of documents for the regression of their grades."""
 
-    ``fixed``: intercept and features, shape (m, p). ``names``: the name of each column of ``fixed``. ``by_run``: the
-    log rank of each document in each run, 0 if it is not retrieved, shape (m, n_runs); no columns with fewer than three
-    runs. ``support``: membership of documents in the cut of each run, shape (m, n_runs), 0 or 1.
-    """
-
+    # Intercept and features, shape (m, p), and their names.
     fixed: Floats
     names: list[str]
+    # The log rank in each run, 0 if it does not retrieve the document, (m, n_runs); no columns with fewer than 3 runs.
     by_run: Floats
+    # Membership in the cut of each run, shape (m, n_runs), 0 or 1.
     support: Floats
 
 
@@ -286,7 +261,7 @@ def features_of(evidence: Evidence) -> Features:
     ``company``, the mean effective support of the documents in the same cut. ``outside``: the logit of the share of
     relevant documents among the judgments of the topic that no run retrieves.
     """
-    m, n_runs, near = len(evidence), evidence.n_runs, evidence.near
+    m, n_runs, near, cut = len(evidence), evidence.n_runs, evidence.near, evidence.in_cut
     discounted = np.bincount(evidence.item, 1 / (3.0 + evidence.rank), minlength=m)
     columns = {"intercept": np.ones(m), "rank": _standardised(np.log(discounted))}
     # Two slopes of the best rank: pools often end at the cutoff, and judged documents below it were chosen otherwise.
@@ -297,7 +272,6 @@ def features_of(evidence: Evidence) -> Features:
         below = -np.log(np.maximum(best, cutoff) / cutoff)
         columns["below"] = np.maximum(below / below.std(), -MOST_DEVIATIONS)
     support = np.zeros((m, n_runs))
-    cut = evidence.in_cut
     support[evidence.item[cut], evidence.run[cut]] = 1.0
     columns["neighbours"] = _standardised(_neighbours(evidence))
     if n_runs > 1:
@@ -310,9 +284,8 @@ def features_of(evidence: Evidence) -> Features:
         if n_runs >= SEVERAL:
             share = (effective / weight.sum())[evidence.item]
             company = evidence.by_ranking(share) / np.maximum(evidence.n_cut, 1)
-            columns["company"] = _standardised(
-                evidence.mean_in_cut(company[evidence.run, evidence.topic[evidence.item]]), near
-            )
+            company = evidence.mean_in_cut(company[evidence.run, evidence.topic[evidence.item]])
+            columns["company"] = _standardised(company, near)
     n_outside = evidence.outside.sum(axis=1)
     if n_outside.sum() > LEAST_OUTSIDE:
         relevant = evidence.outside[:, 1:].sum(axis=1)
@@ -338,7 +311,6 @@ def _neighbours(evidence: Evidence) -> Floats:
     item = evidence.item[entry]
     level, topic = evidence.level[item], evidence.topic[item]
     part = (evidence.keys[item] % np.uint64(PARTS)).astype(np.int64)
-    of_topic, of_run = topic, evidence.run[entry] * len(evidence.topics) + topic
     overall = (level > 0).sum() / max((level >= 0).sum(), 1)
 
     def share(cell: Ints, prior: Any) -> Floats:
@@ -348,8 +320,8 @@ def _neighbours(evidence: Evidence) -> Floats:
         )
         return np.asarray((relevant + NEIGHBOUR_COUNT * prior) / (judged + NEIGHBOUR_COUNT))
 
-    base = share(of_topic, overall)
-    value = logit(share(of_run, base)) - logit(base)
+    base = share(topic, overall)
+    value = logit(share(evidence.run[entry] * len(evidence.topics) + topic, base)) - logit(base)
     n = np.bincount(item, minlength=len(evidence))
     return np.asarray(np.bincount(item, value, minlength=len(evidence)) / np.maximum(n, 1))
 
@@ -405,19 +377,23 @@ def selection(evidence: Evidence) -> tuple[float, float]:
     if evidence.n_runs > 1:
         shares.append((1 - of_run).max() - 2 * np.sqrt(chance / (k * df)))
     sigma = 1 - min((1 - min(max(shares), 1.0)) / max(1 - judged, 1e-9), 1.0)
-    depths = np.arange(1, 2 * k)
     close = evidence.best_rank <= 2 * k
     known, unknown = (evidence.best_rank[close & mask] for mask in (evidence.level >= 0, evidence.level < 0))
     if not len(known) or not len(unknown):
         return float(sigma), 0.0
-    gap = [(known <= depth).mean() - (unknown <= depth).mean() for depth in depths]
+    gap = [(known <= depth).mean() - (unknown <= depth).mean() for depth in range(1, 2 * k)]
     return float(sigma), float(max(0.0, *gap))
+
+
+def _by_rank(evidence: Evidence) -> tuple[Ints, Floats]:
+    """Documents and judged documents at each rank over all runs and topics, shape (depth,)."""
+    judged = np.bincount(evidence.rank, evidence.level[evidence.item] >= 0, minlength=evidence.depth + 1)
+    return np.bincount(evidence.rank, minlength=evidence.depth + 1)[1:], judged[1:].astype(np.float64)
 
 
 def judged_shares(evidence: Evidence) -> Floats:
     """The share of judged documents at each rank over all runs and topics, shape (depth,); NaN at empty ranks."""
-    n = np.bincount(evidence.rank, minlength=evidence.depth + 1)[1:]
-    judged = np.bincount(evidence.rank, evidence.level[evidence.item] >= 0, minlength=evidence.depth + 1)[1:]
+    n, judged = _by_rank(evidence)
     return np.where(n > 0, judged / np.maximum(n, 1), np.nan)
 
 
@@ -427,18 +403,15 @@ def pool_depth(evidence: Evidence) -> int:
     It is the last rank r up to which the judged share of the ranks r - 4 to r is at least .85 of that of the ranks 1
     to 3, less two standard errors.
     """
-    n = np.bincount(evidence.rank, minlength=evidence.depth + 1)[1:]
-    judged = np.bincount(evidence.rank, evidence.level[evidence.item] >= 0, minlength=evidence.depth + 1)[1:]
+    n, judged = _by_rank(evidence)
     top = judged[:FIRST_RANKS].sum() / max(n[:FIRST_RANKS].sum(), 1)
     depth = evidence.cutoff
     topics = max(len(np.unique(evidence.topic)), 1)
     while depth < evidence.depth:
         window = slice(max(depth + 1 - WINDOW, 0), depth + 1)
-        if not n[window].sum():
-            break
-        share = judged[window].sum() / n[window].sum()
+        share = judged[window].sum() / max(n[window].sum(), 1)
         error = np.sqrt(max(share * (1 - share), 1e-9) / (WINDOW * topics))
-        if share + 2 * error < LEAST_SHARE * top:
+        if not n[window].sum() or share + 2 * error < LEAST_SHARE * top:
             break
         depth += 1
     return depth

@@ -6,7 +6,7 @@ import json
 import os
 import secrets
 import shutil
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -50,16 +50,11 @@ class EvidenceModel(Shown):
 
     Parameters
     ----------
-    runs
-        The evidence runs, cut to the depth of the evidence.
-    judgments
-        The judgments that the model was fitted to.
-    cutoff, horizon
-        The cutoff k, and the requested horizon; 0 for the depth of the pool.
-    seed
-        Seed of the draws that tables summarise.
-    labels
-        Labels of machines.
+    runs, judgments, labels
+        The evidence runs, cut to the depth of the evidence, the judgments, and labels of machines.
+    cutoff, horizon, seed
+        The cutoff k, the requested horizon (0 for the depth of the pool), and the seed of the draws that tables
+        summarise.
 
     Examples
     --------
@@ -73,8 +68,8 @@ class EvidenceModel(Shown):
     judgments: Judgments
     cutoff: int
     horizon: int
-    seed: int = field(default=0)
-    labels: MachineLabels | None = field(default=None)
+    seed: int = 0
+    labels: MachineLabels | None = None
 
     @cached_property
     def model(self) -> GradeModel:
@@ -86,27 +81,21 @@ class EvidenceModel(Shown):
         return self.model.draw(N_DRAWS, self.seed)
 
     def register(self, name: str) -> EvidenceModel:
-        """Register the model under a name for this process, for ``BNDCG(model=name)``; return the model.
-
-        Raises InputError: an empty name.
-        """
+        """Register the model under a name for this process, for ``BNDCG(model=name)``; return the model."""
         if not isinstance(name, str) or not name:
             raise InputError(f"name={name!r}: wanted the name of a model, some text")
         _MODELS[name] = self
         return self
 
     def save(self, path: StrPath) -> Path:
-        """Save runs, judgments, labels and parameters in a new folder, as Parquet and JSON.
-
-        Raises FileError: the folder exists.
-        """
+        """Save runs, judgments, labels and parameters in a new folder, as Parquet and JSON."""
         folder = Path(path)
         runs = [
             pa.table({**_pairs(run), "score": run.score, "name": pa.array([name] * len(run), pa.large_string())})
             for name, run in self.runs.items()
         ]
-        judged = self.judgments
-        tables = {_RUNS: pa.concat_tables(runs), _QRELS: pa.table({**_pairs(judged), "label": judged.label})}
+        qrels = {**_pairs(self.judgments), "label": self.judgments.label}
+        tables = {_RUNS: pa.concat_tables(runs), _QRELS: pa.table(qrels)}
         if self.labels is not None:
             tables[_LABELS] = pa.Table.from_pandas(self.labels.frame(), preserve_index=False)
         meta = {"format": _FORMAT, "cutoff": self.cutoff, "horizon": self.horizon, "seed": self.seed}
@@ -128,10 +117,7 @@ class EvidenceModel(Shown):
 
     @classmethod
     def load(cls, path: StrPath) -> EvidenceModel:
-        """Load a saved model, and fit it.
-
-        Raises FileError: no model in the folder, or one of another version.
-        """
+        """Load a saved model, and fit it."""
         folder = Path(path)
         try:
             with (folder / _META).open("rb") as file:
@@ -145,51 +131,36 @@ class EvidenceModel(Shown):
         qrels = _frame(folder / _QRELS, ("qid", "docno", "label"), "label")
         labels = None
         if (folder / _LABELS).exists():
-            given = _frame(folder / _LABELS, ("qid", "docno", "grade", "name"), "grade").rename(
-                columns={"grade": "label"}
-            )
-            labels = {str(name): part for name, part in given.groupby("name", sort=False)}
-        frames = {str(name): part.drop(columns="name") for name, part in runs.groupby("name", sort=False)}
+            given = _frame(folder / _LABELS, ("qid", "docno", "grade", "name"), "grade")
+            labels = _by_name(given.rename(columns={"grade": "label"}))
         options = {name: meta[name] for name in ("cutoff", "horizon", "seed")}
-        return fit(frames, qrels, labels=labels, **options)
+        return fit(_by_name(runs), qrels, labels=labels, **options)
 
     def probabilities(self) -> pd.DataFrame:
         """Return a row per unjudged document: qid, docno, best_rank, n_runs, prob (of relevance), expected_grade."""
         evidence, drawn = self.model.evidence, self._drawn
         rows = evidence.unjudged
-        grades = self.judgments.grades.astype(np.float64)
-        return pd.DataFrame(
-            {
-                "qid": np.array(evidence.topics, dtype=object)[evidence.topic[rows]],
-                "docno": evidence.docno.take(rows).text.to_pylist(),
-                "best_rank": evidence.best_rank[rows],
-                "n_runs": evidence.n_retrieving[rows],
-                "prob": drawn.probability,
-                "expected_grade": grades[drawn.levels].mean(axis=0),
-            }
-        )
+        columns = {
+            "qid": np.array(evidence.topics, dtype=object)[evidence.topic[rows]],
+            "docno": evidence.docno.take(rows).text.to_pylist(),
+            "best_rank": evidence.best_rank[rows],
+            "n_runs": evidence.n_retrieving[rows],
+            "prob": drawn.probability,
+            "expected_grade": self.judgments.grades.astype(np.float64)[drawn.levels].mean(axis=0),
+        }
+        return pd.DataFrame(columns)
 
     def by_rank(self) -> pd.DataFrame:
         """Return the mean probability of relevance at each rank: name, rank, n_unjudged, prob, judged_share."""
         evidence = self.model.evidence
         prob = np.full(len(evidence), np.nan)
         prob[evidence.unjudged] = self._drawn.probability
-        frame = pd.DataFrame(
-            {
-                "name": np.array(evidence.names, dtype=object)[evidence.run],
-                "rank": evidence.rank,
-                "prob": prob[evidence.item],
-                "judged": evidence.level[evidence.item] >= 0,
-            }
-        )
+        names, judged = np.array(evidence.names, dtype=object)[evidence.run], evidence.level[evidence.item] >= 0
+        frame = pd.DataFrame({"name": names, "rank": evidence.rank, "prob": prob[evidence.item], "judged": judged})
         grouped = frame.groupby(["name", "rank"], sort=True)
-        return pd.DataFrame(
-            {
-                "n_unjudged": grouped["judged"].size() - grouped["judged"].sum(),
-                "prob": grouped["prob"].mean(),
-                "judged_share": grouped["judged"].mean(),
-            }
-        ).reset_index()
+        n_unjudged = grouped["judged"].size() - grouped["judged"].sum()
+        means = {"prob": grouped["prob"].mean(), "judged_share": grouped["judged"].mean()}
+        return pd.DataFrame({"n_unjudged": n_unjudged, **means}).reset_index()
 
     def topics(self, level: float = 0.9) -> pd.DataFrame:
         """Return a row per topic: qid, n_judged, n_relevant, found, unseen (estimated relevant documents), low, high.
@@ -198,22 +169,14 @@ class EvidenceModel(Shown):
         ``low`` and ``high`` are the ends of the interval of the number of all relevant documents.
         """
         evidence, drawn = self.model.evidence, self._drawn
-        relevant = evidence.counts[:, 1:].sum(axis=1)
-        total = np.broadcast_to(drawn.counts, (N_DRAWS, *evidence.counts.shape))[:, :, 1:].sum(axis=2)
-        unseen = np.broadcast_to(drawn.unseen, (N_DRAWS, *evidence.counts.shape))[:, :, 1:].sum(axis=2)
-        low, high = np.quantile(total, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf")
-        return pd.DataFrame(
-            {
-                "qid": evidence.topics,
-                "n_judged": evidence.counts.sum(axis=1),
-                "n_relevant": relevant,
-                "found": (total - unseen).mean(axis=0) - relevant,
-                "unseen": unseen.mean(axis=0),
-                "low": low,
-                "high": high,
-                "level": level,
-            }
+        relevant, shape = evidence.counts[:, 1:].sum(axis=1), (N_DRAWS, *evidence.counts.shape)
+        total, unseen = (
+            np.broadcast_to(counts, shape)[:, :, 1:].sum(axis=2) for counts in (drawn.counts, drawn.unseen)
         )
+        low, high = np.quantile(total, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf")
+        judged = {"qid": evidence.topics, "n_judged": evidence.counts.sum(axis=1), "n_relevant": relevant}
+        found = {"found": (total - unseen).mean(axis=0) - relevant, "unseen": unseen.mean(axis=0)}
+        return pd.DataFrame({**judged, **found, "low": low, "high": high, "level": level})
 
     def selection(self) -> pd.DataFrame:
         """Return why documents were not judged, as far as it shows: sigma, ks, gate, horizon, judged_share, n_runs.
@@ -235,9 +198,8 @@ class EvidenceModel(Shown):
         """
         model, evidence = self.model, self.model.evidence
         known = np.flatnonzero(evidence.level >= 0)
-        columns = ("n", "predicted", "relevant", "log_loss", "log_loss_pool")
         if not len(known) or not model.steps:
-            return pd.DataFrame(columns=list(columns))
+            return pd.DataFrame(columns=["n", "predicted", "relevant", "log_loss", "log_loss_pool"])
         hit, topic, n = evidence.level[known] > 0, evidence.topic[known], len(evidence.topics)
         fold = (evidence.keys[known] % np.uint64(_FOLDS)).astype(np.int64)
         predicted, pool = np.empty((2, len(known)))
@@ -254,11 +216,10 @@ class EvidenceModel(Shown):
             pool[out] = ((relevant + overall) / (np.bincount(topic[~out], minlength=n) + 1))[topic[out]]
         loss, loss_pool = (-np.log(np.where(hit, p, 1 - p).clip(1e-9)).mean() for p in (predicted, pool))
         tenth = np.minimum((predicted * 10).astype(np.int64), 9)
-        frame = pd.DataFrame({"tenth": tenth, "predicted": predicted, "relevant": hit}).groupby("tenth")
-        found = pd.DataFrame(
-            {"n": frame.size(), "predicted": frame["predicted"].mean(), "relevant": frame["relevant"].mean()}
-        )
-        return found.reset_index(drop=True).assign(log_loss=loss, log_loss_pool=loss_pool)
+        tenths = pd.DataFrame({"predicted": predicted, "relevant": hit}).groupby(tenth)
+        found = tenths.mean().reset_index(drop=True).assign(log_loss=loss, log_loss_pool=loss_pool)
+        found.insert(0, "n", tenths.size().to_numpy())
+        return found
 
     def _line(self) -> str:
         evidence = self.model.evidence
@@ -280,6 +241,10 @@ def _pairs(ranked: Run | Judgments) -> dict[str, Any]:
     return {"qid": topics.take(pa.array(ranked.topic)), "docno": ranked.docno.text}
 
 
+def _by_name(frame: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    return {str(name): part.drop(columns="name") for name, part in frame.groupby("name", sort=False)}
+
+
 def _frame(path: Path, wanted: tuple[str, ...], number: str) -> pd.DataFrame:
     frame: pd.DataFrame = parquet_table(Source.at(path, MAX_BYTES), wanted, (number,)).to_pandas()
     return frame
@@ -295,12 +260,10 @@ def fit(
     runs, qrels
         The evidence: a mapping of name to run, a frame (qid, docno, score) or the path of a TREC run; a frame (qid,
         docno, label) or the path of TREC qrels, of which at least 5 % have grade 0.
-    cutoff
-        The cutoff k of the measures.
-    horizon
-        The depth to which all documents are meant to be judged: the ideal ranking of a drawn pool is that of complete
-        judgments to this depth. 0 for the larger of the cutoff and the depth of the pool, see
-        :func:`vbterrier.unjudged.evidence.pool_depth`.
+    cutoff, horizon
+        The cutoff k of the measures, and the depth to which all documents are meant to be judged: the ideal ranking of
+        a drawn pool is that of complete judgments to this depth. 0 for the larger of the cutoff and the depth of the
+        pool, see :func:`vbterrier.unjudged.evidence.pool_depth`.
     labels, seed
         Labels that machines gave to documents: a frame (qid, docno, label), a path, or a mapping of name to these; seed
         of the draws that tables of the model summarise.
@@ -332,10 +295,7 @@ def fit(
 
 
 def evidence_model(name: str) -> EvidenceModel:
-    """Return a registered model, or a model saved in a folder.
-
-    Raises InputError: no model of this name, and no such folder.
-    """
+    """Return a registered model, or a model saved in a folder."""
     if name not in _MODELS:
         if not Path(name).is_dir():
             raise InputError(

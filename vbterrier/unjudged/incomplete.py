@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pandas as pd
 
 from vbterrier.errors import ParameterError, examples, nearest, warn, whole
 from vbterrier.frames.contracts import frame_of, require
@@ -18,12 +19,8 @@ from vbterrier.kernels.resample import stream
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    import pandas as pd
-    from numpy.typing import NDArray
-
+    from vbterrier.annotations import Bools, Floats
     from vbterrier.frames.ranking import Run
-
-    Mask = NDArray[np.bool_]
 
 
 # The owner of a row that several groups retrieved, and of a row that no group retrieved.
@@ -33,10 +30,9 @@ _SHIFT, _UNIT = np.uint64(11), 2.0**-53
 
 
 class ReducedQrels(NamedTuple):
-    """Incomplete judgments and the runs to evaluate with them.
+    """Incomplete judgments: a name, the remaining judgments, and the names of runs, ``None`` for all.
 
-    ``name``: the name in tables. ``qrels``: the remaining judgments. ``runs``: the runs that lose judgments; ``None``
-    for all runs. ``evidence``: the runs whose documents are evidence about unjudged documents; ``None`` for all runs.
+    ``runs`` lose judgments; the documents of ``evidence`` are evidence about unjudged documents.
     """
 
     name: str
@@ -56,18 +52,16 @@ class _Pool:
         self.topics, self.topic = self.qid.codes()
         self._lookup = Lookup(self.topic, self.docno)
 
-    def retrieved(self, run: Run, cutoff: int) -> Mask:
+    def retrieved(self, run: Run, cutoff: int) -> Bools:
         """Rows whose document a run retrieves at or above a rank cutoff, shape (n_rows,)."""
         place = run_places(run, self.topics, self.qid, "qrels")
         require_same_kind(self.docno, run.docno, "qrels column 'docno'", f"{run.name} column 'docno'")
         top = run.top(cutoff).rows
         owner, rank = np.nonzero((top >= 0) & (place[:, None] >= 0))
         _, rows = self._lookup.find(place[owner], run.docno.take(top[owner, rank]))
-        met = np.zeros(len(self.frame), dtype=bool)
-        met[rows] = True
-        return met
+        return np.isin(np.arange(len(self.frame)), rows)
 
-    def keep(self, kept: Mask, what: str) -> pd.DataFrame:
+    def keep(self, kept: Bools, what: str) -> pd.DataFrame:
         """Return the kept rows in their order, with a warning about topics that can no longer be evaluated."""
         n = len(self.topics)
         judged = np.bincount(self.topic[kept], minlength=n) > 0
@@ -98,10 +92,9 @@ def leave_group_out(
     runs, qrels
         A mapping of name to run, a frame (qid, docno, score) or the path of a TREC run; a frame (qid, docno, label) or
         the path of TREC qrels. With an iteration, all rows of a document go together.
-    groups
-        The group of each run, by name; by default each run is a separate group.
-    cutoff
-        The pool depth: the rank up to which runs were judged.
+    groups, cutoff
+        The group of each run, by name (by default each run is a separate group), and the pool depth: the rank up to
+        which runs were judged.
 
     Yields
     ------
@@ -111,14 +104,11 @@ def leave_group_out(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": 1})
-    >>> one = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [2.0, 1.0]})
-    >>> two = pd.DataFrame({"qid": "q1", "docno": ["b", "c"], "score": [2.0, 1.0]})
-    >>> for group, left, names, _ in leave_group_out({"one": one, "two": two}, qrels):
-    ...     print(group, left["docno"].tolist(), names)
-    one ['b', 'c', 'd'] ('one',)
-    two ['a', 'b', 'd'] ('two',)
+    >>> runs = {name: qrels[["qid", "docno"]].iloc[rows].assign(score=[2.0, 1.0])
+    ...         for name, rows in {"one": [0, 1], "two": [1, 2]}.items()}
+    >>> [(part.name, part.qrels["docno"].tolist(), part.runs) for part in leave_group_out(runs, qrels)]
+    [('one', ['b', 'c', 'd'], ('one',)), ('two', ['a', 'b', 'd'], ('two',))]
     """
     whole("cutoff", cutoff)
     pool, loaded = _Pool(qrels), runs_of(runs)
@@ -142,10 +132,8 @@ def subsample_qrels(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
 
     Parameters
     ----------
-    qrels
-        As for :func:`leave_group_out`.
-    share, seed
-        Probability that a judgment is removed, 0 to 1, and the random seed.
+    qrels, share, seed
+        As for :func:`leave_group_out`, the probability that a judgment is removed, 0 to 1, and the random seed.
 
     Returns
     -------
@@ -155,7 +143,6 @@ def subsample_qrels(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": [f"d{i}" for i in range(1000)], "label": 1})
     >>> fewer, fewest = (subsample_qrels(qrels, share, seed=1) for share in (0.3, 0.7))
     >>> len(fewer), len(fewest), set(fewest["docno"]) <= set(fewer["docno"])
@@ -179,12 +166,10 @@ def shallow_pool(runs: Any, qrels: Any, cutoff: int) -> pd.DataFrame:
     Returns
     -------
     pandas.DataFrame
-        The remaining rows in their order, with all columns. A topic that loses all judgments or all relevant documents
-        is kept as it is, with a warning.
+        As for :func:`subsample_qrels`.
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [0, 1, 2]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["c", "b"], "score": [2.0, 1.0]})
     >>> shallow_pool({"mine": run}, qrels, 1)["docno"].tolist()
@@ -206,10 +191,9 @@ def hidden_runs(
 
     Parameters
     ----------
-    runs, qrels, groups, cutoff
-        As for :func:`leave_group_out`; at least two groups.
-    n_replicas, seed
-        Number of random halves, and the random seed; a half depends on it and on the names of the groups.
+    runs, qrels, groups, cutoff, n_replicas, seed
+        As for :func:`leave_group_out`, with at least two groups; the number of random halves, and the random seed; a
+        half depends on it and on the names of the groups.
 
     Yields
     ------
@@ -218,32 +202,28 @@ def hidden_runs(
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": 1})
     >>> runs = {name: pd.DataFrame({"qid": "q1", "docno": found, "score": [2.0, 1.0]})
     ...         for name, found in {"one": ["a", "b"], "two": ["b", "c"]}.items()}
     >>> [(part.qrels["docno"].tolist(), part.runs) for part in hidden_runs(runs, qrels)]
     [(['b', 'c'], ('one',))]
     """
-    whole("cutoff", cutoff)
-    whole("n_replicas", n_replicas)
-    whole("seed", seed, low=0)
+    for name, number, low in (("cutoff", cutoff, 1), ("n_replicas", n_replicas, 1), ("seed", seed, 0)):
+        whole(name, number, low=low)
     pool, loaded = _Pool(qrels), runs_of(runs)
     members = _members(list(loaded), groups)
     if len(members) < 2:  # noqa: PLR2004 - a pooled and an evaluated group
         raise ParameterError("groups: found one; a hidden half needs at least two groups of runs")
     met = {name: pool.retrieved(run, cutoff) for name, run in loaded.items()}
-    return (_hidden(pool, met, members, replica, seed) for replica in range(1, n_replicas + 1))
 
+    def hidden(replica: int) -> ReducedQrels:
+        order = stream(seed, "hidden runs", str(replica)).permutation(sorted(members))
+        pooled = [name for group in order[: len(order) // 2].tolist() for name in members[group]]
+        others = tuple(name for name in met if name not in set(pooled))
+        kept = np.logical_or.reduce([met[name] for name in pooled])
+        return ReducedQrels(f"hidden {replica}", pool.keep(kept, f"hidden {replica}"), others, others)
 
-def _hidden(
-    pool: _Pool, met: Mapping[str, Mask], members: Mapping[str, list[str]], replica: int, seed: int
-) -> ReducedQrels:
-    order = stream(seed, "hidden runs", str(replica)).permutation(sorted(members))
-    pooled = [name for group in order[: len(order) // 2].tolist() for name in members[group]]
-    others = tuple(name for name in met if name not in set(pooled))
-    kept = np.logical_or.reduce([met[name] for name in pooled])
-    return ReducedQrels(f"hidden {replica}", pool.keep(kept, f"hidden {replica}"), others, others)
+    return map(hidden, range(1, n_replicas + 1))
 
 
 def sparse_qrels(qrels: Any, seed: int = 0) -> pd.DataFrame:
@@ -259,7 +239,6 @@ def sparse_qrels(qrels: Any, seed: int = 0) -> pd.DataFrame:
 
     Examples
     --------
-    >>> import pandas as pd
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [0, 2, 1]})
     >>> sparse_qrels(qrels)["docno"].tolist()
     ['b']
@@ -281,10 +260,9 @@ def grade_prevalence(runs: Any, qrels: Any, complete: Any, cutoff: int = 10) -> 
 
     Parameters
     ----------
-    runs, qrels, cutoff
-        As for :func:`leave_group_out`; the incomplete judgments.
-    complete
-        The complete judgments. Unjudged documents that they lack are left out.
+    runs, qrels, complete, cutoff
+        As for :func:`leave_group_out`, with the incomplete and the complete judgments. Unjudged documents that are not
+        in the complete judgments are left out.
 
     Returns
     -------
@@ -295,22 +273,22 @@ def grade_prevalence(runs: Any, qrels: Any, complete: Any, cutoff: int = 10) -> 
 
     Examples
     --------
-    >>> import pandas as pd
     >>> complete = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [1, 0, 1]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "c"], "score": [2.0, 1.0]})
     >>> found = grade_prevalence({"mine": run}, complete.iloc[:2], complete)
     >>> found.loc[found["name"] == "mine", ["grade", "share_pool", "share_unjudged"]].values.tolist()
     [[0.0, 0.5, 0.0], [1.0, 0.5, 1.0]]
     """
-    import pandas as pd
     from scipy import stats
 
     whole("cutoff", cutoff)
     pool, whole_pool = _Pool(qrels), _Pool(complete)
     labels = [np.maximum(integers_of(each.frame["label"], "qrels column 'label'"), 0) for each in (pool, whole_pool)]
     grades = np.union1d(*labels)
-    known = pd.MultiIndex.from_arrays([each.text.to_pylist() for each in (pool.qid, pool.docno)])
-    every = pd.MultiIndex.from_arrays([each.text.to_pylist() for each in (whole_pool.qid, whole_pool.docno)])
+    known, every = (
+        pd.MultiIndex.from_arrays([ids.text.to_pylist() for ids in (each.qid, each.docno)])
+        for each in (pool, whole_pool)
+    )
     is_new = ~every.isin(known)
     retrieved = {name: whole_pool.retrieved(run, cutoff) & is_new for name, run in runs_of(runs).items()}
     retrieved["all"] = np.logical_or.reduce(list(retrieved.values()))
@@ -334,10 +312,9 @@ def merge_duplicates(frame: pd.DataFrame, duplicates: Mapping[str, str]) -> pd.D
 
     Parameters
     ----------
-    frame
-        A run (qid, docno, score) or qrels (qid, docno, label).
-    duplicates
-        A mapping of document to the document that stands for it; use the same for runs and qrels.
+    frame, duplicates
+        A run (qid, docno, score) or qrels (qid, docno, label), and a mapping of document to the document that stands
+        for it; use the same for runs and qrels.
 
     Returns
     -------
@@ -347,7 +324,6 @@ def merge_duplicates(frame: pd.DataFrame, duplicates: Mapping[str, str]) -> pd.D
 
     Examples
     --------
-    >>> import pandas as pd
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "copy", "b"], "score": [3.0, 2.0, 1.0]})
     >>> merge_duplicates(run, {"copy": "a"})["docno"].tolist()
     ['a', 'b']
@@ -359,7 +335,7 @@ def merge_duplicates(frame: pd.DataFrame, duplicates: Mapping[str, str]) -> pd.D
     return best.sort_index().reset_index(drop=True)
 
 
-def _uniforms(qid: Ids, docno: Ids, seed: int) -> NDArray[np.float64]:
+def _uniforms(qid: Ids, docno: Ids, seed: int) -> Floats:
     """Uniform numbers in [0, 1) that depend only on the seed and the pair of ids."""
     salt = stream(seed, "thin pool").integers(2**64, dtype=np.uint64)
     words = fingerprints.mix(docno.fingerprints + fingerprints.mix(qid.fingerprints + salt))

@@ -34,10 +34,8 @@ class JointDistribution:
     documents from these numbers, by its own prior and drawing order and with its own limits of documents per grade. Any
     subset of an urn in any order is an urn, so the marginal distributions are those of the systems.
 
-    ``distributions``: the distribution of each system's scores, by name. ``cuts``: the judged rankings of these
-    distributions, by name. ``names, topics``: the systems and the topics. ``n_union``: distinct unjudged documents of
-    all systems, shape (n_topics,). ``strength``: the strength of the common urn, shape (n_topics,). Raises InputError:
-    no system; systems with different topics, grades or gains; distributions of other rankings.
+    ``n_union`` and ``strength`` are the number of distinct unjudged documents of all systems and the strength of the
+    common urn, shape (n_topics,).
 
     If the strengths of the systems' priors differ, the correlation of documents in the urn, ``1/(s+1)``, is the mean
     over the unjudged documents of all systems. Marginal distributions are then approximate: with 30 to 70 % of the
@@ -81,10 +79,7 @@ class JointDistribution:
             raise InputError(f"system {name!r}: its distribution and its ranking do not belong together")
 
     def distribution(self, name: str) -> BootstrapDistribution:
-        """The distribution of one system.
-
-        Raises ParameterError: an unknown system.
-        """
+        """The distribution of one system."""
         return self.distributions[self._at(name)]
 
     def _at(self, name: str) -> int:
@@ -116,7 +111,7 @@ class JointDistribution:
         the covariance of the scores if all documents had the same uniform number, ``Σw · Σv · σ²`` for a common prior.
 
         Returns NaN without a closed form: scores that are not sums over documents, and topics that may have too few
-        documents of a grade. Use draws then, see :meth:`scores`. Raises ParameterError: an unknown system.
+        documents of a grade. Use draws then, see :meth:`scores`.
         """
         at_a, at_b = self._at(name_a), self._at(name_b)
         a, b = self.distributions[at_a].model, self.distributions[at_b].model
@@ -124,7 +119,7 @@ class JointDistribution:
             return np.full(len(self.topics), np.nan)
         alike = 1.0 / (self.strength + 1.0)
         covariance = (1.0 - alike) * self._shared_part(at_a, at_b)
-        covariance += alike * _together(_full(a), _full(b), (a.weights, b.weights), a.gain)
+        covariance += alike * _together((_full(a), _full(b)), (a.weights, b.weights), a.gain)
         return np.where(a.binds | b.binds, np.nan, covariance)
 
     def _shared_part(self, at_a: int, at_b: int) -> Floats:
@@ -135,12 +130,10 @@ class JointDistribution:
         keys_b = topic_b * most + self.places[at_b][topic_b, visit_b]
         _, in_a, in_b = np.intersect1d(keys_a, keys_b, assume_unique=True, return_indices=True)
         a, b, topic = self.distributions[at_a].model, self.distributions[at_b].model, topic_a[in_a]
-        prob_a, prob_b = _full(a)[topic, visit_a[in_a]], _full(b)[topic, visit_b[in_b]]
-        one = np.ones((len(topic), 1))
-        gains = _together(prob_a[:, None], prob_b[:, None], (one, one), a.gain)
+        prob = _full(a)[topic, visit_a[in_a]][:, None], _full(b)[topic, visit_b[in_b]][:, None]
+        gains = _together(prob, (np.ones((len(topic), 1)),) * 2, a.gain)
         weights = a.weights[topic, visit_a[in_a]] * b.weights[topic, visit_b[in_b]]
-        part: Floats = np.bincount(topic, weights=weights * gains, minlength=len(self.topics)).astype(np.float64)
-        return part
+        return np.bincount(topic, weights=weights * gains, minlength=len(self.topics)).astype(np.float64)
 
 
 def _union(distributions: Sequence[BootstrapDistribution], cuts: Sequence[JudgedTop]) -> tuple[list[Ints], Ints]:
@@ -172,14 +165,13 @@ def _visited(distribution: BootstrapDistribution) -> tuple[Ints, Ints]:
 
 def _full(model: UnjudgedModel) -> Floats:
     """The prior of each document, shape (n, u, L)."""
-    n, width = model.weights.shape
-    return np.broadcast_to(model.landed, (n, width, model.landed.shape[2]))
+    return np.broadcast_to(model.landed, (*model.weights.shape, model.landed.shape[2]))
 
 
-def _together(prob_a: Floats, prob_b: Floats, weights: tuple[Floats, Floats], gain: Floats) -> Floats:
+def _together(probs: tuple[Floats, Floats], weights: tuple[Floats, Floats], gain: Floats) -> Floats:
     """The covariance of two weighted sums of gains with the same uniform number, shape (n,)."""
-    if not len(prob_a):
+    if not len(probs[0]):
         return np.empty(0)
-    both = comonotone_variance(np.concatenate([prob_a, prob_b], axis=1), np.concatenate(weights, axis=1), gain)
-    alone = [comonotone_variance(prob, weight, gain) for prob, weight in zip((prob_a, prob_b), weights, strict=True)]
+    both = comonotone_variance(np.concatenate(probs, axis=1), np.concatenate(weights, axis=1), gain)
+    alone = [comonotone_variance(prob, weight, gain) for prob, weight in zip(probs, weights, strict=True)]
     return (both - alone[0] - alone[1]) / 2

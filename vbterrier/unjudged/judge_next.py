@@ -35,11 +35,7 @@ _DRAWS_EACH, _LEAST_DRAWS = 8, 1000
 
 @dataclass(frozen=True, eq=False)
 class Cut:
-    """A run up to its cutoff, with the distribution of its scores.
-
-    ``name``: the name of the run in reasons. ``judged``: the judged run. ``distribution``: the distribution of its
-    scores.
-    """
+    """A run up to its cutoff, with the distribution of its scores, and its name in reasons."""
 
     name: str
     judged: JudgedTop
@@ -61,21 +57,16 @@ class JudgingPlan(Shown):
         expected remaining variance, an upper bound of the expected width. For several runs, the mean of their widths.
         With the default prior, errors of the model that topics share are in both, of which judgments are taken to
         remove the same part as of the others.
-    level
-        The level of the interval; with ``look``, that of the intervals of all looks together.
-    measure
-        The measure.
+    level, look
+        The level of the interval, and the number of this inspection; ``None`` if the interval is inspected once,
+        otherwise the level is that of the intervals of all looks together.
+    measure, difference, n_runs
+        The measure, the two runs of a difference (``None`` for the runs themselves), and the number of runs.
     n_unjudged
         Number of distinct unjudged documents of all runs up to the cutoff. Documents that are not in ``frame`` exceed
         the budget or do not change the variance.
-    difference
-        The two runs of a difference; ``None`` for the runs themselves.
-    n_runs
-        Number of runs.
     value
         The expected mean, or mean difference, now; for several runs, the mean over them.
-    look
-        The number of this inspection; ``None`` if the interval is inspected once.
     """
 
     frame: pd.DataFrame
@@ -139,12 +130,10 @@ def plan_judging(
 ) -> JudgingPlan:
     r"""Choose the n unjudged documents that narrow the interval most; see :func:`vbterrier.judge_next`.
 
-    ``cuts``: the runs, with the same judgments; for a difference the two runs in its order. ``n``: number of documents
-    that can be judged. ``level``: nominal coverage of the interval. ``measure``: the name of the measure in the plan.
-    ``difference``: names of the two runs of a difference. ``look, each_level``: the number of this inspection, and the
-    level of its interval. ``quota, costs``: the largest number of judgments, and the cost of a judgment, of each topic;
-    n is then the sum of the costs. ``weights``: the weight of each topic in the mean, at least 0, shape (n_topics,);
-    equal by default. Raises ParameterError: too many unjudged documents.
+    ``cuts`` have the same judgments; for a difference they are the two runs in its order. ``look, each_level``: the
+    number of this inspection, and the level of its interval. ``quota, costs``: the largest number of judgments, and the
+    cost of a judgment, of each topic; n is then the sum of the costs. ``weights``: the weight of each topic in the
+    mean, at least 0, shape (n_topics,); equal by default.
     """
     from scipy import special
 
@@ -253,30 +242,21 @@ class _Documents:
             places.setdefault(which, []).append((run, rank))
         names = self.cuts[0].distribution.topics
         narrowing = -np.diff(widths) / max(float(widths[0]), np.finfo(np.float64).tiny)
-        rows = [
-            (
-                names[self.topics[step.topic]],
-                self.docno[which],
-                places[which][0][1],
-                int(self.n_runs[which]),
-                step.value,
-                *(float(width) for width in widths[turn : turn + 2]),
-                self._reason(places[which], 1 - float(self.prob[which, 0]), float(narrowing[turn])),
-            )
-            for turn, (step, which) in enumerate(zip(steps, document.tolist(), strict=True))
-        ]
+        rows = []
+        for turn, (step, which) in enumerate(zip(steps, document.tolist(), strict=True)):
+            what = (names[self.topics[step.topic]], self.docno[which], places[which][0][1], int(self.n_runs[which]))
+            reason = self._reason(places[which], 1 - float(self.prob[which, 0]), float(narrowing[turn]))
+            rows.append((*what, step.value, *widths[turn : turn + 2].tolist(), reason))
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def _reason(self, places: Sequence[tuple[int, int]], relevant: float, narrowing: float) -> str:
         said = [f"rank {rank} of {self.cuts[run].name}" for run, rank in places]
-        what = "the interval"
         if self._signed:
-            what = "the interval of the difference"
             there = {run for run, _ in places}
             said += [f"not in the cut of {cut.name}" for run, cut in enumerate(self.cuts) if run not in there]
         elif len(said) > 1:
-            others = len(said) - 1
-            said = [f"{said[0]}, in {others} more run{'s' if others > 1 else ''}"]
+            said = [said[0], f"in {len(said) - 1} more run{'s' if len(said) > 2 else ''}"]  # noqa: PLR2004
+        what = f"the interval{' of the difference' if self._signed else ''}"
         return f"{', '.join(said)}; {relevant:.0%} likely relevant; narrows {what} by {narrowing:.2%}"
 
 
@@ -285,21 +265,19 @@ def _found(place: int, cut: Cut) -> tuple[pd.DataFrame, Floats]:
     distribution = cut.distribution
     if isinstance(distribution, DrawnDistribution):
         topic, rank, column = distribution.documents
-        docno = cut.judged.run.docno.take(cut.judged.rows[topic, rank]).text.to_pylist()
-        frame = pd.DataFrame({"topic": topic, "docno": docno, "run": place, "rank": rank + 1, "column": column})
-        return frame, distribution.probabilities
-    model = distribution.model
-    n_unjudged = distribution.n_unjudged
-    topic = np.repeat(np.arange(len(distribution)), n_unjudged)
-    turn = np.arange(len(topic)) - np.repeat(np.cumsum(n_unjudged) - n_unjudged, n_unjudged)
-    rank = distribution.visits[topic, turn]
-    weight = model.weights[topic, turn]
-    for nonlinear in np.flatnonzero(model.binds | (model.value is not None)).tolist():
-        weight[topic == nonlinear] = _linearised(distribution, nonlinear)
+        own: dict[str, Ints | Floats] = {"column": column}
+        prob = distribution.probabilities
+    else:
+        model, n_unjudged = distribution.model, distribution.n_unjudged
+        topic = np.repeat(np.arange(len(distribution)), n_unjudged)
+        turn = np.arange(len(topic)) - np.repeat(np.cumsum(n_unjudged) - n_unjudged, n_unjudged)
+        rank, weight = distribution.visits[topic, turn], model.weights[topic, turn]
+        for nonlinear in np.flatnonzero(model.binds | (model.value is not None)).tolist():
+            weight[topic == nonlinear] = _linearised(distribution, nonlinear)
+        own = {"weight": weight, "alike": 1 / (distribution.strength[topic] + 1)}
+        prob = model.landed[topic, np.zeros_like(turn) if model.is_shared else turn]
     docno = cut.judged.run.docno.take(cut.judged.rows[topic, rank]).text.to_pylist()
-    frame = pd.DataFrame({"topic": topic, "docno": docno, "run": place, "rank": rank + 1, "weight": weight})
-    frame["alike"] = 1 / (distribution.strength[topic] + 1)
-    return frame, model.landed[topic, np.zeros_like(turn) if model.is_shared else turn]
+    return pd.DataFrame({"topic": topic, "docno": docno, "run": place, "rank": rank + 1, **own}), prob
 
 
 def _linearised(distribution: BootstrapDistribution, topic: int) -> Floats:
@@ -319,21 +297,13 @@ def write_judging(plan: Any, path: str | os.PathLike[str]) -> None:
 
     Parameters
     ----------
-    plan
-        A :class:`JudgingPlan`, or a frame with these columns.
-    path
-        The file. An existing file is replaced once the new one is complete. Compressed if the name ends in ``.gz``.
-
-    Raises
-    ------
-    InputError
-        A tab or a line break in an id or a reason.
-    FileError
-        The file cannot be written.
+    plan, path
+        A :class:`JudgingPlan`, or a frame with these columns, and the file, compressed if its name ends in ``.gz``. An
+        existing file is replaced once the new one is complete.
 
     Notes
     -----
-    Values are not quoted. To read the file, use
+    Values are not quoted, so a tab or a line break in an id or a reason raises InputError. To read the file, use
     ``pandas.read_csv(path, sep="\t", dtype=str, quoting=3, na_filter=False)``.
 
     Examples

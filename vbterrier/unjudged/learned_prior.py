@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -36,8 +35,6 @@ def hierarchical(counts: Ints) -> Floats:
 
     ``P_r = (|J_r| + s C_r) / (|J| + s)`` with C the shares of the grades among the judged documents of all topics and s
     estimated from the numbers of relevant documents, see :func:`expected_strength`.
-
-    ``counts``: judged documents of each topic and grade, shape (n, L). Returns an array of shape (n, L).
     """
     overall = counts.sum(axis=0) / max(int(counts.sum()), 1)
     total = counts.sum(axis=1)
@@ -51,9 +48,7 @@ def expected_strength(hits: Floats, trials: Floats, expected: Floats) -> float:
 
     The strengths ``STRENGTHS`` have equal prior probabilities. The estimate has the posterior mean of the intraclass
     correlation, ``1/(s + 1)``. With few counts it is in the middle of the range, whereas the maximum-likelihood
-    estimate is often the largest strength.
-
-    ``hits, trials, expected``: counts, possibly weighted, and the expected share of hits, each of shape (n,).
+    estimate is often the largest strength. Counts may be weighted.
     """
     from scipy.special import softmax
 
@@ -71,12 +66,11 @@ def beta_binomial(hits: Floats, trials: Floats, expected: Floats, strength: Floa
     return log
 
 
-@dataclass(frozen=True)
-class Learned:
+class Learned(NamedTuple):
     """A Dirichlet prior over the grades of unjudged documents.
 
-    ``prob``: expected probability of each grade, shape (n, L). ``strength``: pseudo-count of the Dirichlet
-    distribution, shape (n,). ``random``: probability that documents are unjudged at random, 0 to 1.
+    Expected probability of each grade, shape (n, L), pseudo-count, shape (n,), and the probability that documents are
+    unjudged at random.
     """
 
     prob: Floats
@@ -102,11 +96,6 @@ def learned(judged: JudgedTop) -> Learned:
 
     The constants were chosen on simulated data: one run of TREC Web 2012 or TREC-COVID left out at k from 5 to 50,
     shallow pools and subsampled pools. Errors are insensitive to them: the weight of the pool can be halved or doubled.
-
-    Parameters
-    ----------
-    judged
-        The judged run.
     """
     n, n_grades = judged.judgments.counts.shape
     if n_grades == 1:
@@ -127,10 +116,7 @@ def learned(judged: JudgedTop) -> Learned:
 
 
 class JudgedEvidence:
-    """The judged documents among the first 3k of each topic of a run.
-
-    ``judged``: the run, cut at k. ``levels``: the levels of its first 3k documents, shape (n, 3k).
-    """
+    """The judged documents among the first 3k of each topic of a run, which is cut at k; levels of shape (n, 3k)."""
 
     def __init__(self, judged: JudgedTop, levels: Ints) -> None:
         self.cut, self.levels = judged, levels
@@ -154,9 +140,7 @@ def random_missing(judged: Bools, unjudged: Bools) -> float:
     judged documents are binomial if uniform, and beta-binomial with an intraclass correlation of .05 to .5 if
     clustered. Uniform and clustered judging have equal prior probabilities, and so have the three kinds of clusters.
     Judgments are missing at random under uniform judging, not at random under clusters by topic, and with probability
-    1/2 under clusters by rank only, which occur in shallow pools of any systems.
-
-    ``judged, unjudged``: masks of judged and unjudged documents, shape (n, k). Returns a number from 0 to 1.
+    1/2 under clusters by rank only, which occur in shallow pools of any systems. Masks have the shape (n, k).
     """
     from scipy.special import softmax
 

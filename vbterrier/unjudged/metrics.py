@@ -28,19 +28,16 @@ MOST_GRADE = 50
 
 @dataclass(frozen=True, eq=False)
 class Parts:
-    """The components of a score.
+    """The components of a score."""
 
-    ``gain``: gain of each grade, shape (L,), non-decreasing from 0. ``unit``: score of one unit of gain at each rank,
-    shape (n, width); 0 if the score is not a sum over ranks. ``score``: for scores that are not sums over ranks: a
-    function of levels (positions of grades; below 0 for no document), shape (m, width), and of the position of their
-    topic, that returns scores, shape (m,). ``None`` for ``score = Σ_rank unit · gain[level]``. ``increments``: a
-    function of the ranks of unjudged documents, shape (n, u), in increasing order, that returns the score as a sum of
-    increments; ``None`` for sums over ranks and for scores without that form.
-    """
-
+    # Gain of each grade, shape (L,), non-decreasing from 0.
     gain: Floats
+    # Score of one unit of gain at each rank, shape (n, width); 0 if the score is not a sum over ranks.
     unit: Floats
+    # Scores, shape (m,), of levels (positions of grades; below 0 for no document), shape (m, width), and the position
+    # of their topic; None for ``Σ_rank unit · gain[level]``.
     score: Callable[[Ints, int], Floats] | None = None
+    # The score as a sum of increments, by the ranks of unjudged documents, shape (n, u), in increasing order.
     increments: Callable[[Ints], Increments] | None = None
 
 
@@ -55,11 +52,7 @@ class Metric(Protocol):
         """Return the components of the score of judged rankings."""
 
     def scores(self, judged: JudgedTop, levels: Ints, counts: Ints) -> Floats:
-        """Return the scores of rankings under given levels and pools.
-
-        ``judged``: the judged run, for its grades and cutoff. ``levels``: the level at each rank, below 0 for no
-        document, shape (..., width). ``counts``: documents of each level in the pool, shape (..., L).
-        """
+        """Return the scores of rankings under given levels, shape (..., width), and pools, shape (..., L)."""
 
 
 @dataclass(frozen=True)
@@ -70,8 +63,6 @@ class NDCG:
     ----------
     dcg
         ``"log2"``: the gain is the grade; ``"exp-log2"``: ``2^grade - 1``.
-
-    Raises ParameterError: another ``dcg``.
     """
 
     name: ClassVar[str] = "nDCG"
@@ -83,15 +74,19 @@ class NDCG:
 
     def parts(self, judged: JudgedTop) -> Parts:
         """Discounts divided by the ideal DCG of the pool."""
-        gain = grade_gains(judged, self.dcg)
-        ideal = ideal_dcg(judged.judgments.counts, gain, judged.cutoff)
-        return Parts(gain, discounts(judged.levels.shape[1]) / np.where(ideal > 0, ideal, np.inf)[:, None])
+        gain, ideal = self._ideal(judged, judged.judgments.counts)
+        return Parts(gain, discounts(judged.levels.shape[1]) / ideal[:, None])
 
     def scores(self, judged: JudgedTop, levels: Ints, counts: Ints) -> Floats:
         """DCG divided by the ideal DCG of the pools."""
+        gain, ideal = self._ideal(judged, counts)
+        return np.asarray(at(gain, levels) @ discounts(levels.shape[-1]) / ideal)
+
+    def _ideal(self, judged: JudgedTop, counts: Ints) -> tuple[Floats, Floats]:
+        """Gains, and the ideal DCG, infinite without a relevant document."""
         gain = grade_gains(judged, self.dcg)
         ideal = ideal_dcg(counts, gain, judged.cutoff)
-        return np.asarray(at(gain, levels) @ discounts(levels.shape[-1]) / np.where(ideal > 0, ideal, np.inf))
+        return gain, np.where(ideal > 0, ideal, np.inf)
 
 
 @dataclass(frozen=True)
@@ -102,12 +97,9 @@ class RBP:
     ----------
     p
         Persistence, in [0, 1).
-    rel
-        The lowest grade with gain 1, lower grades having gain 0; 0 for graded gains, ``grade / max_grade``.
-    max_grade
-        The grade with gain 1 if gains are graded; ``None`` for the highest grade of the qrels.
-
-    Raises ParameterError: a number outside its range; ``max_grade`` below a grade of the qrels.
+    rel, max_grade
+        The lowest grade with gain 1, lower grades having gain 0; or ``rel=0`` for graded gains ``grade / max_grade``,
+        with ``None`` for the highest grade of the qrels.
     """
 
     name: ClassVar[str] = "RBP"
@@ -144,12 +136,7 @@ class RBP:
 class Precision:
     """``P@k = relevant documents in the first k / k``, also for shorter lists (trec_eval).
 
-    Parameters
-    ----------
-    rel
-        The lowest grade that counts as relevant.
-
-    Raises ParameterError: ``rel`` below 1; no cutoff.
+    ``rel`` is the lowest grade that counts as relevant.
     """
 
     name: ClassVar[str] = "P"
@@ -175,12 +162,7 @@ class Precision:
 class AP:
     """``AP@k = (1/R) Σ_{r<=k} I(r) P@r`` with R relevant documents in the pool, 0 if R = 0 (trec_eval).
 
-    Parameters
-    ----------
-    rel
-        The lowest grade that counts as relevant.
-
-    Raises ParameterError: ``rel`` below 1.
+    ``rel`` is the lowest grade that counts as relevant.
     """
 
     name: ClassVar[str] = "AP"
@@ -195,12 +177,12 @@ class AP:
         gain = _binary(judged, self.rel)
         n_relevant = judged.judgments.counts @ gain.astype(np.int64)
 
-        def score(levels: Ints, topic: int) -> Floats:
-            return self.scores(judged, levels, judged.judgments.counts[topic])
-
         weight = 1.0 / (ranks(judged.levels.shape[1]) * np.maximum(n_relevant, 1)[:, None])
         return Parts(
-            gain, _nothing(judged), score, lambda visits: cumulative_increments(judged, visits, gain, gain, weight)
+            gain,
+            np.zeros(judged.levels.shape),
+            lambda levels, topic: self.scores(judged, levels, judged.judgments.counts[topic]),
+            lambda visits: cumulative_increments(judged, visits, gain, gain, weight),
         )
 
     def scores(self, judged: JudgedTop, levels: Ints, counts: Ints) -> Floats:
@@ -213,12 +195,7 @@ class AP:
 class ERR:
     """``ERR@k = Σ_r (1/r) s_r Π_{i<r} (1 - s_i)``, ``s = (2^grade - 1) / 2^max_grade`` (Chapelle et al., CIKM 2009).
 
-    Parameters
-    ----------
-    max_grade
-        The highest possible grade, by default 4 as for TREC's web tracks and gdeval.
-
-    Raises ParameterError: an invalid ``max_grade``, or one below a grade of the qrels.
+    ``max_grade`` is the highest possible grade, by default 4 as for TREC's web tracks and gdeval.
     """
 
     name: ClassVar[str] = "ERR"
@@ -232,10 +209,12 @@ class ERR:
         """No sum over ranks."""
         gain = self._gain(judged)
 
-        def score(levels: Ints, _: int) -> Floats:
-            return err(at(gain, levels))
-
-        return Parts(gain, _nothing(judged), score, lambda visits: cascade_increments(judged, visits, gain))
+        return Parts(
+            gain,
+            np.zeros(judged.levels.shape),
+            lambda levels, _: err(at(gain, levels)),
+            lambda visits: cascade_increments(judged, visits, gain),
+        )
 
     def scores(self, judged: JudgedTop, levels: Ints, _: Ints) -> Floats:
         """Expected reciprocal ranks."""
@@ -251,14 +230,8 @@ class Q:
     """``Q@k = 1/min(k, R) Σ_{r<=k} I(r) (C(r) + β cg(r)) / (r + β cg*(r))`` (Sakai, AIRS 2004; cutoff as NTCIREVAL).
 
     Gains are grades; C(r) counts relevant documents in the first r, cg(r) and cg*(r) are the cumulative gains of the
-    ranking and of the ideal ranking of the pool. Q is 0 if the pool has no relevant document (R = 0).
-
-    Parameters
-    ----------
-    beta
-        The weight of cumulative gains relative to ranks, at least 0.
-
-    Raises ParameterError: ``beta`` below 0 or not finite.
+    ranking and of the ideal ranking of the pool, and β >= 0 is their weight relative to ranks. Q is 0 if the pool has
+    no relevant document (R = 0).
     """
 
     name: ClassVar[str] = "Q"
@@ -273,16 +246,14 @@ class Q:
         """No sum over ranks."""
         gain = grade_gains(judged, "log2")
         n_relevant, ideal = self._ideal(judged, judged.judgments.counts)
-        rank = ranks(judged.levels.shape[1])
-
-        def score(levels: Ints, topic: int) -> Floats:
-            return q_measure(at(gain, levels), ideal[topic], n_relevant[topic], self.beta)
-
         relevant = (gain > 0).astype(np.float64)
         value = relevant + self.beta * gain
-        weight = 1.0 / ((rank + self.beta * ideal) * np.maximum(n_relevant, 1)[:, None])
+        weight = 1.0 / ((ranks(judged.levels.shape[1]) + self.beta * ideal) * np.maximum(n_relevant, 1)[:, None])
         return Parts(
-            gain, _nothing(judged), score, lambda visits: cumulative_increments(judged, visits, relevant, value, weight)
+            gain,
+            np.zeros(judged.levels.shape),
+            lambda levels, topic: q_measure(at(gain, levels), ideal[topic], n_relevant[topic], self.beta),
+            lambda visits: cumulative_increments(judged, visits, relevant, value, weight),
         )
 
     def scores(self, judged: JudgedTop, levels: Ints, counts: Ints) -> Floats:
@@ -310,8 +281,8 @@ def cumulative_increments(
 ) -> Increments:
     """The increments of ``Σ_r I(r) w_r Σ_{i<=r} h_i``: average precision and the Q-measure.
 
-    ``judged, visits``: the judged run, and the ranks of its unjudged documents in increasing order. ``relevant,
-    value``: I and h of each level, shape (L,). ``weight``: w of each rank, shape (n, width).
+    ``visits``: the ranks of unjudged documents in increasing order. ``relevant, value``: I and h of each level, shape
+    (L,). ``weight``: w of each rank, shape (n, width).
     """
     is_relevant, so_far = at(relevant, judged.levels), np.cumsum(at(value, judged.levels), axis=1)
     behind = _behind(judged, is_relevant * weight * so_far)
@@ -324,9 +295,8 @@ def cumulative_increments(
 def cascade_increments(judged: JudgedTop, visits: Ints, stops: Floats) -> Increments:
     """The increments of ``Σ_r (1/r) s_r Π_{i<r} (1 - s_i)``: expected reciprocal rank.
 
-    An unjudged document at rank r adds ``1/r`` of the proportion of users who stop there.
-
-    ``judged, visits``: see :func:`cumulative_increments`. ``stops``: s of each level, shape (L,), below 1.
+    An unjudged document at rank r adds ``1/r`` of the proportion of users who stop there. ``stops``: s of each level,
+    shape (L,), below 1.
     """
     stop = at(stops, judged.levels)
     reaches = np.cumprod(1.0 - stop, axis=1) / (1.0 - stop)
@@ -360,10 +330,6 @@ def _binary(judged: JudgedTop, rel: int) -> Floats:
     return (judged.judgments.grades >= rel).astype(np.float64)
 
 
-def _nothing(judged: JudgedTop) -> Floats:
-    return np.zeros(judged.levels.shape)
-
-
 def _highest(judged: JudgedTop) -> int:
     """The highest grade of any document; with ``compat``, ``grades`` also contains unused grades."""
     given = judged.judgments.counts.any(axis=0)
@@ -371,6 +337,5 @@ def _highest(judged: JudgedTop) -> int:
 
 
 def _check_top(judged: JudgedTop, top: int) -> None:
-    if top < _highest(judged):
-        name = judged.judgments.name
-        raise ParameterError(f"max_grade={top}: {name} hold grade {_highest(judged)}; give at least that")
+    if top < (highest := _highest(judged)):
+        raise ParameterError(f"max_grade={top}: {judged.judgments.name} hold grade {highest}; give at least that")

@@ -63,56 +63,38 @@ BLOCK = 50
 
 @dataclass(frozen=True)
 class Constants:
-    """The constants of the model, chosen by leaving one collection out; see docs/explanation/evidence.md.
+    """The constants of the model, chosen by leaving one collection out; see docs/explanation/evidence.md."""
 
-    Parameters
-    ----------
-    pool, unjudged, run : float
-        Coefficients of the selection shift: of the pool's logit minus the fitted logit, of the share of unjudged
-        documents in the cut, and of the run's share of unjudged documents.
-    pool_sd, unjudged_sd : float
-        Standard deviations of the first two.
-    usual : float
-        The share of unjudged documents without a shift.
-    call, call_selected : float
-        Standard deviations of the error that all topics share: always, and times the gate.
-    topic, topic_higher : float
-        Standard deviations of the error of a topic, and the additional one of higher grades.
-    of_run : float
-        Standard deviation of the error of a run's unjudged documents.
-    higher : float
-        The part of shift and errors that applies to higher grades.
-    inflation : float
-        Factor of the covariance of coefficients and topic effects.
-    """
-
+    # Coefficients of the selection shift: of the pool's logit minus the fitted logit, and of the shares of unjudged
+    # documents in the cut and of the run; standard deviations of the first two.
     pool: float = 0.67
     unjudged: float = -2.5
     run: float = -1.0
     pool_sd: float = 0.2
     unjudged_sd: float = 0.6
+    # The share of unjudged documents without a shift.
     usual: float = 0.3
+    # The error that all topics share: always, and times the gate.
     call: float = 0.3
     call_selected: float = 0.7
+    # The error of a topic, the additional one of higher grades, and that of a run's unjudged documents.
     topic: float = 0.75
     topic_higher: float = 0.5
     of_run: float = 1.0
+    # The part of shift and errors that applies to higher grades.
     higher: float = 0.5
+    # The factor of the covariance of coefficients and topic effects.
     inflation: float = 1.5
 
 
 @dataclass(frozen=True, eq=False)
 class GradeDraws:
-    """Joint draws of the levels of all unjudged documents, and of the sizes of the complete pools.
-
-    ``evidence``: the documents. ``levels``: the drawn level of each unjudged document, shape (n_draws, n_unjudged), in
-    the order of ``evidence.unjudged``. ``counts``: documents of each topic and level, judged, drawn and unseen, shape
-    (n_draws, n_topics, L). ``unseen``: documents of each topic and level that no run retrieves and nobody judged, shape
-    (n_draws, n_topics, L).
-    """
+    """Joint draws of the levels of all unjudged documents, and of the sizes of the complete pools."""
 
     evidence: Evidence
+    # The level of each unjudged document, in the order of ``evidence.unjudged``, shape (n_draws, n_unjudged).
     levels: NDArray[np.uint8]
+    # All documents of each topic and level, and those that no run retrieves and nobody judged, (n_draws, n_topics, L).
     counts: Ints
     unseen: Ints
 
@@ -123,13 +105,11 @@ class GradeDraws:
 
 
 class GradeStep(NamedTuple):
-    """The regression of a level on the lower one, and the features of the unjudged documents, (n_unjudged, p).
-
-    ``intercepts``: exact posteriors of the intercepts of topics instead of normal ones.
-    """
+    """The regression of a level on the lower one, and the features of the unjudged documents, (n_unjudged, p)."""
 
     regression: MixedLogit
     design: Floats
+    # Exact posteriors of the intercepts of topics instead of normal ones.
     intercepts: Intercepts | None = None
 
 
@@ -137,17 +117,9 @@ class GradeStep(NamedTuple):
 class GradeModel:
     """A fitted model of the grades of unjudged documents.
 
-    Attributes
-    ----------
-    evidence : Evidence
-        The documents of all evidence runs with their judgments.
-    sigma, ks, gate : float
-        Signs that documents were selected for judging, and ``gate = sigma (1 - KS)``; see
-        :func:`vbterrier.unjudged.evidence.selection`.
-    steps : tuple of GradeStep
-        The regression of each level on the lower one: P(level >= l | level >= l - 1), l = 1, 2, ...
-    without_labels : GradeStep or None
-        The first step without machine labels, from which the selection shift starts.
+    ``sigma, ks``: signs that documents were selected for judging; see :func:`vbterrier.unjudged.evidence.selection`.
+    ``steps``: the regression of each level on the lower one, ``P(level >= l | level >= l - 1)``, l = 1, 2, ...
+    ``without_labels``: the first step without machine labels, from which the selection shift starts.
     """
 
     evidence: Evidence
@@ -213,7 +185,11 @@ class GradeModel:
         shared = shared * np.hypot(constants.call, constants.call_selected * gate)
         of_run = _antithetic(call, n_draws, evidence.n_runs) * constants.of_run
         regressions = [step.regression for step in self.steps]
-        coefs = [_correlated(call, n_draws, each.coef, each.coef_cov * constants.inflation) for each in regressions]
+        coefs = [
+            each.coef
+            + _antithetic(call, n_draws, len(each.coef)) @ np.linalg.cholesky(each.coef_cov * constants.inflation).T
+            for each in regressions
+        ]
         streams = [stream(seed, "unjudged", "topic", name) for name in evidence.topics]
         # One call per topic for the normal numbers of its errors, then of its effects in each step.
         n_half, sizes = (n_draws + 1) // 2, [1 + len(self.steps), *(each.effect.shape[1] for each in regressions)]
@@ -307,28 +283,21 @@ class GradeModel:
 
 
 def fit_evidence(evidence: Evidence, constants: Constants | None = None, *, exact: bool = False) -> GradeModel:
-    """Fit the model to the evidence; without unjudged documents there is nothing to fit.
-
-    ``exact``: take the exact posteriors of the intercepts of topics, see
-    :func:`vbterrier.kernels.grade_regression.exact_intercepts`.
-    """
+    """Fit the model to the evidence; ``exact`` takes the exact posteriors of the intercepts of topics."""
     if not len(evidence.unjudged):
         nothing = np.empty((len(evidence), 0))
         return GradeModel(evidence, Features(nothing, [], nothing, nothing), 0.0, 0.0, ())
     features, (sigma, ks) = features_of(evidence), selection(evidence)
     constants = constants or Constants()
-    steps: list[GradeStep] = []
     if not (evidence.level >= 0).any():
         warn(
             "no document of the evidence is judged: the grades of unjudged documents follow the shares of each topic's "
             "pool, with wide intervals"
         )
-        steps = _pool_steps(evidence)
-        return GradeModel(evidence, features, sigma, ks, tuple(steps), None, constants)
-    for level in range(1, evidence.counts.shape[1]):
-        if level > 1 and not (evidence.level >= level).any():
-            break
-        steps.append(fit_step(evidence, features, level, exact=exact))
+        return GradeModel(evidence, features, sigma, ks, tuple(_pool_steps(evidence)), None, constants)
+    # Higher levels than the first need a judged document.
+    levels = [level for level in range(1, evidence.counts.shape[1]) if level == 1 or (evidence.level >= level).any()]
+    steps = [fit_step(evidence, features, level, exact=exact) for level in levels]
     without = fit_step(evidence, features, 1, with_labels=False) if len(evidence.labels) and steps else None
     return GradeModel(evidence, features, sigma, ks, tuple(steps), without, constants)
 
@@ -365,15 +334,8 @@ def fit_step(
     intercepts = None
     if exact:
         offset = fitted.logit(design[known], topic) - fitted.effect[topic, 0]
-        intercepts = exact_intercepts(
-            offset,
-            hit,
-            topic,
-            n_topics,
-            variance=float(fitted.variance[0]),
-            variance_prior=float(prior[0]),
-            ridge=INTERCEPT_RIDGE,
-        )
+        variances = {"variance": float(fitted.variance[0]), "variance_prior": float(prior[0])}
+        intercepts = exact_intercepts(offset, hit, topic, n_topics, **variances, ridge=INTERCEPT_RIDGE)
     return GradeStep(fitted, design[evidence.unjudged], intercepts)
 
 
@@ -397,10 +359,6 @@ def _antithetic(rng: np.random.Generator, n_draws: int, width: int) -> Floats:
     """Standard normal numbers, shape (n_draws, width): the second half are the first half with opposite signs."""
     half = rng.standard_normal(((n_draws + 1) // 2, width))
     return np.concatenate([half, -half])[:n_draws]
-
-
-def _correlated(rng: np.random.Generator, n_draws: int, mean: Floats, cov: Floats) -> Floats:
-    return mean + _antithetic(rng, n_draws, len(mean)) @ np.linalg.cholesky(cov).T
 
 
 def _topic_mean_below(values: Floats, topic: Ints, near: NDArray[np.bool_]) -> Floats:
@@ -428,10 +386,7 @@ def is_identified(judgments: Judgments) -> bool:
 
 
 def require_identified(judgments: Judgments) -> None:
-    """Refuse judgments with hardly any non-relevant document.
-
-    Raises InputError: fewer than 5 % of the judged documents of all topics have grade 0.
-    """
+    """Refuse judgments with hardly any non-relevant document."""
     if not is_identified(judgments):
         raise InputError(
             f"{judgments.name}: {judgments.counts[:, 0].sum()} of {judgments.counts.sum()} judged documents have grade "
@@ -447,21 +402,11 @@ def fit_model(
     horizon: int = 0,
     labels: MachineLabels | None = None,
 ) -> GradeModel:
-    """Fit the model to runs and judgments.
+    """Fit the model to the evidence runs and the judgments.
 
-    Parameters
-    ----------
-    runs
-        The evidence runs, by name.
-    judgments
-        The judgments.
-    cutoff
-        The cutoff k of the measure; ``None`` for the length of the longest list.
-    horizon
-        The depth to which all documents are meant to be judged; 0 for the larger of the cutoff and the depth of the
-        pool, see :func:`vbterrier.unjudged.evidence.pool_depth`.
-    labels
-        Labels of machines; ``None`` for none.
+    ``cutoff``: the cutoff k of the measure; ``None`` for the length of the longest list. ``horizon``: the depth to
+    which all documents are meant to be judged; 0 for the larger of the cutoff and the depth of the pool, see
+    :func:`vbterrier.unjudged.evidence.pool_depth`.
     """
     if cutoff is None:
         cutoff = max([1, *(run.top(None).rows.shape[1] for run in runs.values())])
@@ -474,12 +419,7 @@ def fit_model(
     if len(evidence.unjudged):
         require_identified(judgments)
     model = fit_evidence(evidence)
-    _LOG.info(
-        "fitted the model of unjudged documents to %d runs, %d topics, %d documents (%d unjudged), horizon %d",
-        evidence.n_runs,
-        len(evidence.topics),
-        len(evidence),
-        len(evidence.unjudged),
-        evidence.depth,
-    )
+    fitted = "fitted the model of unjudged documents to %d runs, %d topics, %d documents (%d unjudged), horizon %d"
+    sizes = (evidence.n_runs, len(evidence.topics), len(evidence), len(evidence.unjudged), evidence.depth)
+    _LOG.info(fitted, *sizes)
     return model

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -37,12 +37,9 @@ NOTHING = -2
 class Judgments(LabelFrame):
     """The judged documents of every topic, by grade.
 
-    Labels below 0 count as grade 0, as in trec_eval.
-
-    ``qrels``: columns qid, docno, label. ``name``: the name of the qrels in messages. ``drop_negative``: treat labels
-    below 0 as missing judgments instead, as the published code of the ECIR 2023 paper does. ``grades``: the grades that
-    occur, increasing from 0, shape (L,). ``counts``: judged documents of each topic and grade, shape (n, L). Raises
-    InputError: a missing column or id, a label that is not a whole number, a document with two labels.
+    Labels below 0 count as grade 0, as in trec_eval; with ``drop_negative`` as missing judgments, as in the published
+    code of the ECIR 2023 paper. ``grades``: the grades that occur, increasing from 0, shape (L,). ``counts``: judged
+    documents of each topic and grade, shape (n, L).
     """
 
     def __init__(
@@ -70,11 +67,7 @@ class Judgments(LabelFrame):
         return cells.reshape(len(self.topics), len(self.grades))
 
     def judge(self, run: Run, cutoff: int | None) -> JudgedTop:
-        """Look up the first ``cutoff`` documents of each topic of a run.
-
-        Raises InputError: topics or documents with ids that cannot match, see
-        :func:`vbterrier.frames.ranking.run_places`.
-        """
+        """Look up the first ``cutoff`` documents of each topic of a run, after checks that ids can match."""
         run_places(run, self.topics, self.qid, self.name)
         require_same_kind(self.docno, run.docno, f"{self.name} column 'docno'", f"{run.name} column 'docno'")
         top = run.top(cutoff)
@@ -92,18 +85,15 @@ class Judgments(LabelFrame):
 
 @dataclass(frozen=True, eq=False)
 class JudgedTop:
-    """A run with its judgments up to a rank cutoff, for every judged topic.
-
-    ``judgments``: the pool. ``run``: the run. ``rows``: the row of the run at each rank, -1 for no document, shape (n,
-    width). ``levels``: the position of the grade in ``judgments.grades``, -1 for unjudged, -2 for no document, shape
-    (n, width). ``cutoff``: the requested cutoff k; ``None`` for the whole ranking. The width is smaller if all lists
-    are shorter.
-    """
+    """A run with its judgments up to a rank cutoff, for every judged topic."""
 
     judgments: Judgments
     run: Run
+    # The row of the run at each rank, -1 for no document, shape (n, width).
     rows: Ints
+    # The position of the grade in ``judgments.grades``, -1 for unjudged, -2 for no document, shape (n, width).
     levels: Ints
+    # The requested cutoff k, None for the whole ranking. The width is smaller if all lists are shorter.
     cutoff: int | None
 
     def cut(self, cutoff: int | None) -> JudgedTop:
@@ -149,10 +139,7 @@ class JudgedTop:
 
 
 def grade_gains(judged: JudgedTop, dcg: str) -> NDArray[np.float64]:
-    """The gain of each grade, shape (L,): ``"log2"`` the grade, ``"exp-log2"`` ``2^grade - 1``.
-
-    Raises InputError: a grade without a finite gain.
-    """
+    """The gain of each grade, shape (L,): ``"log2"`` the grade, ``"exp-log2"`` ``2^grade - 1``."""
     grades = judged.judgments.grades
     with np.errstate(over="ignore"):
         gain = gains(grades, exponential=dcg == "exp-log2")
@@ -161,8 +148,7 @@ def grade_gains(judged: JudgedTop, dcg: str) -> NDArray[np.float64]:
     return gain
 
 
-@dataclass(frozen=True, eq=False)
-class _Labeller:
+class _Labeller(NamedTuple):
     """The labels of one machine, sorted into topics."""
 
     name: str
@@ -171,34 +157,20 @@ class _Labeller:
     qid: Ids
     docno: Ids
     label: Floats
-
-    @cached_property
-    def index(self) -> Lookup:
-        return Lookup(self.topic, self.docno)
+    lookup: Lookup
 
 
 class MachineLabels:
     """Labels of documents by one or more machines.
 
     Labels are numbers on any scale, of judged and unjudged documents alike; the model learns what a label means from
-    the documents that humans judged.
+    the documents that humans judged. ``names`` are the labellers.
 
     Parameters
     ----------
     given
         A frame (qid, docno, label) or a path; several paths, named after their files; or a mapping of name to frame or
         path. See :func:`vbterrier.frames.read_labels`.
-
-    Raises
-    ------
-    InputError
-        No labels; two labellers with one name; a missing column or id, a label that is no finite number, a document
-        with two labels.
-
-    Attributes
-    ----------
-    names : list of str
-        The labellers.
 
     Examples
     --------
@@ -221,57 +193,37 @@ class MachineLabels:
         return f"MachineLabels({', '.join(self.names)})"
 
     def lookup(self, topics: Sequence[str], topic: Ints, docno: Ids) -> Floats:
-        """Return the label of each document, NaN if a labeller gave none, shape (n_labellers, n_documents).
-
-        ``topics``: the ids of the topics. ``topic, docno``: the position of the topic of each document, and its id,
-        shape (n_documents,).
-        """
+        """Return the label of each document, NaN if a labeller gave none, shape (n_labellers, n_documents)."""
         found = np.full((len(self), len(docno)), np.nan)
         for labeller, row in zip(self._labellers, found, strict=True):
             own = places(topics, labeller.topics)[topic]
-            at = labeller.index.find_one(own, docno)
+            at = labeller.lookup.find_one(own, docno)
             row[at >= 0] = labeller.label[at[at >= 0]]
         return found
 
     def frame(self) -> pd.DataFrame:
         """Return all labels: qid, docno, grade (the label), name (of the labeller)."""
-        parts = [
-            pd.DataFrame(
-                {
-                    "qid": np.array(each.topics, dtype=object)[each.topic],
-                    "docno": each.docno.text.to_pylist(),
-                    "grade": each.label,
-                    "name": each.name,
-                }
-            )
-            for each in self._labellers
-        ]
+        parts = [_pairs(each).assign(grade=each.label, name=each.name) for each in self._labellers]
         return pd.concat(parts, ignore_index=True)
 
     def require_match(self, judgments: Judgments) -> None:
-        """Check that ids can match those of judgments; warn of labellers that labelled no judged document.
-
-        Raises InputError: integer ids in one frame and text in the other; no labeller labelled a document of the judged
-        topics.
-        """
+        """Check that ids can match those of judgments; warn of labellers that labelled no judged document."""
         qid = f"{judgments.name} column 'qid'"
         for each in self._labellers:
             require_same_kind(judgments.qid, each.qid, qid, f"labels {each.name!r} column 'qid'")
-        common = [labeller for labeller in self._labellers if set(labeller.topics) & set(judgments.topics)]
-        if not common:
+        if not any(set(each.topics) & set(judgments.topics) for each in self._labellers):
             first = self._labellers[0]
             raise InputError(
                 f"labels {first.name!r}: none is of a judged topic: it has {examples(first.topics)}; "
                 f"{judgments.name} has {examples(judgments.topics)}; look for other prefixes, leading zeros or blanks"
             )
         labels = self.lookup(judgments.topics, judgments.topic, judgments.docno)
-        unused = [name for name, row in zip(self.names, labels, strict=True) if np.isnan(row).all()]
+        unused = [each for each, row in zip(self._labellers, labels, strict=True) if np.isnan(row).all()]
         if unused:
-            first = next(each for each in self._labellers if each.name == unused[0])
+            found, wanted = (examples(each.docno.text[:4].to_pylist()) for each in (unused[0], judgments))
             warn(
-                f"labels {unused[0]!r}: no judged document has a label, so nothing can be learned from them: it has "
-                f"{examples(first.docno.text[:4].to_pylist())}; {judgments.name} has "
-                f"{examples(judgments.docno.text[:4].to_pylist())}"
+                f"labels {unused[0].name!r}: no judged document has a label, so nothing can be learned from them: it "
+                f"has {found}; {judgments.name} has {wanted}"
             )
 
 
@@ -288,7 +240,8 @@ def _named(given: Any) -> list[tuple[str, Any]]:
     if isinstance(given, Mapping):
         named = [(str(name), labels) for name, labels in given.items()]
     elif isinstance(given, (list, tuple)) and all(isinstance(path, (str, os.PathLike)) for path in given):
-        named = [(_stem(path), path) for path in given]
+        names = [Path(path).name.removesuffix(".gz") for path in given]
+        named = [(Path(name).stem or name, path) for name, path in zip(names, given, strict=True)]
     else:
         raise InputError(
             "labels: wanted a frame (qid, docno, label), a path, or a mapping of name to these; found "
@@ -297,11 +250,6 @@ def _named(given: Any) -> list[tuple[str, Any]]:
     if not named:
         raise InputError("labels: none; give the labels of at least one machine, or leave labels= out")
     return named
-
-
-def _stem(path: str | os.PathLike[str]) -> str:
-    name = Path(path).name.removesuffix(".gz")
-    return Path(name).stem or name
 
 
 def _labeller(name: str, given: Any) -> _Labeller:
@@ -313,31 +261,24 @@ def _labeller(name: str, given: Any) -> _Labeller:
     qid, docno = (ids_of(frame[column], f"{what} column {column!r}") for column in ("qid", "docno"))
     topics, topic = qid.codes()
     label = numbers_of(frame["label"], f"{what} column 'label'", owner_of(topics, topic, docno))
-    finite = np.isfinite(label)
-    if not finite.all():
-        row = int(np.argmin(finite))
-        raise InputError(
-            f"{what}: the label of document {docno.text[row].as_py()!r} of query {topics[topic[row]]!r} (row {row}) is "
-            "infinite; wanted a number"
-        )
-    rows = repeated_pairs(topic, docno)
-    if len(rows):
-        row = int(rows[0])
-        raise InputError(
-            f"{what}: document {docno.text[row].as_py()!r} of query {topics[topic[row]]!r} has several labels "
-            f"({len(rows)} rows repeat); keep one"
-        )
-    return _Labeller(name, topics, topic, qid, docno, label)
+    infinite, rows = np.flatnonzero(~np.isfinite(label)), repeated_pairs(topic, docno)
+    if len(infinite) or len(rows):
+        row = int(infinite[0] if len(infinite) else rows[0])
+        document = f"document {docno.text[row].as_py()!r} of query {topics[topic[row]]!r}"
+        if len(infinite):
+            raise InputError(f"{what}: the label of {document} (row {row}) is infinite; wanted a number")
+        raise InputError(f"{what}: {document} has several labels ({len(rows)} rows repeat); keep one")
+    return _Labeller(name, topics, topic, qid, docno, label, Lookup(topic, docno))
 
 
 def frames_of(labels: MachineLabels, judgments: Judgments) -> pd.DataFrame:
     """Return the judged documents with their labels, sorted: qid, docno, grade, a column for each labeller."""
     found = labels.lookup(judgments.topics, judgments.topic, judgments.docno)
-    frame = pd.DataFrame(
-        {
-            "qid": np.array(judgments.topics, dtype=object)[judgments.topic],
-            "docno": judgments.docno.text.to_pylist(),
-            "grade": np.maximum(judgments.label, 0),
-        }
-    )
+    frame = _pairs(judgments).assign(grade=np.maximum(judgments.label, 0))
     return frame.assign(**dict(zip(labels.names, found, strict=True))).sort_values(["qid", "docno"], ignore_index=True)
+
+
+def _pairs(labelled: _Labeller | Judgments) -> pd.DataFrame:
+    """The columns qid and docno."""
+    qid = np.array(labelled.topics, dtype=object)[labelled.topic]
+    return pd.DataFrame({"qid": qid, "docno": labelled.docno.text.to_pylist()})

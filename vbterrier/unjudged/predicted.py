@@ -38,15 +38,13 @@ MOST_GRADES = 1000
 
 @dataclass(frozen=True, eq=False)
 class RetrievalEvidence:
-    """Features of items that may be relevant; an item is an entry of :class:`Retrieved`, or a document.
+    """Features of items that may be relevant; an item is an entry of :class:`Retrieved`, or a document."""
 
-    ``features``: features that increase with relevance, shape (m, p). ``topic, level``: as in :class:`Retrieved`, shape
-    (m,). ``item``: the item of each entry, shape (n_entries,).
-    """
-
+    # Features that increase with relevance, shape (m, p).
     features: Floats
     topic: Ints
     level: Ints
+    # The item of each entry, shape (n_entries,).
     item: Ints
 
 
@@ -56,10 +54,7 @@ def by_rank(entries: Retrieved) -> RetrievalEvidence:
 
 
 def by_score(entries: Retrieved) -> RetrievalEvidence:
-    """Evidence with the score of each entry, standardised per run and topic; 0 if scores are all equal.
-
-    Raises InputError: an infinite score.
-    """
+    """Evidence with the score of each entry, standardised per run and topic; 0 if scores are all equal."""
     score = np.concatenate([run.score[entries.rows_of(name)[1]] for name, run in entries.runs.items()])
     if not np.isfinite(score).all():
         at = int(np.argmin(np.isfinite(score)))
@@ -100,12 +95,6 @@ def by_votes(entries: Retrieved) -> RetrievalEvidence:
 
 def _entries(entries: Retrieved, feature: Floats) -> RetrievalEvidence:
     return RetrievalEvidence(feature[:, None], entries.topic, entries.level, np.arange(len(feature)))
-
-
-def remaining_pool(counts: Ints, evidence: RetrievalEvidence) -> Ints:
-    """Judged documents of each grade in the topic of each item, without the item itself, shape (m, L)."""
-    own = evidence.level[:, None] == np.arange(counts.shape[1])
-    return np.asarray(counts[evidence.topic] - own)
 
 
 def neighbours(entries: Retrieved, evidence: RetrievalEvidence) -> Floats:
@@ -216,10 +205,9 @@ def predict_grades(
 
     Parameters
     ----------
-    runs
-        A mapping of name to run: a frame (qid, docno, score) or the path of a TREC run. Models use all runs.
-    qrels
-        Frame with qid, docno, label (whole numbers; below 0 counts as 0).
+    runs, qrels
+        A mapping of name to run: a frame (qid, docno, score) or the path of a TREC run (models use all runs); and a
+        frame with qid, docno, label (whole numbers; below 0 counts as 0).
     by
         ``"rank"``: x is ``-log2(1 + rank)``; ``"score"``: the score, standardised over the first ``cutoff`` documents
         of its run and topic; ``"votes"``: three features from all runs: the mean of ``1/log2(1 + rank)`` (0 for runs
@@ -228,11 +216,10 @@ def predict_grades(
     method
         ``"logistic"``, or ``"isotonic"``: x (by votes the first of the three features) is replaced by the logit of an
         isotonic regression of relevance on x.
-    cutoff
-        The rank up to which documents of each topic and run are used for fitting and predicted.
-    n_folds, seed, progress
-        Number of cross-validation folds of topics (with fewer topics, each topic is a fold), the seed of their
-        assignment, and a progress bar over the folds.
+    cutoff, n_folds, seed, progress
+        The rank up to which documents of each topic and run are used for fitting and predicted, the number of
+        cross-validation folds of topics (with fewer topics, each topic is a fold), the seed of their assignment, and a
+        progress bar over the folds.
 
     Returns
     -------
@@ -241,27 +228,19 @@ def predict_grades(
         the highest grade of the qrels; ``None`` below rank ``cutoff`` and in topics without qrels. An existing column
         of that name is replaced.
 
-    Raises
-    ------
-    InputError, ParameterError
-        No runs; no judged document up to the cutoff; infinite scores with ``by="score"``; see the contracts; an invalid
-        value of a parameter.
-
     Notes
     -----
     A single judged topic predicts itself, and if all or none of the judged documents are relevant, all documents get
     the probability ``(n_relevant + 1/2)/(n + 1)``, both with a warning. Results do not depend on the order of rows,
     runs or topics. Apart from sorting, the cost is linear in rows.
 
-    Predictions assume that unjudged documents are similar to judged documents at the same rank, as for judgments
-    missing at random. For pools of other systems' documents they are too high (ANCE on TREC-COVID: .77 on average, with
-    38 % relevant). Votes correct part of this bias if the runs of those systems are included.
+    Predictions assume that unjudged documents are similar to judged documents at the same rank. For pools of other
+    systems' documents they are too high (ANCE on TREC-COVID: .77 on average, with 38 % relevant). Votes correct part of
+    this bias if the runs of those systems are included.
 
     Examples
     --------
-    >>> documents = [f"d{i}" for i in range(8)]
-    >>> topics = [f"q{i}" for i in range(20)]
-    >>> places = [(q, d, -i) for q in topics for i, d in enumerate(documents)]
+    >>> places = [(f"q{topic}", f"d{i}", -i) for topic in range(20) for i in range(8)]
     >>> run = pd.DataFrame(places, columns=["qid", "docno", "score"])
     >>> qrels = run.assign(label=(run["score"] > -3).astype(int))[run["docno"] != "d4"]
     >>> predicted = predict_grades({"mine": run}, qrels)["mine"]
@@ -314,7 +293,8 @@ def _pool_shares(counts: Ints, evidence: RetrievalEvidence) -> tuple[Floats, Flo
     split_strength = expected_strength(
         pools[:, 1:].ravel(), np.repeat(relevant, len(grades)), np.tile(grades, len(relevant))
     )
-    remaining = remaining_pool(counts, evidence)
+    # Without the item itself.
+    remaining = counts[evidence.topic] - (evidence.level[:, None] == np.arange(counts.shape[1]))
     known = remaining[:, 1:].sum(axis=1)
     share: Floats = logit((known + strength * overall) / (remaining.sum(axis=1) + strength))
     split: Floats = (remaining[:, 1:] + split_strength * grades) / (known + split_strength)[:, None]

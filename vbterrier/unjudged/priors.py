@@ -7,7 +7,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from numbers import Real
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -57,9 +57,8 @@ def column_probabilities(judged: JudgedTop) -> Floats:
     probability of relevance, divided among the grades above 0 in proportion to the topic's pool, or to all pools if it
     has no relevant document. Cells of judged documents and below the cutoff are ignored.
 
-    Returns documents in the order of their ranks, padded with grade 0, shape (n, most unjudged, L). Raises InputError:
-    no such column; a cell that is missing or neither list nor number; numbers that are not probabilities or do not sum
-    to 1; a probability above 0 for a grade that is not in the qrels. The message names query and document.
+    Returns documents in the order of their ranks, padded with grade 0, shape (n, most unjudged, L). Messages of errors
+    name query and document.
     """
     run, grades = judged.run, judged.judgments.grades
     if COLUMN not in run.frame.columns:
@@ -71,8 +70,7 @@ def column_probabilities(judged: JudgedTop) -> Floats:
     topic, rank = np.nonzero(judged.unjudged)
     rows = judged.rows[topic, rank]
     first = np.cumsum(judged.n_unjudged) - judged.n_unjudged
-    prob = np.zeros((len(first), int(judged.n_unjudged.max(initial=0)), len(grades)))
-    prob[:, :, 0] = 1.0
+    prob = np.tile(np.eye(1, len(grades)), (len(first), int(judged.n_unjudged.max(initial=0)), 1))
     prob[topic, np.arange(len(topic)) - first[topic]] = _read(judged, topic, rows)
     return prob
 
@@ -109,7 +107,10 @@ def _split_cells(column: pd.Series[Any]) -> tuple[Bools, Floats, list[Any]]:
 def _of_grades(judged: JudgedTop, rows: Ints, cells: list[Any]) -> Floats:
     """Convert lists of the probabilities of grade 0, 1, 2, ... to an array, shape (m, L)."""
     grades = judged.judgments.grades
-    lists = _lists(judged, rows, cells)
+    lists = _lists(cells)
+    if lists is None:
+        bad = np.array([_lists([cell]) is None for cell in cells])
+        _refuse(judged, rows, bad, "neither list nor number")
     _refuse(judged, rows, lists.is_null().to_numpy(zero_copy_only=False), "no value")
     lengths = lists.value_lengths().to_numpy()
     chance = lists.flatten().to_numpy(zero_copy_only=False)
@@ -132,22 +133,12 @@ def _of_grades(judged: JudgedTop, rows: Ints, cells: list[Any]) -> Floats:
     return prob
 
 
-def _lists(judged: JudgedTop, rows: Ints, cells: list[Any]) -> Any:
-    """Cells as an Arrow array of lists of numbers."""
-    kind = pa.large_list(pa.float64())
+def _lists(cells: list[Any]) -> Any:
+    """Cells as an Arrow array of lists of numbers; None if one is no such list."""
     try:
-        return pa.array(cells, type=kind, from_pandas=True)
+        return pa.array(cells, type=pa.large_list(pa.float64()), from_pandas=True)
     except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        _refuse(judged, rows, np.array([not _is_list(cell, kind) for cell in cells]), "neither list nor number")
-        raise
-
-
-def _is_list(cell: Any, kind: Any) -> bool:
-    try:
-        pa.array([cell], type=kind, from_pandas=True)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, pa.ArrowNotImplementedError):
-        return False
-    return True
+        return None
 
 
 def _refuse(judged: JudgedTop, rows: Ints, bad: Bools, found: str) -> None:
@@ -163,15 +154,12 @@ def _refuse(judged: JudgedTop, rows: Ints, bad: Bools, found: str) -> None:
     )
 
 
-@dataclass(frozen=True)
-class Prior:
-    """The prior over grades of the unjudged documents of a run.
+class Prior(NamedTuple):
+    """The prior over grades of the unjudged documents of a run."""
 
-    ``prob``: probability of each grade, shape (n, 1, L); for individual priors (n, most unjudged, L) in the order of
-    ranks. ``strength``: pseudo-count of the prior of each topic, shape (n,); ``None`` if all priors are known exactly.
-    """
-
+    # Probability of each grade, shape (n, 1, L); for individual priors (n, most unjudged, L) in the order of ranks.
     prob: Floats
+    # Pseudo-count of the prior of each topic, shape (n,); None if all priors are known exactly.
     strength: Floats | None
 
 
@@ -184,12 +172,9 @@ def prior_of(judged: JudgedTop, process: Process) -> Prior:
     ``column``: individual priors; or a mapping of grade to probability for all topics. ``auto`` is ``pool+run`` with
     ``compat``; the evidence model, otherwise the default, has no prior of a topic.
 
-    ``judged``: the judged run. ``process``: the parameters of the model. ``prior_strength="auto"`` uses the learned
-    strength, and treats all other priors as known exactly. If none of the first k is judged, ``all_unjudged="auto"``
-    uses the pool for ``pool+run`` and raises an error for ``run``; ``"pool"`` uses the pool for both; ``"zero"`` gives
-    every document grade 0 (as the authors do) with any named prior. Raises InputError: ``run`` on topics without a
-    judged document up to the cutoff; a mapping that is not a distribution over the grades; see
-    :func:`vbterrier.unjudged.priors.column_probabilities`.
+    ``prior_strength="auto"`` uses the learned strength, and treats all other priors as known exactly. If none of the
+    first k is judged, ``all_unjudged="auto"`` uses the pool for ``pool+run`` and raises an error for ``run``;
+    ``"pool"`` uses the pool for both; ``"zero"`` gives every document grade 0 (as the authors do) with any named prior.
     """
     prior = process.chosen_prior
     if prior == EVIDENCE:
@@ -207,14 +192,11 @@ def prior_of(judged: JudgedTop, process: Process) -> Prior:
     elif prior == "hierarchical":
         prob, strength = hierarchical(judged.judgments.counts), given
     else:
-        found = learned(judged)
-        _LOG.info(
-            "learned the prior of %s topics: unjudged at random with probability %.2f, median strength %.3g",
-            len(found.prob),
-            found.random,
-            float(np.median(found.strength)) if len(found.strength) else float("nan"),
-        )
-        prob, strength = found.prob, found.strength if process.prior_strength == "auto" else given
+        prob, strength, random = learned(judged)
+        median = float(np.median(strength)) if len(strength) else float("nan")
+        text = "learned the prior of %s topics: unjudged at random with probability %.2f, median strength %.3g"
+        _LOG.info(text, len(prob), random, median)
+        strength = strength if process.prior_strength == "auto" else given
     if process.all_unjudged == "zero":
         prob = np.where(_blind(judged)[:, None], np.eye(1, prob.shape[1]), prob)
     return Prior(prob[:, None], strength)
@@ -273,31 +255,6 @@ def _given(judged: JudgedTop, prior: Mapping[int, float]) -> Floats:
     return normalised
 
 
-def check_prior(prior: str | Mapping[int, float]) -> None:
-    """Raise an error unless a prior is a legal name or a mapping.
-
-    Raises ParameterError: an unknown name.
-    """
-    if not isinstance(prior, Mapping) and prior not in PRIORS:
-        raise ParameterError(
-            f"prior={prior!r}: wanted one of {', '.join(map(repr, PRIORS))}, or a mapping of grade to probability."
-            f"{nearest(str(prior), PRIORS)}"
-        )
-
-
-def check_strength(strength: float | str) -> None:
-    """Raise an error unless a prior strength is ``"auto"`` or a number above 0, possibly infinite.
-
-    Raises ParameterError: an invalid strength.
-    """
-    number = isinstance(strength, (int, float, np.number)) and not isinstance(strength, bool)
-    if strength != "auto" and not (number and float(strength) > 0):
-        raise ParameterError(
-            f"prior_strength={strength!r}: wanted 'auto', or a number above 0, the pseudo-count of the prior, or inf "
-            "for a prior known exactly"
-        )
-
-
 @dataclass(frozen=True)
 class Process:
     """The parameters of the model of unjudged documents, see :func:`vbterrier.unjudged.bootstrap_distribution`."""
@@ -314,19 +271,28 @@ class Process:
     model: str = ""
 
     def __post_init__(self) -> None:
-        check_prior(self.prior)
+        if not isinstance(self.prior, Mapping) and self.prior not in PRIORS:
+            raise ParameterError(
+                f"prior={self.prior!r}: wanted one of {', '.join(map(repr, PRIORS))}, or a mapping of grade to "
+                f"probability.{nearest(str(self.prior), PRIORS)}"
+            )
         for name, legal in (("dcg", DCG), ("method", METHODS), ("compat", COMPAT), ("all_unjudged", ALL_UNJUDGED)):
             choice(name, getattr(self, name), legal)
         if self.prior_strength == "inf":
             # As text, since parameters of measures cannot be infinite.
             object.__setattr__(self, "prior_strength", math.inf)
-        check_strength(self.prior_strength)
+        strength = self.prior_strength
+        number = isinstance(strength, (int, float, np.number)) and not isinstance(strength, bool)
+        if strength != "auto" and not (number and float(strength) > 0):
+            raise ParameterError(
+                f"prior_strength={strength!r}: wanted 'auto', or a number above 0, the pseudo-count of the prior, or "
+                "inf for a prior known exactly"
+            )
         if self.compat and self.prior not in ("auto", *PAPER):
             raise ParameterError(f"compat={self.compat!r} needs one of the priors {', '.join(map(repr, PAPER))}")
-        if self.compat and self.prior_strength not in ("auto", math.inf):
+        if self.compat and strength not in ("auto", math.inf):
             raise ParameterError(
-                f"compat={self.compat!r} treats its prior as known exactly; remove "
-                f"prior_strength={self.prior_strength}, or compat"
+                f"compat={self.compat!r} treats its prior as known exactly; remove prior_strength={strength}, or compat"
             )
         whole("n_draws", self.n_draws, high=MOST_DRAWS)
         whole("seed", self.seed, low=0)
@@ -335,18 +301,18 @@ class Process:
 
     def _check_evidence(self) -> None:
         """Refuse parameters of named priors for the evidence model, and its parameters for named priors."""
-        defaults = {"method": ("auto", "mc"), "all_unjudged": ("auto",), "prior_strength": ("auto",)}
+        accepted: dict[str, tuple[object, ...]] = {"horizon": (0,), "model": ("",)}
         if self.uses_evidence:
-            for name, legal in defaults.items():
-                if getattr(self, name) not in legal:
-                    raise ParameterError(
-                        f"{name}={getattr(self, name)!r} applies to named priors; the default prior is a model that is "
-                        "sampled; give a prior, as prior='pool', 'hierarchical' or 'learned'"
+            accepted = {"method": ("auto", "mc"), "all_unjudged": ("auto",), "prior_strength": ("auto",)}
+        for name, values in accepted.items():
+            if (value := getattr(self, name)) not in values:
+                remedy = "the default prior; remove prior="
+                if self.uses_evidence:
+                    remedy = (
+                        "named priors; the default prior is a model that is sampled; give a prior, as prior='pool', "
+                        "'hierarchical' or 'learned'"
                     )
-            return
-        for name, default in (("horizon", 0), ("model", "")):
-            if getattr(self, name) != default:
-                raise ParameterError(f"{name}={getattr(self, name)!r} applies to the default prior; remove prior=")
+                raise ParameterError(f"{name}={value!r} applies to {remedy}")
 
     @property
     def summary(self) -> str:
