@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from browsing import NASTY, choose, column, one, opened, press, shown, texts, with_data
 
-from vbterrier.report.page.caveats import influential_topics
+from vbterrier.report.page.verdict import influential_topics
 
 
 @pytest.fixture

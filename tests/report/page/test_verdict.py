@@ -5,8 +5,7 @@ import pandas as pd
 import pytest
 
 from vbterrier import DegenerateWarning, InputError
-from vbterrier.report.page.caveats import _tagging, influential_topics
-from vbterrier.report.page.verdict import agreement, has_no_power
+from vbterrier.report.page.verdict import _tagging, agreement, has_no_power, influential_topics
 
 
 def about(page, what):

@@ -17,7 +17,7 @@ from vbterrier.report.plots import style
 from vbterrier.report.plots.elements import columns_of, few, limits_of, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from vbterrier.report.plots.style import Names
 
 
 # Diameters in points of the mark of the largest bin, and of the smallest visible mark.
@@ -28,9 +28,7 @@ _APART = 0.05
 _SHARES = ("level", "covered", "covered_low", "covered_high")
 
 
-def reliability(
-    bins: Any, *, method: str | Sequence[str] | None = None, ax: Any = None, width: float = style.COLUMN
-) -> Any:
+def reliability(bins: Any, *, method: Names = None, ax: Any = None, width: float = style.COLUMN) -> Any:
     """Reliability diagram: observed shares against predicted probabilities; the area of a mark is the size of the bin.
 
     The caption has the expected calibration error ``ECE = Σ_b n_b/N |predicted_b - observed_b|`` of each method.
@@ -39,12 +37,12 @@ def reliability(
     ----------
     bins
         The result of :func:`vbterrier.intents.calibration.calibration_error`, or a frame: columns predicted and
-        observed (means over the bin, 0 to 1), n (its size), and optionally method, one line for each. Empty bins (n =
-        0) may have NaN; they are not drawn. A mapping of methods to either draws them all.
+        observed (means over the bin, 0 to 1; NaN in empty bins, which are not drawn), n (its size), and optionally
+        method, one line for each. A mapping of methods to either draws them all.
     method
         Methods to draw; all by default.
     ax, width
-        Axes to draw on, and width of a new figure, about a square; see :func:`curve`.
+        As for all figures; the axes are a square.
 
     Examples
     --------
@@ -60,10 +58,8 @@ def reliability(
         drawn.plot([0, 1], [0, 1], color=style.MUTED, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
         largest = frame["n"].max()
         handles = [_draw_calibration(drawn, part, place, largest) for place, (_, part) in enumerate(parts)]
-        drawn.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=_TICKS, yticks=_TICKS)
-        drawn.set_aspect("equal")
-        drawn.set_xlabel("predicted probability")
-        drawn.set_ylabel("observed share")
+        drawn.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=_TICKS, yticks=_TICKS, aspect="equal")
+        drawn.set(xlabel="predicted probability", ylabel="observed share")
         off = [(part["predicted"] - part["observed"]).abs() for _, part in parts]
         errors = [f"{np.average(gap, weights=part['n']):.3f}" for gap, (_, part) in zip(off, parts, strict=True)]
         said = errors[0]
@@ -82,9 +78,8 @@ def _bins_of(given: Any) -> pd.DataFrame:
     named = [method for method, part in parts.items() if (part["method"] != "").any()]
     if named:
         raise InputError(f"bins[{named[0]!r}]: the bins already have a column method; drop it, or pass them alone")
-    empty = _checked_calibration(
-        pd.DataFrame({"predicted": [], "observed": [], "n": np.empty(0, dtype=np.int64)}), "bins"
-    )
+    none = pd.DataFrame({"predicted": [], "observed": [], "n": np.empty(0, dtype=np.int64)})
+    empty = _checked_calibration(none, "bins")
     return pd.concat([empty, *(part.assign(method=method) for method, part in parts.items())], ignore_index=True)
 
 
@@ -123,19 +118,12 @@ def _sizes(frame: pd.DataFrame, n_methods: int) -> list[str]:
     """Parts of the caption: the number of bins, their sizes, and the size of the sample."""
     groups = frame.groupby("method", sort=False)
     n = "n = " + captions.counted(groups["n"].sum(), "").rstrip(" s") + (" for each method" if n_methods > 1 else "")
-    return [
-        f"{captions.counted(groups.size(), 'bin')}, area: bin size ({frame['n'].min():,} to {frame['n'].max():,})",
-        n,
-    ]
+    bins = captions.counted(groups.size(), "bin")
+    return [f"{bins}, area: bin size ({frame['n'].min():,} to {frame['n'].max():,})", n]
 
 
 def interval_coverage(
-    coverage: Any,
-    *,
-    estimator: str | Sequence[str] | None = None,
-    topics: str = "unjudged",
-    ax: Any = None,
-    width: float = style.COLUMN,
+    coverage: Any, *, estimator: Names = None, topics: str = "unjudged", ax: Any = None, width: float = style.COLUMN
 ) -> Any:
     """Observed against nominal coverage of intervals; intervals below the diagonal cover less than their level.
 
@@ -145,17 +133,16 @@ def interval_coverage(
     Parameters
     ----------
     coverage
-        Columns estimator, level (nominal, between 0 and 1), n (number of intervals), covered (the share that covers the
-        truth), covered_low and covered_high (an interval of that share, as a binomial interval; NaN for none), and
-        optionally topics, as :meth:`vbterrier.evaluate.simulation.Simulation.coverage` returns them. Rows with n = 0
-        are not drawn.
+        Columns estimator, level (nominal, between 0 and 1), n (number of intervals; rows with 0 are not drawn), covered
+        (the share that covers the truth), covered_low and covered_high (an interval of that share; NaN for none), and
+        optionally topics, as :meth:`vbterrier.evaluate.simulation.Simulation.coverage` returns them.
     estimator
         Estimators to draw, each with its colour, at most seven; all by default.
     topics
         Rows to draw if there is a column topics: ``"unjudged"`` (run-topics with unjudged documents: the score of
         other run-topics is known) or ``"all"``.
     ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`.
+        As for all figures.
 
     Examples
     --------
@@ -184,8 +171,7 @@ def interval_coverage(
         places = (np.arange(len(parts)) - (len(parts) - 1) / 2) * step
         handles = [_draw_coverage(drawn, part, place, places[place]) for place, (_, part) in enumerate(parts)]
         _place_ticks(drawn, np.unique(frame["level"]), inch)
-        drawn.set_xlabel("nominal level (%)")
-        drawn.set_ylabel("observed coverage (%)")
+        drawn.set(xlabel="nominal level (%)", ylabel="observed coverage (%)")
         off = [f"{(part['covered'] - part['level']).abs().mean():.1f}" for _, part in parts]
         said = off[0]
         if len(parts) > 1:

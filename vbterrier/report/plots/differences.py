@@ -25,9 +25,8 @@ from vbterrier.report.plots.elements import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from vbterrier.annotations import Floats
+    from vbterrier.report.plots.style import Names
 
 
 # The largest number of rows of a figure.
@@ -44,7 +43,7 @@ _SLACK = 1e-6
 def differences(
     pairs: Any,
     *,
-    measure: str | Sequence[str] | None = None,
+    measure: Names = None,
     baseline: str | None = None,
     sort: bool = False,
     ax: Any = None,
@@ -68,7 +67,7 @@ def differences(
     sort
         Sort by the difference of the first measure, largest first, instead of keeping the order of the frame.
     ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of pairs.
+        As for all figures.
 
     Examples
     --------
@@ -99,15 +98,8 @@ def differences(
         drawn.hlines(range(n), 0, 1, transform=drawn.get_yaxis_transform(), color=style.RULE, lw=0.5, zorder=0)
         places = pd.Series(range(n), index=rows["pair"])
         marks = [
-            points_in_rows(
-                drawn,
-                part.rename(columns={"diff": "value"}),
-                part["pair"].map(places),
-                part["significant"],
-                (at, len(parts)),
-                row,
-            )
-            for at, (_, part) in enumerate(parts)
+            points_in_rows(drawn, part, part["pair"].map(places), part["significant"], (at, len(parts)), row)
+            for at, part in enumerate(part.rename(columns={"diff": "value"}) for _, part in parts)
         ]
         drawn.spines["left"].set_visible(False)
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.45, 2, 8)))
@@ -127,9 +119,8 @@ def _turned(frame: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
         there = (frame[["name_a", "name_b"]] == baseline).any(axis=1)
         if not there.any():
             known = pd.unique(frame[["name_a", "name_b"]].to_numpy().ravel())
-            raise ParameterError(
-                f"baseline={baseline!r}: pairs has {examples(known, 6)}.{nearest(baseline, map(str, known))}"
-            )
+            near = nearest(baseline, map(str, known))
+            raise ParameterError(f"baseline={baseline!r}: pairs has {examples(known, 6)}.{near}")
         frame, turned = frame[there], (frame["name_a"] == baseline).to_numpy()[there]
     one, other, low, high = (frame[column].to_numpy() for column in ("name_a", "name_b", "low", "high"))
     return frame.assign(
@@ -144,13 +135,9 @@ def _turned(frame: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
 def _checked(pairs: Any) -> pd.DataFrame:
     """Validate a P frame and add the columns flagged and significant."""
     given = frame_of(pairs.pairs if isinstance(pairs, Comparison) else pairs, "pairs")
-    frame = columns_of(
-        given,
-        "pairs",
-        texts=("name_a", "name_b", "measure", "test", "correction", "method"),
-        reals=("diff", "low", "high", "p_adjusted", "level"),
-        wholes=("n_qids", "n_resamples", "seed"),
-    )
+    texts, reals = ("name_a", "name_b", "measure", "test", "correction", "method"), ("diff", "low", "high")
+    wholes = ("n_qids", "n_resamples", "seed")
+    frame = columns_of(given, "pairs", texts=texts, reals=(*reals, "p_adjusted", "level"), wholes=wholes)
     # Intervals without a limit cannot be drawn.
     endless = np.isinf(frame["low"]) | np.isinf(frame["high"])
     frame = frame.assign(low=frame["low"].mask(endless), high=frame["high"].mask(endless))
@@ -168,8 +155,7 @@ def _checked(pairs: Any) -> pd.DataFrame:
     ]
     refuse(frame, "pairs", ["name_a", "name_b", "diff", "low", "high", "p_adjusted", "level"], checks)
     # 1 - 0.9 is below 0.1 by rounding.
-    frame["significant"] = p <= (1 - frame["level"]).round(12)
-    frame["flagged"] = [flag != "" for flag in flags]
+    frame = frame.assign(significant=p <= (1 - frame["level"]).round(12), flagged=[flag != "" for flag in flags])
     return frame.assign(flagged=frame.groupby("pair")["flagged"].transform("any"))
 
 
@@ -234,7 +220,7 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
         If a pair is given in one order only, the other is ``1 - p_a_beats_b`` and ties count half; if it is given in
         both, the remainder to 1 is the probability of a tie. Missing pairs and NaN are grey.
     ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of systems.
+        As for all figures.
 
     Examples
     --------
@@ -242,7 +228,7 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
     >>> [label.get_text() for label in ax.get_yticklabels()], [text.get_text() for text in ax.texts[:-1]]
     (['1 dense', '2 bm25'], ['75', '25'])
     """
-    names, prob = _ordered_pairs(*_matrix(pairs))
+    names, prob = _matrix(pairs)
     n = len(names)
     row = float(np.clip(0.62 * width / max(n, 1), 0.065, 0.2))
     with style.canvas(ax, width, n * row if n else 0.5) as drawn:
@@ -263,26 +249,14 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
         handles = [Patch(facecolor=cells.cmap(cells.norm(p)), edgecolor=style.MUTED, linewidth=0.3) for p in shown]
         style.legend(drawn, handles, [f"{100 * share:g}%" for share in shown], space)
         lost = int(np.isnan(prob).sum() - n) // 2
-        style.caption(
-            drawn,
-            "probability that the row's system beats the column's",
-            captions.counted(n, "system"),
-            f"grey: no probability ({lost} of {n * (n - 1) // 2} pairs)" if lost else "",
-            captions.origin(frame_of(pairs, "pairs")),
-        )
+        missing = f"grey: no probability ({lost} of {n * (n - 1) // 2} pairs)" if lost else ""
+        said = "probability that the row's system beats the column's", captions.counted(n, "system"), missing
+        style.caption(drawn, *said, captions.origin(frame_of(pairs, "pairs")))
     return drawn
 
 
-def _ordered_pairs(names: list[str], prob: Floats) -> tuple[list[str], Floats]:
-    """Systems and matrix, highest mean probability of a win first, systems without known pairs last."""
-    known = ~np.isnan(prob)
-    wins = np.where(known, prob, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    order = np.argsort(np.where(known.any(axis=1), -wins, np.inf), kind="stable")
-    return [names[place] for place in order], prob[np.ix_(order, order)]
-
-
 def _matrix(pairs: Any) -> tuple[list[str], Floats]:
-    """Systems in order of appearance, and the matrix of the probability that row beats column; NaN if unknown."""
+    """Systems, and the probabilities that row beats column (NaN if unknown), highest mean first, unknown last."""
     frame = frame_of(pairs, "pairs")
     require(frame, ("name_a", "name_b", "p_a_beats_b"), "pairs")
     one, other = (captions.texts(frame[column], f"pairs column {column!r}") for column in ("name_a", "name_b"))
@@ -303,7 +277,11 @@ def _matrix(pairs: Any) -> tuple[list[str], Floats]:
         if bad.any():
             at = int(np.argmax(bad))
             raise InputError(f"pairs: row {at} ({one[at]!r}, {other[at]!r}) has {prob[at]:g}; wanted {wanted}")
-    return names, np.where(np.isnan(matrix), 1 - matrix.T, matrix)
+    matrix = np.where(np.isnan(matrix), 1 - matrix.T, matrix)
+    known = ~np.isnan(matrix)
+    wins = np.where(known, matrix, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    order = np.argsort(np.where(known.any(axis=1), -wins, np.inf), kind="stable")
+    return [names[place] for place in order], matrix[np.ix_(order, order)]
 
 
 def _shade(ax: Any, prob: Floats) -> Any:
@@ -313,16 +291,9 @@ def _shade(ax: Any, prob: Floats) -> Any:
     ax.set_facecolor(style.RULE)
     for side in ("left", "bottom"):
         ax.spines[side].set_visible(False)
-    return ax.pcolormesh(
-        edges + 0.5,
-        edges - 0.5,
-        np.ma.masked_invalid(prob),
-        cmap=LinearSegmentedColormap.from_list("beats", list(_SHADES)),
-        vmin=0,
-        vmax=1,
-        edgecolors="white",
-        linewidth=0.4,
-    )
+    shades = LinearSegmentedColormap.from_list("beats", list(_SHADES))
+    look = {"cmap": shades, "vmin": 0, "vmax": 1, "edgecolors": "white", "linewidth": 0.4}
+    return ax.pcolormesh(edges + 0.5, edges - 0.5, np.ma.masked_invalid(prob), **look)
 
 
 def _percents(ax: Any, prob: Floats, size: tuple[float, float]) -> None:

@@ -24,9 +24,8 @@ from vbterrier.report.plots.elements import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from vbterrier.annotations import Floats
+    from vbterrier.report.plots.style import Names
 
 
 # White to light blue, so that marks on it are visible.
@@ -50,7 +49,7 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
         Columns name, rank, prob: the probability that a system has a rank, 0 for missing ranks; the
         ``rank_probabilities`` of the same result.
     ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of systems.
+        As for all figures.
 
     Examples
     --------
@@ -76,14 +75,9 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
         drawn.set_xlabel("rank")
         levels = frame.loc[frame["low"].notna(), "level"].unique()
         interval = f", line: {' and '.join(f'{100 * level:g}%' for level in levels)} interval" if len(levels) else ""
-        style.caption(
-            drawn,
-            captions.counted(n, "system"),
-            f"point: expected rank{interval}",
-            captions.absent(frame["expected_rank"], frame["low"], "hollow"),
-            shades,
-            captions.origin(frame_of(ranking, "ranking")),
-        )
+        said = captions.counted(n, "system"), f"point: expected rank{interval}"
+        hollow = captions.absent(frame["expected_rank"], frame["low"], "hollow")
+        style.caption(drawn, *said, hollow, shades, captions.origin(frame_of(ranking, "ranking")))
     return drawn
 
 
@@ -146,12 +140,7 @@ def _draw_ranks(ax: Any, frame: pd.DataFrame, row: float, colour: str) -> None:
 
 
 def variance_shares(
-    shares: Any,
-    *,
-    measure: str | Sequence[str] | None = None,
-    sort: bool = False,
-    ax: Any = None,
-    width: float = style.COLUMN,
+    shares: Any, *, measure: Names = None, sort: bool = False, ax: Any = None, width: float = style.COLUMN
 ) -> Any:
     """Shares of the variance by source, a bar for each system, with the standard error of the total.
 
@@ -169,7 +158,7 @@ def variance_shares(
     sort
         Sort by standard error, largest first, instead of keeping the order of the frame.
     ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of rows.
+        As for all figures.
 
     Examples
     --------
@@ -198,14 +187,9 @@ def variance_shares(
 
 
 def _checked(given: Any) -> pd.DataFrame:
-    frame = columns_of(
-        given.shares if isinstance(given, VarianceShares) else given,
-        "shares",
-        texts=("name", "measure", "source"),
-        reals=("variance", "share"),
-        wholes=("n_qids", "n_draws", "seed"),
-    )
-    keys = ["name", "measure", "source"]
+    given = given.shares if isinstance(given, VarianceShares) else given
+    keys, wholes = ["name", "measure", "source"], ("n_qids", "n_draws", "seed")
+    frame = columns_of(given, "shares", texts=keys, reals=("variance", "share"), wholes=wholes)
     total = frame.groupby(["name", "measure"], sort=False)[["variance", "share"]].transform("sum", min_count=1)
     checks = [
         (frame.duplicated(keys), "each source once"),
