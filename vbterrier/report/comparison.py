@@ -332,7 +332,8 @@ def _junit(found: ReleaseGate) -> str:
     decisions = [row["decision"] for row in pairs]
     root = ET.Element("testsuites")
     counts = {"failures": str(decisions.count(FAIL)), "skipped": str(decisions.count(UNKNOWN))}
-    suite = ET.SubElement(root, "testsuite", name="vbterrier gate", tests=str(len(pairs)), errors="0", **counts)
+    about = {"name": "vbterrier gate", "tests": str(len(pairs)), "errors": "0"}
+    suite = ET.SubElement(root, "testsuite", {**about, **counts})
     for row in pairs:
         title = f"{row['name']} is at most {row['margin']:g} below {row['baseline']} by {row['measure']}"
         case = ET.SubElement(suite, "testcase", classname="release_gate", name=printable(title))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -78,20 +77,17 @@ def _wide(scores: Scores) -> str:
     for method, frame in scores.intervals.groupby("method", sort=False):
         if method != "none":
             index = pd.MultiIndex.from_frame(frame[_KEYS])
-            means = frame["mean"] if "mean" in frame.columns else [math.nan] * len(frame)
+            means = frame["mean"].to_numpy() if "mean" in frame.columns else np.full(len(frame), np.nan)
             marks = np.where(excludes_its_score(frame), rf"\textsuperscript{{{latex.escaped(EXCLUDED)}}}", "")
-            ends = pd.Series(map(_ends, frame["low"], frame["high"], means), index=index) + marks
+            ends = pd.Series(map(brackets, frame["low"], frame["high"]), index=index)
+            # Replicas have their own mean, which may differ from the score.
+            around = pd.Series(means, index=index).map(lambda mean: f", mean {latex.number(fixed(mean))}")
+            ends += around.where(ends.ne("") & np.isfinite(means), "") + marks
             # The caption has the parameters of the method.
             source, _, _ = str(method).partition(" (")
             kinds.append((latex.escaped(f"{100 * frame['level'].iloc[0]:g}% {source}"), ends))
     shown = {name: latex.escaped(name) for name in ones["name"].unique()}
     return by_measure(ones.assign(cell=cells), kinds, shown)
-
-
-def _ends(low: float, high: float, mean: float) -> str:
-    # Replicas have their own mean, which may differ from the score.
-    said = brackets(low, high)
-    return said if math.isnan(mean) or not said else f"{said}, mean {latex.number(fixed(mean))}"
 
 
 def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:

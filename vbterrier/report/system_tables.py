@@ -390,11 +390,11 @@ def doctor_report(diagnosis: Diagnosis, style: str) -> str:
 def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
     """Report the comparison of the demo as text, and write its files to ``save`` if given."""
     folder = demo_folder()
-    runs = {name: read_run(folder / f"{name}.run") for name in SYSTEMS}
+    systems = {name: read_run(folder / f"{name}.run") for name in SYSTEMS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        scores = score(runs, read_qrels(folder / "qrels.txt"), [UNJUDGED, NAIVE, CONDENSED, BOOTSTRAPPED], seed=seed)
-        truth = score(runs, read_qrels(folder / "complete.txt"), [NAIVE], seed=seed)
+        scores = score(systems, read_qrels(folder / "qrels.txt"), [UNJUDGED, NAIVE, CONDENSED, BOOTSTRAPPED], seed=seed)
+        truth = score(systems, read_qrels(folder / "complete.txt"), [NAIVE], seed=seed)
     n_topics = int(scores.intervals["n_qids"].iloc[0])
     parts = [
         f"Two systems on {n_topics} topics, judged from a pool to which `dense`, the newer one, did not contribute.",
@@ -404,7 +404,10 @@ def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
     ]
     if save is not None:
         written = copy_demo(save)
-        parts.append(f"{len(written)} files in {save}. Next:\n{_next(save)}")
+        runs = shlex.join(str(save / f"{name}.run") for name in SYSTEMS)
+        given = f"{runs} --qrels {shlex.quote(str(save / 'qrels.txt'))}"
+        scored = f"  vbterrier score {given} -m BNDCG@10 -m 'nDCG(judged_only=True)@10'"
+        parts.append(f"{len(written)} files in {save}. Next:\n  vbterrier doctor {given}\n{scored}")
     else:
         parts.append("`vbterrier demo --save demo` writes the files, for the commands of the README.")
     return "\n\n".join(parts)
@@ -429,9 +432,3 @@ def _verdicts(scores: Scores, truth: Scores) -> list[str]:
         "lists too. BNDCG draws the grades of all unjudged documents, and the ideal ranking with them."
     )
     return said
-
-
-def _next(save: Path) -> str:
-    runs, qrels = shlex.join(str(save / f"{name}.run") for name in SYSTEMS), shlex.quote(str(save / "qrels.txt"))
-    scored = f"  vbterrier score {runs} --qrels {qrels} -m BNDCG@10 -m 'nDCG(judged_only=True)@10'"
-    return f"  vbterrier doctor {runs} --qrels {qrels}\n{scored}"

@@ -61,13 +61,6 @@ class Page:
     n_bytes: int
 
 
-def _date() -> str:
-    """The current time, or that of the environment variable SOURCE_DATE_EPOCH, for reproducible pages."""
-    given = os.environ.get("SOURCE_DATE_EPOCH", "")
-    moment = datetime.fromtimestamp(int(given), timezone.utc) if given.isdecimal() else datetime.now(timezone.utc)
-    return f"{moment:%Y-%m-%d %H:%M} UTC"
-
-
 def versions() -> list[tuple[str, str]]:
     """Names and versions of the packages that computed the numbers."""
     found = [("vbterrier", __version__), ("Python", platform.python_version())]
@@ -191,11 +184,13 @@ def write_report(
     found = evaluated(given, asked, options, progress=progress)
     verdict, against = tuple(sentences(found)), tuple(caveats(found))
     kinds = {"serious": [one for one in against if one.serious], "other": [one for one in against if not one.serious]}
-    pairs = content.pairs(found)
+    pairs, names = content.pairs(found), [printable(name) for name in found.names]
+    default = f"Comparison of {' and '.join(names) if len(names) == 2 else f'{len(names)} systems'}"  # noqa: PLR2004
+    default = default if len(names) > 1 else f"Evaluation of {names[0]}"
     text = _rendered(
         "page.html",
         _SCRIPTS,
-        title=printable(title) or _title(found),
+        title=printable(title) or default,
         verdict=[verdict[0], *agreement(found)],
         details=verdict[1:],
         caveats=kinds,
@@ -241,15 +236,11 @@ def _rendered(template: str, scripts: Sequence[str], **parts: Any) -> str:
     environment = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     # Safe: policy, style and scripts are texts of the package.
     parts |= {"policy": Markup("; ".join(allowed)), "style": Markup(style), "code": Markup(code)}  # noqa: S704
-    return environment.get_template(template).render(**parts, date=_date())
+    # SOURCE_DATE_EPOCH makes pages reproducible.
+    given, now = os.environ.get("SOURCE_DATE_EPOCH", ""), datetime.now(timezone.utc)
+    moment = datetime.fromtimestamp(int(given), timezone.utc) if given.isdecimal() else now
+    return environment.get_template(template).render(**parts, date=f"{moment:%Y-%m-%d %H:%M} UTC")
 
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _title(found: ReportNumbers) -> str:
-    names = [printable(name) for name in found.names]
-    if len(names) == 1:
-        return f"Evaluation of {names[0]}"
-    return f"Comparison of {' and '.join(names)}" if len(names) == 2 else f"Comparison of {len(names)} systems"  # noqa: PLR2004

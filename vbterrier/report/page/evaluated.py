@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -196,7 +197,11 @@ class CoveredIntents:
         for name, coverage in found.items():
             has_tags = given.tags is not None or "entity_id" in scorings[name].run.frame.columns
             tagged = float(coverage.tagged.mean()) if has_tags else float("nan")
-            covered[name] = cls(frame, _ranks(coverage, cutoff), tagged, oracle)
+            seen = coverage.rank < cutoff
+            intent, rank = coverage.intent[seen], coverage.rank[seen]
+            ends = np.cumsum(np.bincount(intent, minlength=len(frame)))[:-1]
+            ranks = np.split(1 + rank[np.lexsort((rank, intent))], ends)
+            covered[name] = cls(frame, [part.tolist() for part in ranks], tagged, oracle)
         return covered
 
 
@@ -270,6 +275,11 @@ def inputs_of(
     if not systems:
         raise InputError("no runs; name at least one")
     intents, tags = intents_and_tags(data.intents, data.tags)
+    documents = data.documents
+    if documents is not None:
+        is_path = isinstance(documents, (str, os.PathLike))
+        documents = read_documents(documents) if is_path else frame_of(documents, "documents")
+        require(documents, ("docno", "text"), "documents")
     given = Inputs(
         {},
         None if qrels is None else _judgments(qrels),
@@ -279,7 +289,7 @@ def inputs_of(
         {} if data.topics is None else _texts(topics_of(data.topics), "qid", "query"),
         data.labels,
         None if data.subtopics is None else subtopics_of(data.subtopics),
-        {} if data.documents is None else _texts(_documents(data.documents), "docno", "text"),
+        {} if documents is None else _texts(documents, "docno", "text"),
     )
     asked = given.measures(measures)
     kept, n_rows = dict[str, Run](), dict[str, int]()
@@ -290,12 +300,19 @@ def inputs_of(
         target = target_of(given.qrels, given.intents, given.tags)
         work = Work("", planned([*asked, *measures_from(f"Unjudged@{DEPTH}")]), target, data.duplicates)
         in_chunks = first_ranks_of(systems, work, data.memory, Workers(), progress=progress)
-    depth = _depth(asked)
+    # The number of ranks that measures and notes read; none if they read whole rankings.
+    depth = None
+    with suppress(ParameterError):
+        depth = None if (plan := planned(asked)).at_once else max(plan.depth, DEPTH)
     for name, run in systems.items():
-        whole = loaded_run(name, in_chunks.get(name, run), data.duplicates)
+        kept[name] = loaded_run(name, in_chunks.get(name, run), data.duplicates)
         if name not in in_chunks:
-            n_rows[name] = len(whole)
-        kept[name] = whole if depth is None or given.links is not None else _first_ranks(whole, depth)
+            n_rows[name] = len(kept[name])
+        if depth is not None and given.links is None:
+            rows, starts, sizes = kept[name].ordered(depth + 1)
+            # One row more, to detect a tie with the last one.
+            first = np.sort(rows[np.arange(len(rows)) - np.repeat(starts, sizes) <= depth])
+            kept[name] = Run(kept[name].frame.iloc[first].reset_index(drop=True), name=kept[name].name)
     return replace(given, runs=kept, n_rows=n_rows), asked
 
 
@@ -313,29 +330,6 @@ def _shown_names(runs: dict[str, Any], names: Mapping[str, str]) -> dict[str, An
             raise ParameterError(f"names: two systems would be called {called!r}; give each a name of its own")
         shown[called] = run
     return shown
-
-
-def _depth(measures: Sequence[ir_measures.Measure]) -> int | None:
-    """Number of ranks that measures and notes read; ``None`` for whole rankings."""
-    try:
-        plan = planned(measures)
-    except ParameterError:
-        return None
-    return None if plan.at_once else max(plan.depth, DEPTH)
-
-
-def _first_ranks(run: Run, depth: int) -> Run:
-    rows, starts, sizes = run.ordered(depth + 1)
-    # One row more, to detect a tie with the last one.
-    first = np.sort(rows[np.arange(len(rows)) - np.repeat(starts, sizes) <= depth])
-    return Run(run.frame.iloc[first].reset_index(drop=True), name=run.name)
-
-
-def _documents(documents: Any) -> pd.DataFrame:
-    is_path = isinstance(documents, (str, os.PathLike))
-    frame = read_documents(documents) if is_path else frame_of(documents, "documents")
-    require(frame, ("docno", "text"), "documents")
-    return frame
 
 
 def _texts(frame: pd.DataFrame, key: str, column: str) -> dict[str, str]:
@@ -449,15 +443,6 @@ def _of_runs(
             rows = rows_of(kept, "qid", "entity_id", "name")
             found["intent_names"] = {(qid, entity): str(name) for qid, entity, name in rows}
     return found
-
-
-def _ranks(coverage: Coverage, cutoff: int) -> list[list[int]]:
-    """Ranks of each intent in rising order."""
-    seen = coverage.rank < cutoff
-    order = np.lexsort((coverage.rank[seen], coverage.intent[seen]))
-    counts = np.bincount(coverage.intent[seen], minlength=len(coverage.intents.prob))
-    ranks = 1 + coverage.rank[seen][order]
-    return [part.tolist() for part in np.split(ranks, np.cumsum(counts)[:-1])]
 
 
 def _oracle(intents: pd.DataFrame, given: Inputs, cutoff: int) -> float:

@@ -122,7 +122,8 @@ def _of_two(found: Comparison, measure: str, pair: pd.Series[Any], means: pd.Ser
     if pair["wins"] == pair["losses"] == 0:
         return f"{_by(measure)}, {a} and {b} score the same on each of {topics}: {both}."
     ends = f"{100 * pair['level']:g}% interval {_signed(pair['low'])} to {_signed(pair['high'])}, "
-    how = f"{ends if math.isfinite(pair['high'] - pair['low']) else ''}{of_p(pair['p_adjusted'])}, {topics}"
+    p_value = f"p < {_LEAST:g}" if pair["p_adjusted"] < _LEAST else f"p = {pair['p_adjusted']:.4f}"
+    how = f"{ends if math.isfinite(pair['high'] - pair['low']) else ''}{p_value}, {topics}"
     if pair["significant"]:
         more = "higher" if pair["diff"] > 0 else "lower"
         return f"{_by(measure)}, {a} scores {more} than {b}: {both}, a difference of {_signed(pair['diff'])} ({how})."
@@ -218,11 +219,6 @@ def listed(names: Iterable[object], most: int = _LISTED) -> str:
     return f"{', '.join(every[:-1])} and {every[-1]}" if len(every) > 1 else "".join(every)
 
 
-def of_p(p: float) -> str:
-    """Format a p-value."""
-    return f"p < {_LEAST:g}" if p < _LEAST else f"p = {p:.4f}"
-
-
 def has_no_power(found: ReportNumbers, measure: str) -> bool:
     """Return True if no difference of a measure can be significant: too few topics, or too few resamples."""
     others = tuple(f"{other}: " for other in found.compared if other != measure)
@@ -244,13 +240,9 @@ class Caveat(NamedTuple):
 
 def caveats(found: ReportNumbers) -> list[Caveat]:
     """All caveats of a verdict, serious ones first."""
-    parts = (_judgments, _missing, _unjudged, _tagging, _reach, _influential, _ties, _powerless)
-    return sorted((caveat for part in parts for caveat in part(found)), key=lambda caveat: not caveat.serious)
-
-
-def _judgments(found: ReportNumbers) -> Iterator[Caveat]:
-    for note in found.notes:
-        yield Caveat("Judgments", f"{note.text[0].upper()}{note.text[1:]}.", note.serious)
+    parts = (_missing, _unjudged, _tagging, _reach, _influential, _ties, _powerless)
+    notes = [Caveat("Judgments", f"{note.text[0].upper()}{note.text[1:]}.", note.serious) for note in found.notes]
+    return sorted([*notes, *(one for part in parts for one in part(found))], key=lambda caveat: not caveat.serious)
 
 
 def _missing(found: ReportNumbers) -> Iterator[Caveat]:

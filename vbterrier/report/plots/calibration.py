@@ -66,7 +66,10 @@ def reliability(bins: Any, *, method: Names = None, ax: Any = None, width: float
         if len(parts) > 1:
             said = ", ".join(f"{error} ({name})" for (name, _), error in zip(parts, errors, strict=True))
             style.legend(drawn, handles, [name for name, _ in parts], style.cell(drawn)[0] - 0.5)
-        style.caption(drawn, f"ECE {said}", *_sizes(frame, len(parts)))
+        n_bins, groups = captions.counted(frame.groupby("method").size(), "bin"), frame.groupby("method")["n"]
+        sizes = f"{n_bins}, area: bin size ({frame['n'].min():,} to {frame['n'].max():,})"
+        n = "n = " + captions.counted(groups.sum(), "").rstrip(" s") + " for each method" * (len(parts) > 1)
+        style.caption(drawn, f"ECE {said}", sizes, n)
     return drawn
 
 
@@ -112,14 +115,6 @@ def _draw_calibration(ax: Any, part: pd.DataFrame, place: int, largest: int) -> 
     area = np.maximum(_LARGEST**2 * ordered["n"].to_numpy() / largest, _LEAST**2)
     ax.scatter(x, y, s=area, color=colour, marker=marker, linewidths=0, zorder=3)
     return Line2D([], [], color=colour, marker=marker, markersize=4)
-
-
-def _sizes(frame: pd.DataFrame, n_methods: int) -> list[str]:
-    """Parts of the caption: the number of bins, their sizes, and the size of the sample."""
-    groups = frame.groupby("method", sort=False)
-    n = "n = " + captions.counted(groups["n"].sum(), "").rstrip(" s") + (" for each method" if n_methods > 1 else "")
-    bins = captions.counted(groups.size(), "bin")
-    return [f"{bins}, area: bin size ({frame['n'].min():,} to {frame['n'].max():,})", n]
 
 
 def interval_coverage(
@@ -169,8 +164,19 @@ def interval_coverage(
         # Bars of one level are closer to each other than to those of the next.
         step = float(min(_APART * inch, 0.7 * gaps.min(initial=100.0) / len(parts)))
         places = (np.arange(len(parts)) - (len(parts) - 1) / 2) * step
-        handles = [_draw_coverage(drawn, part, place, places[place]) for place, (_, part) in enumerate(parts)]
-        _place_ticks(drawn, np.unique(frame["level"]), inch)
+        handles = []
+        for place, (_, part) in enumerate(parts):
+            colour, marker = style.look(place)
+            x, y, low, high = part.sort_values("level", kind="stable")[list(_SHARES)].to_numpy().T
+            known, x = ~np.isnan(low), x + places[place]
+            drawn.vlines(x[known], low[known], high[known], color=colour, linewidth=0.9, zorder=2)
+            handles += drawn.plot(x, y, color=colour, marker=marker, markersize=3.2, linewidth=0.6, zorder=3)
+        # Levels are named from the highest down unless names overlap.
+        levels, named = np.unique(frame["level"]), list[float]()
+        for level in levels[::-1]:
+            if not named or (named[-1] - level) / inch > style.text_width(f"{level:g}", style.SIZE) + 0.03:
+                named.append(float(level))
+        drawn.set_xticks(levels, [f"{level:g}" if level in named else "" for level in levels])
         drawn.set(xlabel="nominal level (%)", ylabel="observed coverage (%)")
         off = [f"{(part['covered'] - part['level']).abs().mean():.1f}" for _, part in parts]
         said = off[0]
@@ -197,22 +203,3 @@ def _checked_coverage(given: pd.DataFrame) -> pd.DataFrame:
     ]
     refuse(frame, "coverage", _SHARES, checks, named="estimator")
     return frame
-
-
-def _draw_coverage(ax: Any, part: pd.DataFrame, place: int, aside: float) -> Any:
-    """Draw the bars and points of one estimator; returns the handle of the legend."""
-    colour, marker = style.look(place)
-    x, y, low, high = part.sort_values("level", kind="stable")[list(_SHARES)].to_numpy().T
-    known = ~np.isnan(low)
-    ax.vlines(x[known] + aside, low[known], high[known], color=colour, linewidth=0.9, zorder=2)
-    (line,) = ax.plot(x + aside, y, color=colour, marker=marker, markersize=3.2, linewidth=0.6, zorder=3)
-    return line
-
-
-def _place_ticks(ax: Any, levels: Any, inch: float) -> None:
-    """Set ticks at the levels, named from the highest level down unless names overlap."""
-    named: list[float] = []
-    for level in levels[::-1]:
-        if not named or (named[-1] - level) / inch > style.text_width(f"{level:g}", style.SIZE) + 0.03:
-            named.append(float(level))
-    ax.set_xticks(levels, [f"{level:g}" if level in named else "" for level in levels])

@@ -79,7 +79,10 @@ def curve(
         elements.tick_places(drawn, places)
         drawn.set_xlabel(AXES[x][1])
         texts, data = captions.short(measures)
-        texts = [_lettered(text, x) for text in texts]
+        if x == "k":
+            texts = [f"{text}@k" for text in texts]
+        else:
+            texts = [text.replace("(", "(α,", 1) if "(" in text else text.replace("VB", "VB(α)", 1) for text in texts]
         drawn.set_ylabel(style.fitted(texts[0] if len(measures) == 1 else "score", 1.6))
         elements.explain(drawn, coloured, len(rest), texts)
         bare, picked = points["low"].isna().all(), elements.picked(rest, highlight)
@@ -111,7 +114,7 @@ def _rows(scores: Any, method: str | None) -> pd.DataFrame:
     values = frame.assign(value=captions.reals(frame["value"], "values column 'value'"), **columns)
     groups = values.groupby(["name", "measure"], sort=False)["value"]
     means = groups.agg(value=lambda scores: scores.mean(skipna=False), n_qids="size").reset_index()
-    none = {"level": np.nan, "method": "none", "n_resamples": 0, "seed": 0, "replicated": False}
+    none: dict[str, Any] = {"level": np.nan, "method": "none", "n_resamples": 0, "seed": 0, "replicated": False}
     return means.assign(low=np.nan, high=np.nan, **none)
 
 
@@ -144,13 +147,6 @@ def _read(text: str, x: str) -> tuple[float, str, bool]:
         return 0.0, str(VB(**measure.params)), False
     at = captions.parameter(measure, param)
     return (float("nan"), text, False) if at is None else (float(at), str(captions.without(measure, param)), True)
-
-
-def _lettered(line: str, x: str) -> str:
-    """Name of a line, with the letter of the axis instead of its parameter."""
-    if x == "k":
-        return f"{line}@k"
-    return line.replace("(", "(α,", 1) if "(" in line else line.replace("VB", "VB(α)", 1)
 
 
 # Short names of the settings of the intents, and their explanation in the caption.

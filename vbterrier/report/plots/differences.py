@@ -104,7 +104,11 @@ def differences(
         drawn.spines["left"].set_visible(False)
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.45, 2, 8)))
         shown, data = captions.short([name for name, _ in parts])
-        drawn.set_xlabel(_axis_label(rows, shown, space))
+        said, other = f"difference in {shown[0] if len(shown) == 1 else 'score'}", ""
+        if not varies(rows["name_b"]):
+            said += " from "
+            other = style.fitted(rows["name_b"].iloc[0], space - style.text_width(said, style.SIZE))
+        drawn.set_xlabel(style.fitted(said, space) + other)
         if len(parts) > 1:
             legend_from_left(drawn, marks, shown, space, taken)
         style.caption(drawn, *_described(frame), data)
@@ -182,15 +186,6 @@ def _labels(rows: pd.DataFrame, space: float) -> list[str]:
         names = style.distinct([*rows["name_a"], *rows["name_b"]], half)
         shown = [" − ".join(pair) for pair in zip(names[: len(rows)], names[len(rows) :], strict=True)]
     return [name + dagger for name, dagger in zip(shown, daggers, strict=True)]
-
-
-def _axis_label(rows: pd.DataFrame, measures: list[str], space: float) -> str:
-    said = f"difference in {measures[0] if len(measures) == 1 else 'score'}"
-    if varies(rows["name_b"]):
-        return style.fitted(said, space)
-    said += " from "
-    other = style.fitted(rows["name_b"].iloc[0], space - style.text_width(said, style.SIZE))
-    return style.fitted(said, space) + other
 
 
 def _described(frame: pd.DataFrame) -> list[str]:

@@ -252,21 +252,16 @@ def size_axis(ax: Any, sizes: pd.Series[int], *, grows: bool) -> None:
     if grows:
         ax.set_xscale("log")
         ax.minorticks_off()
-        tick_places(ax, places if len(places) <= _FEW else _round(places))
+        powers = 10 ** np.arange(np.floor(np.log10(places[0])), np.ceil(np.log10(places[-1])) + 1)
+        numbers = np.outer(powers, [1, 2, 5]).ravel()
+        rounded = numbers[(numbers >= places[0]) & (numbers <= places[-1])].astype(np.int64)
+        tick_places(ax, rounded if len(places) > _FEW and len(rounded) > 1 else places)
     elif len(places) == 1:
         tick_places(ax, places)
     else:
         space = style.cell(ax)[0] - BESIDE
         ax.xaxis.get_major_locator().set_params(integer=True, nbins=int(np.clip(space / _TICK, 2, 9)))
     ax.set_xlabel("number of queries")
-
-
-def _round(places: Any) -> Any:
-    """Return 1, 2 and 5 times powers of ten within the range of the values."""
-    powers = 10 ** np.arange(np.floor(np.log10(places[0])), np.ceil(np.log10(places[-1])) + 1)
-    numbers = np.outer(powers, [1, 2, 5]).ravel()
-    inside = numbers[(numbers >= places[0]) & (numbers <= places[-1])].astype(np.int64)
-    return inside if len(inside) > 1 else places
 
 
 def grow(sizes: pd.Series[int]) -> bool:

@@ -146,7 +146,10 @@ def coverage_discrimination(
         runs, infinite = _at_the_edge(drawn, runs, x, y)
         shaded = "" if target is None else _shade(drawn, runs, x, y, target)
         said = _reference(drawn, x, y)
-        front = _front(drawn, runs, x)
+        front = runs[runs["on_front"]].sort_values("x", kind="stable")
+        # Towards worse x, the best known y is that of the nearest run on the frontier.
+        steps = "steps-post" if _worse(x) > 0 else "steps-pre"
+        drawn.plot(front["x"], front["y"], color=style.INK, linewidth=0.7, drawstyle=steps, zorder=2)
         handles = [_draw(drawn, runs[runs["series"] == name], place, len(runs)) for place, name in enumerate(series)]
         if rest:
             handles.append(_draw(drawn, runs[~runs["series"].isin(series)], None, len(runs)))
@@ -157,8 +160,9 @@ def coverage_discrimination(
         drawn.set_ylabel(style.fitted(y, 2.0))
         if handles:
             style.legend(drawn, handles, [*series, *([counted(rest, "other")] if rest else [])], space)
+        best = f"filled, on the line: Pareto frontier ({len(front)} of {len(runs)} runs)"
         means = f"points: means over {captions.counted(n_topics, 'topic')}" + (f" ({n_lost} undefined)" * bool(n_lost))
-        style.caption(drawn, means, starred, front, said, infinite, _correlated(runs, x, y), fitted, shaded)
+        style.caption(drawn, means, starred, best, said, infinite, _correlated(runs, x, y), fitted, shaded)
     return drawn
 
 
@@ -242,16 +246,15 @@ def _shade(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, flo
     from matplotlib.patches import Rectangle
 
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-    inside, corner, size, wanted = np.ones(len(runs), dtype=bool), [], [], []
+    inside, spans, wanted = np.ones(len(runs), dtype=bool), [], []
     ends = (("x", x, target[0], left, right), ("y", y, target[1], bottom, top))
     for axis, measure, limit, low, high in ends:
         is_below = _worse(measure) > 0
-        start, end = (low, limit) if is_below else (limit, high)
-        corner.append(start)
-        size.append(end - start)
+        spans.append((low, limit - low) if is_below else (limit, high - limit))
         inside &= (_worse(measure) * (runs[axis] - limit) < 0).to_numpy()
         wanted.append(f"{measure} {'<' if is_below else '>'} {limit:g}")
-    ax.add_patch(Rectangle(corner, *size, facecolor="#009E73", alpha=0.12, linewidth=0, zorder=0))
+    (x_start, across), (y_start, up) = spans
+    ax.add_patch(Rectangle((x_start, y_start), across, up, facecolor="#009E73", alpha=0.12, linewidth=0, zorder=0))
     return f"shaded: {', '.join(wanted)} ({int(inside.sum())} of {len(runs)} runs)"
 
 
@@ -271,15 +274,6 @@ def _reference(ax: Any, x: str, y: str) -> str:
         ax.axhline(0, **look)
         return "dashed: no evidence"
     return ""
-
-
-def _front(ax: Any, runs: pd.DataFrame, x: str) -> str:
-    """Draw the frontier as steps; returns a part of the caption."""
-    front = runs[runs["on_front"]].sort_values("x", kind="stable")
-    # Towards worse x, the best known y is that of the nearest run on the frontier.
-    steps = "steps-post" if _worse(x) > 0 else "steps-pre"
-    ax.plot(front["x"], front["y"], color=style.INK, linewidth=0.7, drawstyle=steps, zorder=2)
-    return f"filled, on the line: Pareto frontier ({len(front)} of {len(runs)} runs)"
 
 
 def _draw(ax: Any, part: pd.DataFrame, place: int | None, n_runs: int) -> Any:

@@ -250,9 +250,14 @@ def oer_distributions(
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.95, 0.3) / n
         taken = style.row_labels(drawn, names, row, 0.36 * across)
-        beside = [_rates(known[known["name"] == name]) for name in names]
+        # The shares of signal and of bait.
+        rates = [known["signal"].isin(of).groupby(known["name"]).mean() for of in (SIGNAL, BAIT)]
+        beside = [" / ".join(f"{100 * of[name]:.0f}%" for of in rates if name in of) for name in names]
         space = across - taken - 0.15 - beside_rows(drawn, beside, "signal / bait")
-        edges = _edges(known["oer"], step, space)
+        # An edge is at 0, so that no bar mixes signs.
+        least, most = float(known["oer"].min()), float(known["oer"].max())
+        step = step or round_up(max(most - least, 0.1) * _BAR / max(space, _BAR))
+        edges = step * np.arange(int(np.floor(least / step)), int(np.floor(most / step)) + 2)
         _draw(drawn, known, names, edges)
         drawn.set_ylim(n - 1 + 0.5, -0.5)
         drawn.axvline(0, color=style.INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=4)
@@ -273,22 +278,6 @@ def _checked(given: pd.DataFrame) -> pd.DataFrame:
         wanted = ", ".join(map(repr, (*CLASSES, ABSENT)))
         raise InputError(f"selected: row {row} has the class {frame['signal'][row]!r}; wanted one of {wanted}")
     return frame
-
-
-def _rates(part: pd.DataFrame) -> str:
-    """The shares of signal and of bait."""
-    if not len(part):
-        return ""
-    return " / ".join(f"{100 * part['signal'].isin(names).mean():.0f}%" for names in (SIGNAL, BAIT))
-
-
-def _edges(oer: pd.Series[float], step: float | None, space: float) -> Any:
-    """Edges of bars, with an edge at 0, so that no bar mixes signs."""
-    least, most = float(oer.min()), float(oer.max())
-    if step is None:
-        step = round_up(max(most - least, 0.1) * _BAR / max(space, _BAR))
-    first, last = int(np.floor(least / step)), int(np.floor(most / step)) + 1
-    return step * np.arange(first, last + 1)
 
 
 def _draw(ax: Any, known: pd.DataFrame, names: list[str], edges: Any) -> None:

@@ -92,19 +92,13 @@ def forest(
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.4, 2, 8)))
         drawn.set_xlabel(style.fitted(texts[0] if len(set(texts)) == 1 else "score", space))
         if len(series) > 1:
-            style.legend(drawn, marks, _labels(texts, series), space)
+            # The method if a measure has several; for a single measure, the methods only.
+            methods = [str(part["method"].iloc[0]) for part in series]
+            both = [f"{text}, {method}" for text, method in zip(texts, methods, strict=True)]
+            labels = {len(texts): texts, 1: methods}.get(len(set(texts)), both)
+            style.legend(drawn, marks, labels, space)
         style.caption(drawn, captions.provenance(frame), data, captions.absent(frame["value"], frame["low"], "hollow"))
     return drawn
-
-
-def _labels(texts: list[str], series: list[pd.DataFrame]) -> list[str]:
-    """Measures, with the method if a measure has several; for a single measure, the methods only."""
-    methods = [str(part["method"].iloc[0]) for part in series]
-    if len(set(texts)) == len(texts):
-        return texts
-    if len(set(texts)) == 1:
-        return methods
-    return [f"{text}, {method}" for text, method in zip(texts, methods, strict=True)]
 
 
 def estimate_against_truth(

@@ -214,11 +214,12 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
         ends = points.groupby(["name", "line"])["at"].max()
         elements.size_axis(drawn, points["at"], grows=ends.max() > _APART * ends.min())
         drawn.set_ylabel("power")
-        names = []
-        for delta in deltas:
-            found = {test: crossing for (one, test), crossing in crossings.items() if one == delta}
-            sizes = [_number(crossing) + (f" ({test})" if len(found) > 1 else "") for test, crossing in found.items()]
-            names.append(f"δ = {delta}: {', '.join(sizes)}")
+        found: dict[str, list[str]] = {delta: [] for delta in deltas}
+        for (delta, test), (at, low, high) in crossings.items():
+            span = "" if np.isnan(low) else f" ({low:,.0f} to {high:,.0f})"
+            several = f" ({test})" * (sum(one == delta for one, _ in crossings) > 1)
+            found[delta].append(("not reached" if np.isnan(at) else f"{at:,.0f} queries{span}") + several)
+        names = [f"δ = {delta}: {', '.join(sizes)}" for delta, sizes in found.items()]
         elements.explain(drawn, names, 0, tests)
         style.caption(drawn, *_described(frame, target, planned=bool(planned)))
     return drawn
@@ -266,13 +267,6 @@ def _crossings(
             crossing = np.interp(target, power[first - 1 : first + 1], np.sqrt(at[first - 1 : first + 1])) ** 2
         found[key] = planned.get(key, (float(np.ceil(np.round(crossing, 6))), np.nan, np.nan))
     return found
-
-
-def _number(crossing: Crossing) -> str:
-    at, low, high = crossing
-    if np.isnan(at):
-        return "not reached"
-    return f"{at:,.0f} queries" + ("" if np.isnan(low) else f" ({low:,.0f} to {high:,.0f})")
 
 
 def _described(frame: pd.DataFrame, target: float, *, planned: bool) -> list[str]:

@@ -248,22 +248,18 @@ def _draw_shares(ax: Any, table: Floats, sources: list[str], size: tuple[float, 
 
 def _numbers(ax: Any, middle: Floats, shares: Floats, size: tuple[float, float], colour: str) -> None:
     """Print percents in bars that are large enough; ``size``: inches for one percent and for a row."""
+    from matplotlib.colors import to_rgb
+
     fits = min(style.SMALL, 0.6 * 72 * size[1])
     if fits < style.TINY:
         return
+    # Black or white, whichever has more contrast to the colour: luma.
+    ink = "black" if np.dot(to_rgb(colour), (0.299, 0.587, 0.114)) > 0.45 else "white"  # noqa: PLR2004
     for row, share in enumerate(shares):
         text = f"{share:.0f}"
         if abs(share) * size[0] > style.text_width(text, fits) + 0.04:
-            look = {"ha": "center", "va": "center_baseline", "fontsize": fits, "color": _on(colour)}
+            look = {"ha": "center", "va": "center_baseline", "fontsize": fits, "color": ink}
             ax.text(middle[row], row, text, **look, zorder=4)
-
-
-def _on(colour: str) -> str:
-    """Return black or white, whichever has more contrast to a colour."""
-    from matplotlib.colors import to_rgb
-
-    red, green, blue = to_rgb(colour)
-    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.45 else "white"  # noqa: PLR2004 - luma
 
 
 def _described_shares(frame: pd.DataFrame, table: Floats) -> list[str]:

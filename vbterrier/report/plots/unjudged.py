@@ -81,7 +81,11 @@ def score_distributions(
         found = type(distribution).__name__
         raise InputError(f"distribution: wanted the result of bootstrap_distribution, found {found}")
     rows = _rows(distribution, topics, level)
-    marked = _marked(marks or {}, distribution.topics, rows)
+    marks, most = marks or {}, len(style.COLOURS) - 1
+    if len(marks) > most:
+        raise ParameterError(f"marks: {len(marks)} are too many for one figure; choose at most {most}")
+    columns = {str(name): (pd.Series(of), f"marks[{name!r}]") for name, of in marks.items()}
+    marked = {name: _column(*of, distribution.topics, rows) for name, of in columns.items()}
     limits, bound = _bounds(bounds, distribution.topics, rows)
     n = len(rows)
     row = float(max(np.clip(style.PAGE / max(n, 1), 0.1, 0.3), 0.9 / max(n, 1)))
@@ -125,14 +129,6 @@ def _rows(distribution: BootstrapDistribution, topics: Sequence[str] | None, lev
             raise ParameterError(f"topics: {examples(unknown)} not evaluated; there are {known}.{near}")
         every = every[every["qid"].isin(asked)]
     return every.sort_values("mean", ascending=False, kind="stable").reset_index(drop=True)
-
-
-def _marked(marks: Mapping[str, Any], topics: list[str], rows: pd.DataFrame) -> dict[str, Floats]:
-    """Values of each mark in the order of the rows, NaN if a topic has none."""
-    most = len(style.COLOURS) - 1
-    if len(marks) > most:
-        raise ParameterError(f"marks: {len(marks)} are too many for one figure; choose at most {most}")
-    return {str(name): _column(pd.Series(given), f"marks[{name!r}]", topics, rows) for name, given in marks.items()}
 
 
 def _column(given: pd.Series[Any], where: str, topics: list[str], rows: pd.DataFrame) -> Floats:
