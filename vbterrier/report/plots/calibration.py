@@ -41,8 +41,6 @@ def reliability(bins: Any, *, method: Names = None, ax: Any = None, width: float
         method, one line for each. A mapping of methods to either draws them all.
     method
         Methods to draw; all by default.
-    ax, width
-        As for all figures; the axes are a square.
 
     Examples
     --------
@@ -136,8 +134,6 @@ def interval_coverage(
     topics
         Rows to draw if there is a column topics: ``"unjudged"`` (run-topics with unjudged documents: the score of
         other run-topics is known) or ``"all"``.
-    ax, width
-        As for all figures.
 
     Examples
     --------

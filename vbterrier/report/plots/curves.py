@@ -52,8 +52,6 @@ def curve(
         Method of intervals to draw; by default the first of each measure.
     highlight
         Systems to colour, at most seven.
-    ax, width
-        As for all figures: axes to draw on, or the width of a new figure in inches.
 
     Examples
     --------
@@ -175,7 +173,7 @@ def sensitivity(
     ----------
     table
         The result of :func:`vbterrier.evaluate.intent_sensitivity`.
-    measure, highlight, ax, width
+    measure, highlight
         As for :func:`curve`.
 
     Examples

@@ -11,18 +11,7 @@ from vbterrier.errors import InputError, ParameterError, examples, nearest
 from vbterrier.evaluate.comparison import Comparison
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.report import captions
-from vbterrier.report.plots import style
-from vbterrier.report.plots.elements import (
-    beside_rows,
-    columns_of,
-    few,
-    kinds,
-    legend_from_left,
-    number_columns,
-    points_in_rows,
-    refuse,
-    varies,
-)
+from vbterrier.report.plots import elements, style
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats
@@ -66,8 +55,6 @@ def differences(
         Draw the pairs with this system only, as differences from it.
     sort
         Sort by the difference of the first measure, largest first, instead of keeping the order of the frame.
-    ax, width
-        As for all figures.
 
     Examples
     --------
@@ -80,7 +67,7 @@ def differences(
     """
     frame = _turned(captions.only(_checked(pairs), "measure", measure, "pairs"), baseline)
     rows = _ordered(frame, sort=sort)
-    parts = few(frame, "measure")
+    parts = elements.few(frame, "measure")
     n, preferred = len(rows), 0.09 + 0.08 * len(parts)
     row = max(float(np.clip(style.PAGE / max(n, 1), min(0.075, preferred), preferred)), 0.25 / max(n, 1))
     with style.canvas(ax, width, n * row if n else 0.5) as drawn:
@@ -93,24 +80,24 @@ def differences(
         if len(parts) == 1:
             p = frame.set_index("pair")["p_adjusted"].loc[rows["pair"]]
             texts = ["" if np.isnan(one) else "< .001" if one < _LEAST else f"{one:.3f}" for one in p]
-            space -= beside_rows(drawn, texts, "adj. p")
+            space -= elements.beside_rows(drawn, texts, "adj. p")
         drawn.axvline(0, color=style.INK, linewidth=0.6, zorder=1)
         drawn.hlines(range(n), 0, 1, transform=drawn.get_yaxis_transform(), color=style.RULE, lw=0.5, zorder=0)
         places = pd.Series(range(n), index=rows["pair"])
         marks = [
-            points_in_rows(drawn, part, part["pair"].map(places), part["significant"], (at, len(parts)), row)
+            elements.points_in_rows(drawn, part, part["pair"].map(places), part["significant"], (at, len(parts)), row)
             for at, part in enumerate(part.rename(columns={"diff": "value"}) for _, part in parts)
         ]
         drawn.spines["left"].set_visible(False)
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.45, 2, 8)))
         shown, data = captions.short([name for name, _ in parts])
         said, other = f"difference in {shown[0] if len(shown) == 1 else 'score'}", ""
-        if not varies(rows["name_b"]):
+        if not elements.varies(rows["name_b"]):
             said += " from "
             other = style.fitted(rows["name_b"].iloc[0], space - style.text_width(said, style.SIZE))
         drawn.set_xlabel(style.fitted(said, space) + other)
         if len(parts) > 1:
-            legend_from_left(drawn, marks, shown, space, taken)
+            elements.legend_from_left(drawn, marks, shown, space, taken)
         style.caption(drawn, *_described(frame), data)
     return drawn
 
@@ -141,7 +128,7 @@ def _checked(pairs: Any) -> pd.DataFrame:
     given = frame_of(pairs.pairs if isinstance(pairs, Comparison) else pairs, "pairs")
     texts, reals = ("name_a", "name_b", "measure", "test", "correction", "method"), ("diff", "low", "high")
     wholes = ("n_qids", "n_resamples", "seed")
-    frame = columns_of(given, "pairs", texts=texts, reals=(*reals, "p_adjusted", "level"), wholes=wholes)
+    frame = elements.columns_of(given, "pairs", texts=texts, reals=(*reals, "p_adjusted", "level"), wholes=wholes)
     # Intervals without a limit cannot be drawn.
     endless = np.isinf(frame["low"]) | np.isinf(frame["high"])
     frame = frame.assign(low=frame["low"].mask(endless), high=frame["high"].mask(endless))
@@ -157,7 +144,7 @@ def _checked(pairs: Any) -> pd.DataFrame:
         ((p < 0) | (p > 1), "an adjusted p from 0 to 1"),
         (~frame["level"].between(0, 1, inclusive="neither"), "a level between 0 and 1, as 0.95"),
     ]
-    refuse(frame, "pairs", ["name_a", "name_b", "diff", "low", "high", "p_adjusted", "level"], checks)
+    elements.refuse(frame, "pairs", ["name_a", "name_b", "diff", "low", "high", "p_adjusted", "level"], checks)
     # 1 - 0.9 is below 0.1 by rounding.
     frame = frame.assign(significant=p <= (1 - frame["level"]).round(12), flagged=[flag != "" for flag in flags])
     return frame.assign(flagged=frame.groupby("pair")["flagged"].transform("any"))
@@ -179,7 +166,7 @@ def _ordered(frame: pd.DataFrame, *, sort: bool) -> pd.DataFrame:
 def _labels(rows: pd.DataFrame, space: float) -> list[str]:
     """Names of pairs within this many inches; the first system alone if the second is the same in all pairs."""
     daggers = [_FLAGGED if flagged else "" for flagged in rows["flagged"]]
-    if not varies(rows["name_b"]):
+    if not elements.varies(rows["name_b"]):
         shown = style.distinct(rows["name_a"].tolist(), space - 0.08)
     else:
         half = (space - style.text_width(" − ", style.SIZE) - 0.08) / 2
@@ -190,10 +177,12 @@ def _labels(rows: pd.DataFrame, space: float) -> list[str]:
 
 def _described(frame: pd.DataFrame) -> list[str]:
     """Parts of the caption: topics, tests, intervals and flags."""
-    tests = [f"{test}, {correction}" for test, correction in kinds(frame, "test", "correction")]
+    tests = [f"{test}, {correction}" for test, correction in elements.kinds(frame, "test", "correction")]
     sure, flagged = int(frame["significant"].sum()), frame.loc[frame["flagged"], "pair"].nunique()
-    ways = [f"{100 * level:g}%: {method}" for level, method in kinds(frame.dropna(subset="low"), "level", "method")]
-    drawn = [f"{n:,} resamples, seed {seed}" for n, seed in kinds(frame, "n_resamples", "seed") if n]
+    ways = [
+        f"{100 * level:g}%: {method}" for level, method in elements.kinds(frame.dropna(subset="low"), "level", "method")
+    ]
+    drawn = [f"{n:,} resamples, seed {seed}" for n, seed in elements.kinds(frame, "n_resamples", "seed") if n]
     return [
         captions.counted(frame["n_qids"], "topic"),
         f"filled: significant ({sure} of {len(frame)}; {' and '.join(tests)})",
@@ -214,8 +203,6 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
         Columns name_a, name_b, p_a_beats_b (0 to 1); the ``pairs`` of :func:`vbterrier.evaluate.ranking.rank_systems`.
         If a pair is given in one order only, the other is ``1 - p_a_beats_b`` and ties count half; if it is given in
         both, the remainder to 1 is the probability of a tie. Missing pairs and NaN are grey.
-    ax, width
-        As for all figures.
 
     Examples
     --------
@@ -237,7 +224,7 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
         space = across - taken - 0.15
         cells = _shade(drawn, prob)
         _percents(drawn, prob, (space / n, row))
-        number_columns(drawn, n, space)
+        elements.number_columns(drawn, n, space)
         drawn.tick_params(axis="x", length=0)
         drawn.set_xlabel("against")
         shown = (0.0, 0.5, 1.0)

@@ -118,8 +118,6 @@ def coverage_discrimination(
     line
         Draw the least-squares line of y on x over runs with finite values; the caption gives its slope with Student's
         95% interval.
-    ax, width
-        As for all figures.
 
     Notes
     -----

@@ -66,7 +66,7 @@ def coverage_by_k(
         of means.
     ratio
         Draw DiscRatio, with a line at 1 (no discrimination), instead of RelCov (solid) and NonRelCov (dashed).
-    highlight, ax, width
+    highlight
         As for :func:`curve`.
 
     Examples
@@ -127,8 +127,6 @@ def gain_by_coverage(
         at its mean gain, the band is Student's t interval of this level; see :func:`vbterrier.stats.coverage_strata`.
     at
         The result of :func:`vbterrier.stats.breakpoint_sweep`, drawn as a line with a band for its interval.
-    ax, width
-        As for all figures.
 
     Examples
     --------
@@ -226,8 +224,6 @@ def oer_distributions(
         Runs to draw, in this order; all by default.
     step
         Width of the bars; by default the narrowest that is visible.
-    ax, width
-        As for all figures.
 
     Examples
     --------

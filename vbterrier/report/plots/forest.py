@@ -45,8 +45,6 @@ def forest(
         own mark; all by default.
     sort
         Sort by the first measure, highest first, instead of keeping the order of the frame.
-    ax, width
-        As for all figures.
 
     Examples
     --------
@@ -127,8 +125,6 @@ def estimate_against_truth(
         separate frame, as in :class:`vbterrier.evaluate.simulation.Simulation`; and the level to draw.
     estimator
         Estimators to draw, each with its colour, at most seven; all by default.
-    ax, width
-        As for all figures; the axes are a square.
 
     Examples
     --------

@@ -65,8 +65,6 @@ def coverage_map(
         intents.
     n_topics, n_intents
         Largest number of each to draw. The title has the number of topics, the caption the probability that is hidden.
-    ax, width
-        As for all figures.
 
     Examples
     --------

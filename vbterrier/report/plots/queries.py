@@ -47,7 +47,7 @@ def score_by_size(
         first n queries; ``"random"``: subsets), n_subsets, seed, as :func:`vbterrier.design.score_by_size` gives them.
     measure, order
         Measures to draw, at most six, and ``"given"`` or ``"random"``, each with its own dashes; all by default.
-    highlight, ax, width
+    highlight
         As for :func:`curve`.
 
     Examples
@@ -125,8 +125,6 @@ def not_worse_by_size(
     measure, order
         Measures to draw, each with its colour, at most seven, and ``"given"`` or ``"random"``, each with its own
         dashes; all by default.
-    ax, width
-        As for all figures.
 
     Examples
     --------
@@ -182,8 +180,6 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
     target
         Target power, between 0 and 1; by default that of the first plan, or 0.8. A plan for this target gives the
         number of queries and its interval; otherwise the number is interpolated on the line, linearly in √n.
-    ax, width
-        As for all figures.
 
     Examples
     --------

@@ -11,17 +11,7 @@ from vbterrier.errors import ParameterError, examples
 from vbterrier.evaluate.variance import VarianceShares
 from vbterrier.frames.contracts import frame_of
 from vbterrier.report import captions
-from vbterrier.report.plots import style
-from vbterrier.report.plots.elements import (
-    aligned,
-    beside_rows,
-    columns_of,
-    kinds,
-    legend_from_left,
-    number_columns,
-    refuse,
-    varies,
-)
+from vbterrier.report.plots import elements, style
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats
@@ -48,8 +38,6 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
     probabilities
         Columns name, rank, prob: the probability that a system has a rank, 0 for missing ranks; the
         ``rank_probabilities`` of the same result.
-    ax, width
-        As for all figures.
 
     Examples
     --------
@@ -68,10 +56,10 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
         across, down = style.cell(drawn)
         row = max(row, 0.3 / n) if ax is None else max(down - 0.7, 0.3) / n
         taken = style.row_labels(drawn, frame["name"].tolist(), row, 0.42 * across)
-        space = across - taken - 0.15 - beside_rows(drawn, [f"{mean:.3f}" for mean in frame["mean"]], "mean")
+        space = across - taken - 0.15 - elements.beside_rows(drawn, [f"{mean:.3f}" for mean in frame["mean"]], "mean")
         shades = "" if shares is None else _shade(drawn, shares)
         _draw_ranks(drawn, frame, row, "#000000" if shades else style.COLOURS[0])
-        number_columns(drawn, n, space)
+        elements.number_columns(drawn, n, space)
         drawn.set_xlabel("rank")
         levels = frame.loc[frame["low"].notna(), "level"].unique()
         interval = f", line: {' and '.join(f'{100 * level:g}%' for level in levels)} interval" if len(levels) else ""
@@ -83,7 +71,7 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
 
 def _ranking_of(ranking: Any) -> pd.DataFrame:
     shown = ("expected_rank", "low", "high", "level")
-    frame = columns_of(ranking, "ranking", texts=("name",), reals=("mean", *shown))
+    frame = elements.columns_of(ranking, "ranking", texts=("name",), reals=("mean", *shown))
     expected, low, high = (frame[column] for column in ("expected_rank", "low", "high"))
     out = ~expected.between(1 - _SLACK, len(frame) + _SLACK)
     checks = [
@@ -93,13 +81,13 @@ def _ranking_of(ranking: Any) -> pd.DataFrame:
         (low.notna() & ~frame["level"].between(0, 1, inclusive="neither"), "a level between 0 and 1, as 0.9"),
         (frame["name"].duplicated(), "each system once"),
     ]
-    refuse(frame, "ranking", shown, checks, named="name")
+    elements.refuse(frame, "ranking", shown, checks, named="name")
     return frame.sort_values("expected_rank", kind="stable").reset_index(drop=True)
 
 
 def _shares(probabilities: Any, ranking: pd.DataFrame) -> Floats:
     """Probability of each rank in each row, shape (n, n)."""
-    frame = columns_of(probabilities, "probabilities", texts=("name",), reals=("prob",), wholes=("rank",))
+    frame = elements.columns_of(probabilities, "probabilities", texts=("name",), reals=("prob",), wholes=("rank",))
     n = len(ranking)
     at = pd.Index(ranking["name"]).get_indexer(pd.Index(frame["name"]))
     rank, prob = frame["rank"].to_numpy(), frame["prob"]
@@ -109,7 +97,7 @@ def _shares(probabilities: Any, ranking: pd.DataFrame) -> Floats:
         (~prob.between(0, 1 + _SLACK), "a probability from 0 to 1"),
         (frame.duplicated(["name", "rank"]), "each rank of a system once"),
     ]
-    refuse(frame, "probabilities", ("rank", "prob"), checks, named="name")
+    elements.refuse(frame, "probabilities", ("rank", "prob"), checks, named="name")
     shares = np.zeros((n, n))
     shares[at, rank - 1] = prob
     return shares
@@ -157,8 +145,6 @@ def variance_shares(
         Measures to draw, each in its own row; all by default.
     sort
         Sort by standard error, largest first, instead of keeping the order of the frame.
-    ax, width
-        As for all figures.
 
     Examples
     --------
@@ -178,10 +164,10 @@ def variance_shares(
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.9, 0.3) / n
         taken = style.row_labels(drawn, names, row, 0.4 * across)
-        space = across - taken - 0.15 - beside_rows(drawn, aligned(error), "std. error")
+        space = across - taken - 0.15 - elements.beside_rows(drawn, elements.aligned(error), "std. error")
         handles = _draw_shares(drawn, table, sources, (space, row))
         drawn.set_xlabel("share of the variance (%)")
-        legend_from_left(drawn, handles, sources, space, taken)
+        elements.legend_from_left(drawn, handles, sources, space, taken)
         style.caption(drawn, *_described_shares(frame, table))
     return drawn
 
@@ -189,7 +175,7 @@ def variance_shares(
 def _checked(given: Any) -> pd.DataFrame:
     given = given.shares if isinstance(given, VarianceShares) else given
     keys, wholes = ["name", "measure", "source"], ("n_qids", "n_draws", "seed")
-    frame = columns_of(given, "shares", texts=keys, reals=("variance", "share"), wholes=wholes)
+    frame = elements.columns_of(given, "shares", texts=keys, reals=("variance", "share"), wholes=wholes)
     total = frame.groupby(["name", "measure"], sort=False)[["variance", "share"]].transform("sum", min_count=1)
     checks = [
         (frame.duplicated(keys), "each source once"),
@@ -197,7 +183,7 @@ def _checked(given: Any) -> pd.DataFrame:
         ((total["share"] - 1).abs() > _SLACK, "shares that sum to 1 over the sources of a name and measure"),
         (total["variance"] < 0, "variances that sum to 0 or more"),
     ]
-    refuse(frame, "shares", [*keys, "variance", "share"], checks)
+    elements.refuse(frame, "shares", [*keys, "variance", "share"], checks)
     return frame
 
 
@@ -217,7 +203,7 @@ def _table(frame: pd.DataFrame, *, sort: bool) -> tuple[list[str], list[str], Fl
     error = np.sqrt(total.to_numpy(dtype=np.float64))
     order = np.argsort(-error if sort else np.zeros(len(rows)), kind="stable")
     measures, _ = captions.short(list(rows.get_level_values(1)))
-    several = varies(frame["measure"])
+    several = elements.varies(frame["measure"])
     names = [f"{name}, {text}" if several else str(name) for (name, _), text in zip(rows, measures, strict=True)]
     return [names[place] for place in order], sources, table[order], error[order]
 
@@ -264,7 +250,7 @@ def _numbers(ax: Any, middle: Floats, shares: Floats, size: tuple[float, float],
 
 def _described_shares(frame: pd.DataFrame, table: Floats) -> list[str]:
     measures, data = captions.short(list(frame["measure"].unique()))
-    said = " and ".join(f"{n_draws:,} draws, seed {seed}" for n_draws, seed in kinds(frame, "n_draws", "seed"))
+    said = " and ".join(f"{n_draws:,} draws, seed {seed}" for n_draws, seed in elements.kinds(frame, "n_draws", "seed"))
     bare, below = int((~(np.nan_to_num(table) != 0).any(axis=1)).sum()), bool((table < 0).any())
     return [
         measures[0] if len(measures) == 1 else "",

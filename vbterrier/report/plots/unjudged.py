@@ -65,8 +65,6 @@ def score_distributions(
         Columns qid, low, high, and optionally kind (``naive``, ``posthoc``...), the same in all rows: thin brackets.
     level
         Level of the interval, 0 to 1.
-    ax, width
-        As for all figures.
 
     Examples
     --------
@@ -283,8 +281,6 @@ def removal_distributions(
         an axis; by default for several measures.
     step
         Width of the bars; by default the narrowest that is visible.
-    ax, width
-        As for all figures.
 
     Examples
     --------
