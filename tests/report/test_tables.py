@@ -117,15 +117,6 @@ def test_the_table_shows_markup_as_text():
     assert text.splitlines()[0] == r"[/] \x1b[2J"
 
 
-def test_the_table_aligns_numbers_right_under_their_heads():
-    lines = rendered(pd.DataFrame({"run": ["a", "longer"], "value": [0.5, 12.25]}), "table").splitlines()
-    head, _, first, second = [line for line in lines if line.strip()]
-    assert head.rstrip().endswith("value")
-    assert len(first) == len(second) == len(head.rstrip())
-    assert first.split() == ["a", "0.5000"]
-    assert second.split() == ["longer", "12.2500"]
-
-
 @pytest.mark.parametrize("style", ["table", "latex", "markdown"])
 def test_digits_are_those_asked_for_and_nan_is_nothing(style):
     text = rendered(pd.DataFrame({"value": [1 / 3, np.nan], "n": [7, 8]}), style, digits=2)

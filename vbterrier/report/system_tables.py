@@ -295,13 +295,8 @@ def _intervals(reports: Sequence[CoverageReport]) -> pd.DataFrame:
     frame = pd.concat(parts, ignore_index=True).drop_duplicates(["name", "measure"], ignore_index=True)
     # The pool is the same for all k.
     about = reports[0].pool.iloc[0]
-    kinds = {
-        "n_without_relevant": int,
-        "n_without_other": int,
-        "share_unjudged": float,
-        "share_without_entities": float,
-    }
-    shared: dict[str, Any] = {name: kind(about[name]) for name, kind in kinds.items()}
+    shared: dict[str, Any] = {name: int(about[name]) for name in ("n_without_relevant", "n_without_other")}
+    shared |= {name: float(about[name]) for name in ("share_unjudged", "share_without_entities")}
     return frame.merge(reports[0].missing[["name", "n_missing"]], on="name").assign(**shared)
 
 

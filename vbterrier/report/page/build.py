@@ -185,8 +185,8 @@ def write_report(
     verdict, against = tuple(sentences(found)), tuple(caveats(found))
     kinds = {"serious": [one for one in against if one.serious], "other": [one for one in against if not one.serious]}
     pairs, names = content.pairs(found), [printable(name) for name in found.names]
-    default = f"Comparison of {' and '.join(names) if len(names) == 2 else f'{len(names)} systems'}"  # noqa: PLR2004
-    default = default if len(names) > 1 else f"Evaluation of {names[0]}"
+    systems = " and ".join(names) if len(names) == 2 else f"{len(names)} systems"  # noqa: PLR2004 - two fit a title
+    default = f"Comparison of {systems}" if len(names) > 1 else f"Evaluation of {names[0]}"
     text = _rendered(
         "page.html",
         _SCRIPTS,

@@ -91,9 +91,9 @@ def forest(
         drawn.set_xlabel(style.fitted(texts[0] if len(set(texts)) == 1 else "score", space))
         if len(series) > 1:
             # The method if a measure has several; for a single measure, the methods only.
-            methods = [str(part["method"].iloc[0]) for part in series]
-            both = [f"{text}, {method}" for text, method in zip(texts, methods, strict=True)]
-            labels = {len(texts): texts, 1: methods}.get(len(set(texts)), both)
+            methods, n_measures = [str(part["method"].iloc[0]) for part in series], len(set(texts))
+            labels = [f"{text}, {method}" for text, method in zip(texts, methods, strict=True)]
+            labels = texts if n_measures == len(texts) else methods if n_measures == 1 else labels
             style.legend(drawn, marks, labels, space)
         style.caption(drawn, captions.provenance(frame), data, captions.absent(frame["value"], frame["low"], "hollow"))
     return drawn

@@ -82,8 +82,10 @@ def score_distributions(
     marks, most = marks or {}, len(style.COLOURS) - 1
     if len(marks) > most:
         raise ParameterError(f"marks: {len(marks)} are too many for one figure; choose at most {most}")
-    columns = {str(name): (pd.Series(of), f"marks[{name!r}]") for name, of in marks.items()}
-    marked = {name: _column(*of, distribution.topics, rows) for name, of in columns.items()}
+    marked = {
+        str(name): _column(pd.Series(given), f"marks[{name!r}]", distribution.topics, rows)
+        for name, given in marks.items()
+    }
     limits, bound = _bounds(bounds, distribution.topics, rows)
     n = len(rows)
     row = float(max(np.clip(style.PAGE / max(n, 1), 0.1, 0.3), 0.9 / max(n, 1)))
