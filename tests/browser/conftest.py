@@ -7,7 +7,7 @@ import shutil
 import numpy as np
 import pandas as pd
 import pytest
-from browsing import NASTY, WIDE, emulated
+from browsing import NASTY, WIDE, emulated, with_data
 
 from vbterrier.report import ComparisonOptions, ReportData
 from vbterrier.report.page.build import write_report
@@ -40,36 +40,25 @@ def address(tmp_path_factory):
     docnos = [f"d{number:03d}" for number in range(60)]
     judged = [(qid, docno, int(rng.integers(0, 3))) for qid in qids for docno in docnos[:40:2]]
     names = ["bm25", "dense", f"odd{NASTY}", "a-name-that-is-longer-than-columns-like-to-be"]
-    runs = {
-        name: pd.DataFrame(
-            # In ten topics all systems agree.
-            [
-                (qid, docnos[place], 10.0 - rank)
-                for number, qid in enumerate(qids)
-                for rank, place in enumerate((same if number % 3 == 0 else rng.permutation(60))[:10])
-            ],
-            columns=["qid", "docno", "score"],
+    runs = {}
+    for name in names:
+        # In ten topics all systems agree.
+        ranked = [(same if number % 3 == 0 else rng.permutation(60))[:10] for number in range(31)]
+        listed = [docnos[place] for places in ranked for place in places]
+        runs[name] = pd.DataFrame(
+            {"qid": np.repeat(qids, 10), "docno": listed, "score": [*np.arange(10.0, 0, -1)] * 31}
         )
-        for name in names
-    }
-    intents = pd.DataFrame(
-        [(qid, f"{sense}{NASTY}", prob) for qid in qids for sense, prob in (("one", 0.7), ("two", 0.2), ("none", 0.1))],
-        columns=["qid", "entity_id", "prob"],
-    )
+    senses = [f"{sense}{NASTY}" for sense in ("one", "two", "none")]
+    intents = pd.DataFrame({"qid": np.repeat(qids, 3), "entity_id": senses * 31, "prob": [0.7, 0.2, 0.1] * 31})
     tags = pd.DataFrame({"docno": docnos[:40], "entity_id": [f"{('one', 'two')[n % 2]}{NASTY}" for n in range(40)]})
     topics = pd.DataFrame({"qid": qids, "query": [f"what is meant by {number}" for number in range(len(qids))]})
     texts = pd.DataFrame({"docno": docnos, "text": [f"what {docno} says{NASTY} " * 5 for docno in docnos]})
-    labels = pd.DataFrame([(qid, docno, n % 3) for qid in qids for n, docno in enumerate(docnos)])
-    labels.columns = ["qid", "docno", "label"]
+    labels = pd.DataFrame({"qid": np.repeat(qids, 60), "docno": docnos * 31, "label": [0, 1, 2] * 620})
     path = tmp_path_factory.mktemp("browser") / "report.html"
-    write_report(
-        runs,
-        path,
-        pd.DataFrame(judged, columns=["qid", "docno", "label"]),
-        data=ReportData(intents=intents, tags=tags, topics=topics, labels={"llm": labels}, documents=texts),
-        comparison=ComparisonOptions(n_resamples=300),
-        command=["vbterrier", "report", *names, "--a-long-command-line" * 9],
-    )
+    qrels = pd.DataFrame(judged, columns=["qid", "docno", "label"])
+    data = ReportData(intents=intents, tags=tags, topics=topics, labels={"llm": labels}, documents=texts)
+    command = ["vbterrier", "report", *names, "--a-long-command-line" * 9]
+    write_report(runs, path, qrels, data=data, comparison=ComparisonOptions(n_resamples=300), command=command)
     return path.as_uri()
 
 
@@ -87,6 +76,19 @@ def page(chromium, address):
     urls = {one["params"]["request"]["url"] for one in asked if one["method"] == "Network.requestWillBeSent"}
     # Tables are saved from the memory of the page.
     assert {url.partition("#")[0] for url in urls if not url.startswith("blob:")} == {address}
+
+
+@pytest.fixture
+def other(chromium, page, address, tmp_path):
+    """Load a page with other data, or at another address; the browser may log nothing there, too."""
+
+    def load(data):
+        chromium.get(data if isinstance(data, str) else with_data(address, data, tmp_path / "other.html"))
+
+    yield load
+    assert chromium.get_log("browser") == []
+    chromium.get_log("performance")
+    chromium.get(address)
 
 
 @pytest.fixture

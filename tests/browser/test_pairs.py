@@ -4,9 +4,9 @@ from urllib.parse import parse_qs, urlparse
 
 import numpy as np
 import pytest
-from browsing import NASTY, choose, column, one, opened, press, shown, texts, with_data
+from browsing import NASTY, choose, column, one, opened, press, shown, texts
 
-from vbterrier.report.page.caveats import influential_topics
+from vbterrier.report.page.verdict import influential_topics
 
 
 @pytest.fixture
@@ -116,7 +116,7 @@ def test_filters_of_unjudged_documents_and_difficulty(page, data, changes):
     assert page.find_elements("css selector", ".delta") == []
 
 
-def test_filters_of_the_length_of_queries_and_the_number_of_intents(chromium, page, data, address, tmp_path):
+def test_filters_of_the_length_of_queries_and_the_numbers_of_intents_and_unjudged_documents(page, data, other):
     words, intents = np.arange(31) % 8 + 1, np.arange(31) % 7
     topics = [
         of | {"names": of["names"][:n] if n < 3 else of["names"], "more": int(max(n - 3, 0))}
@@ -124,8 +124,10 @@ def test_filters_of_the_length_of_queries_and_the_number_of_intents(chromium, pa
     ]
     # Several blanks between words are one.
     queries = [f" {'  '.join(['word'] * n)} " for n in words.tolist()]
-    changed = {"queries": queries, "intents": data["intents"] | {"topics": topics}}
-    chromium.get(with_data(address, {**data, **changed}, tmp_path / "lengths.html"))
+    most = np.arange(31) % 4
+    # Of 10 documents, 2 are 20 %.
+    changed = {"intents": data["intents"] | {"topics": topics}, "unjudged": [most.tolist(), *[[0] * 31] * 3]}
+    other({**data, **changed, "queries": queries})
     for select, text, wanted in (
         ("#length", "up to 2 words", words <= 2),
         ("#length", "3 to 5 words", (words > 2) & (words < 6)),
@@ -134,35 +136,20 @@ def test_filters_of_the_length_of_queries_and_the_number_of_intents(chromium, pa
         ("#intents", "up to 2 intents", intents < 3),
         ("#intents", "3 to 5 intents", (intents > 2) & (intents < 6)),
         ("#intents", "6 intents or more", intents > 5),
+        ("#intents", "any number", intents >= 0),
+        ("#unjudged", "no unjudged", most == 0),
+        ("#unjudged", "unjudged doc", most > 0),
+        ("#unjudged", "20 %", most >= 2),
+        ("#unjudged", "any", most >= 0),
     ):
         choose(page, select, text)
         assert [data["topics"].index(name) for name in column(page, 1)] == np.flatnonzero(wanted).tolist(), text
     # The address keeps the filter, and both filters apply together.
     choose(page, "#length", "6 words or more")
+    choose(page, "#intents", "6 intents or more")
     assert parse_qs(urlparse(page.current_url).fragment) == {"length": ["long"], "intents": ["many"]}
     both = np.flatnonzero((words > 5) & (intents > 5)).tolist()
     assert [data["topics"].index(name) for name in column(page, 1)] == both
-    assert chromium.get_log("browser") == []
-    chromium.get_log("performance")
-    chromium.get(address)
-
-
-def test_filters_of_the_share_of_unjudged_documents(chromium, page, data, address, tmp_path):
-    counts = [[n % 4 for n in range(31)], [0] * 31, [0] * 31, [int(n == 4) for n in range(31)]]
-    chromium.get(with_data(address, {**data, "unjudged": counts}, tmp_path / "shares.html"))
-    most = np.max(counts, axis=0)
-    # Of 10 documents, 2 are 20 %.
-    for text, wanted in (
-        ("no unjudged", most == 0),
-        ("unjudged doc", most > 0),
-        ("20 %", most >= 2),
-        ("any", most >= 0),
-    ):
-        choose(page, "#unjudged", text)
-        assert [data["topics"].index(text) for text in column(page, 1)] == np.flatnonzero(wanted).tolist()
-    assert chromium.get_log("browser") == []
-    chromium.get_log("performance")
-    chromium.get(address)
 
 
 def state_of(page):

@@ -3,7 +3,7 @@
 import base64
 
 import pytest
-from browsing import NASTY, PHONE, choose, emulated, one, press, shown, texts, with_data
+from browsing import NASTY, PHONE, choose, emulated, one, press, shown, texts
 
 CARD = "td[data-column='{}'][data-rank='{}']"
 
@@ -53,13 +53,10 @@ def test_grades_probabilities_labels_intents_and_texts(page, data, topic):
         card = one(page, CARD.format(0, rank))
         chips = [chip.get_attribute("textContent") for chip in card.find_elements("css selector", ".chip")]
         grade = found["grades"][place]
-        wanted = [f"grade {grade}"] if grade >= 0 else ["unjudged"]
-        if grade < 0:
-            wanted.append(f"probability of relevance P {found['chances'][place] / 100:.2f}")
-        wanted.append(f"llm {found['label0'][place]}")
-        wanted += [
-            f"covers {name}" for name, ranks in zip(intents["names"], covered, strict=True) if str(rank + 1) in ranks
-        ]
+        chance = f"probability of relevance P {found['chances'][place] / 100:.2f}"
+        wanted = [f"grade {grade}"] if grade >= 0 else ["unjudged", chance]
+        names = [name for name, ranks in zip(intents["names"], covered, strict=True) if str(rank + 1) in ranks]
+        wanted += [f"llm {found['label0'][place]}", *(f"covers {name}" for name in names)]
         assert chips == wanted
         seen.add(len(wanted) - (grade < 0))
         docno = data["rankings"]["ids"][found["ids"][place]]
@@ -151,11 +148,10 @@ def test_arrow_keys_open_the_next_and_the_previous_topic(page, data, topic):
 
 def test_two_rankings_fit_a_phone(page, topic):
     emulated(page, PHONE)
-    region = one(page, "#rankings .scroll")
-    assert page.execute_script("return arguments[0].scrollWidth - arguments[0].clientWidth", region) <= 0
+    hidden = "const area = document.querySelector('#rankings .scroll'); return area.scrollWidth - area.clientWidth"
+    assert page.execute_script(hidden) <= 0
     choose(page, "select[data-column='2']", "dense")
-    region = one(page, "#rankings .scroll")
-    assert page.execute_script("return arguments[0].scrollWidth - arguments[0].clientWidth", region) > 100
+    assert page.execute_script(hidden) > 100
 
 
 def test_an_open_topic_is_printed_alone(page, topic):
@@ -167,15 +163,12 @@ def test_an_open_topic_is_printed_alone(page, topic):
     assert not one(page, "#topic .ways").is_displayed()
 
 
-def test_the_page_says_what_is_left_out(chromium, page, data, address, tmp_path):
+def test_the_page_says_what_is_left_out(page, data, other):
     click = "document.querySelector('#table tbody button').click();"
     note = f"{click} return document.querySelector('#topic .note').textContent"
     assert "size of the page" not in page.execute_script(note)
     cut = {**data, "cutoff": 50, "rankings": {**data["rankings"], "are_texts_cut": True}}
-    chromium.get(with_data(address, cut, tmp_path / "cut.html"))
+    other(cut)
     said = page.execute_script(note)
     assert "Ranks 11 to 50 are left out to limit the size of the page." in said
     assert "only documents at high ranks have a text" in said
-    assert chromium.get_log("browser") == []
-    chromium.get_log("performance")
-    chromium.get(address)

@@ -1,28 +1,13 @@
 """What tests of figures share: frames to draw, and what is read off the artists."""
 
 import itertools
+from functools import partial
 
 import numpy as np
 import pandas as pd
+from matplotlib.collections import LineCollection
 
-from vbterrier.report.plots import (
-    beats_matrix,
-    coverage_map,
-    curve,
-    differences,
-    estimate_against_truth,
-    forest,
-    interval_coverage,
-    not_worse_by_size,
-    power_curve,
-    rank_uncertainty,
-    reliability,
-    removal_distributions,
-    score_by_size,
-    score_distributions,
-    sensitivity,
-    variance_shares,
-)
+from vbterrier.report import plots
 from vbterrier.unjudged.drawn import bootstrap_distribution
 
 LONG = [f"pisa:BM25(k1=1.{place},b=0.75)>>monoT5(castorini/monot5-base)>>rerank({place})" for place in range(9)]
@@ -39,6 +24,37 @@ def said(ax):
 
 def legend_of(ax):
     return [text.get_text() for text in ax.get_legend().get_texts()]
+
+
+def segments(ax, upright=False):
+    """The ends of the lines in data: (position, low, high), without rules."""
+    lines = [one for one in ax.collections if isinstance(one, LineCollection) and one.get_transform() == ax.transData]
+    along, place = (1, 0) if upright else (0, 1)
+    found = [line for one in lines for line in one.get_segments() if len(line)]
+    return sorted((float(line[0][place]), float(line[0][along]), float(line[1][along])) for line in found)
+
+
+def points(ax, marker=None, hollow=None):
+    """Positions (x, y) of marks, of one marker, or of only hollow or filled ones."""
+    return sorted(
+        (float(x), float(y))
+        for line in ax.lines
+        if line.get_marker() not in ("None", "|") and marker in (None, line.get_marker())
+        if hollow is None or hollow == (line.get_markerfacecolor() == "white")
+        for x, y in line.get_xydata()
+        if not np.isnan(x)
+    )
+
+
+def lines_of(ax, colour):
+    """Points of the lines of a colour."""
+    return [line.get_xydata().tolist() for line in ax.lines if line.get_color() == colour and len(line.get_xdata()) > 1]
+
+
+def band_of(ax):
+    """Corners of the only band."""
+    (band,) = ax.collections
+    return {tuple(np.round(corner, 9)) for corner in band.get_paths()[0].vertices}
 
 
 def inside(figure):
@@ -59,27 +75,15 @@ def c_frame(names=("a", "b"), measures=("VB@10",), **columns):
     return frame.assign(**{**ends, **about, **columns})
 
 
-INTENTS = pd.DataFrame(
-    {
-        "qid": ["a", "a", "b", "b", "b"],
-        "entity_id": ["A", "B", "A", "C", "D"],
-        "prob": [0.25, 0.75, 0.5, 0.3, 0.2],
-    }
-)
-RUN = pd.DataFrame(
-    {"qid": ["a", "a", "a", "b", "b"], "docno": ["x", "y", "z", "x", "y"], "score": [3.0, 2.0, 1.0, 2.0, 1.0]}
-)
+INTENTS = pd.DataFrame({"qid": [*"aabbb"], "entity_id": [*"ABACD"], "prob": [0.25, 0.75, 0.5, 0.3, 0.2]})
+RUN = pd.DataFrame({"qid": [*"aaabb"], "docno": [*"xyzxy"], "score": [3.0, 2.0, 1.0, 2.0, 1.0]})
 TAGS = pd.DataFrame({"docno": ["x", "y", "z", "y"], "entity_id": ["A", "C", "B", "A"]})
 BINS = pd.DataFrame({"predicted": [0.9, 0.1, 0.5], "observed": [0.7, 0.2, 0.5], "n": [10, 40, 50]})
-QRELS = pd.DataFrame({"qid": ["a"] * 4 + ["b"] * 4 + ["c"] * 2, "docno": list("wxyzwxyzwx")}).assign(
-    label=[2, 1, 0, 0, 1, 0, 0, 0, 1, 0]
-)
-JUDGED_RUN = pd.DataFrame(
-    {"qid": ["a"] * 3 + ["b"] * 3 + ["c"] * 2, "docno": ["w", "new", "y", "n1", "w", "n2", "w", "x"]}
-).assign(score=[3.0, 2, 1, 3, 2, 1, 2, 1])
-RANKING = pd.DataFrame({"name": ["a", "b", "c"], "mean": [0.4, 0.6, 0.5], "expected_rank": [2.6, 1.2, 2.2]}).assign(
-    low=[2, 1, 1], high=[3, 2, 3], level=0.9
-)
+QRELS = pd.DataFrame({"qid": [*"aaaabbbbcc"], "docno": [*"wxyzwxyzwx"], "label": [2, 1, 0, 0, 1, 0, 0, 0, 1, 0]})
+JUDGED_RUN = pd.DataFrame({"qid": [*"aaabbbcc"], "docno": ["w", "new", "y", "n1", "w", "n2", "w", "x"]})
+JUDGED_RUN["score"] = [3.0, 2, 1, 3, 2, 1, 2, 1]
+RANKING = pd.DataFrame({"name": [*"abc"], "mean": [0.4, 0.6, 0.5], "expected_rank": [2.6, 1.2, 2.2]})
+RANKING = RANKING.assign(low=[2, 1, 1], high=[3, 2, 3], level=0.9)
 CHANCES = pd.DataFrame(
     [("a", 3, 0.6), ("a", 2, 0.4), ("b", 1, 0.8), ("b", 2, 0.2), ("c", 1, 0.2), ("c", 2, 0.4), ("c", 3, 0.4)],
     columns=["name", "rank", "prob"],
@@ -189,24 +193,24 @@ def drawings(names=("a", "b")):
     matrix = chances_frame(*((a, b, 0.6) for a, b in itertools.combinations([*names, "another"], 2)))
     draws = {name: draws_frame(n=60) for name in names}
     return {
-        "forest": lambda **options: forest(frame, **options),
-        "one measure": lambda **options: forest(frame, measure="VB@10", **options),
-        "curve": lambda **options: curve(frame, measure="VB", **options),
-        "sensitivity": lambda **options: sensitivity(sensitivity_table(names), measure="VB@10", **options),
-        "alpha": lambda **options: curve(frame, "alpha", measure="VB@10", **options),
-        "map": lambda **options: coverage_map(intents, run, TAGS, cutoff=1, n_topics=100, **options),
-        "reliability": lambda **options: reliability(bins, **options),
-        "distributions": lambda **options: score_distributions(distribution, marks=marks, bounds=limits, **options),
-        "estimates": lambda **options: estimate_against_truth(both, **options),
-        "coverage": lambda **options: interval_coverage(levels, **options),
-        "ranks": lambda **options: rank_uncertainty(ranking, shares, **options),
-        "pairs": lambda **options: beats_matrix(matrix, **options),
-        "sizes": lambda **options: score_by_size(sizes_frame(names), **options),
-        "one size": lambda **options: score_by_size(sizes_frame(names, [250]), **options),
-        "not worse": lambda **options: not_worse_by_size(counts_frame(list(names)[:7]), **options),
-        "power": lambda **options: power_curve([curve_frame(0.1), curve_frame(0.02)], **options),
-        "removal": lambda **options: removal_distributions(draws, **options),
-        "shares": lambda **options: variance_shares(shares_frame(names), **options),
-        "differences": lambda **options: differences(pairs_frame(names), **options),
-        "baseline": lambda **options: differences(pairs_frame(names, "the other"), **options),
+        "forest": partial(plots.forest, frame),
+        "one measure": partial(plots.forest, frame, measure="VB@10"),
+        "curve": partial(plots.curve, frame, measure="VB"),
+        "sensitivity": partial(plots.sensitivity, sensitivity_table(names), measure="VB@10"),
+        "alpha": partial(plots.curve, frame, "alpha", measure="VB@10"),
+        "map": partial(plots.coverage_map, intents, run, TAGS, cutoff=1, n_topics=100),
+        "reliability": partial(plots.reliability, bins),
+        "distributions": partial(plots.score_distributions, distribution, marks=marks, bounds=limits),
+        "estimates": partial(plots.estimate_against_truth, both),
+        "coverage": partial(plots.interval_coverage, levels),
+        "ranks": partial(plots.rank_uncertainty, ranking, shares),
+        "pairs": partial(plots.beats_matrix, matrix),
+        "sizes": partial(plots.score_by_size, sizes_frame(names)),
+        "one size": partial(plots.score_by_size, sizes_frame(names, [250])),
+        "not worse": partial(plots.not_worse_by_size, counts_frame(list(names)[:7])),
+        "power": partial(plots.power_curve, [curve_frame(0.1), curve_frame(0.02)]),
+        "removal": partial(plots.removal_distributions, draws),
+        "shares": partial(plots.variance_shares, shares_frame(names)),
+        "differences": partial(plots.differences, pairs_frame(names)),
+        "baseline": partial(plots.differences, pairs_frame(names, "the other")),
     }

@@ -4,35 +4,11 @@ import itertools
 import pickle
 import sys
 
+import figures
 import matplotlib as mpl
 import pandas as pd
 import pytest
-from figures import (
-    BINS,
-    CHANCES,
-    INTENTS,
-    JUDGED_RUN,
-    LONG,
-    QRELS,
-    RANKING,
-    RUN,
-    TAGS,
-    c_frame,
-    chances_frame,
-    counts_frame,
-    coverage_frame,
-    curve_frame,
-    drawings,
-    draws_frame,
-    estimates,
-    inside,
-    legend_of,
-    pairs_frame,
-    rows_named,
-    said,
-    shares_frame,
-    sizes_frame,
-)
+from figures import JUDGED_RUN, LONG, QRELS, drawings, inside, legend_of, rows_named, said
 from matplotlib.figure import Figure
 
 from vbterrier.report import plots
@@ -46,20 +22,20 @@ KINDS = list(drawings())
 IN_LEGENDS = ("curve", "alpha", "sensitivity", "reliability", "estimates", "coverage", "sizes", "one size", "not worse")
 # Frames of each figure, and what it says of an empty one.
 FRAMES = [
-    (plots.forest, (c_frame(["a", "b"], ["VB@1", "VB@10"]),), "intervals"),
-    (plots.curve, (c_frame(["a", "b"], ["VB@1", "VB@10"]),), "scores"),
-    (lambda *frames: plots.coverage_map(*frames, cutoff=1), (INTENTS, RUN, TAGS), "topics"),
-    (plots.reliability, (BINS,), "bins"),
-    (plots.estimate_against_truth, (estimates(),), "estimates"),
-    (plots.interval_coverage, (coverage_frame(),), "coverage"),
-    (plots.rank_uncertainty, (RANKING, CHANCES), "systems"),
-    (plots.beats_matrix, (chances_frame(("a", "b", 0.3)),), "pairs"),
-    (plots.score_by_size, (sizes_frame(),), "scores"),
-    (plots.not_worse_by_size, (counts_frame(),), "counts"),
-    (plots.power_curve, (curve_frame(),), "curve"),
-    (plots.removal_distributions, (draws_frame(),), "draws"),
-    (plots.variance_shares, (shares_frame(),), "shares"),
-    (plots.differences, (pairs_frame(),), "pairs"),
+    (plots.forest, (figures.c_frame(["a", "b"], ["VB@1", "VB@10"]),), "intervals"),
+    (plots.curve, (figures.c_frame(["a", "b"], ["VB@1", "VB@10"]),), "scores"),
+    (lambda *frames: plots.coverage_map(*frames, cutoff=1), (figures.INTENTS, figures.RUN, figures.TAGS), "topics"),
+    (plots.reliability, (figures.BINS,), "bins"),
+    (plots.estimate_against_truth, (figures.estimates(),), "estimates"),
+    (plots.interval_coverage, (figures.coverage_frame(),), "coverage"),
+    (plots.rank_uncertainty, (figures.RANKING, figures.CHANCES), "systems"),
+    (plots.beats_matrix, (figures.chances_frame(("a", "b", 0.3)),), "pairs"),
+    (plots.score_by_size, (figures.sizes_frame(),), "scores"),
+    (plots.not_worse_by_size, (figures.counts_frame(),), "counts"),
+    (plots.power_curve, (figures.curve_frame(),), "curve"),
+    (plots.removal_distributions, (figures.draws_frame(),), "draws"),
+    (plots.variance_shares, (figures.shares_frame(),), "shares"),
+    (plots.differences, (figures.pairs_frame(),), "pairs"),
 ]
 
 
@@ -85,12 +61,9 @@ def test_nothing_is_cut_off_or_overlaps_at_either_width(kind, names, width):
         assert not any(one.overlaps(other) for one, other in itertools.pairwise(ticks))
 
 
-@pytest.mark.parametrize(
-    ("kind", "n", "height"),
-    [*((kind, 100, 9.5) for kind in ("forest", "one measure", "map")), ("distributions", 50, 9.8), ("ranks", 50, 9.8),
-     ("pairs", 50, 9.8)],
-)  # fmt: skip
-def test_many_rows_fit_a_page_without_overlap(kind, n, height):
+@pytest.mark.parametrize("kind", ["forest", "one measure", "map", "distributions", "ranks", "pairs"])
+def test_many_rows_fit_a_page_without_overlap(kind):
+    n, height = (50, 9.8) if kind in ("distributions", "ranks", "pairs") else (100, 9.5)
     ax = drawings([f"system {place}" for place in range(n)])[kind]()
     assert inside(ax.figure)
     assert ax.figure.get_figheight() < height
@@ -165,9 +138,7 @@ def test_inputs_stay_as_they_were_and_other_tables_are_read(draw, frames, _what)
     polars = pytest.importorskip("polars")
     copies = [frame.copy(deep=True) for frame in frames]
     drawn = artists(draw(*frames))
-    more = [
-        frame.assign(at=1, line="x", own="y", note="z").set_index(pd.RangeIndex(7, 7 + len(frame))) for frame in frames
-    ]
+    more = [frame.assign(at=1, line="x", own="y", note="z").set_index(frame.index + 7) for frame in frames]
     assert str(artists(draw(*more))) == str(drawn)
     assert str(artists(draw(*map(polars.from_pandas, frames)))) == str(drawn)
     for frame, copy in zip(frames, copies, strict=True):
@@ -177,16 +148,12 @@ def test_inputs_stay_as_they_were_and_other_tables_are_read(draw, frames, _what)
 @pytest.mark.parametrize(
     ("ax", "what"),
     [
-        *(
-            (lambda draw=draw, frames=frames: draw(frames[0].iloc[:0], *frames[1:2]), what)
-            for draw, frames, what in FRAMES
-            if what not in ("topics", "systems")
-        ),
-        (lambda: plots.coverage_map(INTENTS.iloc[:0], RUN, TAGS, cutoff=1), "topics"),
-        (lambda: plots.rank_uncertainty(RANKING.iloc[:0]), "systems"),
+        *((lambda draw=draw, of=of: draw(of[0][:0]), what) for draw, of, what in FRAMES if what != "topics"),
+        (lambda: plots.coverage_map(figures.INTENTS[:0], figures.RUN, figures.TAGS, cutoff=1), "topics"),
         (lambda: plots.score_distributions(bootstrap_distribution(JUDGED_RUN, QRELS, 3), topics=[]), "topics"),
         (lambda: plots.curve(pd.DataFrame({"name": [], "qid": [], "measure": [], "value": []})), "scores"),
         (lambda: plots.removal_distributions({}), "draws"),
+        (lambda: plots.reliability({}), "bins"),
     ],
 )
 def test_empty_frames_give_figures_with_a_message(ax, what):

@@ -1,5 +1,6 @@
 """Tables for papers compile: all of them in one document, with malicious names."""
 
+import itertools
 import os
 import re
 import shutil
@@ -47,9 +48,9 @@ def pdflatex():
     return found
 
 
-def compiled(pdflatex, folder, *tables):
-    """The log and the text of the second run, in which references are resolved."""
-    (folder / "tables.tex").write_text(DOCUMENT % "\n\n".join(tables), encoding="utf-8")
+def compiled(pdflatex, folder, *tables, document=DOCUMENT):
+    """The log of the second run, in which references are resolved."""
+    (folder / "tables.tex").write_text(document % "\n\n".join(tables), encoding="utf-8")
     # TeX may not read or run files that a hostile name contains.
     options = ["-interaction=nonstopmode", "-no-shell-escape", "tables.tex"]
     for _ in range(2):
@@ -60,20 +61,13 @@ def compiled(pdflatex, folder, *tables):
 
 
 def runs(*names):
-    rows = [
-        (name, qid, f"d{(at + shift) % 7}", 7.0 - at)
-        for shift, name in enumerate(names)
-        for qid in TOPICS
-        for at in range(5)
-    ]
-    frame = pd.DataFrame(rows, columns=["name", "qid", "docno", "score"])
-    return {name: part.drop(columns="name") for name, part in frame.groupby("name", sort=False)}
+    frame = pd.DataFrame(itertools.product(TOPICS, range(5)), columns=["qid", "at"])
+    docnos = {name: [f"d{(at + shift) % 7}" for at in frame["at"]] for shift, name in enumerate(names)}
+    return {name: frame[["qid"]].assign(docno=of, score=7.0 - frame["at"]) for name, of in docnos.items()}
 
 
-QRELS = pd.DataFrame(
-    [(qid, f"d{at}", (place + at) % 3) for place, qid in enumerate(TOPICS) for at in range(4)],
-    columns=["qid", "docno", "label"],
-)
+QRELS = pd.DataFrame([(f"q{n}", f"d{at}", (n + at) % 3) for n in range(12) for at in range(4)])
+QRELS.columns = ["qid", "docno", "label"]
 FEW = {"n_resamples": 30}
 
 
@@ -89,30 +83,17 @@ def tables(*names):
     ranked = rank_systems(systems, QRELS, n_draws=20)
     yield paper_table(ranked)
     yield paper_table(ranked, pairs=True)
-    yield paper_table(linked(*names))
-    yield paper_table(reached(*names))
-    yield paper_table(meant(systems))
-    yield doctor_report(diagnose(systems, QRELS), "latex")
-
-
-def linked(*names):
     gold = pd.DataFrame({"qid": TOPICS, "entity_id": ["Paris", "NIL", "Rome"] * 4})
-    return linking_report({name: gold.assign(entity_id=["Paris", "NIL", "NIL"] * 4) for name in names}, gold, **FEW)
-
-
-def reached(*names):
+    found = gold.assign(entity_id=["Paris", "NIL", "NIL"] * 4)
+    yield paper_table(linking_report(dict.fromkeys(names, found), gold, **FEW))
     made = planted_collection(n_topics=4, n_documents=60, n_relevant=12)
     links = link_pool(made.pool, made.tags, made.qrels)
-    return coverage_report(dict.fromkeys(names, made.runs["odds"]), links, cutoff=3, **FEW)
-
-
-def meant(systems):
-    intents = pd.DataFrame([(qid, one, 0.5) for qid in TOPICS for one in "xy"], columns=["qid", "entity_id", "prob"])
+    yield paper_table(coverage_report(dict.fromkeys(names, made.runs["odds"]), links, cutoff=3, **FEW))
+    intents = pd.DataFrame({"qid": TOPICS * 2, "entity_id": [*("x" * 12 + "y" * 12)], "prob": 0.5})
     tags = pd.DataFrame({"docno": [f"d{at}" for at in range(7)], "entity_id": [*"xyxyxyx"]})
-    topics = pd.DataFrame({"qid": TOPICS, "query": "?"})
-    return evaluate_intents(
-        systems, topics, intents=intents, tagger=tags, measures=["VB", "ES"], cutoff=[3], n_replicas=20, **FEW
-    )
+    given = {"intents": intents, "tagger": tags, "measures": ["VB", "ES"], "cutoff": [3], "n_replicas": 20}
+    yield paper_table(evaluate_intents(systems, pd.DataFrame({"qid": TOPICS, "query": "?"}), **given, **FEW))
+    yield doctor_report(diagnose(systems, QRELS), "latex")
 
 
 def unlabelled(found):
@@ -155,11 +136,8 @@ def test_tables_wider_than_a_column_span_both(pdflatex, tmp_path):
     means, pairs = (part for part in text.split("\n\n") if "tabular" in part)
     assert r"\begin{table}" in means
     assert r"\begin{table*}" in pairs
-    (tmp_path / "two.tex").write_text(
-        DOCUMENT.replace(r"{article}", "[twocolumn]{article}").replace(r"\listoftables", "") % text, encoding="utf-8"
-    )
-    subprocess.run([pdflatex, "-interaction=nonstopmode", "two.tex"], cwd=tmp_path, capture_output=True, check=True)
-    assert "Overfull" not in (tmp_path / "two.log").read_text(encoding="latin-1")
+    two = DOCUMENT.replace(r"{article}", "[twocolumn]{article}").replace(r"\listoftables", "")
+    assert "Overfull" not in compiled(pdflatex, tmp_path, text, document=two)
 
 
 def test_tables_of_sixty_systems_run_over_pages(pdflatex, tmp_path):
@@ -167,13 +145,7 @@ def test_tables_of_sixty_systems_run_over_pages(pdflatex, tmp_path):
     scores = score(runs(*names), QRELS, ["nDCG@10", "BNDCG@10"], **FEW)
     found = [paper_table(scores), paper_table(compare(scores, measures=["nDCG@10"], n_resamples=20))]
     assert all(r"\begin{longtable}" in text for text in found)
-    plain = DOCUMENT.replace(r"\listoftables", "")
-    (tmp_path / "long.tex").write_text(plain % "\n\n".join(found), encoding="utf-8")
-    done = subprocess.run(
-        [pdflatex, "-interaction=nonstopmode", "long.tex"], cwd=tmp_path, capture_output=True, check=False
-    )
-    log = (tmp_path / "long.log").read_text(encoding="latin-1")
-    assert done.returncode == 0, log[-2000:]
+    log = compiled(pdflatex, tmp_path, *found, document=DOCUMENT.replace(r"\listoftables", ""))
     assert not re.search(r"(?m)^!|Float too large", log)
     assert all(latex.escaped(name) in found[0] for name in names)
     assert latex.floated(found[0].partition("x")[0], ["Short."]).startswith(r"\begin{table}")

@@ -16,12 +16,8 @@ from vbterrier.report.paper import caption_of, paper_table, save_table, scores_c
 # One run deliberately lacks a topic.
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 TOPICS = [f"q{at}" for at in range(8)]
-QRELS = pd.DataFrame(
-    [(qid, doc, label) for qid in TOPICS for doc, label in (("a", 1), ("b", 1), ("c", 0))],
-    columns=["qid", "docno", "label"],
-)
-GOOD = pd.DataFrame([(qid, doc, score) for qid in TOPICS for doc, score in (("a", 2.0), ("b", 1.0))])
-GOOD.columns = ["qid", "docno", "score"]
+QRELS = pd.DataFrame({"qid": TOPICS * 3, "docno": [*("a" * 8 + "b" * 8 + "c" * 8)], "label": [1] * 16 + [0] * 8})
+GOOD = QRELS[:16].drop(columns="label").assign(score=[2.0] * 8 + [1.0] * 8)
 BAD = GOOD[GOOD["qid"] != "q0"].assign(docno=lambda frame: frame["docno"] + "x")
 RUNS = {"good": GOOD, "bad": BAD}
 
@@ -37,19 +33,16 @@ def compared(baseline=None, margin=None):
 
 
 def test_a_caption_gives_measures_cutoffs_topics_method_resamples_and_seed(scores):
-    said = " ".join(scores_caption(scores))
-    assert "Means over 8 topics: nDCG@2, BNDCG@2, Unjudged@2." in said
-    assert "k = 2; BNDCG@2: prior = auto." in said
-    assert "Intervals, 90%: topics (percentile): 40 resamples, seed 3" in said
-    assert "unjudged (normal)" in said
-    assert "bad retrieved nothing for 1 topic, scored as empty rankings." in said
+    said = scores_caption(scores)
+    assert said[:2] == ["Means over 8 topics: nDCG@2, BNDCG@2, Unjudged@2.", "k = 2; BNDCG@2: prior = auto."]
+    assert said[2].startswith("Intervals, 90%: topics (percentile): 40 resamples, seed 3")
+    assert "unjudged (normal)" in said[2]
+    assert said[-1] == "bad retrieved nothing for 1 topic, scored as empty rankings."
 
 
 def test_captions_give_default_settings_that_names_omit():
-    assert measures_sentence("M", ["VB(alpha=2)@5", "VB@10"]) == [
-        "M: VB(alpha=2)@5, VB@10.",
-        "k = 5 and 10; VB@10: alpha = 1.",
-    ]
+    settings = "k = 5 and 10; VB@10: alpha = 1."
+    assert measures_sentence("M", ["VB(alpha=2)@5", "VB@10"]) == ["M: VB(alpha=2)@5, VB@10.", settings]
     assert measures_sentence("M", ["RelCov@3"]) == ["M: RelCov@3.", "k = 3."]
     # Values computed by other programs may have any name.
     assert measures_sentence("M", ["recip_rank?"]) == ["M: recip_rank?."]
@@ -73,20 +66,14 @@ def test_the_highest_mean_is_bold_where_a_measure_has_a_best(scores):
 def test_latex_has_a_column_a_measure_and_a_line_for_each_interval(scores):
     body = re.search(r"\\midrule\n(.*)\\bottomrule", paper_table(scores), re.DOTALL)[1]
     rows = [[cell.strip() for cell in line.removesuffix(r" \\").split("&")] for line in body.splitlines()]
-    assert [row[0] for row in rows] == [
-        *("good", r"{\scriptsize 90\% topics}", r"{\scriptsize 90\% unjudged}", r"\addlinespace"),
-        *("bad", r"{\scriptsize 90\% topics}", r"{\scriptsize 90\% unjudged}"),
-    ]
+    kinds = [r"{\scriptsize 90\% topics}", r"{\scriptsize 90\% unjudged}"]
+    assert [row[0] for row in rows] == ["good", *kinds, r"\addlinespace", "bad", *kinds]
     ends = scores.intervals.set_index(["name", "measure", "method"]).loc[("bad", "BNDCG@2", "unjudged (normal)")]
     assert rows[6][1:] == ["", rf"{{\scriptsize [{ends.low:.4f}, {ends.high:.4f}]}}", ""]
     means = scores.means()
-    assert [row[1:] for row in (rows[0], rows[4])] == [
-        [
-            rf"\textbf{{{value:.4f}}}" if name == "good" and at < 2 else f"{value:.4f}"
-            for at, value in enumerate(means.loc[name])
-        ]
-        for name in ("good", "bad")
-    ]
+    (first, second, third), bad = ([f"{value:.4f}" for value in means.loc[name]] for name in ("good", "bad"))
+    assert rows[0][1:] == [rf"\textbf{{{first}}}", rf"\textbf{{{second}}}", third]
+    assert rows[4][1:] == bad
 
 
 def test_too_many_measures_for_columns_are_rows():
@@ -104,13 +91,14 @@ def test_significance_is_marked_in_means_and_explained():
     assert r"\textbf{1.0000}\textsuperscript{a}" in letters
     assert r"0.0000\textsuperscript{b}" in letters
     assert "letters: systems that share a letter do not differ significantly." in letters
-    assert "differs significantly" not in " ".join(comparison_caption(compared()))
+    means, pairs = " ".join(comparison_caption(compared())), " ".join(pairs_caption(compared()))
+    assert "differs significantly" not in means
     # The caption gives the level even if nothing is significant.
     assert "Differences: sign-flip randomisation, holm over 1 test, at the level 0.05." in text
     # Means have intervals over topics, differences those that invert the test.
-    assert "Intervals, 95%: topics (percentile)" in " ".join(comparison_caption(compared()))
-    assert "Intervals, 95%: inverted sign-flip randomisation" in " ".join(pairs_caption(compared()))
-    assert "holm over 1 test; level 0.05." in " ".join(pairs_caption(compared()))
+    assert "Intervals, 95%: topics (percentile)" in means
+    assert "Intervals, 95%: inverted sign-flip randomisation" in pairs
+    assert "holm over 1 test; level 0.05." in pairs
     assert "p equivalence: two one-sided tests" in " ".join(pairs_caption(compared(margin=0.1)))
 
 
@@ -121,13 +109,8 @@ def test_a_file_has_the_format_of_its_name(scores, tmp_path, suffix):
     styles = {".csv": "csv", ".json": "json", ".md": "markdown", ".tex": "latex", ".txt": "table"}
     assert path.read_text(encoding="utf-8") == paper_table(scores, styles[suffix]) + "\n"
     assert [other.name for other in tmp_path.iterdir() if other != path] == ["means.caption.txt"] * (suffix == ".csv")
-
-
-def test_csv_stays_a_table_and_its_caption_a_file(scores, tmp_path):
-    save_table(scores, tmp_path / "means.csv")
-    again = pd.read_csv(tmp_path / "means.csv")
-    assert again["value"].tolist() == pytest.approx(scores.intervals["value"].tolist(), abs=1e-15)
-    assert (tmp_path / "means.caption.txt").read_text().splitlines() == scores_caption(scores)
+    if suffix == ".csv":
+        assert (tmp_path / "means.caption.txt").read_text().splitlines() == scores_caption(scores)
 
 
 def test_options_choose_the_table_and_its_caption(scores, tmp_path):

@@ -8,7 +8,20 @@ import matplotlib as mpl
 import numpy as np
 import pandas as pd
 import pytest
-from figures import BINS, INTENTS, RUN, TAGS, c_frame, inside, legend_of, rows_named, said, sensitivity_table
+from figures import (
+    BINS,
+    INTENTS,
+    RUN,
+    TAGS,
+    band_of,
+    c_frame,
+    legend_of,
+    points,
+    rows_named,
+    said,
+    segments,
+    sensitivity_table,
+)  # fmt: skip
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
@@ -22,19 +35,6 @@ from vbterrier.intents.calibration import calibration_error
 from vbterrier.intents.sources import from_diversity
 from vbterrier.report.plots import coverage_map, curve, forest, reliability, sensitivity, style
 
-
-def bars(ax):
-    """Rows and ends of the intervals that are drawn: the collections of lines, without the rules."""
-    rules, *others = [one for one in ax.collections if isinstance(one, mpl.collections.LineCollection)]
-    assert rules.get_transform() != ax.transData
-    found = [segment for one in others for segment in one.get_segments() if len(segment)]
-    return sorted((float(y), float(low), float(high)) for (low, y), (high, _) in found)
-
-
-def points(ax):
-    return sorted((y, x) for line in ax.lines if line.get_linestyle() == "None" for x, y in line.get_xydata())
-
-
 # Forest
 
 
@@ -44,10 +44,11 @@ def test_forest_draws_every_point_and_interval_where_the_frame_has_it():
     assert rows_named(ax) == ["b", "a", "c"]
     assert ax.get_yticks().tolist() == [0, 1, 2]
     assert ax.yaxis_inverted(), "the first system is on top"
-    assert points(ax) == list(zip([0, 1, 2], frame["value"], strict=True))
-    assert bars(ax) == [pytest.approx(row) for row in zip([0, 1, 2], frame["low"], frame["high"], strict=True)]
+    assert points(ax) == list(zip(frame["value"], [0, 1, 2], strict=True))
+    assert segments(ax) == [pytest.approx(row) for row in zip([0, 1, 2], frame["low"], frame["high"], strict=True)]
     assert ax.get_xlabel() == "VB@10"
     assert ax.get_legend() is None
+    assert plt.gcf() is ax.figure
 
 
 def test_forest_says_topics_level_method_resamples_and_seed():
@@ -67,22 +68,18 @@ def test_forest_draws_measures_of_a_system_side_by_side_with_different_marks():
     marks = [line for line in ax.lines if len(line.get_xdata()) == 2 and line.get_linestyle() == "None"]
     assert len({line.get_marker() for line in marks}) == len({line.get_color() for line in marks}) == 3
     assert legend_of(ax) == ["VB@10", "ES@10", "VB(alpha=0.5)@10"]
-    heights = [y for y, _ in points(ax)]
+    heights = sorted(y for _, y in points(ax))
     assert len(set(heights)) == 6
     assert [round(y) for y in heights] == [0, 0, 0, 1, 1, 1], "each mark is within its system's row"
     assert [np.mean(heights[:3]), np.mean(heights[3:])] == pytest.approx([0, 1]), "about the middle of it"
-    by_place = dict(points(ax))
     for line, (measure, part) in zip(marks, frame.groupby("measure", sort=False), strict=True):
         assert line.get_xdata().tolist() == part["value"].tolist(), measure
-        assert all(by_place[y] == x for x, y in line.get_xydata())
 
 
 def test_forest_draws_one_measure_when_asked_and_knows_the_nearest_name():
     frame = c_frame(["a", "b"], ["VB@10", "ES@10"])
     assert forest(frame, measure="ES@10").get_xlabel() == "ES@10"
     assert len(points(forest(frame, measure=["ES@10", "VB@10"]))) == 4
-    with pytest.raises(ParameterError, match=r"measure='ES@1': intervals has 'VB@10', 'ES@10'\. Did you mean ES@10\?"):
-        forest(frame, measure="ES@1")
 
 
 def test_forest_draws_each_method_of_a_measure_with_its_mark():
@@ -95,35 +92,25 @@ def test_forest_draws_each_method_of_a_measure_with_its_mark():
     assert forest(frame, method="unjudged (normal)").get_xlabel() == "BNDCG@10"
 
 
-def test_forest_refuses_too_many_marks():
-    many = pd.concat([c_frame(measures=[f"VB@{k}" for k in range(1, 5)], method=method) for method in ("one", "two")])
-    message = r"8 pairs of measures \('VB@1', .*\) and methods \('one', 'two'\) are too many .*; choose at most 7"
-    with pytest.raises(ParameterError, match=message):
-        forest(many)
+def test_forest_has_up_to_seven_marks():
+    many = many_marks()
     assert len(legend_of(forest(many, method="two"))) == 4
     assert len(legend_of(forest(many.iloc[:-2]))) == 7
 
 
-def replicated():
-    """Intervals of replicas, around their mean, and intervals of topics."""
-    about = {"method": "intents (percentile)", "mean": [0.3, 0.5], "low": [0.2, 0.4], "high": [0.4, 0.6]}
-    return pd.concat([c_frame(value=[0.7, 0.9], **about), c_frame(value=[0.7, 0.9], low=[0.6, 0.8], high=1.0)])
-
-
 def test_points_are_means_over_replicas_where_there_are_any():
-    frame = replicated()
+    about = {"method": "intents (percentile)", "mean": [0.3, 0.5], "low": [0.2, 0.4], "high": [0.4, 0.6]}
+    frame = pd.concat([c_frame(value=[0.7, 0.9], **about), c_frame(value=[0.7, 0.9], low=[0.6, 0.8], high=1.0)])
     alone = forest(frame, method="intents (percentile)", sort=True)
-    assert (rows_named(alone), points(alone)) == (["b", "a"], [(0, 0.5), (1, 0.3)])
+    assert (rows_named(alone), points(alone)) == (["b", "a"], [(0.3, 1), (0.5, 0)])
     assert said(alone).startswith("50 topics; points: mean over replicas; 95% intervals: intents (percentile), 2,000")
     both = forest(frame)
-    assert sorted(x for _, x in points(both)) == [0.3, 0.5, 0.7, 0.9]
+    assert [x for x, _ in points(both)] == [0.3, 0.5, 0.7, 0.9]
     assert "; points of intents (percentile): mean over replicas; 95%" in said(both)
     assert "replicas" not in said(forest(frame, method="topics (percentile)"))
     line = curve(frame.assign(measure="VB@10"))
     assert sorted(y for one in line.lines for y in one.get_ydata() if one.get_marker() != "None") == [0.3, 0.5]
     assert "; points: mean over replicas; " in said(line)
-    with pytest.raises(InputError, match="intervals column 'mean': row 1 is infinite"):
-        forest(frame.assign(mean=[0.1, np.inf, 0.1, 0.1]))
 
 
 @pytest.mark.parametrize(("measure", "zero"), [("VB@10", True), ("ES@10", False), ("VB(alpha=0.5)@3", True)])
@@ -137,24 +124,10 @@ def test_forest_draws_points_without_interval_hollow_and_counts_them():
     frame.loc[1, ["low", "high"]] = np.nan
     frame.loc[2, ["value", "low", "high"]] = np.nan
     ax = forest(frame)
-    assert [row for row, _, _ in bars(ax)] == [0]
-    (hollow,) = [line for line in ax.lines if line.get_markerfacecolor() == "white"]
-    shown = hollow.get_xydata()[~np.isnan(hollow.get_xdata())]
-    assert shown.tolist() == [[frame["value"][1], 1]]
+    assert [row for row, _, _ in segments(ax)] == [0]
+    assert points(ax, hollow=True) == [(frame["value"][1], 1)]
     assert rows_named(ax) == ["a", "b", "c"]
     assert said(ax).endswith("hollow: no interval (1 of 3); no value: 1")
-
-
-def test_forest_of_one_topic_has_points_alone():
-    qrels = pd.DataFrame({"qid": "q", "iteration": ["1", "2"], "docno": ["x", "y"], "label": 1})
-    run = pd.DataFrame({"qid": "q", "docno": ["x", "z"], "score": [2.0, 1.0]})
-    with pytest.warns(DegenerateWarning):
-        intervals = score({"one": run}, qrels, ["ES@2", "VB@2"]).intervals
-    ax = forest(intervals)
-    assert bars(ax) == []
-    assert [x for _, x in points(ax)[:2]] == [0.5, 0.0]
-    assert "1 topic; " in said(ax)
-    assert "hollow: no interval (2 of 2)" in said(ax)
 
 
 def test_forest_names_data_that_all_measures_share_in_the_caption():
@@ -166,36 +139,7 @@ def test_forest_names_data_that_all_measures_share_in_the_caption():
     assert legend_of(ax) == ["ES(tags='wat')@5", "ES(tags='gold')@5"]
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"low": [-0.3, np.nan]}, r"row 1 \('b', 'VB@10'\) has the interval nan to"),
-        ({"low": 0.9, "high": 0.1}, r"row 0 \('a', 'VB@10'\) has the interval 0.9 to 0.1; wanted two ends in order"),
-        ({"value": [0.1, np.inf]}, "intervals column 'value': row 1 is infinite"),
-        ({"value": "high"}, "intervals column 'value': wanted numbers or NaN"),
-        ({"name": ["a", None]}, "intervals column 'name': row 1 has no id"),
-        ({"name": "a"}, r"row 1 \('a', 'VB@10'\) is duplicated"),
-        ({"level": 95}, "has the level 95; wanted a number between 0 and 1"),
-        ({"n_qids": 1.5}, "intervals column 'n_qids': row 0 holds 1.5"),
-    ],
-)
-def test_forest_refuses_inconsistent_frames(change, message):
-    with pytest.raises(InputError, match=message):
-        forest(c_frame().assign(**change))
-
-
-def test_forest_names_a_missing_column():
-    with pytest.raises(
-        InputError, match="intervals: wanted columns name, measure, value, low, high, level, method, n_"
-    ):
-        forest(c_frame().drop(columns="n_qids"))
-
-
 # Curves
-
-
-def lines_of(ax):
-    return {(line.get_color(), line.get_linestyle()): line.get_xydata().tolist() for line in ax.lines}
 
 
 def test_curve_draws_scores_against_cutoffs_in_rising_order():
@@ -210,17 +154,9 @@ def test_curve_draws_scores_against_cutoffs_in_rising_order():
 
 def test_curve_bands_are_the_intervals():
     frame = c_frame(["a"], ["ES@1", "ES@5"])
-    (band,) = curve(frame).collections
-    corners = {tuple(np.round(corner, 9)) for corner in band.get_paths()[0].vertices}
-    for at, low, high in zip([1, 5], frame["low"], frame["high"], strict=True):
-        assert {(at, round(low, 9)), (at, round(high, 9))} <= corners
-    assert len(corners) == 4
-
-
-def test_curve_of_a_single_cutoff_has_bars():
-    frame = c_frame(["a"], ["ES@5"])
-    (bar,) = curve(frame).collections
-    assert bar.get_segments()[0].tolist() == [[5, frame["low"][0]], [5, frame["high"][0]]]
+    ends = zip([1, 5] * 2, [*frame["low"], *frame["high"]], strict=True)
+    assert band_of(curve(frame)) == {(at, round(end, 9)) for at, end in ends}
+    assert segments(curve(frame[:1]), upright=True) == [(1, frame["low"][0], frame["high"][0])]
 
 
 def test_curve_draws_systems_by_colour_and_measures_by_dashes():
@@ -253,10 +189,6 @@ def test_curve_warns_of_measures_without_a_position_on_the_axis():
         ax = curve(frame, "alpha")
     assert ax.lines[-1].get_xydata().tolist() == [[1, frame["value"][0]]]
     assert curve(frame, measure="ES").lines[-1].get_xdata().tolist() == [5], "asked for: no warning"
-    with pytest.raises(ParameterError, match="x='k': no measure has it; found 'AP'"):
-        curve(c_frame(["a"], ["AP"]))
-    with pytest.raises(ParameterError, match="x='beta': wanted one of 'k', 'alpha'"):
-        curve(frame, "beta")
 
 
 def test_curve_draws_means_of_values_without_bands():
@@ -269,8 +201,6 @@ def test_curve_draws_means_of_values_without_bands():
     values.loc[0, "value"] = np.nan
     ax = curve(values)
     assert np.isnan(ax.lines[0].get_ydata()).tolist() == [True, False], "a mean over some topics is another mean"
-    with pytest.raises(InputError, match="'ES@1' of system 'a' and query 'q1' is duplicated"):
-        curve(pd.concat([values, values]))
 
 
 def test_curve_colours_the_best_of_many_and_counts_the_others():
@@ -284,8 +214,6 @@ def test_curve_colours_the_best_of_many_and_counts_the_others():
     ax = curve(frame, highlight=["s03"])
     assert legend_of(ax) == ["s03", "19 others"]
     assert "highest" not in said(ax)
-    with pytest.raises(ParameterError, match="wanted 1 to 7 systems of the scores"):
-        curve(frame, highlight=["s3"])
 
 
 def test_curve_over_a_wide_range_of_cutoffs_is_logarithmic_with_ticks_that_can_be_read():
@@ -296,12 +224,6 @@ def test_curve_over_a_wide_range_of_cutoffs_is_logarithmic_with_ticks_that_can_b
     boxes = [label.get_window_extent() for label in ax.get_xticklabels()]
     assert all(left.x1 < right.x0 for left, right in itertools.pairwise(boxes))
     assert len(ax.lines[-1].get_xdata()) == 31
-
-
-def test_curve_refuses_more_measures_than_there_are_dashes():
-    measures = [f"VB(alpha={alpha})@5" for alpha in range(7)]
-    with pytest.raises(ParameterError, match="7 measures are too many for one figure"):
-        curve(c_frame(["a"], measures))
 
 
 # Coverage map
@@ -331,11 +253,6 @@ def test_map_by_hand():
     assert ax.get_title(loc="left") == "2 topics, in the order given"
     assert "covered by the first 1 documents;" in said(ax)
     assert said(ax).endswith("ES@1 0.375 over all n = 2")
-
-
-def test_map_counts_the_first_k_ranks():
-    assert rings(coverage_map(INTENTS, RUN, TAGS, cutoff=2, order="given")) == [(0, 2), (1, 1), (1, 2)]
-    assert rings(coverage_map(INTENTS, RUN, TAGS, cutoff=3, order="given")) == [(0, 1), (0, 2), (1, 1), (1, 2)]
 
 
 def test_map_orders_topics_by_expected_success():
@@ -368,20 +285,6 @@ def test_map_omits_numbers_in_small_cells():
     ax = coverage_map(intents, run, TAGS, cutoff=1, n_topics=90)
     assert (len(rings(ax)), len(ranks(ax))) == (90, 0)
     assert len(ranks(coverage_map(intents, run, TAGS, cutoff=1, n_topics=30))) == 30
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"cutoff": 0}, "cutoff=0: wanted a whole number of at least 1"),
-        ({"cutoff": 1, "n_topics": 0}, "n_topics=0"),
-        ({"cutoff": 1, "order": "worst"}, "order='worst': wanted one of 'least', 'most', 'given'"),
-        ({"cutoff": 1, "qids": ["a", "z"]}, r"qids: no intents of 'z'; the intents have 'a', 'b'"),
-    ],
-)
-def test_map_refuses_illegal_options(options, message):
-    with pytest.raises(ParameterError, match=message):
-        coverage_map(INTENTS, RUN, TAGS, **options)
 
 
 def test_map_warns_only_of_ties_up_to_the_cutoff():
@@ -455,15 +358,9 @@ def test_reliability_gives_each_method_its_line_and_error():
     assert len(reliability(both, method="prior").lines) == 2
 
 
-def test_reliability_draws_no_empty_bins_and_refuses_filled_ones_without_numbers():
+def test_reliability_draws_no_empty_bins():
     empty = pd.concat([BINS, pd.DataFrame({"predicted": [np.nan], "observed": [np.nan], "n": [0]})])
     assert said(reliability(empty)) == said(reliability(BINS))
-    with pytest.raises(InputError, match="bins: row 2 has n = 50 and observed = nan"):
-        reliability(BINS.assign(observed=[0.7, 0.2, np.nan]))
-    with pytest.raises(InputError, match=r"bins: row 0 has n = 10 and predicted = 1\.5"):
-        reliability(BINS.assign(predicted=[1.5, 0.2, 0.5]))
-    with pytest.raises(InputError, match="bins: wanted columns predicted, observed, n; missing n"):
-        reliability(BINS[["predicted", "observed"]])
 
 
 def test_reliability_reads_results_of_calibration_error():
@@ -482,14 +379,74 @@ def test_reliability_reads_results_of_calibration_error():
     assert one.lines[1].get_xydata().tolist() == ax.lines[2].get_xydata().tolist()
 
 
-def test_reliability_names_the_method_whose_bins_are_wrong():
-    assert [text.get_text() for text in reliability({}).texts] == ["no bins"]
-    with pytest.raises(InputError, match=r"bins\['two'\]: wanted columns predicted, observed, n; missing n"):
-        reliability({"one": BINS, "two": BINS[["predicted", "observed"]]})
-    with pytest.raises(InputError, match=r"bins\['two'\]: row 1 has n = 40 and observed = 2"):
-        reliability({"one": BINS, "two": BINS.assign(observed=[0.7, 2.0, 0.5])})
-    with pytest.raises(InputError, match=r"bins\['one'\]: the bins already have a column method"):
-        reliability({"one": BINS.assign(method="prior")})
+# Refusals
+
+
+def many_marks():
+    return pd.concat([c_frame(measures=[f"VB@{k}" for k in range(1, 5)], method=method) for method in ("one", "two")])
+
+
+def forest_of(**change):
+    return lambda: forest(c_frame().assign(**change))
+
+
+def bins_of(**change):
+    return lambda: reliability(BINS.assign(**change))
+
+
+def map_of(**options):
+    return lambda: coverage_map(INTENTS, RUN, TAGS, **{"cutoff": 1, **options})
+
+
+VALUES = pd.DataFrame({"name": "a", "qid": "q1", "measure": ["ES@1", "ES@1"], "value": 0.5})
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (forest_of(low=[-0.3, np.nan]), r"row 1 \('b', 'VB@10'\) has the interval nan to"),
+        (forest_of(low=0.9, high=0.1), r"row 0 \('a', 'VB@10'\) has the interval 0.9 to 0.1; wanted two ends in order"),
+        (forest_of(value=[0.1, np.inf]), "intervals column 'value': row 1 is infinite"),
+        (forest_of(mean=[0.1, np.inf]), "intervals column 'mean': row 1 is infinite"),
+        (forest_of(value="high"), "intervals column 'value': wanted numbers or NaN"),
+        (forest_of(name=["a", None]), "intervals column 'name': row 1 has no id"),
+        (forest_of(name="a"), r"row 1 \('a', 'VB@10'\) is duplicated"),
+        (forest_of(level=95), "has the level 95; wanted a number between 0 and 1"),
+        (forest_of(n_qids=1.5), "intervals column 'n_qids': row 0 holds 1.5"),
+        (lambda: forest(c_frame().drop(columns="n_qids")), "intervals: wanted columns name, measure, value, low, high"),
+        (lambda: curve(VALUES), "'ES@1' of system 'a' and query 'q1' is duplicated"),
+        (lambda: sensitivity(sensitivity_table().drop(columns="reference")), "reference"),
+        (bins_of(observed=[0.7, 0.2, np.nan]), "bins: row 2 has n = 50 and observed = nan"),
+        (bins_of(predicted=[1.5, 0.2, 0.5]), r"bins: row 0 has n = 10 and predicted = 1\.5"),
+        (lambda: reliability({"two": BINS[["n"]]}), r"bins\['two'\]: .*; missing predicted"),
+        (lambda: reliability({"two": BINS.assign(observed=2)}), r"bins\['two'\]: row 0 has n = 10 and observed = 2"),
+        (lambda: reliability({"one": BINS.assign(method="prior")}), r"bins\['one'\]: .* already have a column method"),
+    ],
+)
+def test_frames_that_cannot_be_drawn(draw, message):
+    with pytest.raises(InputError, match=message):
+        draw()
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: forest(c_frame(), measure="VB@1"), "measure='VB@1': intervals has 'VB@10'. Did you mean VB@10"),
+        (lambda: forest(many_marks()), r"8 pairs of measures \('VB@1', .*\) and methods \('one', 'two'\) .* at most 7"),
+        (lambda: curve(c_frame(["a"], ["AP"])), "x='k': no measure has it; found 'AP'"),
+        (lambda: curve(c_frame(), "beta"), "x='beta': wanted one of 'k', 'alpha'"),
+        (lambda: curve(c_frame(), highlight=["s3"]), "wanted 1 to 7 systems of the scores"),
+        (lambda: curve(c_frame("a", [f"VB(alpha={k})@5" for k in range(7)])), "7 measures are too many for one figure"),
+        (lambda: sensitivity(sensitivity_table(), measure="VB@1"), "measure='VB@1': table has"),
+        (map_of(cutoff=0), "cutoff=0: wanted a whole number of at least 1"),
+        (map_of(n_topics=0), "n_topics=0"),
+        (map_of(order="worst"), "order='worst': wanted one of 'least', 'most', 'given'"),
+        (map_of(qids=["a", "z"]), "qids: no intents of 'z'; the intents have 'a', 'b'"),
+    ],
+)
+def test_options_that_are_refused(draw, message):
+    with pytest.raises(ParameterError, match=message):
+        draw()
 
 
 # Properties of all figures
@@ -512,20 +469,6 @@ def test_fitted_text_keeps_both_ends_and_takes_a_moment_for_any_length():
     assert style.fitted("short", 1.0) == "short"
 
 
-def test_new_figures_are_known_to_pyplot_and_bare_where_its_backend_cannot_run(monkeypatch):
-    ax = forest(c_frame())
-    assert plt.gcf() is ax.figure
-
-    def no_display(**_):
-        raise ImportError("Cannot load backend 'QtAgg'")
-
-    monkeypatch.setattr(plt, "figure", no_display)
-    bare = forest(c_frame())
-    assert isinstance(bare.figure, Figure)
-    assert points(bare) == points(ax)
-    assert inside(bare.figure)
-
-
 def test_importing_the_plots_loads_no_matplotlib():
     code = "import sys, vbterrier.report.plots; print('matplotlib' in sys.modules)"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -535,30 +478,19 @@ def test_importing_the_plots_loads_no_matplotlib():
 # Real data
 
 
-@pytest.fixture(scope="module")
-def web(shared_data):
+def test_figures_of_trec_web_2012_show_its_numbers(shared_data):
     folder = shared_data / "trec_web_diversity"
-    qrels = pd.read_csv(
-        folder / "qrels.2012.diversity.gz",
-        sep=r"\s+",
-        names=["qid", "iteration", "docno", "label"],
-        dtype={"qid": str, "iteration": str},
-    )
-    return qrels, {name: read_run(folder / "runs" / f"{name}.2012.run.gz") for name in ("indri-rm-cata-filtered",)}
-
-
-def test_figures_of_trec_web_2012_show_its_numbers(web):
-    qrels, runs = web
-    scores = score(runs, qrels, ["ES@1", "ES@5", "ES@10", "VB@10"], on_topics="all", n_resamples=100)
-    (_, value), (_, low, high) = (
-        points(forest(scores.intervals, measure="VB@10"))[0],
-        bars(forest(scores.intervals, measure="VB@10"))[0],
-    )
+    columns = {"qid": str, "iteration": str, "docno": str, "label": int}
+    qrels = pd.read_csv(folder / "qrels.2012.diversity.gz", sep=r"\s+", names=list(columns), dtype=columns)
+    run = read_run(folder / "runs" / "indri-rm-cata-filtered.2012.run.gz")
+    scores = score({"indri": run}, qrels, ["ES@1", "ES@5", "ES@10", "VB@10"], on_topics="all", n_resamples=100)
+    ax = forest(scores.intervals, measure="VB@10")
+    ((value, _),), ((_, low, high),) = points(ax), segments(ax)
     assert value == pytest.approx(0.2676, abs=5e-5)
     assert low < value < high
     assert curve(scores.intervals, measure="ES").lines[-1].get_ydata()[-1] == pytest.approx(0.5893, abs=5e-5)
     intents, tags = from_diversity(qrels)
-    ax = coverage_map(intents, runs["indri-rm-cata-filtered"], tags, cutoff=10, n_topics=50, order="given")
+    ax = coverage_map(intents, run, tags, cutoff=10, n_topics=50, order="given")
     # With uniform intents, the share of rings is ES.
     per_topic = scores.values[scores.values["measure"] == "ES@10"].set_index("qid")["value"]
     n_intents = (~np.isnan(mesh(ax))).sum(axis=1)
@@ -572,28 +504,14 @@ def test_sensitivity_draws_each_value_in_the_block_of_its_parameter():
     ax = sensitivity(table)
     lines = [line.get_xydata() for line in ax.lines if len(line.get_xdata()) > 1 and line.get_linestyle() != "None"]
     drawn = {(round(float(x), 6), round(float(y), 6)) for line in lines for x, y in line}
-    at = dict(
-        zip(
-            table[["parameter", "setting"]].drop_duplicates().itertuples(index=False, name=None),
-            [0, 1, 2, 3.8, 4.8],
-            strict=True,
-        )
-    )
-    wanted = {(at[row.parameter, row.setting], round(row.value, 6)) for row in table.itertuples()}
-    assert wanted <= drawn
+    grid = table[["parameter", "setting"]].drop_duplicates().itertuples(index=False, name=None)
+    at = dict(zip(grid, [0, 1, 2, 3.8, 4.8], strict=True))
+    assert {(at[row.parameter, row.setting], round(row.value, 6)) for row in table.itertuples()} <= drawn
     assert [text.get_text() for text in ax.get_xticklabels()] == ["0.5", "1", "2", "0.95", "1"]
     assert [text.get_text() for text in ax.get_xticklabels(minor=True)] == ["T", "ρ"]
     assert legend_of(ax) == ["a", "b", "ES@10", "VB@10"]
-    marks = ax.collections[-1].get_offsets()
-    assert sorted(map(tuple, np.round(marks, 6).tolist())) == sorted(
-        (at[row.parameter, row.setting], round(row.value, 6)) for row in table[table["reference"]].itertuples()
-    )
+    marks = sorted(map(tuple, np.round(ax.collections[-1].get_offsets(), 6).tolist()))
+    given = table[table["reference"]].itertuples()
+    assert marks == sorted((at[row.parameter, row.setting], round(row.value, 6)) for row in given)
     assert said(ax).startswith("means of 50 topics; temperature T, intents with the mass ρ; white marks")
-    with pytest.raises(ParameterError, match=r"measure='VB@1': table has"):
-        sensitivity(table, measure="VB@1")
-    many = pd.concat([table.assign(measure=f"ES@{k}") for k in range(1, 8)])
-    with pytest.raises(ParameterError, match="7 measures are too many"):
-        sensitivity(many)
-    with pytest.raises(InputError, match="reference"):
-        sensitivity(table.drop(columns="reference"))
     assert [text.get_text() for text in sensitivity(table.iloc[:0]).texts] == ["no settings"]

@@ -3,8 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from figures import legend_of, said
-from matplotlib import pyplot as plt
+from figures import legend_of, said, segments
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 from planted import planted_collection
@@ -43,9 +42,8 @@ def marks(ax):
     for line in ax.lines:
         if line.get_linestyle() == "None":
             filled = line.get_markerfacecolor() != "white"
-            found |= {
-                tuple(np.round(point, 9)): (to_hex(line.get_color()), filled) for point in line.get_xydata().tolist()
-            }
+            for point in line.get_xydata():
+                found[tuple(np.round(point, 9).tolist())] = to_hex(line.get_color()), filled
     return found
 
 
@@ -77,7 +75,7 @@ def test_runs_are_drawn_at_their_means_and_the_frontier_is_filled():
 )
 def test_the_better_direction_depends_on_the_measure(x, y, front, steps):
     """By hand, of POINTS: the larger of both, the smaller of both, the larger x and the smaller y."""
-    points = {"a": (0.2, 0.5), "b": (0.6, 0.95), "c": (0.7, 0.8), "d": (0.2, 0.4), "e": (0.9, 0.9)}
+    points = POINTS | {"b": (0.6, 0.95)}
     ax = coverage_discrimination(v_frame(points, x, y), x=x, y=y)
     assert {point for point, (_, filled) in marks(ax).items() if filled} == {points[name] for name in front}
     (line,) = [line for line in ax.lines if line.get_drawstyle() == steps]
@@ -109,16 +107,11 @@ def test_an_infinite_ratio_is_drawn_at_the_edge_and_an_undefined_one_refused():
     x = np.array([point[1] for point in POINTS.values()])
     y = np.array([point[1] / point[0] for point in POINTS.values()])
     fit = stats.linregress(x, y)
-    low, high = (
-        fit.slope - stats.t.ppf(0.975, len(x) - 2) * fit.stderr,
-        fit.slope + stats.t.ppf(0.975, len(x) - 2) * fit.stderr,
-    )
+    low, high = stats.t.interval(0.95, len(x) - 2, fit.slope, fit.stderr)
     assert "star: selected with judgments" in said(ax)
     assert "at the top edge: DiscRatio@20 infinite (1)" in said(ax)
     assert f"line: slope {fit.slope:.2f} over {len(x)} runs (95% t: {low:.2f} to {high:.2f})" in said(ax)
     assert [x.min(), x.max()] in [list(one.get_xdata()) for one in ax.lines]
-    with pytest.raises(ParameterError, match="oracle='orakel': no such run"):
-        coverage_discrimination(values, oracle="orakel")
 
 
 def test_a_target_is_shaded_towards_what_is_better_and_its_runs_counted():
@@ -139,10 +132,8 @@ def test_a_target_is_shaded_towards_what_is_better_and_its_runs_counted():
 
 
 def test_correlation_over_runs():
-    x, y = np.array(list(POINTS.values())).T
-    assert f"r = {np.corrcoef(x, y)[0, 1]:.3f} over runs (95% Fisher z: " in said(
-        coverage_discrimination(v_frame(POINTS))
-    )
+    r = np.corrcoef(*np.array(list(POINTS.values())).T)[0, 1]
+    assert f"r = {r:.3f} over runs (95% Fisher z: " in said(coverage_discrimination(v_frame(POINTS)))
     few = {name: POINTS[name] for name in "abc"}
     assert "r = " not in said(coverage_discrimination(v_frame(few)))
 
@@ -153,12 +144,9 @@ def test_means_are_over_topics_that_have_all_values():
     ax = coverage_discrimination(pd.concat([values, lost]))
     assert set(marks(ax)) == set(POINTS.values())
     assert said(ax).startswith("points: means over 2 topics (1 undefined)")
-    with pytest.raises(InputError, match=r"no topic has NonRelCov@20 and RelCov@20 of all 2 runs"):
-        coverage_discrimination(
-            pd.concat(
-                [v_frame({"a": (0.1, 0.2)}), v_frame({"b": (0.1, 0.2)}).replace({"qid": {"q1": "q8", "q2": "q9"}})]
-            )
-        )
+    values.loc[values["name"] == "a", "qid"] += "9"
+    with pytest.raises(InputError, match=r"no topic has NonRelCov@20 and RelCov@20 of all 5 runs"):
+        coverage_discrimination(values)
 
 
 def test_of_many_runs_those_on_the_frontier_or_families_are_coloured():
@@ -173,42 +161,18 @@ def test_of_many_runs_those_on_the_frontier_or_families_are_coloured():
     ax = coverage_discrimination(v_frame(many), families=dict.fromkeys(list(many)[::2], "even"))
     assert legend_of(ax) == ["even", "other"]
     assert [colour for colour, _ in marks(ax).values()].count(COLOURS[0].lower()) == 10
-    with pytest.raises(ParameterError, match="families: 20 are too many for one figure"):
-        coverage_discrimination(v_frame(many), families={name: name for name in many})
-    with pytest.raises(ParameterError, match=r"highlight=\['x'\]: wanted 1 to 7 runs"):
-        coverage_discrimination(v_frame(many), highlight=["x"])
-
-
-def test_invalid_values_are_refused():
-    with pytest.raises(ParameterError, match=r"values: no RelCov@2; found .*Did you mean RelCov@20"):
-        coverage_discrimination(v_frame(POINTS), y="RelCov@2")
-    with pytest.raises(InputError, match="'NonRelCov@20' of run 'a' and query 'q1' is duplicated"):
-        coverage_discrimination(pd.concat([v_frame(POINTS)] * 2))
-    with pytest.raises(InputError, match="values: wanted columns"):
-        coverage_discrimination(v_frame(POINTS).drop(columns="qid"))
-    empty = coverage_discrimination(v_frame({}))
-    assert empty.texts[0].get_text() == "no entity runs"
 
 
 # OER by signal class
 
-SLOTS = pd.DataFrame(
-    {
-        "name": ["a"] * 4 + ["b"] * 2,
-        "qid": "q1",
-        "oer": [1.2, 1.3, 0.2, -0.7, 0.0, 0.3],
-        "signal": ["core", "core", "conditional", "anti-signal", "absent", "sparse"],
-    }
-)
+SLOTS = pd.DataFrame({"name": [*"aaaabb"], "qid": "q1", "oer": [1.2, 1.3, 0.2, -0.7, 0.0, 0.3]})
+SLOTS["signal"] = ["core", "core", "conditional", "anti-signal", "absent", "sparse"]
 
 
 def bars(ax):
     """(left edge, base, height) of all bars with their colours."""
-    return [
-        (round(bar.get_x(), 9), bar.get_y(), -bar.get_height(), to_hex(bar.get_facecolor()))
-        for box in ax.containers
-        for bar in box
-    ]
+    every = [bar for box in ax.containers for bar in box]
+    return [(round(bar.get_x(), 9), bar.get_y(), -bar.get_height(), to_hex(bar.get_facecolor())) for bar in every]
 
 
 def test_bars_hold_shares_of_each_run_stacked_by_class():
@@ -226,10 +190,8 @@ def test_bars_hold_shares_of_each_run_stacked_by_class():
     beside = [text.get_text() for text in ax.texts]
     assert beside[:3] == ["75% / 25%", "0% / 0%", "signal / bait"]
     assert legend_of(ax) == ["core", "conditional", "sparse", "absent", "anti-signal", "mean"]
-    assert (
-        said(ax)
-        == "2 to 4 entities for each run; 1 topic; bars: shares in steps of 0.5, scaled to the highest bar of each run"
-    )
+    entities = "2 to 4 entities for each run; 1 topic"
+    assert said(ax) == f"{entities}; bars: shares in steps of 0.5, scaled to the highest bar of each run"
 
 
 def test_no_bar_mixes_signs_and_all_entities_are_drawn():
@@ -257,18 +219,6 @@ def test_captions_count_entities_without_oer_and_give_settings(planted):
     assert said(ax).endswith("not drawn, no OER for their topics: 10")
     rates = slots.dropna(subset="oer").query("name == 'odds'")["signal"].isin(["core", "conditional"]).mean()
     assert ax.texts[1].get_text().startswith(f"{100 * rates:.0f}% / ")
-
-
-def test_selections_that_cannot_be_drawn():
-    with pytest.raises(InputError, match="row 1 has the class 'bait'; wanted one of 'core'"):
-        oer_distributions(SLOTS.assign(signal=["core", "bait", *["core"] * 4]))
-    with pytest.raises(ParameterError, match=r"step=0: wanted a width above 0"):
-        oer_distributions(SLOTS, step=0)
-    with pytest.raises(ParameterError, match="name='c'"):
-        oer_distributions(SLOTS, runs=["c"])
-    none = oer_distributions(SLOTS.assign(oer=np.nan))
-    assert none.texts[0].get_text() == "no entities with an OER"
-    assert oer_distributions(SLOTS.assign(oer=0.0)).get_xlabel() == "OER (log odds)"
 
 
 def test_selected_entities_average_to_the_measures(planted):
@@ -367,23 +317,18 @@ def test_topics_their_tertiles_and_the_break(table):
     (points,) = [line for line in ax.lines if line.get_linestyle() == "None"]
     assert points.get_xydata().tolist() == table.iloc[:60].to_numpy().tolist()
     means = coverage_strata(table, "RelCov@20", ["gain"])
-    segments = [line.get_segments()[0].tolist() for line in ax.collections if hasattr(line, "get_segments")]
-    assert [y for (_, y), _ in segments] == pytest.approx(means["value"].tolist())
-    assert [(left, right) for (left, _), (right, _) in segments] == [
-        pytest.approx(ends) for ends in zip(means["coverage_low"], means["coverage_high"], strict=True)
-    ]
+    spans = means[["value", "coverage_low", "coverage_high"]].to_numpy()
+    assert np.array(segments(ax)) == pytest.approx(spans[np.argsort(spans[:, 0])])
     bands = [band.get_paths()[0].vertices[:, 1] for band in ax.collections if not hasattr(band, "get_segments")]
-    assert [(band.min(), band.max()) for band in bands] == [
-        pytest.approx(ends) for ends in zip(means["low"], means["high"], strict=True)
-    ]
+    ends = np.array([(band.min(), band.max()) for band in bands])
+    assert ends == pytest.approx(means[["low", "high"]].to_numpy())
     assert [found.value] * 2 in [list(line.get_xdata()) for line in ax.lines]
     (span,) = ax.patches
     assert (span.get_x(), span.get_x() + span.get_width()) == pytest.approx((found.low, found.high))
     assert legend_of(ax) == ["topic", "mean of tertile", "breakpoint"]
     caption = said(ax)
-    assert caption.startswith(
-        f"60 topics (1 without coverage), mean gain {table['gain'][:60].mean():+.3f}; means of 20"
-    )
+    mean = table["gain"][:60].mean()
+    assert caption.startswith(f"60 topics (1 without coverage), mean gain {mean:+.3f}; means of 20")
     assert f"breakpoint (step) {found.value:.2f} (95% {found.low:.2f} to {found.high:.2f}, 50 resamples)" in caption
     assert f"p = {found.p_value:.3f} of 99 permutations, all cuts searched, seed 0" in caption
 
@@ -398,22 +343,51 @@ def test_strata_and_breaks_can_be_left_out(table):
     assert [0, 0] in [list(line.get_ydata()) for line in ax.lines if to_hex(line.get_color()) == INK]
 
 
-def test_gains_that_cannot_be_drawn(table):
-    with pytest.raises(InputError, match="table: wanted columns"):
-        gain_by_coverage(table, coverage="RelCov@5")
-    with pytest.raises(InputError, match="at: wanted the result of breakpoint_sweep, found float"):
-        gain_by_coverage(table, at=0.5)
-    none = gain_by_coverage(table.iloc[60:])
-    assert none.texts[0].get_text() == "no topics with coverage"
+# Refusals
+
+RUNS, EIGHT = v_frame(POINTS), v_frame(dict.fromkeys("abcdefgh", (0.1, 0.2)))
 
 
-@pytest.mark.parametrize("draw", [coverage_discrimination, oer_distributions, coverage_by_k, gain_by_coverage])
-def test_given_axes_are_used(draw, by_k, table):
-    given = dict(
-        zip((coverage_discrimination, oer_distributions, coverage_by_k, gain_by_coverage),
-            (v_frame(POINTS), SLOTS, by_k, table), strict=True)
-    )  # fmt: skip
-    figure, axes = plt.subplots(1, 2, figsize=(7, 2.6), layout="constrained")
-    assert draw(given[draw], ax=axes[1]) is axes[1]
-    figure.draw_without_rendering()
-    assert not axes[0].lines
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (
+            lambda: coverage_discrimination(pd.concat([RUNS] * 2)),
+            "'NonRelCov@20' of run 'a' and query 'q1' is dup",
+        ),
+        (lambda: coverage_discrimination(RUNS.drop(columns="qid")), "values: wanted columns"),
+        (lambda: oer_distributions(SLOTS.assign(signal="bait")), "row 0 has the class 'bait'; wanted one of 'core'"),
+        (lambda: gain_by_coverage(pd.DataFrame({"gain": [0.1]})), "table: wanted columns"),
+        (lambda: gain_by_coverage(RUNS, at=0.5), "at: wanted the result of breakpoint_sweep, found float"),
+    ],
+)
+def test_frames_that_cannot_be_drawn(draw, message):
+    with pytest.raises(InputError, match=message):
+        draw()
+
+
+@pytest.mark.parametrize(
+    ("draw", "message"),
+    [
+        (lambda: coverage_discrimination(RUNS, y="RelCov@2"), "no RelCov@2; found .*Did you mean RelCov@20"),
+        (lambda: coverage_discrimination(RUNS, oracle="orakel"), "oracle='orakel': no such run"),
+        (
+            lambda: coverage_discrimination(EIGHT, families={name: name for name in "abcdefgh"}),
+            "families: 8 are too many",
+        ),
+        (lambda: coverage_discrimination(RUNS, highlight=["x"]), r"highlight=\['x'\]: wanted 1 to 7 runs"),
+        (lambda: oer_distributions(SLOTS, step=0), "step=0: wanted a width above 0"),
+        (lambda: oer_distributions(SLOTS, runs=["c"]), "name='c'"),
+    ],
+)
+def test_options_that_are_refused(draw, message):
+    with pytest.raises(ParameterError, match=message):
+        draw()
+
+
+def test_figures_without_data_say_so():
+    nothing = pd.DataFrame({"RelCov@20": [np.nan], "gain": [0.5]})
+    assert coverage_discrimination(v_frame({})).texts[0].get_text() == "no entity runs"
+    assert oer_distributions(SLOTS.assign(oer=np.nan)).texts[0].get_text() == "no entities with an OER"
+    assert oer_distributions(SLOTS.assign(oer=0.0)).get_xlabel() == "OER (log odds)"
+    assert gain_by_coverage(nothing).texts[0].get_text() == "no topics with coverage"

@@ -1,6 +1,7 @@
 """All results display themselves: as a line, as tables in notebooks, as figures on request."""
 
 import inspect
+import itertools
 import re
 import subprocess
 import sys
@@ -22,54 +23,29 @@ from vbterrier.report import plots
 
 DEMO = demo_folder()
 RUNS = {name: str(DEMO / f"{name}.run") for name in ("lexical", "dense", "words")}
-QRELS = str(DEMO / "qrels.txt")
-
-
-def pool():
-    tags = vbterrier.read_tags(DEMO / "tags.tsv")
-    return vbterrier.entities.link_pool(vbterrier.read_run(RUNS["lexical"]), tags, vbterrier.read_qrels(QRELS))
-
-
-def entities():
-    return vbterrier.ConsensusEntities(pool())(vbterrier.read_topics(DEMO / "topics.tsv"))
-
-
-def settings(call):
-    return call(RUNS, QRELS, ["AP"], links=pool(), entities=entities(), cutoff=5, baseline="lexical")
+QRELS, TOPICS, INTENTS, TAGS = (str(DEMO / name) for name in ("qrels.txt", "topics.tsv", "intents.tsv", "tags.tsv"))
+JUDGED, COMPLETE = vbterrier.read_qrels(QRELS), {"llm": vbterrier.read_qrels(DEMO / "complete.txt")}
+LEXICAL, DENSE = (vbterrier.read_run(RUNS[name]) for name in ("lexical", "dense"))
+MEANT, TAGGED = vbterrier.read_intents(INTENTS), vbterrier.read_tags(TAGS)
+POOL = vbterrier.entities.link_pool(LEXICAL, TAGGED, JUDGED)
+ENTITIES = vbterrier.ConsensusEntities(POOL)(vbterrier.read_topics(TOPICS))
+GOLD = pd.DataFrame({"qid": [f"q{i}" for i in range(60)], "entity_id": ["A", "B", "NIL"] * 20})
+LINKED = GOLD.assign(entity_id=np.where(GOLD.index % 5 == 0, "NIL", GOLD["entity_id"]))
+GAINS = pd.DataFrame({"RelCov@20": np.linspace(0, 1, 60)})
+GAINS["gain"] = np.where(GAINS["RelCov@20"] > 0.5, 0.3, 0.0) + 0.1 * np.sin(np.arange(60) * 7.0)
+MENTIONS = pd.DataFrame({"docno": [f"d{i % 9}" for i in range(40)], "mention": [f"m{i % 13}" for i in range(40)]})
 
 
 def sides():
-    runs = {"consensus": entities(), "first": entities().groupby("qid").head(1)}
-    run = vbterrier.read_run(RUNS["lexical"])
-    return vbterrier.evaluate.evaluate_closed_open(
-        lambda _: run, QRELS, ["AP"], links=pool(), pool=run, entities=runs, cutoff=5
-    )
-
-
-def gold(n=60):
-    right = pd.DataFrame({"qid": [f"q{i}" for i in range(n)], "entity_id": ["A", "B", "NIL"] * (n // 3)})
-    return right, right.assign(entity_id=np.where(right.index % 5 == 0, "NIL", right["entity_id"]))
-
-
-def table(n=60):
-    coverage = np.linspace(0, 1, n)
-    gain = np.where(coverage > 0.5, 0.3, 0.0) + 0.1 * np.sin(np.arange(n) * 7.0)
-    return pd.DataFrame({"gain": gain, "RelCov@20": coverage})
-
-
-def mentions():
-    return pd.DataFrame({"docno": [f"d{i % 9}" for i in range(40)], "mention": [f"m{i % 13}" for i in range(40)]})
+    runs = {"consensus": ENTITIES, "first": ENTITIES.groupby("qid").head(1)}
+    given = {"links": POOL, "pool": LEXICAL, "entities": runs, "cutoff": 5}
+    return vbterrier.evaluate.evaluate_closed_open(lambda _: LEXICAL, QRELS, ["AP"], **given)
 
 
 def coverage_values():
-    rng = np.random.default_rng(1)
-    rows = [
-        (name, str(qid), measure, float(rng.uniform()))
-        for name in "abcdefghijkl"
-        for qid in range(5)
-        for measure in ("RelCov@20", "NonRelCov@20")
-    ]
-    return pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
+    keys = itertools.product("abcdefghijkl", "01234", ("RelCov@20", "NonRelCov@20"))
+    frame = pd.DataFrame(keys, columns=["name", "qid", "measure"])
+    return frame.assign(value=np.random.default_rng(1).uniform(size=len(frame)))
 
 
 def simulation():
@@ -79,108 +55,76 @@ def simulation():
 
 
 def evaluation():
-    return vbterrier.evaluate_intents(
-        {name: RUNS[name] for name in ("lexical", "dense")},
-        str(DEMO / "topics.tsv"),
-        intents=str(DEMO / "intents.tsv"),
-        tagger=str(DEMO / "tags.tsv"),
-        measures=["ES", "VB"],
-        cutoff=[5, 10],
-        n_replicas=50,
-        perturb=[vbterrier.stats.Dirichlet(20)],
-    )
+    runs = {name: RUNS[name] for name in ("lexical", "dense")}
+    drawn = {"n_replicas": 50, "perturb": [vbterrier.stats.Dirichlet(20)]}
+    given = {"intents": INTENTS, "tagger": TAGS, "measures": ["ES", "VB"], "cutoff": [5, 10]}
+    return vbterrier.evaluate_intents(runs, TOPICS, **given, **drawn)
 
 
-def intent_set(folder):
-    return vbterrier.IntentSet.build(
-        folder / "set", vbterrier.read_intents(DEMO / "intents.tsv"), vbterrier.read_tags(DEMO / "tags.tsv")
-    )
-
-
-def statistics():
-    scores = vbterrier.score(RUNS, QRELS, ["AP"])
-    return vbterrier.stats.TopicStatistics(seed=1).add(scores.values)
+def leaderboard():
+    about = {"groups": {"lexical": "one", "dense": "two", "words": "one"}, "automatic": {"judge": QRELS}}
+    return vbterrier.evaluate.leaderboard(RUNS, QRELS, **about, n_judge=2, n_draws=100)
 
 
 def plan():
-    return vbterrier.design.queries_needed(vbterrier.score(RUNS, QRELS, ["AP"]).values, 0.1, pair=("dense", "lexical"))
+    values = vbterrier.score(RUNS, QRELS, ["AP"]).values
+    return vbterrier.design.queries_needed(values, 0.1, pair=("dense", "lexical"))
 
 
+def settings():
+    about = {"links": POOL, "entities": ENTITIES, "cutoff": 5, "baseline": "lexical"}
+    return vbterrier.evaluate.evaluate_settings(RUNS, QRELS, ["AP"], **about)
+
+
+evaluate, stats, unjudged, design = vbterrier.evaluate, vbterrier.stats, vbterrier.unjudged, vbterrier.design
 MAKERS = {
-    "score": lambda _: vbterrier.score(RUNS, QRELS, ["nDCG@5", "nDCG@10", "BNDCG@10"]),
-    "compare": lambda _: vbterrier.compare(RUNS, QRELS, ["nDCG@10"], n_resamples=200),
-    "rank_systems": lambda _: vbterrier.rank_systems(RUNS, QRELS, "BNDCG@10", n_draws=200),
-    "leaderboard": lambda _: vbterrier.evaluate.leaderboard(
-        RUNS,
-        QRELS,
-        groups={"lexical": "one", "dense": "two", "words": "one"},
-        automatic={"judge": QRELS},
-        n_judge=2,
-        n_draws=100,
+    "score": lambda: vbterrier.score(RUNS, QRELS, ["nDCG@5", "nDCG@10", "BNDCG@10"]),
+    "compare": lambda: vbterrier.compare(RUNS, QRELS, ["nDCG@10"], n_resamples=200),
+    "rank_systems": lambda: vbterrier.rank_systems(RUNS, QRELS, "BNDCG@10", n_draws=200),
+    "leaderboard": leaderboard,
+    "variance_shares": lambda: evaluate.variance_shares(RUNS, QRELS, "BNDCG@10"),
+    "analysis_of_variance": lambda: stats.analysis_of_variance(vbterrier.score(RUNS, QRELS, ["nDCG@10"]).values),
+    "bootstrap_distribution": lambda: unjudged.bootstrap_distribution(DENSE, JUDGED, cutoff=10),
+    "BootstrapDistribution": lambda: unjudged.bootstrap_distribution(DENSE, JUDGED, cutoff=10, prior="pool"),
+    "diagnose": lambda: evaluate.diagnose(RUNS, QRELS),
+    "audit_judge": lambda: evaluate.audit_judge(RUNS, QRELS, COMPLETE, budget=20, n_draws=100),
+    "label_quality": lambda: evaluate.label_quality(COMPLETE, QRELS),
+    "fit": lambda: unjudged.fit(RUNS, QRELS),
+    "judge_next": lambda: vbterrier.judge_next(RUNS, QRELS, 5),
+    "release_gate": lambda: evaluate.release_gate(RUNS["dense"], RUNS["words"], QRELS, margin=0.1),
+    "read_rated_list": lambda: vbterrier.frames.read_rated_list(QRELS),
+    "evaluate_intents": evaluation,
+    "evaluate_settings": settings,
+    "evaluate_closed_open": sides,
+    "coverage_report": lambda: vbterrier.coverage_report({"one": ENTITIES}, POOL, QRELS, doc_runs=RUNS, cutoff=5),
+    "pareto_frontier": lambda: stats.pareto_frontier(coverage_values()),
+    "breakpoint_sweep": lambda: stats.breakpoint_sweep(GAINS, "gain", "RelCov@20", n_permutations=50),
+    "calibration_error": lambda: vbterrier.intents.calibration_error(
+        MEANT, MEANT.drop_duplicates("qid")[["qid", "entity_id"]], n_bins=3
     ),
-    "variance_shares": lambda _: vbterrier.evaluate.variance_shares(RUNS, QRELS, "BNDCG@10"),
-    "analysis_of_variance": lambda _: vbterrier.stats.analysis_of_variance(
-        vbterrier.score(RUNS, QRELS, ["nDCG@10"]).values
-    ),
-    "bootstrap_distribution": lambda _: vbterrier.unjudged.bootstrap_distribution(
-        vbterrier.read_run(RUNS["dense"]), vbterrier.read_qrels(QRELS), cutoff=10
-    ),
-    "BootstrapDistribution": lambda _: vbterrier.unjudged.bootstrap_distribution(
-        vbterrier.read_run(RUNS["dense"]), vbterrier.read_qrels(QRELS), cutoff=10, prior="pool"
-    ),
-    "diagnose": lambda _: vbterrier.evaluate.diagnose(RUNS, QRELS),
-    "audit_judge": lambda _: vbterrier.evaluate.audit_judge(
-        RUNS, QRELS, {"llm": vbterrier.read_qrels(DEMO / "complete.txt")}, budget=20, n_draws=100
-    ),
-    "label_quality": lambda _: vbterrier.evaluate.label_quality(
-        {"llm": vbterrier.read_qrels(DEMO / "complete.txt")}, QRELS
-    ),
-    "fit": lambda _: vbterrier.unjudged.fit(RUNS, QRELS),
-    "judge_next": lambda _: vbterrier.judge_next(RUNS, QRELS, 5),
-    "release_gate": lambda _: vbterrier.evaluate.release_gate(RUNS["dense"], RUNS["words"], QRELS, margin=0.1),
-    "read_rated_list": lambda _: vbterrier.frames.read_rated_list(QRELS),
-    "evaluate_intents": lambda _: evaluation(),
-    "evaluate_settings": lambda _: settings(vbterrier.evaluate.evaluate_settings),
-    "evaluate_closed_open": lambda _: sides(),
-    "coverage_report": lambda _: vbterrier.coverage_report(
-        {"consensus": entities()}, pool(), QRELS, doc_runs=RUNS, cutoff=5
-    ),
-    "pareto_frontier": lambda _: vbterrier.stats.pareto_frontier(coverage_values()),
-    "breakpoint_sweep": lambda _: vbterrier.stats.breakpoint_sweep(table(), "gain", "RelCov@20", n_permutations=50),
-    "calibration_error": lambda _: vbterrier.intents.calibration_error(
-        vbterrier.read_intents(DEMO / "intents.tsv"),
-        vbterrier.read_intents(DEMO / "intents.tsv").drop_duplicates("qid")[["qid", "entity_id"]],
-        n_bins=3,
-    ),
-    "tag_quality": lambda _: vbterrier.intents.tag_quality(
-        vbterrier.read_tags(DEMO / "tags.tsv"), vbterrier.read_tags(DEMO / "tags.tsv").head(50)
-    ),
-    "linking_report": lambda _: vbterrier.linking.linking_report({"mine": gold()[1]}, gold()[0]),
-    "supervision_report": lambda _: vbterrier.entities.supervision_report(pool()),
-    "link_pool": lambda _: pool(),
-    "simulate": lambda _: simulation(),
-    "simulate_query_removal": lambda _: vbterrier.design.simulate_query_removal(*gold(), fraction=0.1, n_draws=200),
-    "queries_needed": lambda _: plan(),
-    "sample_queries": lambda _: vbterrier.design.sample_queries(mentions(), 8, method="random-mention", seed=1),
-    "cohen_kappa": lambda _: vbterrier.stats.cohen_kappa([1, 0, 1, 1, 0], [1, 0, 0, 1, 0]),
-    "disc_ratio": lambda _: vbterrier.stats.disc_ratio([0.5, 0.6, 0.9], [0.2, 0.3, 0.1]),
-    "DecisionCounts": lambda _: vbterrier.design.DecisionCounts(right=6, wrong=1, missed=1, recognised=7, taken=1),
-    "IntentSet": intent_set,
-    "TopicStatistics": lambda _: statistics(),
-    "entity_grid": lambda _: vbterrier.evaluate.entity_grid(
-        pool(), str(DEMO / "topics.tsv"), {"consensus": {"min_documents": [1, 2]}}, progress=False
-    ),
-    "fit_tagger": lambda _: vbterrier.stats.fit_tagger(
-        vbterrier.read_tags(DEMO / "tags.tsv"), vbterrier.read_tags(DEMO / "tags.tsv").head(50)
-    ),
-    "annotate": lambda _: vbterrier.evaluate.annotate(str(DEMO / "topics.tsv"), str(DEMO / "intents.tsv")),
+    "tag_quality": lambda: vbterrier.intents.tag_quality(TAGGED, TAGGED.head(50)),
+    "linking_report": lambda: vbterrier.linking.linking_report({"mine": LINKED}, GOLD),
+    "supervision_report": lambda: vbterrier.entities.supervision_report(POOL),
+    "link_pool": lambda: POOL,
+    "simulate": simulation,
+    "simulate_query_removal": lambda: design.simulate_query_removal(GOLD, LINKED, fraction=0.1, n_draws=200),
+    "queries_needed": plan,
+    "sample_queries": lambda: design.sample_queries(MENTIONS, 8, method="random-mention", seed=1),
+    "cohen_kappa": lambda: stats.cohen_kappa([1, 0, 1, 1, 0], [1, 0, 0, 1, 0]),
+    "disc_ratio": lambda: stats.disc_ratio([0.5, 0.6, 0.9], [0.2, 0.3, 0.1]),
+    "DecisionCounts": lambda: design.DecisionCounts(right=6, wrong=1, missed=1, recognised=7, taken=1),
+    "IntentSet": lambda: None,
+    "TopicStatistics": lambda: stats.TopicStatistics(seed=1).add(vbterrier.score(RUNS, QRELS, ["AP"]).values),
+    "entity_grid": lambda: evaluate.entity_grid(POOL, TOPICS, {"consensus": {"min_documents": [1, 2]}}, progress=False),
+    "fit_tagger": lambda: stats.fit_tagger(TAGGED, TAGGED.head(50)),
+    "annotate": lambda: evaluate.annotate(TOPICS, INTENTS),
 }
 
 # Arguments that some figures need besides the result.
 BESIDE = {
-    ("evaluate_intents", "coverage_map"): lambda: {"run": vbterrier.read_run(RUNS["dense"]), "cutoff": 5},
-    ("IntentSet", "coverage_map"): lambda: {"run": vbterrier.read_run(RUNS["dense"]), "cutoff": 5},
-    ("breakpoint_sweep", "gain_by_coverage"): lambda: {"table": table()},
+    ("evaluate_intents", "coverage_map"): {"run": DENSE, "cutoff": 5},
+    ("IntentSet", "coverage_map"): {"run": DENSE, "cutoff": 5},
+    ("breakpoint_sweep", "gain_by_coverage"): {"table": GAINS},
 }
 VOID = {"circle", "path"}
 
@@ -189,7 +133,8 @@ VOID = {"circle", "path"}
 def made(tmp_path_factory):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", vbterrier.DegenerateWarning)
-        return {name: make(tmp_path_factory.mktemp("made")) for name, make in MAKERS.items()}
+        results = {name: make() for name, make in MAKERS.items()}
+    return results | {"IntentSet": vbterrier.IntentSet.build(tmp_path_factory.mktemp("made") / "set", MEANT, TAGGED)}
 
 
 class Page(HTMLParser):
@@ -269,7 +214,7 @@ def test_a_result_draws_every_figure_of_its_kind(name, made):
     result = made[name]
     for kind in result._figures():
         _, ax = plt.subplots(layout="constrained")
-        assert result.plot(kind, ax=ax, **BESIDE.get((name, kind), dict)()) is ax
+        assert result.plot(kind, ax=ax, **BESIDE.get((name, kind), {})) is ax
         assert ax.has_data()
 
 
@@ -311,10 +256,7 @@ def test_names_are_never_markup():
         {"name": [odd] * 9 + ["b"] * 9, "qid": [*"123456789"] * 2, "measure": "<i>", "value": range(18)}
     )
     text = vbterrier.compare(values, n_resamples=500)._repr_html_()
-    assert "<b>" not in text
-    assert "<i>" not in text
-    assert "\x1b" not in text
-    assert "\u202e" not in text
+    assert not any(sign in text for sign in ("<b>", "<i>", "\x1b", "\u202e"))
     assert "&lt;b&gt;&amp;&quot;&#x27;\\x1b\\u202e&lt;/script&gt;" in text
     Page(text)
 
@@ -324,30 +266,14 @@ def test_the_usual_figure_is_the_first_and_options_reach_it(made):
     assert ax.get_xlabel() == "difference in nDCG@10"
     assert ax.figure.get_figwidth() == plots.FULL
     assert made["compare"].plot("forest").get_xlabel() == "nDCG@10"
-    assert [label.get_text() for label in made["bootstrap_distribution"].plot(topics=["q03"]).get_yticklabels()] == [
-        "q03"
-    ]
-
-
-@pytest.mark.parametrize(
-    ("name", "kind", "words"),
-    [
-        (
-            "compare",
-            "forrest",
-            r"kind='forrest': plots of a Comparison: 'differences', 'forest'. Did you mean forest\?",
-        ),
-        ("judge_next", None, "kind=None: plots of a JudgingPlan: none"),
-    ],
-)
-def test_what_cannot_be_drawn_is_refused(name, kind, words, made):
-    with pytest.raises(ParameterError, match=words):
-        made[name].plot(kind)
+    with pytest.raises(ParameterError, match="kind='forrest': plots of a Comparison: 'differences', 'forest'"):
+        made["compare"].plot("forrest")
+    with pytest.raises(ParameterError, match="kind=None: plots of a JudgingPlan: none"):
+        made["judge_next"].plot(None)
 
 
 def test_distributions_of_many_topics_are_not_computed_to_be_shown(monkeypatch):
-    read = vbterrier.read_run(RUNS["dense"]), vbterrier.read_qrels(QRELS)
-    found = vbterrier.unjudged.bootstrap_distribution(*read, cutoff=10)
+    found = vbterrier.unjudged.bootstrap_distribution(DENSE, JUDGED, cutoff=10)
     monkeypatch.setattr("vbterrier.unjudged.distribution._SHOWN", 11)
     assert "<svg" not in found._repr_html_()
     assert "distributions" not in vars(found)

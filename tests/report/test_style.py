@@ -82,8 +82,7 @@ def test_every_figure_takes_axes_and_is_a_column_wide_otherwise(name):
     options = inspect.signature(function).parameters
     assert (options["ax"].default, options["width"].default) == (None, style.COLUMN)
     assert options["ax"].kind is options["width"].kind is inspect.Parameter.KEYWORD_ONLY
-    assert "\n    Axes to draw on" in inspect.getdoc(function)
-    assert "returns matplotlib Axes" in plots.__doc__, "said once for all figures"
+    assert "All figures take ``ax``" in plots.__doc__, "said once for all figures"
 
 
 def test_names_that_would_look_the_same_are_cut_where_they_differ():

@@ -34,9 +34,6 @@ def intervals_of(data: Any) -> pd.DataFrame:
     """Validate a C frame; NaN is valid for values and intervals that do not exist.
 
     If the frame has a column ``mean``, over replicas, the value is that mean and ``replicated`` is True.
-
-    Raises InputError: a missing column, an infinite or half-given interval, ends in the wrong order, no level, a
-    duplicated row.
     """
     frame = frame_of(data, "intervals")
     require(frame, INTERVALS, "intervals")
@@ -66,19 +63,13 @@ def _refuse(frame: pd.DataFrame, bad: pd.Series[Any], why: str) -> None:
 
 
 def texts(column: pd.Series[Any], where: str) -> list[str]:
-    """Return a column of names as text.
-
-    Raises InputError: a missing name, a number that is not an integer.
-    """
+    """Return a column of names as text; refuse missing names and numbers that are not integers."""
     names: list[str] = ids_of(column, where).text.to_pylist()
     return names
 
 
 def reals(column: pd.Series[Any], where: str) -> Any:
-    """Return a column as float64, NaN for missing numbers.
-
-    Raises InputError: text that is not a number, infinity.
-    """
+    """Return a column as float64, NaN for missing numbers; refuse text and infinity."""
     try:
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
     except (ValueError, TypeError) as error:
@@ -89,19 +80,15 @@ def reals(column: pd.Series[Any], where: str) -> Any:
 
 
 def only(frame: pd.DataFrame, column: str, wanted: str | Iterable[str] | None, what: str) -> pd.DataFrame:
-    """Return the rows whose column has one of the wanted values; all rows for ``None``.
-
-    Raises ParameterError: a value that no row has.
-    """
+    """Return the rows whose column has one of the wanted values, of which each must exist; all rows for ``None``."""
     if wanted is None:
         return frame
     asked = [wanted] if isinstance(wanted, str) else [str(one) for one in wanted]
-    known = frame[column]
+    there = list(frame[column].unique())
     for one in asked:
-        if not (known == one).any():
-            there = list(known.unique())
+        if one not in there:
             raise ParameterError(f"{column}={one!r}: {what} has {examples(there, 6)}.{nearest(one, there)}")
-    return frame[known.isin(asked)]
+    return frame[frame[column].isin(asked)]
 
 
 def parsed(text: str) -> ir_measures.Measure | None:
@@ -133,16 +120,12 @@ def short(measures: Sequence[str]) -> tuple[list[str], str]:
     (['ES@5', 'VB@5'], "intents 'demo'")
     """
     read = [parsed(text) for text in measures]
-    shared = [
-        name
-        for name in _DATA
-        if len({parameter(one, name) for one in read}) == 1 and parameter(read[0], name) not in (None, "")
-    ]
+    values = {name: {parameter(one, name) for one in read} for name in _DATA}
+    shared = [name for name, of in values.items() if len(of) == 1 and not of & {None, ""}]
     said = ", ".join(f"{name} {parameter(read[0], name)!r}" for name in shared)
-    return [
-        text if one is None or not shared else str(without(one, *shared))
-        for text, one in zip(measures, read, strict=True)
-    ], said
+    if not shared:
+        return list(measures), said
+    return [str(without(one, *shared)) for one in read if one is not None], said
 
 
 def provenance(intervals: pd.DataFrame) -> str:
@@ -226,16 +209,15 @@ def best_rows(frame: pd.DataFrame, value: str = "value") -> pd.Series[bool]:
     sign = {"higher": 1.0, "lower": -1.0, None: float("nan")}
     signs = {measure: sign[better(str(measure))] for measure in frame["measure"].unique()}
     good = frame[value] * frame["measure"].map(signs).astype(float)
-    of_measure = good.groupby(frame["measure"])
     groups = frame.groupby("measure")
     comparable = (groups["name"].transform("nunique") > 1) & (groups["n_qids"].transform("nunique") == 1)
-    return (good == of_measure.transform("max")) & comparable
+    return (good == good.groupby(frame["measure"]).transform("max")) & comparable
 
 
 def best_system(pairs: pd.DataFrame, systems: pd.DataFrame) -> tuple[str, list[str]]:
     """Return the system with the best mean of a measure, and the systems that do not differ significantly from it.
 
-    ``pairs, systems``: rows of the measure: name_a, name_b and significant; name, the highest mean first.
+    ``pairs``: name_a, name_b, significant. ``systems``: the systems, the highest mean first.
     """
     names = systems["name"].tolist()
     best = names[-1 if better(str(systems["measure"].iloc[0])) == "lower" else 0]

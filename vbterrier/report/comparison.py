@@ -55,6 +55,14 @@ def _star_note(found: Comparison) -> Iterator[str]:
         yield f"{SIGNIFICANT} {starred}: adjusted p at most {found.alpha:g}"
 
 
+def _pair_notes(found: Comparison) -> Iterator[str]:
+    """Notes on effects, tests of equivalence and stars."""
+    yield _EFFECT
+    if found.margin is not None:
+        yield f"p equivalence: two one-sided tests that a and b differ by {found.margin:g} or more, not adjusted"
+    yield from _star_note(found)
+
+
 def _mark_notes(found: Comparison) -> Iterator[str]:
     """Notes on letters and daggers."""
     if found.baseline is None:
@@ -75,103 +83,85 @@ def pairs_caption(found: Comparison, pairs: pd.DataFrame | None = None) -> list[
         *measures_sentence(f"Differences of systems over {topics_of(pairs['n_qids'])}", pairs["measure"].unique()),
         f"Test: {one['test']}; {corrected_over(pairs)}; level {found.alpha:g}.",
         f"Intervals, {100 * one['level']:g}%: {one['method']}; {drawn}seed {one['seed']}.",
-        *(f"{line}." for line in (_EFFECT, *_equivalence(found), *_star_note(found))),
+        *(f"{line}." for line in _pair_notes(found)),
     ]
-
-
-def _equivalence(found: Comparison) -> Iterator[str]:
-    if found.margin is not None:
-        yield f"p equivalence: two one-sided tests that a and b differ by {found.margin:g} or more, not adjusted"
 
 
 def comparison_report(found: Comparison, style: str, *, systems: bool = False) -> str:
     """A verdict for each measure, systems, pairs and notes as text; csv and json hold the frames with all digits.
 
-    ``found``: the comparison. ``style``: one of :data:`vbterrier.report.tables.FORMATS`. JSON is one object (verdict,
-    systems, pairs, flags). ``systems``: for csv, which holds one frame: the systems instead of the pairs.
+    JSON is one object (verdict, systems, pairs, flags). ``systems``: for csv, which holds one frame: the systems, with
+    counts of missing topics, instead of the pairs.
     """
+    means = found.systems.merge(found.flags.drop(columns="n_qids"), on=["name", "measure"], how="left", sort=False)
     if style == "csv":
-        return rendered(_systems_of(found) if systems else found.pairs, style)
+        return rendered(means if systems else found.pairs, style)
     if style == "json":
-        frames = {"systems": _systems_of(found), "pairs": found.pairs, "flags": found.flags}
+        frames = {"systems": means, "pairs": found.pairs, "flags": found.flags}
         parts = {name: json.loads(rendered(frame, style)) for name, frame in frames.items()}
         return json.dumps({"verdict": verdicts(found), **parts}, indent=2, ensure_ascii=False)
     above = [escaped(line, style) for line in verdicts(found)]
     if style == "latex":
         # Verdicts are comments for the author, captions are for readers.
-        return "\n\n".join(["\n".join(f"% {line}" for line in above), *_for_papers(found, style)])
+        return "\n\n".join(["\n".join(f"% {line}" for line in above), *_for_papers(found, means, style)])
     if style == "markdown":
-        return "\n\n".join([*above, *_for_papers(found, style)])
-    tables = (rendered(table(found), style).strip("\n") for table in (_systems, _pairs))
+        return "\n\n".join([*above, *_for_papers(found, means, style)])
+    tables = (rendered(table, style).strip("\n") for table in (_systems(found, means), _pairs(found)))
     return "\n\n".join(["\n".join(above), *tables, "\n".join(_notes(found))])
 
 
-def _systems_of(found: Comparison) -> pd.DataFrame:
-    """The systems with counts of missing topics."""
-    flags = found.flags.drop(columns="n_qids")
-    return found.systems.merge(flags, on=["name", "measure"], how="left", sort=False)
-
-
-def _for_papers(found: Comparison, style: str) -> Iterator[str]:
+def _for_papers(found: Comparison, means: pd.DataFrame, style: str) -> Iterator[str]:
     """Means and differences, each with its caption."""
     caption, label = comparison_caption(found), "tab:systems"
-    n_measures = found.systems["measure"].nunique()
-    if style == "latex" and n_measures <= MOST:
-        yield captioned(_wide(found), style, caption, label)
+    best = best_rows(means)
+    if style == "latex" and means["measure"].nunique() <= MOST:
+        yield captioned(_wide(found, best), style, caption, label)
     else:
-        yield rendered(_systems(found), style, caption=caption, label=label, bold=_best(found))
+        bold = [(int(row), "mean") for row in best[best].index]
+        yield rendered(_systems(found, means), style, caption=caption, label=label, bold=bold)
     if style == "latex":
         yield from _pairs_by_measure(found)
     else:
         yield rendered(_pairs(found), style, caption=pairs_caption(found))
 
 
-def _wide(found: Comparison) -> str:
+def _wide(found: Comparison, best: pd.Series[bool]) -> str:
     """Means and their marks as LaTeX, one column for each measure."""
     frame = found.systems.reset_index(drop=True)
-    best = {row for row, _ in _best(found)}
     marks = frame["letters"] if found.baseline is None else _stars(frame, found)
     cells = []
-    for row, (value, mark) in enumerate(zip(frame["value"], marks, strict=True)):
+    for value, mark, is_best in zip(frame["value"], marks, best, strict=True):
         text = latex.number(fixed(value))
         raised = rf"\textsuperscript{{{latex.escaped(mark)}}}" if mark else ""
-        cells.append((rf"\textbf{{{text}}}" if row in best else text) + raised)
+        cells.append((rf"\textbf{{{text}}}" if is_best else text) + raised)
     index = pd.MultiIndex.from_frame(frame[["name", "measure"]])
     ends = pd.Series(map(brackets, frame["low"], frame["high"]), index=index)
-    flagged = {name for measure in frame["measure"].unique() for name in _marks(found, measure)}
+    flagged = set(found.flags.loc[found.flags["flag"] != "", "name"])
     shown = {name: latex.escaped(f"{name}{FLAGGED if name in flagged else ''}") for name in frame["name"].unique()}
     return by_measure(frame.assign(cell=cells), [(rf"{100 * frame['level'].iloc[0]:g}\%", ends)], shown)
 
 
-def _best(found: Comparison) -> set[tuple[int, str]]:
-    """Cells with the best means."""
-    best = best_rows(found.systems.reset_index(drop=True))
-    return {(int(row), "mean") for row in best[best].index}
-
-
 def _stars(frame: pd.DataFrame, found: Comparison) -> list[str]:
     significant = found.pairs[found.significant()].sort_values("flag", kind="stable")
-    marks = {
-        (row.name_a, row.measure): SIGNIFICANT + (FLAGGED if row.flag else "")
-        for row in significant.itertuples(index=False)
-    }
+    rows = significant[["name_a", "measure", "flag"]].to_numpy().tolist()
+    marks = {(name, measure): SIGNIFICANT + FLAGGED * bool(flag) for name, measure, flag in rows}
     return [marks.get(key, "") for key in zip(frame["name"], frame["measure"], strict=True)]
 
 
-def _marks(found: Comparison, measure: str) -> dict[str, str]:
-    """Marks of flagged systems."""
-    flags = found.flags
-    said = flags[(flags["measure"] == measure) & (flags["flag"] != "")]
-    return dict.fromkeys(said["name"], FLAGGED)
+def marked(found: Comparison, measures: str | pd.Series[str], names: Iterable[str]) -> list[str]:
+    """Names of systems, with a dagger if a system is flagged by the measure (one for all names, or one for each)."""
+    names, flags = list(names), found.flags[found.flags["flag"] != ""]
+    flagged = set(zip(flags["measure"], flags["name"], strict=True))
+    keys = zip([measures] * len(names) if isinstance(measures, str) else measures, names, strict=True)
+    return [f"{name}{FLAGGED if (measure, name) in flagged else ''}" for measure, name in keys]
 
 
-def _systems(found: Comparison) -> pd.DataFrame:
+def _systems(found: Comparison, frame: pd.DataFrame) -> pd.DataFrame:
     """One row for each system and measure."""
-    frame = _systems_of(found).reset_index(drop=True)
     means = frame["value"].map(fixed)
     if found.baseline is not None:
         means += _stars(frame, found)
-    text = {"run": _marked(frame, "name", found), "measure": frame["measure"], "mean": means}
+    text = {"run": marked(found, frame["measure"], frame["name"]), "measure": frame["measure"], "mean": means}
     text[_title(frame, "means")] = _range(frame)
     if found.baseline is None:
         text["letters"] = frame["letters"]
@@ -179,11 +169,6 @@ def _systems(found: Comparison) -> pd.DataFrame:
     if frame["n_missing"].notna().all():
         text["missing"] = frame["n_missing"]
     return _without_single_measure(pd.DataFrame(text))
-
-
-def _marked(frame: pd.DataFrame, side: str, found: Comparison) -> list[str]:
-    by_measure = {measure: _marks(found, measure) for measure in frame["measure"].unique()}
-    return [f"{name}{by_measure[m].get(name, '')}" for name, m in zip(frame[side], frame["measure"], strict=True)]
 
 
 def _title(frame: pd.DataFrame, of: str) -> str:
@@ -207,27 +192,24 @@ def _pairs_by_measure(found: Comparison) -> Iterator[str]:
         of = found.pairs[found.pairs["measure"] == measure]
         shown = table.drop(columns="measure")
         shown.columns = pd.Index([_SHORT.get(name, name).replace(" - ", " − ") for name in map(str, shown.columns)])
-        yield rendered(
-            shown, "latex", caption=[*pairs_caption(found, of), _SHORT_NOTE], label=f"tab:pairs-{next(labels)}"
-        )
+        caption = [*pairs_caption(found, of), _SHORT_NOTE]
+        yield rendered(shown, "latex", caption=caption, label=f"tab:pairs-{next(labels)}")
 
 
 def _pairs(found: Comparison, *, one_table: bool = True) -> pd.DataFrame:
     frame = found.pairs.reset_index(drop=True)
     flag = frame["flag"].map(lambda said: FLAGGED if said else "")
     star = (SIGNIFICANT + flag).where(found.significant().reset_index(drop=True), "")
+    counts = frame[["wins", "losses", "ties"]].to_numpy().tolist()
     text = {
-        "a": _marked(frame, "name_a", found),
-        "b": _marked(frame, "name_b", found),
+        "a": marked(found, frame["measure"], frame["name_a"]),
+        "b": marked(found, frame["measure"], frame["name_b"]),
         "measure": frame["measure"],
         "a - b": frame["diff"],
         _title(frame, "a - b"): _range(frame),
         "p adjusted": frame["p_adjusted"].map(_p) + star,
         "effect": frame["effect_size"],
-        "won/lost/tied": [
-            "" if pd.isna(won) else f"{won}/{lost}/{tied}"
-            for won, lost, tied in frame[["wins", "losses", "ties"]].to_numpy()
-        ],
+        "won/lost/tied": ["" if pd.isna(row[0]) else "/".join(map(str, row)) for row in counts],
     }
     if found.margin is not None:
         text["p equivalence"] = frame["p_equivalence"].map(_p)
@@ -250,9 +232,7 @@ def _notes(found: Comparison) -> Iterator[str]:
     yield f"{topics}; test: {one['test']}; {corrected_over(found.pairs)}"
     means = found.systems["method"].iloc[0]
     yield f"intervals: of means, {means}; of differences, {one['method']}; {drawn}seed {one['seed']}"
-    yield _EFFECT
-    yield from _equivalence(found)
-    yield from _star_note(found)
+    yield from _pair_notes(found)
     yield from _mark_notes(found)
 
 
@@ -262,53 +242,41 @@ def verdicts(found: Comparison) -> list[str]:
 
 
 def _verdict(found: Comparison, measure: str) -> str:
-    of_measure = found.pairs["measure"] == measure
+    def listed(names: Iterable[str]) -> str:
+        every = marked(found, measure, names)
+        return ", ".join(every[:_LISTED]) + (f" and {len(every) - _LISTED} more" if len(every) > _LISTED else "")
+
+    of_measure, at = found.pairs["measure"] == measure, f"at the level {found.alpha:g}"
     pairs = found.pairs[of_measure].assign(significant=found.significant()[of_measure])
-    marks = _marks(found, measure)
-    at = f"at the level {found.alpha:g}"
     if found.baselines:
         said = []
         for base in found.baselines:
             own = pairs[pairs["name_b"] == base]
             differ, rest = own[own["significant"]], own[~own["significant"]]
-            groups = {
-                "higher": differ[differ["diff"] > 0],
-                "lower": differ[differ["diff"] < 0],
-                "not significantly different": rest,
-            }
-            parts = [f"{what}: {_listed(group['name_a'], marks)}" for what, group in groups.items() if len(group)]
-            said.append(f"against {_listed([base], marks)} {at}: {'; '.join(parts)}")
+            groups = {"higher": differ[differ["diff"] > 0], "lower": differ[differ["diff"] < 0]}
+            groups["not significantly different"] = rest
+            parts = [f"{what}: {listed(group['name_a'])}" for what, group in groups.items() if len(group)]
+            said.append(f"against {listed([base])} {at}: {'; '.join(parts)}")
         return f"{measure}, {', '.join(said)}"
     if len(pairs) == 1:
         one = pairs.iloc[0]
-        a, b = (_listed([one[side]], marks) for side in ("name_a", "name_b"))
+        a, b = marked(found, measure, [one["name_a"], one["name_b"]])
         if not one["significant"]:
             return f"{measure}: {a} and {b} do not differ significantly {at}"
         return f"{measure}: {a} and {b} differ significantly {at}: {a} scores higher by {fixed(one['diff'])}"
-    best, not_different = best_system(pairs, found.systems[found.systems["measure"] == measure])
-    rivals = (
-        f"not significantly different: {_listed(not_different, marks)}"
-        if not_different
-        else "significantly different from all"
-    )
+    best, same = best_system(pairs, found.systems[found.systems["measure"] == measure])
+    rivals = f"not significantly different: {listed(same)}" if same else "significantly different from all"
     return (
         f"{measure}: {int(pairs['significant'].sum())} of {len(pairs)} pairs of systems differ significantly {at}; "
-        f"{_listed([best], marks)} has the {'lowest' if better(measure) == 'lower' else 'highest'} mean, {rivals}"
+        f"{listed([best])} has the {'lowest' if better(measure) == 'lower' else 'highest'} mean, {rivals}"
     )
-
-
-def _listed(names: Iterable[str], marks: dict[str, str]) -> str:
-    every = [f"{name}{marks.get(name, '')}" for name in names]
-    more = f" and {len(every) - _LISTED} more" if len(every) > _LISTED else ""
-    return ", ".join(every[:_LISTED]) + more
 
 
 def gate_report(found: ReleaseGate, style: str) -> str:
     """The decision of a release gate with its differences, segments, documents to judge next and exclusions.
 
-    ``found``: the result of :func:`vbterrier.evaluate.release_gate`. ``style``: ``"table"``, ``"markdown"`` (for a pull
-    request), ``"json"`` (all columns), or ``"junit"`` (XML: a test for each baseline, which fails for FAIL and is
-    skipped for UNKNOWN).
+    ``style``: ``"table"``, ``"markdown"`` (for a pull request), ``"json"`` (all columns), or ``"junit"`` (XML: a test
+    for each baseline, which fails for FAIL and is skipped for UNKNOWN).
     """
     choice("format", style, GATE_FORMATS)
     frames = {"pairs": found.pairs, "segments": found.segments, "judge": found.judge, "excluded": found.excluded}
@@ -363,9 +331,9 @@ def _junit(found: ReleaseGate) -> str:
     pairs = found.pairs.to_dict("records")
     decisions = [row["decision"] for row in pairs]
     root = ET.Element("testsuites")
-    suite = ET.SubElement(root, "testsuite", name="vbterrier gate", tests=str(len(pairs)), errors="0")
-    suite.set("failures", str(decisions.count(FAIL)))
-    suite.set("skipped", str(decisions.count(UNKNOWN)))
+    counts = {"failures": str(decisions.count(FAIL)), "skipped": str(decisions.count(UNKNOWN))}
+    about = {"name": "vbterrier gate", "tests": str(len(pairs)), "errors": "0"}
+    suite = ET.SubElement(root, "testsuite", {**about, **counts})
     for row in pairs:
         title = f"{row['name']} is at most {row['margin']:g} below {row['baseline']} by {row['measure']}"
         case = ET.SubElement(suite, "testcase", classname="release_gate", name=printable(title))

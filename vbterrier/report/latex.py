@@ -21,13 +21,8 @@ if TYPE_CHECKING:
 DIGITS: ContextVar[int | None] = ContextVar("digits", default=None)
 _SIGNS = (
     {sign: f"\\{sign}" for sign in "&%$#_{}"}
-    | {
-        "\\": r"\textbackslash{}",
-        "~": r"\textasciitilde{}",
-        "^": r"\textasciicircum{}",
-        "†": r"\textdagger{}",
-        "‡": r"\textdaggerdbl{}",
-    }
+    | {"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"}
+    | {"†": r"\textdagger{}", "‡": r"\textdaggerdbl{}"}
     # At the start of a row, [ or * would be an argument of the line break above.
     | {"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "[": "{[}", "*": "{*}"}
     # Babel makes quotation marks commands in some languages, as in German.
@@ -89,11 +84,7 @@ def _sign(sign: str) -> str:
 
 
 def number(text: str) -> str:
-    r"""Replace the hyphen of a negative number by a minus sign.
-
-    >>> print(number("-0.25"), number("0.25"))
-    \ensuremath{-}0.25 0.25
-    """
+    """Replace the hyphen of a negative number by a minus sign."""
     return rf"\ensuremath{{-}}{text[1:]}" if re.match(r"-[\d.]", text) else text
 
 
@@ -107,32 +98,18 @@ def ends(text: str) -> str:
 
 
 def tabular(heads: Sequence[str], rows: Sequence[Sequence[str]], columns: str) -> str:
-    r"""Format a tabular with the rules of booktabs; an empty row is a small space.
-
-    >>> print(tabular(["run", "mean"], [["a", "0.5"]], "lr"))
-    \begin{tabular}{lr}
-    \toprule
-    run & mean \\
-    \midrule
-    a & 0.5 \\
-    \bottomrule
-    \end{tabular}
-    """
-    lines = [" & ".join(row) + r" \\" if row else r"\addlinespace" for row in rows]
-    head = " & ".join(heads) + r" \\"
-    return "\n".join(
-        [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule", *lines, r"\bottomrule", r"\end{tabular}"]
-    )
+    """Format a tabular with the rules of booktabs; an empty row is a small space."""
+    head, *lines = [" & ".join(row) + r" \\" if row else r"\addlinespace" for row in (heads, *rows)]
+    start = [rf"\begin{{tabular}}{{{columns}}}", r"\toprule", head, r"\midrule"]
+    return "\n".join([*start, *lines, r"\bottomrule", r"\end{tabular}"])
 
 
 def floated(body: str, caption: Sequence[str], label: str = "") -> str:
-    r"""Put a tabular into a floating table, with the caption above and a label.
+    """Put a tabular into a floating table, with the caption (escaped sentences) above and a label.
 
     If it is wider than a column of a two-column paper, it spans both (``table*``, in one column the same as ``table``).
-    If it has more rows than a page, it becomes a ``longtable``, which needs that package and pages of one column.
-
-    ``body``: a tabular. ``caption``: sentences, escaped; the list of tables has the first only. ``label``: the argument
-    of ``\ref``.
+    If it has more rows than a page, it becomes a ``longtable``, which needs that package and pages of one column. The
+    list of tables has the first sentence only.
     """
     columns = re.search(r"\\begin{tabular}{(\w*)}", body)
     size = r"\footnotesize" if columns and len(columns[1]) > _MANY else r"\small"
@@ -145,14 +122,10 @@ def floated(body: str, caption: Sequence[str], label: str = "") -> str:
     stretch, narrow = r"\emergencystretch=3em", r"\setlength{\tabcolsep}{4pt}"
     if body.count("\n") > _PAGE and (parts := _TABULAR.fullmatch(body)):
         spec, head, rows = parts.groups()
-        return "\n".join(
-            [
-                r"% Wants \usepackage{longtable} and pages of one column.",
-                *(r"\begingroup", stretch, size, narrow, rf"\begin{{longtable}}{{{spec}}}", *said, r"\\"),
-                *(r"\toprule", head, r"\midrule", r"\endhead", r"\bottomrule", r"\endfoot", rows),
-                *(r"\end{longtable}", r"\endgroup"),
-            ]
-        )
+        note = r"% Wants \usepackage{longtable} and pages of one column."
+        start = [note, r"\begingroup", stretch, size, narrow, rf"\begin{{longtable}}{{{spec}}}", *said, r"\\"]
+        rules = [r"\toprule", head, r"\midrule", r"\endhead", r"\bottomrule", r"\endfoot"]
+        return "\n".join([*start, *rules, rows, r"\end{longtable}", r"\endgroup"])
     start = [rf"\begin{{{kind}}}", r"\centering", stretch, *said]
     return "\n".join([*start, r"\smallskip", size, narrow, body, rf"\end{{{kind}}}"])
 
@@ -161,9 +134,11 @@ def _width(body: str, sign: float) -> float:
     """Approximate width of a tabular in points, for characters of this width."""
     rows = [line.removesuffix(r"\\").split(" & ") for line in body.splitlines() if line.endswith(r"\\")]
     small = r"\scriptsize"
-    widths = [
-        [(_SIGN[small] if small in cell else sign) * len(_MARKUP.sub("", cell).strip()) for cell in row] for row in rows
-    ]
+
+    def width(cell: str) -> float:
+        return (_SIGN[small] if small in cell else sign) * len(_MARKUP.sub("", cell).strip())
+
+    widths = [list(map(width, row)) for row in rows]
     return sum(max(column) + _PADDING for column in zip_longest(*widths, fillvalue=0.0))
 
 
@@ -172,11 +147,10 @@ MOST = 4
 
 
 def by_measure(means: pd.DataFrame, ends: Sequence[tuple[str, pd.Series[str]]], shown: Mapping[str, str]) -> str:
-    r"""Format a tabular of means.
+    """Format a tabular of means.
 
-    ``means``: name, measure, cell: one row for each system and measure, cells as LaTeX. ``ends``: rows below the means:
-    a word for each kind of interval, and its cells by name and measure, empty for no interval. ``shown``: names of
-    systems as LaTeX.
+    ``means``: name, measure, cell (LaTeX). ``ends``: rows below the means: a word for each kind of interval, and its
+    cells by name and measure, empty for no interval. ``shown``: names of systems as LaTeX.
     """
     measures = list(means["measure"].unique())
     cells = means.set_index(["name", "measure"])["cell"]
@@ -193,21 +167,13 @@ def by_measure(means: pd.DataFrame, ends: Sequence[tuple[str, pd.Series[str]]], 
 
 
 def fixed(value: float, digits: int = 4) -> str:
-    """Format a number with the decimals of ``DIGITS``, or with these.
-
-    >>> fixed(0.25)
-    '0.2500'
-    """
+    """Format a number with the decimals of ``DIGITS``, or with these."""
     chosen = DIGITS.get()
     return f"{value:.{digits if chosen is None else chosen}f}"
 
 
 def brackets(low: float, high: float) -> str:
-    r"""Format an interval as LaTeX; empty if there is none.
-
-    >>> print(brackets(-0.25, 0.5), repr(brackets(float("nan"), 0.5)))
-    [\ensuremath{-}0.2500, 0.5000] ''
-    """
+    """Format an interval as LaTeX; empty if there is none."""
     if math.isnan(low) or math.isnan(high):
         return ""
     return f"[{number(fixed(low))}, {number(fixed(high))}]"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,20 +17,10 @@ from vbterrier.evaluate.ranking import SystemRanking
 from vbterrier.evaluate.scores import Scores
 from vbterrier.frames.files.writing import replacing
 from vbterrier.linking.quality import LinkingReport
-from vbterrier.report import latex
+from vbterrier.report import latex, system_tables
 from vbterrier.report.captions import best_rows, measures_sentence, topics_of
 from vbterrier.report.comparison import comparison_caption, comparison_report, pairs_caption
 from vbterrier.report.latex import MOST, brackets, by_measure, fixed
-from vbterrier.report.system_tables import (
-    coverage_caption,
-    coverage_table,
-    leaderboard_caption,
-    leaderboard_report,
-    linking_caption,
-    linking_table,
-    ranking_caption,
-    ranking_report,
-)
 from vbterrier.report.tables import EXCLUDED, TAGGING, captioned, footing, per_query, rendered, summary
 from vbterrier.stats.replicas import excludes_its_score
 
@@ -40,15 +29,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+_KEYS = ["name", "measure"]
 SUFFIXES = {".tex": "latex", ".md": "markdown", ".csv": "csv", ".json": "json", ".txt": "table"}
 
 
 def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
     """Table of means with intervals, their methods, and the tagging of an evaluation by intents.
 
-    ``scores``: the result of :func:`vbterrier.score` or :func:`vbterrier.evaluate_intents`. ``style``: one of
-    :data:`vbterrier.report.tables.FORMATS`; csv and json hold the frame only. ``topics``: one row for each system and
-    topic instead of means.
+    csv and json hold the frame only. ``topics``: one row for each system and topic instead of means.
     """
     if style in ("csv", "json"):
         return rendered(per_query(scores, style) if topics else summary(scores, style), style)
@@ -70,7 +58,8 @@ def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
 def _means(scores: Scores, style: str) -> str:
     if style == "latex" and scores.intervals["measure"].nunique() <= MOST:
         return captioned(_wide(scores), style, scores_caption(scores), "tab:scores")
-    best = _best(scores)
+    ones = scores.intervals.drop_duplicates(_KEYS)
+    best = set(ones.loc[best_rows(ones), _KEYS].itertuples(index=False, name=None))
     table = summary(scores, style)
     keys = zip(table["run"], table["measure"], strict=True)
     bold = [(row, "mean") for row, key in enumerate(keys) if key in best]
@@ -81,39 +70,24 @@ def _means(scores: Scores, style: str) -> str:
 
 
 def _wide(scores: Scores) -> str:
-    best, ones = _best(scores), _ones(scores)
-    cells = [
-        rf"\textbf{{{latex.number(fixed(value))}}}" if (name, measure) in best else latex.number(fixed(value))
-        for name, measure, value in zip(ones["name"], ones["measure"], ones["value"], strict=True)
-    ]
+    ones = scores.intervals.drop_duplicates(_KEYS)
+    texts = ones["value"].map(lambda value: latex.number(fixed(value)))
+    cells = texts.where(~best_rows(ones), r"\textbf{" + texts + "}")
     kinds = []
     for method, frame in scores.intervals.groupby("method", sort=False):
         if method != "none":
-            index = pd.MultiIndex.from_frame(frame[["name", "measure"]])
-            means = frame["mean"] if "mean" in frame.columns else [math.nan] * len(frame)
+            index = pd.MultiIndex.from_frame(frame[_KEYS])
+            means = frame["mean"].to_numpy() if "mean" in frame.columns else np.full(len(frame), np.nan)
             marks = np.where(excludes_its_score(frame), rf"\textsuperscript{{{latex.escaped(EXCLUDED)}}}", "")
-            texts = pd.Series(map(_ends, frame["low"], frame["high"], means), index=index) + marks
+            ends = pd.Series(map(brackets, frame["low"], frame["high"]), index=index)
+            # Replicas have their own mean, which may differ from the score.
+            around = pd.Series(means, index=index).map(lambda mean: f", mean {latex.number(fixed(mean))}")
+            ends += around.where(ends.ne("") & np.isfinite(means), "") + marks
             # The caption has the parameters of the method.
             source, _, _ = str(method).partition(" (")
-            kinds.append((latex.escaped(f"{100 * frame['level'].iloc[0]:g}% {source}"), texts))
+            kinds.append((latex.escaped(f"{100 * frame['level'].iloc[0]:g}% {source}"), ends))
     shown = {name: latex.escaped(name) for name in ones["name"].unique()}
     return by_measure(ones.assign(cell=cells), kinds, shown)
-
-
-def _best(scores: Scores) -> set[tuple[str, str]]:
-    ones = _ones(scores)
-    return set(ones.loc[best_rows(ones), ["name", "measure"]].itertuples(index=False, name=None))
-
-
-def _ones(scores: Scores) -> pd.DataFrame:
-    """One row for each system and measure."""
-    return scores.intervals.drop_duplicates(["name", "measure"])
-
-
-def _ends(low: float, high: float, mean: float) -> str:
-    # Replicas have their own mean, which may differ from the score.
-    said = brackets(low, high)
-    return said if math.isnan(mean) or not said else f"{said}, mean {latex.number(fixed(mean))}"
 
 
 def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
@@ -128,13 +102,11 @@ def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
     if footing(scores):
         levels = " and ".join(f"{100 * level:g}%" for level in found.loc[found["method"] != "none", "level"].unique())
         said.append(f"Intervals, {levels}: {footing(scores)}.")
-    if best_rows(_ones(scores)).any():
+    if best_rows(found.drop_duplicates(_KEYS)).any():
         said.append("The best mean of a measure is bold.")
     late = scores.missing[scores.missing["n_missing"] > 0]
-    said += [
-        f"{row['name']} retrieved nothing for {topics_of([row['n_missing']])}, scored as empty rankings."
-        for row in late.to_dict("records")
-    ]
+    for name, n in zip(late["name"], late["n_missing"], strict=True):
+        said.append(f"{name} retrieved nothing for {topics_of([n])}, scored as empty rankings.")
     return said
 
 
@@ -151,14 +123,14 @@ def _of_comparison(found: Comparison, *, systems: bool = False) -> list[str]:
 _TABLES: tuple[tuple[type, Callable[..., str], Callable[..., list[str]]], ...] = (
     (Scores, scores_report, scores_caption),
     (Comparison, comparison_report, _of_comparison),
-    (SystemRanking, ranking_report, ranking_caption),
-    (Leaderboard, leaderboard_report, leaderboard_caption),
-    (LinkingReport, linking_table, linking_caption),
+    (SystemRanking, system_tables.ranking_report, system_tables.ranking_caption),
+    (Leaderboard, system_tables.leaderboard_report, system_tables.leaderboard_caption),
+    (LinkingReport, system_tables.linking_table, system_tables.linking_caption),
 )
 
 
 def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
-    r"""Format results as a table with a caption that gives measures, k, n, method and seed.
+    """Format results as a table with a caption that gives measures, k, n, method and seed.
 
     - ``found``: the result of :func:`vbterrier.score`, :func:`vbterrier.evaluate_intents`, :func:`vbterrier.compare`,
       :func:`vbterrier.rank_systems`, :func:`vbterrier.evaluate.leaderboard`, :func:`vbterrier.coverage_report` or
@@ -178,7 +150,7 @@ def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
     if isinstance(found, pd.DataFrame):
         said = options.get("caption", ()) if style == "table" else ()
         return "\n".join([rendered(found, style, **options), *map(printable, said)])
-    return coverage_table(_reports(found), style, **options)
+    return system_tables.coverage_table(_reports(found), style, **options)
 
 
 def _reports(found: Any) -> list[CoverageReport]:
@@ -198,7 +170,7 @@ def caption_of(found: Any, **options: Any) -> list[str]:
             return caption(found, **options)
     if isinstance(found, pd.DataFrame):
         return list(options.get("caption", []))
-    return coverage_caption(_reports(found), **options)
+    return system_tables.coverage_caption(_reports(found), **options)
 
 
 def save_table(found: Any, path: str | os.PathLike[str], **options: Any) -> None:
@@ -207,7 +179,6 @@ def save_table(found: Any, path: str | os.PathLike[str], **options: Any) -> None
     ``found, **options``: as for :func:`paper_table`. ``path``: ends in .tex, .md, .csv, .json or .txt. The caption of
     ``means.csv`` is written to ``means.caption.txt``, since its lines would be rows of the CSV file. Raises
     ParameterError: another extension, or an object that is not a result. Raises FileError: the file cannot be written.
-    Raises a,0.5: mine.
     """
     where = Path(path)
     style = style_of(where)
@@ -221,10 +192,7 @@ def save_table(found: Any, path: str | os.PathLike[str], **options: Any) -> None
 
 
 def style_of(path: Path) -> str:
-    """Return the format of a file's extension.
-
-    Raises ParameterError: an unknown extension.
-    """
+    """Return the format of a file's extension; refuse an unknown one."""
     if path.suffix not in SUFFIXES:
         raise ParameterError(f"{path}: wanted a name that ends in {', '.join(SUFFIXES)}")
     return SUFFIXES[path.suffix]

@@ -44,46 +44,29 @@ _COLUMNS = ("RelCov", "NonRelCov", "DiscRatio", *_EVIDENCE)
 
 
 def linking_table(report: LinkingReport, style: str, *, pairs: bool = False) -> str:
-    r"""Table of entity linking: one row for each system (or pair) and measure; csv and json hold the frame.
-
-    >>> from vbterrier.linking.quality import linking_report
-    >>> gold = pd.DataFrame({"qid": ["q1", "q2"], "entity_id": ["Paris", "NIL"]})
-    >>> report = linking_report({"mine": gold}, gold, n_resamples=20)
-    >>> print("\n".join(linking_table(report, "markdown").splitlines()[:3]))
-    | run | measure | value | 95% of value |
-    |:---|:---|---:|:---|
-    | mine | LinkP | 1.0000 | 0.0250 to 1.0000 |
-    """
+    """Table of entity linking: one row for each system (or pair) and measure; csv and json hold the frame."""
     frame = report.pairs if pairs else report.intervals
     if style in ("csv", "json"):
         return rendered(frame, style)
+    bold = set[tuple[int, str]]()
     if pairs:
-        caption = linking_caption(report, pairs=True)
-        text = rendered(_linked_pairs(frame), style, caption=caption, label="tab:linking-pairs")
-        return "\n".join([text, *caption]) if style == "table" else text
-    one = frame.iloc[0]
-    table = frame[["name", "measure", "value"]].rename(columns={"name": "run"})
-    table[f"{100 * one['level']:g}% of value"] = _range(frame["low"], frame["high"], 4).where(frame["low"].notna(), "")
-    bold = {(row, "value") for row, best in enumerate(best_rows(frame)) if best}
-    caption = linking_caption(report)
-    text = rendered(table, style, caption=caption, label="tab:linking", bold=bold)
+        counts = frame[["wins", "losses", "ties"]].astype(str)
+        table = frame[["name_a", "name_b", "measure", "diff"]].set_axis(["a", "b", "measure", "a - b"], axis=1)
+        table[f"{_level(frame)} of a - b"] = _known(frame)
+        table["p"], table["p, delta method"] = frame["p_value"], frame["p_delta"]
+        table["won/lost/tied"] = counts["wins"] + "/" + counts["losses"] + "/" + counts["ties"]
+    else:
+        table = frame[["name", "measure", "value"]].rename(columns={"name": "run"})
+        table[f"{100 * frame['level'].iloc[0]:g}% of value"] = _known(frame)
+        bold = {(row, "value") for row, best in enumerate(best_rows(frame)) if best}
+    caption, label = linking_caption(report, pairs=pairs), "tab:linking-pairs" if pairs else "tab:linking"
+    text = rendered(table, style, caption=caption, label=label, bold=bold)
     return "\n".join([text, *caption]) if style == "table" else text
 
 
-def _linked_pairs(frame: pd.DataFrame) -> pd.DataFrame:
-    counts = frame[["wins", "losses", "ties"]].astype(str)
-    return pd.DataFrame(
-        {
-            "a": frame["name_a"],
-            "b": frame["name_b"],
-            "measure": frame["measure"],
-            "a - b": frame["diff"],
-            f"{_level(frame)} of a - b": _range(frame["low"], frame["high"], 4).where(frame["low"].notna(), ""),
-            "p": frame["p_value"],
-            "p, delta method": frame["p_delta"],
-            "won/lost/tied": counts["wins"] + "/" + counts["losses"] + "/" + counts["ties"],
-        }
-    )
+def _known(frame: pd.DataFrame) -> pd.Series[str]:
+    """Ends of intervals, empty where there are none."""
+    return _range(frame["low"], frame["high"], 4).where(frame["low"].notna(), "")
 
 
 def linking_caption(report: LinkingReport, *, pairs: bool = False) -> list[str]:
@@ -107,21 +90,7 @@ def linking_caption(report: LinkingReport, *, pairs: bool = False) -> list[str]:
 
 
 def ranking_report(found: SystemRanking, style: str, *, pairs: bool = False) -> str:
-    r"""Table of systems by expected rank, or of pairs of systems; csv and json hold the frame.
-
-    >>> from vbterrier.evaluate.ranking import rank_systems
-    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "label": [1, 0]})
-    >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [2, 1]})
-    >>> found = rank_systems({"good": run, "bad": run.assign(score=[1, 2])}, qrels)
-    >>> print("\n".join(ranking_report(found, "markdown").splitlines()[:7]))
-    | run | mean | 90% of means | rank | 90% of ranks | best: these | best: all | unjudged |
-    |:---|---:|:---|---:|:---|---:|---:|---:|
-    | good | 1.000 | 1.000 to 1.000 | 1.000 | 1 to 1 | 1.000 |  | 0.000 |
-    | bad | 0.631 | 0.631 to 0.631 | 2.000 | 2 to 2 | 0.000 |  | 0.000 |
-    <BLANKLINE>
-    Table: Expected ranks over 1 topic: BNDCG@10.
-    k = 10; prior = auto.
-    """
+    """Table of systems by expected rank, or of pairs of systems; csv and json hold the frame."""
     frame = found.pairs if pairs else found.systems
     if style in ("csv", "json"):
         return rendered(frame, style)
@@ -206,8 +175,7 @@ PARTS = {
 def leaderboard_report(found: Leaderboard, style: str, *, part: str = "") -> str:
     """Tables of a leaderboard; csv has one part, json an object of all parts.
 
-    ``found``: the result of :func:`vbterrier.evaluate.leaderboard`. ``style``: one of ``FORMATS``. ``part``: a part of
-    :data:`PARTS`; empty for all that are not empty (csv: systems).
+    ``part``: a part of :data:`PARTS`; empty for all that are not empty (csv: systems).
     """
     frames = {name: getattr(found, name) for name in PARTS}
     choice("part", part, ("", *PARTS))
@@ -277,8 +245,8 @@ def leaderboard_caption(found: Leaderboard, *, part: str = "") -> list[str]:
 def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: bool = False) -> str:
     """Table of entity runs, by number of entities or by topic; csv and json hold frames.
 
-    ``reports``: reports of the same runs and the same pool for different k. ``style``: one of ``FORMATS``.
-    ``per_query``: one row for each topic; undefined values are omitted.
+    ``reports``: reports of the same runs and the same pool for different k. ``per_query``: one row for each topic;
+    undefined values are omitted.
     """
     if per_query:
         values = _values(reports)
@@ -291,16 +259,12 @@ def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: 
     table, caption = _summary(intervals), coverage_caption(reports)
     if style == "latex":
         # Too many columns for a page: a table of coverage, and one of evidence.
-        parts = [table.drop(columns=[*_EVIDENCE]), table[["run", "k", *_EVIDENCE]]]
-        evidence = [
-            f"Evidence of entities about relevance, and of the pool: means over topics, k = {_cuts(reports)}.",
-            "Pool and settings as for coverage.",
+        said = f"Evidence of entities about relevance, and of the pool: means over topics, k = {_cuts(reports)}."
+        parts = [
+            (table.drop(columns=[*_EVIDENCE]), caption, _LABEL),
+            (table[["run", "k", *_EVIDENCE]], [said, "Pool and settings as for coverage."], "tab:evidence"),
         ]
-        said = [(caption, _LABEL), (evidence, "tab:evidence")]
-        return "\n\n".join(
-            rendered(part, style, digits=3, caption=of, label=label)
-            for part, (of, label) in zip(parts, said, strict=True)
-        )
+        return "\n\n".join(rendered(part, style, digits=3, caption=of, label=label) for part, of, label in parts)
     text = rendered(table, style, digits=3, caption=caption, label=_LABEL)
     return f"{text}\n{_footing(reports[0], intervals)}" if style == "table" else text
 
@@ -331,10 +295,9 @@ def _intervals(reports: Sequence[CoverageReport]) -> pd.DataFrame:
     frame = pd.concat(parts, ignore_index=True).drop_duplicates(["name", "measure"], ignore_index=True)
     # The pool is the same for all k.
     about = reports[0].pool.iloc[0]
-    names = ("n_without_relevant", "n_without_other")
-    counts = {name: int(about[name]) for name in names}
-    shares = {name: float(about[name]) for name in ("share_unjudged", "share_without_entities")}
-    return frame.merge(reports[0].missing[["name", "n_missing"]], on="name").assign(**counts, **shares)
+    shared: dict[str, Any] = {name: int(about[name]) for name in ("n_without_relevant", "n_without_other")}
+    shared |= {name: float(about[name]) for name in ("share_unjudged", "share_without_entities")}
+    return frame.merge(reports[0].missing[["name", "n_missing"]], on="name").assign(**shared)
 
 
 def _summary(intervals: pd.DataFrame) -> pd.DataFrame:
@@ -378,15 +341,13 @@ def _footing(report: CoverageReport, intervals: pd.DataFrame) -> str:
     )
     measured = (
         f"DiscRatio: ratio of mean RelCov to mean NonRelCov over the {ratio['n_qids']} topics that have both; "
-        f"{ratio['method']}: "
-        f"{ratio['n_resamples']} resamples, seed {ratio['seed']}; OER: alpha {settings['alpha']:g}, shrinkage "
-        f"{settings['shrinkage']:g}; ObsCov, OracleCov: of the pool, the same for all runs"
+        f"{ratio['method']}: {ratio['n_resamples']} resamples, seed {ratio['seed']}; OER: alpha "
+        f"{settings['alpha']:g}, shrinkage {settings['shrinkage']:g}; ObsCov, OracleCov: of the pool, the same for all "
+        "runs"
     )
     late = report.missing[report.missing["n_missing"] > 0]
-    missing = [
-        f"{printable(name)}: no entities for {n_missing} topics, scored as empty lists"
-        for name, n_missing in zip(late["name"], late["n_missing"], strict=True)
-    ]
+    rows = zip(late["name"], late["n_missing"], strict=True)
+    missing = [f"{printable(name)}: no entities for {n} topics, scored as empty lists" for name, n in rows]
     return "\n".join([of_pool, left_out, measured, *missing])
 
 
@@ -407,10 +368,8 @@ SYSTEMS = ("lexical", "dense")
 
 def doctor_report(diagnosis: Diagnosis, style: str) -> str:
     """Report all findings; csv has the table of runs only, json an object of all parts."""
-    support = pd.DataFrame(
-        [(item.measures, "yes" if item.possible else "no", item.reason) for item in diagnosis.support],
-        columns=["measures", "possible", "why"],
-    )
+    rows = [(item.measures, "yes" if item.possible else "no", item.reason) for item in diagnosis.support]
+    support = pd.DataFrame(rows, columns=["measures", "possible", "why"])
     if style == "csv":
         return rendered(diagnosis.runs, style)
     if style == "json":
@@ -426,11 +385,11 @@ def doctor_report(diagnosis: Diagnosis, style: str) -> str:
 def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
     """Report the comparison of the demo as text, and write its files to ``save`` if given."""
     folder = demo_folder()
-    runs = {name: read_run(folder / f"{name}.run") for name in SYSTEMS}
+    systems = {name: read_run(folder / f"{name}.run") for name in SYSTEMS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        scores = score(runs, read_qrels(folder / "qrels.txt"), [UNJUDGED, NAIVE, CONDENSED, BOOTSTRAPPED], seed=seed)
-        truth = score(runs, read_qrels(folder / "complete.txt"), [NAIVE], seed=seed)
+        scores = score(systems, read_qrels(folder / "qrels.txt"), [UNJUDGED, NAIVE, CONDENSED, BOOTSTRAPPED], seed=seed)
+        truth = score(systems, read_qrels(folder / "complete.txt"), [NAIVE], seed=seed)
     n_topics = int(scores.intervals["n_qids"].iloc[0])
     parts = [
         f"Two systems on {n_topics} topics, judged from a pool to which `dense`, the newer one, did not contribute.",
@@ -440,7 +399,10 @@ def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
     ]
     if save is not None:
         written = copy_demo(save)
-        parts.append(f"{len(written)} files in {save}. Next:\n{_next(save)}")
+        runs = shlex.join(str(save / f"{name}.run") for name in SYSTEMS)
+        given = f"{runs} --qrels {shlex.quote(str(save / 'qrels.txt'))}"
+        scored = f"  vbterrier score {given} -m BNDCG@10 -m 'nDCG(judged_only=True)@10'"
+        parts.append(f"{len(written)} files in {save}. Next:\n  vbterrier doctor {given}\n{scored}")
     else:
         parts.append("`vbterrier demo --save demo` writes the files, for the commands of the README.")
     return "\n\n".join(parts)
@@ -465,13 +427,3 @@ def _verdicts(scores: Scores, truth: Scores) -> list[str]:
         "lists too. BNDCG draws the grades of all unjudged documents, and the ideal ranking with them."
     )
     return said
-
-
-def _next(save: Path) -> str:
-    runs, qrels = shlex.join(str(save / f"{name}.run") for name in SYSTEMS), shlex.quote(str(save / "qrels.txt"))
-    return "\n".join(
-        [
-            f"  vbterrier doctor {runs} --qrels {qrels}",
-            f"  vbterrier score {runs} --qrels {qrels} -m BNDCG@10 -m 'nDCG(judged_only=True)@10'",
-        ]
-    )

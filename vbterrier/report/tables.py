@@ -27,10 +27,8 @@ EXCLUDED = "‡"
 # Characters with a meaning in Markdown.
 _OF_MARKDOWN = str.maketrans({"<": "&lt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\|*[]`$"})
 # Explanation of the columns of tagging.
-TAGGING = (
-    "tagged: share of the documents up to the cutoff that have a tag; oracle_ES: the best possible ranking under the "
-    "same tags"
-)
+TAGGING = "tagged: share of the documents up to the cutoff that have a tag; oracle_ES: "
+TAGGING += "the best possible ranking under the same tags"
 
 
 def rendered(
@@ -43,12 +41,11 @@ def rendered(
     digits: int = 4,
     bold: Collection[tuple[int, str]] = (),
 ) -> str:
-    r"""Format a frame in one of ``FORMATS``; csv and json keep all digits, json has null for missing and infinite.
+    """Format a frame in one of ``FORMATS``; csv and json keep all digits, json has null for missing and infinite.
 
-    ``frame, style, title, digits``: the frame and its format; only LaTeX and the table for terminals have a title.
-    ``caption``: sentences, above the table in LaTeX (the title if there are none) and below it in Markdown; other
-    formats have none. ``label``: label of a LaTeX table with a caption, as ``tab:scores``. ``bold``: cells, by row
-    number and column, that are bold in LaTeX and Markdown. Raises ParameterError: an unknown format.
+    Only LaTeX and the table for terminals have a title. ``caption``: sentences, above the table in LaTeX (the title if
+    there are none) and below it in Markdown. ``label``: label of a LaTeX table with a caption. ``bold``: cells, by row
+    number and column, that are bold in LaTeX and Markdown.
     """
     if style == "csv":
         return frame.to_csv(index=False).rstrip("\n")
@@ -168,9 +165,8 @@ def footing(scores: Scores) -> str:
             drawn = f"{n} resamples, seed {seed}" if n else "Student's t"
             parts.append(f"{method}: {drawn}: other topics from the same population")
         elif method.startswith(("replicas", "intents")):
-            parts.append(
-                f"{method}: {n} replicas, seed {seed}: other candidates and tags of these topics{_lists(scores)}"
-            )
+            lists = _lists(scores)
+            parts.append(f"{method}: {n} replicas, seed {seed}: other candidates and tags of these topics{lists}")
         elif method == GOLD_TAGS:
             parts.append(f"{method}: {n} replicas, seed {seed}: these topics under gold tags of all documents")
         elif method == "unjudged (normal)":
@@ -195,11 +191,7 @@ def _lists(scores: Scores) -> str:
 
 
 def escaped(text: object, style: str) -> str:
-    r"""Escape text outside of tables for a format.
-
-    >>> print(escaped("a_b*", "latex"), escaped("a_b*", "markdown"))
-    a\_b{*} a_b\*
-    """
+    """Escape text outside of tables for a format."""
     if style == "latex":
         return latex.escaped(text)
     return printable(text).translate(_OF_MARKDOWN) if style == "markdown" else printable(text)

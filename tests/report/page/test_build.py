@@ -10,7 +10,6 @@ import pytest
 
 import vbterrier
 from vbterrier import FileError, InputError, ParameterError
-from vbterrier.demo import copy_demo
 from vbterrier.report import ComparisonOptions, ReportData
 from vbterrier.report.page.build import write_report
 from vbterrier.report.page.evaluated import inputs_of
@@ -31,24 +30,25 @@ class Elements(HTMLParser):
         self.attributes += [name for name, _ in attrs]
 
 
-def elements(text):
-    return Elements(text)
-
-
 def test_nothing_of_the_input_is_markup(written, small):
     runs, qrels = small
-    plain = written(runs, qrels, topics=topics_of(qrels, "plain"), title="plain", command=["vbterrier", "plain"])[1]
     rename = {"q0": f"q0{NASTY}"}
-    nasty = {
-        f"{name}{NASTY}": run.assign(docno=run["docno"] + NASTY).replace({"qid": rename}) for name, run in runs.items()
-    }
-    judged = qrels.assign(docno=qrels["docno"] + NASTY).replace({"qid": rename})
-    texts = pd.DataFrame({"docno": judged["docno"].unique()}).assign(text=NASTY)
-    texts = pd.concat([texts, pd.DataFrame({"docno": [f"new{NASTY}"], "text": [NASTY]})])
-    told = {"topics": topics_of(judged, NASTY), "documents": texts, "title": NASTY, "command": ["vbterrier", NASTY]}
-    page, text, data = written(nasty, judged, **told)
-    assert elements(text).tags == elements(plain).tags
-    assert elements(text).attributes == elements(plain).attributes
+
+    def page_with(text, **names):
+        """A page with a text in all ids, queries, documents, intents, in the title and in the command."""
+        frames = [frame.assign(docno=frame["docno"] + text).replace(names) for frame in (*runs.values(), qrels)]
+        systems = dict(zip([f"{name}{text}" for name in runs], frames, strict=False))
+        topics = pd.DataFrame({"qid": frames[-1]["qid"].unique(), "query": text})
+        documents = pd.DataFrame({"docno": [f"{name}{text}" for name in ("good", "bad", "new")], "text": text})
+        intents, tags = topics[["qid"]].assign(entity_id=text, prob=1.0), documents.assign(entity_id=text)
+        given = {"topics": topics, "documents": documents, "intents": intents, "tags": tags.drop(columns="text")}
+        return written(systems, frames[-1], **given, title=text, command=["vbterrier", text])
+
+    page, text, data = page_with(NASTY, qid=rename)
+    plain = Elements(page_with("plain")[1])
+    assert Elements(text).tags == plain.tags
+    assert Elements(text).attributes == plain.attributes
+    assert data["intents"]["topics"][0]["names"][0].startswith("</script>")
     assert "\u202e" not in text
     assert "\u2028" not in text
     assert data["topics"][0].startswith("q0</script>")
@@ -56,21 +56,6 @@ def test_nothing_of_the_input_is_markup(written, small):
     assert {docno.partition("<")[0] for docno in data["rankings"]["ids"]} == {"good", "bad", "new"}
     assert all("</script>" in shown for shown in data["rankings"]["ids"] + data["rankings"]["texts"])
     assert "<img" in page.verdict[0]
-
-
-def topics_of(qrels, query):
-    return pd.DataFrame({"qid": qrels["qid"].unique(), "query": query})
-
-
-def test_intents_are_escaped_too(written, small):
-    runs, qrels = small
-    intents = pd.DataFrame({"qid": qrels["qid"].unique(), "entity_id": NASTY, "prob": 1.0})
-    tags = pd.DataFrame({"docno": ["good"], "entity_id": [NASTY]})
-    nasty = {f"{name}{NASTY}": run for name, run in runs.items()}
-    _, text, data = written(nasty, qrels, intents=intents, tags=tags)
-    assert "img" not in elements(text).tags
-    assert "style" not in elements(text).attributes
-    assert data["intents"]["topics"][0]["names"][0].startswith("</script>")
 
 
 def test_policy_allows_only_the_style_and_script_of_the_page(written, small):
@@ -88,15 +73,15 @@ def test_policy_allows_only_the_style_and_script_of_the_page(written, small):
 
 def test_no_requests_and_no_inline_styles(written, small):
     _, text, _ = written(*small)
-    assert not {"link", "img", "iframe", "object", "image"} & set(elements(text).tags)
-    assert not {"src", "srcset", "style", "onclick", "xlink:href"} & set(elements(text).attributes)
+    assert not {"link", "img", "iframe", "object", "image"} & set(Elements(text).tags)
+    assert not {"src", "srcset", "style", "onclick", "xlink:href"} & set(Elements(text).attributes)
     assert not re.findall(r'href="(?!#)', text)
     assert len(re.findall(r'\bid="', text)) == len(set(re.findall(r'\bid="([^"]*)"', text)))
 
 
 def test_headings_are_in_order(written, small):
     _, text, _ = written(*small, command=["vbterrier"])
-    levels = [int(tag[1]) for tag in elements(text).tags if re.fullmatch(r"h\d", tag)]
+    levels = [int(tag[1]) for tag in Elements(text).tags if re.fullmatch(r"h\d", tag)]
     assert levels[0] == 1
     assert levels.count(1) == 1
     assert all(later <= earlier + 1 for earlier, later in itertools.pairwise(levels))
@@ -125,16 +110,9 @@ def test_twenty_runs_of_250_topics_take_less_than_3_mb(written, cutoff):
     tags = pd.DataFrame({"docno": shared["docno"].iloc[::2]})
     tags["entity_id"] = rng.choice(intents["entity_id"], len(tags))
     texts = pd.DataFrame({"docno": shared["docno"], "text": "the text of a document of some length " * 9})
-    page, _, data = written(
-        runs,
-        qrels,
-        [f"BNDCG(prior='pool',method='mc')@{cutoff}", f"nDCG@{cutoff}", f"ES@{cutoff}"],
-        topics=topics,
-        documents=texts,
-        intents=intents,
-        tags=tags,
-        test="t",
-    )
+    measures = [f"BNDCG(prior='pool',method='mc')@{cutoff}", f"nDCG@{cutoff}", f"ES@{cutoff}"]
+    given = {"topics": topics, "documents": texts, "intents": intents, "tags": tags}
+    page, _, data = written(runs, qrels, measures, **given, test="t")
     assert np.mean(data["unjudged"]) > 0.8 * cutoff
     assert data["rankings"]["depth"] == (10 if cutoff == 10 else 8)
     assert page.n_bytes < 3_000_000
@@ -161,19 +139,6 @@ def test_the_page_names_command_versions_and_settings(written, small):
         assert said in text
 
 
-@pytest.mark.parametrize(
-    ("options", "error", "said"),
-    [
-        ({}, ParameterError, "nothing to evaluate against"),
-        ({"tags": "x.tsv"}, ParameterError, "nothing to evaluate against"),
-        ({"links": "x.parquet", "tags": "x.tsv"}, ParameterError, "links exclude intents and tags"),
-    ],
-)
-def test_inputs_that_exclude_each_other_are_refused(tmp_path, small, options, error, said):
-    with pytest.raises(error, match=said):
-        write_report(small[0], tmp_path / "r.html", data=ReportData(**options))
-
-
 def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
     runs, qrels = small
     path = tmp_path / "r.html"
@@ -187,6 +152,13 @@ def test_bad_parameters_are_refused_and_nothing_is_written(tmp_path, small):
             write_report(runs, path, qrels, **options)
     with pytest.raises(InputError, match="no runs"):
         write_report({}, path, qrels)
+    for options, said in (
+        ({}, "nothing to evaluate against"),
+        ({"tags": "x.tsv"}, "nothing to evaluate against"),
+        ({"links": "x.parquet", "tags": "x.tsv"}, "links exclude intents and tags"),
+    ):
+        with pytest.raises(ParameterError, match=said):
+            write_report(runs, path, data=ReportData(**options))
     with pytest.raises(FileError, match="there is no folder"):
         write_report(runs, tmp_path / "none" / "r.html", qrels)
     with pytest.raises(ParameterError, match="is a folder"):
@@ -204,15 +176,11 @@ def test_an_incomplete_page_does_not_replace_a_file(tmp_path, small, monkeypatch
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_command(command, tmp_path):
-    copy_demo(tmp_path)
-    runs = [tmp_path / f"{name}.run" for name in ("lexical", "dense")]
+def test_command(in_demo, tmp_path):
     output = tmp_path / "report.html"
-    code, out, err = command(
-        "report", *runs, "--qrels", tmp_path / "qrels.txt", "--topics", tmp_path / "topics.tsv", "-m", "BNDCG@5",
-        "-m", "nDCG@5", "--resamples", "200", "--baseline", "lexical", "-o", output,
-        "--documents", tmp_path / "documents.tsv", "--name", "dense=Dense = new",
-    )  # fmt: skip
+    given = "lexical.run dense.run --qrels qrels.txt --topics topics.tsv --documents documents.tsv --baseline lexical"
+    options = ["-m", "BNDCG@5", "-m", "nDCG@5", "--resamples", "200", "--name", "dense=Dense = new", "-o", output]
+    code, out, err = in_demo("report", *given.split(), *options)
     assert (code, err) == (0, "")
     assert "BNDCG@5" in out
     # Serious caveats follow the verdict.
@@ -226,19 +194,10 @@ def test_command(command, tmp_path):
     assert "vbterrier report" in text
 
 
-def test_command_refuses_names_without_a_run(command, tmp_path):
-    copy_demo(tmp_path)
-    run, qrels = tmp_path / "dense.run", tmp_path / "qrels.txt"
-    code, _, err = command("report", run, "-q", qrels, "-o", tmp_path / "r.html", "--name", "Dense")
+def test_command_refuses_names_without_a_run(in_demo, tmp_path):
+    code, _, err = in_demo("report", "dense.run", "-q", "qrels.txt", "-o", tmp_path / "r.html", "--name", "Dense")
     assert code == 2
     assert "wanted the name of a run and its name on the page" in " ".join(err.split())
-
-
-def test_command_without_anything_to_evaluate_against(command, tmp_path):
-    copy_demo(tmp_path)
-    code, _, err = command("report", tmp_path / "dense.run", "-o", tmp_path / "r.html")
-    assert code == 2
-    assert "nothing to evaluate against" in err
 
 
 def test_a_page_keeps_first_ranks_and_its_numbers_do_not_depend_on_memory(tmp_path, monkeypatch):

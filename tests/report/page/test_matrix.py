@@ -2,11 +2,9 @@
 
 import re
 
-import pandas as pd
 import pytest
 
 import vbterrier
-from vbterrier.demo import copy_demo
 
 
 def table_of(text):
@@ -34,24 +32,10 @@ def in_text(value):
     return f"{value:.3f}".replace("-", "−")
 
 
-@pytest.fixture(scope="module")
-def demo(tmp_path_factory, written):
-    """Arguments of the demo, and its page."""
-    folder = tmp_path_factory.mktemp("demo")
-    copy_demo(folder)
-    runs = {name: folder / f"{name}.run" for name in ("lexical", "dense", "words")}
-    beside = {"intents": folder / "intents.tsv", "tags": folder / "tags.tsv"}
-    return runs, folder / "qrels.txt", beside, written(runs, folder / "qrels.txt", **beside, seed=3)
-
-
-def test_means_and_intervals_are_those_of_score(demo):
-    runs, qrels, beside, (_, text, _) = demo
-    measures = ["BNDCG@10", "nDCG@10", "Unjudged@10", "ES@10", "VB@10"]
-    scores = vbterrier.score(runs, qrels, measures, **beside, n_resamples=200, seed=3)
-    rows = table_of(text)
-    assert all(list(row) == measures for row in rows.values())
+def test_means_and_intervals_are_those_of_score(demo_page, demo_scores):
+    rows = table_of(demo_page[1])
     n_sources = 0
-    for (name, measure), part in scores.intervals.groupby(["name", "measure"]):
+    for (name, measure), part in demo_scores.intervals.groupby(["name", "measure"]):
         cell = rows[name][measure]
         assert cell["mean"] == in_text(part["value"].iloc[0])
         sources = [method.partition(" (")[0] for method in part["method"]]
@@ -64,25 +48,24 @@ def test_means_and_intervals_are_those_of_score(demo):
     assert n_sources == 3
 
 
-def test_the_best_mean_is_bold_and_nothing_else(demo):
-    runs, _, _, (_, text, data) = demo
+def test_the_best_mean_is_bold_and_nothing_else(demo_page):
+    _, text, data = demo_page
     rows = table_of(text)
     for measure, name in enumerate(data["measures"]):
         means = [sum(of) for of in data["values"][measure]]
         best = {data["systems"][place] for place, mean in enumerate(means) if mean == pytest.approx(max(means))}
         # The share of unjudged documents describes runs.
         wanted = set() if name == "Unjudged@10" else best
-        assert {system for system in runs if rows[system][name]["best"]} == wanted
+        assert {system for system in rows if rows[system][name]["best"]} == wanted
     first = [float(row["BNDCG@10"]["mean"]) for row in rows.values()]
     assert first == sorted(first, reverse=True)
     assert first[0] > first[-1]
 
 
-def test_letters_of_all_pairs(demo):
-    runs, qrels, beside, (_, text, _) = demo
-    scores = vbterrier.score(runs, qrels, ["nDCG@10", "VB@10"], **beside, n_resamples=200, seed=3)
-    rows = table_of(text)
-    for row in vbterrier.compare(scores, n_resamples=200, seed=3).systems.itertuples(index=False):
+def test_letters_of_all_pairs(demo_page, demo_scores):
+    _, text, _ = demo_page
+    rows, measures = table_of(text), ["nDCG@10", "VB@10"]
+    for row in vbterrier.compare(demo_scores, measures=measures, n_resamples=200, seed=3).systems.itertuples():
         assert rows[row.name][row.measure]["mark"] == row.letters
     assert "share a letter" in text
 
@@ -122,21 +105,14 @@ def test_a_single_system_and_a_single_topic(written, small):
     assert table_of(text)["first"]["nDCG@10"]["ends"] == []
 
 
-def test_lower_values_are_the_best_of_measures_of_mistakes(written):
-    from vbterrier.entities.pool import LinkedPool
-
-    qids = [f"q{number}" for number in range(10)]
-    docs = [(qid, f"{qid}-{n}", n, e, int(n == 0)) for qid in qids for n, e in enumerate(["x", "y", "y", "y"])]
-    columns = ["qid", "docno", "rank", "entity_id", "label"]
-    pool = LinkedPool.from_frame(pd.DataFrame(docs, columns=columns).assign(weight=1.0))
-    runs = {
-        name: pd.DataFrame({"qid": qids, "docno": entity, "score": 1.0}) for name, entity in (("a", "y"), ("b", "x"))
-    }
+def test_lower_values_are_the_best_of_measures_of_mistakes(written, mistakes):
+    runs, pool = mistakes
+    runs = {name: runs[name] for name in ("bad", "good")}
     with pytest.warns(vbterrier.DegenerateWarning):
         _, text, data = written(runs, None, ["NonRelCov@1", "DiscRatio@1"], links=pool)
     rows = table_of(text)
     assert [row["NonRelCov@1"]["best"] for row in rows.values()] == [True, False]
-    assert list(rows) == ["b", "a"]
+    assert list(rows) == ["good", "bad"]
     assert 'NonRelCov@1 <span class="aside">lower is better</span>' in text
     assert 'DiscRatio@1 <span class="aside">ratio of means</span>' in text
     # Rankings of entities have no grades.

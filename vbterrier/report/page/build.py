@@ -21,10 +21,8 @@ from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.frames.files.writing import replacing
 from vbterrier.report.captions import topics_of
 from vbterrier.report.page import content
-from vbterrier.report.page.caveats import Caveat, caveats
 from vbterrier.report.page.evaluated import ComparisonOptions, ReportData, evaluated, inputs_of
-from vbterrier.report.page.matrix import matrix
-from vbterrier.report.page.verdict import agreement, sentences, test_sentence
+from vbterrier.report.page.verdict import Caveat, agreement, caveats, sentences, test_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,27 +47,18 @@ class Page:
 
     Parameters
     ----------
-    path
-        The file.
+    path, n_bytes
+        The file and its size.
     verdict
         Sentences about significant differences.
     caveats
         Caveats of the verdict: about, text, and serious, True if a caveat may reverse the verdict.
-    n_bytes
-        The size of the file.
     """
 
     path: Path
     verdict: tuple[str, ...]
     caveats: tuple[Caveat, ...]
     n_bytes: int
-
-
-def _date() -> str:
-    """The current time, or that of the environment variable SOURCE_DATE_EPOCH, for reproducible pages."""
-    given = os.environ.get("SOURCE_DATE_EPOCH", "")
-    moment = datetime.fromtimestamp(int(given), timezone.utc) if given.isdecimal() else datetime.now(timezone.utc)
-    return f"{moment:%Y-%m-%d %H:%M} UTC"
 
 
 def versions() -> list[tuple[str, str]]:
@@ -98,9 +87,8 @@ def parameters(found: ReportNumbers, given: Inputs, options: ComparisonOptions) 
     if given.links is not None:
         rows.append(("Links", repr(given.links)))
     if distribution is not None:
-        rows.append(
-            ("Unjudged documents", f"{found.bootstrapped}: {distribution.source}, seed {distribution.process.seed}")
-        )
+        model = f"{found.bootstrapped}: {distribution.source}, seed {distribution.process.seed}"
+        rows.append(("Unjudged documents", model))
     resamples = f"{options.n_resamples:,} resamples, seed {options.seed}"
     rows.append(("Intervals", f"{100 * options.level:g}%, {options.interval}, {resamples}"))
     if found.comparison is not None:
@@ -142,14 +130,11 @@ def write_report(
         BNDCG@10, nDCG@10 and Unjudged@10 with adhoc qrels (nDCG@10, RR@10 and Unjudged@10 if only relevant
         documents are judged), alpha_nDCG@10 and ERR_IA@10 with diversity qrels if pyndeval is installed, ES@10 and
         VB@10 with intents or diversity qrels, RelCov@20, NonRelCov@20 and DiscRatio@20 with links.
-    data
-        A :class:`vbterrier.report.ReportData`: intents, tags, links, texts of topics and documents, names of systems.
-    comparison
-        A :class:`vbterrier.report.ComparisonOptions`: baseline, test, correction, intervals, and topics.
-    title
-        Title of the page; by default the names of the systems.
-    command
-        The command line to show on the page.
+    data, comparison
+        A :class:`vbterrier.report.ReportData`: intents, tags, links, texts of topics and documents, names of systems;
+        a :class:`vbterrier.report.ComparisonOptions`: baseline, test, correction, intervals, and topics.
+    title, command
+        Title of the page, by default the names of the systems; the command line to show on it.
     progress
         Show a progress bar over runs.
 
@@ -180,8 +165,7 @@ def write_report(
     >>> qrels = pd.DataFrame({"qid": [*"12345678"], "docno": "a", "label": 1})
     >>> good = pd.DataFrame({"qid": [*"12345678"] * 2, "docno": ["a"] * 8 + ["b"] * 8, "score": [2.0] * 8 + [1.0] * 8})
     >>> runs = {"new": good, "old": good.assign(score=-good["score"])}
-    >>> path = pathlib.Path(tempfile.mkdtemp(), "report.html")
-    >>> page = write_report(runs, path, qrels, "nDCG@10")
+    >>> page = write_report(runs, pathlib.Path(tempfile.mkdtemp(), "report.html"), qrels, "nDCG@10")
     >>> print(page.verdict[0].partition(" (")[0])
     By nDCG@10, new scores higher than old: 1.000 against 0.631, a difference of 0.369
     """
@@ -199,19 +183,19 @@ def write_report(
     given, asked = inputs_of(runs, qrels, data, measures, progress=progress)
     found = evaluated(given, asked, options, progress=progress)
     verdict, against = tuple(sentences(found)), tuple(caveats(found))
-    pairs = content.pairs(found)
+    kinds = {"serious": [one for one in against if one.serious], "other": [one for one in against if not one.serious]}
+    pairs, names = content.pairs(found), [printable(name) for name in found.names]
+    systems = " and ".join(names) if len(names) == 2 else f"{len(names)} systems"  # noqa: PLR2004 - two fit a title
+    default = f"Comparison of {systems}" if len(names) > 1 else f"Evaluation of {names[0]}"
     text = _rendered(
         "page.html",
         _SCRIPTS,
-        title=printable(title) or _title(found),
+        title=printable(title) or default,
         verdict=[verdict[0], *agreement(found)],
         details=verdict[1:],
-        caveats={
-            "serious": [one for one in against if one.serious],
-            "other": [one for one in against if not one.serious],
-        },
+        caveats=kinds,
         test=None if found.comparison is None else test_sentence(found.comparison),
-        matrix=matrix(found),
+        matrix=content.matrix(found),
         pairs=pairs,
         # Safe: escaped JSON.
         data=Markup(content.script(content.page_data(found, given, pairs))),  # noqa: S704
@@ -230,12 +214,8 @@ def write_report(
 def tables_page(title: str, about: str, tables: Sequence[str]) -> str:
     """Return a page of HTML tables in the style of the report, without scripts.
 
-    Parameters
-    ----------
-    title, about
-        The heading, and a line below it, as plain text.
-    tables
-        Tables as :func:`vbterrier.frames.notebook.table` returns them.
+    ``title, about``: the heading, and a line below it, as plain text. ``tables``: as
+    :func:`vbterrier.frames.notebook.table` returns them.
     """
     # Safe: the tables are escaped.
     escaped = [Markup(table) for table in tables]  # noqa: S704
@@ -256,15 +236,11 @@ def _rendered(template: str, scripts: Sequence[str], **parts: Any) -> str:
     environment = Environment(loader=FunctionLoader(asset), autoescape=True, trim_blocks=True, lstrip_blocks=True)
     # Safe: policy, style and scripts are texts of the package.
     parts |= {"policy": Markup("; ".join(allowed)), "style": Markup(style), "code": Markup(code)}  # noqa: S704
-    return environment.get_template(template).render(**parts, date=_date())
+    # SOURCE_DATE_EPOCH makes pages reproducible.
+    given, now = os.environ.get("SOURCE_DATE_EPOCH", ""), datetime.now(timezone.utc)
+    moment = datetime.fromtimestamp(int(given), timezone.utc) if given.isdecimal() else now
+    return environment.get_template(template).render(**parts, date=f"{moment:%Y-%m-%d %H:%M} UTC")
 
 
 def _hash(text: str) -> str:
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-
-
-def _title(found: ReportNumbers) -> str:
-    names = [printable(name) for name in found.names]
-    if len(names) == 1:
-        return f"Evaluation of {names[0]}"
-    return f"Comparison of {' and '.join(names)}" if len(names) == 2 else f"Comparison of {len(names)} systems"  # noqa: PLR2004

@@ -1,9 +1,8 @@
-"""Content of the page: tables of pairs, and the data of the topic explorer."""
+"""Content of the page: the matrix of means, tables of pairs, and the data of the topic explorer."""
 
 from __future__ import annotations
 
 import json
-from bisect import bisect_right
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -16,11 +15,12 @@ from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.ranking import places
 from vbterrier.report.captions import best_system, better
-from vbterrier.report.page.evaluated import wide_of
+from vbterrier.report.comparison import FLAGGED
+from vbterrier.report.page.evaluated import rows_of, wide_of
 from vbterrier.unjudged.drawn import DrawnDistribution
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from vbterrier.annotations import Floats
     from vbterrier.evaluate.comparison import Comparison
@@ -279,9 +279,7 @@ def _chances(found: ReportNumbers, rows: pd.DataFrame, n_items: int) -> Floats:
 
 
 def _distributions(found: ReportNumbers) -> dict[str, Any]:
-    shapes: list[list[str]] = []
-    lows: list[list[float | None]] = []
-    highs: list[list[float | None]] = []
+    shapes, lows, highs = list[list[str]](), list[list[float | None]](), list[list[float | None]]()
     for distribution in found.distributions.values():
         at = places(found.topics, distribution.topics)
         low, high = distribution.interval(LEVEL)
@@ -320,10 +318,7 @@ def _intents(found: ReportNumbers, depth: int) -> dict[str, Any]:
                 "names": [cut(found.intent_names.get((topic, names[row]), names[row])) for row in shown],
                 "prob": [_short(prob[row]) for row in shown],
                 "ranks": [
-                    ";".join(
-                        ",".join(map(str, covered.ranks[row][: bisect_right(covered.ranks[row], depth)]))
-                        for row in shown
-                    )
+                    ";".join(",".join(str(rank) for rank in covered.ranks[row] if rank <= depth) for row in shown)
                     for covered in found.covered.values()
                 ],
                 **({"more": len(left), "left": _short(float(prob[left].sum()))} if left else {}),
@@ -333,11 +328,7 @@ def _intents(found: ReportNumbers, depth: int) -> dict[str, Any]:
 
 
 def script(data: dict[str, Any]) -> str:
-    r"""Encode data as JSON that every HTML parser reads as text.
-
-    >>> print(script({"id": "</script>"}))
-    {"id":"\u003c/script\u003e"}
-    """
+    """Encode data as JSON that every HTML parser reads as text."""
     text = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     signs = {"<": "\\u003c", ">": "\\u003e", "&": "\\u0026", "\u2028": "\\u2028", "\u2029": "\\u2029"}
     for sign, spelt in signs.items():
@@ -349,3 +340,129 @@ def cut(text: object, most: int = ID) -> str:
     """Text as it is shown, shortened in the middle."""
     shown = printable(text)
     return shown if len(shown) <= most else f"{shown[: most // 2]}…{shown[1 - most // 2 :]}"
+
+
+_RATIO = "ratio of means"
+_ABOUT = {"topics": "other topics from the same population", "unjudged": "the unjudged documents of these topics"}
+HIGHER, LOWER = "▲", "▼"
+
+
+class Cell(NamedTuple):
+    """A mean, True if it is the best of its measure, a mark and its meaning, intervals and their drawing."""
+
+    mean: str
+    best: bool
+    mark: str
+    meaning: str
+    intervals: list[str]
+    bar: str
+
+
+class SystemRow(NamedTuple):
+    """A system: its name, the reason why its numbers may mislead, cells, and numbers of topics and empty topics."""
+
+    name: str
+    flag: str
+    cells: list[Cell]
+    topics: int
+    missing: int
+
+
+class Matrix(NamedTuple):
+    """Columns (a measure, and what is special about it), rows with the best system first, and notes."""
+
+    columns: list[tuple[str, str]]
+    rows: list[SystemRow]
+    notes: list[str]
+
+    @property
+    def shows_topics(self) -> bool:
+        """True if the numbers of topics differ or topics are empty."""
+        return len({row.topics for row in self.rows}) > 1 or any(row.missing for row in self.rows)
+
+
+def matrix(found: ReportNumbers) -> Matrix:
+    """The means of all systems by all measures."""
+    frame = found.scores.intervals.astype({"name": str})
+    measures = list(dict.fromkeys(frame["measure"]))
+    first = found.compared[0] if found.compared else measures[0]
+    values = frame[frame["measure"] == first].drop_duplicates("name")
+    names = list(values.sort_values("value", ascending=better(first) == "lower", kind="stable")["name"])
+    names += [name for name in found.names if name not in names]
+    columns = {measure: _cells_of(found, frame[frame["measure"] == measure], measure) for measure in measures}
+    nothing = Cell("–", best=False, mark="", meaning="", intervals=[], bar="")
+    counts = frame.groupby("name")["n_qids"].max().to_dict()
+    missing = dict(rows_of(found.scores.missing.astype({"name": str}), "name", "n_missing"))
+    flags: dict[str, str] = {}
+    if found.comparison is not None:
+        marked = found.comparison.flags[found.comparison.flags["flag"] != ""]
+        flags = {str(name): flag for name, flag in rows_of(marked, "name", "flag")}
+    rows = []
+    for name in names:
+        cells = [columns[measure].get(name, nothing) for measure in measures]
+        about = printable(name), flags.get(name, ""), cells
+        rows.append(SystemRow(*about, counts.get(name, 0), missing.get(name, 0)))
+    ratios = set(frame.loc[frame["method"].astype(str).str.endswith(_RATIO), "measure"])
+    heads = [[_RATIO] * (one in ratios) + ["lower is better"] * (better(one) == "lower") for one in measures]
+    said = [(measure, ", ".join(of)) for measure, of in zip(measures, heads, strict=True)]
+    return Matrix(said, rows, list(_notes_of(found, frame, flags)))
+
+
+def _cells_of(found: ReportNumbers, frame: pd.DataFrame, measure: str) -> dict[str, Cell]:
+    """The cells of a measure by system."""
+    # Infinite ratios cannot be drawn.
+    numbers = frame[["value", "low", "high"]].replace([np.inf, -np.inf], np.nan)
+    scale = float(numbers.min().min()), float(numbers.max().max())
+    marks = _marks(found, measure)
+    direction = better(measure)
+    values = frame.drop_duplicates("name").set_index("name")["value"]
+    best = values.min() if direction == "lower" else values.max()
+    # Measures that describe runs, as the share of unjudged documents, have no best value.
+    has_best = measure in found.compared and bool((values != values.iloc[0]).any())
+    cells: dict[str, Cell] = {}
+    for name, rows in frame.groupby("name"):
+        value = float(values[name])
+        known = rows.dropna(subset="low")
+        ends = rows_of(known, "low", "high", "method")
+        # The source of the uncertainty: topics or unjudged documents.
+        sources = [f" {method.partition(' (')[0]}" * (len(ends) > 1) for _, _, method in ends]
+        texts = [between(low, high) + source for (low, high, _), source in zip(ends, sources, strict=True)]
+        is_finite = bool(ends) and np.isfinite([value, *(end for low, high, _ in ends for end in (low, high))]).all()
+        bar = drawing(value, [(low, high) for low, high, _ in ends], scale) if is_finite else ""
+        is_best = bool(has_best and np.isclose(value, best, rtol=0, atol=1e-12))
+        cells[str(name)] = Cell(number(value), is_best, *marks.get(str(name), ("", "")), texts, bar)
+    return cells
+
+
+def _marks(found: ReportNumbers, measure: str) -> dict[str, tuple[str, str]]:
+    """Letters, or signs of significant differences from the baseline, with their meaning."""
+    if found.comparison is None or measure not in found.compared:
+        return {}
+    if found.comparison.baseline is None:
+        systems = found.comparison.systems[found.comparison.systems["measure"] == measure]
+        return {str(name): (letters, "") for name, letters in rows_of(systems, "name", "letters")}
+    pairs = found.comparison.pairs[found.comparison.significant() & (found.comparison.pairs["measure"] == measure)]
+    base = printable(found.comparison.baseline)
+    higher, lower = (HIGHER, f"significantly higher than {base}"), (LOWER, f"significantly lower than {base}")
+    return {str(name): higher if diff > 0 else lower for name, diff in rows_of(pairs, "name_a", "diff")}
+
+
+def _notes_of(found: ReportNumbers, frame: pd.DataFrame, flags: dict[str, str]) -> Iterator[str]:
+    level = f"{100 * float(frame['level'].iloc[0]):g}%"
+    for method, rows in frame[frame["method"] != "none"].groupby("method", sort=False):
+        one = rows.iloc[0]
+        drawn = f" ({one['n_resamples']:,} resamples, seed {one['seed']})" if one["n_resamples"] else ""
+        what = _ABOUT.get(str(method).partition(" (")[0], "these topics")
+        yield f"{level} intervals over {method} are about {what}{drawn}."
+    if len(found.names) > 1:
+        yield "The best mean of a measure is bold."
+    if found.comparison is not None:
+        base = found.comparison.baseline
+        yield (
+            "Systems that share a letter do not differ significantly."
+            if base is None
+            else f"{HIGHER} and {LOWER}: significantly higher and lower than {printable(base)}."
+        )
+    # Tooltips are not visible in print and on phones.
+    for name, flag in flags.items():
+        yield f"{FLAGGED} {printable(name)} {flag}: its numbers may not reflect its quality."

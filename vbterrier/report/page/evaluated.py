@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import os
 import warnings
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
@@ -70,10 +71,8 @@ class ReportData:
     links
         The linked pool of entity runs: a :class:`~vbterrier.entities.LinkedPool`, its K frame, or the path of one. With
         ``qrels``, its documents get the labels of these.
-    topics
-        The text of queries: qid, query.
-    documents
-        The text of documents: docno, text. The page shows its beginning.
+    topics, documents
+        The text of queries (qid, query) and of documents (docno, text); the page shows its beginning.
     duplicates, labels, subtopics, memory
         As for :func:`vbterrier.score`. ``memory`` needs measures with a cutoff of at most 100.
     names
@@ -129,35 +128,21 @@ class ComparisonOptions:
 
 @dataclass(frozen=True, eq=False)
 class Inputs:
-    """Runs and the data that they are evaluated with.
+    """Runs and the data that they are evaluated with: qrels, intents and tags, or the links of entity runs."""
 
-    Parameters
-    ----------
-    runs
-        Runs by name; the first ranks alone if no measure reads more.
-    qrels, intents, tags
-        Frames, or ``None``.
-    links
-        The linked pool of entity runs, used instead of qrels, intents and tags.
-    queries
-        The text of topics, if known.
-    labels, subtopics
-        Labels of machines, and the subtopics of diversity qrels, if given.
-    documents
-        The text of documents, if known.
-    n_rows
-        The number of rows of each run that was read whole.
-    """
-
+    # The first ranks alone if no measure reads more.
     runs: dict[str, Run]
     qrels: pd.DataFrame | None
     intents: pd.DataFrame | None
     tags: pd.DataFrame | None
     links: LinkedPool | None
+    # Texts by qid.
     queries: dict[str, str]
     labels: Any = None
     subtopics: pd.DataFrame | None = None
+    # Texts by docno.
     documents: dict[str, str] = field(default_factory=dict)
+    # Of runs that were read whole.
     n_rows: Mapping[str, int] = field(default_factory=dict)
 
     @property
@@ -188,23 +173,15 @@ class Inputs:
 
 @dataclass(frozen=True, eq=False)
 class CoveredIntents:
-    """Intents of all topics, and the ranks at which one run covers them.
+    """Intents of all topics, and the ranks at which one run covers them."""
 
-    Parameters
-    ----------
-    intents
-        qid, entity_id, prob; the same for all runs of a page.
-    ranks
-        Ranks, from 1, of the documents about each row of ``intents``.
-    tagged
-        Mean share of documents up to the cutoff that have a tag; NaN if intents are those of judgments, without tags.
-    oracle
-        Mean expected success of the best ranking under the same tags; NaN if not all tags are known.
-    """
-
+    # qid, entity_id, prob; the same for all runs of a page.
     intents: pd.DataFrame
+    # Ranks, from 1, of the documents about each intent.
     ranks: list[list[int]]
+    # Mean share of documents up to the cutoff that have a tag; NaN if intents are those of judgments, without tags.
     tagged: float
+    # Mean expected success of the best ranking under the same tags; NaN if not all tags are known.
     oracle: float
 
     @classmethod
@@ -212,80 +189,51 @@ class CoveredIntents:
         cls, measure: Any, scorings: Mapping[str, Scoring], cutoff: int, given: Inputs
     ) -> dict[str, CoveredIntents]:
         """The intents of a measure, covered by each run."""
-        found = {name: measure.coverage(scoring) for name, scoring in scorings.items()}
-        first: Coverage = next(iter(found.values()))
-        frame = pd.DataFrame(
-            {
-                "qid": [first.intents.topics[place] for place in first.intents.topic],
-                "entity_id": first.intents.entity.text.to_pylist(),
-                "prob": first.intents.prob,
-            }
-        )
-        oracle = _oracle(frame, given, cutoff)
-        return {
-            name: cls(
-                frame,
-                _ranks(coverage, cutoff),
-                float(coverage.tagged.mean())
-                if given.tags is not None or "entity_id" in scorings[name].run.frame.columns
-                else float("nan"),
-                oracle,
-            )
-            for name, coverage in found.items()
-        }
+        found: dict[str, Coverage] = {name: measure.coverage(scoring) for name, scoring in scorings.items()}
+        intents = next(iter(found.values())).intents
+        qids = [intents.topics[place] for place in intents.topic]
+        frame = pd.DataFrame({"qid": qids, "entity_id": intents.entity.text.to_pylist(), "prob": intents.prob})
+        oracle, covered = _oracle(frame, given, cutoff), {}
+        for name, coverage in found.items():
+            has_tags = given.tags is not None or "entity_id" in scorings[name].run.frame.columns
+            tagged = float(coverage.tagged.mean()) if has_tags else float("nan")
+            seen = coverage.rank < cutoff
+            intent, rank = coverage.intent[seen], coverage.rank[seen]
+            ends = np.cumsum(np.bincount(intent, minlength=len(frame)))[:-1]
+            ranks = np.split(1 + rank[np.lexsort((rank, intent))], ends)
+            covered[name] = cls(frame, [part.tolist() for part in ranks], tagged, oracle)
+        return covered
 
 
 @dataclass(frozen=True, eq=False)
 class ReportNumbers:
-    """All results that a page shows.
-
-    Parameters
-    ----------
-    scores
-        Values, means with intervals, and missing topics.
-    measures, compared
-        All measures, and those by which systems are compared.
-    comparison
-        Results of the tests; ``None`` for a single system.
-    cutoff
-        Number of documents that are examined for judgments, tags and ties.
-    tops
-        Documents up to the cutoff with their judgments, by system; empty without judgments.
-    distributions, bootstrapped
-        Distributions of the first bootstrapped measure by system, and its name.
-    covered
-        Intents that the documents up to the cutoff cover, by system; empty without intents.
-    ties
-        Share of documents up to the cutoff with tied scores, by system.
-    reach
-        Coverage of the linked pool, for entity runs.
-    messages
-        Warnings of the evaluation.
-    notes
-        Signs of why documents are unjudged.
-    runs
-        The evaluated runs.
-    labels
-        Labels of machines, if given.
-    intent_names
-        Names of intents by topic and id, if known.
-    """
+    """All results that a page shows."""
 
     scores: Scores
+    # All measures, and those by which systems are compared.
     measures: tuple[str, ...]
     compared: tuple[str, ...]
+    # None for a single system.
     comparison: Comparison | None
+    # Number of documents that are examined for judgments, tags and ties.
     cutoff: int
+    # Documents up to the cutoff with their judgments, by system; empty without judgments.
     tops: dict[str, JudgedTop] = field(default_factory=dict)
+    # Distributions of the first bootstrapped measure by system, and its name.
     distributions: dict[str, BootstrapDistribution] = field(default_factory=dict)
     bootstrapped: str = ""
+    # Intents that the documents up to the cutoff cover, by system; empty without intents.
     covered: dict[str, CoveredIntents] = field(default_factory=dict)
+    # Share of documents up to the cutoff with tied scores, by system.
     ties: dict[str, float] = field(default_factory=dict)
+    # Coverage of the linked pool, for entity runs.
     reach: CoverageReport | None = None
+    # Warnings of the evaluation, and signs of why documents are unjudged.
     messages: tuple[str, ...] = ()
     notes: tuple[JudgmentNote, ...] = ()
     runs: dict[str, Run] = field(default_factory=dict)
     labels: MachineLabels | None = None
+    # By topic and id, if known.
     intent_names: dict[tuple[str, str], str] = field(default_factory=dict)
 
     @property
@@ -300,12 +248,7 @@ class ReportNumbers:
 
 
 def rows_of(frame: pd.DataFrame, *columns: str) -> list[tuple[Any, ...]]:
-    """Return columns of all rows, as Python numbers and strings.
-
-    >>> import pandas as pd
-    >>> rows_of(pd.DataFrame({"a": [1], "b": ["x"], "c": [2.5]}), "c", "a")
-    [(2.5, 1)]
-    """
+    """Return columns of all rows, as Python numbers and strings."""
     return list(zip(*(frame[column].tolist() for column in columns), strict=True))
 
 
@@ -323,13 +266,6 @@ def inputs_of(
     """Read data given as paths, and return the measures that were asked for, or those that the inputs support.
 
     Of each run, one after the other, the ranks that measures with a cutoff depend on are kept.
-
-    Raises
-    ------
-    InputError
-        Files or frames that cannot be evaluated; no runs.
-    ParameterError
-        Nothing to evaluate against, or data that exclude each other.
     """
     if data.links is not None and (data.intents is not None or data.tags is not None):
         raise ParameterError("links exclude intents and tags: entity runs are evaluated on the linked pool alone")
@@ -338,18 +274,22 @@ def inputs_of(
     systems = _shown_names(dict(systems_of(named_runs(runs))), data.names or {})
     if not systems:
         raise InputError("no runs; name at least one")
-    topics = None if data.topics is None else topics_of(data.topics)
     intents, tags = intents_and_tags(data.intents, data.tags)
+    documents = data.documents
+    if documents is not None:
+        is_path = isinstance(documents, (str, os.PathLike))
+        documents = read_documents(documents) if is_path else frame_of(documents, "documents")
+        require(documents, ("docno", "text"), "documents")
     given = Inputs(
         {},
         None if qrels is None else _judgments(qrels),
         None if intents is None else named("intents", intents),
         None if tags is None else named("tags", tags),
         None if data.links is None else _linked(data.links, qrels),
-        {} if topics is None else dict(zip(topics["qid"].astype(str), topics["query"].astype(str), strict=True)),
+        {} if data.topics is None else _texts(topics_of(data.topics), "qid", "query"),
         data.labels,
         None if data.subtopics is None else subtopics_of(data.subtopics),
-        _texts(data.documents),
+        {} if documents is None else _texts(documents, "docno", "text"),
     )
     asked = given.measures(measures)
     kept, n_rows = dict[str, Run](), dict[str, int]()
@@ -360,23 +300,30 @@ def inputs_of(
         target = target_of(given.qrels, given.intents, given.tags)
         work = Work("", planned([*asked, *measures_from(f"Unjudged@{DEPTH}")]), target, data.duplicates)
         in_chunks = first_ranks_of(systems, work, data.memory, Workers(), progress=progress)
-    depth = _depth(asked)
+    # The number of ranks that measures and notes read; none if they read whole rankings.
+    depth = None
+    with suppress(ParameterError):
+        depth = None if (plan := planned(asked)).at_once else max(plan.depth, DEPTH)
     for name, run in systems.items():
-        whole = loaded_run(name, in_chunks.get(name, run), data.duplicates)
+        kept[name] = loaded_run(name, in_chunks.get(name, run), data.duplicates)
         if name not in in_chunks:
-            n_rows[name] = len(whole)
-        kept[name] = whole if depth is None or given.links is not None else _first_ranks(whole, depth)
+            n_rows[name] = len(kept[name])
+        if depth is not None and given.links is None:
+            rows, starts, sizes = kept[name].ordered(depth + 1)
+            # One row more, to detect a tie with the last one.
+            first = np.sort(rows[np.arange(len(rows)) - np.repeat(starts, sizes) <= depth])
+            kept[name] = Run(kept[name].frame.iloc[first].reset_index(drop=True), name=kept[name].name)
     return replace(given, runs=kept, n_rows=n_rows), asked
 
 
 def _shown_names(runs: dict[str, Any], names: Mapping[str, str]) -> dict[str, Any]:
     """Runs by the names that the page shows."""
-    known, wanted = {str(name) for name in runs}, {str(name): str(shown) for name, shown in names.items()}
-    unknown = [name for name in wanted if name not in known]
-    if unknown:
-        near = nearest(unknown[0], known)
-        raise ParameterError(f"names: {unknown[0]!r} is no run; found {examples(sorted(known))}.{near}")
     shown: dict[str, Any] = {}
+    wanted, known = {str(name): str(called) for name, called in names.items()}, set(map(str, runs))
+    for name in wanted:
+        if name not in known:
+            near = nearest(name, known)
+            raise ParameterError(f"names: {name!r} is no run; found {examples(sorted(known))}.{near}")
     for name, run in runs.items():
         called = wanted.get(str(name), str(name))
         if called in shown:
@@ -385,30 +332,8 @@ def _shown_names(runs: dict[str, Any], names: Mapping[str, str]) -> dict[str, An
     return shown
 
 
-def _depth(measures: Sequence[ir_measures.Measure]) -> int | None:
-    """Number of ranks that measures and notes read; ``None`` for whole rankings."""
-    try:
-        plan = planned(measures)
-    except ParameterError:
-        return None
-    return None if plan.at_once else max(plan.depth, DEPTH)
-
-
-def _first_ranks(run: Run, depth: int) -> Run:
-    rows, starts, sizes = run.ordered(depth + 1)
-    # One row more, to detect a tie with the last one.
-    first = np.sort(rows[np.arange(len(rows)) - np.repeat(starts, sizes) <= depth])
-    return Run(run.frame.iloc[first].reset_index(drop=True), name=run.name)
-
-
-def _texts(documents: Any) -> dict[str, str]:
-    """The text of documents by id."""
-    if documents is None:
-        return {}
-    is_path = isinstance(documents, (str, os.PathLike))
-    frame = read_documents(documents) if is_path else frame_of(documents, "documents")
-    require(frame, ("docno", "text"), "documents")
-    return dict(zip(frame["docno"].astype(str), frame["text"].astype(str), strict=True))
+def _texts(frame: pd.DataFrame, key: str, column: str) -> dict[str, str]:
+    return dict(zip(frame[key].astype(str), frame[column].astype(str), strict=True))
 
 
 def _judgments(qrels: Any) -> pd.DataFrame:
@@ -461,29 +386,23 @@ def _of_links(given: Inputs, asked: Sequence[ir_measures.Measure], options: Comp
     names = list(map(str, asked))
     tables = (pd.concat([getattr(one, part) for one in reports]) for part in ("entities", "values"))
     means, values = (table.drop_duplicates(ignore_index=True) for table in tables)
+    known = list(means["measure"].unique())
     for name in names:
-        known = list(means["measure"].unique())
         if name not in known:
             raise ParameterError(f"{name}: entity runs are measured by {', '.join(known)}.{nearest(name, known)}")
-    kept = means[means["measure"].isin(names)].reset_index(drop=True)
     # DiscRatio, a ratio of means, has no values by topic, so systems cannot be compared by it.
-    values = values[values["measure"].isin(names)].reset_index(drop=True)
-    scores = Scores(values, kept, reports[0].missing)
+    means, values = (table[table["measure"].isin(names)].reset_index(drop=True) for table in (means, values))
+    scores = Scores(values, means, reports[0].missing)
     counts = values.groupby("measure")["name"].nunique()
     compared = [name for name in names if counts.get(name, 0) == len(given.runs)]
     comparison = None
     if len(given.runs) > 1 and compared:
         comparison = compare(scores, measures=compared, on_topics="common", **options.tests, **options.intervals)
-    last = int(reports[-1].settings["cutoff"])
-    return {
-        "scores": scores,
-        "compared": tuple(compared),
-        "comparison": comparison,
-        "cutoff": max(int(report.settings["cutoff"]) for report in reports),
-        "ties": {name: run.top(last).tied_share for name, run in given.runs.items()},
-        "reach": reports[-1],
-        "runs": given.runs,
-    }
+    # Reports are in order of their cutoffs.
+    cutoff = int(reports[-1].settings["cutoff"])
+    ties = {name: run.top(cutoff).tied_share for name, run in given.runs.items()}
+    found = {"scores": scores, "compared": tuple(compared), "comparison": comparison, "cutoff": cutoff, "ties": ties}
+    return {**found, "reach": reports[-1], "runs": given.runs}
 
 
 def _of_runs(
@@ -520,20 +439,10 @@ def _of_runs(
         found["covered"] = CoveredIntents.of_runs(intents, scorings, cutoff, given)
         described = given.subtopics if given.intents is None else given.intents
         if described is not None and "name" in described.columns:
-            rows = rows_of(
-                described.astype({"qid": str, "entity_id": str}).dropna(subset="name"), "qid", "entity_id", "name"
-            )
+            kept = described.astype({"qid": str, "entity_id": str}).dropna(subset="name")
+            rows = rows_of(kept, "qid", "entity_id", "name")
             found["intent_names"] = {(qid, entity): str(name) for qid, entity, name in rows}
     return found
-
-
-def _ranks(coverage: Coverage, cutoff: int) -> list[list[int]]:
-    """Ranks of each intent in rising order."""
-    seen = coverage.rank < cutoff
-    order = np.lexsort((coverage.rank[seen], coverage.intent[seen]))
-    counts = np.bincount(coverage.intent[seen], minlength=len(coverage.intents.prob))
-    ranks = 1 + coverage.rank[seen][order]
-    return [part.tolist() for part in np.split(ranks, np.cumsum(counts)[:-1])]
 
 
 def _oracle(intents: pd.DataFrame, given: Inputs, cutoff: int) -> float:

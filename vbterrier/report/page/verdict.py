@@ -1,27 +1,34 @@
-"""The verdict of a report: sentences about significant differences between systems."""
+"""The verdict of a report, sentences about significant differences between systems, and its caveats."""
 
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-import pandas as pd
+import numpy as np
 
 from vbterrier.errors import printable
+from vbterrier.frames.ranking import MAX_TIED_SHARE
 from vbterrier.measures.unjudged import Bootstrapped
 from vbterrier.report.captions import best_system, better, parsed, topics_of
 from vbterrier.report.comparison import FLAGGED
-from vbterrier.report.page.evaluated import rows_of
+from vbterrier.report.page.evaluated import rows_of, wide_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
+    import pandas as pd
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Floats
     from vbterrier.evaluate.comparison import Comparison
     from vbterrier.report.page.evaluated import ReportNumbers
 
 
 _LISTED = 8
 _LEAST = 0.0001
+# Warnings say so if no difference can be significant.
+_NO_POWER = "can be significant"
 _CORRECTIONS = {
     "holm": "corrected for all {n} {of} (Holm)",
     "bh": "with the false discovery rate over all {n} {of} controlled (Benjamini-Hochberg)",
@@ -67,17 +74,13 @@ def agreement(found: ReportNumbers) -> list[str]:
 
 def _means_only(found: ReportNumbers) -> list[str]:
     """Means of a single system, or of measures by which systems are not compared."""
-    table = found.scores.intervals.drop_duplicates(["name", "measure"])
     said = []
-    for row in table.to_dict("records"):
-        if math.isnan(row["value"]):
-            said.append(f"{row['measure']} is undefined for all topics of {printable(row['name'])}.")
-            continue
+    for row in found.scores.intervals.drop_duplicates(["name", "measure"]).to_dict("records"):
+        name, measure, value = printable(row["name"]), row["measure"], row["value"]
         ends = f" ({100 * row['level']:g}% interval {row['low']:.3f} to {row['high']:.3f})"
-        said.append(
-            f"{printable(row['name'])} scores {row['value']:.3f} by {row['measure']}"
-            f"{'' if math.isnan(row['low']) else ends} over {topics_of([row['n_qids']])}."
-        )
+        ends = "" if math.isnan(row["low"]) else ends
+        means = f"{name} scores {value:.3f} by {measure}{ends} over {topics_of([row['n_qids']])}."
+        said.append(f"{measure} is undefined for all topics of {name}." if math.isnan(value) else means)
     return said
 
 
@@ -92,37 +95,35 @@ def _verdict(found: Comparison, measure: str, *, can: bool) -> str:
     n_significant = int(pairs["significant"].sum())
     if not n_significant:
         high, low = means.index[0], means.index[-1]
-        span = (
-            f"the means range from {means[low]:.3f} ({_named(found, measure, low)}) to {means[high]:.3f} "
-            f"({_named(found, measure, high)})"
-        )
+        ends = [f"{means[name]:.3f} ({_named(found, measure, name)})" for name in (low, high)]
+        span = f"the means range from {' to '.join(ends)}"
         systems = f"two of the {len(means)} systems"
         none = f"no {systems} differ significantly" if can else f"no {systems} can differ significantly in this test"
         return (
-            f"{_by(measure)}, {none} over {_topics(pairs)}; "
+            f"{_by(measure)}, {none} over {topics_of(pairs['n_qids'])}; "
             f"{span if means[high] > means[low] else f'all means are {means[high]:.3f}'}."
         )
-    best, not_different = best_system(pairs, found.systems[found.systems["measure"] == measure])
+    best, same = best_system(pairs, found.systems[found.systems["measure"] == measure])
     rivals = (
-        f"does not differ significantly from {listed(not_different, 4)}"
-        if not_different
-        else "differs significantly from all others"
+        f"does not differ significantly from {listed(same, 4)}" if same else "differs significantly from all others"
     )
     end = "lowest" if better(measure) == "lower" else "highest"
     differ = "differs" if n_significant == 1 else "differ"
     return (
         f"{_by(measure)}, {n_significant} of {len(pairs)} pairs of systems {differ} significantly over "
-        f"{_topics(pairs)}: {_named(found, measure, best)} has the {end} mean, {means[best]:.3f}, and {rivals}."
+        f"{topics_of(pairs['n_qids'])}: {_named(found, measure, best)} has the {end} mean, {means[best]:.3f}, and "
+        f"{rivals}."
     )
 
 
 def _of_two(found: Comparison, measure: str, pair: pd.Series[Any], means: pd.Series[Any], *, can: bool) -> str:
     a, b = (_named(found, measure, pair[side]) for side in ("name_a", "name_b"))
-    both = f"{means[pair['name_a']]:.3f} against {means[pair['name_b']]:.3f}"
+    both, topics = f"{means[pair['name_a']]:.3f} against {means[pair['name_b']]:.3f}", topics_of([pair["n_qids"]])
     if pair["wins"] == pair["losses"] == 0:
-        return f"{_by(measure)}, {a} and {b} score the same on each of {_topics(pair)}: {both}."
+        return f"{_by(measure)}, {a} and {b} score the same on each of {topics}: {both}."
     ends = f"{100 * pair['level']:g}% interval {_signed(pair['low'])} to {_signed(pair['high'])}, "
-    how = f"{ends if math.isfinite(pair['high'] - pair['low']) else ''}{of_p(pair['p_adjusted'])}, {_topics(pair)}"
+    p_value = f"p < {_LEAST:g}" if pair["p_adjusted"] < _LEAST else f"p = {pair['p_adjusted']:.4f}"
+    how = f"{ends if math.isfinite(pair['high'] - pair['low']) else ''}{p_value}, {topics}"
     if pair["significant"]:
         more = "higher" if pair["diff"] > 0 else "lower"
         return f"{_by(measure)}, {a} scores {more} than {b}: {both}, a difference of {_signed(pair['diff'])} ({how})."
@@ -140,10 +141,6 @@ def _by(measure: str) -> str:
     return f"By {measure}{' (lower is better)' * (better(measure) == 'lower')}"
 
 
-def _topics(pairs: pd.DataFrame | pd.Series[Any]) -> str:
-    return topics_of(pairs["n_qids"] if isinstance(pairs["n_qids"], pd.Series) else [pairs["n_qids"]])
-
-
 def _signed(number: float) -> str:
     return f"{number:.3f}".replace("-", "−")
 
@@ -159,8 +156,8 @@ def _of_baseline(found: Comparison, measure: str, pairs: pd.DataFrame, means: pd
     if len(rest):
         names = listed(_named(found, measure, name) for name in rest["name_a"])
         said.append(f"{names} {'is' if len(rest) == 1 else 'are'} not distinguished from it with these topics")
-    base = _named(found, measure, found.baseline)
-    return f"{_by(measure)}, against {base} ({means[str(found.baseline)]:.3f}, {_topics(pairs)}): {'; '.join(said)}."
+    base = f"{_named(found, measure, found.baseline)} ({means[str(found.baseline)]:.3f}, {topics_of(pairs['n_qids'])})"
+    return f"{_by(measure)}, against {base}: {'; '.join(said)}."
 
 
 def _disagreements(found: Comparison, measures: Iterable[str]) -> list[str]:
@@ -170,13 +167,10 @@ def _disagreements(found: Comparison, measures: Iterable[str]) -> list[str]:
     """
     said = []
     for measure in measures:
-        own = parsed(measure)
-        if not isinstance(own, Bootstrapped):
-            continue
         # The plain version of BNDCG@10 is nDCG@10, that of BRBP(p=0.8) is RBP(p=0.8).
         bare = measure.removeprefix("B").casefold()
         plain = next((other for other in measures if other.casefold() == bare), None)
-        if plain is not None:
+        if plain is not None and isinstance(parsed(measure), Bootstrapped):
             said += _disagreement(found, measure, plain)
     return said
 
@@ -184,19 +178,14 @@ def _disagreements(found: Comparison, measures: Iterable[str]) -> list[str]:
 def _disagreement(found: Comparison, bootstrapped: str, plain: str) -> list[str]:
     wide = found.pairs.assign(significant=found.significant())
     # The order within a pair depends on the measure, so the sign of a difference is the better system's name.
-    signs = {
-        measure: {
-            frozenset((a, b)): (a if diff > 0 else b) if significant else None
-            for a, b, diff, significant in rows_of(
-                wide[wide["measure"] == measure], "name_a", "name_b", "diff", "significant"
-            )
-        }
-        for measure in (bootstrapped, plain)
-    }
-    both = [(signs[plain][pair], signs[bootstrapped].get(pair), pair) for pair in signs[plain]]
-    gone = [_pair(pair) for one, other, pair in both if one is not None and other is None]
-    new = [_pair(pair) for one, other, pair in both if one is None and other is not None]
-    turned = [_pair(pair) for one, other, pair in both if None not in (one, other) and one != other]
+    signs: dict[str, dict[frozenset[str], str | None]] = {bootstrapped: {}, plain: {}}
+    for measure, a, b, diff, significant in rows_of(wide, "measure", "name_a", "name_b", "diff", "significant"):
+        if measure in signs:
+            signs[measure][frozenset((a, b))] = (a if diff > 0 else b) if significant else None
+    both = [(one, signs[bootstrapped].get(pair), " vs. ".join(sorted(pair))) for pair, one in signs[plain].items()]
+    gone = [pair for one, other, pair in both if one is not None and other is None]
+    new = [pair for one, other, pair in both if one is None and other is not None]
+    turned = [pair for one, other, pair in both if None not in (one, other) and one != other]
     said = []
     if gone:
         said.append(
@@ -211,10 +200,6 @@ def _disagreement(found: Comparison, bootstrapped: str, plain: str) -> list[str]
     return said
 
 
-def _pair(pair: frozenset[str]) -> str:
-    return " vs. ".join(sorted(pair))
-
-
 def test_sentence(found: Comparison) -> str:
     """The test, its level and its correction in a sentence."""
     one = found.pairs.iloc[0]
@@ -227,32 +212,169 @@ def test_sentence(found: Comparison) -> str:
 
 
 def listed(names: Iterable[object], most: int = _LISTED) -> str:
-    """Join names in a sentence; names beyond the first few are counted.
-
-    >>> listed(["a", "b", "c"]), listed("abcd", most=2)
-    ('a, b and c', 'a, b and 2 more')
-    """
+    """Join names in a sentence; names beyond the first few are counted."""
     every = [printable(name) for name in names]
     if len(every) > most:
         return f"{', '.join(every[:most])} and {len(every) - most} more"
     return f"{', '.join(every[:-1])} and {every[-1]}" if len(every) > 1 else "".join(every)
 
 
-def of_p(p: float) -> str:
-    """Format a p-value.
-
-    >>> of_p(0.0123), of_p(0.00002)
-    ('p = 0.0123', 'p < 0.0001')
-    """
-    return f"p < {_LEAST:g}" if p < _LEAST else f"p = {p:.4f}"
-
-
-def says_no_power(text: str) -> bool:
-    """Return True if a warning says that no difference can be significant."""
-    return "can be significant" in text
-
-
 def has_no_power(found: ReportNumbers, measure: str) -> bool:
     """Return True if no difference of a measure can be significant: too few topics, or too few resamples."""
-    external = tuple(f"{other}: " for other in found.compared if other != measure)
-    return any(says_no_power(text) and not text.startswith(external) for text in found.messages)
+    others = tuple(f"{other}: " for other in found.compared if other != measure)
+    return any(_NO_POWER in text and not text.startswith(others) for text in found.messages)
+
+
+# A caveat is serious above these shares.
+UNJUDGED, APART, TAGGED, MISSING = 0.2, 0.1, 0.5, 0.1
+_SHOWN = 5
+
+
+class Caveat(NamedTuple):
+    """Subject and text of a caveat; serious if it may reverse the verdict."""
+
+    about: str
+    text: str
+    serious: bool
+
+
+def caveats(found: ReportNumbers) -> list[Caveat]:
+    """All caveats of a verdict, serious ones first."""
+    parts = (_missing, _unjudged, _tagging, _reach, _influential, _ties, _powerless)
+    notes = [Caveat("Judgments", f"{note.text[0].upper()}{note.text[1:]}.", note.serious) for note in found.notes]
+    return sorted([*notes, *(one for part in parts for one in part(found))], key=lambda caveat: not caveat.serious)
+
+
+def _missing(found: ReportNumbers) -> Iterator[Caveat]:
+    flags = None if found.comparison is None else found.comparison.flags
+    flagged = set() if flags is None else set(flags.loc[flags["flag"] != "", "name"].astype(str))
+    for name, n_qids, n_missing in rows_of(found.scores.missing, "name", "n_qids", "n_missing"):
+        if n_missing:
+            text = (
+                f"{printable(name)}{FLAGGED * (str(name) in flagged)} returned nothing for {n_missing} of {n_qids} "
+                "topics; they score as empty rankings."
+            )
+            serious = n_missing > MISSING * n_qids
+            more = " The file may be incomplete: compare the systems also on the topics that all of them have."
+            yield Caveat("Empty topics", text + more * serious, serious)
+
+
+def _spread(shares: dict[str, float]) -> tuple[str, str, str]:
+    """The systems with the smallest and the largest share, and the range of the shares as text."""
+    low, high = min(shares, key=shares.__getitem__), max(shares, key=shares.__getitem__)
+    least, most = f"{shares[low]:.1%}", f"{shares[high]:.1%}"
+    return low, high, most if least == most else f"{least} ({printable(low)}) to {most} ({printable(high)})"
+
+
+def _unjudged(found: ReportNumbers) -> Iterator[Caveat]:
+    if not found.tops:
+        return
+    shares = {name: float(top.unjudged_share().mean()) for name, top in found.tops.items()}
+    low, high, span = _spread(shares)
+    where = f"the first {found.cutoff} documents"
+    if not shares[high]:
+        yield Caveat("Unjudged documents", f"None: all of {where} of all systems are judged.", serious=False)
+        return
+    of_all = " of all systems" * (len(shares) > 1)
+    said = f"Of {where}, {span} are unjudged." if "(" in span else f"{span} of {where}{of_all} are unjudged."
+    apart = shares[high] - shares[low] > APART
+    if apart:
+        said += f" Measures that treat unjudged documents as non-relevant favour {printable(low)}"
+        said += "; prefer a bootstrapped measure." if found.distributions else "."
+    if found.distributions and found.comparison is not None:
+        said += (
+            f" The tests are over topics and treat the expected {found.bootstrapped} as exact; "
+            '"vbterrier rank --over both" includes the uncertainty of unjudged documents.'
+        )
+    yield Caveat("Unjudged documents", said, apart or shares[high] > UNJUDGED)
+    whole = {name: int((top.unjudged_share() == 1).sum()) for name, top in found.tops.items()}
+    of = [f"{topics_of([n])} of {printable(name)}" for name, n in whole.items() if n]
+    if of:
+        effect = "depend on the model of unjudged documents alone"
+        effect = effect if found.distributions else "are not evidence of quality"
+        text = f"None of {where} is judged for {listed(of)}: these scores {effect}."
+        yield Caveat("Topics without judgments", text, serious=True)
+
+
+def _tagging(found: ReportNumbers) -> Iterator[Caveat]:
+    tagged = {name: covered.tagged for name, covered in found.covered.items() if not np.isnan(covered.tagged)}
+    if not tagged:
+        return
+    low, _, span = _spread(tagged)
+    said = f"{span} of the first {found.cutoff} documents have a tag."
+    oracle = next(iter(found.covered.values())).oracle
+    if not np.isnan(oracle):
+        said += f" The best possible ranking under the same tags has an expected success of {oracle:.3f}."
+    yield Caveat("Tags", said, tagged[low] < TAGGED)
+
+
+def _reach(found: ReportNumbers) -> Iterator[Caveat]:
+    if found.reach is None:
+        return
+    pool = found.reach.pool.to_dict("records")[0]
+    said = (
+        f"Of {pool['n_documents']:,} documents in the pool, {pool['share_unjudged']:.1%} are unjudged and treated as "
+        f"non-relevant; {pool['share_without_entities']:.1%} mention no entity, so no entity run reaches them."
+    )
+    serious = pool["share_unjudged"] > UNJUDGED or pool["share_without_entities"] > UNJUDGED
+    yield Caveat("The linked pool", said, serious)
+
+
+def _influential(found: ReportNumbers) -> Iterator[Caveat]:
+    if found.comparison is None:
+        return
+    measure = found.compared[0]
+    wide = wide_of(found, measure).dropna()
+    lower = better(measure) == "lower"
+    names = list(wide.mean().sort_values(ascending=lower, kind="stable").index)
+    baseline = found.comparison.baseline
+    # The best system against the baseline, or against the second best.
+    a, b = names[:2] if baseline in (None, names[0]) else (names[0], str(baseline))
+    first, second = (wide[name].to_numpy() for name in ((b, a) if lower else (a, b)))
+    topics = influential_topics(first, second)
+    where = "below" if lower else "above"
+    if not len(topics):
+        return
+    if len(topics) == len(wide):
+        if len(wide) > 1:
+            text = f"None in particular: by {measure}, {printable(a)} is {where} {printable(b)} on every topic."
+            yield Caveat("Influential topics", text, serious=False)
+        return
+    without = f"Without {len(topics)} of {len(wide)} topics ({listed(wide.index[topics], _SHOWN)}), the mean {measure}"
+    text = f"{without} of {printable(a)} would not be {where} that of {printable(b)}."
+    pairs = found.comparison.pairs
+    significant = pairs[found.comparison.significant() & (pairs["measure"] == measure)]
+    differ = any({*pair} == {a, b} for pair in rows_of(significant, "name_a", "name_b"))
+    few = len(topics) <= max(1, len(wide) // 20)
+    yield Caveat("Influential topics", text, differ and few)
+
+
+def _ties(found: ReportNumbers) -> Iterator[Caveat]:
+    tied = {name: share for name, share in found.ties.items() if share > MAX_TIED_SHARE}
+    if tied:
+        said = listed(f"{name} ({share:.0%})" for name, share in tied.items())
+        text = (
+            f"Scores of the first {found.cutoff} documents are tied in {said}. Ties are broken by docno, as trec_eval "
+            "does; another order would give other values."
+        )
+        yield Caveat("Tied scores", text, max(tied.values()) > UNJUDGED)
+
+
+def _powerless(found: ReportNumbers) -> Iterator[Caveat]:
+    """Tests that cannot find a difference, and tests with an infinite statistic."""
+    for text in found.messages:
+        if _NO_POWER in text:
+            yield Caveat("Few resamples" if "n_resamples=" in text else "Few topics", f"{text}.", serious=True)
+        elif "t is infinite" in text:
+            yield Caveat("Differences without variance", f"{text[0].upper()}{text[1:]}.", serious=True)
+
+
+def influential_topics(a: Floats, b: Floats) -> NDArray[np.int64]:
+    """The fewest topics without which the mean of ``a`` is not above that of ``b``; empty if it is not above it."""
+    gain = a - b
+    order = np.argsort(-gain, kind="stable")
+    left = gain.sum() - np.cumsum(gain[order])
+    if not gain.sum() > 0:
+        return order[:0]
+    # Without the tolerance, rounding of sums could add one topic.
+    return order[: 1 + int(np.argmax(left <= np.abs(gain).sum() * 1e-12))]

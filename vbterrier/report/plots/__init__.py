@@ -6,7 +6,9 @@ figures are saved under ``SAVING``::
     with matplotlib.rc_context(SAVING):
         ax.figure.savefig("forest.pdf")
 
-Pass ``ax`` to draw panels; the figure needs ``layout="constrained"``, which makes space for names and captions::
+All figures take ``ax``, the axes to draw on (by default those of a new figure), and ``width``, that of a new figure in
+inches: ``COLUMN`` (3.3) or ``FULL`` (7). Heights follow from the number of rows. The figure of given axes needs
+``layout="constrained"``, which makes space for names and captions::
 
     figure, axes = plt.subplots(1, 2, figsize=(FULL, 2.5), layout="constrained")
     forest(intervals, measure="VB@10", ax=axes[0])

@@ -17,7 +17,7 @@ from vbterrier.report.plots import style
 from vbterrier.report.plots.elements import columns_of, few, limits_of, refuse
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from vbterrier.report.plots.style import Names
 
 
 # Diameters in points of the mark of the largest bin, and of the smallest visible mark.
@@ -28,9 +28,7 @@ _APART = 0.05
 _SHARES = ("level", "covered", "covered_low", "covered_high")
 
 
-def reliability(
-    bins: Any, *, method: str | Sequence[str] | None = None, ax: Any = None, width: float = style.COLUMN
-) -> Any:
+def reliability(bins: Any, *, method: Names = None, ax: Any = None, width: float = style.COLUMN) -> Any:
     """Reliability diagram: observed shares against predicted probabilities; the area of a mark is the size of the bin.
 
     The caption has the expected calibration error ``ECE = Σ_b n_b/N |predicted_b - observed_b|`` of each method.
@@ -39,12 +37,10 @@ def reliability(
     ----------
     bins
         The result of :func:`vbterrier.intents.calibration.calibration_error`, or a frame: columns predicted and
-        observed (means over the bin, 0 to 1), n (its size), and optionally method, one line for each. Empty bins (n =
-        0) may have NaN; they are not drawn. A mapping of methods to either draws them all.
+        observed (means over the bin, 0 to 1; NaN in empty bins, which are not drawn), n (its size), and optionally
+        method, one line for each. A mapping of methods to either draws them all.
     method
         Methods to draw; all by default.
-    ax, width
-        Axes to draw on, and width of a new figure, about a square; see :func:`curve`.
 
     Examples
     --------
@@ -60,17 +56,18 @@ def reliability(
         drawn.plot([0, 1], [0, 1], color=style.MUTED, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
         largest = frame["n"].max()
         handles = [_draw_calibration(drawn, part, place, largest) for place, (_, part) in enumerate(parts)]
-        drawn.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=_TICKS, yticks=_TICKS)
-        drawn.set_aspect("equal")
-        drawn.set_xlabel("predicted probability")
-        drawn.set_ylabel("observed share")
+        drawn.set(xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xticks=_TICKS, yticks=_TICKS, aspect="equal")
+        drawn.set(xlabel="predicted probability", ylabel="observed share")
         off = [(part["predicted"] - part["observed"]).abs() for _, part in parts]
         errors = [f"{np.average(gap, weights=part['n']):.3f}" for gap, (_, part) in zip(off, parts, strict=True)]
         said = errors[0]
         if len(parts) > 1:
             said = ", ".join(f"{error} ({name})" for (name, _), error in zip(parts, errors, strict=True))
             style.legend(drawn, handles, [name for name, _ in parts], style.cell(drawn)[0] - 0.5)
-        style.caption(drawn, f"ECE {said}", *_sizes(frame, len(parts)))
+        n_bins, groups = captions.counted(frame.groupby("method").size(), "bin"), frame.groupby("method")["n"]
+        sizes = f"{n_bins}, area: bin size ({frame['n'].min():,} to {frame['n'].max():,})"
+        n = "n = " + captions.counted(groups.sum(), "").rstrip(" s") + " for each method" * (len(parts) > 1)
+        style.caption(drawn, f"ECE {said}", sizes, n)
     return drawn
 
 
@@ -82,9 +79,8 @@ def _bins_of(given: Any) -> pd.DataFrame:
     named = [method for method, part in parts.items() if (part["method"] != "").any()]
     if named:
         raise InputError(f"bins[{named[0]!r}]: the bins already have a column method; drop it, or pass them alone")
-    empty = _checked_calibration(
-        pd.DataFrame({"predicted": [], "observed": [], "n": np.empty(0, dtype=np.int64)}), "bins"
-    )
+    none = pd.DataFrame({"predicted": [], "observed": [], "n": np.empty(0, dtype=np.int64)})
+    empty = _checked_calibration(none, "bins")
     return pd.concat([empty, *(part.assign(method=method) for method, part in parts.items())], ignore_index=True)
 
 
@@ -119,23 +115,8 @@ def _draw_calibration(ax: Any, part: pd.DataFrame, place: int, largest: int) -> 
     return Line2D([], [], color=colour, marker=marker, markersize=4)
 
 
-def _sizes(frame: pd.DataFrame, n_methods: int) -> list[str]:
-    """Parts of the caption: the number of bins, their sizes, and the size of the sample."""
-    groups = frame.groupby("method", sort=False)
-    n = "n = " + captions.counted(groups["n"].sum(), "").rstrip(" s") + (" for each method" if n_methods > 1 else "")
-    return [
-        f"{captions.counted(groups.size(), 'bin')}, area: bin size ({frame['n'].min():,} to {frame['n'].max():,})",
-        n,
-    ]
-
-
 def interval_coverage(
-    coverage: Any,
-    *,
-    estimator: str | Sequence[str] | None = None,
-    topics: str = "unjudged",
-    ax: Any = None,
-    width: float = style.COLUMN,
+    coverage: Any, *, estimator: Names = None, topics: str = "unjudged", ax: Any = None, width: float = style.COLUMN
 ) -> Any:
     """Observed against nominal coverage of intervals; intervals below the diagonal cover less than their level.
 
@@ -145,17 +126,14 @@ def interval_coverage(
     Parameters
     ----------
     coverage
-        Columns estimator, level (nominal, between 0 and 1), n (number of intervals), covered (the share that covers the
-        truth), covered_low and covered_high (an interval of that share, as a binomial interval; NaN for none), and
-        optionally topics, as :meth:`vbterrier.evaluate.simulation.Simulation.coverage` returns them. Rows with n = 0
-        are not drawn.
+        Columns estimator, level (nominal, between 0 and 1), n (number of intervals; rows with 0 are not drawn), covered
+        (the share that covers the truth), covered_low and covered_high (an interval of that share; NaN for none), and
+        optionally topics, as :meth:`vbterrier.evaluate.simulation.Simulation.coverage` returns them.
     estimator
         Estimators to draw, each with its colour, at most seven; all by default.
     topics
         Rows to draw if there is a column topics: ``"unjudged"`` (run-topics with unjudged documents: the score of
         other run-topics is known) or ``"all"``.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`.
 
     Examples
     --------
@@ -182,10 +160,20 @@ def interval_coverage(
         # Bars of one level are closer to each other than to those of the next.
         step = float(min(_APART * inch, 0.7 * gaps.min(initial=100.0) / len(parts)))
         places = (np.arange(len(parts)) - (len(parts) - 1) / 2) * step
-        handles = [_draw_coverage(drawn, part, place, places[place]) for place, (_, part) in enumerate(parts)]
-        _place_ticks(drawn, np.unique(frame["level"]), inch)
-        drawn.set_xlabel("nominal level (%)")
-        drawn.set_ylabel("observed coverage (%)")
+        handles = []
+        for place, (_, part) in enumerate(parts):
+            colour, marker = style.look(place)
+            x, y, low, high = part.sort_values("level", kind="stable")[list(_SHARES)].to_numpy().T
+            known, x = ~np.isnan(low), x + places[place]
+            drawn.vlines(x[known], low[known], high[known], color=colour, linewidth=0.9, zorder=2)
+            handles += drawn.plot(x, y, color=colour, marker=marker, markersize=3.2, linewidth=0.6, zorder=3)
+        # Levels are named from the highest down unless names overlap.
+        levels, named = np.unique(frame["level"]), list[float]()
+        for level in levels[::-1]:
+            if not named or (named[-1] - level) / inch > style.text_width(f"{level:g}", style.SIZE) + 0.03:
+                named.append(float(level))
+        drawn.set_xticks(levels, [f"{level:g}" if level in named else "" for level in levels])
+        drawn.set(xlabel="nominal level (%)", ylabel="observed coverage (%)")
         off = [f"{(part['covered'] - part['level']).abs().mean():.1f}" for _, part in parts]
         said = off[0]
         if len(parts) > 1:
@@ -211,22 +199,3 @@ def _checked_coverage(given: pd.DataFrame) -> pd.DataFrame:
     ]
     refuse(frame, "coverage", _SHARES, checks, named="estimator")
     return frame
-
-
-def _draw_coverage(ax: Any, part: pd.DataFrame, place: int, aside: float) -> Any:
-    """Draw the bars and points of one estimator; returns the handle of the legend."""
-    colour, marker = style.look(place)
-    x, y, low, high = part.sort_values("level", kind="stable")[list(_SHARES)].to_numpy().T
-    known = ~np.isnan(low)
-    ax.vlines(x[known] + aside, low[known], high[known], color=colour, linewidth=0.9, zorder=2)
-    (line,) = ax.plot(x + aside, y, color=colour, marker=marker, markersize=3.2, linewidth=0.6, zorder=3)
-    return line
-
-
-def _place_ticks(ax: Any, levels: Any, inch: float) -> None:
-    """Set ticks at the levels, named from the highest level down unless names overlap."""
-    named: list[float] = []
-    for level in levels[::-1]:
-        if not named or (named[-1] - level) / inch > style.text_width(f"{level:g}", style.SIZE) + 0.03:
-            named.append(float(level))
-    ax.set_xticks(levels, [f"{level:g}" if level in named else "" for level in levels])

@@ -16,6 +16,8 @@ from vbterrier.report.plots import elements, style
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from vbterrier.report.plots.style import Names
+
 
 # Axes: the parameter of measures that they show, and their label.
 AXES = {"k": ("cutoff", "cutoff k"), "alpha": ("alpha", "α, weight of the variance penalty")}
@@ -25,7 +27,7 @@ def curve(
     scores: Any,
     x: str = "k",
     *,
-    measure: str | Sequence[str] | None = None,
+    measure: Names = None,
     method: str | None = None,
     highlight: Sequence[str] | None = None,
     ax: Any = None,
@@ -39,9 +41,8 @@ def curve(
     Parameters
     ----------
     scores
-        The C frame (name, measure, value, low, high, level, method, n_qids, n_resamples, seed), whose intervals are
-        drawn as bands, and whose column ``mean`` (over replicas) is drawn instead of the value if it has one; or the V
-        frame (name, qid, measure, value), whose means are drawn without bands.
+        The C frame, whose intervals are drawn as bands, and whose column ``mean`` (over replicas) is drawn instead of
+        the value if it has one; or the V frame, whose means are drawn without bands.
     x
         ``"k"``: the cutoff of measures, as in ``"VB(alpha=0.5)@10"``; ``"alpha"``: their parameter alpha, where ES is
         VB with α = 0. Measures without it are omitted with a warning.
@@ -51,10 +52,6 @@ def curve(
         Method of intervals to draw; by default the first of each measure.
     highlight
         Systems to colour, at most seven.
-    ax
-        Axes to draw on; a new figure by default.
-    width
-        Width of a new figure in inches: ``COLUMN`` (3.3), ``FULL`` (7).
 
     Examples
     --------
@@ -68,10 +65,7 @@ def curve(
         if not len(frame):
             return style.nothing(drawn, "scores")
         points = _points(frame, x, measure)
-        measures = list(points["line"].unique())
-        if len(measures) > len(style.DASHES):
-            most = f"choose at most {len(style.DASHES)} with measure="
-            raise ParameterError(f"{len(measures)} measures are too many for one figure; {most}")
+        measures = _dashed(points)
         coloured, rest = elements.chosen(points, highlight)
         if (points[["value", "low"]] < 0).any(axis=None):
             drawn.axhline(0, color=style.INK, linewidth=0.6, zorder=1)
@@ -83,11 +77,24 @@ def curve(
         elements.tick_places(drawn, places)
         drawn.set_xlabel(AXES[x][1])
         texts, data = captions.short(measures)
-        texts = [_lettered(text, x) for text in texts]
+        if x == "k":
+            texts = [f"{text}@k" for text in texts]
+        else:
+            texts = [text.replace("(", "(α,", 1) if "(" in text else text.replace("VB", "VB(α)", 1) for text in texts]
         drawn.set_ylabel(style.fitted(texts[0] if len(measures) == 1 else "score", 1.6))
         elements.explain(drawn, coloured, len(rest), texts)
-        style.caption(drawn, *_described(points, len(rest), picked=highlight is not None), data)
+        bare, picked = points["low"].isna().all(), elements.picked(rest, highlight)
+        missing = "no intervals" if bare else captions.absent(points["value"], points["low"], "no band")
+        style.caption(drawn, captions.provenance(points), missing, picked, data)
     return drawn
+
+
+def _dashed(points: pd.DataFrame) -> list[str]:
+    """Measures, each with its own dashes."""
+    found, most = list(points["line"].unique()), len(style.DASHES)
+    if len(found) > most:
+        raise ParameterError(f"{len(found)} measures are too many for one figure; choose at most {most} with measure=")
+    return found
 
 
 def _rows(scores: Any, method: str | None) -> pd.DataFrame:
@@ -103,27 +110,23 @@ def _rows(scores: Any, method: str | None) -> pd.DataFrame:
         raise InputError(f"values: {measure!r} of system {name!r} and query {qid!r} is duplicated; keep one row")
     columns = {name: captions.texts(frame[name], f"values column {name!r}") for name in ("name", "measure")}
     values = frame.assign(value=captions.reals(frame["value"], "values column 'value'"), **columns)
-    means = values.groupby(["name", "measure"], sort=False)["value"].agg(
-        value=lambda scores: scores.mean(skipna=False), n_qids="size"
-    )
-    return means.reset_index().assign(
-        low=np.nan, high=np.nan, level=np.nan, method="none", n_resamples=0, seed=0, replicated=False
-    )
+    groups = values.groupby(["name", "measure"], sort=False)["value"]
+    means = groups.agg(value=lambda scores: scores.mean(skipna=False), n_qids="size").reset_index()
+    none: dict[str, Any] = {"level": np.nan, "method": "none", "n_resamples": 0, "seed": 0, "replicated": False}
+    return means.assign(low=np.nan, high=np.nan, **none)
 
 
 def _points(frame: pd.DataFrame, x: str, wanted: str | Sequence[str] | None) -> pd.DataFrame:
     """Rows with a position on the axis: ``at``, and ``line``, the measure without the parameter of the axis."""
     texts = frame["measure"]
-    read = pd.DataFrame(
-        [_read(text, x) for text in texts.unique()], columns=["at", "line", "own"], index=texts.unique()
-    )
+    names = texts.unique()
+    read = pd.DataFrame([_read(text, x) for text in names], columns=["at", "line", "own"], index=names)
     # ES is a point on a line of VB, not a separate line.
     there = read["at"].notna() & read["line"].isin(read.loc[read["own"], "line"])
     if not there.any():
         raise ParameterError(f"x={x!r}: no measure has it; found {examples(read.index)}")
     if wanted is None and not there.all():
-        left_out = examples(read.index[~there])
-        warn(f"x={x!r}: measures without it are left out: {left_out}")
+        warn(f"x={x!r}: measures without it are left out: {examples(read.index[~there])}")
     points = frame.join(read, on="measure")[texts.map(there).to_numpy()]
     if wanted is not None:
         asked = [_read(one, x)[1] for one in ([wanted] if isinstance(wanted, str) else wanted)]
@@ -144,23 +147,6 @@ def _read(text: str, x: str) -> tuple[float, str, bool]:
     return (float("nan"), text, False) if at is None else (float(at), str(captions.without(measure, param)), True)
 
 
-def _lettered(line: str, x: str) -> str:
-    """Name of a line, with the letter of the axis instead of its parameter."""
-    return (
-        f"{line}@k" if x == "k" else line.replace("VB", "VB(α)", 1) if "(" not in line else line.replace("(", "(α,", 1)
-    )
-
-
-def _described(points: pd.DataFrame, n_others: int, *, picked: bool) -> list[str]:
-    """Parts of the caption: intervals, and the choice of coloured systems."""
-    bare = bool(points["low"].isna().all())
-    return [
-        captions.provenance(points),
-        "no intervals" if bare else captions.absent(points["value"], points["low"], "no band"),
-        f"in colour: the {len(style.COLOURS)} highest at the end" if n_others and not picked else "",
-    ]
-
-
 # Short names of the settings of the intents, and their explanation in the caption.
 SETTINGS = {
     "temperature": ("T", "temperature T"),
@@ -174,7 +160,7 @@ SETTINGS = {
 def sensitivity(
     table: Any,
     *,
-    measure: str | Sequence[str] | None = None,
+    measure: Names = None,
     highlight: Sequence[str] | None = None,
     ax: Any = None,
     width: float = style.COLUMN,
@@ -187,12 +173,8 @@ def sensitivity(
     ----------
     table
         The result of :func:`vbterrier.evaluate.intent_sensitivity`.
-    measure
-        Measures to draw; all by default.
-    highlight
-        Systems to colour, at most seven.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`.
+    measure, highlight
+        As for :func:`curve`.
 
     Examples
     --------
@@ -213,10 +195,7 @@ def sensitivity(
         places["block"] = places["parameter"].ne(places["parameter"].shift()).cumsum() - 1
         places["at"] = np.arange(len(places)) + 0.8 * places["block"]
         points = frame.merge(places).rename(columns={"measure": "line"}).assign(low=np.nan, high=np.nan)
-        lines = list(points["line"].unique())
-        if len(lines) > len(style.DASHES):
-            most = f"choose at most {len(style.DASHES)} with measure="
-            raise ParameterError(f"{len(lines)} measures are too many for one figure; {most}")
+        lines = _dashed(points)
         coloured, rest = elements.chosen(points, highlight)
         for _, part in points.groupby("block"):
             elements.draw(drawn, part, lines, coloured)
@@ -242,6 +221,6 @@ def sensitivity(
         drawn.set_ylabel(style.fitted(names[0] if len(names) == 1 else "score", 1.6))
         elements.explain(drawn, coloured, len(rest), names)
         said = [SETTINGS[name][1] for name in parameters if name in SETTINGS]
-        counts = captions.topics_of(frame["n_qids"])
-        style.caption(drawn, f"means of {counts}; {', '.join(said)}", "white marks: intents as given", data)
+        means = f"means of {captions.topics_of(frame['n_qids'])}; {', '.join(said)}"
+        style.caption(drawn, means, "white marks: intents as given", data)
     return drawn

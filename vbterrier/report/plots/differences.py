@@ -11,23 +11,11 @@ from vbterrier.errors import InputError, ParameterError, examples, nearest
 from vbterrier.evaluate.comparison import Comparison
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.report import captions
-from vbterrier.report.plots import style
-from vbterrier.report.plots.elements import (
-    beside_rows,
-    columns_of,
-    few,
-    kinds,
-    legend_from_left,
-    number_columns,
-    points_in_rows,
-    refuse,
-    varies,
-)
+from vbterrier.report.plots import elements, style
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from vbterrier.annotations import Floats
+    from vbterrier.report.plots.style import Names
 
 
 # The largest number of rows of a figure.
@@ -44,7 +32,7 @@ _SLACK = 1e-6
 def differences(
     pairs: Any,
     *,
-    measure: str | Sequence[str] | None = None,
+    measure: Names = None,
     baseline: str | None = None,
     sort: bool = False,
     ax: Any = None,
@@ -67,8 +55,6 @@ def differences(
         Draw the pairs with this system only, as differences from it.
     sort
         Sort by the difference of the first measure, largest first, instead of keeping the order of the frame.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of pairs.
 
     Examples
     --------
@@ -81,7 +67,7 @@ def differences(
     """
     frame = _turned(captions.only(_checked(pairs), "measure", measure, "pairs"), baseline)
     rows = _ordered(frame, sort=sort)
-    parts = few(frame, "measure")
+    parts = elements.few(frame, "measure")
     n, preferred = len(rows), 0.09 + 0.08 * len(parts)
     row = max(float(np.clip(style.PAGE / max(n, 1), min(0.075, preferred), preferred)), 0.25 / max(n, 1))
     with style.canvas(ax, width, n * row if n else 0.5) as drawn:
@@ -94,27 +80,24 @@ def differences(
         if len(parts) == 1:
             p = frame.set_index("pair")["p_adjusted"].loc[rows["pair"]]
             texts = ["" if np.isnan(one) else "< .001" if one < _LEAST else f"{one:.3f}" for one in p]
-            space -= beside_rows(drawn, texts, "adj. p")
+            space -= elements.beside_rows(drawn, texts, "adj. p")
         drawn.axvline(0, color=style.INK, linewidth=0.6, zorder=1)
         drawn.hlines(range(n), 0, 1, transform=drawn.get_yaxis_transform(), color=style.RULE, lw=0.5, zorder=0)
         places = pd.Series(range(n), index=rows["pair"])
         marks = [
-            points_in_rows(
-                drawn,
-                part.rename(columns={"diff": "value"}),
-                part["pair"].map(places),
-                part["significant"],
-                (at, len(parts)),
-                row,
-            )
-            for at, (_, part) in enumerate(parts)
+            elements.points_in_rows(drawn, part, part["pair"].map(places), part["significant"], (at, len(parts)), row)
+            for at, part in enumerate(part.rename(columns={"diff": "value"}) for _, part in parts)
         ]
         drawn.spines["left"].set_visible(False)
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.45, 2, 8)))
         shown, data = captions.short([name for name, _ in parts])
-        drawn.set_xlabel(_axis_label(rows, shown, space))
+        said, other = f"difference in {shown[0] if len(shown) == 1 else 'score'}", ""
+        if not elements.varies(rows["name_b"]):
+            said += " from "
+            other = style.fitted(rows["name_b"].iloc[0], space - style.text_width(said, style.SIZE))
+        drawn.set_xlabel(style.fitted(said, space) + other)
         if len(parts) > 1:
-            legend_from_left(drawn, marks, shown, space, taken)
+            elements.legend_from_left(drawn, marks, shown, space, taken)
         style.caption(drawn, *_described(frame), data)
     return drawn
 
@@ -127,9 +110,8 @@ def _turned(frame: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
         there = (frame[["name_a", "name_b"]] == baseline).any(axis=1)
         if not there.any():
             known = pd.unique(frame[["name_a", "name_b"]].to_numpy().ravel())
-            raise ParameterError(
-                f"baseline={baseline!r}: pairs has {examples(known, 6)}.{nearest(baseline, map(str, known))}"
-            )
+            near = nearest(baseline, map(str, known))
+            raise ParameterError(f"baseline={baseline!r}: pairs has {examples(known, 6)}.{near}")
         frame, turned = frame[there], (frame["name_a"] == baseline).to_numpy()[there]
     one, other, low, high = (frame[column].to_numpy() for column in ("name_a", "name_b", "low", "high"))
     return frame.assign(
@@ -144,13 +126,9 @@ def _turned(frame: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
 def _checked(pairs: Any) -> pd.DataFrame:
     """Validate a P frame and add the columns flagged and significant."""
     given = frame_of(pairs.pairs if isinstance(pairs, Comparison) else pairs, "pairs")
-    frame = columns_of(
-        given,
-        "pairs",
-        texts=("name_a", "name_b", "measure", "test", "correction", "method"),
-        reals=("diff", "low", "high", "p_adjusted", "level"),
-        wholes=("n_qids", "n_resamples", "seed"),
-    )
+    texts, reals = ("name_a", "name_b", "measure", "test", "correction", "method"), ("diff", "low", "high")
+    wholes = ("n_qids", "n_resamples", "seed")
+    frame = elements.columns_of(given, "pairs", texts=texts, reals=(*reals, "p_adjusted", "level"), wholes=wholes)
     # Intervals without a limit cannot be drawn.
     endless = np.isinf(frame["low"]) | np.isinf(frame["high"])
     frame = frame.assign(low=frame["low"].mask(endless), high=frame["high"].mask(endless))
@@ -166,10 +144,9 @@ def _checked(pairs: Any) -> pd.DataFrame:
         ((p < 0) | (p > 1), "an adjusted p from 0 to 1"),
         (~frame["level"].between(0, 1, inclusive="neither"), "a level between 0 and 1, as 0.95"),
     ]
-    refuse(frame, "pairs", ["name_a", "name_b", "diff", "low", "high", "p_adjusted", "level"], checks)
+    elements.refuse(frame, "pairs", ["name_a", "name_b", "diff", "low", "high", "p_adjusted", "level"], checks)
     # 1 - 0.9 is below 0.1 by rounding.
-    frame["significant"] = p <= (1 - frame["level"]).round(12)
-    frame["flagged"] = [flag != "" for flag in flags]
+    frame = frame.assign(significant=p <= (1 - frame["level"]).round(12), flagged=[flag != "" for flag in flags])
     return frame.assign(flagged=frame.groupby("pair")["flagged"].transform("any"))
 
 
@@ -189,7 +166,7 @@ def _ordered(frame: pd.DataFrame, *, sort: bool) -> pd.DataFrame:
 def _labels(rows: pd.DataFrame, space: float) -> list[str]:
     """Names of pairs within this many inches; the first system alone if the second is the same in all pairs."""
     daggers = [_FLAGGED if flagged else "" for flagged in rows["flagged"]]
-    if not varies(rows["name_b"]):
+    if not elements.varies(rows["name_b"]):
         shown = style.distinct(rows["name_a"].tolist(), space - 0.08)
     else:
         half = (space - style.text_width(" − ", style.SIZE) - 0.08) / 2
@@ -198,21 +175,14 @@ def _labels(rows: pd.DataFrame, space: float) -> list[str]:
     return [name + dagger for name, dagger in zip(shown, daggers, strict=True)]
 
 
-def _axis_label(rows: pd.DataFrame, measures: list[str], space: float) -> str:
-    said = f"difference in {measures[0] if len(measures) == 1 else 'score'}"
-    if varies(rows["name_b"]):
-        return style.fitted(said, space)
-    said += " from "
-    other = style.fitted(rows["name_b"].iloc[0], space - style.text_width(said, style.SIZE))
-    return style.fitted(said, space) + other
-
-
 def _described(frame: pd.DataFrame) -> list[str]:
     """Parts of the caption: topics, tests, intervals and flags."""
-    tests = [f"{test}, {correction}" for test, correction in kinds(frame, "test", "correction")]
+    tests = [f"{test}, {correction}" for test, correction in elements.kinds(frame, "test", "correction")]
     sure, flagged = int(frame["significant"].sum()), frame.loc[frame["flagged"], "pair"].nunique()
-    ways = [f"{100 * level:g}%: {method}" for level, method in kinds(frame.dropna(subset="low"), "level", "method")]
-    drawn = [f"{n:,} resamples, seed {seed}" for n, seed in kinds(frame, "n_resamples", "seed") if n]
+    ways = [
+        f"{100 * level:g}%: {method}" for level, method in elements.kinds(frame.dropna(subset="low"), "level", "method")
+    ]
+    drawn = [f"{n:,} resamples, seed {seed}" for n, seed in elements.kinds(frame, "n_resamples", "seed") if n]
     return [
         captions.counted(frame["n_qids"], "topic"),
         f"filled: significant ({sure} of {len(frame)}; {' and '.join(tests)})",
@@ -233,8 +203,6 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
         Columns name_a, name_b, p_a_beats_b (0 to 1); the ``pairs`` of :func:`vbterrier.evaluate.ranking.rank_systems`.
         If a pair is given in one order only, the other is ``1 - p_a_beats_b`` and ties count half; if it is given in
         both, the remainder to 1 is the probability of a tie. Missing pairs and NaN are grey.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of systems.
 
     Examples
     --------
@@ -242,7 +210,7 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
     >>> [label.get_text() for label in ax.get_yticklabels()], [text.get_text() for text in ax.texts[:-1]]
     (['1 dense', '2 bm25'], ['75', '25'])
     """
-    names, prob = _ordered_pairs(*_matrix(pairs))
+    names, prob = _matrix(pairs)
     n = len(names)
     row = float(np.clip(0.62 * width / max(n, 1), 0.065, 0.2))
     with style.canvas(ax, width, n * row if n else 0.5) as drawn:
@@ -256,33 +224,21 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
         space = across - taken - 0.15
         cells = _shade(drawn, prob)
         _percents(drawn, prob, (space / n, row))
-        number_columns(drawn, n, space)
+        elements.number_columns(drawn, n, space)
         drawn.tick_params(axis="x", length=0)
         drawn.set_xlabel("against")
         shown = (0.0, 0.5, 1.0)
         handles = [Patch(facecolor=cells.cmap(cells.norm(p)), edgecolor=style.MUTED, linewidth=0.3) for p in shown]
         style.legend(drawn, handles, [f"{100 * share:g}%" for share in shown], space)
         lost = int(np.isnan(prob).sum() - n) // 2
-        style.caption(
-            drawn,
-            "probability that the row's system beats the column's",
-            captions.counted(n, "system"),
-            f"grey: no probability ({lost} of {n * (n - 1) // 2} pairs)" if lost else "",
-            captions.origin(frame_of(pairs, "pairs")),
-        )
+        missing = f"grey: no probability ({lost} of {n * (n - 1) // 2} pairs)" if lost else ""
+        said = "probability that the row's system beats the column's", captions.counted(n, "system"), missing
+        style.caption(drawn, *said, captions.origin(frame_of(pairs, "pairs")))
     return drawn
 
 
-def _ordered_pairs(names: list[str], prob: Floats) -> tuple[list[str], Floats]:
-    """Systems and matrix, highest mean probability of a win first, systems without known pairs last."""
-    known = ~np.isnan(prob)
-    wins = np.where(known, prob, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
-    order = np.argsort(np.where(known.any(axis=1), -wins, np.inf), kind="stable")
-    return [names[place] for place in order], prob[np.ix_(order, order)]
-
-
 def _matrix(pairs: Any) -> tuple[list[str], Floats]:
-    """Systems in order of appearance, and the matrix of the probability that row beats column; NaN if unknown."""
+    """Systems, and the probabilities that row beats column (NaN if unknown), highest mean first, unknown last."""
     frame = frame_of(pairs, "pairs")
     require(frame, ("name_a", "name_b", "p_a_beats_b"), "pairs")
     one, other = (captions.texts(frame[column], f"pairs column {column!r}") for column in ("name_a", "name_b"))
@@ -303,7 +259,11 @@ def _matrix(pairs: Any) -> tuple[list[str], Floats]:
         if bad.any():
             at = int(np.argmax(bad))
             raise InputError(f"pairs: row {at} ({one[at]!r}, {other[at]!r}) has {prob[at]:g}; wanted {wanted}")
-    return names, np.where(np.isnan(matrix), 1 - matrix.T, matrix)
+    matrix = np.where(np.isnan(matrix), 1 - matrix.T, matrix)
+    known = ~np.isnan(matrix)
+    wins = np.where(known, matrix, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
+    order = np.argsort(np.where(known.any(axis=1), -wins, np.inf), kind="stable")
+    return [names[place] for place in order], matrix[np.ix_(order, order)]
 
 
 def _shade(ax: Any, prob: Floats) -> Any:
@@ -313,16 +273,9 @@ def _shade(ax: Any, prob: Floats) -> Any:
     ax.set_facecolor(style.RULE)
     for side in ("left", "bottom"):
         ax.spines[side].set_visible(False)
-    return ax.pcolormesh(
-        edges + 0.5,
-        edges - 0.5,
-        np.ma.masked_invalid(prob),
-        cmap=LinearSegmentedColormap.from_list("beats", list(_SHADES)),
-        vmin=0,
-        vmax=1,
-        edgecolors="white",
-        linewidth=0.4,
-    )
+    shades = LinearSegmentedColormap.from_list("beats", list(_SHADES))
+    look = {"cmap": shades, "vmin": 0, "vmax": 1, "edgecolors": "white", "linewidth": 0.4}
+    return ax.pcolormesh(edges + 0.5, edges - 0.5, np.ma.masked_invalid(prob), **look)
 
 
 def _percents(ax: Any, prob: Floats, size: tuple[float, float]) -> None:

@@ -34,10 +34,7 @@ _TICK = 0.45
 
 
 def few(frame: pd.DataFrame, column: str) -> list[tuple[str, pd.DataFrame]]:
-    """Split a frame by a column, in order of appearance.
-
-    Raises ParameterError: more parts than colours.
-    """
+    """Split a frame by a column, in order of appearance; refuse more parts than colours."""
     parts = [(str(name), part) for name, part in frame.groupby(column, sort=False)]
     if len(parts) > len(style.COLOURS):
         raise ParameterError(
@@ -74,10 +71,7 @@ def kinds(frame: pd.DataFrame, *columns: str) -> list[Any]:
 def columns_of(
     given: Any, what: str, *, texts: Sequence[str] = (), reals: Sequence[str] = (), wholes: Sequence[str] = ()
 ) -> pd.DataFrame:
-    """Return the columns that a figure draws, with validated types and rows numbered from 0.
-
-    Raises InputError: a missing column; text that is not a number, infinity, a count that is not an integer.
-    """
+    """Return the columns that a figure draws, with validated types and rows numbered from 0."""
     frame = frame_of(given, what)
     require(frame, (*texts, *reals, *wholes), what)
     read = [(texts, captions.texts), (reals, captions.reals), (wholes, integers_of)]
@@ -87,27 +81,23 @@ def columns_of(
 def refuse(
     frame: pd.DataFrame, what: str, shown: Sequence[str], checks: Iterable[tuple[Any, str]], named: str = ""
 ) -> None:
-    """Raise for the first row that violates one of the checks.
+    """Raise InputError for the first row (numbered from 0) that violates one of the checks.
 
-    ``frame, what``: the frame, rows numbered from 0, and its name. ``shown``: columns that the message quotes.
-    ``checks``: pairs of a mask of bad rows and the text of the requirement. ``named``: the column that names the row.
-    Raises InputError: a row that violates a check.
+    ``shown``: columns that the message quotes. ``checks``: masks of bad rows, and what is wanted instead. ``named``:
+    the column that names the row.
     """
     for bad, wanted in checks:
         if np.any(bad):
             row = int(np.argmax(bad))
             name_of_row = f" ({frame[named].iloc[row]!r})" if named else ""
-            found = {name: frame[name].iloc[row] for name in shown}
-            texts = [
-                f"{name} {value!r}" if isinstance(value, str) else f"{name} {value:g}" for name, value in found.items()
-            ]
+            found = [(name, frame[name].iloc[row]) for name in shown]
+            texts = [f"{name} {value!r}" if isinstance(value, str) else f"{name} {value:g}" for name, value in found]
             raise InputError(f"{what}: row {row}{name_of_row} has {', '.join(texts)}; wanted {wanted}")
 
 
 def band_checks(frame: pd.DataFrame, value: str, keys: Sequence[str]) -> list[tuple[Any, str]]:
     """Checks of a value with a band around it for each number of queries."""
-    low, high = frame["low"], frame["high"]
-    slack = 1e-9
+    low, high, slack = frame["low"], frame["high"], 1e-9
     return [
         (low.isna() != high.isna(), "low and high, or NaN for both"),
         ((low > frame[value] + slack) | (frame[value] > high + slack) | (low > high), f"low <= {value} <= high"),
@@ -135,8 +125,8 @@ def points_in_rows(
 ) -> Any:
     """Draw the points and intervals of one of several series in their rows; returns the mark of the series.
 
-    ``part, rows, filled``: columns value, low and high; the row of each point; True for filled points. ``series``: the
-    number of the series and the number of series: they are drawn side by side. ``height``: height of a row in inches.
+    ``part``: value, low, high. ``filled``: True for filled points. ``series``: the number of the series and the number
+    of series, which are drawn side by side. ``height``: height of a row in inches.
     """
     place, n_series = series
     colour, marker = style.look(place)
@@ -178,10 +168,7 @@ def legend_from_left(ax: Any, handles: Sequence[Any], names: Sequence[object], s
 
 
 def highlighted(names: list[Any], highlight: Sequence[str] | None, what: str) -> list[Any] | None:
-    """Return the names to colour; ``None`` if there are more than colours and none is to be highlighted.
-
-    Raises ParameterError: an unknown name to highlight; more than seven.
-    """
+    """Return the names to colour; ``None`` if there are more than colours and none is to be highlighted."""
     most = len(style.COLOURS)
     if highlight is None:
         return names if len(names) <= most else None
@@ -199,6 +186,11 @@ def chosen(points: pd.DataFrame, highlight: Sequence[str] | None) -> tuple[list[
         last = first.drop_duplicates("name", keep="last").sort_values("value", ascending=False, kind="stable")
         coloured = list(last["name"].iloc[: len(style.COLOURS)])
     return coloured, [name for name in names if name not in coloured]
+
+
+def picked(others: list[Any], highlight: Sequence[str] | None) -> str:
+    """Part of the caption: the choice of coloured systems."""
+    return f"in colour: the {len(style.COLOURS)} highest at the end" if others and highlight is None else ""
 
 
 def draw(ax: Any, points: pd.DataFrame, lines: list[str], coloured: list[Any]) -> None:
@@ -231,11 +223,9 @@ def explain(ax: Any, coloured: Sequence[Any], n_others: int, lines: Sequence[str
     """Legend of the coloured systems, the grey ones, and the dashes if there are several."""
     from matplotlib.lines import Line2D
 
-    handles, names = [], []
-    for place, name in enumerate(coloured):
-        colour, marker = style.look(place)
-        handles.append(Line2D([], [], color=colour, marker=marker, markersize=3))
-        names.append(name)
+    looks = [style.look(place) for place in range(len(coloured))]
+    handles = [Line2D([], [], color=colour, marker=marker, markersize=3) for colour, marker in looks]
+    names = list(coloured)
     if n_others:
         handles.append(Line2D([], [], color=style.MUTED, linewidth=0.5))
         names.append(counted(n_others, "other"))
@@ -262,21 +252,16 @@ def size_axis(ax: Any, sizes: pd.Series[int], *, grows: bool) -> None:
     if grows:
         ax.set_xscale("log")
         ax.minorticks_off()
-        tick_places(ax, places if len(places) <= _FEW else _round(places))
+        powers = 10 ** np.arange(np.floor(np.log10(places[0])), np.ceil(np.log10(places[-1])) + 1)
+        numbers = np.outer(powers, [1, 2, 5]).ravel()
+        rounded = numbers[(numbers >= places[0]) & (numbers <= places[-1])].astype(np.int64)
+        tick_places(ax, rounded if len(places) > _FEW and len(rounded) > 1 else places)
     elif len(places) == 1:
         tick_places(ax, places)
     else:
         space = style.cell(ax)[0] - BESIDE
         ax.xaxis.get_major_locator().set_params(integer=True, nbins=int(np.clip(space / _TICK, 2, 9)))
     ax.set_xlabel("number of queries")
-
-
-def _round(places: Any) -> Any:
-    """Return 1, 2 and 5 times powers of ten within the range of the values."""
-    powers = 10 ** np.arange(np.floor(np.log10(places[0])), np.ceil(np.log10(places[-1])) + 1)
-    numbers = np.outer(powers, [1, 2, 5]).ravel()
-    inside = numbers[(numbers >= places[0]) & (numbers <= places[-1])].astype(np.int64)
-    return inside if len(inside) > 1 else places
 
 
 def grow(sizes: pd.Series[int]) -> bool:

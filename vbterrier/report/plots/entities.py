@@ -29,11 +29,7 @@ _FEW = 4
 
 
 def run_means(given: Any, x: str, y: str) -> tuple[pd.DataFrame, int, int]:
-    """One row for each run: name, x, y, on_front; the number of topics, and of those left out.
-
-    Raises InputError: a missing column; a duplicated value; no topic that has all values; a run that reaches no
-    document, whose DiscRatio is undefined. Raises ParameterError: a measure that the frame does not have.
-    """
+    """One row for each run: name, x, y, on_front; the number of topics, and of those left out."""
     frame = columns_of(given, "values", texts=("name", "qid", "measure"), reals=("value",))
     if not len(frame):
         return pd.DataFrame({"name": [], "x": [], "y": [], "on_front": []}), 0, 0
@@ -55,9 +51,7 @@ def run_means(given: Any, x: str, y: str) -> tuple[pd.DataFrame, int, int]:
         raise InputError(f"values: no topic has {' and '.join(needed)} of all {len(names)} runs")
     mean = whole.mean().unstack().loc[names]
     runs = pd.DataFrame({"name": names, "x": _of(mean, x), "y": _of(mean, y)})
-    up, down = (
-        (runs[axis] * sign).to_numpy().round(DECIMALS) for axis, sign in (("y", -direction(y)), ("x", direction(x)))
-    )
+    up, down = ((runs[axis] * sign).to_numpy().round(DECIMALS) for axis, sign in (("y", -_worse(y)), ("x", _worse(x))))
     return runs.assign(on_front=undominated(up, down)), len(whole), len(table) - len(whole)
 
 
@@ -80,8 +74,8 @@ def _of(mean: pd.DataFrame, measure: str) -> Any:
     return np.divide(above, below, out=np.full(len(above), np.inf), where=below > 0)
 
 
-def direction(measure: str) -> int:
-    """Return 1 if lower values of a measure are better, -1 if higher values are."""
+def _worse(measure: str) -> int:
+    """Return 1 if higher values of a measure are worse, -1 if they are better."""
     return 1 if measure.startswith(LOWER) else -1
 
 
@@ -107,8 +101,8 @@ def coverage_discrimination(
     Parameters
     ----------
     values
-        The V frame (name, qid, measure, value) of entity runs, as ``CoverageReport.values``. Means are over topics with
-        all values of both measures; the caption counts the other topics.
+        The V frame of entity runs, as ``CoverageReport.values``. Means are over topics with all values of both
+        measures; the caption counts the other topics.
     x, y
         Measures as the frame spells them. ``"DiscRatio@20"`` is the ratio of the means of RelCov@20 and NonRelCov@20;
         values of DiscRatio in the frame are ignored.
@@ -124,8 +118,6 @@ def coverage_discrimination(
     line
         Draw the least-squares line of y on x over runs with finite values; the caption gives its slope with Student's
         95% interval.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`.
 
     Notes
     -----
@@ -152,7 +144,10 @@ def coverage_discrimination(
         runs, infinite = _at_the_edge(drawn, runs, x, y)
         shaded = "" if target is None else _shade(drawn, runs, x, y, target)
         said = _reference(drawn, x, y)
-        front = _front(drawn, runs, x)
+        front = runs[runs["on_front"]].sort_values("x", kind="stable")
+        # Towards worse x, the best known y is that of the nearest run on the frontier.
+        steps = "steps-post" if _worse(x) > 0 else "steps-pre"
+        drawn.plot(front["x"], front["y"], color=style.INK, linewidth=0.7, drawstyle=steps, zorder=2)
         handles = [_draw(drawn, runs[runs["series"] == name], place, len(runs)) for place, name in enumerate(series)]
         if rest:
             handles.append(_draw(drawn, runs[~runs["series"].isin(series)], None, len(runs)))
@@ -163,9 +158,9 @@ def coverage_discrimination(
         drawn.set_ylabel(style.fitted(y, 2.0))
         if handles:
             style.legend(drawn, handles, [*series, *([counted(rest, "other")] if rest else [])], space)
-        topics = captions.counted(n_topics, "topic") + (f" ({n_lost} undefined)" if n_lost else "")
-        parts = [starred, front, said, infinite, _correlated(runs, x, y), fitted, shaded]
-        style.caption(drawn, f"points: means over {topics}", *parts)
+        best = f"filled, on the line: Pareto frontier ({len(front)} of {len(runs)} runs)"
+        means = f"points: means over {captions.counted(n_topics, 'topic')}" + (f" ({n_lost} undefined)" * bool(n_lost))
+        style.caption(drawn, means, starred, best, said, infinite, _correlated(runs, x, y), fitted, shaded)
     return drawn
 
 
@@ -193,8 +188,8 @@ def _place(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, flo
     """Set limits and scales of both axes."""
     corner = target or (np.nan, np.nan)
     for axis, measure, limit in (("x", x, corner[0]), ("y", y, corner[1])):
-        numbers = runs[axis].to_numpy()
-        numbers = numbers[np.isfinite(numbers)] if np.isfinite(numbers).any() else np.ones(1)
+        numbers = runs[axis][np.isfinite(runs[axis])].to_numpy()
+        numbers = numbers if len(numbers) else np.ones(1)
         if measure.startswith("DiscRatio") and numbers.max() > _WIDE * numbers.min() > 0:
             in_factors(ax, axis)
             low, high = limits_of(pd.DataFrame({"log": np.log([*numbers, 1.0])}), 0.08)
@@ -249,26 +244,22 @@ def _shade(ax: Any, runs: pd.DataFrame, x: str, y: str, target: tuple[float, flo
     from matplotlib.patches import Rectangle
 
     (left, right), (bottom, top) = ax.get_xlim(), ax.get_ylim()
-    spans = [
-        (low, limit) if direction(measure) > 0 else (limit, high)
-        for measure, limit, low, high in ((x, target[0], left, right), (y, target[1], bottom, top))
-    ]
-    corner, size = zip(*((low, high - low) for low, high in spans), strict=True)
-    ax.add_patch(Rectangle(corner, *size, facecolor="#009E73", alpha=0.12, linewidth=0, zorder=0))
-    inside = np.ones(len(runs), dtype=bool)
-    for axis, measure, limit in (("x", x, target[0]), ("y", y, target[1])):
-        inside &= (direction(measure) * (runs[axis] - limit) < 0).to_numpy()
-    wanted = ", ".join(
-        f"{measure} {'<' if direction(measure) > 0 else '>'} {limit:g}"
-        for measure, limit in zip((x, y), target, strict=True)
-    )
-    return f"shaded: {wanted} ({int(inside.sum())} of {len(runs)} runs)"
+    inside, spans, wanted = np.ones(len(runs), dtype=bool), [], []
+    ends = (("x", x, target[0], left, right), ("y", y, target[1], bottom, top))
+    for axis, measure, limit, low, high in ends:
+        is_below = _worse(measure) > 0
+        spans.append((low, limit - low) if is_below else (limit, high - limit))
+        inside &= (_worse(measure) * (runs[axis] - limit) < 0).to_numpy()
+        wanted.append(f"{measure} {'<' if is_below else '>'} {limit:g}")
+    (x_start, across), (y_start, up) = spans
+    ax.add_patch(Rectangle((x_start, y_start), across, up, facecolor="#009E73", alpha=0.12, linewidth=0, zorder=0))
+    return f"shaded: {', '.join(wanted)} ({int(inside.sum())} of {len(runs)} runs)"
 
 
 def _reference(ax: Any, x: str, y: str) -> str:
     """Draw the line of no discrimination; returns a part of the caption."""
     look = {"color": style.MUTED, "linewidth": 0.6, "linestyle": (0, (4, 3)), "zorder": 1}
-    if (x.startswith("NonRelCov"), y.startswith("RelCov")) == (True, True):
+    if x.startswith("NonRelCov") and y.startswith("RelCov"):
         ends = max(ax.get_xlim()[0], ax.get_ylim()[0]), min(ax.get_xlim()[1], ax.get_ylim()[1])
         if ends[0] >= ends[1]:
             return ""
@@ -281,15 +272,6 @@ def _reference(ax: Any, x: str, y: str) -> str:
         ax.axhline(0, **look)
         return "dashed: no evidence"
     return ""
-
-
-def _front(ax: Any, runs: pd.DataFrame, x: str) -> str:
-    """Draw the frontier as steps; returns a part of the caption."""
-    front = runs[runs["on_front"]].sort_values("x", kind="stable")
-    # Towards worse x, the best known y is that of the nearest run on the frontier.
-    steps = "steps-post" if direction(x) > 0 else "steps-pre"
-    ax.plot(front["x"], front["y"], color=style.INK, linewidth=0.7, drawstyle=steps, zorder=2)
-    return f"filled, on the line: Pareto frontier ({len(front)} of {len(runs)} runs)"
 
 
 def _draw(ax: Any, part: pd.DataFrame, place: int | None, n_runs: int) -> Any:
@@ -308,9 +290,8 @@ def _draw(ax: Any, part: pd.DataFrame, place: int | None, n_runs: int) -> Any:
 
 def _correlated(runs: pd.DataFrame, x: str, y: str) -> str:
     """Pearson's r over runs, with its interval."""
-    if len(runs) < _FEW or x.startswith("DiscRatio") or y.startswith("DiscRatio"):
-        return ""
-    if (runs[["x", "y"]].std() < 10.0**-DECIMALS).any():
+    is_ratio = x.startswith("DiscRatio") or y.startswith("DiscRatio")
+    if len(runs) < _FEW or is_ratio or (runs[["x", "y"]].std() < 10.0**-DECIMALS).any():
         return ""
     r = float(runs["x"].corr(runs["y"]))
     low, high = pearson_interval(r, len(runs))

@@ -67,9 +67,7 @@ def coverage_by_k(
     ratio
         Draw DiscRatio, with a line at 1 (no discrimination), instead of RelCov (solid) and NonRelCov (dashed).
     highlight
-        Runs to colour, at most seven.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`.
+        As for :func:`curve`.
 
     Examples
     --------
@@ -120,19 +118,15 @@ def gain_by_coverage(
     Parameters
     ----------
     table
-        A row for each topic, as :meth:`~vbterrier.evaluate.coverage.CoverageReport.gains` returns it. Topics
-        with undefined coverage (NaN) are not drawn; the caption counts them.
+        A row for each topic, as :meth:`~vbterrier.evaluate.coverage.CoverageReport.gains` returns it. Topics with
+        undefined coverage (NaN) are not drawn; the caption counts them.
     gain, coverage
         Columns of the table.
-    n_strata
+    n_strata, level
         Number of strata of about equal size, 3 for tertiles; ``None`` for none. A bar spans the coverage of a stratum
-        at its mean gain, the band is Student's t interval; see :func:`vbterrier.stats.coverage_strata`.
+        at its mean gain, the band is Student's t interval of this level; see :func:`vbterrier.stats.coverage_strata`.
     at
         The result of :func:`vbterrier.stats.breakpoint_sweep`, drawn as a line with a band for its interval.
-    level
-        Level of the intervals of strata.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`.
 
     Examples
     --------
@@ -160,7 +154,9 @@ def gain_by_coverage(
             names.append(f"mean of {'tertile' if n_strata == 3 else 'stratum'}")  # noqa: PLR2004 - the word for 3
             said = [f"means of {captions.counted(means['n_qids'], 'topic')}, {100 * level:g}% intervals: Student's t"]
         if at is not None and not np.isnan(at.value):
-            handles.append(_break(drawn, at))
+            if not np.isnan(at.low):
+                drawn.axvspan(at.low, at.high, color=_BREAK, alpha=0.1, linewidth=0, zorder=0)
+            handles.append(drawn.axvline(at.value, color=_BREAK, linewidth=1.0, linestyle=(0, (4, 1.5)), zorder=4))
             names.append("breakpoint")
         drawn.set_xlim(*limits_of(pd.DataFrame({"x": x})))
         drawn.locator_params(nbins=6)
@@ -169,7 +165,7 @@ def gain_by_coverage(
         drawn.set_ylabel(style.fitted(gain, 2.0))
         style.legend(drawn, handles, names, space)
         lost = int((~known).sum())
-        topics = captions.counted(len(x), "topic") + (f" ({lost} without coverage)" if lost else "")
+        topics = captions.counted(len(x), "topic") + f" ({lost} without coverage)" * bool(lost)
         style.caption(drawn, f"{topics}, mean gain {y.mean():+.3f}", *said, _broken(at))
     return drawn
 
@@ -188,12 +184,6 @@ def _strata(ax: Any, means: pd.DataFrame) -> Any:
         if not np.isnan(low):
             ax.fill_between(ends, low, high, color=_MEANS, alpha=0.18, linewidth=0, zorder=2)
     return Line2D([], [], color=_MEANS, linewidth=1.8)
-
-
-def _break(ax: Any, at: Breakpoint) -> Any:
-    if not np.isnan(at.low):
-        ax.axvspan(at.low, at.high, color=_BREAK, alpha=0.1, linewidth=0, zorder=0)
-    return ax.axvline(at.value, color=_BREAK, linewidth=1.0, linestyle=(0, (4, 1.5)), zorder=4)
 
 
 def _broken(at: Breakpoint | None) -> str:
@@ -220,9 +210,9 @@ def oer_distributions(
 ) -> Any:
     """Observable entity relevance of the entities that runs select, by signal class (Chatterjee 2026, figures 3 and 4).
 
-    One row for each run: stacked bars show the share of the run's entities with an OER within a step, over all topics;
-    a diamond marks their mean. The shares of signal (core, conditional) and of bait (generic bait, anti-signal) are
-    printed right of the row.
+    One row for each run: stacked bars show the share of the run's entities with an OER within a step, over all topics,
+    and a diamond marks their mean. The highest bar of each run fills its row: shares compare within a run, not between
+    runs. The shares of signal (core, conditional) and of bait (generic bait, anti-signal) are printed right of the row.
 
     Parameters
     ----------
@@ -234,12 +224,6 @@ def oer_distributions(
         Runs to draw, in this order; all by default.
     step
         Width of the bars; by default the narrowest that is visible.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of runs.
-
-    Notes
-    -----
-    Bars are scaled so that the highest bar of each run fills its row: shares compare within a run, not between runs.
 
     Examples
     --------
@@ -251,8 +235,7 @@ def oer_distributions(
     if step is not None and not step > 0:
         raise ParameterError(f"step={step!r}: wanted a width above 0, or None")
     frame = _checked(frame_of(selected, "selected"))
-    if runs is not None:
-        frame = captions.only(frame, "name", runs, "selected")
+    frame = captions.only(frame, "name", runs, "selected")
     names = list(dict.fromkeys(runs)) if runs is not None else list(frame["name"].unique())
     known = frame.dropna(subset=["oer"])
     n = len(names)
@@ -263,9 +246,14 @@ def oer_distributions(
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.95, 0.3) / n
         taken = style.row_labels(drawn, names, row, 0.36 * across)
-        beside = [_rates(known[known["name"] == name]) for name in names]
+        # The shares of signal and of bait.
+        rates = [known["signal"].isin(of).groupby(known["name"]).mean() for of in (SIGNAL, BAIT)]
+        beside = [" / ".join(f"{100 * of[name]:.0f}%" for of in rates if name in of) for name in names]
         space = across - taken - 0.15 - beside_rows(drawn, beside, "signal / bait")
-        edges = _edges(known["oer"], step, space)
+        # An edge is at 0, so that no bar mixes signs.
+        least, most = float(known["oer"].min()), float(known["oer"].max())
+        step = step or round_up(max(most - least, 0.1) * _BAR / max(space, _BAR))
+        edges = step * np.arange(int(np.floor(least / step)), int(np.floor(most / step)) + 2)
         _draw(drawn, known, names, edges)
         drawn.set_ylim(n - 1 + 0.5, -0.5)
         drawn.axvline(0, color=style.INK, linewidth=0.6, linestyle=(0, (4, 3)), zorder=4)
@@ -288,35 +276,18 @@ def _checked(given: pd.DataFrame) -> pd.DataFrame:
     return frame
 
 
-def _rates(part: pd.DataFrame) -> str:
-    """The shares of signal and of bait."""
-    if not len(part):
-        return ""
-    return " / ".join(f"{100 * part['signal'].isin(names).mean():.0f}%" for names in (SIGNAL, BAIT))
-
-
-def _edges(oer: pd.Series[float], step: float | None, space: float) -> Any:
-    """Edges of bars, with an edge at 0, so that no bar mixes signs."""
-    least, most = float(oer.min()), float(oer.max())
-    if step is None:
-        step = round_up(max(most - least, 0.1) * _BAR / max(space, _BAR))
-    first, last = int(np.floor(least / step)), int(np.floor(most / step)) + 1
-    return step * np.arange(first, last + 1)
-
-
 def _draw(ax: Any, known: pd.DataFrame, names: list[str], edges: Any) -> None:
     """Draw the bars and means of all rows."""
     step = edges[1] - edges[0]
     place = np.clip(np.searchsorted(edges, known["oer"].to_numpy(), side="right") - 1, 0, len(edges) - 2)
     signal = known["signal"].map({name: at for at, name in enumerate(_LOOK)}).to_numpy()
     run = known["name"].map({name: at for at, name in enumerate(names)}).to_numpy()
-    shape = (len(names), len(_LOOK), len(edges) - 1)
-    counts = np.bincount(np.ravel_multi_index((run, signal, place), shape), minlength=int(np.prod(shape)))
-    counts = counts.reshape(shape)
+    counts = np.zeros((len(names), len(_LOOK), len(edges) - 1))
+    np.add.at(counts, (run, signal, place), 1)
     shares = counts / np.maximum(counts.sum(axis=(1, 2), keepdims=True), 1)
     highest = shares.sum(axis=1).max(axis=1)
-    for at, _ in enumerate(names):
-        base = np.full(shape[2], at + 0.45)
+    for at, name in enumerate(names):
+        base = np.full(len(edges) - 1, at + 0.45)
         for which, colour in enumerate(_LOOK.values()):
             tall = _FILLED * shares[at, which] / (highest[at] or 1)
             there = tall > 0
@@ -324,9 +295,9 @@ def _draw(ax: Any, known: pd.DataFrame, names: list[str], edges: Any) -> None:
             ax.bar(edges[:-1][there], -tall[there], step, base[there], align="edge", **look, zorder=2)
             base = base - tall
         ax.hlines(at + 0.45, edges[0], edges[-1], color=style.RULE, linewidth=0.5, zorder=1)
-        own = known.loc[known["name"] == names[at], "oer"]
+        mean = known.loc[known["name"] == name, "oer"].mean()
         look = {"marker": "D", "markersize": 3.4, "color": "black", "markeredgecolor": "white", "markeredgewidth": 0.5}
-        ax.plot([own.mean()], [at + 0.45], **look, linestyle="none", clip_on=False, zorder=5)
+        ax.plot([mean], [at + 0.45], **look, linestyle="none", clip_on=False, zorder=5)
     ax.set_xlim(edges[0], edges[-1])
 
 
@@ -347,11 +318,11 @@ def _described(frame: pd.DataFrame, known: pd.DataFrame, names: list[str], edges
     lost = len(frame) - len(known)
     # Settings that are the same in all rows.
     shared = {name: frame[name].iloc[0] for name in _SETTINGS if name in frame.columns and not varies(frame[name])}
+    several, step = len(names) > 1, edges[1] - edges[0]
     return [
-        captions.counted(n_entities, "entity") + (" for each run" if len(names) > 1 else ""),
+        captions.counted(n_entities, "entity") + " for each run" * several,
         captions.counted(known["qid"].nunique(), "topic"),
         ", ".join(_SETTINGS[name].format(f"{value:g}") for name, value in shared.items()),
-        f"bars: shares in steps of {edges[1] - edges[0]:.3g}"
-        + (", scaled to the highest bar of each run" if len(names) > 1 else ""),
+        f"bars: shares in steps of {step:.3g}" + ", scaled to the highest bar of each run" * several,
         f"not drawn, no OER for their topics: {lost:,}" if lost else "",
     ]

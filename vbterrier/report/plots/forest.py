@@ -15,7 +15,7 @@ from vbterrier.report.plots import style
 from vbterrier.report.plots.elements import few, limits_of, points_in_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from vbterrier.report.plots.style import Names
 
 
 # Up to this many points, marks are large and bars dark.
@@ -27,8 +27,8 @@ _SLACK = 1e-9
 def forest(
     intervals: Any,
     *,
-    measure: str | Sequence[str] | None = None,
-    method: str | Sequence[str] | None = None,
+    measure: Names = None,
+    method: Names = None,
     sort: bool = False,
     ax: Any = None,
     width: float = style.COLUMN,
@@ -38,17 +38,13 @@ def forest(
     Parameters
     ----------
     intervals
-        The C frame: name, measure, value, low, high, level, method, n_qids, n_resamples, seed. If it has a column
-        ``mean`` (over replicas), points are at that mean instead of the value. Rows with NaN for an interval are drawn
-        as hollow points, rows with NaN for a value are empty; the caption counts both.
-    measure
-        Measures to draw, as the frame spells them; all by default. Several share a row, each with its own mark.
-    method
-        Methods of intervals to draw; all by default, each with its own mark. There are seven marks in all.
+        The C frame. Points are at its column ``mean`` (over replicas) if it has one, else at ``value``. Rows with NaN
+        for an interval are drawn as hollow points, rows with NaN for a value are empty; the caption counts both.
+    measure, method
+        Measures, as the frame spells them, and methods of intervals to draw, in all at most seven pairs, each with its
+        own mark; all by default.
     sort
         Sort by the first measure, highest first, instead of keeping the order of the frame.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of systems.
 
     Examples
     --------
@@ -94,26 +90,20 @@ def forest(
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.4, 2, 8)))
         drawn.set_xlabel(style.fitted(texts[0] if len(set(texts)) == 1 else "score", space))
         if len(series) > 1:
-            style.legend(drawn, marks, _labels(texts, series), space)
+            # The method if a measure has several; for a single measure, the methods only.
+            methods, n_measures = [str(part["method"].iloc[0]) for part in series], len(set(texts))
+            labels = [f"{text}, {method}" for text, method in zip(texts, methods, strict=True)]
+            labels = texts if n_measures == len(texts) else methods if n_measures == 1 else labels
+            style.legend(drawn, marks, labels, space)
         style.caption(drawn, captions.provenance(frame), data, captions.absent(frame["value"], frame["low"], "hollow"))
     return drawn
-
-
-def _labels(texts: list[str], series: list[pd.DataFrame]) -> list[str]:
-    """Measures, with the method if a measure has several; for a single measure, the methods only."""
-    methods = [str(part["method"].iloc[0]) for part in series]
-    if len(set(texts)) == len(texts):
-        return texts
-    if len(set(texts)) == 1:
-        return methods
-    return [f"{text}, {method}" for text, method in zip(texts, methods, strict=True)]
 
 
 def estimate_against_truth(
     estimates: Any,
     intervals: Any = None,
     *,
-    estimator: str | Sequence[str] | None = None,
+    estimator: Names = None,
     level: float = 0.9,
     ax: Any = None,
     width: float = style.COLUMN,
@@ -128,17 +118,13 @@ def estimate_against_truth(
     ----------
     estimates
         Columns name, qid, estimator, truth, estimate, and optionally low and high (NaN for no interval), level
-        (nominal, for the caption), and n_unjudged (documents; without this column, all points may have some). Rows
-        without truth or estimate are not drawn; the caption counts them.
-    intervals
+        (nominal, for the caption), and n_unjudged (documents; without it, all points may have some). Rows without truth
+        or estimate are not drawn; the caption counts them.
+    intervals, level
         Columns name, qid, estimator, level, low, high, and simulation if the estimates have it: the intervals in a
-        separate frame, as in :class:`vbterrier.evaluate.simulation.Simulation`.
+        separate frame, as in :class:`vbterrier.evaluate.simulation.Simulation`; and the level to draw.
     estimator
         Estimators to draw, each with its colour, at most seven; all by default.
-    level
-        Level of the ``intervals`` to draw, if they have several.
-    ax, width
-        Axes to draw on, and width of a new figure, about a square; see :func:`curve`.
 
     Examples
     --------
@@ -157,10 +143,8 @@ def estimate_against_truth(
         drawn.plot(limits, limits, color=style.MUTED, linewidth=0.6, linestyle=(0, (4, 3)), zorder=1)
         handles = [_draw_estimates(drawn, part, place, sum(map(len, points))) for place, part in enumerate(points)]
         # In a wider cell, a square is at the left, where the caption begins.
-        drawn.set(xlim=limits, ylim=limits, aspect="equal", anchor="W")
+        drawn.set(xlim=limits, ylim=limits, aspect="equal", anchor="W", xlabel="truth", ylabel="estimate")
         drawn.locator_params(nbins=6)
-        drawn.set_xlabel("truth")
-        drawn.set_ylabel("estimate")
         if len(parts) > 1:
             style.legend(drawn, handles, [name for name, _ in parts], style.cell(drawn)[0] - 0.5)
         said = [_errors(part) for part in points]
@@ -202,10 +186,9 @@ def _joined(estimates: Any, intervals: Any, level: float) -> pd.DataFrame:
     there = ends[np.isclose(ends["level"], level)]
     if not len(there):
         raise ParameterError(f"level={level:g}: intervals has {examples(ends['level'].unique(), 9)}")
-    if there.duplicated(keys).any():
-        raise InputError(
-            f"intervals: {examples(there.loc[there.duplicated(keys), keys].iloc[0])} is duplicated; keep one"
-        )
+    twice = there.loc[there.duplicated(keys), keys]
+    if len(twice):
+        raise InputError(f"intervals: {examples(twice.iloc[0])} is duplicated; keep one")
     plain = frame.drop(columns=["low", "high", "level"], errors="ignore")
     return plain.merge(there[[*keys, "level", "low", "high"]], on=keys, how="left")
 

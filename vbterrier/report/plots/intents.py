@@ -52,10 +52,8 @@ def coverage_map(
 
     Parameters
     ----------
-    intents
-        Columns qid, entity_id, prob; and optionally query, for the labels.
-    run
-        Columns qid, docno, score.
+    intents, run
+        Columns qid, entity_id, prob, and optionally query, for the labels; columns qid, docno, score.
     tags
         Columns docno, entity_id, and optionally weight and qid; the column entity_id of the run by default.
     cutoff
@@ -67,8 +65,6 @@ def coverage_map(
         intents.
     n_topics, n_intents
         Largest number of each to draw. The title has the number of topics, the caption the probability that is hidden.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`.
 
     Examples
     --------
@@ -104,7 +100,10 @@ def coverage_map(
     with style.canvas(ax, width, len(chosen) * row) as drawn:
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.85, 0.3) / len(chosen)
-        taken = style.row_labels(drawn, _names(frame, found, chosen), row, 0.36 * across)
+        texts = frame["query"].astype(str).tolist() if "query" in frame.columns else [""] * len(frame)
+        _, first = np.unique(found.intents.topic, return_index=True)
+        names = [f"{found.intents.topics[place]} {texts[first[place]]}".rstrip() for place in chosen]
+        taken = style.row_labels(drawn, names, row, 0.36 * across)
         _draw(drawn, prob, rank, cutoff, ((across - taken - 0.5) / shown, row))
         drawn.set_xlabel("intents by falling probability")
         n, n_all = len(chosen), len(found.intents.topics)
@@ -114,12 +113,10 @@ def coverage_map(
         drawn.set_title(title, loc="left", fontsize=style.SIZE, color=style.INK, pad=3)
         mean = "" if n == len(success) else f"{success[chosen].mean():.3f} here, "
         hidden = 1 - float(np.nansum(prob, axis=1).min())
-        style.caption(
-            drawn,
-            f"ring: covered by the first {cutoff} documents; number: rank of the first document of the intent",
-            f"ES@{cutoff} {mean}{success.mean():.3f} over all n = {len(success):,}",
-            f"hidden intents: up to {100 * hidden:.0f}% of the probability" if hidden > _TRIFLE else "",
-        )
+        ring = f"ring: covered by the first {cutoff} documents; number: rank of the first document of the intent"
+        means = f"ES@{cutoff} {mean}{success.mean():.3f} over all n = {len(success):,}"
+        more = f"hidden intents: up to {100 * hidden:.0f}% of the probability" if hidden > _TRIFLE else ""
+        style.caption(drawn, ring, means, more)
     return drawn
 
 
@@ -153,39 +150,21 @@ def _tables(found: Coverage) -> tuple[Floats, Floats]:
     return tables[0], tables[1]
 
 
-def _names(frame: Any, found: Coverage, chosen: Ints) -> list[str]:
-    """Ids of queries, with their text if the intents have it."""
-    topics = found.intents.topics
-    texts = [""] * len(topics)
-    if "query" in frame.columns:
-        _, first = np.unique(found.intents.topic, return_index=True)
-        texts = frame["query"].iloc[first].astype(str).tolist()
-    return [f"{topics[place]} {texts[place]}".rstrip() for place in chosen]
-
-
 def _draw(ax: Any, prob: Floats, rank: Floats, cutoff: int, size: tuple[float, float]) -> None:
     """Draw cells, rings and ranks; ``size`` is the width and height of a cell in inches."""
     from matplotlib.colors import LinearSegmentedColormap
 
     n_rows, n_columns = prob.shape
-    cells = ax.pcolormesh(
-        np.arange(n_columns + 1) + 0.5,
-        np.arange(n_rows + 1) - 0.5,
-        np.ma.masked_invalid(prob),
-        cmap=LinearSegmentedColormap.from_list("probability", [_PALE, _FULL]),
-        vmin=0.0,
-        vmax=float(np.nanmax(prob)),
-        edgecolors="white",
-        linewidth=0.5,
-        zorder=0,
-    )
+    edges, most = (np.arange(n_columns + 1) + 0.5, np.arange(n_rows + 1) - 0.5), float(np.nanmax(prob))
+    shades = LinearSegmentedColormap.from_list("probability", [_PALE, _FULL])
+    look = {"cmap": shades, "vmin": 0.0, "vmax": most, "edgecolors": "white", "linewidth": 0.5, "zorder": 0}
+    cells = ax.pcolormesh(*edges, np.ma.masked_invalid(prob), **look)
     y, x = np.nonzero(rank <= cutoff)
     ring = min(0.8 * min(size) * 72, _RING)
     ax.scatter(x + 1, y, s=ring**2, facecolors="white", edgecolors=style.INK, linewidths=0.5, zorder=2)
     if min(size) >= _LEGIBLE:
-        dark = prob > 0.6 * np.nanmax(prob)
-        for at in np.argwhere(~np.isnan(rank)):
-            row, column = (int(place) for place in at)
+        dark = prob > 0.6 * most
+        for row, column in np.argwhere(~np.isnan(rank)).tolist():
             inside = bool(rank[row, column] <= cutoff)
             colour = "white" if dark[row, column] and not inside else style.INK
             text, space = f"{rank[row, column]:.0f}", 0.75 * ring / 72 if inside else size[0]

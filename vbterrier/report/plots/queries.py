@@ -17,6 +17,8 @@ from vbterrier.report.plots.elements import band_checks, columns_of, few, kinds,
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from vbterrier.report.plots.style import Names
+
     Crossing = tuple[float, float, float]
 
 
@@ -28,7 +30,7 @@ _KEYS = ("delta", "test", "n_qids")
 def score_by_size(
     scores: Any,
     *,
-    measure: str | Sequence[str] | None = None,
+    measure: Names = None,
     order: str | None = None,
     highlight: Sequence[str] | None = None,
     ax: Any = None,
@@ -36,23 +38,17 @@ def score_by_size(
 ) -> Any:
     """Mean scores against the number of queries, with bands, a line for each system (Mertens et al. 2014, figure 1).
 
-    Colours are systems, dashes are measures. With more than seven systems, those with the highest scores at the end
-    are coloured and named in the legend; the other systems are grey. The axis is logarithmic if sizes grow by factors.
+    Colours are systems, dashes are measures, as in :func:`curve`. The axis is logarithmic if sizes grow by factors.
 
     Parameters
     ----------
     scores
         Columns name, measure, n_qids, mean, low, high (NaN where there is no band), level, order (``"given"``: the
-        first n queries; ``"random"``: subsets), n_subsets, seed, as
-        :func:`vbterrier.design.score_by_size` gives them.
-    measure
-        Measures to draw, at most six; all by default.
-    order
-        ``"given"`` or ``"random"``; by default all orders of the frame, each with its own dashes.
+        first n queries; ``"random"``: subsets), n_subsets, seed, as :func:`vbterrier.design.score_by_size` gives them.
+    measure, order
+        Measures to draw, at most six, and ``"given"`` or ``"random"``, each with its own dashes; all by default.
     highlight
-        Systems to colour, at most seven.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`.
+        As for :func:`curve`.
 
     Examples
     --------
@@ -62,10 +58,8 @@ def score_by_size(
     >>> ax.get_xlabel(), ax.get_ylabel()
     ('number of queries', 'F1')
     """
-    reals = ("mean", "low", "high", "level")
-    frame = columns_of(
-        scores, "scores", texts=("name", "measure", "order"), reals=reals, wholes=("n_qids", "n_subsets", "seed")
-    )
+    texts, reals = ("name", "measure", "order"), ("mean", "low", "high", "level")
+    frame = columns_of(scores, "scores", texts=texts, reals=reals, wholes=("n_qids", "n_subsets", "seed"))
     keys = ("name", "measure", "order", "n_qids")
     refuse(frame, "scores", (*keys, "mean", "low", "high"), band_checks(frame, "mean", keys))
     frame = captions.only(captions.only(frame, "measure", measure, "scores"), "order", order, "scores")
@@ -79,9 +73,8 @@ def score_by_size(
         shown, data = captions.short(list(frame["measure"].unique()))
         drawn.set_ylabel(style.fitted(shown[0] if len(shown) == 1 else "score", 1.6))
         elements.explain(drawn, coloured, len(rest), dashed)
-        picked = f"in colour: the {len(style.COLOURS)} highest at the end" if rest and highlight is None else ""
         n_systems = captions.counted(frame["name"].nunique(), "system")
-        style.caption(drawn, n_systems, *_subsets(frame), picked, data)
+        style.caption(drawn, n_systems, *_subsets(frame), elements.picked(rest, highlight), data)
     return drawn
 
 
@@ -114,12 +107,7 @@ def _subsets(frame: pd.DataFrame) -> list[str]:
 
 
 def not_worse_by_size(
-    counts: Any,
-    *,
-    measure: str | Sequence[str] | None = None,
-    order: str | None = None,
-    ax: Any = None,
-    width: float = style.COLUMN,
+    counts: Any, *, measure: Names = None, order: str | None = None, ax: Any = None, width: float = style.COLUMN
 ) -> Any:
     """Number of systems that are not significantly worse than the best, against the number of queries.
 
@@ -134,12 +122,9 @@ def not_worse_by_size(
         Columns measure, n_qids, n_systems, n_not_worse (mean over subsets, of all systems but the best), low, high (NaN
         where there is no band), order, n_subsets, level (tests are at 1 - level), test, n_resamples, seed, as
         :func:`vbterrier.design.discriminative_power` gives them.
-    measure
-        Measures to draw, each with its colour, at most seven; all by default.
-    order
-        ``"given"`` or ``"random"``; by default all orders of the frame, each with its own dashes.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`.
+    measure, order
+        Measures to draw, each with its colour, at most seven, and ``"given"`` or ``"random"``, each with its own
+        dashes; all by default.
 
     Examples
     --------
@@ -149,13 +134,9 @@ def not_worse_by_size(
     >>> ax.get_ylabel()
     'systems not worse'
     """
-    frame = columns_of(
-        counts,
-        "counts",
-        texts=("measure", "order", "test"),
-        reals=("n_not_worse", "low", "high", "level"),
-        wholes=("n_qids", "n_systems", "n_subsets", "n_resamples", "seed"),
-    )
+    texts, reals = ("measure", "order", "test"), ("n_not_worse", "low", "high", "level")
+    wholes = ("n_qids", "n_systems", "n_subsets", "n_resamples", "seed")
+    frame = columns_of(counts, "counts", texts=texts, reals=reals, wholes=wholes)
     keys = ("measure", "order", "test", "n_qids")
     count, others = frame["n_not_worse"], frame["n_systems"] - 1
     over = ((count < 0) | (count > others), "0 to n_systems - 1 systems: the best is not counted")
@@ -182,10 +163,8 @@ def not_worse_by_size(
             f"{test} test at {1 - level:.3g}" + (f", {n_resamples:,} resamples, seed {seed}" if n_resamples else "")
             for test, level, n_resamples, seed in kinds(frame, "test", "level", "n_resamples", "seed")
         ]
-        rivals = captions.counted(frame["n_systems"] - 1, "other")
-        style.caption(
-            drawn, f"not significantly worse than the best, of {rivals} (dashed)", *tests, *_subsets(frame), data
-        )
+        best = f"not significantly worse than the best, of {captions.counted(frame['n_systems'] - 1, 'other')} (dashed)"
+        style.caption(drawn, best, *tests, *_subsets(frame), data)
     return drawn
 
 
@@ -201,8 +180,6 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
     target
         Target power, between 0 and 1; by default that of the first plan, or 0.8. A plan for this target gives the
         number of queries and its interval; otherwise the number is interpolated on the line, linearly in √n.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`.
 
     Examples
     --------
@@ -226,19 +203,19 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
         elements.draw(drawn, points, tests, deltas)
         drawn.set_ylim(-0.02, 1.04)
         crossings = _crossings(points, planned, target)
-        for (delta, _), crossing in crossings.items():
-            at, low, high = crossing
+        for (delta, _), (at, low, high) in crossings.items():
             colour = style.look(deltas.index(delta))[0]
             drawn.vlines([at], -0.02, target, color=colour, linewidth=0.6, linestyle=(0, (1, 1.2)), zorder=2)
             drawn.hlines([target], low, high, color=colour, linewidth=1.8, zorder=4)
         ends = points.groupby(["name", "line"])["at"].max()
         elements.size_axis(drawn, points["at"], grows=ends.max() > _APART * ends.min())
         drawn.set_ylabel("power")
-        names = []
-        for delta in deltas:
-            found = {test: crossing for (one, test), crossing in crossings.items() if one == delta}
-            sizes = [_number(crossing) + (f" ({test})" if len(found) > 1 else "") for test, crossing in found.items()]
-            names.append(f"δ = {delta}: {', '.join(sizes)}")
+        found: dict[str, list[str]] = {delta: [] for delta in deltas}
+        for (delta, test), (at, low, high) in crossings.items():
+            span = "" if np.isnan(low) else f" ({low:,.0f} to {high:,.0f})"
+            several = f" ({test})" * (sum(one == delta for one, _ in crossings) > 1)
+            found[delta].append(("not reached" if np.isnan(at) else f"{at:,.0f} queries{span}") + several)
+        names = [f"δ = {delta}: {', '.join(sizes)}" for delta, sizes in found.items()]
         elements.explain(drawn, names, 0, tests)
         style.caption(drawn, *_described(frame, target, planned=bool(planned)))
     return drawn
@@ -246,9 +223,8 @@ def power_curve(plans: Any, *, target: float | None = None, ax: Any = None, widt
 
 def _curves(plans: Any, target: float | None) -> tuple[pd.DataFrame, dict[tuple[str, str], Crossing], float]:
     """All curves concatenated; the number of queries of plans for the target; the target."""
-    given = (
-        list(plans.values()) if isinstance(plans, Mapping) else plans if isinstance(plans, (list, tuple)) else [plans]
-    )
+    plans = list(plans.values()) if isinstance(plans, Mapping) else plans
+    given = plans if isinstance(plans, (list, tuple)) else [plans]
     if not given:
         raise InputError("plans: none; wanted a plan of queries_needed, its curve, or several of them")
     made = [plan for plan in given if isinstance(plan, QueryPlan)]
@@ -287,13 +263,6 @@ def _crossings(
             crossing = np.interp(target, power[first - 1 : first + 1], np.sqrt(at[first - 1 : first + 1])) ** 2
         found[key] = planned.get(key, (float(np.ceil(np.round(crossing, 6))), np.nan, np.nan))
     return found
-
-
-def _number(crossing: Crossing) -> str:
-    at, low, high = crossing
-    if np.isnan(at):
-        return "not reached"
-    return f"{at:,.0f} queries" + ("" if np.isnan(low) else f" ({low:,.0f} to {high:,.0f})")
 
 
 def _described(frame: pd.DataFrame, target: float, *, planned: bool) -> list[str]:

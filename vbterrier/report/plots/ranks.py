@@ -11,22 +11,11 @@ from vbterrier.errors import ParameterError, examples
 from vbterrier.evaluate.variance import VarianceShares
 from vbterrier.frames.contracts import frame_of
 from vbterrier.report import captions
-from vbterrier.report.plots import style
-from vbterrier.report.plots.elements import (
-    aligned,
-    beside_rows,
-    columns_of,
-    kinds,
-    legend_from_left,
-    number_columns,
-    refuse,
-    varies,
-)
+from vbterrier.report.plots import elements, style
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from vbterrier.annotations import Floats
+    from vbterrier.report.plots.style import Names
 
 
 # White to light blue, so that marks on it are visible.
@@ -49,8 +38,6 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
     probabilities
         Columns name, rank, prob: the probability that a system has a rank, 0 for missing ranks; the
         ``rank_probabilities`` of the same result.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of systems.
 
     Examples
     --------
@@ -69,27 +56,22 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
         across, down = style.cell(drawn)
         row = max(row, 0.3 / n) if ax is None else max(down - 0.7, 0.3) / n
         taken = style.row_labels(drawn, frame["name"].tolist(), row, 0.42 * across)
-        space = across - taken - 0.15 - beside_rows(drawn, [f"{mean:.3f}" for mean in frame["mean"]], "mean")
+        space = across - taken - 0.15 - elements.beside_rows(drawn, [f"{mean:.3f}" for mean in frame["mean"]], "mean")
         shades = "" if shares is None else _shade(drawn, shares)
         _draw_ranks(drawn, frame, row, "#000000" if shades else style.COLOURS[0])
-        number_columns(drawn, n, space)
+        elements.number_columns(drawn, n, space)
         drawn.set_xlabel("rank")
         levels = frame.loc[frame["low"].notna(), "level"].unique()
         interval = f", line: {' and '.join(f'{100 * level:g}%' for level in levels)} interval" if len(levels) else ""
-        style.caption(
-            drawn,
-            captions.counted(n, "system"),
-            f"point: expected rank{interval}",
-            captions.absent(frame["expected_rank"], frame["low"], "hollow"),
-            shades,
-            captions.origin(frame_of(ranking, "ranking")),
-        )
+        said = captions.counted(n, "system"), f"point: expected rank{interval}"
+        hollow = captions.absent(frame["expected_rank"], frame["low"], "hollow")
+        style.caption(drawn, *said, hollow, shades, captions.origin(frame_of(ranking, "ranking")))
     return drawn
 
 
 def _ranking_of(ranking: Any) -> pd.DataFrame:
     shown = ("expected_rank", "low", "high", "level")
-    frame = columns_of(ranking, "ranking", texts=("name",), reals=("mean", *shown))
+    frame = elements.columns_of(ranking, "ranking", texts=("name",), reals=("mean", *shown))
     expected, low, high = (frame[column] for column in ("expected_rank", "low", "high"))
     out = ~expected.between(1 - _SLACK, len(frame) + _SLACK)
     checks = [
@@ -99,13 +81,13 @@ def _ranking_of(ranking: Any) -> pd.DataFrame:
         (low.notna() & ~frame["level"].between(0, 1, inclusive="neither"), "a level between 0 and 1, as 0.9"),
         (frame["name"].duplicated(), "each system once"),
     ]
-    refuse(frame, "ranking", shown, checks, named="name")
+    elements.refuse(frame, "ranking", shown, checks, named="name")
     return frame.sort_values("expected_rank", kind="stable").reset_index(drop=True)
 
 
 def _shares(probabilities: Any, ranking: pd.DataFrame) -> Floats:
     """Probability of each rank in each row, shape (n, n)."""
-    frame = columns_of(probabilities, "probabilities", texts=("name",), reals=("prob",), wholes=("rank",))
+    frame = elements.columns_of(probabilities, "probabilities", texts=("name",), reals=("prob",), wholes=("rank",))
     n = len(ranking)
     at = pd.Index(ranking["name"]).get_indexer(pd.Index(frame["name"]))
     rank, prob = frame["rank"].to_numpy(), frame["prob"]
@@ -115,7 +97,7 @@ def _shares(probabilities: Any, ranking: pd.DataFrame) -> Floats:
         (~prob.between(0, 1 + _SLACK), "a probability from 0 to 1"),
         (frame.duplicated(["name", "rank"]), "each rank of a system once"),
     ]
-    refuse(frame, "probabilities", ("rank", "prob"), checks, named="name")
+    elements.refuse(frame, "probabilities", ("rank", "prob"), checks, named="name")
     shares = np.zeros((n, n))
     shares[at, rank - 1] = prob
     return shares
@@ -146,12 +128,7 @@ def _draw_ranks(ax: Any, frame: pd.DataFrame, row: float, colour: str) -> None:
 
 
 def variance_shares(
-    shares: Any,
-    *,
-    measure: str | Sequence[str] | None = None,
-    sort: bool = False,
-    ax: Any = None,
-    width: float = style.COLUMN,
+    shares: Any, *, measure: Names = None, sort: bool = False, ax: Any = None, width: float = style.COLUMN
 ) -> Any:
     """Shares of the variance by source, a bar for each system, with the standard error of the total.
 
@@ -168,8 +145,6 @@ def variance_shares(
         Measures to draw, each in its own row; all by default.
     sort
         Sort by standard error, largest first, instead of keeping the order of the frame.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of rows.
 
     Examples
     --------
@@ -189,23 +164,18 @@ def variance_shares(
         across, down = style.cell(drawn)
         row = row if ax is None else max(down - 0.9, 0.3) / n
         taken = style.row_labels(drawn, names, row, 0.4 * across)
-        space = across - taken - 0.15 - beside_rows(drawn, aligned(error), "std. error")
+        space = across - taken - 0.15 - elements.beside_rows(drawn, elements.aligned(error), "std. error")
         handles = _draw_shares(drawn, table, sources, (space, row))
         drawn.set_xlabel("share of the variance (%)")
-        legend_from_left(drawn, handles, sources, space, taken)
+        elements.legend_from_left(drawn, handles, sources, space, taken)
         style.caption(drawn, *_described_shares(frame, table))
     return drawn
 
 
 def _checked(given: Any) -> pd.DataFrame:
-    frame = columns_of(
-        given.shares if isinstance(given, VarianceShares) else given,
-        "shares",
-        texts=("name", "measure", "source"),
-        reals=("variance", "share"),
-        wholes=("n_qids", "n_draws", "seed"),
-    )
-    keys = ["name", "measure", "source"]
+    given = given.shares if isinstance(given, VarianceShares) else given
+    keys, wholes = ["name", "measure", "source"], ("n_qids", "n_draws", "seed")
+    frame = elements.columns_of(given, "shares", texts=keys, reals=("variance", "share"), wholes=wholes)
     total = frame.groupby(["name", "measure"], sort=False)[["variance", "share"]].transform("sum", min_count=1)
     checks = [
         (frame.duplicated(keys), "each source once"),
@@ -213,7 +183,7 @@ def _checked(given: Any) -> pd.DataFrame:
         ((total["share"] - 1).abs() > _SLACK, "shares that sum to 1 over the sources of a name and measure"),
         (total["variance"] < 0, "variances that sum to 0 or more"),
     ]
-    refuse(frame, "shares", [*keys, "variance", "share"], checks)
+    elements.refuse(frame, "shares", [*keys, "variance", "share"], checks)
     return frame
 
 
@@ -233,7 +203,7 @@ def _table(frame: pd.DataFrame, *, sort: bool) -> tuple[list[str], list[str], Fl
     error = np.sqrt(total.to_numpy(dtype=np.float64))
     order = np.argsort(-error if sort else np.zeros(len(rows)), kind="stable")
     measures, _ = captions.short(list(rows.get_level_values(1)))
-    several = varies(frame["measure"])
+    several = elements.varies(frame["measure"])
     names = [f"{name}, {text}" if several else str(name) for (name, _), text in zip(rows, measures, strict=True)]
     return [names[place] for place in order], sources, table[order], error[order]
 
@@ -264,27 +234,23 @@ def _draw_shares(ax: Any, table: Floats, sources: list[str], size: tuple[float, 
 
 def _numbers(ax: Any, middle: Floats, shares: Floats, size: tuple[float, float], colour: str) -> None:
     """Print percents in bars that are large enough; ``size``: inches for one percent and for a row."""
+    from matplotlib.colors import to_rgb
+
     fits = min(style.SMALL, 0.6 * 72 * size[1])
     if fits < style.TINY:
         return
+    # Black or white, whichever has more contrast to the colour: luma.
+    ink = "black" if np.dot(to_rgb(colour), (0.299, 0.587, 0.114)) > 0.45 else "white"  # noqa: PLR2004
     for row, share in enumerate(shares):
         text = f"{share:.0f}"
         if abs(share) * size[0] > style.text_width(text, fits) + 0.04:
-            look = {"ha": "center", "va": "center_baseline", "fontsize": fits, "color": _on(colour)}
+            look = {"ha": "center", "va": "center_baseline", "fontsize": fits, "color": ink}
             ax.text(middle[row], row, text, **look, zorder=4)
-
-
-def _on(colour: str) -> str:
-    """Return black or white, whichever has more contrast to a colour."""
-    from matplotlib.colors import to_rgb
-
-    red, green, blue = to_rgb(colour)
-    return "black" if 0.299 * red + 0.587 * green + 0.114 * blue > 0.45 else "white"  # noqa: PLR2004 - luma
 
 
 def _described_shares(frame: pd.DataFrame, table: Floats) -> list[str]:
     measures, data = captions.short(list(frame["measure"].unique()))
-    said = " and ".join(f"{n_draws:,} draws, seed {seed}" for n_draws, seed in kinds(frame, "n_draws", "seed"))
+    said = " and ".join(f"{n_draws:,} draws, seed {seed}" for n_draws, seed in elements.kinds(frame, "n_draws", "seed"))
     bare, below = int((~(np.nan_to_num(table) != 0).any(axis=1)).sum()), bool((table < 0).any())
     return [
         measures[0] if len(measures) == 1 else "",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import re
 import warnings
+from bisect import bisect_right
 from contextlib import contextmanager, suppress
 from functools import partial
 from itertools import takewhile
@@ -15,6 +16,8 @@ from vbterrier.errors import printable
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
+    # Measures, methods or estimators to draw: one, several, or all (None).
+    Names = str | Sequence[str] | None
 
 # Width in inches of a column of a two-column paper, and of its page.
 COLUMN, FULL = 3.3, 7.0
@@ -39,12 +42,8 @@ _PAD = 0.03
 _HINTED = 0.95
 
 _RC = {
-    "font.size": SIZE,
-    "axes.titlesize": SIZE,
-    "axes.labelsize": SIZE,
-    "legend.fontsize": SIZE,
-    "axes.facecolor": "white",
-    "figure.facecolor": "white",
+    **dict.fromkeys(("font.size", "axes.titlesize", "axes.labelsize", "legend.fontsize"), SIZE),
+    **dict.fromkeys(("axes.facecolor", "figure.facecolor"), "white"),
     "axes.grid": False,
     "axes.axisbelow": True,
     "lines.linewidth": 1.0,
@@ -63,7 +62,10 @@ def canvas(ax: Any, width: float, inner: float | None) -> Iterator[Any]:
     A new figure is ``width`` inches wide and as high as axes of ``inner`` inches (square for ``None``) and the text
     around them need.
     """
-    matplotlib = _matplotlib()
+    try:
+        import matplotlib as mpl
+    except ImportError as error:
+        raise ImportError("plots need matplotlib: pip install 'vbterrier[plot]'") from error
     if ax is None:
         # The backend of notebooks changes settings when it is loaded, so it must be loaded outside rc_context. Of
         # pyplot's public functions, this one loads it without creating a figure. Import errors surface in _figure.
@@ -71,8 +73,8 @@ def canvas(ax: Any, width: float, inner: float | None) -> Iterator[Any]:
 
         with suppress(ImportError):
             plt.draw_if_interactive()
-    with matplotlib.rc_context(_RC):
-        drawn = _figure(width, 3.0).add_subplot() if ax is None else ax
+    with mpl.rc_context(_RC):
+        drawn = _figure(width).add_subplot() if ax is None else ax
         for side in ("top", "right"):
             drawn.spines[side].set_visible(False)
         for side in ("left", "bottom"):
@@ -97,24 +99,15 @@ def _settle(ax: Any, inner: float | None) -> None:
     ax.figure.set_figheight(inner + around / ax.figure.dpi + 2 * _PAD)
 
 
-def _matplotlib() -> Any:
-    try:
-        import matplotlib as mpl
-    except ImportError as error:
-        raise ImportError("plots need matplotlib: pip install 'vbterrier[plot]'") from error
-    return mpl
-
-
-def _figure(width: float, height: float) -> Any:
+def _figure(width: float) -> Any:
     """A figure that notebooks and ``pyplot.show`` know, or a bare one if the chosen backend cannot run."""
     from matplotlib import pyplot as plt
+    from matplotlib.figure import Figure
 
-    size: dict[str, Any] = {"figsize": (width, height), "layout": "constrained"}
+    size: dict[str, Any] = {"figsize": (width, 3.0), "layout": "constrained"}
     try:
         return plt.figure(**size)
     except ImportError:
-        from matplotlib.figure import Figure
-
         return Figure(**size)
 
 
@@ -146,11 +139,7 @@ def text_width(text: str, size: float) -> float:
 
 
 def safe(text: object) -> str:
-    r"""Escape text: control characters are spelt out, dollar signs do not start mathematics.
-
-    >>> print(safe("run\x1b $1$"))
-    run\x1b \$1\$
-    """
+    """Escape text: control characters are spelt out, dollar signs do not start mathematics."""
     return printable(text).replace("$", r"\$")
 
 
@@ -162,8 +151,7 @@ def fitted(text: object, width: float, size: float = SIZE) -> str:
 def cut(text: object, width: float, size: float = SIZE) -> str:
     """Shorten text like :func:`fitted`, without escaping it."""
     shown = printable(text)
-    if len(shown) > _LONGEST:
-        shown = _shortened(shown, _LONGEST)
+    shown = _shortened(shown, _LONGEST) if len(shown) > _LONGEST else shown
     if text_width(shown, size) <= width:
         return shown
     return _widest(lambda kept: _shortened(shown, kept), len(shown) - 1, width, size)
@@ -181,8 +169,8 @@ def distinct(names: Sequence[object], width: float, size: float = SIZE) -> list[
         alike: dict[str, list[str]] = {}
         for name, text in texts.items():
             alike.setdefault(text, []).append(name)
-        later = {name: _n_shared(group) for group in alike.values() if len(group) > 1 for name in group}
-        later = {name: start for name, start in later.items() if start > starts[name]}
+        shared = {name: _n_shared(group) for group in alike.values() if group[1:] for name in group}
+        later = {name: start for name, start in shared.items() if start > starts[name]}
         if not later:
             return [texts[name] for name in given]
         starts |= later
@@ -204,11 +192,7 @@ def _ending(text: str, start: int, width: float, size: float) -> str:
 
 def _widest(made: Callable[[int], str], most: int, width: float, size: float) -> str:
     """Return the longest text that fits the width."""
-    low, high = 0, most
-    while low < high:
-        kept = (low + high + 1) // 2
-        low, high = (kept, high) if text_width(made(kept), size) <= width else (low, kept - 1)
-    return made(low)
+    return made(bisect_right(range(1, most + 1), width, key=lambda kept: text_width(made(kept), size)))
 
 
 def _shortened(text: str, kept: int) -> str:
@@ -229,19 +213,9 @@ def wrapped(text: str, width: float, size: float) -> str:
 
 def caption(ax: Any, *sentences: str) -> Any:
     """Print a caption in small type under the axes."""
-    text = "; ".join(sentence for sentence in sentences if sentence)
-    return ax.annotate(
-        wrapped(text, _HINTED * (cell(ax)[0] - 0.12), SMALL),
-        xy=(0, 0),
-        xycoords=partial(_outline, ax),
-        xytext=(0, -3),
-        textcoords="offset points",
-        ha="left",
-        va="top",
-        fontsize=SMALL,
-        color=INK,
-        annotation_clip=False,
-    )
+    text = wrapped("; ".join(filter(None, sentences)), _HINTED * (cell(ax)[0] - 0.12), SMALL)
+    place = {"xy": (0, 0), "xycoords": partial(_outline, ax), "xytext": (0, -3), "textcoords": "offset points"}
+    return ax.annotate(text, **place, ha="left", va="top", fontsize=SMALL, color=INK, annotation_clip=False)
 
 
 def _outline(ax: Any, renderer: Any = None) -> Any:
@@ -257,22 +231,11 @@ def legend(ax: Any, handles: Sequence[Any], names: Sequence[object], space: floa
     texts = list(map(safe, distinct(names, space - 0.35)))
     widest = max(text_width(text, SIZE) for text in texts) + 0.36
     rows = math.ceil(len(texts) / max(1, int((space + 0.12) / widest)))
-    made = ax.legend(
-        handles,
-        # matplotlib omits names that begin with an underscore, so the names are set afterwards.
-        [str(place) for place in range(len(handles))],
-        loc="lower left",
-        bbox_to_anchor=(0, 1),
-        ncols=math.ceil(len(texts) / rows),
-        frameon=False,
-        borderaxespad=0.1,
-        borderpad=0.2,
-        handlelength=1.8,
-        handletextpad=0.5,
-        columnspacing=1.2,
-        labelspacing=0.3,
-        labelcolor=INK,
-    )
+    place: dict[str, Any] = {"loc": "lower left", "bbox_to_anchor": (0, 1), "ncols": math.ceil(len(texts) / rows)}
+    pads = {"borderaxespad": 0.1, "borderpad": 0.2, "handletextpad": 0.5, "columnspacing": 1.2, "labelspacing": 0.3}
+    # matplotlib omits names that begin with an underscore, so the names are set afterwards.
+    numbers = [str(number) for number in range(len(handles))]
+    made = ax.legend(handles, numbers, **place, **pads, frameon=False, handlelength=1.8, labelcolor=INK)
     for shown, text in zip(made.get_texts(), texts, strict=True):
         shown.set_text(text)
     return made

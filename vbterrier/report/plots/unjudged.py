@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats
     from vbterrier.kernels.grades.distributions import ScoreDistribution
+    from vbterrier.report.plots.style import Names
 
 
 # Width of a bar in inches: narrower bars are not visible.
@@ -29,6 +30,8 @@ _BAR = 0.022
 _BASE, _BELOW, _FILLED = 0.17, 0.23, 0.86
 _NEAR, _HANG = 0.06, 0.09
 _PALE = "#9ecae1"
+# Lines between two limits.
+_THIN = {"color": style.INK, "linewidth": 0.5, "marker": "|"}
 # The first colour is that of mean and interval.
 _BLUE, *_OTHERS = style.COLOURS
 
@@ -45,8 +48,9 @@ def score_distributions(
 ) -> Any:
     """Distributions of a score over the labels of unjudged documents, highest mean first (Fröbe et al. 2023, figure 1).
 
-    Bars show probability; the line below them shows the central interval and the mean. The number of unjudged
-    documents is printed right of the row. If a topic has none, its score is known and the point is hollow.
+    Bars show the probability of scores within a step; the line below them shows the central interval and the mean. The
+    highest bar of all, whose probability the caption gives, fills its row. The number of unjudged documents is printed
+    right of the row. If a topic has none, its score is known and the point is hollow.
 
     Parameters
     ----------
@@ -61,13 +65,6 @@ def score_distributions(
         Columns qid, low, high, and optionally kind (``naive``, ``posthoc``...), the same in all rows: thin brackets.
     level
         Level of the interval, 0 to 1.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of topics.
-
-    Notes
-    -----
-    A bar shows the probability of scores within its step, which the caption gives. All topics have the same scale: the
-    highest bar of all, whose probability the caption gives, fills its row.
 
     Examples
     --------
@@ -79,11 +76,16 @@ def score_distributions(
     (['q1'], 'nDCG@3')
     """
     if not isinstance(distribution, BootstrapDistribution):
-        raise InputError(
-            f"distribution: wanted the result of bootstrap_distribution, found {type(distribution).__name__}"
-        )
+        found = type(distribution).__name__
+        raise InputError(f"distribution: wanted the result of bootstrap_distribution, found {found}")
     rows = _rows(distribution, topics, level)
-    marked = _marked(marks or {}, distribution.topics, rows)
+    marks, most = marks or {}, len(style.COLOURS) - 1
+    if len(marks) > most:
+        raise ParameterError(f"marks: {len(marks)} are too many for one figure; choose at most {most}")
+    marked = {
+        str(name): _column(pd.Series(given), f"marks[{name!r}]", distribution.topics, rows)
+        for name, given in marks.items()
+    }
     limits, bound = _bounds(bounds, distribution.topics, rows)
     n = len(rows)
     row = float(max(np.clip(style.PAGE / max(n, 1), 0.1, 0.3), 0.9 / max(n, 1)))
@@ -114,32 +116,19 @@ def score_distributions(
 def _rows(distribution: BootstrapDistribution, topics: Sequence[str] | None, level: float) -> pd.DataFrame:
     """Topics to draw, highest mean first, with their scores and their positions in the distribution."""
     low, high = distribution.interval(level)
-    every = pd.DataFrame(
-        {"qid": distribution.topics, "place": np.arange(len(distribution)), "n_unjudged": distribution.n_unjudged}
-    )
-    every = every.assign(
-        mean=distribution.mean, low=low, high=high, least=distribution.quantile(0), greatest=distribution.quantile(1)
-    )
+    columns = {"qid": distribution.topics, "place": np.arange(len(distribution)), "n_unjudged": distribution.n_unjudged}
+    ends = {"low": low, "high": high, "least": distribution.quantile(0), "greatest": distribution.quantile(1)}
+    every = pd.DataFrame({**columns, "mean": distribution.mean, **ends})
     # The ideal ranking may be uncertain without unjudged documents in the list.
     every["certain"] = (every["n_unjudged"] == 0) & (every["least"] == every["greatest"])
     if topics is not None:
         asked = [topics] if isinstance(topics, str) else list(topics)
         unknown = [topic for topic in asked if topic not in distribution.topics]
         if unknown:
-            near = nearest(str(unknown[0]), distribution.topics)
-            raise ParameterError(
-                f"topics: {examples(unknown)} not evaluated; there are {examples(distribution.topics)}.{near}"
-            )
+            known, near = examples(distribution.topics), nearest(str(unknown[0]), distribution.topics)
+            raise ParameterError(f"topics: {examples(unknown)} not evaluated; there are {known}.{near}")
         every = every[every["qid"].isin(asked)]
     return every.sort_values("mean", ascending=False, kind="stable").reset_index(drop=True)
-
-
-def _marked(marks: Mapping[str, Any], topics: list[str], rows: pd.DataFrame) -> dict[str, Floats]:
-    """Values of each mark in the order of the rows, NaN if a topic has none."""
-    most = len(style.COLOURS) - 1
-    if len(marks) > most:
-        raise ParameterError(f"marks: {len(marks)} are too many for one figure; choose at most {most}")
-    return {str(name): _column(pd.Series(given), f"marks[{name!r}]", topics, rows) for name, given in marks.items()}
 
 
 def _column(given: pd.Series[Any], where: str, topics: list[str], rows: pd.DataFrame) -> Floats:
@@ -162,15 +151,13 @@ def _bounds(bounds: Any, topics: list[str], rows: pd.DataFrame) -> tuple[tuple[F
     kinds = list(frame["kind"].unique()) if "kind" in frame.columns else []
     if len(kinds) > 1:
         raise InputError(f"bounds: wanted one kind, found {examples(kinds)}; keep the rows of one")
-    low, high = (
-        _column(frame.set_index("qid")[end], f"bounds column {end!r}", topics, rows) for end in ("low", "high")
-    )
+    keyed = frame.set_index("qid")
+    low, high = (_column(keyed[end], f"bounds column {end!r}", topics, rows) for end in ("low", "high"))
     bad = (low > high) | (np.isnan(low) != np.isnan(high))
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(
-            f"bounds: query {rows['qid'][row]!r} has {low[row]:g} to {high[row]:g}; wanted two ends in order, or NaN"
-        )
+        found = f"bounds: query {rows['qid'][row]!r} has {low[row]:g} to {high[row]:g}"
+        raise InputError(f"{found}; wanted two ends in order, or NaN")
     return (low, high), " ".join([*map(str, kinds), "bounds"])
 
 
@@ -193,12 +180,11 @@ def _bars(ax: Any, distributions: list[ScoreDistribution], rows: pd.DataFrame, s
     # Scores that are rounded to a grid may exceed the greatest one: they belong to the last bar.
     shares = [np.diff([distributions[place].cdf(edge) for edge in (*edges[:-1], np.inf)]) for place in unknown]
     highest = max(float(share.max()) for share in shares)
+    look = {"fill": True, "facecolor": _PALE, "edgecolor": _BLUE, "linewidth": 0.3}
     for place, share in zip(unknown, shares, strict=True):
-        seen = slice(np.flatnonzero(share)[0], np.flatnonzero(share)[-1] + 1)
-        base = place - near
-        look = {"fill": True, "facecolor": _PALE, "edgecolor": _BLUE, "linewidth": 0.3}
-        around = edges[seen.start : seen.stop + 1]
-        ax.stairs(base - tall * share[seen] / highest, around, baseline=base, **look, zorder=2)
+        first, last = np.flatnonzero(share)[[0, -1]]
+        base, tops = place - near, place - near - tall * share[first : last + 1] / highest
+        ax.stairs(tops, edges[first : last + 2], baseline=base, **look, zorder=2)
     return f"bars: probability in steps of {step:g}, highest bar {highest:.2g}"
 
 
@@ -212,14 +198,13 @@ def _marks(
     mean, low, high = (rows[column].to_numpy() for column in ("mean", "low", "high"))
     known = rows["certain"].to_numpy()
     ax.hlines(y[~known], low[~known], high[~known], color=_BLUE, linewidth=min(1.6, size / 2), zorder=3)
-    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": size, "color": _BLUE}
-    look["markeredgewidth"] = 0.7
+    point = {"linestyle": "none", "marker": "o", "color": _BLUE, "markeredgewidth": 0.7}
+    look: dict[str, Any] = {**point, "markersize": size}
     ax.plot(mean[~known], y[~known], **look, zorder=5)
     ax.plot(mean[known], y[known], **look, markerfacecolor="white", zorder=5)
     handles = [Line2D([], [], **look), Line2D([], [], color=_BLUE, linewidth=1.6)]
     if limits is not None:
-        thin: dict[str, Any] = {"color": style.INK, "linewidth": 0.5, "marker": "|", "markersize": 1.2 * size}
-        thin["markeredgewidth"] = 0.6
+        thin: dict[str, Any] = {**_THIN, "markersize": 1.2 * size, "markeredgewidth": 0.6}
         wide = limits[1] > limits[0]
         ax.hlines(y[wide], limits[0][wide], limits[1][wide], color=style.INK, linewidth=0.5, zorder=2)
         ends = np.concatenate([end[wide] for end in limits])
@@ -269,7 +254,7 @@ class Row(NamedTuple):
 def removal_distributions(
     removal: Any,
     *,
-    measure: str | Sequence[str] | None = None,
+    measure: Names = None,
     extremes: bool = True,
     centred: bool | None = None,
     step: float | None = None,
@@ -279,8 +264,8 @@ def removal_distributions(
     """Distributions of scores after queries were removed, model above queries (Mertens et al. 2014, figure 3).
 
     One row for each query set and measure: bars above its line show the prediction of the hypergeometric model, bars
-    below it show scores after real queries were removed; the better the model, the more symmetric the row. Standard
-    deviations are printed right of the row.
+    below it show scores after real queries were removed; the better the model, the more symmetric the row. The highest
+    bar of each row fills it: shares compare within a row. Standard deviations are printed right of the row.
 
     Parameters
     ----------
@@ -298,12 +283,6 @@ def removal_distributions(
         an axis; by default for several measures.
     step
         Width of the bars; by default the narrowest that is visible.
-    ax, width
-        Axes to draw on, and width of a new figure; see :func:`curve`. The height follows from the number of rows.
-
-    Notes
-    -----
-    Bars are scaled so that the highest bar of each row fills it: shares compare within a row, on both of its sides.
 
     Examples
     --------
@@ -353,9 +332,7 @@ def _draws(removal: Any) -> tuple[pd.DataFrame, dict[tuple[str, str], tuple[floa
         refuse(part, what, ["source", "measure"], [(~part["source"].isin(_SIDES), "source 'model' or 'queries'")])
         parts.append(part.assign(name=str(name)))
         if simulated:
-            ends = (
-                one.summary().dropna(subset=["worst", "best"]).drop_duplicates("measure")[["measure", "worst", "best"]]
-            )
+            ends = one.summary()[["measure", "worst", "best"]].dropna().drop_duplicates("measure")
             limits |= {(str(name), measure): (worst, best) for measure, worst, best in ends.to_numpy().tolist()}
     columns = ["name", "source", "measure", "value"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns), limits
@@ -370,7 +347,7 @@ def _removal_rows(
         values = {source: own for source, own in values.items() if len(own)}
         mean = float(next(iter(values.values())).mean())
         centre = mean if centred else 0.0
-        label = ", ".join([*([str(name)] if name else []), *([str(measure)] if several or not name else [])])
+        label = ", ".join([str(name)] * bool(name) + [str(measure)] * (several or not name))
         worst, best = limits.get((name, measure), (np.nan, np.nan))
         shifted = {source: own - centre for source, own in values.items()}
         rows.append(Row(f"{label} ({mean:.3f})" if centred else label, shifted, worst - centre, best - centre))
@@ -396,8 +373,7 @@ def _draw(ax: Any, rows: list[Row], step: float | None, space: float) -> tuple[d
             handles.setdefault(source, Patch(facecolor=colour, alpha=0.55))
         ax.hlines(at, 0, 1, transform=ax.get_yaxis_transform(), color=style.RULE, linewidth=0.5, zorder=1)
         if not np.isnan(one.worst):
-            thin: dict[str, Any] = {"color": style.INK, "linewidth": 0.5, "marker": "|", "markersize": 6}
-            thin["markeredgewidth"] = 0.7
+            thin: dict[str, Any] = {**_THIN, "markersize": 6, "markeredgewidth": 0.7}
             ax.plot([one.worst, one.best], [at, at], **thin, zorder=3)
             handles["worst and best"] = Line2D([], [], **thin)
     return {name: handles[name] for name in (*_SIDES, "worst and best") if name in handles}, step
@@ -414,13 +390,13 @@ def _removal_parts(removal: Any, frame: pd.DataFrame, rows: list[Row], step: flo
     if simulated:
         removed = ", ".join(f"{one:,}" for one in sorted(summary["n_removed"].unique().tolist()))
         said.append(f"{removed} of {captions.counted(summary['n_qids'], 'query')} removed")
-    distances = summary["ks"].dropna() if "ks" in summary else pd.Series(dtype=np.float64)
+    distances = summary["ks"] if "ks" in summary else pd.Series(dtype=np.float64)
     low, high = distances.min(), distances.max()
     lost = int(frame["value"].isna().sum())
     return [
         *said,
         captions.counted(counts, "draw") + (f", seed {summary['seed'].iloc[0]}" if simulated else ""),
-        f"Kolmogorov distance {low:.3f}" + (f" to {high:.3f}" if high > low else "") if len(distances) else "",
-        f"bars: shares in steps of {step:.2g}" + (", scaled to the highest bar of each row" if len(rows) > 1 else ""),
+        "" if np.isnan(low) else f"Kolmogorov distance {low:.3f}" + (f" to {high:.3f}" if high > low else ""),
+        f"bars: shares in steps of {step:.2g}" + ", scaled to the highest bar of each row" * (len(rows) > 1),
         f"no value: {captions.counted(lost, 'draw')}" if lost else "",
     ]
