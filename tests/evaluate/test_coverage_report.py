@@ -14,7 +14,6 @@ from vbterrier.measures.base import evaluate
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.stats.breakpoints import breakpoint_sweep
-from vbterrier.stats.frontier import pareto_frontier
 from vbterrier.stats.regression import coverage_strata, gain_regressions
 from vbterrier.stats.topic_intervals import topics_interval
 from vbterrier.stats.topic_statistics import disc_ratio
@@ -183,15 +182,6 @@ def test_gains_stand_beside_coverage_for_regressions_and_breaks(report):
     assert found["p_adjusted"].notna().all()
     assert breakpoint_sweep(table, "gain", "ObsCov", model="step", n_permutations=19, n_resamples=5).n_qids == 24
     assert report.gains("first", "AP", baseline="better")["gain"].tolist() == (-table["gain"]).tolist()
-
-
-def test_values_of_entity_runs_make_a_frontier(report):
-    with pytest.warns(DegenerateWarning, match="4 runs"):
-        found = pareto_frontier(report.values, maximised="RelCov@5", minimised="NonRelCov@5", n_resamples=10)
-    means = report.entities.query("measure == 'RelCov@5'")["value"].tolist()
-    assert found.runs["RelCov@5"].tolist() == pytest.approx(means)
-    # Entities with the highest planted odds are best; frequent entities reach most documents.
-    assert set(found.front()["name"]) >= {"odds", "frequency"}
 
 
 def test_without_document_systems_the_entity_level_stands_alone(planted, linked, report):

@@ -267,15 +267,6 @@ def test_the_seed_decides_intervals_and_nothing_else():
     assert first.intervals["low"].tolist() != other.intervals["low"].tolist()
 
 
-def test_a_further_system_changes_no_interval_of_others():
-    qrels, run = collection()
-    alone = score({"a": run}, qrels, ["AP", BNDCG], n_resamples=50).intervals
-    both = score({"b": collection(5)[1], "a": run}, qrels, [BNDCG, "AP"], n_resamples=50).intervals
-    columns = ["measure", "method", "low", "high"]
-    here = both[both["name"] == "a"][columns].sort_values(["measure", "method"], ignore_index=True)
-    assert_frame_equal(here, alone[columns].sort_values(["measure", "method"], ignore_index=True))
-
-
 def test_one_topic_gets_nan_for_topics_a_warning_and_still_an_interval_for_what_is_unjudged():
     with pytest.warns(DegenerateWarning, match="at least two") as said:
         intervals = score(RUN.iloc[:4], QRELS.iloc[:3], [BNDCG]).intervals.set_index("method")

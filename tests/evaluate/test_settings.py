@@ -105,7 +105,7 @@ def test_hand_case_with_a_topic_that_cannot_be_reached():
         {"qid": "q1", "RelCov": 0.5, "NonRelCov": 0.5, "n_pool": 4, "n_reachable": 2, "n_relevant": 2,
          "n_relevant_pool": 2, "n_relevant_reachable": 1, "unreached": False},
         {"qid": "q2", "RelCov": 0.0, "NonRelCov": 1.0, "n_pool": 2, "n_reachable": 1, "n_relevant": 1,
-         "n_relevant_pool": 1, "n_relevant_reachable": 0, "unreached": True},
+         "n_relevant_pool": 1, "n_relevant_reachable": 0, "unreached": True}
     ]  # fmt: skip
 
 

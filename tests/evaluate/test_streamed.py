@@ -2,7 +2,6 @@
 
 import gzip
 import json
-import pickle
 import subprocess
 import sys
 import warnings
@@ -181,19 +180,6 @@ def test_the_kept_rows_are_few(tmp_path):
     learned = planned(measures_from("BNDCG@5", "nDCG@10", "nDCG@1000", "AP"))
     assert learned.depth == 100
     assert list(map(str, learned.at_once)) == ["nDCG@1000", "AP"]
-
-
-def test_what_a_chunk_comes_to_depends_on_nothing_else(tmp_path):
-    run, qrels = made(5)
-    sent = pickle.dumps(Work("m", planned(measures_from("BNDCG@5", "AP", "Unjudged")), EvaluationTarget(qrels)))
-    work = pickle.loads(sent)
-    table = pa.Table.from_pandas(run, preserve_index=False)
-    table = table.cast(pa.schema([("qid", pa.large_string()), ("docno", pa.large_string()), ("score", pa.float64())]))
-    whole = work(table)
-    halves = [work(table.filter(mask)) for mask in (pa.array(run["qid"] < "q2"), pa.array(run["qid"] >= "q2"))]
-    assert pa.concat_tables([half.kept for half in halves]).equals(whole.kept)
-    for measure, values in whole.values.items():
-        assert {**halves[0].values[measure], **halves[1].values[measure]} == values
 
 
 @pytest.mark.parametrize(

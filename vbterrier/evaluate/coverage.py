@@ -249,19 +249,13 @@ class EntityLevel:
     def sizes(self, topics: pd.DataFrame) -> pd.DataFrame:
         """Summary of the pool in one row."""
         counts = ("n_documents", "n_relevant", "n_unjudged", "n_without_entities")
-        n = {name: int(topics[name].sum()) for name in counts}
-        row: dict[str, float] = {
-            "n_qids": len(topics),
-            **n,
-            "share_unjudged": n["n_unjudged"] / max(n["n_documents"], 1),
-            "share_without_entities": n["n_without_entities"] / max(n["n_documents"], 1),
-            "n_without_relevant": int((topics["n_relevant"] == 0).sum()),
-            "n_without_other": int((topics["n_relevant"] == topics["n_documents"]).sum()),
-            "n_entities": len(self.pool.entities),
-            "n_links": len(self.pool.entity),
-            **{str(measure): topics[str(measure)].mean() for measure in self.offers},
-        }
-        return pd.DataFrame([row])
+        row: dict[str, float] = {"n_qids": len(topics), **{name: int(topics[name].sum()) for name in counts}}
+        for kind in ("unjudged", "without_entities"):
+            row[f"share_{kind}"] = row[f"n_{kind}"] / max(row["n_documents"], 1)
+        row["n_without_relevant"] = int((topics["n_relevant"] == 0).sum())
+        row["n_without_other"] = int((topics["n_relevant"] == topics["n_documents"]).sum())
+        row |= {"n_entities": len(self.pool.entities), "n_links": len(self.pool.entity)}
+        return pd.DataFrame([row | {str(measure): topics[str(measure)].mean() for measure in self.offers}])
 
     def intervals(
         self, values: pd.DataFrame, names: list[str], *, interval: str, level: float, n_resamples: int, seed: int
@@ -273,12 +267,11 @@ class EntityLevel:
             wide = values[values["name"] == name].pivot(index="qid", columns="measure", values="value")
             for measure in self.names:
                 known = wide[measure].dropna() if measure in wide else pd.Series(dtype=float)
-                ends = Interval(float("nan"), float("nan"), f"topics ({interval})")
+                ends = Interval(np.nan, np.nan, f"topics ({interval})")
                 if len(known) >= _TWO:
-                    scores, qids = np.asarray(known, dtype=np.float64), list(known.index)
-                    ends = topics_interval(scores, method=interval, qids=qids, bounds=score_bounds(measure), **shared)
-                mean = float(known.mean()) if len(known) else float("nan")
-                rows.append((name, measure, mean, ends.low, ends.high, ends.method, len(known)))
+                    bounds, qids = score_bounds(measure), list(known.index)
+                    ends = topics_interval(known.to_numpy(), method=interval, qids=qids, bounds=bounds, **shared)
+                rows.append((name, measure, known.mean(), ends.low, ends.high, ends.method, len(known)))
                 if measure == str(self.nonrel_cov):
                     ratio = self._ratio(wide, **shared)
                     label = measure.replace("NonRelCov", "DiscRatio")

@@ -93,10 +93,8 @@ class EntityGrid(Shown):
 
     def _figures(self) -> Figures:
         families = dict(zip(self.runs["configuration"], self.runs["family"], strict=True))
-        axes = self._axes()
-        return {
-            "coverage_discrimination": lambda: {"values": self.values, "families": families, "y": axes[0], "x": axes[1]}
-        }
+        axes = dict(zip("yx", self._axes(), strict=True))
+        return {"coverage_discrimination": lambda: {"values": self.values, "families": families, **axes}}
 
     def _axes(self) -> tuple[str, str]:
         """The first measures of coverage of relevant and of non-relevant documents."""
@@ -119,13 +117,15 @@ class EntityGrid(Shown):
         return pareto_frontier(values[values.groupby("qid")["value"].transform("size") == n_values], **options)
 
 
+@dataclass(eq=False)
 class _Context:
     """Evaluation of configurations on a pool."""
 
-    def __init__(
-        self, pool: LinkedPool, topics: pd.DataFrame, measures: list[Measure], cutoff: int, resources: dict[str, Any]
-    ) -> None:
-        self.pool, self.topics, self.measures, self.cutoff, self.resources = pool, topics, measures, cutoff, resources
+    pool: LinkedPool
+    topics: pd.DataFrame
+    measures: list[Measure]
+    cutoff: int
+    resources: dict[str, Any]
 
     def ranker(self, family: str, parameters: Mapping[str, Any]) -> pt.Transformer:
         """The stage of a configuration."""
@@ -310,15 +310,11 @@ def _configurations(
 ) -> tuple[dict[str, tuple[str, dict[str, Any]]], list[str]]:
     """The distinct configurations of a grid by name, and the families that lack resources."""
     made: dict[str, tuple[str, dict[str, Any]]] = {}
-    lacking = {
-        family: [name for name in needs if resources[name] is None]
-        for family, needs in _NEEDS.items()
-        if any(resources[name] is None for name in needs)
-    }
+    lacking = {family: [name for name in needs if resources[name] is None] for family, needs in _NEEDS.items()}
     omitted: set[str] = set()
     items = list(grid_items(grid, ENTITY_GRID))
     for family, parameters in items:
-        without = [name for name in parameters.get("rankers", (family,)) if name in lacking]
+        without = [name for name in parameters.get("rankers", (family,)) if lacking.get(name)]
         if without and not is_default:
             raise ParameterError(f"grid: family {without[0]!r} needs {' and '.join(lacking[without[0]])}")
         if without:

@@ -63,9 +63,7 @@ def first_covering_ranks(
 ) -> pd.DataFrame:
     """Probability and first covered rank of every intent: the frame ``covered`` of :class:`IntentEvaluation`."""
     candidates, known = Intents(intents), Tags(tags)
-    of_intents = pd.DataFrame(
-        {"qid": intents["qid"].to_numpy(), "entity_id": intents["entity_id"].to_numpy(), "prob": candidates.prob}
-    )
+    of_intents = intents[["qid", "entity_id"]].reset_index(drop=True).assign(prob=candidates.prob)
     by_topic = of_intents.groupby(candidates.topic)["prob"]
     of_intents["place"] = by_topic.rank(ascending=False, method="min").astype("int64")
     tables = []
@@ -211,11 +209,9 @@ def evaluate_intents(
         Source of the entities of documents: :class:`vbterrier.TagEntities`, or any argument of it (a linker, a
         function, ``"docno"`` if documents are entities); a T frame (docno, entity_id[, weight, qid]), a registered
         name or a path; ``None`` for the column ``entity_id`` of the systems' results, or the tags of the IntentSet.
-    measures
+    measures, cutoff
         Measures of this package, or diversity measures such as ``"alpha_nDCG"`` on the same tags. A measure without a
         cutoff is computed at every ``cutoff``.
-    cutoff
-        One or several rank cutoffs.
     pool
         ``"query"``: means over queries. ``"collection"``: the queries are one evaluation with joint intents, ``P(q, i)
         = π_i / n`` (Table 1 of the paper), whose variance is that of success over all queries; rankings and cutoffs
@@ -225,18 +221,15 @@ def evaluate_intents(
         For intents that are several ids at once, with a column ``parts`` (a list of ids; ``entity_id`` names the
         whole): a document covers an intent if it is tagged with ``"all"`` its ids, or in ``"part"``, by the share of
         them; see :func:`vbterrier.intents.tags_of_parts`.
-    n_replicas
-        Number of replicas; 0 for none.
-    perturb
-        Perturbations of the replicas, applied in this order: those of :mod:`vbterrier.stats`,
-        :class:`vbterrier.evaluate.Paraphrases`, :class:`vbterrier.evaluate.RerunPipeline`.
+    n_replicas, perturb
+        Number of replicas, 0 for none, and their perturbations, applied in this order: those of
+        :mod:`vbterrier.stats`, :class:`Paraphrases`, :class:`RerunPipeline`.
     baseline
         The system that all other systems are compared with; ``None`` for all pairs.
-    gold
-        A labelled sample (docno, entity_id), to report precision and recall of the tags.
-    tagger_model
-        The result of :func:`vbterrier.stats.fit_tagger` for these tags: intervals of the scores under gold tags, from
-        1,000 replicas by default. The labelled documents must be a random sample of the documents.
+    gold, tagger_model
+        A labelled sample (docno, entity_id), to report precision and recall of the tags; the result of
+        :func:`vbterrier.stats.fit_tagger` for these tags: intervals of the scores under gold tags, from 1,000 replicas
+        by default. The labelled documents must be a random sample of the documents.
     undefined
         Queries without candidates: ``"raise"``, or ``"skip"`` to leave them out with a warning.
     interval, level, n_resamples, seed
@@ -247,17 +240,14 @@ def evaluate_intents(
 
     Examples
     --------
-    >>> topics = pd.DataFrame({"qid": ["q1"], "query": ["Jordan achievements"]})
-    >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["athlete", "country"], "prob": [0.8, 0.2]})
-    >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0], "entity_id": "athlete"})
-    >>> import warnings
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")  # no interval for a single query
-    ...     found = evaluate_intents({"literal": run}, topics, intents=intents, measures=["ES", "VB"], cutoff=[10])
-    >>> found.means().round(3).loc["literal"].to_dict()
-    {'ES@10': 0.8, 'VB@10': 0.4}
+    >>> topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["Jordan achievements", "Jordan team"]})
+    >>> intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["athlete", "country", "athlete"]})
+    >>> run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d2"], "score": 1.0, "entity_id": "athlete"})
+    >>> given = {"intents": intents.assign(prob=[0.8, 0.2, 1.0]), "measures": ["ES", "VB"], "cutoff": 10}
+    >>> evaluate_intents({"literal": run}, topics, **given).means().round(3).loc["literal"].to_dict()
+    {'ES@10': 0.9, 'VB@10': 0.7}
     """
-    asked = at_cutoffs(measures, cutoffs_of(cutoff))
+    asked = at_cutoffs(measures, cutoff)
     whole("n_replicas", n_replicas, low=0)
     is_modelled = tagger_model is not None
     _check(asked, undefined, on_topics, interval, pool, parts, n_replicas, is_modelled=is_modelled)
@@ -439,26 +429,18 @@ def _warn_of_noise(
         )
 
 
-def cutoffs_of(cutoff: Sequence[int] | int) -> list[int]:
-    """Distinct cutoffs in the given order."""
-    listed = [cutoff] if isinstance(cutoff, (int, np.integer)) else list(cutoff)
-    for one in listed:
+def at_cutoffs(measures: Any, cutoff: Sequence[int] | int) -> list[ir_measures.Measure]:
+    """Measures at every cutoff; measures with a cutoff stay unchanged."""
+    cutoffs = [cutoff] if isinstance(cutoff, (int, np.integer)) else list(cutoff)
+    for one in cutoffs:
         if isinstance(one, bool) or not isinstance(one, (int, np.integer)) or one < 1:
             raise ParameterError(f"cutoff={cutoff!r}: wanted whole numbers of at least 1, as [1, 3, 5, 10]")
-    if not listed:
+    if not cutoffs:
         raise ParameterError("cutoff=[]: wanted at least one cutoff")
-    return list(dict.fromkeys(map(int, listed)))
-
-
-def at_cutoffs(
-    measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure], cutoffs: Sequence[int]
-) -> list[ir_measures.Measure]:
-    """Measures at every cutoff; measures with a cutoff stay unchanged."""
-    listed = measures_from(*(measures if isinstance(measures, (list, tuple)) else [measures]))
-    if not listed:
-        raise ParameterError("no measures; name at least one, as 'VB'")
     asked = []
-    for measure in listed:
+    for measure in measures_from(*(measures if isinstance(measures, (list, tuple)) else [measures])):
         takes = "cutoff" in measure.SUPPORTED_PARAMS and measure.params.get("cutoff") is None
-        asked += [measure @ cutoff for cutoff in cutoffs] if takes else [measure]
+        asked += [measure @ int(one) for one in cutoffs] if takes else [measure]
+    if not asked:
+        raise ParameterError("no measures; name at least one, as 'VB'")
     return list(dict.fromkeys(asked))

@@ -85,13 +85,11 @@ def replicas_of(
     if pooled:
         intervals = every.pooled(statistics).intervals(**options).assign(n_qids=len(made.topics))
     names = {str(statistic_of(measure)): str(measure) for measure in asked}
-    of_replicas, per_query = (
-        table.assign(
-            measure=table["measure"].map(names), lists=np.where(table["name"].isin(list(reruns)), RERUN, FIXED)
-        )
-        for table in (intervals, made.frame(**options, left_out=without))
-    )
-    return made, of_replicas, per_query
+    tables = [intervals, made.frame(**options, left_out=without)]
+    for at, table in enumerate(tables):
+        lists = np.where(table["name"].isin(list(reruns)), RERUN, FIXED)
+        tables[at] = table.assign(measure=table["measure"].map(names), lists=lists)
+    return made, tables[0], tables[1]
 
 
 def nil_of(measures: Sequence[ir_measures.Measure]) -> str:
@@ -170,14 +168,9 @@ def gold_intervals(
         low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=1)
         numbers = {"low": low, "high": high, "mean": estimates.mean(axis=1)}
         tables.append(pd.DataFrame({"name": name, "measure": list(map(str, asked)), **numbers}))
-    about: dict[str, Any] = {
-        "method": GOLD_TAGS,
-        "n_qids": len(candidates.topics),
-        "n_resamples": n_replicas,
-        "seed": seed,
-    }
-    found, key = pd.concat(tables, ignore_index=True).assign(level=level, **about), ["name", "measure"]
-    return found.merge(points[[*key, "value"]].drop_duplicates(key), on=key, how="left")
+    key, n_qids = ["name", "measure"], len(candidates.topics)
+    found = pd.concat(tables, ignore_index=True).merge(points[[*key, "value"]].drop_duplicates(key), on=key, how="left")
+    return found.assign(level=level, method=GOLD_TAGS, n_qids=n_qids, n_resamples=n_replicas, seed=seed)
 
 
 def _retrieved(

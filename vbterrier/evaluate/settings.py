@@ -150,19 +150,9 @@ class ReachableQrels:
         n_both = self._n(self._relevant & self._reachable)
         with np.errstate(invalid="ignore"):
             shares = n_both / n_relevant, (n_reachable - n_both) / (n_pool - n_relevant)
-        return pd.DataFrame(
-            {
-                "qid": self.topics,
-                "RelCov": shares[0],
-                "NonRelCov": shares[1],
-                "n_pool": n_pool,
-                "n_reachable": n_reachable,
-                "n_relevant": self._n(self._relevant),
-                "n_relevant_pool": n_relevant,
-                "n_relevant_reachable": n_both,
-                "unreached": self.unreached,
-            }
-        )
+        counts = {"n_pool": n_pool, "n_reachable": n_reachable, "n_relevant": self._n(self._relevant)}
+        counts |= {"n_relevant_pool": n_relevant, "n_relevant_reachable": n_both, "unreached": self.unreached}
+        return pd.DataFrame({"qid": self.topics, "RelCov": shares[0], "NonRelCov": shares[1], **counts})
 
 
 def judged_topics(run: pd.DataFrame, judgments: pd.DataFrame) -> pd.DataFrame:
@@ -275,14 +265,11 @@ def evaluate_settings(
 
     Examples
     --------
-    >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
-    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["d2", "d3"], "label": [1, 1]})
-    >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Texas", "Paris"]})
-    >>> entities = pd.DataFrame({"qid": ["q1"], "docno": ["Paris"], "score": [1.0]})
-    >>> import warnings
-    >>> with warnings.catch_warnings():  # no interval for a single topic
-    ...     warnings.simplefilter("ignore")
-    ...     found = evaluate_settings({"mine": run}, qrels, ["AP"], links=tags, entities=entities, pool=run)
+    >>> run = pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 3, "docno": [*"abcabc"], "score": [3.0, 2.0, 1.0] * 2})
+    >>> qrels = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "docno": [*"bcbc"], "label": 1})
+    >>> tags = pd.DataFrame({"docno": ["a", "b"], "entity_id": ["Texas", "Paris"]})
+    >>> entities = pd.DataFrame({"qid": ["q1", "q2"], "docno": "Paris", "score": 1.0})
+    >>> found = evaluate_settings({"mine": run}, qrels, ["AP"], links=tags, entities=entities, pool=run)
     >>> found.gaps[["conditional", "open_world", "RelCov", "NonRelCov"]].round(3).values.tolist()
     [[1.0, 0.583, 0.5, 0.0]]
     """

@@ -164,38 +164,27 @@ def simulated_run(
     return SimulatedRun(simulation, known, _n_unjudged(known.run, target, measure, topics), values)
 
 
-def estimates_frame(simulated: Sequence[SimulatedRun], estimators: Sequence[ScoreEstimator]) -> pd.DataFrame:
-    """One row per run, estimator and topic."""
-    return _long(
-        [
-            (run, {"estimator": estimator.name, "estimate": run.values[str(estimator.point)]})
-            for run in simulated
-            for estimator in estimators
-        ],
-        ("estimator", "estimate"),
-    )
-
-
-def intervals_frame(simulated: Sequence[SimulatedRun], estimators: Sequence[ScoreEstimator]) -> pd.DataFrame:
-    """One row per run, estimator, level and topic."""
+def result_frames(
+    simulated: Sequence[SimulatedRun], truths: Iterable[TrueScores], estimators: Sequence[ScoreEstimator]
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Estimates by run, estimator and topic; intervals, also by level; true scores by run and topic."""
+    estimates = [
+        (run, {"estimator": estimator.name, "estimate": run.values[str(estimator.point)]})
+        for run in simulated
+        for estimator in estimators
+    ]
     ends = [(estimator.name, *end) for estimator in estimators for end in estimator.ends]
-    return _long(
-        [
-            (run, {"estimator": name, "level": level, "low": run.values[str(low)], "high": run.values[str(high)]})
-            for run in simulated
-            for name, level, low, high in ends
-        ],
-        ("estimator", "level", "low", "high"),
-    )
-
-
-def truths_frame(truths: Iterable[TrueScores]) -> pd.DataFrame:
-    """One row per run and topic."""
-    frames = [
+    intervals = [
+        (run, {"estimator": name, "level": level, "low": run.values[str(low)], "high": run.values[str(high)]})
+        for run in simulated
+        for name, level, low, high in ends
+    ]
+    known = [
         pd.DataFrame({"name": truth.name, "qid": truth.topics, "n_unknown": truth.n_unknown, "truth": truth.values})
         for truth in truths
     ]
-    return pd.concat(frames, ignore_index=True)
+    columns = ("estimator", "level", "low", "high")
+    return _long(estimates, ("estimator", "estimate")), _long(intervals, columns), pd.concat(known, ignore_index=True)
 
 
 def _long(entries: Sequence[tuple[SimulatedRun, Mapping[str, Any]]], columns: Sequence[str]) -> pd.DataFrame:

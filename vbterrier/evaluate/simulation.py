@@ -16,12 +16,10 @@ from vbterrier.evaluate.simulated_runs import (
     LEVELS,
     STANDARD,
     TrueScores,
-    estimates_frame,
     estimators_of,
-    intervals_frame,
+    result_frames,
     simulated_run,
     true_scores,
-    truths_frame,
 )
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.notebook import Panel, Shown, counted
@@ -78,17 +76,6 @@ class Simulation(Shown):
     - ``intervals``: simulation, name, qid, n_unjudged, n_unknown, truth, estimator, level, low, high
     - ``truth``: name, qid, n_unknown, truth: true scores of all runs and topics
     - ``topics``: simulation, name, n_qids (with a true score), n_evaluated (with a remaining relevant document)
-
-    Examples
-    --------
-    >>> from vbterrier.evaluate.simulation import simulate
-    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 1, 0, 0]})
-    >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [1.0, 2.0]})
-    >>> found = simulate({"mine": run}, qrels, [("no b", qrels.drop(index=1))], estimators={"mean": "BNDCG@10"})
-    >>> found.errors()[["estimator", "n", "bias"]].round(3).values.tolist()
-    [['mean', 1, -0.185]]
-    >>> found.coverage()[["level", "topics", "covered"]].values.tolist()[:2]
-    [[0.5, 'unjudged', 0.0], [0.5, 'all', 0.0]]
     """
 
     estimates: pd.DataFrame
@@ -408,12 +395,8 @@ def simulate(
     counts = [
         (run.simulation, run.truth.name, len(truths[run.truth.name].topics), len(run.truth.topics)) for run in simulated
     ]
-    return Simulation(
-        estimates_frame(simulated, asked),
-        intervals_frame(simulated, asked),
-        truths_frame(truths.values()),
-        pd.DataFrame(counts, columns=["simulation", "name", "n_qids", "n_evaluated"]),
-    )
+    topics = pd.DataFrame(counts, columns=["simulation", "name", "n_qids", "n_evaluated"])
+    return Simulation(*result_frames(simulated, truths.values(), asked), topics)
 
 
 def _horizon(truths: Mapping[str, TrueScores], complete: EvaluationTarget, measure: ir_measures.Measure) -> int:

@@ -284,24 +284,12 @@ def variance_shares(
             f"{wanted}: only its topics are uncertain, see vbterrier.score; wanted a bootstrapped measure, "
             "as 'BNDCG@10', or one over intents, as 'ES@10'"
         )
-    found = combine_sources(
-        drawn.draws,
-        drawn.source,
-        values=drawn.values if scores == "measured" else drawn.expected,
-        variances=drawn.variances,
-        scores=scores,
-        method=method,
-        level=level,
-        n_qids=drawn.values.shape[1],
-        n_draws=n_draws,
-        seed=seed,
-    )
-    about = {"level": level, "n_qids": found.n_qids, "n_draws": n_draws, "seed": seed}
-    return VarianceShares(
-        _intervals(found, drawn, str(wanted), n_draws, seed),
-        _shares(found, drawn.names, str(wanted)).assign(**about),
-        _advice(found, drawn.names, str(wanted)),
-    )
+    values, n = drawn.values if scores == "measured" else drawn.expected, drawn.values.shape[1]
+    asked: dict[str, Any] = {"scores": scores, "method": method, "level": level, "n_draws": n_draws, "seed": seed}
+    found = combine_sources(drawn.draws, drawn.source, values=values, variances=drawn.variances, n_qids=n, **asked)
+    name = str(wanted)
+    shares = _shares(found, drawn.names, name).assign(level=level, n_qids=n, n_draws=n_draws, seed=seed)
+    return VarianceShares(_intervals(found, drawn, name, n_draws, seed), shares, _advice(found, drawn.names, name))
 
 
 def _intervals(found: Combined, drawn: TopicDraws, measure: str, n_draws: int, seed: int) -> pd.DataFrame:
