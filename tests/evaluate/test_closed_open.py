@@ -34,12 +34,12 @@ def world():
     }
 
 
-def found(world, system=None, **given):
+def found(world, system=None, measures=MEASURES, **given):
     def reranker(run):
         return OverlapReranker(world["links"], run, weight=0.7)
 
     options = {name: world[name] for name in ("pool", "links", "entities")} | {"unmatched": "drop"} | given
-    return evaluate_closed_open(system or reranker, world["qrels"], MEASURES, **options)
+    return evaluate_closed_open(system or reranker, world["qrels"], measures, **options)
 
 
 def cells(world, *, reachable):
@@ -84,18 +84,17 @@ def test_given_runs_have_the_same_recall_in_both_cells(world, change):
         "others": pd.concat([pool, pd.DataFrame({"qid": ["q1"], "docno": ["outside"], "score": [0.3]})]),
     }[change]
     qrels = pd.concat([world["qrels"], pd.DataFrame({"qid": ["q1"], "docno": ["outside"], "label": [1]})])
-    means = evaluate_closed_open(
-        {"closed": run, "open": run},
-        qrels,
-        ["R@100"],
-        **{name: world[name] for name in ("pool", "links", "entities")},
-    ).means()
+    runs = {"closed": run, "open": run}
+    means = found(world | {"qrels": qrels}, runs, measures=["R@100"], unmatched="append").means()
     assert np.ptp(means["R@100"].to_numpy()) == pytest.approx(0, abs=1e-12)
     assert means["R@100"].iloc[0] > 0.9
 
 
 def test_effects_are_contrasts_of_the_means(world):
     result = found(world)
+    coverage = result.coverage.groupby("entity_side")["NonRelCov"].agg(["mean", "size"])
+    assert coverage.loc["closed"].tolist() == [0, 8]
+    assert coverage.loc["open", "mean"] > 0.3
     means, effects = result.means(), result.effects.set_index(["measure", "effect"])
     for measure in MEASURES:
         cc, co, oc, oo = means[measure]
@@ -114,26 +113,10 @@ def test_runs_in_place_of_pipelines_are_cut(world):
         side: OverlapReranker(world["links"], run, weight=0.7).transform(world["pool"])
         for side, run in world["entities"].items()
     }
-    by_name, by_function = (
-        found(world, runs),
-        found(world, lambda run: runs["closed" if "core" in set(run["docno"]) else "open"]),
-    )
+    by_name = found(world, runs)
+    by_function = found(world, lambda run: runs["closed" if "core" in set(run["docno"]) else "open"])
     pd.testing.assert_frame_equal(by_name.values, by_function.values)
     pd.testing.assert_frame_equal(by_name.means().xs("open", level=1), found(world).means().xs("open", level=1))
-
-
-def test_same_entities_on_both_sides_have_no_effect(world):
-    sides = {"a": world["entities"]["open"], "b": world["entities"]["open"]}
-    effects = found(world, entities=sides).effects.set_index(["measure", "effect"])["value"]
-    assert effects.xs("entity side", level=1).eq(0).all()
-    assert effects.xs("interaction", level=1).eq(0).all()
-
-
-def test_coverage_stands_beside_each_entity_side(world):
-    coverage = found(world).coverage
-    assert coverage.groupby("entity_side")["NonRelCov"].mean()["closed"] == 0
-    assert coverage.groupby("entity_side")["NonRelCov"].mean()["open"] > 0.3
-    assert (coverage.groupby("entity_side").size() == 8).all()
 
 
 def test_effects_pair_topics_that_all_cells_have(world):

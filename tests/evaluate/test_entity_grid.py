@@ -70,13 +70,13 @@ def test_a_configuration_is_its_ranker_scored_alone(world):
 
 def test_factors_of_similarity_multiply_shifted_cosines(world):
     links, topics, resources = world
-    vectors = {"embeddings": resources["embeddings"], "query_entities": resources["query_entities"]}
-    keys = ["qid", "docno"]
-    plain, both = (
-        EntitySimilarity(links, **vectors, **more)(topics).set_index(keys)["score"]
-        for more in ({}, {"idf": True, "support": "rank"})
-    )
-    consensus = ConsensusEntities(links, min_documents=1)(topics).set_index(keys)["score"]
+    given = {"embeddings": resources["embeddings"], "query_entities": resources["query_entities"]}
+    factors = [{}, {"idf": True, "support": "rank"}]
+    stages = [
+        *(EntitySimilarity(links, **given, **more) for more in factors),
+        ConsensusEntities(links, min_documents=1),
+    ]
+    plain, both, consensus = (stage(topics).set_index(["qid", "docno"])["score"] for stage in stages)
     expected = (1 + plain) / 2 * consensus.loc[plain.index]
     pd.testing.assert_series_equal(both.loc[plain.index], expected)
 
@@ -93,11 +93,10 @@ def test_the_default_grid_has_187_configurations(world):
 
 def test_the_frontier_is_over_topics_with_all_values(world):
     found = grid_of(world, {"consensus": {"min_documents": [1, 2, 3]}, "chance": {"seed": [0, 1]}})
-    options = {"maximised": MEASURES[0], "minimised": MEASURES[1]}
     with pytest.warns(DegenerateWarning, match="5 runs: too few"):
         frontier = found.frontier()
     with pytest.warns(DegenerateWarning, match="5 runs: too few"):
-        expected = pareto_frontier(found.values, **options)
+        expected = pareto_frontier(found.values, maximised=MEASURES[0], minimised=MEASURES[1])
     pd.testing.assert_frame_equal(frontier.runs, expected.runs)
     drawn = found.plot()
     assert (drawn.get_xlabel(), drawn.get_ylabel()) == (MEASURES[1], MEASURES[0])
@@ -132,55 +131,43 @@ def test_results_resume_and_do_not_depend_on_processes(world, tmp_path):
     assert path.read_text().startswith(first)
     assert len(path.read_text().splitlines()) == len(first.splitlines()) + 2
     pd.testing.assert_frame_equal(whole.values, grid_of(world, grid, n_jobs=2).values)
-    links, topics, resources = world
     with pytest.raises(FileError, match="other inputs"):
-        entity_grid(links, topics.assign(query="x"), grid, MEASURES, cutoff=5, progress=False, path=path, **resources)
+        grid_of((world[0], world[1].assign(query="x"), world[2]), grid, path=path)
+
+
+HYBRID = {"rankers": [("consensus", "pagerank")], "fusion": [("rrf", 60)], "weight": 0.5}
 
 
 @pytest.mark.parametrize(
-    ("grid", "options", "error", "message"),
+    ("grid", "message"),
     [
-        ({"consenus": {}}, {}, ParameterError, "no family 'consenus'.* Did you mean consensus"),
-        ({"consensus": {"min": 1}}, {}, ParameterError, "ConsensusEntities refuses"),
-        ({"consensus": {"support": "x"}}, {}, ParameterError, "support='x'"),
-        ({"texts": {}}, {"embed": None}, ParameterError, "family 'texts' needs embed"),
-        ({"hybrid": {"weight": 0.5}}, {}, ParameterError, "needs the parameters rankers, fusion and weight"),
-        ([], {}, ParameterError, "no configuration"),
-        ("consensus", {}, ParameterError, "found str, wanted a mapping"),
-        (
-            {"hybrid": {"rankers": [("consensus", "pagernk")], "fusion": [("rrf", 60)], "weight": 0.5}},
-            {},
-            ParameterError,
-            "no ranker 'pagernk'.* Did you mean pagerank",
-        ),
-        (
-            {"hybrid": {"rankers": [("consensus", "pagerank")], "fusion": "rrf", "weight": 0.5}},
-            {},
-            ParameterError,
-            "fusion='rrf' of a hybrid: wanted a list of pairs",
-        ),
+        ({"consenus": {}}, "no family 'consenus'.* Did you mean consensus"),
+        ({"consensus": {"min": 1}}, "ConsensusEntities refuses"),
+        ({"consensus": {"support": "x"}}, "support='x'"),
+        ({"texts": {}}, "family 'texts' needs embed"),
+        ({"hybrid": {"weight": 0.5}}, "needs the parameters rankers, fusion and weight"),
+        ([], "no configuration"),
+        ("consensus", "found str, wanted a mapping"),
+        ({"hybrid": HYBRID | {"rankers": [("consensus", "pagernk")]}}, "no ranker 'pagernk'.* Did you mean pagerank"),
+        ({"hybrid": HYBRID | {"fusion": "rrf"}}, "fusion='rrf' of a hybrid: wanted a list of pairs"),
     ],
 )
-def test_bad_grids_are_refused(world, grid, options, error, message):
-    with pytest.raises(error, match=message):
-        grid_of(world, grid, **options)
+def test_bad_grids_are_refused(world, grid, message):
+    with pytest.raises(ParameterError, match=message):
+        grid_of(world, grid, embed=None)
 
 
-def test_other_topics_are_other_inputs(world, tmp_path):
+def test_bad_topics_measures_and_links_are_refused(world, tmp_path):
     links, topics, _ = world
-    grid = {"consensus": {"min_documents": 1}}
-    asked = {"measures": MEASURES, "cutoff": 5, "progress": False}
-    entity_grid(links, topics[["qid"]], grid, path=tmp_path / "grid", **asked)
+    grid, tags = {"consensus": {"min_documents": 1}}, pd.DataFrame({"docno": ["d"], "entity_id": ["e"]})
+    asked = {"cutoff": 5, "progress": False, "path": tmp_path / "grid"}
+    entity_grid(links, topics[["qid"]], grid, MEASURES, **asked)
     more = pd.concat([topics[["qid"]], pd.DataFrame({"qid": ["another"]})])
-    with pytest.raises(FileError, match="other inputs"):
-        entity_grid(links, more, grid, path=tmp_path / "grid", **asked)
-    with pytest.raises(InputError, match="topics: 3 topics of the links are missing"):
-        entity_grid(links, topics.head(3), grid, **asked)
-
-
-def test_bad_measures_and_links_are_refused(world):
-    links, topics, _ = world
-    with pytest.raises(ParameterError, match="wanted measures of entity runs, as 'RelCov@20'"):
-        entity_grid(links, topics, {"consensus": {}}, ["AP"])
-    with pytest.raises(InputError, match="found tags without a pool"):
-        entity_grid(pd.DataFrame({"docno": ["d"], "entity_id": ["e"]}), topics, {"consensus": {}}, MEASURES)
+    for given, queries, measures, error, message in (
+        (links, more, MEASURES, FileError, "other inputs"),
+        (links, topics.head(3), MEASURES, InputError, "topics: 3 topics of the links are missing"),
+        (links, topics, ["AP"], ParameterError, "wanted measures of entity runs, as 'RelCov@20'"),
+        (tags, topics, MEASURES, InputError, "found tags without a pool"),
+    ):
+        with pytest.raises(error, match=message):
+            entity_grid(given, queries, grid, measures, **asked)

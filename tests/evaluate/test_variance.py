@@ -23,25 +23,14 @@ QRELS = pd.DataFrame(
 # New documents are not judged; n is in both runs at the same rank.
 LISTS = {"one": ["n", "a", "x", "e"], "two": ["n", "y", "b", "e"]}
 MEASURE = "BNDCG(prior={0:0.5,1:0.5})@4"
-INTENTS = pd.DataFrame(
-    [
-        (qid, entity, prob)
-        for at, qid in enumerate(QIDS)
-        for entity, prob in (("A", at / 8), ("B", 0.9 - at / 8), ("C", 0.1))
-    ],
-    columns=["qid", "entity_id", "prob"],
-)
-TAGS = pd.DataFrame(
-    {"docno": ["n", "a", "x", "y", "b", "e"], "entity_id": list("CABABA"), "weight": [1, 0.9, 0.5, 0.5, 1, 0.2]}
-)
+INTENTS = pd.DataFrame({"qid": np.repeat(QIDS, 3), "entity_id": list("ABC") * 8})
+INTENTS["prob"] = np.array([[at / 8, 0.9 - at / 8, 0.1] for at in range(8)]).ravel()
+TAGS = pd.DataFrame({"docno": list("naxybe"), "entity_id": list("CABABA"), "weight": [1, 0.9, 0.5, 0.5, 1, 0.2]})
 
 
 def run(docnos, qids=QIDS):
-    rows = [
-        (qid, docno, -float(rank))
-        for at, qid in enumerate(qids)
-        for rank, docno in enumerate(docnos[: 4 - int(qid[1:]) % 2])
-    ]
+    lists = [(qid, enumerate(docnos[: 4 - int(qid[1:]) % 2])) for qid in qids]
+    rows = [(qid, docno, -float(rank)) for qid, ranked in lists for rank, docno in ranked]
     return pd.DataFrame(rows, columns=["qid", "docno", "score"])
 
 
@@ -62,11 +51,8 @@ def test_frames_of_a_bootstrapped_measure():
     c_frame = ["name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed"]
     assert list(found.intervals) == [*c_frame, "mean"]
     assert found.intervals["name"].tolist() == ["one"] * 3 + ["two"] * 3
-    assert found.intervals["method"].tolist()[:3] == [
-        "topics and unjudged (nested)",
-        "topics (percentile)",
-        "unjudged (normal)",
-    ]
+    methods = ["topics and unjudged (nested)", "topics (percentile)", "unjudged (normal)"]
+    assert found.intervals["method"].tolist() == methods * 2
     assert found.intervals["n_resamples"].tolist()[:3] == [300, 300, 0]
     columns = ["name", "measure", "source", "variance", "share", "low", "high", "level", "n_qids", "n_draws", "seed"]
     assert list(found.shares) == columns
@@ -127,9 +113,8 @@ def test_advice_by_hand():
         "unjudged settled": [0, z * (between + within) ** 0.5, z * between**0.5, 8 * (between + within) / between],
     }
     for change, numbers in wanted.items():
-        assert rows.loc[change, ["these_topics", "other_topics", "at_best", "n_qids"]].tolist() == pytest.approx(
-            numbers
-        )
+        found = rows.loc[change, ["these_topics", "other_topics", "at_best", "n_qids"]]
+        assert found.tolist() == pytest.approx(numbers)
     measured = over_intents(perturb=Dirichlet(50), scores="measured").advice.set_index(["name", "change"])
     of_one = measured.loc[("one", "intents settled")]
     assert of_one["other_topics"] == of_one["at_best"] < measured.loc[("one", "none"), "other_topics"]
@@ -139,12 +124,8 @@ def test_sources_of_a_measure_over_intents():
     found = over_intents()
     assert found.shares["source"].tolist() == ["topics", "intents", "tags", "interactions"] * 2
     np.testing.assert_allclose(found.shares.groupby("name")["share"].sum(), 1)
-    assert found.intervals["method"].tolist()[:4] == [
-        "topics, intents and tags (nested)",
-        "topics (percentile)",
-        "intents (normal)",
-        "tags (normal)",
-    ]
+    methods = ["topics, intents and tags (nested)", "topics (percentile)", "intents (normal)", "tags (normal)"]
+    assert found.intervals["method"].tolist() == methods * 2
     values = score(RUNS, None, ["ES@3"], intents=INTENTS, tags=TAGS).means()["ES@3"]
     np.testing.assert_allclose(found.intervals.groupby("name")["value"].first(), values)
     # Measured scores are centred on scores without noise.
@@ -153,9 +134,11 @@ def test_sources_of_a_measure_over_intents():
     assert measured.intervals["method"].tolist()[1] == "topics (percentile, without noise)"
 
 
-def test_columns_of_runs_hold_tags_too():
-    tagged = {name: frame.merge(TAGS, on="docno") for name, frame in RUNS.items()}
-    pd.testing.assert_frame_equal(over_intents(tagged, tags=None).shares, over_intents().shares)
+def test_columns_of_runs_hold_tags_and_orders_of_rows_change_nothing():
+    tagged, first = {name: frame.merge(TAGS, on="docno") for name, frame in RUNS.items()}, over_intents()
+    pd.testing.assert_frame_equal(over_intents(tagged, tags=None).shares, first.shares)
+    again = over_intents(intents=INTENTS.iloc[::-1], tags=TAGS.iloc[::-1])
+    pd.testing.assert_frame_equal(first.shares, again.shares, rtol=1e-9)
 
 
 def test_names_of_sources_are_the_callers():
@@ -172,26 +155,18 @@ def test_names_of_sources_are_the_callers():
 )
 def test_orders_change_nothing(evaluated):
     # Topics differ in their variance within.
-    runs = {
-        name: frame[~(frame["qid"].isin(QIDS[:3]) & frame["docno"].isin(["x", "y"]))] for name, frame in RUNS.items()
-    }
+    left_out = f"qid in {QIDS[:3]} and docno in ['x', 'y']"
+    runs = {name: frame.drop(index=frame.query(left_out).index) for name, frame in RUNS.items()}
     first = evaluated(runs, QRELS)
     turned = {name: frame.sample(frac=1, random_state=1) for name, frame in reversed(runs.items())}
     again = evaluated(turned, QRELS.iloc[::-1])
-    for frame in ("intervals", "shares", "advice"):
-        own, reference = (
-            getattr(found, frame).sort_values("name", kind="stable", ignore_index=True) for found in (first, again)
-        )
-        pd.testing.assert_frame_equal(own, reference, rtol=1e-9)
+    for name in ("intervals", "shares", "advice"):
+        pair = [getattr(found, name).sort_values("name", kind="stable", ignore_index=True) for found in (first, again)]
+        pd.testing.assert_frame_equal(*pair, rtol=1e-9)
     alone = evaluated({"two": runs["two"]}, QRELS)
     assert alone.shares["share"].tolist()[0] == pytest.approx(table(first).loc[("two", "topics"), "share"], rel=1e-9)
     other = evaluated(runs, QRELS, seed=1)
     assert (other.intervals["low"][:1] != first.intervals["low"][:1]).all()
-
-
-def test_order_of_intents_and_topics_changes_nothing():
-    first, again = over_intents(), over_intents(intents=INTENTS.iloc[::-1], tags=TAGS.iloc[::-1])
-    pd.testing.assert_frame_equal(first.shares, again.shares, rtol=1e-9)
 
 
 @pytest.mark.filterwarnings("ignore:the variance between topics")
@@ -205,26 +180,27 @@ def test_a_topic_alone():
 
 
 @pytest.mark.parametrize(
-    ("call", "error", "said"),
+    ("options", "said"),
     [
-        (lambda: variance_shares(RUNS, QRELS, "nDCG@10"), ParameterError, "only its topics are uncertain"),
-        (lambda: variance_shares(RUNS, QRELS, "BNDCG(stat='q5')@4"), ParameterError, "leave out stat"),
-        (lambda: variance_shares(RUNS, QRELS, "ES@3"), ParameterError, "wanted intents"),
-        (lambda: variance_shares(RUNS, QRELS, MEASURE, baseline="three"), ParameterError, "no such system"),
-        (lambda: variance_shares(RUNS, QRELS, MEASURE, n_draws=1), ParameterError, "n_draws=1"),
-        (lambda: variance_shares(RUNS, QRELS, MEASURE, scores="true"), ParameterError, "scores='true'"),
-        (lambda: variance_shares(RUNS, QRELS, MEASURE, method="bca"), ParameterError, "method='bca'"),
-        (lambda: variance_shares({}, QRELS, MEASURE), InputError, "no systems"),
-        (lambda: over_intents(perturb=[]), ParameterError, "no perturbation"),
-        (lambda: over_intents(measure="ES(intents='mine')@3"), ParameterError, "drop intents="),
+        ({"measure": "nDCG@10"}, "only its topics are uncertain"),
+        ({"measure": "BNDCG(stat='q5')@4"}, "leave out stat"),
+        ({"measure": "ES@3"}, "wanted intents"),
+        ({"baseline": "three"}, "no such system"),
+        ({"n_draws": 1}, "n_draws=1"),
+        ({"scores": "true"}, "scores='true'"),
+        ({"method": "bca"}, "method='bca'"),
+        ({"measure": "ES@3", "intents": INTENTS, "tags": TAGS, "perturb": []}, "no perturbation"),
+        ({"measure": "ES(intents='mine')@3", "intents": INTENTS, "tags": TAGS}, "drop intents="),
     ],
 )
-def test_bad_input(call, error, said):
-    with pytest.raises(error, match=said):
-        call()
+def test_options_that_do_not_exist(options, said):
+    with pytest.raises(ParameterError, match=said):
+        variance_shares(RUNS, QRELS, **{"measure": MEASURE, **options})
 
 
-def test_topics_without_intents_are_refused():
+def test_bad_input():
+    with pytest.raises(InputError, match="no systems"):
+        variance_shares({}, QRELS, MEASURE)
     with pytest.raises(InputError, match="1 topics \\('q7'\\) have none"):
         variance_shares(RUNS, QRELS, "ES@3", intents=INTENTS[INTENTS["qid"] != "q7"], tags=TAGS, perturb=TagDropout())
 
@@ -258,10 +234,8 @@ def test_intents_and_tags_on_aida(shared_data):
     given = {"intents": intents[["qid", "entity_id", "prob"]], "tags": tags.assign(weight=0.8)}
     given["perturb"] = [Dirichlet(10), TagDropout()]
     found = table(variance_shares(runs, None, "ES@5", **given)).loc["bm25"]
-    shares = found["share"]
-    assert shares.to_dict() == pytest.approx(
-        {"topics": 0.29, "intents": 0.05, "tags": 0.59, "interactions": 0.07}, abs=0.02
-    )
+    expected = {"topics": 0.29, "intents": 0.05, "tags": 0.59, "interactions": 0.07}
+    assert found["share"].to_dict() == pytest.approx(expected, abs=0.02)
     # Most variance of the difference is between topics: both systems share the noise.
     pair = variance_shares(runs, None, "ES@5", baseline="bm25", **given)
     assert table(pair).loc[("dph - bm25", "topics"), "share"] > 0.5

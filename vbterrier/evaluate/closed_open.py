@@ -12,7 +12,15 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, choice, whole
 from vbterrier.evaluate.inputs import is_pipeline
 from vbterrier.evaluate.scores import score
-from vbterrier.evaluate.settings import UNREACHED, Reachability, ReachableQrels, interval_of, judged_topics, linked
+from vbterrier.evaluate.settings import (
+    UNREACHED,
+    Reachability,
+    ReachableQrels,
+    joined,
+    judged_topics,
+    linked,
+    mean_and_interval,
+)
 from vbterrier.frames.contracts import frame_of, score_bounds
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means
@@ -39,20 +47,13 @@ _CELL = ["entity_side", "document_side"]
 class ClosedOpen(Shown):
     """Result of :func:`evaluate_closed_open`.
 
-    Parameters
-    ----------
-    values
-        entity_side, document_side, qid, measure, value.
-    intervals
-        One row per cell and measure: entity_side, document_side, measure, value (the mean), low, high, level, method,
-        n_qids...
-    effects
-        measure, effect, value, low, high, level, method, n_qids, over the topics that all four cells share. ``entity
-        side``: mean of the two cells with the first entity run minus the mean with the second; ``document side``:
-        closed minus open; ``interaction``: closed minus open with the first entity run, minus the same difference with
-        the second.
-    coverage
-        entity_side, and the columns of :attr:`vbterrier.evaluate.settings.Settings.coverage`.
+    - ``values``: entity_side, document_side, qid, measure, value
+    - ``intervals``: one row per cell and measure: entity_side, document_side, and the columns of a C frame but name
+    - ``effects``: measure, effect, value, low, high, level, method, n_qids, over the topics that all four cells share.
+      ``entity side``: mean of the two cells with the first entity run minus the mean with the second; ``document
+      side``: closed minus open; ``interaction``: closed minus open with the first entity run, minus the same difference
+      with the second.
+    - ``coverage``: entity_side, and the columns of ``coverage`` of :class:`vbterrier.evaluate.settings.Settings`
     """
 
     values: pd.DataFrame
@@ -99,38 +100,30 @@ def evaluate_closed_open(
 ) -> ClosedOpen:
     """Evaluate a system with two entity runs, on the documents that each reaches and on the whole pool.
 
-    The four cells give the effect of the entity run and the effect of the document pool.
+    The four cells give the effect of the entity run and the effect of the document pool. Closed documents mention at
+    least one of the first ``cutoff`` entities of the entity run.
 
     Parameters
     ----------
     system
         A function from an entity run to a pipeline that reranks documents (or to a run, which is restricted to the
         documents of the cell); or a mapping of entity run name to run.
-    qrels, measures, rel, interval, level, n_resamples, seed
-        See :func:`vbterrier.evaluate.settings.evaluate_settings`.
-    links
-        Entity links of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags.
-    pool
-        The documents to rerank, a run.
-    entities
-        Two entity runs by name, as ``{"closed": trained_on_labels, "open": of_the_whole_pool}``.
-    cutoff
-        Number of entities per topic that select the closed documents of each entity run.
+    qrels, measures, rel, unreached, interval, level, n_resamples, seed
+        See :func:`evaluate_settings`; ``unreached`` applies to reachable judgments.
+    links, pool
+        Entity links of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags; and the
+        documents to rerank, a run.
+    entities, cutoff
+        Two entity runs by name, as ``{"closed": trained_on_labels, "open": of_the_whole_pool}``; number of entities per
+        topic that select the closed documents of each.
     unmatched
         Documents of the pool that mention none of the selected entities, in the closed cells. ``"append"``: they follow
         the others, in the order of the pool (as documents of the pool follow a given run that lacks them), so that all
-        four cells have the same recall: the control of Table 4. ``"drop"``: they are removed, as public code of the
+        four cells have the same recall, as in Table 4 of the paper. ``"drop"``: they are removed, as public code of the
         paper's authors does, and with them recall.
     judgments
         ``"all"``: the same judgments for all cells; ``"reachable"``: for closed documents, only judgments of reachable
         documents (Eq. 1 of the paper).
-    unreached
-        With reachable judgments, see :func:`vbterrier.evaluate.settings.evaluate_settings`.
-
-    Notes
-    -----
-    Closed documents mention at least one of the first ``cutoff`` entities of the entity run. The paper reports equal
-    Recall@1000 in all cells of its Table 4, which only ``unmatched="append"`` can give.
 
     Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 3.4, Table 4.
 
@@ -162,29 +155,27 @@ def evaluate_closed_open(
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
     known, documents = linked(links, pool, is_ranked=True), loaded_run("pool", pool)
     options: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
-    found, coverage = {}, []
+    found, coverage = {}, {}
     for side, given in entities.items():
         run = loaded_run(f"entities {side!r}", given)
         reachability = Reachability(known, run, whole("cutoff", cutoff))
         labelled = ReachableQrels(judged, reachability, whole("rel", rel))
         closed = judged if judgments == "all" else labelled.conditional(unreached)
-        rankings = _rankings(system, side, run, documents, reachability)
+        within, every = _rankings(system, side, run, documents, reachability)
         if unmatched == "append":
             # The same documents in both cells, also of runs that lack some of the pool or have others.
-            rankings = [_appended(_appended(rankings[0], documents.frame), rankings[1]), rankings[1]]
-            rankings[1] = _appended(rankings[1], documents.frame)
-        rankings[0] = judged_topics(rankings[0], closed)
-        for where, ranking, labels in zip(DOCUMENT_SIDES, rankings, (closed, judged), strict=True):
+            within, every = _appended(within, documents.frame, every), _appended(every, documents.frame)
+        cells = (judged_topics(within, closed), closed), (every, judged)
+        for where, (ranking, labels) in zip(DOCUMENT_SIDES, cells, strict=True):
             name = f"{side} entities, {where} documents"
             found[side, where] = score({name: ranking}, labels, measures, on_topics="all", **options)
-        coverage.append(labelled.coverage().assign(entity_side=side))
-    values = _joined({cell: scores.values for cell, scores in found.items()})
-    return ClosedOpen(
-        values,
-        _joined({cell: scores.intervals for cell, scores in found.items()}),
-        _effects(values, list(entities), **options),
-        _first(pd.concat(coverage, ignore_index=True), ["entity_side"]),
+        coverage[side] = labelled.coverage()
+    values, intervals = (
+        joined({cell: getattr(scores, name) for cell, scores in found.items()}, _CELL).drop(columns="name")
+        for name in ("values", "intervals")
     )
+    effects = _effects(values, list(entities), **options)
+    return ClosedOpen(values, intervals, effects, joined(coverage, ["entity_side"]))
 
 
 def _rankings(system: Any, side: str, entities: Run, documents: Run, reachability: Reachability) -> list[pd.DataFrame]:
@@ -204,24 +195,12 @@ def _rankings(system: Any, side: str, entities: Run, documents: Run, reachabilit
     return [reachability.reachable(run), run.frame]
 
 
-def _appended(ranking: pd.DataFrame, others: pd.DataFrame) -> pd.DataFrame:
-    """A ranking followed by the documents of another one that it lacks, in their order."""
-    first, rest = (ranked(frame)[["qid", "docno", "rank"]] for frame in (ranking, others))
-    rest = rest.assign(rank=rest["rank"] + len(first))
-    both = pd.concat([first, rest], ignore_index=True).drop_duplicates(["qid", "docno"])
-    return both.assign(score=-both["rank"].astype(np.float64)).drop(columns="rank")
-
-
-def _joined(frames: Mapping[tuple[str, str], pd.DataFrame]) -> pd.DataFrame:
-    parts = [
-        frame.drop(columns="name").assign(entity_side=side, document_side=where)
-        for (side, where), frame in frames.items()
-    ]
-    return _first(pd.concat(parts, ignore_index=True), _CELL)
-
-
-def _first(frame: pd.DataFrame, columns: list[str]) -> pd.DataFrame:
-    return frame[[*columns, *frame.columns.difference(columns, sort=False)]]
+def _appended(*rankings: pd.DataFrame) -> pd.DataFrame:
+    """The documents of several rankings, one ranking after another, without repetitions."""
+    parts = [ranked(frame)[["qid", "docno", "rank"]] for frame in rankings]
+    longest = max(map(len, parts))
+    scored = [part.assign(score=-(part.pop("rank") + at * longest).astype(np.float64)) for at, part in enumerate(parts)]
+    return pd.concat(scored, ignore_index=True).drop_duplicates(["qid", "docno"])
 
 
 def _effects(values: pd.DataFrame, sides: list[str], **options: Any) -> pd.DataFrame:
@@ -236,7 +215,6 @@ def _effects(values: pd.DataFrame, sides: list[str], **options: Any) -> pd.DataF
             (closed[0] - opened[0]) - (closed[1] - opened[1]),
         )
         for effect, contrast, scale in zip(EFFECTS, contrasts, (1, 1, 2), strict=True):
-            ends = interval_of(contrast, (scale * low, scale * high), **options)
-            row = float(contrast.mean()), ends.low, ends.high, options["level"], ends.method, len(contrast)
-            rows.append((measure, effect, *row))
+            interval = mean_and_interval(contrast, (scale * low, scale * high), **options)
+            rows.append((measure, effect, *interval, len(contrast)))
     return pd.DataFrame(rows, columns=["measure", "effect", "value", "low", "high", "level", "method", "n_qids"])

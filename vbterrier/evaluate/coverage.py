@@ -48,38 +48,27 @@ _NOTHING = "No document systems were given."
 class CoverageReport(Shown):
     """Result of :func:`coverage_report`.
 
-    Parameters
-    ----------
-    documents
-        Level 1, a C frame: open-world effectiveness of the document systems; empty without any.
-    entities
-        Level 2, a C frame of the entity runs: coverage, evidence and bait. A mean leaves out topics for which its
-        measure is undefined; ``n_qids`` counts the remaining topics. DiscRatio is a ratio of means.
-    discrimination
-        One row per entity run, over the topics for which both coverages are defined: name, RelCov, NonRelCov,
-        DiscRatio (their ratio), low, high, n_qids, level, method. The means in ``entities`` are over the topics of each
-        measure, so that their ratio may differ.
-    strata
-        Level 3: the document systems, and their gains over the baseline, by the coverage of the reference run: name and
-        the columns of :func:`vbterrier.stats.coverage_strata`. The measure of a gain is ``"<measure> - <baseline>"``.
-    pool
-        One row: n_qids, n_documents, n_relevant, n_unjudged, n_without_entities, share_unjudged and
-        share_without_entities (of the documents), n_without_relevant and n_without_other (topics), n_entities, n_links,
-        and the means of the measures in ``offers``.
-    missing
-        name, n_qids, n_missing: the number of topics of the pool without any entity of a run; they count as empty
-        lists.
-    topics
-        One row per topic of the pool: qid, n_documents, n_relevant, n_unjudged, n_without_entities, ObsCov and
-        OracleCov@cutoff.
-    values, document_values
-        V frames of the entity runs (defined values only) and of the document systems.
-    offers
-        Names of the measures that do not depend on the run: ObsCov and OracleCov@cutoff.
-    reference, baseline
-        The entity run that defines the strata; the document system that gains refer to, or ``None``.
-    settings
-        cutoff, rel, alpha, shrinkage, level.
+    - ``documents``: level 1, a C frame: open-world effectiveness of the document systems; empty without any
+    - ``entities``: level 2, a C frame of the entity runs: coverage, evidence and bait. A mean leaves out topics for
+      which its measure is undefined; ``n_qids`` counts the remaining topics. DiscRatio is a ratio of means.
+    - ``discrimination``: one row per entity run, over the topics for which both coverages are defined: name, RelCov,
+      NonRelCov, DiscRatio (their ratio), low, high, n_qids, level, method. The means in ``entities`` are over the
+      topics of each measure, so that their ratio may differ.
+    - ``strata``: level 3: the document systems, and their gains over the baseline, by the coverage of the reference
+      run: name and the columns of :func:`vbterrier.stats.coverage_strata`. The measure of a gain is ``"<measure> -
+      <baseline>"``.
+    - ``pool``: one row: n_qids, n_documents, n_relevant, n_unjudged, n_without_entities, share_unjudged and
+      share_without_entities (of the documents), n_without_relevant and n_without_other (topics), n_entities, n_links,
+      and the means of the measures in ``offers``
+    - ``missing``: name, n_qids, n_missing: the number of topics of the pool without any entity of a run, which count as
+      empty lists
+    - ``topics``: one row per topic of the pool: qid, n_documents, n_relevant, n_unjudged, n_without_entities, and
+      ``offers``
+    - ``values``, ``document_values``: V frames of the entity runs (defined values only) and of the document systems
+    - ``offers``: names of the measures that do not depend on the run: ObsCov and OracleCov@cutoff
+    - ``reference``, ``baseline``: the entity run that defines the strata; the document system that gains refer to, or
+      ``None``
+    - ``settings``: cutoff, rel, alpha, shrinkage, level
     """
 
     documents: pd.DataFrame
@@ -115,12 +104,9 @@ class CoverageReport(Shown):
 
     def _figures(self) -> Figures:
         cutoff = self.settings["cutoff"]
+        axes = {"x": f"NonRelCov@{cutoff}", "y": f"RelCov@{cutoff}"}
         return {
-            "coverage_discrimination": lambda: {
-                "values": self.values,
-                "x": f"NonRelCov@{cutoff}",
-                "y": f"RelCov@{cutoff}",
-            },
+            "coverage_discrimination": lambda: {"values": self.values, **axes},
             "forest": lambda: {"intervals": self.documents if len(self.documents) else self.entities},
         }
 
@@ -133,11 +119,9 @@ class CoverageReport(Shown):
     ) -> pd.DataFrame:
         """Gains of a document system over the baseline by topic, with coverage, for regressions.
 
-        ``name``: the document system. ``measure``: one of the measures of document systems, as text. ``baseline``:
-        another document system; that of the report by default. ``entities``: the entity run with the coverage; the
-        reference run by default. Returns one row per topic of the document systems: qid, gain, baseline (its score),
-        n_relevant, ObsCov, OracleCov@cutoff and all measures of the entity run; NaN if undefined. Raises
-        ParameterError: an unknown system, measure or entity run; no baseline.
+        ``baseline``, ``entities``: another document system and entity run than those of the report. Returns one row per
+        topic of the document systems: qid, gain, baseline (its score), n_relevant, ``offers`` and all measures of the
+        entity run; NaN if undefined.
         """
         base = baseline or self.baseline
         if base is None:
@@ -157,31 +141,13 @@ class CoverageReport(Shown):
 
 
 def _text(report: CoverageReport) -> str:
+    def plain(frame: pd.DataFrame, *columns: str) -> str:
+        return frame[list(columns)].to_string(index=False, float_format=lambda value: f"{value:.4f}", na_rep="-")
+
     cutoff, alpha, shrinkage, level = (report.settings[name] for name in ("cutoff", "alpha", "shrinkage", "level"))
-    missing = report.missing[report.missing["n_missing"] > 0]
-    over = f"; gains over {report.baseline}" if report.baseline else ""
-    parts = [
-        _pool(report),
-        f"Level 1: documents, open-world; {level:.0%} intervals over topics",
-        _means(report.documents) if len(report.documents) else _NOTHING,
-        f"Level 2: entities, the first {cutoff:g} of each run; OER with alpha {alpha:g}, shrinkage {shrinkage:g}",
-        _means(report.entities) + "\n" + _DEFINED,
-        "On the topics for which both coverages are defined\n" + _plain(report.discrimination.drop(columns="level")),
-        *(
-            f"{row[0]} has no entities for {row[1]} of {row[2]} topics, which count as empty lists"
-            for row in zip(missing["name"], missing["n_missing"], missing["n_qids"], strict=True)
-        ),
-        f"Level 3: documents by RelCov@{cutoff:g} of {report.reference}{over}",
-        _strata_text(report.strata) if len(report.strata) else _NOTHING,
-    ]
-    # Names from files must not contain terminal control sequences.
-    return "\n".join(map(printable, "\n\n".join(parts).split("\n"))) + "\n"
-
-
-def _pool(report: CoverageReport) -> str:
-    pool = report.pool.to_dict("records")[0]
+    pool, missing = report.pool.to_dict("records")[0], report.missing[report.missing["n_missing"] > 0]
     linked = f"{pool['n_links']} links to {pool['n_entities']} entities"
-    lines = [
+    head = [
         f"Pool: {pool['n_documents']} documents of {pool['n_qids']} topics, {linked}",
         f"Relevant documents (label at least {report.settings['rel']:g}): {pool['n_relevant']}",
         f"Unjudged documents, which count as non-relevant: {pool['n_unjudged']} ({pool['share_unjudged']:.1%})",
@@ -190,23 +156,31 @@ def _pool(report: CoverageReport) -> str:
         f"Topics without non-relevant documents: {pool['n_without_other']}",
         *(f"{name}, which does not depend on the run: {pool[name]:.4f}" for name in report.offers),
     ]
-    return "\n".join(lines)
-
-
-def _means(intervals: pd.DataFrame) -> str:
-    shown = intervals[["name", "measure", "value", "low", "high", "n_qids", "method"]]
-    return _plain(shown)
-
-
-def _strata_text(strata: pd.DataFrame) -> str:
-    shown = strata[["name", "measure", "stratum", "coverage_low", "coverage_high", "value", "low", "high", "n_qids"]]
-    left_out = int(strata["n_undefined"].iloc[0])
-    note = f"\n{left_out} topics without coverage are in no stratum" if left_out else ""
-    return _plain(shown) + note
-
-
-def _plain(frame: pd.DataFrame) -> str:
-    return frame.to_string(index=False, float_format=lambda value: f"{value:.4f}", na_rep="-")
+    means = ("name", "measure", "value", "low", "high", "n_qids", "method")
+    strata = _NOTHING
+    if len(report.strata):
+        columns = ("name", "measure", "stratum", "coverage_low", "coverage_high", "value", "low", "high", "n_qids")
+        left_out = int(report.strata["n_undefined"].iloc[0])
+        note = f"\n{left_out} topics without coverage are in no stratum" if left_out else ""
+        strata = plain(report.strata, *columns) + note
+    parts = [
+        "\n".join(head),
+        f"Level 1: documents, open-world; {level:.0%} intervals over topics",
+        plain(report.documents, *means) if len(report.documents) else _NOTHING,
+        f"Level 2: entities, the first {cutoff:g} of each run; OER with alpha {alpha:g}, shrinkage {shrinkage:g}",
+        plain(report.entities, *means) + "\n" + _DEFINED,
+        "On the topics for which both coverages are defined\n"
+        + plain(report.discrimination, *report.discrimination.columns.drop("level")),
+        *(
+            f"{name} has no entities for {n} of {n_qids} topics, which count as empty lists"
+            for name, n_qids, n in missing.itertuples(index=False)
+        ),
+        f"Level 3: documents by RelCov@{cutoff:g} of {report.reference}"
+        + (f"; gains over {report.baseline}" if report.baseline else ""),
+        strata,
+    ]
+    # Names from files must not contain terminal control sequences.
+    return "\n".join(map(printable, "\n\n".join(parts).split("\n"))) + "\n"
 
 
 def require_known(what: str, name: str, known: Iterable[Any]) -> None:
@@ -228,11 +202,7 @@ _COVERAGE = "coverage of the reference run"
 
 
 class EntityLevel:
-    """The measures of entity runs on a linked pool.
-
-    ``pool``: the linked pool. ``cutoff``: number of entities per topic. ``rel``: the lowest relevant label. ``alpha,
-    shrinkage``: parameters of OER.
-    """
+    """The measures of entity runs on a linked pool; see :func:`coverage_report`."""
 
     def __init__(self, pool: LinkedPool, cutoff: int, rel: int, alpha: float, shrinkage: float) -> None:
         self.pool, self.cutoff, self.rel = pool, cutoff, rel
@@ -258,8 +228,7 @@ class EntityLevel:
         overlap = mean_overlap(scoring.selection(), self.relevant, self.cutoff)
         found = np.stack([*(measure.values(scoring) for measure in self.measures), overlap])
         measure, topic = np.nonzero(~np.isnan(found))
-        names = np.array(self.names, dtype=object)
-        qids = np.array(self.pool.topics, dtype=object)
+        qids, names = (np.array(texts, dtype=object) for texts in (self.pool.topics, self.names))
         rows = {"name": name, "qid": qids[topic], "measure": names[measure], "value": found[measure, topic]}
         return pd.DataFrame(rows)
 
@@ -279,20 +248,14 @@ class EntityLevel:
 
     def sizes(self, topics: pd.DataFrame) -> pd.DataFrame:
         """Summary of the pool in one row."""
-        n = topics[["n_documents", "n_relevant", "n_unjudged", "n_without_entities"]].sum()
-        n_documents = max(int(n["n_documents"]), 1)
-        row: dict[str, float] = {
-            "n_qids": len(topics),
-            **{str(name): int(count) for name, count in n.items()},
-            "share_unjudged": n["n_unjudged"] / n_documents,
-            "share_without_entities": n["n_without_entities"] / n_documents,
-            "n_without_relevant": int((topics["n_relevant"] == 0).sum()),
-            "n_without_other": int((topics["n_relevant"] == topics["n_documents"]).sum()),
-            "n_entities": len(self.pool.entities),
-            "n_links": len(self.pool.entity),
-            **{str(measure): topics[str(measure)].mean() for measure in self.offers},
-        }
-        return pd.DataFrame([row])
+        counts = ("n_documents", "n_relevant", "n_unjudged", "n_without_entities")
+        row: dict[str, float] = {"n_qids": len(topics), **{name: int(topics[name].sum()) for name in counts}}
+        for kind in ("unjudged", "without_entities"):
+            row[f"share_{kind}"] = row[f"n_{kind}"] / max(row["n_documents"], 1)
+        row["n_without_relevant"] = int((topics["n_relevant"] == 0).sum())
+        row["n_without_other"] = int((topics["n_relevant"] == topics["n_documents"]).sum())
+        row |= {"n_entities": len(self.pool.entities), "n_links": len(self.pool.entity)}
+        return pd.DataFrame([row | {str(measure): topics[str(measure)].mean() for measure in self.offers}])
 
     def intervals(
         self, values: pd.DataFrame, names: list[str], *, interval: str, level: float, n_resamples: int, seed: int
@@ -304,12 +267,11 @@ class EntityLevel:
             wide = values[values["name"] == name].pivot(index="qid", columns="measure", values="value")
             for measure in self.names:
                 known = wide[measure].dropna() if measure in wide else pd.Series(dtype=float)
-                ends = Interval(float("nan"), float("nan"), f"topics ({interval})")
+                ends = Interval(np.nan, np.nan, f"topics ({interval})")
                 if len(known) >= _TWO:
-                    scores, qids = np.asarray(known, dtype=np.float64), list(known.index)
-                    ends = topics_interval(scores, method=interval, qids=qids, bounds=score_bounds(measure), **shared)
-                mean = float(known.mean()) if len(known) else float("nan")
-                rows.append((name, measure, mean, ends.low, ends.high, ends.method, len(known)))
+                    bounds, qids = score_bounds(measure), list(known.index)
+                    ends = topics_interval(known.to_numpy(), method=interval, qids=qids, bounds=bounds, **shared)
+                rows.append((name, measure, known.mean(), ends.low, ends.high, ends.method, len(known)))
                 if measure == str(self.nonrel_cov):
                     ratio = self._ratio(wide, **shared)
                     label = measure.replace("NonRelCov", "DiscRatio")
@@ -332,9 +294,8 @@ class EntityLevel:
             own = values[(values["name"] == name) & values["measure"].isin(both)]
             wide = own.pivot(index="qid", columns="measure", values="value").reindex(columns=both).dropna()
             rows.append((name, *wide.mean(), *row[["value", "low", "high", "n_qids", "level", "method"]]))
-        return pd.DataFrame(
-            rows, columns=["name", "RelCov", "NonRelCov", "DiscRatio", "low", "high", "n_qids", "level", "method"]
-        )
+        names = ["name", "RelCov", "NonRelCov", "DiscRatio", "low", "high", "n_qids", "level", "method"]
+        return pd.DataFrame(rows, columns=names)
 
     def _ratio(self, wide: pd.DataFrame, **options: Any) -> Ratio:
         columns = [str(self.rel_cov), str(self.nonrel_cov)]
@@ -370,27 +331,20 @@ def coverage_report(
 
     Parameters
     ----------
-    entity_runs
-        A mapping of name to entity run; or one run, or several paths. A run is a frame (qid, docno = an entity's id,
-        score) or the path of a TREC run.
-    links
+    entity_runs, doc_runs
+        Entity runs (qid, docno = an entity's id, score) and document systems: a mapping of name to frame or path of a
+        TREC run; or one run, or several paths. Without document systems, the entity level alone.
+    links, pool
         A :class:`~vbterrier.entities.pool.LinkedPool` with labels, or its K frame; or tags of documents (docno,
-        entity_id [, weight, qid]) together with ``pool`` and ``qrels``.
-    qrels
-        A frame (qid, docno, label) or the path of TREC qrels, to evaluate document systems. The entity level uses the
-        labels of ``links``.
-    doc_runs
-        Document systems, in the same form as entity runs; ``None`` for the entity level alone.
-    pool
-        With tags: the candidate pool, a run.
+        entity_id [, weight, qid]) together with the candidate pool, a run, and ``qrels``.
+    qrels, measures
+        A frame (qid, docno, label) or the path of TREC qrels, to evaluate document systems with the measures. The
+        entity level uses the labels of ``links``.
     cutoff
         Number of entities per topic.
-    measures
-        Measures of the document systems.
-    baseline
-        The document system that gains refer to.
-    reference
-        The entity run whose RelCov@cutoff defines the strata; the first by default.
+    baseline, reference
+        The document system that gains refer to; the entity run whose RelCov@cutoff defines the strata, by default the
+        first.
     rel
         The lowest relevant label on the entity level. Unjudged documents count as non-relevant.
     alpha, shrinkage
@@ -457,10 +411,7 @@ def coverage_report(
 
 
 def _linked(links: Any, pool: Any, qrels: Any) -> LinkedPool:
-    """The linked pool, as given or built from tags, a run and judgments.
-
-    Raises InputError: no judged document in the pool.
-    """
+    """The linked pool, as given or built from tags, a run and judgments."""
     given = PoolLinks(links).given
     if not isinstance(given, LinkedPool):
         if pool is None or qrels is None:
@@ -495,7 +446,7 @@ def _strata(
 ) -> pd.DataFrame:
     """Level 3: scores of document systems and gains over the baseline by coverage."""
     wide = values.pivot(index="qid", columns=["name", "measure"], values="value")
-    # Coverage is undefined for topics outside the pool, or without relevant documents in it.
+    # Undefined for topics outside the pool, or without relevant documents in it.
     reached = coverage.reindex(wide.index).to_numpy(dtype=np.float64)
     parts: list[pd.DataFrame] = []
     for name in values["name"].unique():

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import warnings
 from dataclasses import dataclass
 from functools import partial
 from itertools import combinations
@@ -19,22 +18,9 @@ from vbterrier.entities.rankers.consensus import ConsensusEntities, Personalised
 from vbterrier.entities.rankers.hybrid import HybridEntities
 from vbterrier.entities.rankers.similarity import EntitySimilarity, entity_texts, table
 from vbterrier.entities.stage import links_of
-from vbterrier.errors import (
-    DegenerateWarning,
-    FileError,
-    InputError,
-    ParameterError,
-    choice,
-    examples,
-    nearest,
-    number,
-    warn,
-    whole,
-)
-from vbterrier.evaluate.reranking import combined, grids_of, is_result
+from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
+from vbterrier.evaluate.reranking import grid_items, grid_results
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
-from vbterrier.execution.parallel import mapped
-from vbterrier.execution.pending import Shared
 from vbterrier.frames.contracts import frame_of, require, score_bounds
 from vbterrier.frames.files.reading import read_topics
 from vbterrier.frames.notebook import Panel, Shown
@@ -87,10 +73,11 @@ _NEEDS = {"vectors": ("embeddings", "query_entities"), "texts": ("embed",)}
 class EntityGrid(Shown):
     """Result of :func:`entity_grid`.
 
-    ``runs``: one row per configuration and measure, in the order of the grid: configuration, family, the parameters
-    (missing if the family does not have them), measure, value (the mean over topics where it is defined), low, high,
-    level, n_qids. ``values``: the V frame: name (the configuration), qid, measure, value. ``omitted``: families of the
-    grid without the resources that they need.
+    - ``runs``: one row per configuration and measure, in the order of the grid: configuration, family, the parameters
+      (missing if the family does not have them), measure, value (the mean over topics where it is defined), low, high,
+      level, n_qids
+    - ``values``: the V frame, whose names are configurations
+    - ``omitted``: families of the grid without the resources that they need
     """
 
     runs: pd.DataFrame
@@ -106,10 +93,8 @@ class EntityGrid(Shown):
 
     def _figures(self) -> Figures:
         families = dict(zip(self.runs["configuration"], self.runs["family"], strict=True))
-        axes = self._axes()
-        return {
-            "coverage_discrimination": lambda: {"values": self.values, "families": families, "y": axes[0], "x": axes[1]}
-        }
+        axes = dict(zip("yx", self._axes(), strict=True))
+        return {"coverage_discrimination": lambda: {"values": self.values, "families": families, **axes}}
 
     def _axes(self) -> tuple[str, str]:
         """The first measures of coverage of relevant and of non-relevant documents."""
@@ -120,44 +105,38 @@ class EntityGrid(Shown):
     def frontier(self, **options: Any) -> Frontier:
         """Return the Pareto frontier of the runs over the topics where both measures are defined.
 
-        ``**options``: see :func:`vbterrier.stats.pareto_frontier`: maximised, minimised (by default the first RelCov
-        and NonRelCov of the grid), targets, level, n_resamples, seed.
+        ``**options`` of :func:`vbterrier.stats.pareto_frontier`; by default, the first RelCov of the grid is maximised
+        and the first NonRelCov minimised.
         """
-        above, below = self._axes()
-        options = {"maximised": above, "minimised": below, **options}
+        options = {**dict(zip(("maximised", "minimised"), self._axes(), strict=True)), **options}
         asked = [options["maximised"], options["minimised"]]
         for name in asked:
             choice("measure", name, tuple(self.runs["measure"].unique()))
         values = self.values[self.values["measure"].isin(asked)]
-        n_runs = values["name"].nunique()
-        complete = values.groupby("qid")["value"].transform("size") == n_runs * len(asked)
-        return pareto_frontier(values[complete], **options)
+        n_values = values["name"].nunique() * len(asked)
+        return pareto_frontier(values[values.groupby("qid")["value"].transform("size") == n_values], **options)
 
 
+@dataclass(eq=False)
 class _Context:
     """Evaluation of configurations on a pool."""
 
-    def __init__(
-        self, pool: LinkedPool, topics: pd.DataFrame, measures: list[Measure], cutoff: int, resources: dict[str, Any]
-    ) -> None:
-        self.pool, self.topics, self.measures, self.cutoff, self.resources = pool, topics, measures, cutoff, resources
+    pool: LinkedPool
+    topics: pd.DataFrame
+    measures: list[Measure]
+    cutoff: int
+    resources: dict[str, Any]
 
     def ranker(self, family: str, parameters: Mapping[str, Any]) -> pt.Transformer:
-        """The stage of a configuration.
-
-        Raises ParameterError: an unknown parameter or an illegal value.
-        """
-        shared = {"links": self.pool}
-        given = self.resources
+        """The stage of a configuration."""
         if family == "consensus":
-            return _made(ConsensusEntities, parameters, shared)
+            return _made(ConsensusEntities, parameters, links=self.pool)
         if family == "pagerank":
-            return _made(PersonalisedPageRank, parameters, shared)
-        if family == "vectors":
-            own = {"embeddings": given["embeddings"], "query_entities": given["query_entities"]}
-            return _made(EntitySimilarity, parameters, shared | own)
-        if family == "texts":
-            return _made(EntitySimilarity, parameters, shared | {"embed": given["embed"], "texts": given["texts"]})
+            return _made(PersonalisedPageRank, parameters, links=self.pool)
+        if family in {"vectors", "texts"}:
+            used = ("embeddings", "query_entities") if family == "vectors" else ("embed", "texts")
+            own = {name: self.resources[name] for name in used}
+            return _made(EntitySimilarity, parameters, links=self.pool, **own)
         if family == "hybrid":
             if set(parameters) != {"rankers", "fusion", "weight"}:
                 raise ParameterError("grid: family 'hybrid' needs the parameters rankers, fusion and weight, no others")
@@ -169,7 +148,7 @@ class _Context:
             own = {"weights": [weight, 1 - weight], "fusion": fusion, **({} if k is None else {"k": float(k)})}
             return HybridEntities(rankers, **own)
         if family == "chance":
-            return _made(ConsensusEntities, {"min_documents": 1}, shared) >> _made(RandomEntities, parameters, {})
+            return ConsensusEntities(links=self.pool, min_documents=1) >> _made(RandomEntities, parameters)
         known = [name for name in ENTITY_GRID if name != "hybrid"]
         raise ParameterError(f"grid: no ranker {family!r}; there are {', '.join(known)}.{nearest(str(family), known)}")
 
@@ -179,12 +158,11 @@ class _Context:
         entities = entity_texts(self.pool.entities.text.to_pylist(), given["texts"])
         texts = list(dict.fromkeys([*entities, *self.topics["query"].astype(str)]))
         vectors = table(given["embed"](texts), texts, "texts")
-        place = {text: each for each, text in enumerate(texts)}
-        self.resources = {**given, "embed": partial(_taken, vectors, place)}
+        self.resources = {**given, "embed": partial(_taken, dict(zip(texts, vectors, strict=True)))}
 
-    def values(self, family: str, parameters: Mapping[str, Any]) -> dict[str, dict[str, float]]:
+    def values(self, configuration: tuple[str, Mapping[str, Any]]) -> dict[str, dict[str, float]]:
         """The value of each measure and topic where it is defined."""
-        found = self.ranker(family, parameters)(self.topics)
+        found = self.ranker(*configuration)(self.topics)
         run = Run(found[found["rank"] < self.cutoff], name="entity run")
         target = EvaluationTarget.of_links(self.pool)
         values: dict[str, dict[str, float]] = {str(measure): {} for measure in self.measures}
@@ -194,22 +172,13 @@ class _Context:
 
     def fingerprint(self) -> str:
         """Digest of all inputs of the configurations."""
-        pool, given = self.pool, self.resources
-        links = [pool.pairs[pool.pair], pool.document, pool.weight]
-        parts = [
-            __version__,
-            *map(str, self.measures),
-            str(self.cutoff),
-            *map(str, self.topics["qid"]),
-            *pool.topics,
-            *pool.docno.text.to_pylist(),
-            *pool.entities.text.to_pylist(),
-            rows_fingerprint(links),
-            rows_fingerprint([pool.rank, pool.label, pool.topic]),
-            *map(str, self.topics["query"].tolist() if "query" in self.topics else ()),
-        ]
+        pool, given, names = self.pool, self.resources, self.pool.entities.text.to_pylist()
+        parts = [__version__, *map(str, self.measures), str(self.cutoff), *map(str, self.topics["qid"]), *pool.topics]
+        parts += [*pool.docno.text.to_pylist(), *names]
+        parts += [rows_fingerprint([pool.pairs[pool.pair], pool.document, pool.weight])]
+        parts += [rows_fingerprint([pool.rank, pool.label, pool.topic])]
+        parts += map(str, self.topics["query"].tolist() if "query" in self.topics else ())
         made = hashlib.blake2b("\0".join(parts).encode(), digest_size=16)
-        names = pool.entities.text.to_pylist()
         if given["embeddings"] is not None:
             for name in names:
                 if name in given["embeddings"]:
@@ -221,11 +190,11 @@ class _Context:
         return made.hexdigest()
 
 
-def _taken(vectors: Floats, place: Mapping[str, int], texts: Sequence[str]) -> Floats:
-    return vectors[[place[text] for text in texts]]
+def _taken(vectors: Mapping[str, Floats], texts: Sequence[str]) -> Floats:
+    return np.stack([vectors[text] for text in texts])
 
 
-def _made(kind: Any, parameters: Mapping[str, Any], shared: Mapping[str, Any]) -> Any:
+def _made(kind: Any, parameters: Mapping[str, Any], **shared: Any) -> Any:
     try:
         return kind(**shared, **parameters)
     except TypeError as error:
@@ -254,10 +223,9 @@ def entity_grid(
 
     Parameters
     ----------
-    links
-        A :class:`~vbterrier.entities.pool.LinkedPool` with judgments, or its K frame.
-    topics
-        A frame (qid, query), or the path of a topic file.
+    links, topics
+        A :class:`~vbterrier.entities.pool.LinkedPool` with judgments, or its K frame; a frame (qid, query), or the path
+        of a topic file.
     grid
         By family, a mapping of parameter to value or list of values, which are combined; or a list of such grids. The
         families: ``consensus``, ``pagerank``, ``vectors`` and ``texts``
@@ -273,12 +241,10 @@ def entity_grid(
         in the id), for the family ``texts``.
     cutoff
         The number of entities of each topic to keep.
-    n_jobs
-        Number of processes; -1 for one per processor. Results do not depend on it.
-    path
-        A file to which results are appended, from which a later call with the same inputs and any grid resumes.
-    level, n_resamples, seed, progress
-        Percentile intervals of the means over topics; show a progress bar.
+    n_jobs, path, progress
+        See :func:`rerank_grid`.
+    level, n_resamples, seed
+        Percentile intervals of the means over topics.
 
     Raises
     ------
@@ -316,52 +282,27 @@ def entity_grid(
         raise InputError("links: found tags without a pool; give link_pool(pool, tags, qrels) or its frame")
     queries = read_topics(topics) if isinstance(topics, (str, os.PathLike)) else frame_of(topics, "topics")
     require(queries, ("qid", "query") if embed is not None else ("qid",), "topics")
-    resources = {
-        "embeddings": embeddings,
-        "query_entities": None if query_entities is None else frame_of(query_entities, "query_entities"),
-        "embed": embed,
-        "texts": texts,
-    }
+    query_entities = None if query_entities is None else frame_of(query_entities, "query_entities")
+    resources = {"embeddings": embeddings, "query_entities": query_entities, "embed": embed, "texts": texts}
     lost = set(pool.topics) - set(queries["qid"].astype(str))
     if lost:
         raise InputError(f"topics: {len(lost)} topics of the links are missing ({examples(sorted(lost))})")
     every, omitted = _configurations(ENTITY_GRID if grid is None else grid, resources, is_default=grid is None)
     context = _Context(pool, queries, asked, whole("cutoff", cutoff), resources)
-    for family, parameters in every.values():
+    for configuration in every.values():
         # Bad parameters are refused before any evaluation.
-        context.ranker(family, parameters)
+        context.ranker(*configuration)
     journal = Journal(path, context.fingerprint())
-    missing = [name for name in every if name not in journal.done]
-    if any("texts" in (every[name][0], *every[name][1].get("rankers", ())) for name in missing):
+    missing = [every[name] for name in every if name not in journal.done]
+    if any("texts" in (family, *parameters.get("rankers", ())) for family, parameters in missing):
         context.embed_once()
     else:
         # Workers may be unable to import the function.
         context.resources = {**context.resources, "embed": None}
-    with Shared(context) as shared:
-        work = [(name, *every[name]) for name in missing]
-        found = mapped(partial(_evaluated, shared), work, n_jobs=n_jobs, progress=progress, description="entity runs")
-        for name, values in zip(missing, found, strict=True):
-            journal.add(name, values)
-    results = {name: journal.done[name] for name in every}
-    for name, result in results.items():
-        if not is_result(result, list(map(str, asked))):
-            raise FileError(str(path), f"has no valid values of {name!r}; remove its line")
-    messages = [text for result in results.values() for text in result["warnings"][:1]]
-    if messages:
-        warn(f"{len(messages)} of {len(every)} configurations warn; the first warning: {messages[0]}")
-    options = {"level": level, "n_resamples": n_resamples, "seed": seed}
-    return EntityGrid(_table(every, results, **options), _values(results), tuple(omitted))
-
-
-def _evaluated(shared: Shared, work: tuple[str, str, Mapping[str, Any]]) -> dict[str, Any]:
-    """The values of a configuration, and its warnings, which are summarised for the whole grid."""
-    context: _Context = shared.value
-    _, family, parameters = work
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        values = context.values(family, parameters)
-    messages = [str(one.message) for one in caught if issubclass(one.category, DegenerateWarning)]
-    return {"values": values, "warnings": messages}
+    names = [str(measure) for measure in asked]
+    results = grid_results("entity runs", context, every, journal, path, names, n_jobs=n_jobs, progress=progress)
+    table = _table(every, results, level=level, n_resamples=n_resamples, seed=seed)
+    return EntityGrid(table, _values(results), tuple(omitted))
 
 
 def _configurations(
@@ -369,31 +310,20 @@ def _configurations(
 ) -> tuple[dict[str, tuple[str, dict[str, Any]]], list[str]]:
     """The distinct configurations of a grid by name, and the families that lack resources."""
     made: dict[str, tuple[str, dict[str, Any]]] = {}
-    lacking = {
-        family: [name for name in needs if resources[name] is None]
-        for family, needs in _NEEDS.items()
-        if any(resources[name] is None for name in needs)
-    }
+    lacking = {family: [name for name in needs if resources[name] is None] for family, needs in _NEEDS.items()}
     omitted: set[str] = set()
-    for one in grids_of(grid):
-        for family, given in one.items():
-            if family not in ENTITY_GRID:
-                known = ", ".join(map(repr, ENTITY_GRID))
-                raise ParameterError(
-                    f"grid: no family {family!r}; there are {known}.{nearest(str(family), ENTITY_GRID)}"
-                )
-            for parameters in combined(given):
-                used = parameters.get("rankers", (family,))
-                without = [name for name in used if name in lacking]
-                if without and not is_default:
-                    raise ParameterError(f"grid: family {without[0]!r} needs {' and '.join(lacking[without[0]])}")
-                if without:
-                    omitted.update(without)
-                    continue
-                text = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
-                made[f"{family}({text})"] = family, parameters
+    items = list(grid_items(grid, ENTITY_GRID))
+    for family, parameters in items:
+        without = [name for name in parameters.get("rankers", (family,)) if lacking.get(name)]
+        if without and not is_default:
+            raise ParameterError(f"grid: family {without[0]!r} needs {' and '.join(lacking[without[0]])}")
+        if without:
+            omitted.update(without)
+            continue
+        text = ", ".join(f"{name}={value!r}" for name, value in parameters.items())
+        made[f"{family}({text})"] = family, parameters
     if omitted:
-        n = sum(len(list(combined(given))) for given in ENTITY_GRID.values())
+        n = len(items)
         warn(
             f"grid: {n - len(made)} of {n} configurations are omitted, for lack of resources: "
             + "; ".join(f"{family!r} needs {' and '.join(lacking[family])}" for family in sorted(omitted))

@@ -61,15 +61,9 @@ _MARKS = 7
 def first_covering_ranks(
     runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, cutoff: int | None
 ) -> pd.DataFrame:
-    """Probability and first covered rank of every intent, by system and query.
-
-    Returns columns name, qid, entity_id, prob, place (by probability, from 1; ties share the best), first_rank (rank of
-    the first document that covers the intent, from 1; missing if no document up to the cutoff covers it).
-    """
+    """Probability and first covered rank of every intent: the frame ``covered`` of :class:`IntentEvaluation`."""
     candidates, known = Intents(intents), Tags(tags)
-    of_intents = pd.DataFrame(
-        {"qid": intents["qid"].to_numpy(), "entity_id": intents["entity_id"].to_numpy(), "prob": candidates.prob}
-    )
+    of_intents = intents[["qid", "entity_id"]].reset_index(drop=True).assign(prob=candidates.prob)
     by_topic = of_intents.groupby(candidates.topic)["prob"]
     of_intents["place"] = by_topic.rank(ascending=False, method="min").astype("int64")
     tables = []
@@ -77,8 +71,7 @@ def first_covering_ranks(
         found = cover(run, candidates, known, cutoff)
         first = np.full(len(of_intents), np.inf)
         np.minimum.at(first, found.intent, found.rank + 1.0)
-        ranks = pd.array(np.where(np.isfinite(first), first, 0).astype("int64"), dtype="Int64")
-        ranks[~np.isfinite(first)] = pd.NA
+        ranks = pd.array(np.where(np.isfinite(first), first, np.nan), dtype="Int64")
         tables.append(of_intents.assign(name=name, first_rank=ranks))
     return pd.concat(tables, ignore_index=True)[["name", "qid", "entity_id", "prob", "place", "first_rank"]]
 
@@ -86,11 +79,7 @@ def first_covering_ranks(
 def tag_coverage(
     runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, cutoffs: Sequence[int], nil: str
 ) -> pd.DataFrame:
-    """Share of tagged documents, and the best possible ES under the same tags.
-
-    Returns columns name, cutoff, tagged (mean share of documents up to the cutoff with any tag), ES, oracle_ES (mean
-    over queries of the best ranking under the same tags: an upper bound for every system).
-    """
+    """Share of tagged documents, ES, and the best possible ES under the same tags."""
     candidates, known = Intents(intents), Tags(tags)
     rows = []
     for cutoff in cutoffs:
@@ -125,37 +114,24 @@ def pooled_scores(
 class IntentEvaluation(Scores):
     """Result of :func:`evaluate_intents`.
 
-    Parameters
-    ----------
-    values
-        The V frame: name, qid, measure, value, of each query also if queries are pooled.
-    intervals
-        The C frame: name, measure, value, low, high, level, method, n_qids, n_resamples, seed; values are means over
-        queries or, with ``pool="collection"``, pooled scores. ``topics (...)`` intervals refer to queries from the same
-        population, ``replicas (...)`` intervals to perturbed candidates and tags of these queries. The column ``mean``
-        is the mean of the replicas, the centre of their interval; ``lists`` is ``"run again"`` for systems that were
-        run for each wording of the queries, ``"fixed"`` for rankings that are the same in all replicas. ``gold tags
-        (tagger model)`` intervals refer to the score of these queries under gold tags, ``mean`` is its estimate.
-    comparisons
-        The P frame: all pairs of systems (or all systems with the baseline), topic by topic.
-    per_query
-        With replicas: name, qid, measure, value, mean, std, low, high, level, method, lists; otherwise empty.
-    covered
-        name, qid, entity_id, prob, place (by probability, from 1; ties share the best), first_rank (rank of the
-        first document that covers the intent, from 1; missing if no document up to the largest cutoff does).
-    tagging
-        name, cutoff, tagged (mean share of documents up to the cutoff with any tag), ES, oracle_ES (of the best ranking
-        under the same tags, an upper bound for every system).
-    missing
-        name, n_qids, n_missing: the number of queries for which a system retrieved nothing.
-    intents, tags
-        The frames used for scoring; tags of whole intents if these are several ids at once.
-    replicas
-        The scores of every replica, or ``None``.
-    quality
-        Precision and recall of the tags on a labelled sample, or ``None``.
-    pool
-        ``"query"`` or ``"collection"``.
+    - ``values``: the V frame, of each query also if queries are pooled
+    - ``intervals``: the C frame; values are means over queries or, with ``pool="collection"``, pooled scores. ``topics
+      (...)`` intervals refer to queries from the same population, ``replicas (...)`` intervals to perturbed candidates
+      and tags of these queries. The column ``mean`` is the mean of the replicas, the centre of their interval;
+      ``lists`` is ``"run again"`` for systems that were run for each wording of the queries, ``"fixed"`` for rankings
+      that are the same in all replicas. ``gold tags (tagger model)`` intervals refer to the score of these queries
+      under gold tags, ``mean`` is its estimate.
+    - ``comparisons``: the P frame: all pairs of systems (or all systems with the baseline), topic by topic
+    - ``per_query``: with replicas: name, qid, measure, value, mean, std, low, high, level, method, lists; else empty
+    - ``covered``: name, qid, entity_id, prob, place (by probability, from 1; ties share the best), first_rank (rank of
+      the first document that covers the intent, from 1; missing if no document up to the largest cutoff does)
+    - ``tagging``: name, cutoff, tagged (mean share of documents up to the cutoff with any tag), ES, oracle_ES (of the
+      best ranking under the same tags, an upper bound for every system)
+    - ``missing``: name, n_qids, n_missing: the number of queries for which a system retrieved nothing
+    - ``intents``, ``tags``: the frames used for scoring; tags of whole intents if these are several ids at once
+    - ``replicas``, ``quality``: the scores of every replica, and precision and recall of the tags on a labelled sample,
+      or ``None``
+    - ``pool``: ``"query"`` or ``"collection"``
     """
 
     comparisons: pd.DataFrame
@@ -233,11 +209,9 @@ def evaluate_intents(
         Source of the entities of documents: :class:`vbterrier.TagEntities`, or any argument of it (a linker, a
         function, ``"docno"`` if documents are entities); a T frame (docno, entity_id[, weight, qid]), a registered
         name or a path; ``None`` for the column ``entity_id`` of the systems' results, or the tags of the IntentSet.
-    measures
+    measures, cutoff
         Measures of this package, or diversity measures such as ``"alpha_nDCG"`` on the same tags. A measure without a
         cutoff is computed at every ``cutoff``.
-    cutoff
-        One or several rank cutoffs.
     pool
         ``"query"``: means over queries. ``"collection"``: the queries are one evaluation with joint intents, ``P(q, i)
         = π_i / n`` (Table 1 of the paper), whose variance is that of success over all queries; rankings and cutoffs
@@ -247,45 +221,36 @@ def evaluate_intents(
         For intents that are several ids at once, with a column ``parts`` (a list of ids; ``entity_id`` names the
         whole): a document covers an intent if it is tagged with ``"all"`` its ids, or in ``"part"``, by the share of
         them; see :func:`vbterrier.intents.tags_of_parts`.
-    n_replicas
-        Number of replicas; 0 for none.
-    perturb
-        Perturbations of the replicas, applied in this order: those of :mod:`vbterrier.stats`,
-        :class:`vbterrier.evaluate.Paraphrases`, :class:`vbterrier.evaluate.RerunPipeline`.
+    n_replicas, perturb
+        Number of replicas, 0 for none, and their perturbations, applied in this order: those of
+        :mod:`vbterrier.stats`, :class:`Paraphrases`, :class:`RerunPipeline`.
     baseline
         The system that all other systems are compared with; ``None`` for all pairs.
-    gold
-        A labelled sample (docno, entity_id), to report precision and recall of the tags.
-    tagger_model
-        The result of :func:`vbterrier.stats.fit_tagger` for these tags: intervals of the scores under gold tags, from
-        1,000 replicas by default. The labelled documents must be a random sample of the documents.
-    on_topics, duplicates
-        See :func:`vbterrier.score`.
+    gold, tagger_model
+        A labelled sample (docno, entity_id), to report precision and recall of the tags; the result of
+        :func:`vbterrier.stats.fit_tagger` for these tags: intervals of the scores under gold tags, from 1,000 replicas
+        by default. The labelled documents must be a random sample of the documents.
     undefined
         Queries without candidates: ``"raise"``, or ``"skip"`` to leave them out with a warning.
-    interval, level, n_resamples
-        Intervals over queries: ``"percentile"``, ``"bca"`` or ``"normal"``; the same method applies to replicas.
-    seed
-        Seed of replicas and resamples.
-    memory, n_jobs, client, progress
+    interval, level, n_resamples, seed
+        Intervals over queries: ``"percentile"``, ``"bca"`` or ``"normal"``, also of replicas; the seed of both.
+    on_topics, duplicates, memory, n_jobs, client, progress
         See :func:`vbterrier.score`. With ``memory``, the documents down to the largest cutoff are kept. Processes run
         pipelines, and read run files in chunks, one file each; a cluster reads run files.
 
     Examples
     --------
-    >>> topics = pd.DataFrame({"qid": ["q1"], "query": ["Jordan achievements"]})
-    >>> intents = pd.DataFrame({"qid": "q1", "entity_id": ["athlete", "country"], "prob": [0.8, 0.2]})
-    >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [2.0, 1.0], "entity_id": "athlete"})
-    >>> import warnings
-    >>> with warnings.catch_warnings():
-    ...     warnings.simplefilter("ignore")  # no interval for a single query
-    ...     found = evaluate_intents({"literal": run}, topics, intents=intents, measures=["ES", "VB"], cutoff=[10])
-    >>> found.means().round(3).loc["literal"].to_dict()
-    {'ES@10': 0.8, 'VB@10': 0.4}
+    >>> topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["Jordan achievements", "Jordan team"]})
+    >>> intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["athlete", "country", "athlete"]})
+    >>> run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["d1", "d2"], "score": 1.0, "entity_id": "athlete"})
+    >>> given = {"intents": intents.assign(prob=[0.8, 0.2, 1.0]), "measures": ["ES", "VB"], "cutoff": 10}
+    >>> evaluate_intents({"literal": run}, topics, **given).means().round(3).loc["literal"].to_dict()
+    {'ES@10': 0.9, 'VB@10': 0.7}
     """
-    asked = at_cutoffs(measures, cutoffs_of(cutoff))
+    asked = at_cutoffs(measures, cutoff)
     whole("n_replicas", n_replicas, low=0)
-    _check(asked, undefined, on_topics, interval, pool, parts, n_replicas, is_modelled=tagger_model is not None)
+    is_modelled = tagger_model is not None
+    _check(asked, undefined, on_topics, interval, pool, parts, n_replicas, is_modelled=is_modelled)
     check_level(level)
     nil, largest = nil_of(asked), deepest(asked)
     named_systems = dict(systems_of(named_runs(systems)))
@@ -310,65 +275,45 @@ def evaluate_intents(
         require_one_tagger([*runs.values(), *others.values()])
     tags = tags_of(tagger, {**runs, **others}, largest)
     quality = None if gold is None else tag_quality(tags, gold)
-    frame, tags = _with_whole_intents(frame, tags, perturbations, parts, nil, is_modelled=tagger_model is not None)
+    frame, tags = _with_whole_intents(frame, tags, perturbations, parts, nil, is_modelled=is_modelled)
+    drawn = dict[str, Any](level=level, n_resamples=n_resamples, seed=seed)
+    given = dict[str, Any](measures=asked, intents=frame, tags=tags, on_topics=on_topics, interval=interval)
     scores = score(
         {name: run.frame.drop(columns=TAGGED, errors="ignore") for name, run in runs.items()},
-        measures=asked,
-        intents=frame,
-        tags=tags,
-        on_topics=on_topics,
-        interval=interval,
-        level=level,
-        n_resamples=n_resamples,
-        seed=seed,
         progress=progress,
+        **given,
+        **drawn,
     )
-    made, per_query, of_replicas = None, pd.DataFrame(), pd.DataFrame()
-    drawn = dict[str, Any](level=level, n_resamples=n_resamples, seed=seed)
+    made, per_query, of_replicas, data = None, pd.DataFrame(), pd.DataFrame(), (runs, frame, tags)
     with warnings.catch_warnings():
         # score() has given the same warnings already.
         warnings.simplefilter("ignore", DegenerateWarning)
         if n_replicas:
+            own = dict[str, Any](n_replicas=n_replicas, seed=seed, method=interval, level=level, progress=progress)
             made, of_replicas, per_query = replicas_of(
-                runs,
-                frame,
-                tags,
-                asked,
-                perturbations,
-                n_replicas=n_replicas,
-                seed=seed,
-                method=interval,
-                level=level,
-                progress=progress,
-                reruns=reruns,
-                pooled=pool == "collection",
+                *data, asked, perturbations, reruns=reruns, pooled=pool == "collection", **own
             )
-        first_ranks = first_covering_ranks(runs, frame, tags, largest)
-        tagged = tag_coverage(runs, frame, tags, sorted({one.params.get("cutoff") for one in asked} - {None}), nil)
+        first_ranks = first_covering_ranks(*data, largest)
+        tagged = tag_coverage(*data, sorted({one.params.get("cutoff") for one in asked} - {None}), nil)
         of_topics, pairs = scores.intervals, comparisons(scores.values, baseline=baseline, **drawn)
         if pool == "collection":
-            together = pooled_scores(runs, frame, tags, asked, nil)
-            of_topics, pairs = (
-                together.intervals(method=interval, **drawn),
-                together.comparisons(baseline=baseline, method=interval, **drawn),
-            )
+            drawn |= {"method": interval}
+            together = pooled_scores(*data, asked, nil)
+            of_topics, pairs = together.intervals(**drawn), together.comparisons(baseline=baseline, **drawn)
         intervals = [of_topics, of_replicas] if n_replicas else [of_topics]
         if tagger_model is not None:
-            of_gold = gold_intervals(
-                runs, frame, tags, asked, tagger_model, n_replicas=n_replicas or N_REPLICAS, level=level, seed=seed
-            )
-            points = scores.intervals[["name", "measure", "value"]].drop_duplicates(["name", "measure"])
-            intervals.append(of_gold.merge(points, on=["name", "measure"], how="left"))
+            own = dict[str, Any](n_replicas=n_replicas or N_REPLICAS, level=level, seed=seed)
+            intervals.append(gold_intervals(*data, asked, tagger_model, scores.intervals, **own))
     if made is not None:
-        _warn_of_noise(of_replicas, perturbations, quality, is_modelled=tagger_model is not None)
+        _warn_of_noise(of_replicas, perturbations, quality, is_modelled=is_modelled)
     return IntentEvaluation(
-        values=scores.values,
-        intervals=_adjacent(pd.concat(intervals, ignore_index=True)),
+        scores.values,
+        _adjacent(pd.concat(intervals, ignore_index=True)),
+        scores.missing,
         comparisons=pairs,
         per_query=per_query,
         covered=first_ranks,
         tagging=tagged,
-        missing=scores.missing,
         intents=frame,
         tags=tags,
         replicas=made,
@@ -394,10 +339,7 @@ def _read_in_chunks(
 def _with_whole_intents(
     intents: pd.DataFrame, tags: pd.DataFrame, perturbations: Sequence[Any], gain: str, nil: str, *, is_modelled: bool
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return intents, and tags with whole intents, if intents are several ids at once.
-
-    Raises ParameterError: an option that reads the tags of documents that cover no whole intent.
-    """
+    """Return intents, and tags with whole intents, if intents are several ids at once."""
     if PARTS not in intents.columns:
         return intents, tags
     if nil or is_modelled:
@@ -411,6 +353,19 @@ def _adjacent(intervals: pd.DataFrame) -> pd.DataFrame:
     """Put the intervals of the same system and measure next to each other."""
     order = intervals.groupby(["name", "measure"], sort=False).ngroup().argsort(kind="stable")
     return intervals.iloc[order].reset_index(drop=True)
+
+
+def _on_common(
+    intents: pd.DataFrame, queries: pd.DataFrame, runs: dict[str, Run]
+) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Run]]:
+    """Restrict intents, queries and runs to the queries that all systems have."""
+    common = set.intersection(*(set(run.topics) for run in runs.values()))
+    if not common:
+        raise InputError("no query is common to all systems")
+    intents, queries = (
+        frame[frame["qid"].astype(str).isin(common)].reset_index(drop=True) for frame in (intents, queries)
+    )
+    return intents, queries, {name: run.only(common) for name, run in runs.items()}
 
 
 def _check(
@@ -467,50 +422,25 @@ def _warn_of_noise(
             "perturbations only add errors, so that these are intervals of scores under more errors, not of the score; "
             f"{remedy}"
         )
-    elif (
-        quality is not None
-        and quality.micro.f1 < 1
-        and any(getattr(one, "adds_errors", False) for one in perturbations)
-    ):
+    elif quality is not None and not is_gold and any(getattr(one, "adds_errors", False) for one in perturbations):
         warn(
             f"replicas add errors to tags that have errors already (precision {quality.micro.precision:.4f}, recall "
             f"{quality.micro.recall:.4f}), so that their intervals are those of scores under more errors; {remedy}"
         )
 
 
-def _on_common(
-    intents: pd.DataFrame, queries: pd.DataFrame, runs: dict[str, Run]
-) -> tuple[pd.DataFrame, pd.DataFrame, dict[str, Run]]:
-    """Restrict intents, queries and runs to the queries that all systems have."""
-    common = set.intersection(*(set(run.topics) for run in runs.values()))
-    if not common:
-        raise InputError("no query is common to all systems")
-    intents, queries = (
-        frame[frame["qid"].astype(str).isin(common)].reset_index(drop=True) for frame in (intents, queries)
-    )
-    return intents, queries, {name: run.only(common) for name, run in runs.items()}
-
-
-def cutoffs_of(cutoff: Sequence[int] | int) -> list[int]:
-    """Distinct cutoffs in the given order."""
-    listed = [cutoff] if isinstance(cutoff, (int, np.integer)) else list(cutoff)
-    for one in listed:
+def at_cutoffs(measures: Any, cutoff: Sequence[int] | int) -> list[ir_measures.Measure]:
+    """Measures at every cutoff; measures with a cutoff stay unchanged."""
+    cutoffs = [cutoff] if isinstance(cutoff, (int, np.integer)) else list(cutoff)
+    for one in cutoffs:
         if isinstance(one, bool) or not isinstance(one, (int, np.integer)) or one < 1:
             raise ParameterError(f"cutoff={cutoff!r}: wanted whole numbers of at least 1, as [1, 3, 5, 10]")
-    if not listed:
+    if not cutoffs:
         raise ParameterError("cutoff=[]: wanted at least one cutoff")
-    return list(dict.fromkeys(map(int, listed)))
-
-
-def at_cutoffs(
-    measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure], cutoffs: Sequence[int]
-) -> list[ir_measures.Measure]:
-    """Measures at every cutoff; measures with a cutoff stay unchanged."""
-    listed = measures_from(*(measures if isinstance(measures, (list, tuple)) else [measures]))
-    if not listed:
-        raise ParameterError("no measures; name at least one, as 'VB'")
     asked = []
-    for measure in listed:
+    for measure in measures_from(*(measures if isinstance(measures, (list, tuple)) else [measures])):
         takes = "cutoff" in measure.SUPPORTED_PARAMS and measure.params.get("cutoff") is None
-        asked += [measure @ cutoff for cutoff in cutoffs] if takes else [measure]
+        asked += [measure @ int(one) for one in cutoffs] if takes else [measure]
+    if not asked:
+        raise ParameterError("no measures; name at least one, as 'VB'")
     return list(dict.fromkeys(asked))

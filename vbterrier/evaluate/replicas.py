@@ -33,12 +33,12 @@ if TYPE_CHECKING:
     from vbterrier.stats.tagger_model import TaggerModel
 
 
-_OF_STATISTICS = ("cutoff", "alpha", "gain", "variance", "clip", "monotone")
 # Parameters that all measures of a call share.
 _OF_CALL = ("intents", "tags", "rel", "normalise", "undefined")
 SEPARATOR = "|"
 # Rankings of systems in replicas: run again for each wording of a query, or the same in all replicas.
 RERUN, FIXED = "run again", "fixed"
+GOLD_TAGS = "gold tags (tagger model)"
 
 
 def replicas_of(
@@ -56,13 +56,10 @@ def replicas_of(
     reruns: Mapping[str, Sequence[Run]],
     pooled: bool,
 ) -> tuple[Replicas, pd.DataFrame, pd.DataFrame]:
-    """Replicas of the measures over intents; diversity measures, which ignore probabilities, have none.
+    """Replicas of the measures over intents, their C frame (of pooled scores if ``pooled``), and a row for each query.
 
-    ``reruns`` are the runs of pipelines for each frame of the variants.
-
-    Returns the C frame, of pooled scores if ``pooled``, and a row for each system, query and measure; both with the
-    column ``lists``. Raises ParameterError: no measure with replicas; measures whose intents, tags or NIL differ from
-    those of the call.
+    Diversity measures, which ignore probabilities, have none. ``reruns``: the runs of pipelines for each of the
+    variants.
     """
     asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
     if not asked:
@@ -88,21 +85,15 @@ def replicas_of(
     if pooled:
         intervals = every.pooled(statistics).intervals(**options).assign(n_qids=len(made.topics))
     names = {str(statistic_of(measure)): str(measure) for measure in asked}
-    of_replicas, per_query = (
-        table.assign(
-            measure=table["measure"].map(names), lists=np.where(table["name"].isin(list(reruns)), RERUN, FIXED)
-        )
-        for table in (intervals, made.frame(**options, left_out=without))
-    )
-    return made, of_replicas, per_query
+    tables = [intervals, made.frame(**options, left_out=without)]
+    for at, table in enumerate(tables):
+        lists = np.where(table["name"].isin(list(reruns)), RERUN, FIXED)
+        tables[at] = table.assign(measure=table["measure"].map(names), lists=lists)
+    return made, tables[0], tables[1]
 
 
 def nil_of(measures: Sequence[ir_measures.Measure]) -> str:
-    """The NIL intent of measures over the intents and tags of a call.
-
-    Raises ParameterError: measures with their own intents or tags, with other parameters that all measures share, or
-    with different NIL.
-    """
+    """The NIL intent of measures over the intents and tags of a call, which must not have their own."""
     asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
     nil = {measure["nil"] for measure in asked}
     if len(nil) > 1:
@@ -117,15 +108,13 @@ def nil_of(measures: Sequence[ir_measures.Measure]) -> str:
 
 
 def statistic_of(measure: ir_measures.Measure) -> Statistic:
-    """The statistic that replicates a measure.
-
-    Raises ParameterError: a measure with similarities of intents, whose gains replicas do not have.
-    """
+    """The statistic that replicates a measure; similarities of intents have none."""
     if measure.params.get("similarities"):
         raise ParameterError(
             f"{measure}: similarities= have no replicas, pooled scores or estimates of gold tags; use vbterrier.score"
         )
-    given = {name: value for name, value in measure.params.items() if name in _OF_STATISTICS}
+    of_statistics = ("cutoff", "alpha", "gain", "variance", "clip", "monotone")
+    given = {name: value for name, value in measure.params.items() if name in of_statistics}
     return Statistic(measure.NAME, **{"cutoff": None, **given})
 
 
@@ -146,25 +135,19 @@ def matches_of(coverage: Coverage, run: Run) -> Matches:
     )
 
 
-GOLD_TAGS = "gold tags (tagger model)"
-
-
 def gold_intervals(
     runs: Mapping[str, Run],
     intents: pd.DataFrame,
     tags: pd.DataFrame,
     measures: Sequence[ir_measures.Measure],
     model: TaggerModel,
+    points: pd.DataFrame,
     *,
     n_replicas: int,
     level: float,
     seed: int,
 ) -> pd.DataFrame:
-    """Estimates of mean scores under gold tags, with intervals, as C without ``value``.
-
-    Raises InputError: a model that was fitted to other tags, no labelled document among the retrieved ones. Raises
-    ParameterError: measures without an estimate: graded gains, NIL.
-    """
+    """Estimates of mean scores under gold tags, with intervals, as C with the values of another C frame."""
     asked = [measure for measure in measures if isinstance(measure, IntentMeasure)]
     graded = [str(measure) for measure in asked if measure.params.get("gain") == "dcg"]
     if graded or nil_of(asked):
@@ -185,9 +168,9 @@ def gold_intervals(
         low, high = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=1)
         numbers = {"low": low, "high": high, "mean": estimates.mean(axis=1)}
         tables.append(pd.DataFrame({"name": name, "measure": list(map(str, asked)), **numbers}))
-    return pd.concat(tables, ignore_index=True).assign(
-        level=level, method=GOLD_TAGS, n_qids=len(candidates.topics), n_resamples=n_replicas, seed=seed
-    )
+    key, n_qids = ["name", "measure"], len(candidates.topics)
+    found = pd.concat(tables, ignore_index=True).merge(points[[*key, "value"]].drop_duplicates(key), on=key, how="left")
+    return found.assign(level=level, method=GOLD_TAGS, n_qids=n_qids, n_resamples=n_replicas, seed=seed)
 
 
 def _retrieved(
@@ -252,10 +235,7 @@ class Paraphrases:
     def wordings(
         self, pipeline: Any, intents: pd.DataFrame, topics: pd.DataFrame, *, progress: bool
     ) -> tuple[Variants, list[pd.DataFrame]]:
-        """Candidates of the queries and of each wording, and the topics of each of these frames.
-
-        Intents that are given as a frame are those of all wordings.
-        """
+        """Candidates of the queries and of each wording, and the topics of each; given intents are those of all."""
         worded = self._worded(topics)
         number = worded.groupby("qid", sort=False).cumcount()
         rounds = [worded[number == n] for n in range(int(number.max()) + 1)]
@@ -342,11 +322,7 @@ def resolved(
     *,
     progress: bool,
 ) -> tuple[list[Any], list[pd.DataFrame]]:
-    """A list of perturbations, with the candidates of paraphrases and reruns generated, and the topics of wordings.
-
-    Raises ParameterError: a perturbation that needs the pipeline of the intents, for intents given as a frame; several
-    perturbations that replace the candidates beside wordings that systems are run on.
-    """
+    """A list of perturbations, with the candidates of paraphrases and reruns generated, and the topics of wordings."""
     made: list[Any] = []
     wordings: list[pd.DataFrame] = []
     reruns = any(map(is_pipeline, systems.values()))
@@ -384,12 +360,7 @@ def runs_of_systems(
     n_jobs: int,
     progress: bool,
 ) -> dict[str, Run]:
-    """The run of each system on the queries, pipelines in several processes.
-
-    ``systems, topics, asked, duplicates``: see :func:`vbterrier.evaluate.inputs.run_of_system`. ``n_jobs``: number of
-    processes. ``progress``: show a progress bar. Raises InputError: results that are no run. Raises ParameterError: a
-    pipeline that cannot be sent to another process.
-    """
+    """The run of each system on the queries, pipelines in several processes; see :func:`run_of_system`."""
     pipelines = {name: system for name, system in systems.items() if is_pipeline(system)}
     results = _results(pipelines, [topics], n_jobs=n_jobs, progress=progress)
     return {
@@ -407,10 +378,7 @@ def runs_of_wordings(
     n_jobs: int,
     progress: bool,
 ) -> dict[str, list[Run]]:
-    """The runs of each pipeline, one for each frame of wordings; the first frame are the queries, which ``first`` has.
-
-    Raises InputError: results that are no run of the queries.
-    """
+    """Runs of each pipeline, one for each frame of wordings; ``first`` are those of the queries, the first frame."""
     pipelines = {name: system for name, system in systems.items() if is_pipeline(system)}
     if not wordings or not pipelines:
         return {}
@@ -421,12 +389,8 @@ def runs_of_wordings(
             run_of_system(f"{name}, wording {number}", result, some, some, duplicates)
             for number, (result, some) in enumerate(zip(results[name], wordings[1:], strict=True), 1)
         ]
-        empty = [
-            qid
-            for run, some in zip(runs, wordings[1:], strict=True)
-            for qid in some["qid"].astype(str)
-            if qid not in run.topics
-        ]
+        pairs = zip(runs, wordings[1:], strict=True)
+        empty = [qid for run, some in pairs for qid in some["qid"].astype(str) if qid not in run.topics]
         if empty:
             warn(
                 f"run {name!r}: nothing retrieved for {len(empty)} of {sum(map(len, wordings[1:]))} wordings of "
@@ -447,23 +411,19 @@ def _results(
 ) -> dict[str, list[Any]]:
     """The results of each pipeline for each frame of topics."""
     if n_jobs != 1:
-        for name, pipeline in pipelines.items():
-            _require_sendable(name, pipeline, n_jobs)
+        from joblib.externals.loky.backend.reduction import dumps
+
+        try:
+            for name in pipelines:
+                dumps(pipelines[name])
+        except Exception as error:
+            raise ParameterError(
+                f"n_jobs={n_jobs}: system {name!r} cannot be sent to another process ({error}); use n_jobs=1"
+            ) from error
     items = [(pipeline, some) for pipeline in pipelines.values() for some in asked]
     shown = progress and len(items) > 1
     results = list(mapped(_result, items, n_jobs=n_jobs, progress=shown, description="running systems"))
     return {name: results[at * len(asked) : (at + 1) * len(asked)] for at, name in enumerate(pipelines)}
-
-
-def _require_sendable(name: str, pipeline: Any, n_jobs: int) -> None:
-    from joblib.externals.loky.backend.reduction import dumps
-
-    try:
-        dumps(pipeline)
-    except Exception as error:
-        raise ParameterError(
-            f"n_jobs={n_jobs}: system {name!r} cannot be sent to another process ({error}); use n_jobs=1"
-        ) from error
 
 
 def _result(item: tuple[Any, pd.DataFrame]) -> Any:

@@ -8,7 +8,7 @@ import os
 import warnings
 from dataclasses import dataclass
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -34,7 +34,7 @@ from vbterrier.measures.text import distinct_measures
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     import ir_measures
     from numpy.typing import NDArray
@@ -52,7 +52,6 @@ _NO_LINKS = pd.DataFrame({"docno": [], "entity_id": []}, dtype=str)
 _NO_ENTITIES = pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=str)
 # Columns of a run without document text.
 _KEYS = ("qid", "docno", "score", "rank", "query")
-_COLUMNS = ("configuration", "family", "entities")
 
 
 @dataclass(frozen=True)
@@ -77,10 +76,7 @@ class Configuration:
 
 
 def reranker(family: str, parameters: Mapping[str, Any], resources: Mapping[str, Any]) -> Reranker:
-    """A stage with the parameters of a configuration, and empty links and entities.
-
-    Raises ParameterError: an unknown parameter or an invalid value.
-    """
+    """A stage with the parameters of a configuration, and empty links and entities."""
     made: Any = FAMILIES[family]
     known = inspect.signature(made).parameters
     unknown = [name for name in parameters if name not in known or name in {"links", "entities", *RESOURCES}]
@@ -95,19 +91,8 @@ def reranker(family: str, parameters: Mapping[str, Any], resources: Mapping[str,
     return stage
 
 
-def all_parameters(stage: Reranker) -> tuple[tuple[str, Any], ...]:
-    """All checked parameters of a stage that a grid can vary."""
-    names = [name for name in inspect.signature(type(stage)).parameters if name not in {"links", "entities"}]
-    return tuple((name, getattr(stage, name)) for name in names if name not in RESOURCES)
-
-
 class RerankContext:
-    """Evaluation of configurations on a pool with its links, entity runs and judgments.
-
-    ``links``: entity links of documents, as stages take them. ``pool``: the documents to rerank. ``runs``: entity runs
-    by name. ``qrels``: judgments. ``measures``: measures. ``resources``: ``embeddings``, ``document_embeddings`` and
-    ``texts``, as stages take them.
-    """
+    """Evaluation of configurations on a pool with its links, entity runs, judgments and ``RESOURCES`` of stages."""
 
     def __init__(
         self,
@@ -143,9 +128,8 @@ class RerankContext:
         internal = [measure for measure in self.measures if isinstance(measure, Measure)]
         external = [measure for measure in self.measures if not isinstance(measure, Measure)]
         found: Values = {str(measure): {} for measure in self.measures}
-        for topic, measure, value in evaluate(internal, target, run) if internal else ():
-            found[str(measure)][topic] = value
-        for topic, measure, value in external_values(external, target, run, warned=True):
+        own = evaluate(internal, target, run) if internal else ()
+        for topic, measure, value in chain(own, external_values(external, target, run, warned=True)):
             found[str(measure)][topic] = value
         return found
 
@@ -181,10 +165,9 @@ def inputs_fingerprint(context: RerankContext) -> str:
     ids = sorted({*pool.entities.text.to_pylist(), *listed})
     texts = resources["texts"] or {}
     known = [entity_id for entity_id in ids if entity_id in texts]
-    qrels = context.qrels
+    qrels, run, frame = context.qrels, documents.run, documents.run.frame
     qid, docno = (ids_of(qrels[name], f"qrels column {name!r}").fingerprints for name in ("qid", "docno"))
-    run, frame = documents.run, documents.run.frame
-    columns = [name for name in sorted(map(str, frame.columns)) if name not in _KEYS]
+    columns = sorted(set(map(str, frame.columns)).difference(_KEYS))
     fields = [name for name in columns if all(isinstance(value, str) for value in frame[name])]
     parts = [
         *map(str, context.measures),
@@ -205,15 +188,6 @@ def inputs_fingerprint(context: RerankContext) -> str:
 
 def _texts(texts: list[str]) -> NDArray[np.uint64]:
     return Ids(pa.array(texts, pa.large_string())).fingerprints
-
-
-def _judgments(qrels: pd.DataFrame) -> str:
-    qid, docno = (ids_of(qrels[name], f"qrels column {name!r}").fingerprints for name in ("qid", "docno"))
-    return rows_fingerprint([qid, docno, integers_of(qrels["label"], "qrels column 'label'")])
-
-
-def _run(run: Run) -> str:
-    return rows_fingerprint([run.topic_ids.fingerprints[run.topic], run.docno.fingerprints, run.score])
 
 
 def _vectors(given: Mapping[str, Any], ids: list[str]) -> str:
@@ -248,33 +222,29 @@ def rerank_grid(
 
     Parameters
     ----------
-    links
+    links, pool
         Entity links of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags (docno,
-        entity_id [, weight, qid]).
-    pool
-        The documents to rerank: a run, or its path; with the column ``text`` if a family reads it.
+        entity_id [, weight, qid]); and the documents to rerank, a run or its path, with the column ``text`` if a family
+        reads it.
     entity_runs
         Entity runs by name, or paths.
     grid
         By family (``overlap``, ``expansion``, ``embedding``, ``propagation``, ``similarity``), a mapping of parameter
         to value or list of values, which are combined; or a list of such mappings. Other parameters have their
         defaults. A list of grids is the union of their configurations.
-    measures
-        Measures of this package or of ir_measures, or their names.
-    qrels
-        A frame (qid, docno, label) or the path of TREC qrels.
+    measures, qrels
+        Measures of this package or of ir_measures, or their names; a frame (qid, docno, label) or the path of TREC
+        qrels.
     embeddings, document_embeddings, texts
         See :class:`~vbterrier.entities.rerank.EmbeddingReranker` and
         :class:`~vbterrier.entities.rerank.ExpansionReranker`.
-    n_jobs
-        Number of processes; -1 for one per processor. Results do not depend on it.
+    n_jobs, progress
+        Number of processes, -1 for one per processor, on which results do not depend; show a progress bar.
     path
         A file to which results are appended. A later call with the same inputs and any grid resumes from it; a file of
         other inputs is refused. Inputs include texts and vectors.
     interval, level, n_resamples, seed
         Interval of the gain over topics, see :func:`vbterrier.score`; Student's t by default.
-    progress
-        Show a progress bar.
 
     Returns
     -------
@@ -310,39 +280,55 @@ def rerank_grid(
     every = configurations(grid, list(runs), resources)
     context = RerankContext(links, documents.only(target.topics), runs, judged, asked, resources)
     journal = Journal(path, inputs_fingerprint(context))
-    for name, result in journal.done.items():
-        if not is_result(result, list(map(str, asked))):
-            raise FileError(str(path), f"has no valid values of {name!r}; remove its line")
-    missing = [configuration for configuration in every if str(configuration) not in journal.done]
+    names = [str(measure) for measure in asked]
     # Adjacent configurations share computations.
-    missing.sort(key=lambda configuration: repr(configuration.shared))
+    options: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "key": lambda one: repr(one.shared)}
+    results = grid_results("configurations", context, {str(one): one for one in every}, journal, path, names, **options)
+    return _table(every, results, names, method=interval, level=level, n_resamples=n_resamples, seed=seed)
+
+
+def grid_results(
+    description: str,
+    context: Any,
+    every: Mapping[str, Any],
+    journal: Journal,
+    path: Any,
+    measures: Sequence[str],
+    *,
+    n_jobs: int,
+    progress: bool,
+    key: Callable[[Any], Any] = lambda _: 0,
+) -> dict[str, dict[str, Any]]:
+    """Values and warnings of each configuration; new ones are computed in the order of a key and added to the journal.
+
+    Warnings are summarised for the whole grid.
+    """
+    for name in every:
+        if name in journal.done and not _is_result(journal.done[name], measures):
+            raise FileError(str(path), f"has no valid values of {name!r}; remove its line")
+    missing = sorted((name for name in every if name not in journal.done), key=lambda name: key(every[name]))
     with Shared(context) as shared:
-        found = mapped(
-            partial(_values, shared), missing, n_jobs=n_jobs, progress=progress, description="configurations"
-        )
-        for configuration, values in zip(missing, found, strict=True):
-            journal.add(str(configuration), values)
-    options = {"method": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
-    warnings_of = [journal.done[str(configuration)]["warnings"] for configuration in every]
-    n = sum(map(bool, warnings_of))
-    if n:
-        first = next(messages[0] for messages in warnings_of if messages)
-        warn(f"{n} of {len(every)} configurations warn; the first warning: {first}")
-    return _table(every, journal.done, [str(measure) for measure in asked], **options)
+        items = [every[name] for name in missing]
+        found = mapped(partial(_evaluated, shared), items, n_jobs=n_jobs, progress=progress, description=description)
+        for name, result in zip(missing, found, strict=True):
+            journal.add(name, result)
+    results = {name: journal.done[name] for name in every}
+    messages = [result["warnings"][0] for result in results.values() if result["warnings"]]
+    if messages:
+        warn(f"{len(messages)} of {len(every)} configurations warn; the first warning: {messages[0]}")
+    return results
 
 
-def _values(shared: Shared, configuration: Configuration) -> dict[str, Any]:
-    """The values of a configuration, and its warnings, which are summarised for the whole grid."""
-    context: RerankContext = shared.value
+def _evaluated(shared: Shared, configuration: Any) -> dict[str, Any]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        values = context.values(configuration)
+        values = shared.value.values(configuration)
     messages = [str(one.message) for one in caught if issubclass(one.category, DegenerateWarning)]
     return {"values": values, "warnings": messages}
 
 
-def is_result(result: Any, measures: Sequence[str]) -> bool:
-    """Return True if a result read from a file has the form that :func:`_values` returns."""
+def _is_result(result: Any, measures: Sequence[str]) -> bool:
+    """Return True if a result read from a file has the form that :func:`_evaluated` returns."""
     if not isinstance(result, dict) or not isinstance(result.get("values"), dict):
         return False
     values, messages = result["values"], result.get("warnings")
@@ -361,40 +347,37 @@ def combined(given: Any) -> Iterator[dict[str, Any]]:
         yield from (dict(zip(values, some, strict=True)) for some in product(*lists))
 
 
-def grids_of(grid: Any) -> list[Mapping[str, Any]]:
-    """Return a grid, or a list of grids, as a list.
-
-    Raises ParameterError: something that maps no family to parameters.
-    """
+def grid_items(grid: Any, families: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Yield the family and the parameters of each configuration of a grid, or of a list of grids."""
     grids = [grid] if hasattr(grid, "items") else grid
     if not isinstance(grids, (list, tuple)) or not all(hasattr(one, "items") for one in grids):
         raise ParameterError(
             f"grid: found {type(grid).__name__}, wanted a mapping of family to parameters, or a list of such mappings"
         )
-    for one in grids:
-        for family, given in one.items():
-            inner = [given] if hasattr(given, "items") else given
-            if not isinstance(inner, (list, tuple)) or not all(hasattr(each, "items") for each in inner):
-                raise ParameterError(
-                    f"grid: family {family!r} has {given!r}, wanted a mapping of parameter to values, or a list of "
-                    "such mappings"
-                )
-    return list(grids)
+    pairs = [pair for one in grids for pair in one.items()]
+    for family, given in pairs:
+        inner = [given] if hasattr(given, "items") else given
+        if not isinstance(inner, (list, tuple)) or not all(hasattr(each, "items") for each in inner):
+            raise ParameterError(
+                f"grid: family {family!r} has {given!r}, wanted a mapping of parameter to values, or a list of "
+                "such mappings"
+            )
+    for family, given in pairs:
+        if family not in families:
+            known = ", ".join(map(repr, families))
+            raise ParameterError(f"grid: no family {family!r}; there are {known}.{nearest(str(family), families)}")
+        for parameters in combined(given):
+            yield family, parameters
 
 
 def configurations(grid: Any, entity_runs: Sequence[str], resources: Mapping[str, Any]) -> list[Configuration]:
-    """The distinct configurations of a grid, after the pool without reranking.
-
-    Raises ParameterError: an unknown family or parameter, an invalid value, an empty grid.
-    """
+    """The distinct configurations of a grid with all checked parameters, after the pool without reranking."""
     made = [Configuration(POOL, "", ())]
-    for family, given in [pair for one in grids_of(grid) for pair in one.items()]:
-        if family not in FAMILIES:
-            known = ", ".join(map(repr, FAMILIES))
-            raise ParameterError(f"grid: no family {family!r}; there are {known}.{nearest(str(family), FAMILIES)}")
-        for values in combined(given):
-            parameters = all_parameters(reranker(family, values, resources))
-            made += [Configuration(family, name, parameters) for name in entity_runs]
+    for family, values in grid_items(grid, FAMILIES):
+        stage = reranker(family, values, resources)
+        varied = [name for name in inspect.signature(type(stage)).parameters if name not in {"links", "entities"}]
+        parameters = tuple((name, getattr(stage, name)) for name in varied if name not in RESOURCES)
+        made += [Configuration(family, name, parameters) for name in entity_runs]
     if len(made) == 1:
         raise ParameterError("grid: no configuration; name at least a family and an entity run")
     return list(dict.fromkeys(made))
@@ -404,26 +387,21 @@ def _table(
     every: Sequence[Configuration], done: Mapping[str, Any], measures: list[str], **options: Any
 ) -> pd.DataFrame:
     """One row per configuration and measure."""
-    rows: dict[tuple[int, int], dict[str, Any]] = {}
-    for of_measure, measure in enumerate(measures):
-        pool = done[POOL]["values"][measure]
-        own = np.array([[done[str(one)]["values"][measure][topic] for topic in pool] for one in every]).T
-        gains = own - np.array(list(pool.values()))[:, None]
-        ends = topics_intervals(gains, qids=list(pool), bounds=score_bounds(f"{measure} - "), **options)
-        for place, one in enumerate(every):
-            # The pool gains nothing over itself.
-            low, high = (0.0, 0.0) if str(one) == POOL else (ends.low[place], ends.high[place])
-            rows[place, of_measure] = {
-                **dict(zip(_COLUMNS, (str(one), one.family, one.entities), strict=True)),
-                **dict(one.parameters),
-                "measure": measure,
-                "value": own[:, place].mean(),
-                "gain": gains[:, place].mean(),
-                "low": low,
-                "high": high,
-                "level": options["level"],
-                "n_qids": len(pool),
-            }
-    table = pd.DataFrame([rows[place] for place in sorted(rows)])
-    last = ["measure", "value", "gain", "low", "high", "level", "n_qids"]
-    return table[[*_COLUMNS, *table.columns.difference([*_COLUMNS, *last], sort=False), *last]]
+    heads = [{"configuration": str(one), "family": one.family, "entities": one.entities} for one in every]
+    table = pd.DataFrame([head | dict(one.parameters) for head, one in zip(heads, every, strict=True)])
+    tables = []
+    for measure in measures:
+        qids = list(done[POOL]["values"][measure])
+        own = np.array([[done[str(one)]["values"][measure][topic] for topic in qids] for one in every])
+        gains = own - own[0]
+        ends = topics_intervals(gains.T, qids=qids, bounds=score_bounds(f"{measure} - "), **options)
+        # The pool gains nothing over itself.
+        low, high = (np.where(table["family"] == POOL, 0.0, end) for end in (ends.low, ends.high))
+        means: dict[str, Any] = {
+            "value": [row.mean() for row in own],
+            "gain": [row.mean() for row in gains],
+            "low": low,
+            "high": high,
+        }
+        tables.append(table.assign(measure=measure, **means, level=options["level"], n_qids=len(qids)))
+    return pd.concat(tables).sort_index(kind="stable", ignore_index=True)

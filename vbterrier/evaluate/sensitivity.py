@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 # Settings other than the reference: T = 1, weight 1, no truncation.
 TEMPERATURES, WEIGHTS = (0.25, 0.5, 2.0, 4.0), (0.0, 0.5, 2.0, 4.0)
 THRESHOLDS, SIZES, MASSES = (0.01, 0.05, 0.1, 0.2), (1, 2, 3, 5), (0.5, 0.8, 0.9, 0.95)
+_DECIMALS = 9
 
 
 def intent_sensitivity(
@@ -60,16 +61,11 @@ def intent_sensitivity(
 
     Parameters
     ----------
-    systems
-        Frames (qid, docno, score) or paths of TREC runs, by name.
-    intents
-        Columns qid, entity_id, prob, and for weights delta, as :class:`vbterrier.RelaxConstraints` writes it; or a
-        registered name, or a path.
-    tags
-        Columns docno, entity_id, and optionally weight and qid; a registered name or a path; or a tagger. The column
-        entity_id of the runs by default.
-    measures
-        Measures over intents, or their names.
+    systems, measures
+        Frames (qid, docno, score) or paths of TREC runs, by name; measures over intents, or their names.
+    intents, tags
+        See :func:`vbterrier.score`; intents have a column delta for weights, as :class:`vbterrier.RelaxConstraints`
+        writes it; tags may be a tagger.
     temperature
         Values of T, relative to that of the given probabilities, above 0. The reference is 1.
     weight
@@ -152,9 +148,6 @@ def intent_sensitivity(
     return pd.concat(tables, ignore_index=True)
 
 
-_DECIMALS = 9
-
-
 def _settings(name: str, given: Sequence[float], reference: float, **legal: Any) -> list[tuple[str, float, bool]]:
     """Name, value and True for the reference of each setting, with the reference, ascending; empty for none."""
     asked = {number(name, setting, **legal) for setting in np.atleast_1d(np.asarray(given)).tolist()}
@@ -173,13 +166,9 @@ def _under(candidates: CandidateArrays, parameter: str, setting: float) -> Float
     with np.errstate(over="ignore"):
         below = (base - np.where(np.isfinite(peak), peak, 0.0)[topic]) / temperature
         prob = softmax(below - penalty * weight, topic, n)
-    rules: dict[str, dict[str, Any]] = {
-        "threshold": {"threshold": setting},
-        "n_intents": {"top": int(setting)},
-        "mass": {"mass": setting},
-    }
-    if parameter in rules:
-        stays = kept(prob, topic, np.arange(len(rows)), **rules[parameter])
+    if parameter in {"threshold", "n_intents", "mass"}:
+        rule: dict[str, Any] = {"top": int(setting)} if parameter == "n_intents" else {parameter: setting}
+        stays = kept(prob, topic, np.arange(len(rows)), **rule)
         prob = proportional(np.where(stays, prob, 0.0), topic, n)
     every, fixed = np.zeros((2, len(candidates)))
     every[rows] = prob

@@ -13,7 +13,7 @@ from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import Finder, PoolLinks, TopEntities
 from vbterrier.errors import InputError, choice, examples, warn, whole
 from vbterrier.evaluate.inputs import is_pipeline, named_runs, run_of_system, topics_of
-from vbterrier.evaluate.scores import TOPICS, Scores, score
+from vbterrier.evaluate.scores import TOPICS, score
 from vbterrier.frames.contracts import frame_of, score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from vbterrier.frames.contracts import Bounds
     from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
-    from vbterrier.stats.topic_intervals import Interval
 
 SETTINGS = ("conditional", "open-world")
 BEYOND = ("keep", "drop")
@@ -40,10 +39,7 @@ UNREACHED = ("skip", "zero")
 
 
 def linked(links: Any, pool: Any, *, is_ranked: bool = False) -> LinkedPool:
-    """The linked pool, as given or built from tags and a run, which is otherwise unused unless it ``is_ranked``.
-
-    Raises InputError: tags without a run.
-    """
+    """The linked pool, as given or built from tags and a run, which is otherwise unused unless it ``is_ranked``."""
     given = PoolLinks(links).given
     if isinstance(given, LinkedPool):
         if pool is not None and not is_ranked:
@@ -69,20 +65,17 @@ class Reachability:
                 f"{examples(pool.entities.text[:4].to_pylist())}); check that both use the same ids"
             )
 
-    def document(self, topics: list[str], topic: Ints, docno: Any, where: str) -> Ints:
+    def document(self, topics: list[str], topic: Ints, docno: Any, name: str) -> Ints:
         """The number of each document in the pool, -1 outside."""
-        return self._finder.find(topics, topic, docno, where)
-
-    def _of(self, run: Run) -> Ints:
-        return self.document(run.topics, run.topic, run.docno, f"{run.name} column 'docno'")
+        return self._finder.find(topics, topic, docno, f"{name} column 'docno'")
 
     def pooled(self, run: Run) -> pd.DataFrame:
         """The rows of a run whose documents are in the pool."""
-        return run.frame.iloc[np.flatnonzero(self._of(run) >= 0)]
+        return run.frame.iloc[np.flatnonzero(self.document(run.topics, run.topic, run.docno, run.name) >= 0)]
 
     def reachable(self, run: Run) -> pd.DataFrame:
         """The rows of a run whose documents are reachable."""
-        document = self._of(run)
+        document = self.document(run.topics, run.topic, run.docno, run.name)
         if len(document) and (document < 0).all():
             raise InputError(
                 f"{run.name}: no document is in the linked pool (run: "
@@ -93,10 +86,7 @@ class Reachability:
 
 
 class ReachableQrels:
-    """Judgments, and which of the judged documents are reachable.
-
-    ``frame``: qid, docno, label. ``reachability``: the reachable documents. ``rel``: the lowest relevant label.
-    """
+    """Judgments (qid, docno, label), relevant from the label ``rel``, and which of them are of reachable documents."""
 
     def __init__(self, frame: pd.DataFrame, reachability: Reachability, rel: int) -> None:
         self.frame, self.reachability = frame, reachability
@@ -104,9 +94,9 @@ class ReachableQrels:
         self.topics, self.topic = qid.codes()
         self._label = integers_of(frame["label"], "qrels column 'label'")
         self._relevant: Bools = self._label >= rel
-        self._document = reachability.document(self.topics, self.topic, self._docno, "qrels column 'docno'")
-        self._pooled: Bools = self._document >= 0
-        self._reachable: Bools = self._pooled & reachability.reached[self._document]
+        document = reachability.document(self.topics, self.topic, self._docno, "qrels")
+        self._pooled: Bools = document >= 0
+        self._reachable: Bools = self._pooled & reachability.reached[document]
 
     def _n(self, rows: Bools) -> Ints:
         """Number of distinct documents per topic in some rows, shape (n_topics,)."""
@@ -122,30 +112,26 @@ class ReachableQrels:
 
     def pooled_only(self) -> pd.DataFrame:
         """The judgments of documents in the pool."""
-        return self._restricted(self._pooled, np.ones(len(self.frame), dtype=bool))
+        return self._restricted(self._pooled)
 
     def conditional(self, unreached: str) -> pd.DataFrame:
-        """The judgments of reachable documents.
-
-        Raises InputError: no topic has a reachable relevant document.
-        """
-        without = self.unreached
-        every = np.ones(len(self.frame), dtype=bool)
+        """The judgments of reachable documents; ``unreached`` topics are an error if no other topic is left."""
+        without, kept = self.unreached, self._restricted(self._reachable)
         if not without.any():
-            return self._restricted(self._reachable, every)
+            return kept
         found = (
             f"{int(without.sum())} of {len(without)} topics have relevant documents, but no reachable one "
             f"({examples([self.topics[place] for place in np.flatnonzero(without)])})"
         )
         if unreached == "zero":
             warn(f"{found}; they count as topics without relevant documents")
-            return self._restricted(self._reachable, every)
+            return kept
         if without.all():
             raise InputError(f"{found}: no topic is left for the conditional setting; select more entities")
         warn(f"{found}; they are left out of the conditional setting")
-        return self._restricted(self._reachable, ~without[self.topic])
+        return self._restricted(self._reachable, among=~without[self.topic])
 
-    def _restricted(self, kept: Bools, among: Bools) -> pd.DataFrame:
+    def _restricted(self, kept: Bools, *, among: Bools | bool = True) -> pd.DataFrame:
         """Select rows; a topic without a selected row keeps its rows as non-relevant, so that it still counts."""
         bare = (np.bincount(self.topic[kept], minlength=len(self.topics)) == 0)[self.topic]
         label = np.where(bare, np.minimum(self._label, 0), self._label)
@@ -164,19 +150,9 @@ class ReachableQrels:
         n_both = self._n(self._relevant & self._reachable)
         with np.errstate(invalid="ignore"):
             shares = n_both / n_relevant, (n_reachable - n_both) / (n_pool - n_relevant)
-        return pd.DataFrame(
-            {
-                "qid": self.topics,
-                "RelCov": shares[0],
-                "NonRelCov": shares[1],
-                "n_pool": n_pool,
-                "n_reachable": n_reachable,
-                "n_relevant": self._n(self._relevant),
-                "n_relevant_pool": n_relevant,
-                "n_relevant_reachable": n_both,
-                "unreached": self.unreached,
-            }
-        )
+        counts = {"n_pool": n_pool, "n_reachable": n_reachable, "n_relevant": self._n(self._relevant)}
+        counts |= {"n_relevant_pool": n_relevant, "n_relevant_reachable": n_both, "unreached": self.unreached}
+        return pd.DataFrame({"qid": self.topics, "RelCov": shares[0], "NonRelCov": shares[1], **counts})
 
 
 def judged_topics(run: pd.DataFrame, judgments: pd.DataFrame) -> pd.DataFrame:
@@ -188,22 +164,14 @@ def judged_topics(run: pd.DataFrame, judgments: pd.DataFrame) -> pd.DataFrame:
 class Settings(Shown):
     """Result of :func:`evaluate_settings`.
 
-    Parameters
-    ----------
-    values
-        A V frame with a setting: name, setting, qid, measure, value.
-    intervals
-        A C frame with a setting: name, setting, measure, value (the mean), low, high, level, method, n_qids...
-    gaps
-        name, measure, conditional, open_world (means over the topics that both settings have), gap (conditional minus
-        open world), low, high (of the gap, topic by topic), level, method, n_qids, RelCov, NonRelCov (mean coverage, to
-        interpret the gap).
-    comparisons
-        A P frame of all systems with the baseline, with a setting; empty without a baseline.
-    coverage
-        One row per topic: qid, RelCov, NonRelCov (NaN if the pool has no such document), n_pool, n_reachable,
-        n_relevant (of the judgments), n_relevant_pool, n_relevant_reachable, unreached (True if there are relevant
-        documents, none of which is reachable).
+    - ``values``, ``intervals``: V and C frames with a setting after the name
+    - ``gaps``: name, measure, conditional, open_world (means over the topics that both settings have), gap (conditional
+      minus open world), low, high (of the gap, topic by topic), level, method, n_qids, RelCov, NonRelCov (mean
+      coverage, to interpret the gap)
+    - ``comparisons``: a P frame of all systems with the baseline, with a setting; empty without a baseline
+    - ``coverage``: one row per topic: qid, RelCov, NonRelCov (NaN if the pool has no such document), n_pool,
+      n_reachable, n_relevant (of the judgments), n_relevant_pool, n_relevant_reachable, unreached (True if there are
+      relevant documents, none of which is reachable)
     """
 
     values: pd.DataFrame
@@ -267,17 +235,13 @@ def evaluate_settings(
         A frame (qid, docno, label) or the path of TREC qrels.
     measures
         Measures of this package or of ir_measures, or their names.
-    links
+    links, pool
         Entity links of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame (its labels are ignored),
-        or tags (docno, entity_id [, weight, qid]) together with ``pool``.
-    entities
-        The entity run that selects documents: qid, docno (an entity's id), score.
-    pool
-        With tags: the candidate pool, a run.
+        or tags (docno, entity_id [, weight, qid]) together with the candidate pool, a run.
+    entities, cutoff
+        The entity run (qid, docno = an entity's id, score) whose first k entities per topic select documents.
     topics
         With pipelines: the queries, a frame (qid, query) or a path.
-    cutoff
-        Number k of entities per topic that select documents.
     rel
         The lowest relevant label, for coverage and unreached topics.
     beyond
@@ -301,45 +265,43 @@ def evaluate_settings(
 
     Examples
     --------
-    >>> run = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
-    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["d2", "d3"], "label": [1, 1]})
-    >>> tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["Texas", "Paris"]})
-    >>> entities = pd.DataFrame({"qid": ["q1"], "docno": ["Paris"], "score": [1.0]})
-    >>> import warnings
-    >>> with warnings.catch_warnings():  # no interval for a single topic
-    ...     warnings.simplefilter("ignore")
-    ...     found = evaluate_settings({"mine": run}, qrels, ["AP"], links=tags, entities=entities, pool=run)
+    >>> run = pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 3, "docno": [*"abcabc"], "score": [3.0, 2.0, 1.0] * 2})
+    >>> qrels = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "docno": [*"bcbc"], "label": 1})
+    >>> tags = pd.DataFrame({"docno": ["a", "b"], "entity_id": ["Texas", "Paris"]})
+    >>> entities = pd.DataFrame({"qid": ["q1", "q2"], "docno": "Paris", "score": 1.0})
+    >>> found = evaluate_settings({"mine": run}, qrels, ["AP"], links=tags, entities=entities, pool=run)
     >>> found.gaps[["conditional", "open_world", "RelCov", "NonRelCov"]].round(3).values.tolist()
     [[1.0, 0.583, 0.5, 0.0]]
     """
-    for name, value, legal in (
-        ("beyond", beyond, BEYOND),
-        ("unreached", unreached, UNREACHED),
-        ("on_topics", on_topics, TOPICS),
-    ):
-        choice(name, value, legal)
+    choice("beyond", beyond, BEYOND)
+    choice("unreached", unreached, UNREACHED)
+    choice("on_topics", on_topics, TOPICS)
     reachability = Reachability(linked(links, pool), loaded_run("entities", entities), whole("cutoff", cutoff))
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
     runs = runs_of(systems, topics)
     target = restricted(EvaluationTarget(judged), runs, on_topics)
     runs = {name: run.only(target.topics) for name, run in runs.items()} if on_topics == "common" else runs
     judgments = ReachableQrels(target.frame, reachability, whole("rel", rel))
-    options: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
+    options: dict[str, Any] = {"level": level, "n_resamples": n_resamples, "seed": seed}
     frames = {name: reachability.pooled(run) if beyond == "drop" else run.frame for name, run in runs.items()}
     every = judgments.pooled_only() if beyond == "drop" else target.frame
     # Check reachability before scoring, which may be slow.
     reachable = {name: reachability.reachable(run) for name, run in runs.items()}
     within = judgments.conditional(unreached)
     reachable = {name: judged_topics(frame, within) for name, frame in reachable.items()}
-    open_world = score(frames, every, measures, on_topics="all", progress=progress, **options)
-    conditional = score(reachable, within, measures, on_topics="all", progress=progress, **options)
+    shared = {"on_topics": "all", "interval": interval, "progress": progress, **options}
+    open_world = score(frames, every, measures, **shared)
+    conditional = score(reachable, within, measures, **shared)
     coverage = judgments.coverage()
     both = dict(zip(SETTINGS, (conditional, open_world), strict=True))
+    compared = pd.DataFrame(columns=["name_a", "name_b", "setting", *COLUMNS[2:]])
+    if baseline is not None:
+        compared = _by_setting({key: comparisons(of.values, baseline=baseline, **options) for key, of in both.items()})
     return Settings(
-        _joined({setting: found.values for setting, found in both.items()}),
-        _joined({setting: found.intervals for setting, found in both.items()}),
-        _gaps(both, coverage, **options),
-        _compared(both, baseline, level=level, n_resamples=n_resamples, seed=seed),
+        _by_setting({setting: found.values for setting, found in both.items()}),
+        _by_setting({setting: found.intervals for setting, found in both.items()}),
+        _gaps(conditional.values, open_world.values, coverage, interval=interval, **options),
+        compared,
         coverage,
     )
 
@@ -355,52 +317,35 @@ def runs_of(systems: Any, topics: Any) -> dict[str, Run]:
     return runs
 
 
-def _joined(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
-    """Concatenate the frames of the settings, with the setting after the name."""
-    found = [frame.assign(setting=setting) for setting, frame in frames.items()]
-    joined = pd.concat(found, ignore_index=True)
-    names = [name for name in joined.columns if name.startswith("name")]
-    return joined[[*names, "setting", *joined.columns.difference([*names, "setting"], sort=False)]]
+def joined(frames: Mapping[Any, pd.DataFrame], columns: list[str]) -> pd.DataFrame:
+    """Concatenate frames; their keys become the first columns."""
+    every: pd.DataFrame = pd.concat(frames, names=columns).reset_index(columns)
+    return every.reset_index(drop=True)
 
 
-def paired(values: pd.DataFrame, other: pd.DataFrame) -> Iterator[tuple[str, str, pd.DataFrame]]:
-    """Name, measure, and the paired values of two V frames on their common topics."""
-    both = values.merge(other, on=["name", "qid", "measure"], suffixes=("_a", "_b"), validate="one_to_one")
+def _by_setting(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
+    """Concatenate the frames of the settings, with the setting after the names."""
+    every = joined(frames, ["setting"])
+    names = [name for name in every.columns if name.startswith("name")]
+    return every[[*names, *every.columns.difference(names, sort=False)]]
+
+
+def _gaps(conditional: pd.DataFrame, open_world: pd.DataFrame, coverage: pd.DataFrame, **options: Any) -> pd.DataFrame:
+    key, rows = ["name", "qid", "measure"], []
+    both = conditional.merge(open_world, on=key, suffixes=("_a", "_b"), validate="one_to_one")
     for (name, measure), group in both.groupby(["name", "measure"], sort=False):
-        yield str(name), str(measure), group
-
-
-def _gaps(both: Mapping[str, Scores], coverage: pd.DataFrame, **options: Any) -> pd.DataFrame:
-    conditional, open_world = (both[setting].values for setting in SETTINGS)
-    shares = coverage["RelCov"].mean(), coverage["NonRelCov"].mean()
-    rows = []
-    for name, measure, group in paired(conditional, open_world):
         a, b = (group.set_index("qid")[side] for side in ("value_a", "value_b"))
-        ends = interval_of(a - b, score_bounds(f"{measure} - "), **options)
-        means = float(a.mean()), float(b.mean())
-        gap = float((a - b).mean())
-        rows.append((name, measure, *means, gap, ends.low, ends.high, options["level"], ends.method, len(a), *shares))
+        gap = mean_and_interval(a - b, score_bounds(f"{measure} - "), **options)
+        rows.append((name, measure, a.mean(), b.mean(), *gap, len(a)))
     columns = ["name", "measure", "conditional", "open_world", "gap", "low", "high", "level", "method", "n_qids"]
-    return pd.DataFrame(rows, columns=[*columns, "RelCov", "NonRelCov"])
+    shares = {name: coverage[name].mean() for name in ("RelCov", "NonRelCov")}
+    return pd.DataFrame(rows, columns=columns).assign(**shares)
 
 
-def interval_of(
-    differences: pd.Series[float], bounds: Bounds, *, interval: str, level: float, n_resamples: int, seed: int
-) -> Interval:
-    """The interval of the mean of paired differences over topics, which are within bounds."""
+def mean_and_interval(
+    differences: pd.Series[float], bounds: Bounds, *, interval: str, level: float, **options: Any
+) -> tuple[float, float, float, float, str]:
+    """Mean, low, high, level and method of paired differences over topics, which are within bounds."""
     values, qids = np.asarray(differences, dtype=np.float64), list(differences.index)
-    options: dict[str, Any] = {"n_resamples": n_resamples, "seed": seed, "qids": qids, "bounds": bounds}
-    return topics_interval(values, level=level, method=interval, **options)
-
-
-def _compared(
-    both: Mapping[str, Scores], baseline: str | None, *, level: float, n_resamples: int, seed: int
-) -> pd.DataFrame:
-    if baseline is None:
-        return pd.DataFrame(columns=["name_a", "name_b", "setting", *COLUMNS[2:]])
-    return _joined(
-        {
-            setting: comparisons(found.values, baseline=baseline, level=level, n_resamples=n_resamples, seed=seed)
-            for setting, found in both.items()
-        }
-    )
+    ends = topics_interval(values, level=level, method=interval, qids=qids, bounds=bounds, **options)
+    return float(differences.mean()), ends.low, ends.high, level, ends.method

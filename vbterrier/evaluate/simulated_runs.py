@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
+_SHARED = ("simulation", "name", "qid", "n_unjudged", "n_unknown", "truth")
 _LOWER, _UPPER = "nDCG@10", "NDCGBound(side='upper')@10"
 _TRIPLE = "a measure, or (measure, low, high) with the measures of an interval's ends, or (measure, low, high, level)"
 
@@ -48,16 +49,12 @@ STANDARD: dict[str, Any] = {
     "mean, learned": "BNDCG(prior='learned')@10",
 }
 # The ranges of Table 6 of the paper with their estimates; all start at the naive lower bound.
+_MODE = "BNDCG(stat='mode',prior='pool+run')@10"
 RANGES: dict[str, Any] = {
     "to naive upper": (_LOWER, _LOWER, _UPPER),
     "to condensed": ("nDCG(judged_only=True)@10", _LOWER, "nDCG(judged_only=True)@10"),
     **{
-        f"to q{level}": (
-            "BNDCG(stat='mode',prior='pool+run')@10",
-            _LOWER,
-            f"BNDCG(stat='q{level}',prior='pool+run')@10",
-            level / 100,
-        )
+        f"to q{level}": (_MODE, _LOWER, f"BNDCG(stat='q{level}',prior='pool+run')@10", level / 100)
         for level in (75, 90, 95)
     },
 }
@@ -65,26 +62,15 @@ RANGES: dict[str, Any] = {
 
 @dataclass(frozen=True)
 class ScoreEstimator:
-    """A named estimate of a score, with its intervals.
-
-    ``name``: name in tables. ``point``: the estimate. ``ends``: level, low and high of each interval.
-    """
+    """A named estimate of a score, with its intervals."""
 
     name: str
     point: ir_measures.Measure
-    ends: tuple[tuple[float, ir_measures.Measure, ir_measures.Measure], ...] = ()
-
-    @property
-    def measures(self) -> list[ir_measures.Measure]:
-        """The measures of the estimate and of its intervals."""
-        return [self.point, *(measure for _, low, high in self.ends for measure in (low, high))]
+    ends: tuple[tuple[float, ir_measures.Measure, ir_measures.Measure], ...] = ()  # level, low, high of each interval
 
 
 def estimators_of(given: Any, levels: Sequence[float]) -> list[ScoreEstimator]:
-    """Parse estimators.
-
-    Raises ParameterError: not a mapping; no estimator; an invalid estimator.
-    """
+    """Parse estimators."""
     if not isinstance(given, Mapping) or not given:
         raise ParameterError(f"estimators: wanted a mapping of name to {_TRIPLE}; found {given!r}")
     for level in levels:
@@ -101,62 +87,50 @@ def _estimator(name: str, given: Any, levels: Sequence[float]) -> ScoreEstimator
     if len(given) not in {3, 4}:
         raise ParameterError(f"estimator {name!r}: wanted {_TRIPLE}; found {len(given)} values")
     point, low, high = measures_from(*given[:3])
-    return ScoreEstimator(name, point, ((_level(name, low, high, given[3:]), low, high),))
+    # The nominal level: as given, else that of the ends, else 1 for bounds.
+    found = {float(end["level"]) for end in (low, high) if _is_statistic(end) and end["stat"] in {"lo", "hi"}}
+    if given[3:]:
+        if given[3] != 1:
+            check_level(given[3])
+        found = {float(given[3])}
+    if len(found) > 1:
+        raise ParameterError(
+            f"estimator {name!r}: its ends have the levels {sorted(found)}; give both ends the same level"
+        )
+    return ScoreEstimator(name, point, ((found.pop() if found else 1.0, low, high),))
 
 
 def _is_statistic(measure: ir_measures.Measure) -> bool:
     return isinstance(measure, Measure) and {"stat", "level"} <= set(measure.SUPPORTED_PARAMS)
 
 
-def _level(name: str, low: ir_measures.Measure, high: ir_measures.Measure, given: Sequence[Any]) -> float:
-    """The nominal level of an interval: as given, else that of its ends, else 1 for bounds."""
-    if given:
-        if given[0] != 1:
-            check_level(given[0])
-        return float(given[0])
-    levels = {float(end["level"]) for end in (low, high) if _is_statistic(end) and end["stat"] in {"lo", "hi"}}
-    if len(levels) > 1:
-        raise ParameterError(
-            f"estimator {name!r}: its ends have the levels {sorted(levels)}; give both ends the same level"
-        )
-    return levels.pop() if levels else 1.0
-
-
 @dataclass(frozen=True, eq=False)
 class TrueScores:
-    """The scores of a run by complete judgments.
-
-    ``name``: name of the run. ``run``: the run, restricted to the topics. ``topics``: topics of the run with a relevant
-    document. ``values``: scores, shape (n,). ``n_unknown``: documents up to the cutoff without a complete judgment,
-    shape (n,).
-    """
+    """The scores of a run by complete judgments, on its topics with a relevant document."""
 
     name: str
     run: Run
     topics: list[str]
     values: Floats
-    n_unknown: Ints
+    n_unknown: Ints  # number of documents up to the cutoff without a complete judgment
 
 
 @dataclass(frozen=True, eq=False)
 class SimulatedRun:
-    """The estimates of one run under one set of incomplete judgments.
-
-    ``simulation``: name of the simulation. ``truth``: the true scores on the evaluated topics. ``n_unjudged``:
-    documents up to the cutoff without an incomplete judgment, shape (n,). ``values``: values of each measure by topic,
-    shape (n,).
-    """
+    """The estimates of one run under one set of incomplete judgments, with the true scores on the same topics."""
 
     simulation: str
     truth: TrueScores
-    n_unjudged: Ints
-    values: dict[str, Floats]
+    n_unjudged: Ints  # number of documents up to the cutoff without an incomplete judgment
+    values: dict[str, Floats]  # by measure
 
 
 def true_scores(name: str, run: Run, target: EvaluationTarget, measure: ir_measures.Measure) -> TrueScores:
     """Score a run by complete judgments."""
-    run = run.only(_evaluable(target))
-    topics = _shared(_evaluable(target), run.topics)
+    evaluable = _evaluable(target)
+    run = run.only(evaluable)
+    retrieved = set(run.topics)
+    topics = [topic for topic in evaluable if topic in retrieved]
     exact = measure
     if type(measure) is type(ir_measures.ERR) and target.judgments().label.max(initial=0) <= WEB_GRADE:
         # gdeval rounds ERR to five digits, which may move it out of an interval that ends at the true score.
@@ -173,11 +147,12 @@ def simulated_run(
     measure: ir_measures.Measure,
 ) -> SimulatedRun:
     """Estimate the scores of a run from incomplete judgments."""
-    topics = _shared(truth.topics, _evaluable(target))
-    place = {topic: at for at, topic in enumerate(truth.topics)}
-    at = np.array([place[topic] for topic in topics], dtype=np.int64)
+    evaluable = set(_evaluable(target))
+    at = np.array([n for n, topic in enumerate(truth.topics) if topic in evaluable], dtype=np.int64)
+    topics = [truth.topics[n] for n in at]
     known = TrueScores(truth.name, truth.run.only(topics), topics, truth.values[at], truth.n_unknown[at])
-    asked = list(dict.fromkeys(part for estimator in estimators for part in estimator.measures))
+    parts = ((one.point, *(end for _, *ends in one.ends for end in ends)) for one in estimators)
+    asked = list(dict.fromkeys(chain.from_iterable(parts)))
     values = _values(known.run, target, asked, topics) if topics else {str(part): np.empty(0) for part in asked}
     for estimator in estimators:
         for level, low, high in estimator.ends:
@@ -189,58 +164,39 @@ def simulated_run(
     return SimulatedRun(simulation, known, _n_unjudged(known.run, target, measure, topics), values)
 
 
-def estimates_frame(simulated: Sequence[SimulatedRun], estimators: Sequence[ScoreEstimator]) -> pd.DataFrame:
-    """One row per run, estimator and topic."""
-    return _long(
-        [
-            (run, {"estimator": estimator.name, "estimate": run.values[str(estimator.point)]})
-            for run in simulated
-            for estimator in estimators
-        ],
-        ("estimator", "estimate"),
-    )
-
-
-def intervals_frame(simulated: Sequence[SimulatedRun], estimators: Sequence[ScoreEstimator]) -> pd.DataFrame:
-    """One row per run, estimator, level and topic."""
+def result_frames(
+    simulated: Sequence[SimulatedRun], truths: Iterable[TrueScores], estimators: Sequence[ScoreEstimator]
+) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
+    """Estimates by run, estimator and topic; intervals, also by level; true scores by run and topic."""
+    estimates = [
+        (run, {"estimator": estimator.name, "estimate": run.values[str(estimator.point)]})
+        for run in simulated
+        for estimator in estimators
+    ]
     ends = [(estimator.name, *end) for estimator in estimators for end in estimator.ends]
-    return _long(
-        [
-            (run, {"estimator": name, "level": level, "low": run.values[str(low)], "high": run.values[str(high)]})
-            for run in simulated
-            for name, level, low, high in ends
-        ],
-        ("estimator", "level", "low", "high"),
-    )
-
-
-def truths_frame(truths: Iterable[TrueScores]) -> pd.DataFrame:
-    """One row per run and topic."""
-    return pd.concat(
-        [
-            pd.DataFrame({"name": truth.name, "qid": truth.topics, "n_unknown": truth.n_unknown, "truth": truth.values})
-            for truth in truths
-        ],
-        ignore_index=True,
-    )
+    intervals = [
+        (run, {"estimator": name, "level": level, "low": run.values[str(low)], "high": run.values[str(high)]})
+        for run in simulated
+        for name, level, low, high in ends
+    ]
+    known = [
+        pd.DataFrame({"name": truth.name, "qid": truth.topics, "n_unknown": truth.n_unknown, "truth": truth.values})
+        for truth in truths
+    ]
+    columns = ("estimator", "level", "low", "high")
+    return _long(estimates, ("estimator", "estimate")), _long(intervals, columns), pd.concat(known, ignore_index=True)
 
 
 def _long(entries: Sequence[tuple[SimulatedRun, Mapping[str, Any]]], columns: Sequence[str]) -> pd.DataFrame:
     """A long frame of shared and own columns, which are arrays over topics or scalars."""
-    made = {
-        "simulation": _column([(run, run.simulation) for run, _ in entries]),
-        "name": _column([(run, run.truth.name) for run, _ in entries]),
-        "qid": _column([(run, np.array(run.truth.topics, dtype=object)) for run, _ in entries]),
-        "n_unjudged": _column([(run, run.n_unjudged) for run, _ in entries]),
-        "n_unknown": _column([(run, run.truth.n_unknown) for run, _ in entries]),
-        "truth": _column([(run, run.truth.values) for run, _ in entries]),
-    }
-    made |= {column: _column([(run, own[column]) for run, own in entries]) for column in columns}
-    return pd.DataFrame(made)
-
-
-def _column(parts: Sequence[tuple[SimulatedRun, Any]]) -> NDArray[Any]:
-    return np.concatenate([np.broadcast_to(part, len(run.truth.topics)) for run, part in parts] or [np.empty(0)])
+    parts: dict[str, list[NDArray[Any]]] = {name: [] for name in (*_SHARED, *columns)}
+    for run, own in entries:
+        truth = run.truth
+        shared = (run.simulation, truth.name, np.array(truth.topics, dtype=object), run.n_unjudged, truth.n_unknown)
+        row = {**dict(zip(_SHARED, (*shared, truth.values), strict=True)), **own}
+        for name, part in row.items():
+            parts[name].append(np.broadcast_to(part, len(truth.topics)))
+    return pd.DataFrame({name: np.concatenate(part or [np.empty(0)]) for name, part in parts.items()})
 
 
 def _evaluable(target: EvaluationTarget) -> list[str]:
@@ -250,13 +206,8 @@ def _evaluable(target: EvaluationTarget) -> list[str]:
     return [topic for topic, some in zip(judgments.topics, relevant, strict=True) if some]
 
 
-def _shared(topics: Sequence[str], other: Iterable[str]) -> list[str]:
-    known = set(other)
-    return [topic for topic in topics if topic in known]
-
-
 def _n_unjudged(run: Run, target: EvaluationTarget, measure: ir_measures.Measure, topics: Sequence[str]) -> Ints:
-    """Number of unjudged documents up to the cutoff by topic, shape (n,)."""
+    """Number of unjudged documents up to the cutoff by topic."""
     if not topics:
         return np.empty(0, dtype=np.int64)
     counted = target.judgments().judge(run, measure.params.get("cutoff")).n_unjudged
@@ -266,7 +217,7 @@ def _n_unjudged(run: Run, target: EvaluationTarget, measure: ir_measures.Measure
 def _values(
     run: Run, target: EvaluationTarget, measures: Sequence[ir_measures.Measure], topics: Sequence[str]
 ) -> dict[str, Floats]:
-    """Values of each measure by topic, shape (n,)."""
+    """Values of each measure by topic."""
     internal = [measure for measure in measures if isinstance(measure, Measure)]
     external = [measure for measure in measures if not isinstance(measure, Measure)]
     found: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}

@@ -16,12 +16,10 @@ from vbterrier.evaluate.simulated_runs import (
     LEVELS,
     STANDARD,
     TrueScores,
-    estimates_frame,
     estimators_of,
-    intervals_frame,
+    result_frames,
     simulated_run,
     true_scores,
-    truths_frame,
 )
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.notebook import Panel, Shown, counted
@@ -58,14 +56,12 @@ if TYPE_CHECKING:
 # The level of a range that consists of the estimate alone.
 POINT = 0.0
 LOSSES: dict[str, Callable[[Any], Any]] = {"squared": np.square, "absolute": np.abs}
-_LABELLED = ("estimates", "intervals", "topics")
 _ERRORS, _CORRELATIONS, _COUNTS = (
     tuple(field.name for field in fields(kind)) for kind in (Errors, Correlations, Preferences)
 )
 _COVERAGE = ("topics", "n", "covered", "covered_low", "covered_high", "width")
-_PREFERENCES = (*_COUNTS, "precision", "recall", "f1")
 _QUALITIES = ("precision", "recall", "f1")
-_MEANS = ("score", "level", "a", "b")
+_PREFERENCES = (*_COUNTS, *_QUALITIES)
 _TESTS = ("estimator_a", "estimator_b", "loss", "diff", "t", "p_value", "p_adjusted", "n_units")
 
 
@@ -76,27 +72,10 @@ class Simulation(Shown):
     Groups are columns of ``estimates``: ``simulation``, ``name`` (the run), ``qid``, ``n_unjudged``, ``n_unknown``, and
     those that :meth:`labelled` added; ``()`` for a single group.
 
-    Parameters
-    ----------
-    estimates
-        simulation, name, qid, n_unjudged, n_unknown, truth, estimator, estimate.
-    intervals
-        simulation, name, qid, n_unjudged, n_unknown, truth, estimator, level, low, high.
-    truth
-        name, qid, n_unknown, truth: true scores of all runs and topics.
-    topics
-        simulation, name, n_qids (with a true score), n_evaluated (with a remaining relevant document).
-
-    Examples
-    --------
-    >>> from vbterrier.evaluate.simulation import simulate
-    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 1, 0, 0]})
-    >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "score": [1.0, 2.0]})
-    >>> found = simulate({"mine": run}, qrels, [("no b", qrels.drop(index=1))], estimators={"mean": "BNDCG@10"})
-    >>> found.errors()[["estimator", "n", "bias"]].round(3).values.tolist()
-    [['mean', 1, -0.185]]
-    >>> found.coverage()[["level", "topics", "covered"]].values.tolist()[:2]
-    [[0.5, 'unjudged', 0.0], [0.5, 'all', 0.0]]
+    - ``estimates``: simulation, name, qid, n_unjudged, n_unknown, truth, estimator, estimate
+    - ``intervals``: simulation, name, qid, n_unjudged, n_unknown, truth, estimator, level, low, high
+    - ``truth``: name, qid, n_unknown, truth: true scores of all runs and topics
+    - ``topics``: simulation, name, n_qids (with a true score), n_evaluated (with a remaining relevant document)
     """
 
     estimates: pd.DataFrame
@@ -129,29 +108,25 @@ class Simulation(Shown):
         Example: ``labelled(share=lambda name: name.split(" #")[0]).errors(by=["share"])`` for simulations such as
         ``"30 % #7"``.
         """
-        frames = {name: getattr(self, name) for name in _LABELLED}
+        frames = {name: getattr(self, name) for name in ("estimates", "intervals", "topics")}
         taken = {*_ERRORS, *_CORRELATIONS, *_COVERAGE, *_PREFERENCES, *_TESTS}.union(*frames.values())
         for new in taken.intersection(labels):
             raise ParameterError(f"{new!r} is already a column; choose another name for the label")
-        return replace(
-            self,
-            **{
-                name: frame.assign(**{new: frame["simulation"].map(label) for new, label in labels.items()})
-                for name, frame in frames.items()
-            },
-        )
+        for name, frame in frames.items():
+            frames[name] = frame.assign(**{new: frame["simulation"].map(label) for new, label in labels.items()})
+        return replace(self, **frames)
 
     def unjudged(self) -> Simulation:
         """Keep the topics with an unjudged document; all estimators are exact on other topics."""
-        return self._where(lambda frame: frame["n_unjudged"] > 0)
+        return self._where("n_unjudged > 0")
 
     def known(self) -> Simulation:
         """Keep the topics whose documents are all judged in the complete judgments."""
-        return self._where(lambda frame: frame["n_unknown"] == 0)
+        return self._where("n_unknown == 0")
 
-    def _where(self, kept: Callable[[pd.DataFrame], Any]) -> Simulation:
-        frames = (frame[kept(frame)].reset_index(drop=True) for frame in (self.estimates, self.intervals))
-        return replace(self, **dict(zip(("estimates", "intervals"), frames, strict=True)))
+    def _where(self, condition: str) -> Simulation:
+        estimates, intervals = (frame.query(condition) for frame in (self.estimates, self.intervals))
+        return replace(self, estimates=estimates.reset_index(drop=True), intervals=intervals.reset_index(drop=True))
 
     def errors(self, by: str | Sequence[str] = ()) -> pd.DataFrame:
         """Errors of each estimator over run-topics: n, bias, mae, rmse, rmse_over, rmse_under.
@@ -199,10 +174,8 @@ class Simulation(Shown):
         """Preferences between systems on single topics, as stated by estimates and intervals (Table 6).
 
         A range strictly above another states a preference. In each simulation, the evaluated runs have their range
-        (level 0: the estimate alone), and other runs have their true score, as if fully judged.
-
-        Returns columns groups (each of whole simulations), estimator, level, n_true, n_stated, n_right, precision,
-        recall, f1.
+        (level 0: the estimate alone), and other runs have their true score, as if fully judged. Returns columns groups
+        (each of whole simulations), estimator, level, n_true, n_stated, n_right, precision, recall, f1.
         """
         truth = self.truth.pivot(index="name", columns="qid", values="truth")
         points = self.estimates.assign(level=POINT, low=self.estimates["estimate"], high=self.estimates["estimate"])
@@ -219,11 +192,11 @@ class Simulation(Shown):
     def preference_tests(self, score: str = "f1", *, level: float = POINT, baseline: str | None = None) -> pd.DataFrame:
         """Student's paired t-tests between estimators by the quality of their preferences (Table 6, significance).
 
-        ``score``: ``"precision"``, ``"recall"`` or ``"f1"`` of the preferences of one simulation, see
-        :meth:`preferences`. ``level``: the level of the ranges; 0 for the estimates alone. ``baseline``: the estimator
-        that all others are compared with; ``None`` for all pairs. Returns columns estimator_a, estimator_b, score,
-        level, a, b (means over simulations), diff, t, p_value (two-sided), p_adjusted (Bonferroni), n_units
-        (simulations in which both are defined). Raises ParameterError: an unknown score, level or baseline.
+        ``score``: ``"precision"``, ``"recall"`` or ``"f1"`` of the :meth:`preferences` of one simulation. ``level``:
+        the level of the ranges; 0 for the estimates alone. ``baseline``: the estimator that all others are compared
+        with; ``None`` for all pairs. Returns columns estimator_a, estimator_b, score, level, a, b (means over
+        simulations), diff, t, p_value (two-sided), p_adjusted (Bonferroni), n_units (simulations in which both are
+        defined).
         """
         choice("score", score, _QUALITIES)
         found = self.preferences("simulation")
@@ -231,17 +204,8 @@ class Simulation(Shown):
         if not len(found):
             raise ParameterError(f"level={level}: no ranges of this level; wanted 0 or a level of the intervals")
         values = found.pivot(index="simulation", columns="estimator", values=score)
-        pairs = pairs_of(list(found["estimator"].unique()), baseline)
-        rows: list[dict[str, Any]] = []
-        for a, b in pairs:
-            both = values[[a, b]].dropna()
-            t, p_value = paired_t((both[a] - both[b]).to_numpy())
-            means = {"a": both[a].mean(), "b": both[b].mean(), "diff": (both[a] - both[b]).mean()}
-            row = {"estimator_a": a, "estimator_b": b, "score": score, "level": level, **means}
-            rows.append({**row, "t": t, "p_value": p_value, "n_units": len(both)})
-        table = pd.DataFrame(rows, columns=[*_TESTS[:2], *_MEANS, "diff", "t", "p_value", "n_units"])
-        table.insert(len(table.columns) - 1, "p_adjusted", bonferroni(table["p_value"].to_numpy(dtype=np.float64)))
-        return table
+        table = _paired_tests(values[found["estimator"].unique()], baseline).assign(score=score, level=level)
+        return table[[*_TESTS[:2], "score", "level", "a", "b", *_TESTS[3:]]]
 
     def tests(
         self,
@@ -254,29 +218,33 @@ class Simulation(Shown):
         """Student's paired t-tests between the losses of estimators.
 
         ``by``: columns of groups; Bonferroni's correction applies to the tests of a group. ``loss``: ``"squared"`` or
-        ``"absolute"`` error. ``baseline``: the estimator that all other estimators are compared with; ``None`` for all
-        pairs. ``unit``: columns that identify independent units. Losses of a unit are averaged first: by default
-        topics, because runs and simulations of one topic are dependent; ``("name", "qid")`` for run-topics, as in the
-        paper. Returns columns groups, estimator_a, estimator_b, loss, diff (mean loss of a minus mean loss of b: below
-        0 if a is better), t, p_value (two-sided), p_adjusted, n_units.
+        ``"absolute"`` error. ``baseline``: see :meth:`preference_tests`. ``unit``: columns that identify independent
+        units. Losses of a unit are averaged first: by default topics, because runs and simulations of one topic are
+        dependent; ``("name", "qid")`` for run-topics, as in the paper. Returns columns groups, estimator_a,
+        estimator_b, loss, diff (mean loss of a minus mean loss of b: below 0 if a is better), t, p_value (two-sided),
+        p_adjusted, n_units.
         """
         choice("loss", loss, LOSSES)
         frame = self.estimates.assign(loss=LOSSES[loss](self.estimates["estimate"] - self.estimates["truth"]))
         by, unit = _listed(by), _listed(unit)
         _require_columns(frame, unit)
-        rows: list[dict[str, Any]] = []
+        columns, tables = [*by, *_TESTS], []
         for key, group in _groups(frame, by):
             losses = group.groupby([*unit, "estimator"], sort=False)["loss"].mean().unstack("estimator")
-            pairs = pairs_of(list(group["estimator"].unique()), baseline)
-            differences = [(losses[a] - losses[b]).to_numpy() for a, b in pairs]
-            found = [paired_t(difference) for difference in differences]
-            adjusted = bonferroni(np.array([p for _, p in found]))
-            rows += [
-                {**key, "estimator_a": a, "estimator_b": b, "loss": loss, "diff": float(difference.mean()), "t": t}
-                | {"p_value": p, "p_adjusted": float(p_adjusted), "n_units": len(difference)}
-                for (a, b), difference, (t, p), p_adjusted in zip(pairs, differences, found, adjusted, strict=True)
-            ]
-        return pd.DataFrame(rows, columns=[*by, *_TESTS])
+            tables.append(_paired_tests(losses[group["estimator"].unique()], baseline).assign(**key, loss=loss))
+        return pd.concat(tables, ignore_index=True)[columns] if tables else pd.DataFrame(columns=columns)
+
+
+def _paired_tests(values: pd.DataFrame, baseline: str | None) -> pd.DataFrame:
+    """Student's paired t-tests between the columns, over the rows in which both are defined."""
+    rows: list[tuple[Any, ...]] = []
+    for a, b in pairs_of(list(values.columns), baseline):
+        both = values[[a, b]].dropna()
+        difference = (both[a] - both[b]).to_numpy()
+        rows.append((a, b, both[a].mean(), both[b].mean(), difference.mean(), *paired_t(difference), len(both)))
+    names = ["estimator_a", "estimator_b", "a", "b", "diff", "t", "p_value", "n_units"]
+    table = pd.DataFrame(rows, columns=names)
+    return table.assign(p_adjusted=bonferroni(table["p_value"].to_numpy(dtype=np.float64)))
 
 
 def _floats(frame: pd.DataFrame, column: str) -> Floats:
@@ -331,13 +299,10 @@ def _preferences(truth: pd.DataFrame, group: pd.DataFrame) -> Preferences:
     topics = group["qid"].unique()
     known = truth[topics].to_numpy()
     low, high = known.copy(), known.copy()
-    rows, columns = (
-        truth.index.get_indexer(pd.Index(group["name"])),
-        pd.Index(topics).get_indexer(pd.Index(group["qid"])),
-    )
-    low[rows, columns], high[rows, columns] = _floats(group, "low"), _floats(group, "high")
+    place = (truth.index.get_indexer(pd.Index(group["name"])), pd.Index(topics).get_indexer(pd.Index(group["qid"])))
+    low[place], high[place] = _floats(group, "low"), _floats(group, "high")
     estimated = np.zeros(known.shape, dtype=bool)
-    estimated[rows, columns] = True
+    estimated[place] = True
     return preferences(known, low, high, estimated)
 
 
@@ -365,22 +330,20 @@ def simulate(
         ``(name, qrels)``, ``(name, qrels, names of the runs to evaluate)`` or ``(name, qrels, names, names of the runs
         that are evidence)`` for each simulation, ``None`` for all runs: frames or paths, as
         :func:`vbterrier.unjudged.incomplete.leave_group_out` yields. The iterable is consumed lazily and only once.
-    estimators
+    estimators, levels
         A mapping of name to a measure, to ``(measure, low, high)`` with the measures of the ends of an interval, or to
         ``(measure, low, high, level)`` with its nominal level. The default level is that of ``stat='lo'`` and
         ``'hi'``, or 1 for bounds. A single measure with ``stat`` and ``level``, as ``BNDCG``, gets intervals at all
-        ``levels``.
+        ``levels``, each between 0 and 1.
     measure
         The true score is this measure on the complete judgments (ERR is not rounded to five digits as by gdeval). A
         warning lists estimators with another cutoff (``STANDARD`` has 10).
-    levels
-        Nominal levels, each between 0 and 1.
 
     Returns
     -------
     Simulation
-        One row per simulation, run, topic and estimator. Topics need a relevant document in both sets of judgments and
-        a retrieved document; ``topics`` has the number of topics before and after.
+        Of topics with a relevant document in both sets of judgments and a retrieved document; ``topics`` has the number
+        of topics before and after.
 
     Notes
     -----
@@ -432,12 +395,8 @@ def simulate(
     counts = [
         (run.simulation, run.truth.name, len(truths[run.truth.name].topics), len(run.truth.topics)) for run in simulated
     ]
-    return Simulation(
-        estimates_frame(simulated, asked),
-        intervals_frame(simulated, asked),
-        truths_frame(truths.values()),
-        pd.DataFrame(counts, columns=["simulation", "name", "n_qids", "n_evaluated"]),
-    )
+    topics = pd.DataFrame(counts, columns=["simulation", "name", "n_qids", "n_evaluated"])
+    return Simulation(*result_frames(simulated, truths.values(), asked), topics)
 
 
 def _horizon(truths: Mapping[str, TrueScores], complete: EvaluationTarget, measure: ir_measures.Measure) -> int:

@@ -55,10 +55,7 @@ UNJUDGED = "unjudged"
 
 
 class Contrast:
-    """Rows of an array of systems, or differences between two rows.
-
-    ``systems``: names of all systems. ``pairs``: pairs of names; ``None`` for the systems themselves.
-    """
+    """Selection of the rows of an array of systems, or of the differences between the rows of pairs, if given."""
 
     def __init__(self, systems: Sequence[str], pairs: Sequence[tuple[str, str]] | None) -> None:
         self.names = list(systems) if pairs is None else [f"{a} - {b}" for a, b in pairs]
@@ -73,19 +70,14 @@ class Contrast:
 
 @dataclass(frozen=True, eq=False)
 class TopicDraws:
-    """Scores of m systems or differences on n topics, and draws of their uncertainty within topics.
-
-    ``names``: names of the m systems or differences. ``values``: scores, shape (m, n). ``expected, variances``: exact
-    means and variances of the draws if known, shape (m, n). ``draws``: draws by topic, shape (m, B). ``source``: see
-    :func:`vbterrier.stats.variance_components.combine_sources`.
-    """
+    """Scores of m systems or differences on n topics, and draws of their uncertainty within topics."""
 
     names: list[str]
-    values: Floats
-    expected: Floats | None
+    values: Floats  # shape (m, n)
+    expected: Floats | None  # exact means and variances of the draws if known, shape (m, n)
     variances: Floats | None
-    draws: Iterable[Floats]
-    source: str | dict[str, Floats]
+    draws: Iterable[Floats]  # by topic, shape (m, B)
+    source: str | dict[str, Floats]  # as of combine_sources
 
 
 def unjudged_draws(
@@ -98,28 +90,22 @@ def unjudged_draws(
     seed: int,
     progress: bool,
 ) -> TopicDraws:
-    """Draws of the labels of unjudged documents, jointly for all systems.
-
-    Raises ParameterError: a statistic other than the mean.
-    """
+    """Draws of the labels of unjudged documents, jointly for all systems."""
     if measure["stat"] != "mean":
         raise ParameterError(
             f"{measure}: variance_shares draws the scores themselves; leave out stat={measure['stat']!r}"
         )
     target.evidence = runs
-    distributions, cuts = {}, {}
-    for name, run in runs.items():
-        scoring = Scoring(target, run, measure.cutoff)
-        distributions[name], cuts[name] = measure.distribution(scoring), measure.judged(scoring)
-    joint, contrast = joint_of(distributions, cuts), Contrast(list(runs), pairs)
+    scorings = {name: Scoring(target, run, measure.cutoff) for name, run in runs.items()}
+    distributions = {name: measure.distribution(scoring) for name, scoring in scorings.items()}
+    joint = joint_of(distributions, {name: measure.judged(scoring) for name, scoring in scorings.items()})
+    contrast = Contrast(list(runs), pairs)
     # Sort the topics, so that results do not depend on their order in the qrels.
     order = sorted(range(len(joint.topics)), key=joint.topics.__getitem__)
     expected = contrast(np.array([distribution.mean for distribution in distributions.values()]))[:, order]
-    variances = (
-        None
-        if contrast.is_difference
-        else np.array([distribution.std**2 for distribution in distributions.values()])[:, order]
-    )
+    variances = None
+    if not contrast.is_difference:
+        variances = np.array([distribution.std**2 for distribution in distributions.values()])[:, order]
     places = tracked(order, "drawing", shown=progress and len(order) > 1, unit="topic")
     draws = (contrast(joint.scores(topic, n_draws, seed)) for topic in places)
     return TopicDraws(contrast.names, expected, expected, variances, draws, UNJUDGED)
@@ -130,19 +116,15 @@ def replica_draws(
     target: EvaluationTarget,
     runs: Mapping[str, Run],
     pairs: Sequence[tuple[str, str]] | None,
-    *,
     intents: Any,
     tags: Any,
     sources: Mapping[str, Sequence[Any]],
+    *,
     n_draws: int,
     seed: int,
     progress: bool,
 ) -> TopicDraws:
-    """Replicas under perturbed intents and tags, the same for all systems.
-
-    Raises InputError: topics without intents; runs with different taggers. Raises ParameterError: no intents; measures
-    with their own intents.
-    """
+    """Replicas under perturbed intents and tags, the same for all systems."""
     if intents is None:
         raise ParameterError(f"{measure}: wanted intents, a frame (qid, entity_id, prob)")
     nil, cutoff = nil_of([measure]), deepest([measure])
@@ -176,20 +158,15 @@ def replica_draws(
 class VarianceShares(Shown):
     """Result of :func:`variance_shares`.
 
-    Parameters
-    ----------
-    intervals
-        The C frame: name, measure, value, low, high, level, method, n_qids, n_resamples, seed, and ``mean``, the
-        centre of the interval (the mean of the replicas, or the value without replicas). One row for all sources
-        together, as ``topics and unjudged (nested)``, one for the topics alone, one for each other source alone.
-    shares
-        name, measure, source, variance (of the mean), share, low, high (of the share), level, n_qids, n_draws, seed.
-        The rows of a system sum to its total.
-    advice
-        Effects of changes on the intervals: name, measure, change, these_topics, other_topics, at_best, n_qids, level.
-        Half-widths ``z √V`` after the change: ``these_topics`` for the mean over these topics, ``other_topics`` for the
-        mean over topics from the same population, ``at_best`` without the variance of the source (a lower bound).
-        ``n_qids`` is the number of topics that gives the half-width ``at_best`` without the change.
+    - ``intervals``: the C frame, with ``mean``, the centre of the interval (the mean of the replicas, or the value
+      without replicas). One row for all sources together, as ``topics and unjudged (nested)``, one for the topics
+      alone, one for each other source alone.
+    - ``shares``: name, measure, source, variance (of the mean), share, low, high (of the share), level, n_qids,
+      n_draws, seed. The rows of a system sum to its total.
+    - ``advice``: effects of changes on the intervals: name, measure, change, these_topics, other_topics, at_best,
+      n_qids, level. Half-widths ``z √V`` after the change: ``these_topics`` for the mean over these topics,
+      ``other_topics`` for the mean over topics from the same population, ``at_best`` without the variance of the source
+      (a lower bound). ``n_qids`` is the number of topics that gives the half-width ``at_best`` without the change.
     """
 
     intervals: pd.DataFrame
@@ -240,14 +217,12 @@ def variance_shares(
 
     Parameters
     ----------
-    runs, qrels, subtopics, on_topics, duplicates
+    runs, qrels, subtopics, on_topics, duplicates, progress
         See :func:`vbterrier.score`.
     measure
         A bootstrapped measure, or one over intents (``ES``, ``VB``...), or its name.
     intents, tags
-        For measures over intents: a frame (qid, entity_id, prob), a registered name, a path or an
-        :class:`vbterrier.IntentSet`; a frame (docno, entity_id[, weight, qid]), a name, a path, or ``None`` for the
-        column ``entity_id`` of the runs.
+        For measures over intents, see :func:`vbterrier.score`; or an :class:`vbterrier.IntentSet`.
     perturb
         Perturbations of intents and tags, see :mod:`vbterrier.stats`: each is a separate source, named ``intents`` or
         ``tags``; or a mapping of names to one or several perturbations.
@@ -257,9 +232,8 @@ def variance_shares(
     scores
         ``"expected"``: true scores are distributed around the scores (or the means of the replicas) as the draws are.
         ``"measured"``: the scores are noisy measurements; the noise is subtracted from their variance over topics.
-    method, level, progress
-        Method of the combined interval, ``"nested"`` resampling or ``"normal"``; nominal coverage of all intervals;
-        show a progress bar.
+    method, level
+        Method of the combined interval, ``"nested"`` resampling or ``"normal"``; nominal coverage of all intervals.
     n_draws, seed
         Number of draws within each topic, and of resamples of the topics, at least 2; their seed.
 
@@ -287,12 +261,9 @@ def variance_shares(
     [1.0]
     """
     (wanted,) = measures_from(measure)
-    for option, value, legal in (
-        ("scores", scores, SCORES),
-        ("method", method, METHODS),
-        ("on_topics", on_topics, ON_TOPICS),
-    ):
-        choice(option, value, legal)
+    choice("scores", scores, SCORES)
+    choice("method", method, METHODS)
+    choice("on_topics", on_topics, ON_TOPICS)
     check_level(level)
     whole("n_draws", n_draws, low=2)
     whole("seed", seed, low=0)
@@ -307,31 +278,18 @@ def variance_shares(
     if isinstance(wanted, Bootstrapped):
         drawn = unjudged_draws(wanted, target, loaded, pairs, **options)
     elif isinstance(wanted, IntentMeasure):
-        given: dict[str, Any] = {"intents": intents, "tags": tags, "sources": sources_of(perturb)}
-        drawn = replica_draws(wanted, target, loaded, pairs, **given, **options)
+        drawn = replica_draws(wanted, target, loaded, pairs, intents, tags, sources_of(perturb), **options)
     else:
         raise ParameterError(
             f"{wanted}: only its topics are uncertain, see vbterrier.score; wanted a bootstrapped measure, "
             "as 'BNDCG@10', or one over intents, as 'ES@10'"
         )
-    found = combine_sources(
-        drawn.draws,
-        drawn.source,
-        values=drawn.values if scores == "measured" else drawn.expected,
-        variances=drawn.variances,
-        scores=scores,
-        method=method,
-        level=level,
-        n_qids=drawn.values.shape[1],
-        n_draws=n_draws,
-        seed=seed,
-    )
-    about = {"level": level, "n_qids": found.n_qids, "n_draws": n_draws, "seed": seed}
-    return VarianceShares(
-        _intervals(found, drawn, str(wanted), n_draws, seed),
-        _shares(found, drawn.names, str(wanted)).assign(**about),
-        _advice(found, drawn.names, str(wanted)),
-    )
+    values, n = drawn.values if scores == "measured" else drawn.expected, drawn.values.shape[1]
+    asked: dict[str, Any] = {"scores": scores, "method": method, "level": level, "n_draws": n_draws, "seed": seed}
+    found = combine_sources(drawn.draws, drawn.source, values=values, variances=drawn.variances, n_qids=n, **asked)
+    name = str(wanted)
+    shares = _shares(found, drawn.names, name).assign(level=level, n_qids=n, n_draws=n_draws, seed=seed)
+    return VarianceShares(_intervals(found, drawn, name, n_draws, seed), shares, _advice(found, drawn.names, name))
 
 
 def _intervals(found: Combined, drawn: TopicDraws, measure: str, n_draws: int, seed: int) -> pd.DataFrame:
@@ -348,15 +306,10 @@ def _intervals(found: Combined, drawn: TopicDraws, measure: str, n_draws: int, s
 
 
 def _shares(found: Combined, names: Sequence[str], measure: str) -> pd.DataFrame:
+    heads = {"name": np.repeat(np.array(names, dtype=object), len(found.sources)), "measure": measure}
     numbers = {"variance": found.variances, "share": found.shares, "low": found.low, "high": found.high}
-    return pd.DataFrame(
-        {
-            "name": np.repeat(np.array(names, dtype=object), len(found.sources)),
-            "measure": measure,
-            "source": found.sources * len(names),
-            **{name: array.ravel() for name, array in numbers.items()},
-        }
-    )
+    columns = {name: array.ravel() for name, array in numbers.items()}
+    return pd.DataFrame({**heads, "source": found.sources * len(names), **columns})
 
 
 def _advice(found: Combined, names: Sequence[str], measure: str) -> pd.DataFrame:
