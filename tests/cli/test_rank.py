@@ -30,15 +30,7 @@ def test_a_table_for_people(command, found):
     assert (code, err) == (0, "")
     lines = [line for line in out.splitlines() if line.strip()]
     assert lines[0].split("  ")[1].strip() == "run"
-    for title in (
-        "mean",
-        "90% of means",
-        "rank",
-        "90% of ranks",
-        "best: these",
-        "best: all",
-        "unjudged",
-    ):
+    for title in ("mean", "90% of means", "rank", "90% of ranks", "best: these", "best: all", "unjudged"):
         assert title in lines[0]
     systems = found().systems
     assert [line.split()[0] for line in lines[2:5]] == systems["name"].tolist()

@@ -49,11 +49,7 @@ def test_the_log_loss_is_that_of_scikit_learn():
     prob = rng.dirichlet(np.ones(3), 50)
     right = rng.integers(0, 3, 50)
     intents = pd.DataFrame(
-        {
-            "qid": np.repeat([f"q{i}" for i in range(50)], 3),
-            "entity_id": np.tile(list("ABC"), 50),
-            "prob": prob.ravel(),
-        }
+        {"qid": np.repeat([f"q{i}" for i in range(50)], 3), "entity_id": np.tile(list("ABC"), 50), "prob": prob.ravel()}
     )
     labels = pd.DataFrame({"qid": [f"q{i}" for i in range(50)], "entity_id": [list("ABC")[i] for i in right]})
     found = calibration_error(intents, labels)

@@ -199,10 +199,7 @@ def test_names_that_a_retriever_gives_are_kept():
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
-        (
-            [("q0", "A", 1.0), ("q0", "A", 2.0)],
-            "retrieved entities: candidate 'A' of query 'q0' is in rows 0 and 1",
-        ),
+        ([("q0", "A", 1.0), ("q0", "A", 2.0)], "retrieved entities: candidate 'A' of query 'q0' is in rows 0 and 1"),
         ([("q0", "A", np.inf)], "candidate 'A' of query 'q0'. has score inf, wanted finite"),
         ([("q0", "A", np.nan)], "retrieved entities column 'score': row 0 holds nan"),
         ([("q7", "A", 1.0)], "retrieved entities: query 'q7' is not among the topics"),

@@ -167,10 +167,7 @@ def test_the_stage_keeps_the_query_as_it_was_and_other_columns():
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
-        (
-            {"query": "Smith state:OH^x"},
-            "query '1': constraints: weight 'x'.*pass names= to keep",
-        ),
+        ({"query": "Smith state:OH^x"}, "query '1': constraints: weight 'x'.*pass names= to keep"),
         ({"query": None}, "query '1' has (None|nan) as its text"),
         ({"constraints": "a:b"}, "column 'constraints' exists already"),
     ],

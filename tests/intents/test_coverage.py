@@ -14,11 +14,7 @@ from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
 
 INTENTS = pd.DataFrame({"qid": ["a", "b", "a", "b"], "entity_id": ["A", "A", "B", "C"], "prob": [0.75, 0.5, 0.25, 0.5]})
 RUN = pd.DataFrame(
-    {
-        "qid": ["b", "a", "a", "b", "a"],
-        "docno": ["x", "x", "y", "y", "z"],
-        "score": [2.0, 3.0, 2.0, 1.0, 1.0],
-    }
+    {"qid": ["b", "a", "a", "b", "a"], "docno": ["x", "x", "y", "y", "z"], "score": [2.0, 3.0, 2.0, 1.0, 1.0]}
 )
 
 

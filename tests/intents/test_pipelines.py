@@ -35,12 +35,7 @@ def stages(kb):
         (RelaxConstraints(kb, parser=parse_query, strict=True, unknown=0.5), I, [*I, "delta", "violations"], None),
         (Truncate(cutoff=3, mass=0.9), I, I, "Truncate(cutoff=3, mass=0.9)"),
         (Dedup(), I, [*I, "merged"], "Dedup()"),
-        (
-            Dedup(kb=kb, aliases={"a": "b"}, embedder=MiniLM(), similarity=0.9),
-            I,
-            [*I, "merged"],
-            None,
-        ),
+        (Dedup(kb=kb, aliases={"a": "b"}, embedder=MiniLM(), similarity=0.9), I, [*I, "merged"], None),
     ]
 
 

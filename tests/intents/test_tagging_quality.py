@@ -29,11 +29,7 @@ def test_counts_and_rates_by_hand():
     assert quality.micro == pytest.approx((2 / 3, 2 / 4, 4 / 7))
     assert quality.documents.set_index("docno")[["precision", "recall", "f1"]].loc[
         ["x", "y", "z"]
-    ].to_numpy().tolist() == [
-        [0.5, 0.5, 0.5],
-        [1.0, 1.0, 1.0],
-        [0.0, 0.0, 0.0],
-    ]
+    ].to_numpy().tolist() == [[0.5, 0.5, 0.5], [1.0, 1.0, 1.0], [0.0, 0.0, 0.0]]
     assert quality.macro == pytest.approx((0.5, 0.5, 0.5))
     assert quality.entities.to_numpy().tolist()[:2] == [["A", 2, 2, 2, 1, 1, 1], ["C", 1, 1, 0, 0, 0, 0]]
     assert quality.entities.iloc[2].tolist()[:4] == ["B", 0, 1, 0]
