@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -61,21 +61,20 @@ _LOG = logging.getLogger(__name__)
 _BATCH = 4096
 
 
-@dataclass(frozen=True, eq=False)
-class FoundTags:
-    """Tags of the rows of a frame."""
+class FoundTags(NamedTuple):
+    """Tags of the rows of a frame: row, entity and score of each tag, each of shape (n_tags,)."""
 
-    row: Ints  # row, entity, score: row, entity and score of each tag, each of shape (n_tags,)
+    row: Ints
     entity: Ids
     score: Floats
-    are_weights: bool = True  # True if scores are weights in [0, 1], False for scores of another scale
+    are_weights: bool = True  # False for scores of another scale than weights in [0, 1]
 
 
 @dataclass(eq=False)
 class ByText:
     """Tags of texts; each distinct text is read once."""
 
-    fields: tuple[str, ...]  # the text columns. Each is read separately, so that no mention spans two columns.
+    fields: tuple[str, ...]  # the text columns, each read separately, so that no mention spans two columns
     # A function from texts to the text index, entity and score of every tag, and True if scores are weights.
     read: Callable[[Sequence[str]], tuple[Sequence[int], Sequence[str], Sequence[float], bool]]
     weighted: bool  # True if tags are weighted by default

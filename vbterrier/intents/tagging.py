@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -63,8 +62,7 @@ class ClosedCandidates:
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
-class RowTags:
+class RowTags(NamedTuple):
     """Distinct tags sorted by row."""
 
     row: Ints  # ascending, shape (n_tags,)
