@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,10 +6,11 @@ from hypothesis import strategies as st
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.intents.calibrate import Calibrate
-from vbterrier.intents.candidates import CandidateIntents
-from vbterrier.intents.constraints import ParseConstraints, parse_query
+from vbterrier.intents.constraints import parse_query
 from vbterrier.intents.relax import RelaxConstraints
 from vbterrier.linking.kb.files import build_kb
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*a constraint whose value no entity has")
 
 
 def intents(constraints, **columns):
@@ -57,7 +56,6 @@ def test_without_constraints_nothing_changes(people):
     assert made["violations"].tolist() == [[]] * 3
 
 
-@pytest.mark.filterwarnings("ignore:.*a constraint whose value no entity has")
 @pytest.mark.parametrize(
     ("constraints", "expected"),
     [
@@ -87,7 +85,6 @@ def test_unknown_attributes_follow_the_policy(people, unknown, expected):
     assert deltas(RelaxConstraints(people, unknown=unknown), "born:1735^4")["C"] == 4 * expected
 
 
-@pytest.mark.filterwarnings("ignore:.*a constraint whose value no entity has")
 def test_weights_in_the_text_come_before_those_of_the_stage(people):
     stage = RelaxConstraints(people, weights={"state": 3, "born": 0.5})
     assert deltas(stage, "state:XX; born:1")["A"] == 3.5
@@ -95,13 +92,6 @@ def test_weights_in_the_text_come_before_those_of_the_stage(people):
     assert deltas(stage, "chamber:XX; state:XX^0")["A"] == 1.0
 
 
-def test_more_violations_are_never_more_probable(people):
-    made = RelaxConstraints(people, unknown="violated")(intents("state:OH; chamber:sen; born:1735"))
-    assert made.sort_values("delta")["prob"].is_monotonic_decreasing
-    assert made["delta"].tolist() == [0, 2, 3]
-
-
-@pytest.mark.filterwarnings("ignore:.*a constraint whose value no entity has")
 def test_huge_weights_leave_no_warning_and_one_candidate(people):
     made = RelaxConstraints(people)(intents("state:OH^1e6"))
     assert made["prob"].tolist() == [1.0, 0.0, 0.0]
@@ -120,19 +110,9 @@ def test_strict_filtering_drops_violators(people):
     assert unsure["entity_id"].tolist() == ["A"], "any delta above 0"
 
 
-@pytest.mark.filterwarnings("ignore:.*a constraint whose value no entity has")
 def test_strict_filtering_may_leave_a_query_with_nothing_and_says_so(people):
     with pytest.warns(DegenerateWarning, match=r"1 query \('q'\) without a candidate that satisfies"):
         assert not len(RelaxConstraints(people, strict=True)(intents("state:XX")))
-
-
-def test_strict_filtering_relaxation_and_none_differ_as_they_should(people):
-    frame = intents("state:OH; chamber:sen; born:1850..1850")
-    with pytest.warns(DegenerateWarning):
-        strict = RelaxConstraints(people, strict=True, unknown="violated")(frame)
-    relaxed = RelaxConstraints(people, unknown="violated")(frame).set_index("entity_id")["prob"]
-    assert "B" not in set(strict["entity_id"]), "one attribute was wrong"
-    assert relaxed["B"] > 1 / 3 > relaxed["C"]
 
 
 # NIL, ids, queries
@@ -157,14 +137,8 @@ def test_redirects_are_followed(people):
 
 
 def test_every_query_has_its_own_constraints_and_order_decides_nothing(people, probs):
-    several = pd.concat(
-        [
-            intents("state:OH"),
-            intents("state:PA^2").assign(qid="r"),
-            intents(None).assign(qid="s"),
-            intents({"chamber": "rep"}).assign(qid="t"),
-        ]
-    )
+    given = {"q": "state:OH", "r": "state:PA^2", "s": None, "t": {"chamber": "rep"}}
+    several = pd.concat([intents(constraints).assign(qid=qid) for qid, constraints in given.items()])
     made = RelaxConstraints(people)(several)
     for qid, frame in several.groupby("qid"):
         assert probs(made[made["qid"] == qid]) == probs(RelaxConstraints(people)(frame))
@@ -180,20 +154,9 @@ def test_the_query_itself_may_hold_the_constraints(people):
     assert made["query"].tolist() == ["John Smith state:OH"] * 3
 
 
-def test_from_a_query_to_the_right_person(people):
-    pipeline = ParseConstraints() >> CandidateIntents(people) >> RelaxConstraints(people)
-    made = pipeline(pd.DataFrame({"qid": ["1"], "query": ["John Smith state:PA^3"]}))
-    expected = np.array([0.5, 0.3, 0.2]) * np.exp([-3, -3, 0])
-    assert dict(zip(made["entity_id"], made["prob"], strict=True)) == pytest.approx(
-        dict(zip("ABC", expected / expected.sum(), strict=True))
-    )
-    assert made["query_0"].tolist() == ["John Smith state:PA^3"] * 3
-
-
 def test_misspelt_attributes_are_refused_with_the_nearest(people):
-    with pytest.raises(
-        InputError, match=r"query 'q': no entity of .* has the attribute 'stat'; .* Did you mean state\?"
-    ):
+    message = r"query 'q': no entity of .* has the attribute 'stat'; .* Did you mean state\?"
+    with pytest.raises(InputError, match=message):
         RelaxConstraints(people)(intents("stat:OH"))
     assert deltas(RelaxConstraints(people), "kind:planet") == {"A": 0, "B": 0, "C": 0}, "others have it"
 
@@ -207,12 +170,8 @@ def test_candidates_of_another_id_space_are_said_to_be(people):
     ("frame", "message"),
     [
         (intents("state"), "query 'q': constraints 'state': wanted attribute:value"),
-        (
-            intents("").assign(constraints=["state:OH", "state:OH", "state:PA"]),
-            r"row 2 .*and row 0 of the query differ in constraints",
-        ),
+        (intents("").assign(constraints=["a:OH", "a:OH", "a:PA"]), r"row 2 .*and row 0 of the query differ in constr"),
         (intents("").assign(delta=0.0), "column 'delta' is an output column"),
-        (intents("").assign(prob=0.3), "sum to 0.9"),
     ],
 )
 def test_intents_that_are_none_are_refused(people, frame, message):
@@ -240,14 +199,6 @@ def test_a_knowledge_base_is_one():
         RelaxConstraints({"A": {}})
 
 
-def test_inputs_are_left_as_they_were(people):
-    frame = intents({"state": "OH"})
-    before = frame.copy(deep=True)
-    RelaxConstraints(people)(frame)
-    pd.testing.assert_frame_equal(frame, before)
-    assert math.isclose(frame["prob"].sum(), 1)
-
-
 # Spellings
 
 
@@ -255,9 +206,8 @@ def test_values_match_across_given_spellings(people):
     stage = RelaxConstraints(people, spellings={"state": {"OH": ["Ohio", "Buckeye State"], "PA": ["Pennsylvania"]}})
     assert list(deltas(stage, "state:ohio").values()) == [0, 1, 1]
     assert list(deltas(stage, 'state:"Buckeye State"|PENNSYLVANIA').values()) == [0, 1, 0]
-    with pytest.warns(
-        DegenerateWarning, match=r"1 query has a constraint whose value no entity has \('q'\), such as sta"
-    ):
+    message = r"1 query has a constraint whose value no entity has \('q'\), such as sta"
+    with pytest.warns(DegenerateWarning, match=message):
         assert deltas(stage, "state:Texas") == {"A": 1, "B": 1, "C": 1}
     with pytest.warns(DegenerateWarning, match=r"chamber:Ohio, where candidates have"):
         assert deltas(stage, "chamber:Ohio")["A"] == 1, "spellings are those of one attribute"
