@@ -83,11 +83,11 @@ def row_tags(row: Ints, entity: Ids, score: Floats, *, cutoff: int | None, binar
     If ``binary``, the tags that are kept get weight 1.
     """
     names, code = entity.codes()
-    names, tie = np.unique(np.array(names, dtype=object), return_inverse=True)
+    distinct, tie = np.unique(np.array(names, dtype=object), return_inverse=True)
     tags = pd.DataFrame({"row": row, "score": score, "id": tie[code]})
     tags = tags.sort_values(["row", "score", "id"], ascending=[True, False, True]).drop_duplicates(["row", "id"])
     tags = tags if cutoff is None else tags.groupby("row", sort=False).head(cutoff)
-    entities = names[tags["id"]].tolist()
+    entities = distinct[tags["id"]].tolist()
     weight = np.ones(len(tags)) if binary else tags["score"].to_numpy()
     return RowTags(tags["row"].to_numpy(), [int(name) for name in entities] if entity.integers else entities, weight)
 
