@@ -57,11 +57,8 @@ def targets_of(candidates: Candidates, labels: Any) -> Targets:
     topic = places(given.topics, candidates.topics)
     if not (topic >= 0).any():
         raise InputError(f"labels: none of the {given.n} queries is in the {candidates.name}")
-    here = topic[given.topic] >= 0
-    found = np.full(len(frame), -1)
-    rows = np.flatnonzero(here)
-    lookup = Lookup(candidates.topic, candidates.entity)
-    found[rows] = lookup.find_one(topic[given.topic[rows]], given.entity.take(rows))
+    here = topic[given.topic]
+    found = Lookup(candidates.topic, candidates.entity).find_one(here, given.entity)
     labelled = np.zeros(candidates.n, dtype=bool)
     labelled[topic[topic >= 0]] = True
 
@@ -72,13 +69,14 @@ def targets_of(candidates: Candidates, labels: Any) -> Targets:
 
     mismatch = ""
     if not (found >= 0).any():
-        label = given.entity.text[int(rows[0])].as_py()
-        candidate = candidates.entity.text[int(np.argmax(candidates.topic == topic[given.topic[rows[0]]]))].as_py()
+        row = int(np.argmax(here >= 0))
+        label = given.entity.text[row].as_py()
+        candidate = candidates.entity.text[int(np.argmax(candidates.topic == here[row]))].as_py()
         mismatch = f"no labelled entity is a candidate: {label!r} against {candidate!r}; check the entity ids"
-    missed = here & (found < 0) & (target > 0)
+    missed = (here >= 0) & (found < 0) & (target > 0)
     unlabelled = [candidates.topics[at] for at in np.flatnonzero(~labelled).tolist()]
     aligned = of_candidates(target), of_candidates(correct)
-    return Targets(*aligned, labelled, unlabelled, target[missed], topic[given.topic[missed]], mismatch)
+    return Targets(*aligned, labelled, unlabelled, target[missed], here[missed], mismatch)
 
 
 @dataclass(frozen=True, eq=False, repr=False)

@@ -60,10 +60,7 @@ class Tags(TagFrame):
         if self.topics is None:
             return self._lookup.find(None, docno)
         require_same_kind(self.qid, intents.qid, f"{self.name} column 'qid'", f"{intents.name} column 'qid'")
-        here = places(intents.topics, self.topics)[topic]
-        known = np.flatnonzero(here >= 0)
-        pairs, rows = self._lookup.find(here[known], docno.take(known))
-        return known[pairs], rows
+        return self._lookup.find(places(intents.topics, self.topics)[topic], docno)
 
     def known_documents(self, intents: Intents) -> Ints | None:
         """Return the number of known documents of each intent, shape (n_intents,); ``None`` unless pooled."""
@@ -80,10 +77,9 @@ class Tags(TagFrame):
             # Tags without a query apply to every query with their entity among its intents.
             pairs, found = Lookup(None, intents.entity).find(None, self.entity.take(counted))
             return counted[pairs], found
-        here = places(self.topics, intents.topics)[self.topic]
-        rows = counted[here[counted] >= 0]
-        found = intents.lookup.find_one(here[rows], self.entity.take(rows))
-        return rows[found >= 0], found[found >= 0]
+        here = places(self.topics, intents.topics)[self.topic[counted]]
+        pairs, found = intents.lookup.find(here, self.entity.take(counted))
+        return counted[pairs], found
 
 
 def _positions(ids: Ids, name: str) -> Ints:
@@ -334,7 +330,5 @@ def _shown(documents: Any, intents: Intents, topic: Ints, docno: Ids) -> Ints:
     qid = ids_of(frame["qid"], "documents column 'qid'")
     require_same_kind(intents.qid, qid, "intents column 'qid'", "documents column 'qid'")
     topics, code = qid.codes()
-    here = places(topics, intents.topics)[code]
-    known = np.flatnonzero(here >= 0)
-    pairs, _ = Lookup(here[known], allowed.take(known)).find(topic, docno)
+    pairs, _ = Lookup(places(topics, intents.topics)[code], allowed).find(topic, docno)
     return np.unique(pairs)

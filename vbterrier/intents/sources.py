@@ -325,14 +325,10 @@ def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarit
         qid = ids_of(frame["qid"], f"{name} column 'qid'")
         require_same_kind(intents.qid, qid, f"{intents.name} column 'qid'", f"{name} column 'qid'")
         topics, topic = qid.codes()
-        here = places(topics, intents.topics)[topic]
-        rows = np.flatnonzero(here >= 0)
-        one = intents.lookup.find_one(here[rows], left.take(rows))
+        rows, one = intents.lookup.find(places(topics, intents.topics)[topic], left)
     else:
         rows, one = Lookup(None, intents.entity).find(None, left)
-    other = np.full(len(rows), -1)
-    known = np.flatnonzero(one >= 0)
-    other[known] = intents.lookup.find_one(intents.topic[one[known]], right.take(rows[known]))
+    other = intents.lookup.find_one(intents.topic[one], right.take(rows))
     kept = (other >= 0) & (one != other)
     if len(frame) and not (other >= 0).any():
         found = (examples(ids.text[:4].to_pylist()) for ids in (left, intents.entity))

@@ -41,10 +41,7 @@ class TagTable(TagFrame):
         qid = ids_of(frame["qid"], "run column 'qid'")
         require_same_kind(self.qid, qid, f"{self.name} column 'qid'", "run column 'qid'")
         topics, code = qid.codes()
-        here = places(topics, self.topics)[code] if topics else code
-        known = np.flatnonzero(here >= 0)
-        rows, found = self._lookup.find(here[known], docno.take(known))
-        return known[rows], found
+        return self._lookup.find(places(topics, self.topics)[code], docno)
 
     @cached_property
     def digest(self) -> str:

@@ -48,11 +48,8 @@ class ClosedCandidates:
                 f"{len(without)} of {len(topics)} queries have no intents, so their documents get no tags "
                 f"({examples(without)})"
             )
-        topic = here[code[row]]
-        known = np.flatnonzero(topic >= 0)
-        found, _ = self._lookup.find(topic[known], entity.take(known))
         among = np.zeros(len(row), dtype=bool)
-        among[known[found]] = True
+        among[self._lookup.find(here[code[row]], entity)[0]] = True
         return among
 
     @cached_property
