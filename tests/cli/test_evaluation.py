@@ -21,8 +21,7 @@ from typer.testing import CliRunner
 import vbterrier
 from vbterrier.cli import app
 from vbterrier.demo import demo_folder
-from vbterrier.errors import FileError, ParameterError, ServiceError
-from vbterrier.execution import parallel
+from vbterrier.errors import FileError, ParameterError
 
 RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\nq1 Q0 d2 3 1 t\nq2 Q0 d5 1 2 t\nq2 Q0 d4 2 1 t\n"
 QRELS = "q1 0 d1 2\nq1 0 d2 1\nq1 0 d3 0\nq1 0 d6 2\nq2 0 d4 1\nq2 0 d5 0\n"
@@ -158,7 +157,7 @@ def test_scores_as_a_table_name_their_intervals_and_show_names_as_they_are(comma
             assert line.split()[-2:] == ["2", "0"]
 
 
-@pytest.mark.parametrize("style", ["csv", "json", "table", "markdown", "latex"])
+@pytest.mark.parametrize("style", ["csv", "json", "table"])
 def test_per_query_has_a_row_for_each_topic(command, scores, style):
     code, out, err = command(*SCORE, *BOTH, "--per-query", "-f", style)
     assert (code, err) == (0, "")
@@ -300,7 +299,6 @@ def printed(*argv):
 
 JUDGED = ("-q", "qrels", "-m", "nDCG@3", "-m", "AP")
 INTENTS = ("whole.run", "--intents", "intents.tsv", "-m", "VB@3")
-DASK = ("whole.run", "two.run", *JUDGED, "--dask", "tcp://127.0.0.1:9")
 
 
 def test_chunks_and_processes_score_the_same_and_a_folder_is_one_run(parts):
@@ -319,21 +317,13 @@ def test_chunks_and_processes_score_the_same_and_a_folder_is_one_run(parts):
         (("whole.run", *JUDGED, "--resume", "qrels"), FileError, "cannot be made"),
         ((*INTENTS, "--resume", "done"), ParameterError, "--resume: wanted --qrels"),
         ((*INTENTS, "--jobs", 0), ParameterError, "n_jobs=0"),
+        (("whole.run", *JUDGED, "--dask", "tcp://127.0.0.1:9", "--jobs", 2), ParameterError, "n_jobs=2 and client=: "),
     ],
-    ids=["memory", "resume", "intents in chunks", "intents in processes"],
+    ids=["memory", "resume", "intents in chunks", "intents in processes", "processes and a scheduler"],
 )
 def test_what_does_not_go_together_is_refused(parts, arguments, error, words):
     with pytest.raises(error, match=words):
         printed(*arguments)
-
-
-def test_a_scheduler_that_does_not_answer_is_an_error(parts, monkeypatch):
-    pytest.importorskip("distributed")
-    monkeypatch.setattr(parallel, "SCHEDULER", 1)
-    with pytest.raises(ServiceError, match="no Dask scheduler answers there"):
-        printed(*DASK)
-    with pytest.raises(ParameterError, match="n_jobs=2 and client=: wanted one of them"):
-        printed(*DASK, "--jobs", 2)
 
 
 def test_more_memory_than_there_is_may_be_allowed(command, files):
@@ -469,9 +459,6 @@ def test_folder_of_intent_set_gives_intents_and_tags(parts, tmp_path):
     assert printed(*of_set, "-q", "qrels") == printed("whole.run", *files, "-q", "qrels")
     (other,) = rows_of(printed(*of_set, "--tags", "other.tsv"))
     assert float(other["value"]) == 0.5
-    Path("set", "pt_meta.json").unlink()
-    with pytest.raises(FileError, match="is no IntentSet"):
-        printed(*of_set)
 
 
 def test_intents_alone_are_scored_in_chunks_and_processes_alike(parts):
@@ -484,8 +471,6 @@ def test_intents_alone_are_scored_in_chunks_and_processes_alike(parts):
     assert printed("whole.run", "two.run", *shared, *SMALL) == wanted
     assert printed("whole.run", "two.run", *shared, "--jobs", 2) == wanted
     assert printed("mine", *shared, *SMALL).replace("mine", "whole") == printed("whole.run", *shared)
-    with pytest.raises(ParameterError, match="has no cutoff of at most 100"):
-        printed("whole.run", "--intents", "intents.tsv", "--tags", "tags.tsv", "-m", "ERR_IA@200", *SMALL)
 
 
 @pytest.mark.parametrize(

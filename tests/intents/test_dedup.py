@@ -43,10 +43,8 @@ def degrees(cosine):
 
 def test_equal_ids_are_one_and_their_mass_adds_up():
     made = Dedup()(intents(("A", 0.2, "a"), ("B", 0.5, "b"), ("A", 0.3, "")))
-    assert made[["entity_id", "prob", "name", "merged"]].values.tolist() == [
-        ["B", 0.5, "b", ["B"]],
-        ["A", 0.5, "a", ["A", "A"]],
-    ], "the most probable row stands for them, with the first name there is"
+    expected = [["B", 0.5, "b", ["B"]], ["A", 0.5, "a", ["A", "A"]]]
+    assert made[["entity_id", "prob", "name", "merged"]].values.tolist() == expected, "with the first name there is"
 
 
 def test_redirects_and_aliases_are_followed(people):
@@ -89,10 +87,8 @@ def test_names_are_compared_in_their_normal_form():
 
 
 def test_entities_without_a_name_are_compared_by_their_id():
-    assert merged(Dedup(), ("Michael_Jordan", 0.6, ""), ("michael jordan", 0.3, ""), ("Q1", 0.1, "")) == {
-        "Michael_Jordan": ["Michael_Jordan", "michael jordan"],
-        "Q1": ["Q1"],
-    }
+    rows = [("Michael_Jordan", 0.6, ""), ("michael jordan", 0.3, ""), ("Q1", 0.1, "")]
+    assert merged(Dedup(), *rows) == {"Michael_Jordan": ["Michael_Jordan", "michael jordan"], "Q1": ["Q1"]}
     frame = intents(("Q1", 0.5, ""), ("q1", 0.3, ""), ("Q2", 0.2, "")).drop(columns="name")
     made = Dedup()(frame)
     assert made["entity_id"].tolist() == ["Q1", "Q2"]

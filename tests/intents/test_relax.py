@@ -108,9 +108,6 @@ def test_strict_filtering_drops_violators(people):
     assert made["prob"].tolist() == [0.5, 0.5]
     unsure = RelaxConstraints(people, strict=True, unknown=0.1)(intents("born:1735"))
     assert unsure["entity_id"].tolist() == ["A"], "any delta above 0"
-
-
-def test_strict_filtering_may_leave_a_query_with_nothing_and_says_so(people):
     with pytest.warns(DegenerateWarning, match=r"1 query \('q'\) without a candidate that satisfies"):
         assert not len(RelaxConstraints(people, strict=True)(intents("state:XX")))
 
@@ -131,11 +128,6 @@ def test_nil_keeps_its_mass(people):
     assert only[["entity_id", "prob"]].values.tolist() == [["NIL", 1.0]]
 
 
-def test_redirects_are_followed(people):
-    frame = intents("state:OH").assign(entity_id=["A-old", "B", "C"])
-    assert RelaxConstraints(people)(frame)["delta"].tolist() == [0, 1, 1]
-
-
 def test_every_query_has_its_own_constraints_and_order_decides_nothing(people, probs):
     given = {"q": "state:OH", "r": "state:PA^2", "s": None, "t": {"chamber": "rep"}}
     several = pd.concat([intents(constraints).assign(qid=qid) for qid, constraints in given.items()])
@@ -147,8 +139,8 @@ def test_every_query_has_its_own_constraints_and_order_decides_nothing(people, p
     assert made["prob"].groupby(made["qid"]).sum().tolist() == pytest.approx([1.0] * 4)
 
 
-def test_the_query_itself_may_hold_the_constraints(people):
-    frame = intents("").assign(query="John Smith state:OH").drop(columns="constraints")
+def test_the_query_itself_may_hold_the_constraints_and_redirects_are_followed(people):
+    frame = intents("").assign(query="John Smith state:OH", entity_id=["A-old", "B", "C"]).drop(columns="constraints")
     made = RelaxConstraints(people, parser=parse_query)(frame)
     assert made["delta"].tolist() == [0, 1, 1]
     assert made["query"].tolist() == ["John Smith state:OH"] * 3
@@ -187,16 +179,16 @@ def test_intents_that_are_none_are_refused(people, frame, message):
         ({"weights": {"state": -1}}, "weights..state..=-1: wanted a number of at least 0"),
         ({"weights": 2}, "weights=2: wanted a mapping"),
         ({"parser": "yes"}, "parser='yes': wanted a callable"),
+        ({"kb": {"A": {}}}, r"wanted a knowledge base, .*; it has no method 'attributes'"),
+        *(
+            ({"spellings": bad}, "wanted lists of spellings by")
+            for bad in ({"a": {"OH": "Ohio"}}, {"a": ["Ohio"]}, ["a"])
+        ),
     ],
 )
 def test_illegal_parameters_are_refused(people, options, message):
     with pytest.raises(ParameterError, match=message):
-        RelaxConstraints(people, **options)
-
-
-def test_a_knowledge_base_is_one():
-    with pytest.raises(ParameterError, match=r"wanted a knowledge base, .*; it has no method 'attributes'"):
-        RelaxConstraints({"A": {}})
+        RelaxConstraints(**{"kb": people, **options})
 
 
 # Spellings
@@ -211,9 +203,6 @@ def test_values_match_across_given_spellings(people):
         assert deltas(stage, "state:Texas") == {"A": 1, "B": 1, "C": 1}
     with pytest.warns(DegenerateWarning, match=r"chamber:Ohio, where candidates have"):
         assert deltas(stage, "chamber:Ohio")["A"] == 1, "spellings are those of one attribute"
-    for spellings in ({"state": {"OH": "Ohio"}}, {"state": ["Ohio"]}, ["state"]):
-        with pytest.raises(ParameterError, match="wanted lists of spellings by attribute and value"):
-            RelaxConstraints(people, spellings=spellings)
 
 
 def test_values_match_across_names_of_one_entity(tmp_path):

@@ -274,9 +274,7 @@ def test_all_listed_subtopics_are_intents():
 def test_subtopics_that_do_not_fit_the_judgments_are_refused(subtopics, message):
     with pytest.raises(InputError, match=message):
         from_diversity(SPARSE, subtopics=subtopics)
-
-
-def test_probabilities_of_judged_subtopics_alone_are_refused():
+    # Probabilities of judged subtopics alone are not those of all.
     with pytest.raises(InputError, match="qrels have a column prob, subtopics have none"):
         from_diversity(SPARSE[SPARSE["qid"] == "c"].assign(prob=1.0), subtopics=listed(("c", "1"), ("c", "2")))
 

@@ -351,19 +351,10 @@ def test_equal_taggers_make_equal_stages():
         assert one == other
         assert hash(one) == hash(other)
         assert repr(one) == repr(other)
-    different = [
-        TagEntities("docno"),
-        TagEntities(TAGS),
-        TagEntities(TAGS, cutoff=1),
-        TagEntities(TAGS, intents=INTENTS),
-        TagEntities(TAGS, intents=INTENTS.iloc[:2]),
-        TagEntities(TAGS.assign(weight=0.5)),
-        TagEntities(TAGS.assign(qid="q1")),
-        TagEntities(cities),
-        TagEntities(cities, fields="title"),
-        TagEntities(Words(CITIES), weights="score"),
-        "docno",
-    ]
+    frames = [TAGS, TAGS.assign(weight=0.5), TAGS.assign(qid="q1")]
+    different = [TagEntities(given) for given in ("docno", cities, *frames)]
+    different += [TagEntities(TAGS, **more) for more in ({"cutoff": 1}, {"intents": INTENTS}, {"intents": INTENTS[:2]})]
+    different += [TagEntities(cities, fields="title"), TagEntities(Words(CITIES), weights="score"), "docno"]
     for place, one in enumerate(different):
         assert all(one != other for other in different[place + 1 :])
     labels = [repr(stage) for stage in different]

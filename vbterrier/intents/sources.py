@@ -331,8 +331,8 @@ def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarit
     other = intents.lookup.find_one(intents.topic[one], right.take(rows))
     kept = (other >= 0) & (one != other)
     if len(frame) and not (other >= 0).any():
-        found = (examples(ids.text[:4].to_pylist()) for ids in (left, intents.entity))
-        warn(f"{name}: no pair has two intents of a query: {' against '.join(found)}; no neighbour counts")
+        both = (examples(ids.text[:4].to_pylist()) for ids in (left, intents.entity))
+        warn(f"{name}: no pair has two intents of a query: {' against '.join(both)}; no neighbour counts")
     ends = {"first": np.minimum(one, other)[kept], "second": np.maximum(one, other)[kept]}
     pairs = pd.DataFrame({**ends, "row": rows[kept], "value": value[rows[kept]]}).sort_values(list(ends), kind="stable")
     clash = pairs.duplicated(list(ends)) & (pairs["value"] != pairs["value"].shift())
@@ -340,7 +340,7 @@ def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarit
         at = int(np.argmax(clash))
         earlier, row = sorted(pairs["row"].iloc[[at - 1, at]].tolist())
         raise InputError(f"{name}: rows {earlier} and {row}{pair(row)} have two similarities; keep one")
-    pairs = pairs.drop_duplicates(list(ends))[lambda each: each["value"] > 0]
+    pairs = pairs[~pairs.duplicated(list(ends)) & (pairs["value"] > 0)]
     first, second, found = (pairs[column].to_numpy() for column in ("first", "second", "value"))
     return np.concatenate([first, second]), np.concatenate([second, first]), np.concatenate([found, found])
 
