@@ -67,7 +67,6 @@ def fitted_platt(score: Floats, correct: Floats) -> Parameters:
     Labels of 0 and 1 are smoothed as by Platt, ``1/(n_0 + 2)`` and ``(n_1 + 1)/(n_1 + 2)``, so that the slope is finite
     for scores that separate them.
     """
-    _require_two_classes(correct)
     from sklearn.linear_model import LogisticRegression
 
     if np.isin(correct, (0.0, 1.0)).all():
@@ -87,20 +86,12 @@ def fitted_platt(score: Floats, correct: Floats) -> Parameters:
 
 def fitted_isotonic(score: Floats, correct: Floats) -> Parameters:
     """Fit scores and probabilities of a non-decreasing step function by scikit-learn's isotonic regression."""
-    _require_two_classes(correct)
     from sklearn.isotonic import IsotonicRegression
 
     model = IsotonicRegression(y_min=0.0, y_max=1.0, increasing=True).fit(score, correct)
     if model.y_thresholds_[0] == model.y_thresholds_[-1]:
         warn("the function is flat: candidates with higher scores are not correct more often")
     return {"scores": model.X_thresholds_.tolist(), "probs": model.y_thresholds_.tolist()}
-
-
-def _require_two_classes(correct: Floats) -> None:
-    if correct.min() == correct.max():
-        raise InputError(
-            f"all {len(correct)} labelled candidates are {'correct' if correct[0] else 'incorrect'}: wanted both kinds"
-        )
 
 
 # The parameters that each method fits to labelled data.
@@ -130,7 +121,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
     Raises
     ------
     ParameterError
-        An illegal value; a method that needs :meth:`fit` and is not fitted.
+        A method that needs :meth:`fit` and is not fitted.
     InputError
         A score that is missing, infinite, or negative for a prior; a duplicated entity; output of
         :class:`vbterrier.RelaxConstraints`, whose weights would be lost.
@@ -254,8 +245,11 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         if self.method == "temperature":
             found = fitted_temperature(score, targets.target[rows], candidates.topic[rows], candidates.n)
         else:
-            fit = fitted_platt if self.method == "platt" else fitted_isotonic
-            found = fit(score, targets.correct[rows])
+            correct = targets.correct[rows]
+            if correct.min() == correct.max():
+                kind = "correct" if correct[0] else "incorrect"
+                raise InputError(f"all {len(correct)} labelled candidates are {kind}: wanted both kinds")
+            found = (fitted_platt if self.method == "platt" else fitted_isotonic)(score, correct)
         self.parameters = _checked(self.method, found)
         return self
 

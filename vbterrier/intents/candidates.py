@@ -49,8 +49,6 @@ class CandidateIntents(IntentStage):
 
     Raises
     ------
-    ParameterError
-        A source that is neither, or an illegal value.
     InputError
         A query without text or duplicated; a column of the topics with the name of an output column; scores that are
         not finite, or negative scores for a prior.
@@ -253,7 +251,7 @@ class Truncate(IntentStage):
     Raises
     ------
     ParameterError
-        None of the three, or an illegal value.
+        None of the three.
     InputError
         Probabilities that do not sum to 1, a duplicated entity.
 

@@ -248,11 +248,8 @@ def oracle_success(
     documents
         Use these documents only: ids, or a frame with docno, and with qid if they differ between queries. With the
         documents of a run, the result is its best reranking.
-    normalise
-        Divide the probabilities of each query by their sum.
-    nil
-        Entity of the NIL intent, which is covered by showing no entity (see :data:`vbterrier.ES`); the result is the
-        maximum over the best ranking and an empty one.
+    normalise, nil
+        As in :data:`vbterrier.ES`; with ``nil``, the maximum over the best ranking and an empty one.
 
     Returns
     -------
@@ -263,8 +260,6 @@ def oracle_success(
 
     Raises
     ------
-    ParameterError
-        A cutoff below 1.
     InputError
         Illegal intents or tags, ids of different kinds.
 

@@ -43,11 +43,6 @@ class MiniLM:
     batch_size
         Texts per batch.
 
-    Raises
-    ------
-    ModuleNotFoundError
-        The extra is not installed.
-
     Examples
     --------
     >>> from vbterrier.intents.dedup import Dedup
@@ -245,14 +240,11 @@ class Dedup(IntentStage):
         not merged with each other in (ii), nor in (iii) if their names are equal: they are the homonyms that make a
         query ambiguous.
     aliases
-        Further ids: a mapping from entity_id to its canonical id, or a frame with columns entity_id and canonical.
-        Chains are followed.
+        Further ids: a mapping from entity_id to its canonical id, or a frame (entity_id, canonical); chains too.
     strings
-        If True, compare names (ii). Without a knowledge base, all candidates with equal names are merged; a warning
-        reports queries in which only one candidate remains.
+        If True, compare names (ii). Without a knowledge base, a warning reports queries in which one candidate remains.
     embedder
-        For (iii), a callable from a list of n names to vectors of shape (n, d), such as
-        :class:`vbterrier.intents.dedup.MiniLM`.
+        For (iii), a callable from a list of n names to vectors of shape (n, d), such as :class:`MiniLM`.
     similarity
         The lowest cosine, or the lowest confidence of the judge, in (0, 1]; 0.95 in the paper.
     judge
@@ -261,8 +253,6 @@ class Dedup(IntentStage):
 
     Raises
     ------
-    ParameterError
-        An illegal value; both an embedder and a judge.
     InputError
         Probabilities that do not sum to 1, cyclic aliases, vectors or confidences of a wrong shape or not finite.
 

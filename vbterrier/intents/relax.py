@@ -231,8 +231,6 @@ class RelaxConstraints(IntentStage):
 
     Raises
     ------
-    ParameterError
-        An illegal value.
     InputError
         Constraints that do not parse or differ within a query; an attribute that no entity of the knowledge base has;
         probabilities that do not sum to 1.

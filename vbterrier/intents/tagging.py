@@ -96,8 +96,8 @@ WEIGHTS = (None, "binary", "score")
 class TagEntities(pt.Transformer):  # type: ignore[misc]
     """Tag retrieved documents with their entities: the ``φ(d)`` of Ding 2025, section 3.3.
 
-    Adds three columns to a run: ``entity_id``, a list of ids by descending weight; ``weight``, a list of their weights
-    in [0, 1]; ``tagger``, a short name of the tagger. Documents without entities have empty lists. Tag last in a
+    Adds three columns to a run: ``entity_id``, a list of ids by descending weight, empty for documents without
+    entities; ``weight``, a list of their weights in [0, 1]; ``tagger``, a short name of the tagger. Tag last in a
     pipeline, as in ``(bm25 + dph) >> TagEntities(...)``: the operators ``+``, ``|``, ``&`` and ``^`` blank or lose
     columns, and the measures raise an error if they detect it.
 
@@ -112,15 +112,14 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         The text columns for linkers and functions. Each is read separately, so that no mention spans two columns; a
         document gets the tags of all its fields.
     intents
-        Closed tagging: keep only tags that are candidate intents of the row's query. A frame (qid, entity_id), a
-        registered name or a path. Candidates do not influence the linking of mentions.
+        Closed tagging: keep only tags that are candidate intents of the row's query, after mentions are linked. A frame
+        (qid, entity_id), a registered name or a path.
     per_query
         If True, tags may differ between queries: :meth:`tags` returns a column qid, and a function of frames receives a
         document once per query, with the columns of the query.
-    cutoff
-        The number of tags of a document to keep, by weight and then by id; ``None`` for all.
-    min_weight
-        Drop tags below this weight, before ``weights="binary"`` applies. Tags of weight 0 are always dropped.
+    cutoff, min_weight
+        The number of tags of a document to keep, by weight and then by id, and their smallest weight before
+        ``weights="binary"`` applies. Tags of weight 0 are always dropped.
     weights
         ``"binary"``: the best candidate of each mention, ties broken by id, with weight 1. ``"score"``: all candidates
         of each mention with the weights of the tagger; a repeated entity gets its largest weight. ``None``: binary for
@@ -133,7 +132,7 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
     Raises
     ------
     ParameterError
-        Not a tagger; a ``cutoff`` or ``min_weight`` out of range; weights from a linker whose scores are not weights.
+        Not a tagger; weights from a linker whose scores are not weights.
     InputError
         A run that is tagged already, unless ``replace``; illegal tags or texts.
 
