@@ -41,6 +41,19 @@ def test_a_tag_given_twice_counts_with_the_larger_weight_and_one_document_and_no
     assert coverage.known.tolist() == [1, 1, 0, 0]
 
 
+def test_gains_variances_and_most_probable_intents_by_hand():
+    rows = [("a", "x", "A"), ("b", "x", "A"), ("a", "y", "B"), ("a", "z", "B")]
+    coverage = covered(*rows, columns=("qid", "docno", "entity_id"))
+    assert coverage.gain(1, "binary").tolist() == [1.0, 1.0, 0.0, 0.0]
+    assert coverage.gain(2, "dcg").tolist() == pytest.approx([1.0, 1.0, 1 / np.log2(3) / (1 + 1 / np.log2(3)), 0.0])
+    assert coverage.success(coverage.gain(2, "binary")).tolist() == [1.0, 0.5]
+    graded = np.array([0.5, 0.5, 1.0, 0.0])
+    assert coverage.variance(graded, "bernoulli") == pytest.approx([0.625 * 0.375, 0.25 * 0.75])
+    assert coverage.variance(graded, "intent") == pytest.approx([0.75 * 0.25 + 0.25 - 0.625**2, 0.125 - 0.0625])
+    assert coverage.top_intent(np.array([1.0, 1.0, 0.0, 0.0])).tolist() == [1.0, 0.5]
+    assert covered(("x", "A"), pooled=False).known is None
+
+
 def test_the_share_of_tagged_documents_counts_any_tag():
     coverage = covered(("x", "A"), ("x", "B"), ("y", "nobody"))
     assert coverage.tagged.tolist() == pytest.approx([2 / 3, 1.0])
