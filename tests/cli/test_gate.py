@@ -43,14 +43,10 @@ def test_exit_codes_are_those_of_the_decision(command):
     ("arguments", "words"),
     [
         (["--baseline", "none.run"], "no such file"),
-        (["--baseline", "new.run"], "two systems are called 'new'"),
         ([], "Missing option"),
         (["--baseline", "old.run", "--margin", "-1"], "--margin=-1.0: wanted a number of at least 0"),
         (["--baseline", "old.run", "--format", "latex"], "--format latex: wanted one of table, markdown, json, junit"),
-        (["--baseline", "old.run", "--scale", "3"], "--scale 3: wanted the smallest and the largest rating, as 0,3"),
-        (["--baseline", "old.run", "--scale", "1,3"], "is 0, wanted a whole number from 1 to 3"),
         (["--baseline", "old.run", "-o", "out.csv"], "wanted a name that ends in .xml, .md, .json, .txt"),
-        (["--baseline", "old.run", "--look", "1", "--daily"], "give one of them"),
         (["--baseline", "old.run", "--unknown"], "No such option"),
     ],
 )
@@ -76,12 +72,8 @@ def test_files_are_written_in_the_format_of_their_names(command, files):
     root = ET.parse(files / "out.xml").getroot()
     suite = root.find("testsuite")
     assert out.count("\n") == 1
-    assert {name: suite.get(name) for name in ("tests", "failures", "skipped", "errors")} == {
-        "tests": "1",
-        "failures": str(int(code == 2)),
-        "skipped": str(int(code == 3)),
-        "errors": "0",
-    }
+    expected = {"tests": "1", "failures": str(int(code == 2)), "skipped": str(int(code == 3)), "errors": "0"}
+    assert {name: suite.get(name) for name in expected} == expected
     assert suite.find("testcase").get("name") == "holes is at most 0.1 below old by BNDCG@2"
     command(*GATE, "-b", "old.run", "-o", "out.md")
     assert (files / "out.md").read_text().startswith("## PASS: nDCG@2, new - old")
@@ -134,10 +126,8 @@ def test_documents_to_judge_are_written_in_the_form_of_the_ratings(command, file
     assert len(lines) == 5
     assert all(line.endswith(",x,") for line in lines[1:])
     assert "1 queries of weight 0 ('query, 0')" in out
-    assert [line.split()[0] for line in out.splitlines() if line.strip().startswith(("even ", "odd "))] == [
-        "even",
-        "odd",
-    ]
+    first = [line.split()[0] for line in out.splitlines() if line.strip()]
+    assert [word for word in first if word in {"even", "odd"}] == ["even", "odd"]
 
 
 def test_repeated_baselines_of_compare_are_one_family(command):
@@ -149,19 +139,7 @@ def test_repeated_baselines_of_compare_are_one_family(command):
     assert "* differs significantly from old or new" in out
 
 
-@pytest.mark.parametrize(
-    ("arguments", "words"),
-    [
-        (
-            ["report", "new.run", "bad.run", "-q", "qrels.txt", "-o", "r.html"],
-            "--baseline is given 2 times; wanted one",
-        ),
-        (["rank", "new.run", "bad.run", "-q", "qrels.txt", "--pairs"], "--baseline is given 2 times; wanted one"),
-        (
-            ["compare", "new.run", "bad.run", "-q", "qrels.txt", "-m", "P@1"],
-            "wanted different systems, and another one",
-        ),
-    ],
-)
-def test_other_repeated_baselines_are_refused(refused, arguments, words):
-    refused([*arguments, "--baseline", "new", "--baseline", "bad"], 2, words)
+@pytest.mark.parametrize(("name", "more"), [("report", ["-o", "r.html"]), ("rank", ["--pairs"])])
+def test_other_repeated_baselines_are_refused(refused, name, more):
+    arguments = [name, "new.run", "bad.run", "-q", "qrels.txt", *more, "--baseline", "new", "--baseline", "bad"]
+    refused(arguments, 2, "--baseline is given 2 times; wanted one")

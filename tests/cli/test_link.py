@@ -48,7 +48,6 @@ def test_differences_in_json_and_in_a_file(made, command):
     ("arguments", "message"),
     [
         (["one.tsv", "-g", "gold.tsv", "--pairs"], "--pairs: wanted at least two systems, found one"),
-        (["one.tsv", "-g", "gold.tsv", "--unanswered", "no"], "--unanswered='no': wanted one of"),
         (["one.tsv", "-g", "missing.tsv"], "missing.tsv"),
     ],
 )

@@ -176,10 +176,3 @@ def test_verbose_twice_reports_details_and_the_next_command_is_quiet(in_demo):
     own = logging.getLogger(NAME)
     assert [type(handler).__name__ for handler in own.handlers] == ["NullHandler"]
     assert own.level == logging.NOTSET
-
-
-def test_verbose_goes_with_commands_of_groups(command, tmp_path):
-    (tmp_path / "mentions.csv").write_text("docno,mention\nd1,Paris\nd2,Rome\nd3,Paris\n")
-    code, _, err = command("queries", "profile", tmp_path / "mentions.csv", "-v")
-    assert code == 0
-    assert "Traceback" not in err

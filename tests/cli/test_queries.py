@@ -69,22 +69,12 @@ def test_strata_weights_and_replacement(command, corpus):
     assert (code, "the number of bins is 1" in err) == (0, True)
 
 
-def test_the_group_alone_shows_its_commands(command):
-    code, out, err = command("queries")
-    assert code == 2
-    assert "sample" in out + err
-
-
 BAD = {
-    "too many": ([*SAMPLE, 99], 2, "can draw 7 of these mentions"),
     "no n": (SAMPLE[:-1], 2, "Missing option"),
     "no such command": (["queries", "smaple"], 2, "smaple"),
-    "no such file": (["queries", "sample", "none.tsv", "-n", 1], 1, "none.tsv"),
-    "format": ([*SAMPLE, 2, "-f", "xml"], 2, "--format xml"),
     "sizes": ([*SAMPLE, 2, "--strata", "entity_id", "--allocation", "Q0=x"], 2, "--allocation Q0=x: wanted strata"),
     "fraction": ([*SAMPLE, 7, "--strata", "docno", "--allocation", "d0=1.5"], 2, "wanted the strata"),
     "no column": ([*SAMPLE, 2, "--strata", "kind"], 1, "missing kind"),
-    "profile": (["queries", "profile", "mentions.tsv", "--level", 2], 2, "level=2"),
 }
 
 
@@ -105,8 +95,8 @@ def pilot(tmp_path):
     base = rng.random(20)
     scores = {"a": base, "b": base + rng.normal(0, 0.2, 20), "c": base}
     parts = [
-        pd.DataFrame({"name": k, "qid": [f"0{i}" for i in range(20)], "measure": "AP", "value": v})
-        for k, v in scores.items()
+        pd.DataFrame({"name": name, "qid": [f"0{i}" for i in range(20)], "measure": "AP", "value": value})
+        for name, value in scores.items()
     ]
     path = tmp_path / "pilot.csv"
     pd.concat(parts).to_csv(path, index=False)
@@ -119,17 +109,7 @@ def test_a_plan_for_people(command, pilot):
     assert (code, err) == (0, "")
     lines = [line for line in out.splitlines() if line.strip()]
     plan = queries_needed(differences, 0.05, n_simulations=300)
-    assert lines[0].split() == [
-        "name_a",
-        "name_b",
-        "measure",
-        "delta",
-        "n_qids",
-        "low",
-        "high",
-        "by_formula",
-        "n_pilot",
-    ]
+    assert " ".join(lines[0].split()) == "name_a name_b measure delta n_qids low high by_formula n_pilot"
     numbers = [plan.n_qids, plan.low, plan.high, plan.n_by_formula, 20]
     assert lines[2].split() == ["a", "b", "AP", "0.0500", *map(str, numbers)]
     assert "power 0.8, randomisation test at 0.05, 300 simulations, seed 0" in out
@@ -145,12 +125,8 @@ def test_pairs_without_any_difference_give_a_warning(command, pilot):
 
 def test_numbers_of_queries_instead(command, pilot):
     path, differences = pilot
-    arguments = [
-        "queries",
-        "power",
-        path,
-        *["-n", "50", "-n", "9", "--baseline", "b", "--power", "0.9", "--format", "json"],
-    ]
+    options = ["-n", "50", "-n", "9", "--baseline", "b", "--power", "0.9", "--format", "json"]
+    arguments = ["queries", "power", path, *options]
     code, out, _ = command(*arguments, *OPTIONS)
     assert code == 0
     found = pd.DataFrame(json.loads(out))
@@ -180,10 +156,8 @@ def test_the_curve(command, pilot):
         ([], 2, "wanted either --delta"),
         (["--delta", "0.1", "-n", "5"], 2, "wanted either --delta"),
         (["-n", "5", "--curve"], 2, "wanted --delta"),
-        (["--delta", "0"], 2, "delta=0"),
+        (["-n", "5", "--assurance", "0.8"], 2, "--assurance applies to a difference"),
         (["--delta", "0.1", "--baseline", "d"], 2, "baseline='d'"),
-        (["--delta", "0.1", "--measure", "ap"], 2, "Did you mean AP"),
-        (["--delta", "0.1", "--format", "xml"], 2, "--format xml"),
         (["-n", "1"], 2, "-n"),
     ],
 )

@@ -25,9 +25,8 @@ def track(demo_files, command, monkeypatch, tmp_path):
 
 
 def test_a_leaderboard_for_people(track, tmp_path):
-    code, out, err = track(
-        "--groups", "groups.tsv", "--automatic", "llm=complete.txt", "-n", "4", "--html", "page.html"
-    )
+    options = ["--groups", "groups.tsv", "--automatic", "llm=complete.txt", "-n", "4", "--html", "page.html"]
+    code, out, err = track(*options)
     assert (code, err) == (0, "")
     found = leaderboard(RUNS, "qrels.txt", n_draws=200).systems
     lines = [line for line in out.splitlines() if line.strip()]
@@ -39,22 +38,14 @@ def test_a_leaderboard_for_people(track, tmp_path):
 
 
 def test_csv_has_one_part_and_json_all(track):
-    found = leaderboard(
-        RUNS,
-        "qrels.txt",
-        n_draws=200,
-        groups="groups.tsv",
-        n_judge=5,
-        costs={f"q{i:02}": 1 + i % 2 for i in range(1, 13)},
-    )
+    costs = {f"q{i:02}": 1 + i % 2 for i in range(1, 13)}
+    found = leaderboard(RUNS, "qrels.txt", n_draws=200, groups="groups.tsv", n_judge=5, costs=costs)
     options = ["--groups", "groups.tsv", "-n", "5", "--costs", "costs.tsv", "--format"]
     parts = json.loads(track(*options, "json")[1])
     assert list(parts) == list(PARTS)
     assert [row["tier_without"] for row in parts["reusability"]] == found.reusability["tier_without"].tolist()
     rows = list(csv.DictReader(io.StringIO(track(*options, "csv", "--part", "batch")[1])))
-    assert [(row["qid"], row["docno"]) for row in rows] == list(
-        zip(found.batch["qid"], found.batch["docno"], strict=True)
-    )
+    assert [[row["qid"], row["docno"]] for row in rows] == found.batch[["qid", "docno"]].to_numpy().tolist()
     rows = list(csv.DictReader(io.StringIO(track("--format", "csv")[1])))
     assert [row["name"] for row in rows] == found.systems["name"].tolist()
 
@@ -88,11 +79,8 @@ def test_several_collections_are_folders(track, tmp_path, command):
     [
         (["--groups", "missing.tsv"], 1, "missing.tsv"),
         (["--automatic", "complete.txt"], 2, "wanted NAME=PATH"),
-        (["--automatic", "a=complete.txt", "--automatic", "a=qrels.txt"], 2, "a name is repeated"),
         (["--over", "collections"], 2, "--over='collections' needs several"),
-        (["--part", "all"], 2, "part"),
         (["--scale", "-1,0"], 1, "wanted a whole number from -1 to 0"),
-        (["-q", "x=complete.txt"], 2, "wanted NAME=PATH"),
     ],
 )
 def test_errors_name_the_option(track, options, code, message):

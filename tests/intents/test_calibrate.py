@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy.special import softmax
 
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
-from vbterrier.intents.calibrate import METHODS, Calibrate
+from vbterrier.intents.calibrate import Calibrate
 from vbterrier.intents.calibration import calibration_error
 
 FITTED = ("temperature", "platt", "isotonic")
@@ -28,13 +28,8 @@ def sample():
     """Queries of five candidates, and labels drawn from the softmax of their scores at T = 20."""
     rng = np.random.default_rng(11)
     n, m = 300, 5
-    frame = pd.DataFrame(
-        {
-            "qid": np.repeat([f"q{i:03}" for i in range(n)], m),
-            "entity_id": np.tile([f"e{i}" for i in range(m)], n),
-            "score": rng.normal(100, 30, n * m),
-        }
-    )
+    pairs = [(f"q{i:03}", f"e{j}") for i in range(n) for j in range(m)]
+    frame = pd.DataFrame(pairs, columns=["qid", "entity_id"]).assign(score=rng.normal(100, 30, n * m))
     true = Calibrate(temperature=20)(frame)
     drawn = [(qid, rng.choice(group["entity_id"], p=group["prob"])) for qid, group in true.groupby("qid")]
     return frame, true, pd.DataFrame(drawn, columns=["qid", "entity_id"])
@@ -43,13 +38,10 @@ def sample():
 # Without labels
 
 
-def test_softmax_is_that_of_the_paper():
+def test_softmax_is_that_of_the_paper_and_does_not_overflow():
     prob = Calibrate()(PAIR)["prob"]
     assert prob.tolist() == pytest.approx([1.0, math.e / (1 + math.e), 1 / (1 + math.e)])
     assert Calibrate(temperature=0.5)(PAIR)["prob"].tolist()[1:] == pytest.approx(softmax([4.0, 2.0]).tolist())
-
-
-def test_scores_of_a_thousand_do_not_overflow():
     assert Calibrate()(PAIR.assign(score=[1e3, 1e3, 1e3]))["prob"].tolist() == [1.0, 0.5, 0.5]
     assert Calibrate(temperature=1e-300)(PAIR)["prob"].tolist() == [1.0, 1.0, 0.0]
 
@@ -62,10 +54,6 @@ def test_priors_are_shares_and_tempered_priors_shares_of_powers():
     with pytest.warns(DegenerateWarning, match=r"1 query \('a'\) with candidates of weight 0 only") as seen:
         assert Calibrate("prior")(PAIR.assign(score=[1.0, 0.0, 0.0]))["prob"].tolist() == [1.0, 0.5, 0.5]
     assert len(seen) == 1
-
-
-def test_uniform_needs_no_scores():
-    assert Calibrate("uniform")(PAIR.drop(columns="score"))["prob"].tolist() == [1.0, 0.5, 0.5]
 
 
 def test_results_of_a_retriever_become_intents():
@@ -81,17 +69,15 @@ def test_results_of_a_retriever_become_intents():
 def test_probabilities_sum_to_one_follow_the_scores_and_not_the_rows(probs, rows, temperature):
     frame = scored(*[(qid, f"E{i}", score) for i, (qid, score) in enumerate(rows)])
     made = Calibrate(temperature=temperature)(frame)
-    assert made.groupby("qid")["prob"].sum().tolist() == pytest.approx([1.0] * frame["qid"].nunique())
+    assert made.groupby("qid")["prob"].sum().to_numpy() == pytest.approx(1)
     assert probs(Calibrate(temperature=temperature)(frame[::-1])) == pytest.approx(probs(made))
-    for _, group in made.groupby("qid"):
-        ranked = group.sort_values("score")
-        assert ranked["prob"].is_monotonic_increasing
-    hot = Calibrate(temperature=1e9)(frame)
-    uniform = Calibrate("uniform")(frame)
+    assert all(group.sort_values("score")["prob"].is_monotonic_increasing for _, group in made.groupby("qid"))
+    hot, uniform = Calibrate(temperature=1e9)(frame), Calibrate("uniform")(frame)
     assert hot["prob"].tolist() == pytest.approx(uniform["prob"].tolist(), abs=1e-6)
 
 
-def test_nil_keeps_its_mass():
+def test_uniform_needs_no_scores_and_nil_keeps_its_mass():
+    assert Calibrate("uniform")(PAIR.drop(columns="score"))["prob"].tolist() == [1.0, 0.5, 0.5]
     frame = pd.concat([PAIR.assign(prob=[1.0, 0.1, 0.7]), scored(("a", "NIL", np.nan)).assign(prob=0.2)])
     made = Calibrate()(frame)
     assert made["prob"].tolist() == pytest.approx([1.0, 0.8 * math.e / (1 + math.e), 0.8 / (1 + math.e), 0.2])
@@ -104,8 +90,6 @@ def test_nil_keeps_its_mass():
         ({"score": [1.0, np.nan, 2.0]}, r"row 1 holds nan \(candidate 'A' of query 'a'\)"),
         ({"score": [1.0, np.inf, 2.0]}, r"row 1 \(candidate 'A' of query 'a'\) has score inf, wanted finite"),
         ({"entity_id": ["B", "B", "B"]}, "candidate 'B' of query 'a' is in rows 1 and 2"),
-        ({"entity_id": ["B", None, "B"]}, "column 'entity_id': row 1 has no id"),
-        ({"entity_id": [["B"], ["A"], ["B"]]}, "wanted ids as text, found list"),
     ],
 )
 def test_candidates_that_are_none_are_refused(changes, message):
@@ -167,9 +151,8 @@ def test_platt_divides_sigmoids_even_where_they_underflow():
     stage = Calibrate("platt", parameters={"slope": 1.0, "intercept": 0.0})
     sigmoid = 1 / (1 + np.exp(-np.array([2.0, 1.0])))
     assert stage(PAIR)["prob"].tolist()[1:] == pytest.approx((sigmoid / sigmoid.sum()).tolist())
-    assert stage(PAIR.assign(score=[0, -2000.0, -2001.0]))["prob"].tolist()[1:] == pytest.approx(
-        softmax([1, 0]).tolist()
-    )
+    tiny = stage(PAIR.assign(score=[0, -2000.0, -2001.0]))["prob"].tolist()
+    assert tiny[1:] == pytest.approx(softmax([1, 0]).tolist())
 
 
 def test_isotonic_is_that_of_scikit_learn(sample):
@@ -192,22 +175,21 @@ def test_isotonic_probabilities_of_nothing_are_alike_with_a_warning():
 
 
 @pytest.mark.parametrize("method", FITTED)
-def test_labels_come_in_three_forms_and_under_two_names(method, sample):
+def test_labels_come_in_three_forms_under_two_names_and_in_any_order(method, sample):
     frame, _, labels = sample
     reference = Calibrate(method).fit(frame, labels).parameters
     every = frame[["qid", "entity_id"]].merge(labels.assign(label=2), how="left").fillna({"label": 0})
     for form in (every, every.rename(columns={"entity_id": "docno"}), labels.assign(prob=1.0)):
-        found = Calibrate(method).fit(frame, form).parameters
+        shuffled = form.sample(frac=1, random_state=1)
+        found = Calibrate(method).fit(frame.sample(frac=1, random_state=2), shuffled).parameters
         for name, value in found.items():
             assert value == pytest.approx(reference[name], rel=1e-6, abs=1e-9)
 
 
 def test_what_cannot_be_used_for_a_fit_is_said(sample):
     frame, _, labels = sample
-    with (
-        pytest.warns(DegenerateWarning, match=r"299 queries .* without labels, left out of the fit"),
-        pytest.warns(DegenerateWarning, match=r"1 query \('q000'\) is the only one with labels"),
-    ):
+    left_out = pytest.warns(DegenerateWarning, match=r"299 queries .* without labels, left out of the fit")
+    with left_out, pytest.warns(DegenerateWarning, match=r"1 query \('q000'\) is the only one with labels"):
         Calibrate("isotonic").fit(frame, labels[:1])
     with pytest.raises(InputError, match="labels: none of the 1 queries is in the intents"):
         Calibrate("platt").fit(frame, labels[:1].assign(qid="elsewhere"))
@@ -218,15 +200,14 @@ def test_what_cannot_be_used_for_a_fit_is_said(sample):
     for method in ("platt", "isotonic"):
         with pytest.raises(InputError, match="all 1500 labelled candidates are incorrect: wanted both kinds"):
             Calibrate(method).fit(frame, labels.assign(label=0))
-    with pytest.raises(InputError, match="which the fit of T needs"):
-        Calibrate("temperature").fit(frame, labels.assign(label=0))
-    with pytest.raises(InputError, match="which the fit of T needs"):
-        Calibrate("temperature").fit(frame.assign(score=1.0), labels)
-    with pytest.raises(InputError, match=r"labels: candidate 'e. ?' of query 'q000' is|is in rows"):
+    for same in ((frame, labels.assign(label=0)), (frame.assign(score=1.0), labels)):
+        with pytest.raises(InputError, match="which the fit of T needs"):
+            Calibrate("temperature").fit(*same)
+    with pytest.raises(InputError, match="is in rows"):
         Calibrate("platt").fit(frame, pd.concat([labels, labels]))
-    with pytest.raises(
-        ParameterError, match="method 'softmax' has no parameters to fit; use one of temperature, platt"
-    ):
+    with pytest.raises(InputError, match="labels column 'entity_id' holds integers, intents entities holds text"):
+        Calibrate("platt").fit(frame, labels.assign(entity_id=1))
+    with pytest.raises(ParameterError, match="method 'softmax' has no parameters to fit; use one of temperature, plat"):
         Calibrate().fit(frame, labels)
 
 
@@ -244,21 +225,6 @@ def test_scores_that_tell_all_or_nothing_are_said_to(method, sign, message):
     labels = pd.DataFrame({"qid": [f"q{i}" for i in range(9)], "entity_id": "A"})
     with pytest.warns(DegenerateWarning, match=message):
         Calibrate(method).fit(frame.assign(score=frame["score"] * sign), labels)
-
-
-def test_labels_are_matched_by_id_whatever_their_order(sample):
-    frame, _, labels = sample
-    order = np.random.default_rng(1).permutation(len(labels))
-    rows = np.random.default_rng(2).permutation(len(frame))
-    one = Calibrate("platt").fit(frame, labels).parameters
-    other = Calibrate("platt").fit(frame.iloc[rows], labels.iloc[order]).parameters
-    assert other == {name: pytest.approx(value, rel=1e-6) for name, value in one.items()}
-
-
-def test_integers_never_meet_text(sample):
-    frame, _, labels = sample
-    with pytest.raises(InputError, match="labels column 'entity_id' holds integers, intents entities holds text"):
-        Calibrate("platt").fit(frame, labels.assign(entity_id=1))
 
 
 def test_labels_of_entities_that_are_no_candidates_do_not_weigh(sample):
@@ -283,18 +249,14 @@ def test_a_pipeline_is_fitted_through_its_stages(sample):
 
 
 @pytest.mark.parametrize("method", FITTED)
-def test_what_is_not_fitted_says_so(method):
-    with pytest.raises(ParameterError, match=rf"Calibrate\('{method}'\) is not fitted; call fit"):
-        Calibrate(method)(PAIR)
+def test_what_is_not_fitted_says_so_also_when_loaded(method, tmp_path):
+    Calibrate(method).save(tmp_path / "stage.json")
+    for stage in (Calibrate(method), Calibrate.load(tmp_path / "stage.json")):
+        with pytest.raises(ParameterError, match=rf"Calibrate\('{method}'\) is not fitted; call fit"):
+            stage(PAIR)
 
 
 # Saved
-
-
-@pytest.mark.parametrize("stage", [Calibrate(temperature=0.3), Calibrate("uniform"), Calibrate("platt")])
-def test_what_is_saved_is_loaded(stage, tmp_path):
-    stage.save(tmp_path / "stage.json")
-    assert Calibrate.load(tmp_path / "stage.json") == stage
 
 
 @pytest.mark.parametrize("method", FITTED)
@@ -345,7 +307,8 @@ def test_files_that_are_missing_or_endless_are_refused(tmp_path, monkeypatch):
         Calibrate.load(tmp_path / "missing.json")
     with pytest.raises(FileError, match="cannot be written"):
         Calibrate().save(tmp_path)
-    Calibrate().save(tmp_path / "stage.json")
+    Calibrate(temperature=0.3).save(tmp_path / "stage.json")
+    assert Calibrate.load(tmp_path / "stage.json") == Calibrate(temperature=0.3)
     monkeypatch.setattr("vbterrier.intents.calibrate._MAX_BYTES", 10)
     with pytest.raises(FileError, match="larger than 10 bytes"):
         Calibrate.load(tmp_path / "stage.json")
@@ -364,7 +327,3 @@ def test_files_that_are_missing_or_endless_are_refused(tmp_path, monkeypatch):
 def test_illegal_parameters_are_refused(options, message):
     with pytest.raises(ParameterError, match=message):
         Calibrate(**options)
-
-
-def test_there_is_a_test_for_every_method():
-    assert set(METHODS) == {"softmax", "prior", "uniform", *FITTED}

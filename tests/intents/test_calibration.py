@@ -21,19 +21,16 @@ def test_all_three_by_hand():
     assert found.ece == pytest.approx((2 * abs(0.3 - 0.5) + 2 * abs(0.7 - 0.5)) / 4)
     assert (found.n_queries, found.missed) == (2, 0.0)
     assert found.bins.columns.tolist() == ["low", "high", "predicted", "observed", "n"]
-    assert found.bins.values.tolist() == [
-        pytest.approx([0.2, 0.4, 0.3, 0.5, 2]),
-        pytest.approx([0.6, 0.8, 0.7, 0.5, 2]),
-    ]
+    expected = [[0.2, 0.4, 0.3, 0.5, 2], [0.6, 0.8, 0.7, 0.5, 2]]
+    assert found.bins.to_numpy() == pytest.approx(np.array(expected))
 
 
 def test_a_human_distribution_is_a_label():
     human = INTENTS.assign(prob=[0.7, 0.3, 0.6, 0.4])
     found = calibration_error(INTENTS, human)
     assert found.brier == pytest.approx(0.01)
-    assert found.log_loss == pytest.approx(
-        -(0.7 * math.log(0.8) + 0.3 * math.log(0.2) + 0.6 * math.log(0.6) + 0.4 * math.log(0.4)) / 2
-    )
+    label, prob = np.array([0.7, 0.3, 0.6, 0.4]), np.array([0.8, 0.2, 0.6, 0.4])
+    assert found.log_loss == pytest.approx(-np.sum(label * np.log(prob)) / 2)
     perfect = calibration_error(INTENTS, INTENTS)
     assert (perfect.ece, perfect.brier) == (0.0, 0.0)
 
@@ -48,14 +45,9 @@ def test_the_log_loss_is_that_of_scikit_learn():
     rng = np.random.default_rng(4)
     prob = rng.dirichlet(np.ones(3), 50)
     right = rng.integers(0, 3, 50)
-    intents = pd.DataFrame(
-        {
-            "qid": np.repeat([f"q{i}" for i in range(50)], 3),
-            "entity_id": np.tile(list("ABC"), 50),
-            "prob": prob.ravel(),
-        }
-    )
-    labels = pd.DataFrame({"qid": [f"q{i}" for i in range(50)], "entity_id": [list("ABC")[i] for i in right]})
+    qids = [f"q{i}" for i in range(50)]
+    intents = pd.DataFrame({"qid": np.repeat(qids, 3), "entity_id": np.tile(list("ABC"), 50), "prob": prob.ravel()})
+    labels = pd.DataFrame({"qid": qids, "entity_id": ["ABC"[i] for i in right]})
     found = calibration_error(intents, labels)
     assert found.log_loss == pytest.approx(log_loss(right, prob, labels=[0, 1, 2]))
     assert found.bins["n"].sum() == 150
@@ -108,20 +100,9 @@ def test_illegal_parameters_are_refused(options):
         calibration_error(INTENTS, LABELS, **options)
 
 
-def test_frames_of_other_libraries_are_read():
-    polars = pytest.importorskip("polars")
-    found = calibration_error(polars.DataFrame(INTENTS.to_dict("list")), polars.DataFrame(LABELS.to_dict("list")))
-    assert found.brier == pytest.approx(0.4)
-
-
 def test_ambiguity_by_hand_and_in_any_order():
-    intents = pd.DataFrame(
-        {
-            "qid": ["b", "b", "a", "b", "b", "c", "c", "c"],
-            "entity_id": list("ZYXWVABC"),
-            "prob": [0.25, 0.25, 1.0, 0.25, 0.25, 0.5, 0.5, 0.0],
-        }
-    )
+    probs = [0.25, 0.25, 1.0, 0.25, 0.25, 0.5, 0.5, 0.0]
+    intents = pd.DataFrame({"qid": list("bbabbccc"), "entity_id": list("ZYXWVABC"), "prob": probs})
     found = query_ambiguity(intents, alpha=0.5)
     by_hand = {}
     for qid, group in intents.groupby("qid"):

@@ -56,29 +56,18 @@ def test_priors_are_divided_by_their_sum_and_columns_are_as_agreed():
     linker = TopEntities(JORDAN)
     found = CandidateIntents(linker)(topics("jordan", year=[1850]))
     assert found.columns.tolist() == [*COLUMNS, "year"]
-    assert found["entity_id"].tolist() == ["athlete", "country"], "the most probable first"
-    assert found["prob"].tolist() == pytest.approx([2 / 3, 1 / 3])
-    assert found["score"].tolist() == [0.6, 0.3]
-    assert found.iloc[0].to_dict() == {
-        "qid": "q0",
-        "query": "jordan",
-        "entity_id": "athlete",
-        "prob": pytest.approx(2 / 3),
-        "score": 0.6,
-        "name": "Michael Jordan",
-        "mention": "jordan",
-        "source": "Listed()",
-        "year": 1850,
-    }
+    assert found.values.tolist() == [
+        ["q0", "jordan", "athlete", pytest.approx(2 / 3), 0.6, "Michael Jordan", "jordan", "Listed()", 1850],
+        ["q0", "jordan", "country", pytest.approx(1 / 3), 0.3, "Jordan", "jordan", "Listed()", 1850],
+    ], "the most probable first"
 
 
 def test_scores_that_are_no_probabilities_go_through_a_softmax():
     linker = TopEntities({"x": [(0, 1, "x", "A", 2.0, ""), (0, 1, "x", "B", 1.0, "")]}, scale="score")
     found = CandidateIntents(linker)(topics("x"))
     assert found["prob"].tolist() == pytest.approx([1 / (1 + math.exp(-1)), 1 / (1 + math.e)])
-    with pytest.raises(
-        InputError, match="candidate 'B' of query 'q0' has score -1, wanted at least 0 for a prior; use prob='softmax'"
-    ):
+    message = "candidate 'B' of query 'q0' has score -1, wanted at least 0 for a prior; use prob='softmax'"
+    with pytest.raises(InputError, match=message):
         CandidateIntents(retriever(("q0", "A", 2.0), ("q0", "B", -1.0)), prob="prior")(topics("x"))
 
 
@@ -88,16 +77,12 @@ def test_the_user_chooses_how_probabilities_are_made(prob, expected):
     assert found["prob"].tolist() == pytest.approx(expected, abs=1e-4)
 
 
-def test_candidates_of_several_mentions_score_their_mean_prior():
+def test_candidates_of_several_mentions_score_their_mean_prior_or_their_best_score():
     found = CandidateIntents(TopEntities(JORDAN))(topics("air jordan")).set_index("entity_id")
-    assert found["score"].to_dict() == pytest.approx({"shoe": 0.45, "athlete": 0.35, "country": 0.15})
-    assert found["prob"].to_dict() == pytest.approx(
-        {"shoe": 0.45 / 0.95, "athlete": 0.35 / 0.95, "country": 0.15 / 0.95}
-    )
+    score = {"shoe": 0.45, "athlete": 0.35, "country": 0.15}
+    assert found["score"].to_dict() == pytest.approx(score)
+    assert found["prob"].to_dict() == pytest.approx({entity: one / 0.95 for entity, one in score.items()})
     assert found.loc["athlete", ["mention", "name"]].tolist() == ["jordan", "Michael Jordan"], "those of the best link"
-
-
-def test_candidates_of_several_mentions_score_their_best_score():
     found = CandidateIntents(TopEntities(JORDAN, scale="score"))(topics("air jordan")).set_index("entity_id")
     assert found["score"].to_dict() == {"shoe": 0.9, "athlete": 0.6, "country": 0.3}
 
@@ -105,10 +90,8 @@ def test_candidates_of_several_mentions_score_their_best_score():
 def test_a_candidate_that_a_mention_names_twice_counts_once_with_its_best_score_and_first_name():
     links = [(0, 1, "x", "A", 0.2, "worse"), (0, 1, "x", "A", 0.5, ""), (0, 1, "x", "B", 0.5, "b")]
     found = CandidateIntents(TopEntities({"x": links}))(topics("x"))
-    assert found[["entity_id", "prob", "score", "name"]].values.tolist() == [
-        ["A", 0.5, 0.5, "worse"],
-        ["B", 0.5, 0.5, "b"],
-    ]
+    expected = [["A", 0.5, 0.5, "worse"], ["B", 0.5, 0.5, "b"]]
+    assert found[["entity_id", "prob", "score", "name"]].values.tolist() == expected
 
 
 def test_the_longest_mention_may_speak_alone():
@@ -132,24 +115,23 @@ def test_the_order_of_links_decides_nothing():
     reference = CandidateIntents(TopEntities(JORDAN), cutoff=2)(topics("air jordan"))
     for _ in range(5):
         shuffled = {text: [links[i] for i in rng.permutation(len(links))] for text, links in JORDAN.items()}
-        pd.testing.assert_frame_equal(
-            CandidateIntents(TopEntities(shuffled), cutoff=2)(topics("air jordan")), reference
-        )
+        found = CandidateIntents(TopEntities(shuffled), cutoff=2)(topics("air jordan"))
+        pd.testing.assert_frame_equal(found, reference)
 
 
 def test_equal_queries_are_linked_once():
     linker = TopEntities(JORDAN)
     found = CandidateIntents(linker)(topics("jordan", "air jordan", "jordan"))
     assert linker.asked == [["jordan", "air jordan"]]
-    assert found["qid"].value_counts().to_dict() == {"q0": 2, "q1": 3, "q2": 2}
-    assert found["qid"].is_monotonic_increasing
+    assert found["qid"].tolist() == ["q0"] * 2 + ["q1"] * 3 + ["q2"] * 2
+    numbered = topics("jordan", "air jordan", "jordan").assign(qid=[7, 8, 9])
+    assert CandidateIntents(linker)(numbered)["qid"].tolist() == [7] * 2 + [8] * 3 + [9] * 2
 
 
 def test_queries_without_candidates_are_absent_with_one_warning():
     queries = topics("jordan", "who", "what", "", "why")
-    with pytest.warns(
-        DegenerateWarning, match=r"4 queries \('q1', 'q2', 'q3', ...\) without candidates: left out"
-    ) as seen:
+    message = r"4 queries \('q1', 'q2', 'q3', ...\) without candidates: left out"
+    with pytest.warns(DegenerateWarning, match=message) as seen:
         found = CandidateIntents(TopEntities(JORDAN))(queries)
     assert len(seen) == 1
     assert set(found["qid"]) == {"q0"}
@@ -176,93 +158,23 @@ def test_priors_of_nothing_are_alike_with_a_warning():
         assert CandidateIntents(linker)(topics("x"))["prob"].tolist() == [0.5, 0.5]
 
 
-def test_a_retriever_over_entities_is_a_source():
-    source = retriever(("q0", "A", 1.0), ("q0", "B", 3.0), ("q1", "A", 0.0))
+def test_a_retriever_over_entities_is_a_source(probs):
+    rows = [("q0", "A", 1.0, "Paris"), ("q0", "B", 3.0, ""), ("q1", "A", 0.0, "Paris")]
+    source = retriever(*rows, columns=("qid", "docno", "score", "name"))
     found = CandidateIntents(source)(topics("red car", "blue", year=[1, 2]))
     assert found.columns.tolist() == [*COLUMNS, "year"]
-    assert found[["qid", "entity_id", "mention", "year"]].values.tolist() == [
-        ["q0", "B", "red car", 1],
-        ["q0", "A", "red car", 1],
-        ["q1", "A", "blue", 2],
+    assert found[["qid", "entity_id", "name", "mention", "year"]].values.tolist() == [
+        ["q0", "B", "", "red car", 1],
+        ["q0", "A", "Paris", "red car", 1],
+        ["q1", "A", "Paris", "blue", 2],
     ]
-    through = (source >> Calibrate())(topics("red car", "blue"))
-    assert dict(zip(through["entity_id"] + through["qid"], through["prob"], strict=True)) == pytest.approx(
-        dict(zip(found["entity_id"] + found["qid"], found["prob"], strict=True))
-    )
-
-
-def test_names_that_a_retriever_gives_are_kept():
-    source = retriever(("q0", "A", 1.0, "Paris"), columns=("qid", "docno", "score", "name"))
-    assert CandidateIntents(source)(topics("x"))["name"].tolist() == ["Paris"]
-
-
-@pytest.mark.parametrize(
-    ("rows", "message"),
-    [
-        (
-            [("q0", "A", 1.0), ("q0", "A", 2.0)],
-            "retrieved entities: candidate 'A' of query 'q0' is in rows 0 and 1",
-        ),
-        ([("q0", "A", np.inf)], "candidate 'A' of query 'q0'. has score inf, wanted finite"),
-        ([("q0", "A", np.nan)], "retrieved entities column 'score': row 0 holds nan"),
-        ([("q7", "A", 1.0)], "retrieved entities: query 'q7' is not among the topics"),
-        ([(0, "A", 1.0)], "retrieved entities column 'qid' holds integers, topics column 'qid' holds text"),
-    ],
-)
-def test_results_that_are_no_candidates_are_refused(rows, message):
-    frame = pd.DataFrame(rows, columns=["qid", "docno", "score"])
-    source = pt.apply.generic(lambda _: frame, transform_outputs=lambda _: ["qid", "query", "docno", "score"])
-    with pytest.raises(InputError, match=message):
-        CandidateIntents(source)(topics("x"))
+    assert probs((source >> Calibrate())(topics("red car", "blue"))) == pytest.approx(probs(found))
 
 
 def test_a_retriever_that_finds_nothing_leaves_no_candidates():
     source = pt.apply.generic(lambda _: pd.DataFrame())
     with pytest.warns(DegenerateWarning, match="without candidates"):
         assert CandidateIntents(source)(topics("x")).columns.tolist() == COLUMNS
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"query": ["jordan", None]}, r"topics: row 1 \(query 'q1'\) has (None|nan) as its text, wanted text"),
-        ({"query": ["jordan", 1984]}, r"topics: row 1 \(query 'q1'\) has 1984 as its text"),
-        ({"qid": ["q0", "q0"]}, "topics: query 'q0' is in rows 0 and 1; keep one"),
-        ({"qid": ["q0", None]}, "topics column 'qid': row 1 has no id"),
-        ({"score": [1, 2]}, "topics: column 'score' is an output column; rename or drop it"),
-    ],
-)
-def test_topics_that_are_none_are_refused(changes, message):
-    with pytest.raises(InputError, match=message):
-        CandidateIntents(TopEntities(JORDAN))(topics("jordan", "air jordan").assign(**changes))
-
-
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"prob": "sofmax"}, r"prob='sofmax': wanted one of .* Did you mean softmax\?"),
-        ({"cutoff": 0}, "cutoff=0: wanted a whole number of at least 1"),
-        ({"cutoff": True}, "cutoff=True"),
-        ({"mentions": "first"}, "mentions='first': wanted one of 'all', 'longest'"),
-        ({"nil": 1}, "nil=1: wanted less than 1"),
-        ({"nil": -0.1}, "nil=-0.1: wanted a number of at least 0 and at most 1"),
-        ({"nil": "0.1"}, "nil='0.1'"),
-    ],
-)
-def test_illegal_parameters_are_refused(options, message):
-    with pytest.raises(ParameterError, match=message):
-        CandidateIntents(TopEntities(JORDAN), **options)
-
-
-@pytest.mark.parametrize("source", [None, "wikipedia", dict])
-def test_a_source_must_link_or_retrieve(source):
-    with pytest.raises(ParameterError, match=r"wanted a linker \(with \.link\) or a PyTerrier retriever"):
-        CandidateIntents(source)
-
-
-def test_integer_topics_stay_integers():
-    found = CandidateIntents(TopEntities(JORDAN))(pd.DataFrame({"qid": [7], "query": ["jordan"]}))
-    assert found["qid"].tolist() == [7, 7]
 
 
 INTENTS = pd.DataFrame(
@@ -281,6 +193,7 @@ def test_thresholds_keep_what_reaches_them():
     assert kept["prob"].tolist() == pytest.approx([0.5, 0.56 / 0.96, 0.5, 0.4 / 0.96])
     assert kept["name"].tolist() == ["y", "z", "u", "v"]
     assert Truncate(threshold=0.4)(INTENTS)["entity_id"].tolist() == ["A1", "B2", "A2", "B3"], "reaching is enough"
+    assert Truncate(cutoff=2, mass=0.5)(INTENTS)["entity_id"].tolist() == ["A1", "B2"], "the shortest prefix"
 
 
 def test_the_most_probable_always_stays_and_of_equals_the_smallest_id():
@@ -292,11 +205,6 @@ def test_the_most_probable_always_stays_and_of_equals_the_smallest_id():
 @pytest.mark.parametrize(("mass", "expected"), [(0.56, 1), (0.57, 2), (0.96, 2), (0.97, 3), (1.0, 3)])
 def test_masses_keep_the_smallest_prefix_that_reaches_them(mass, expected):
     assert Truncate(mass=mass)(INTENTS)["qid"].eq("b").sum() == expected
-
-
-def test_several_rules_keep_what_all_keep():
-    assert Truncate(cutoff=2, threshold=0.05)(INTENTS)["entity_id"].tolist() == ["A1", "B2", "A2", "B3"]
-    assert Truncate(cutoff=2, mass=0.5)(INTENTS)["entity_id"].tolist() == ["A1", "B2"]
 
 
 def test_nil_keeps_its_mass_and_is_not_counted():
@@ -337,37 +245,70 @@ def test_order_of_rows_and_of_rules_decides_nothing(probs, rows, options, mass, 
         assert row["prob"] <= others["prob"].min() + 1e-12, "what is lost is no more probable than what stays"
 
 
-def test_inputs_are_left_as_they_were():
-    before = INTENTS.copy(deep=True)
-    Truncate(cutoff=1)(INTENTS)
-    pd.testing.assert_frame_equal(INTENTS, before)
+# Errors
 
 
 @pytest.mark.parametrize(
-    ("changes", "message"),
+    ("rows", "message"),
     [
-        ({"prob": [0.04, 0.5, 0.56, 0.4, 0.4]}, r"query 'a' sum to 0.9 \(1 query is off\); wanted 1"),
-        ({"prob": [-0.04, 0.5, 0.64, 0.5, 0.4]}, r"row 0 \(candidate 'B1' of query 'b'\) has probability -0.04"),
-        ({"prob": [np.nan, 0.5, 0.56, 0.5, 0.4]}, r"row 0 holds nan \(candidate 'B1' of query 'b'\)"),
-        ({"entity_id": ["B2", "A1", "B2", "A2", "B3"]}, "candidate 'B2' of query 'b' is in rows 0 and 2; keep one"),
+        ([("q0", "A", 1.0), ("q0", "A", 2.0)], "retrieved entities: candidate 'A' of query 'q0' is in rows 0 and 1"),
+        ([("q0", "A", np.inf)], "candidate 'A' of query 'q0'. has score inf, wanted finite"),
+        ([("q0", "A", np.nan)], "retrieved entities column 'score': row 0 holds nan"),
+        ([("q7", "A", 1.0)], "retrieved entities: query 'q7' is not among the topics"),
+        ([(0, "A", 1.0)], "retrieved entities column 'qid' holds integers, topics column 'qid' holds text"),
     ],
 )
-def test_intents_that_are_none_are_refused(changes, message):
+def test_results_that_are_no_candidates_are_refused(rows, message):
+    frame = pd.DataFrame(rows, columns=["qid", "docno", "score"])
+    source = pt.apply.generic(lambda _: frame, transform_outputs=lambda _: ["qid", "query", "docno", "score"])
     with pytest.raises(InputError, match=message):
-        Truncate(cutoff=1)(INTENTS.assign(**changes))
+        CandidateIntents(source)(topics("x"))
+
+
+LINKER, CUT = CandidateIntents(TopEntities(JORDAN)), Truncate(cutoff=1)
 
 
 @pytest.mark.parametrize(
-    ("options", "message"),
+    ("stage", "changes", "message"),
     [
-        ({}, "wanted threshold=, cutoff= or mass="),
-        ({"threshold": 1.5}, "threshold=1.5: wanted a number of at least 0 and at most 1"),
-        ({"cutoff": 0}, "cutoff=0: wanted a whole number of at least 1"),
-        ({"cutoff": 2.0}, "cutoff=2.0"),
-        ({"mass": 0}, "mass=0: wanted a number above 0 and at most 1"),
-        ({"mass": float("nan")}, "mass=nan"),
+        (LINKER, {"query": ["jordan", None]}, r"topics: row 1 \(query 'q1'\) has (None|nan) as its text, wanted text"),
+        (LINKER, {"query": ["jordan", 1984]}, r"topics: row 1 \(query 'q1'\) has 1984 as its text"),
+        (LINKER, {"qid": ["q0", "q0"]}, "topics: query 'q0' is in rows 0 and 1; keep one"),
+        (LINKER, {"qid": ["q0", None]}, "topics column 'qid': row 1 has no id"),
+        (LINKER, {"score": [1, 2]}, "topics: column 'score' is an output column; rename or drop it"),
+        (CUT, {"prob": [0.04, 0.5, 0.56, 0.4, 0.4]}, r"query 'a' sum to 0.9 \(1 query is off\); wanted 1"),
+        (CUT, {"prob": [-0.04, 0.5, 0.64, 0.5, 0.4]}, r"row 0 \(candidate 'B1' of query 'b'\) has probability -0.04"),
+        (CUT, {"prob": [np.nan, 0.5, 0.56, 0.5, 0.4]}, r"row 0 holds nan \(candidate 'B1' of query 'b'\)"),
+        (
+            CUT,
+            {"entity_id": ["B2", "A1", "B2", "A2", "B3"]},
+            "candidate 'B2' of query 'b' is in rows 0 and 2; keep one",
+        ),
     ],
 )
-def test_illegal_parameters_of_truncation_are_refused(options, message):
+def test_topics_and_intents_that_are_none_are_refused(stage, changes, message):
+    frame = topics("jordan", "air jordan") if stage is LINKER else INTENTS
+    with pytest.raises(InputError, match=message):
+        stage(frame.assign(**changes))
+
+
+@pytest.mark.parametrize(
+    ("stage", "options", "message"),
+    [
+        (CandidateIntents, {"source": "wikipedia"}, r"wanted a linker \(with \.link\) or a PyTerrier retriever"),
+        (CandidateIntents, {"source": dict}, r"wanted a linker \(with \.link\) or a PyTerrier retriever"),
+        (CandidateIntents, {"prob": "sofmax"}, r"prob='sofmax': wanted one of .* Did you mean softmax\?"),
+        (CandidateIntents, {"cutoff": 0}, "cutoff=0: wanted a whole number of at least 1"),
+        (CandidateIntents, {"mentions": "first"}, "mentions='first': wanted one of 'all', 'longest'"),
+        (CandidateIntents, {"nil": 1}, "nil=1: wanted less than 1"),
+        (CandidateIntents, {"nil": -0.1}, "nil=-0.1: wanted a number of at least 0 and at most 1"),
+        (Truncate, {}, "wanted threshold=, cutoff= or mass="),
+        (Truncate, {"threshold": 1.5}, "threshold=1.5: wanted a number of at least 0 and at most 1"),
+        (Truncate, {"cutoff": 0}, "cutoff=0: wanted a whole number of at least 1"),
+        (Truncate, {"mass": 0}, "mass=0: wanted a number above 0 and at most 1"),
+    ],
+)
+def test_illegal_parameters_are_refused(stage, options, message):
+    source = {"source": TopEntities(JORDAN)} if stage is CandidateIntents else {}
     with pytest.raises(ParameterError, match=message):
-        Truncate(**options)
+        stage(**{**source, **options})

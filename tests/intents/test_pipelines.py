@@ -15,7 +15,6 @@ from vbterrier.intents.constraints import ParseConstraints, parse_query
 from vbterrier.intents.dedup import Dedup, MiniLM
 from vbterrier.intents.relax import RelaxConstraints
 from vbterrier.intents.stage import NIL
-from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
 Q = ["qid", "query"]
 I = [*Q, "entity_id", "prob", "score", "name", "mention", "source"]
@@ -35,12 +34,7 @@ def stages(kb):
         (RelaxConstraints(kb, parser=parse_query, strict=True, unknown=0.5), I, [*I, "delta", "violations"], None),
         (Truncate(cutoff=3, mass=0.9), I, I, "Truncate(cutoff=3, mass=0.9)"),
         (Dedup(), I, [*I, "merged"], "Dedup()"),
-        (
-            Dedup(kb=kb, aliases={"a": "b"}, embedder=MiniLM(), similarity=0.9),
-            I,
-            [*I, "merged"],
-            None,
-        ),
+        (Dedup(kb=kb, aliases={"a": "b"}, embedder=MiniLM(), similarity=0.9), I, [*I, "merged"], None),
     ]
 
 
@@ -142,16 +136,13 @@ def full(kb, **options):
 
 def test_from_topics_to_intents(people):
     made = full(people)(TOPICS)
-    assert made.groupby("qid")["prob"].sum().to_numpy() == pytest.approx(1)
     assert {"qid", "query", "query_0", "year", "constraints", "delta", "violations", "merged"} <= set(made.columns)
     first = made[made["qid"] == "1"].set_index("entity_id")["prob"]
     raised = np.sqrt([0.5, 0.3, 0.2]) * np.exp([0.0, -3.0, -3.0])
     expected = raised / raised.sum()
     assert (expected < 0.05).tolist() == [False, True, True]
     assert first.to_dict() == {"A": 1.0}
-    assert made[made["qid"] == "3"]["entity_id"].tolist() == ["M1", "M2"], (
-        "homonyms that the knowledge base tells apart"
-    )
+    assert made[made["qid"] == "3"]["entity_id"].tolist() == ["M1", "M2"], "homonyms of the knowledge base"
 
 
 @pytest.mark.parametrize("options", [{}, {"nil": 0.1}])
@@ -180,10 +171,14 @@ def test_a_pipeline_over_nothing_and_over_strangers(people):
         assert not len(full(people)(pd.DataFrame({"qid": ["9"], "query": ["nobody"]})))
 
 
-def test_inspection_goes_through_a_pipeline(people):
-    made = pt.inspect.transformer_outputs(full(people), ["qid", "query"])
-    assert {"entity_id", "prob", "delta", "merged"} <= set(made)
-    assert pt.inspect.transformer_inputs(full(people)) == [["qid", "query"]]
+def test_stages_leave_their_input_as_it_was(people):
+    frame, pipeline = TOPICS, full(people)
+    for place in range(len(pipeline)):
+        before = frame.copy(deep=True)
+        made = pipeline[place](frame)
+        pd.testing.assert_frame_equal(frame, before)
+        frame = made
+    assert "merged" in frame
 
 
 def test_pipelines_are_pickled(people):
@@ -218,20 +213,14 @@ def test_relaxation_on_senators_of_one_name(shared_data, tmp_path):
     """One attribute of three is wrong: filters lose the person, relaxation does not."""
     from vbterrier.linking.kb.files import kb_from_file
 
-    kb = kb_from_file(
-        tmp_path / "congress.kb", shared_data / "kb_us_congress" / "entities.jsonl.gz", id_space="bioguide"
-    )
-    assert isinstance(kb, KnowledgeBase)
+    source = shared_data / "kb_us_congress" / "entities.jsonl.gz"
+    kb = kb_from_file(tmp_path / "congress.kb", source, id_space="bioguide")
     topics = pd.DataFrame({"qid": ["1"], "query": ["William Smith state:SC chamber:sen born:1700"]})
     intents = (ParseConstraints() >> CandidateIntents(kb))(topics)
     assert len(intents) == 15
     relaxed = RelaxConstraints(kb, unknown="violated")(intents)
     truth = kb.attributes(relaxed["entity_id"].tolist())
-    wanted = {"state": "SC", "chamber": "sen"}
-    has = [
-        set(truth[(truth["attribute"] == name) & (truth["value"] == value)]["entity_id"])
-        for name, value in wanted.items()
-    ]
+    has = [set(truth[truth["value"] == value]["entity_id"]) for value in ("SC", "sen")]
     right = has[0] & has[1]
     assert right
     assert relaxed[relaxed["entity_id"].isin(right)]["delta"].tolist() == [1.0] * len(right)

@@ -1,5 +1,3 @@
-import math
-
 import numpy as np
 import pandas as pd
 import pytest
@@ -8,10 +6,11 @@ from hypothesis import strategies as st
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.intents.calibrate import Calibrate
-from vbterrier.intents.candidates import CandidateIntents
-from vbterrier.intents.constraints import ParseConstraints, parse_query
+from vbterrier.intents.constraints import parse_query
 from vbterrier.intents.relax import RelaxConstraints
 from vbterrier.linking.kb.files import build_kb
+
+pytestmark = pytest.mark.filterwarnings("ignore:.*a constraint whose value no entity has")
 
 
 def intents(constraints, **columns):
@@ -57,7 +56,6 @@ def test_without_constraints_nothing_changes(people):
     assert made["violations"].tolist() == [[]] * 3
 
 
-@pytest.mark.filterwarnings("ignore:.*a constraint whose value no entity has")
 @pytest.mark.parametrize(
     ("constraints", "expected"),
     [
@@ -87,7 +85,6 @@ def test_unknown_attributes_follow_the_policy(people, unknown, expected):
     assert deltas(RelaxConstraints(people, unknown=unknown), "born:1735^4")["C"] == 4 * expected
 
 
-@pytest.mark.filterwarnings("ignore:.*a constraint whose value no entity has")
 def test_weights_in_the_text_come_before_those_of_the_stage(people):
     stage = RelaxConstraints(people, weights={"state": 3, "born": 0.5})
     assert deltas(stage, "state:XX; born:1")["A"] == 3.5
@@ -95,13 +92,6 @@ def test_weights_in_the_text_come_before_those_of_the_stage(people):
     assert deltas(stage, "chamber:XX; state:XX^0")["A"] == 1.0
 
 
-def test_more_violations_are_never_more_probable(people):
-    made = RelaxConstraints(people, unknown="violated")(intents("state:OH; chamber:sen; born:1735"))
-    assert made.sort_values("delta")["prob"].is_monotonic_decreasing
-    assert made["delta"].tolist() == [0, 2, 3]
-
-
-@pytest.mark.filterwarnings("ignore:.*a constraint whose value no entity has")
 def test_huge_weights_leave_no_warning_and_one_candidate(people):
     made = RelaxConstraints(people)(intents("state:OH^1e6"))
     assert made["prob"].tolist() == [1.0, 0.0, 0.0]
@@ -118,21 +108,8 @@ def test_strict_filtering_drops_violators(people):
     assert made["prob"].tolist() == [0.5, 0.5]
     unsure = RelaxConstraints(people, strict=True, unknown=0.1)(intents("born:1735"))
     assert unsure["entity_id"].tolist() == ["A"], "any delta above 0"
-
-
-@pytest.mark.filterwarnings("ignore:.*a constraint whose value no entity has")
-def test_strict_filtering_may_leave_a_query_with_nothing_and_says_so(people):
     with pytest.warns(DegenerateWarning, match=r"1 query \('q'\) without a candidate that satisfies"):
         assert not len(RelaxConstraints(people, strict=True)(intents("state:XX")))
-
-
-def test_strict_filtering_relaxation_and_none_differ_as_they_should(people):
-    frame = intents("state:OH; chamber:sen; born:1850..1850")
-    with pytest.warns(DegenerateWarning):
-        strict = RelaxConstraints(people, strict=True, unknown="violated")(frame)
-    relaxed = RelaxConstraints(people, unknown="violated")(frame).set_index("entity_id")["prob"]
-    assert "B" not in set(strict["entity_id"]), "one attribute was wrong"
-    assert relaxed["B"] > 1 / 3 > relaxed["C"]
 
 
 # NIL, ids, queries
@@ -151,20 +128,9 @@ def test_nil_keeps_its_mass(people):
     assert only[["entity_id", "prob"]].values.tolist() == [["NIL", 1.0]]
 
 
-def test_redirects_are_followed(people):
-    frame = intents("state:OH").assign(entity_id=["A-old", "B", "C"])
-    assert RelaxConstraints(people)(frame)["delta"].tolist() == [0, 1, 1]
-
-
 def test_every_query_has_its_own_constraints_and_order_decides_nothing(people, probs):
-    several = pd.concat(
-        [
-            intents("state:OH"),
-            intents("state:PA^2").assign(qid="r"),
-            intents(None).assign(qid="s"),
-            intents({"chamber": "rep"}).assign(qid="t"),
-        ]
-    )
+    given = {"q": "state:OH", "r": "state:PA^2", "s": None, "t": {"chamber": "rep"}}
+    several = pd.concat([intents(constraints).assign(qid=qid) for qid, constraints in given.items()])
     made = RelaxConstraints(people)(several)
     for qid, frame in several.groupby("qid"):
         assert probs(made[made["qid"] == qid]) == probs(RelaxConstraints(people)(frame))
@@ -173,27 +139,16 @@ def test_every_query_has_its_own_constraints_and_order_decides_nothing(people, p
     assert made["prob"].groupby(made["qid"]).sum().tolist() == pytest.approx([1.0] * 4)
 
 
-def test_the_query_itself_may_hold_the_constraints(people):
-    frame = intents("").assign(query="John Smith state:OH").drop(columns="constraints")
+def test_the_query_itself_may_hold_the_constraints_and_redirects_are_followed(people):
+    frame = intents("").assign(query="John Smith state:OH", entity_id=["A-old", "B", "C"]).drop(columns="constraints")
     made = RelaxConstraints(people, parser=parse_query)(frame)
     assert made["delta"].tolist() == [0, 1, 1]
     assert made["query"].tolist() == ["John Smith state:OH"] * 3
 
 
-def test_from_a_query_to_the_right_person(people):
-    pipeline = ParseConstraints() >> CandidateIntents(people) >> RelaxConstraints(people)
-    made = pipeline(pd.DataFrame({"qid": ["1"], "query": ["John Smith state:PA^3"]}))
-    expected = np.array([0.5, 0.3, 0.2]) * np.exp([-3, -3, 0])
-    assert dict(zip(made["entity_id"], made["prob"], strict=True)) == pytest.approx(
-        dict(zip("ABC", expected / expected.sum(), strict=True))
-    )
-    assert made["query_0"].tolist() == ["John Smith state:PA^3"] * 3
-
-
 def test_misspelt_attributes_are_refused_with_the_nearest(people):
-    with pytest.raises(
-        InputError, match=r"query 'q': no entity of .* has the attribute 'stat'; .* Did you mean state\?"
-    ):
+    message = r"query 'q': no entity of .* has the attribute 'stat'; .* Did you mean state\?"
+    with pytest.raises(InputError, match=message):
         RelaxConstraints(people)(intents("stat:OH"))
     assert deltas(RelaxConstraints(people), "kind:planet") == {"A": 0, "B": 0, "C": 0}, "others have it"
 
@@ -207,12 +162,8 @@ def test_candidates_of_another_id_space_are_said_to_be(people):
     ("frame", "message"),
     [
         (intents("state"), "query 'q': constraints 'state': wanted attribute:value"),
-        (
-            intents("").assign(constraints=["state:OH", "state:OH", "state:PA"]),
-            r"row 2 .*and row 0 of the query differ in constraints",
-        ),
+        (intents("").assign(constraints=["a:OH", "a:OH", "a:PA"]), r"row 2 .*and row 0 of the query differ in constr"),
         (intents("").assign(delta=0.0), "column 'delta' is an output column"),
-        (intents("").assign(prob=0.3), "sum to 0.9"),
     ],
 )
 def test_intents_that_are_none_are_refused(people, frame, message):
@@ -228,24 +179,16 @@ def test_intents_that_are_none_are_refused(people, frame, message):
         ({"weights": {"state": -1}}, "weights..state..=-1: wanted a number of at least 0"),
         ({"weights": 2}, "weights=2: wanted a mapping"),
         ({"parser": "yes"}, "parser='yes': wanted a callable"),
+        ({"kb": {"A": {}}}, r"wanted a knowledge base, .*; it has no method 'attributes'"),
+        *(
+            ({"spellings": bad}, "wanted lists of spellings by")
+            for bad in ({"a": {"OH": "Ohio"}}, {"a": ["Ohio"]}, ["a"])
+        ),
     ],
 )
 def test_illegal_parameters_are_refused(people, options, message):
     with pytest.raises(ParameterError, match=message):
-        RelaxConstraints(people, **options)
-
-
-def test_a_knowledge_base_is_one():
-    with pytest.raises(ParameterError, match=r"wanted a knowledge base, .*; it has no method 'attributes'"):
-        RelaxConstraints({"A": {}})
-
-
-def test_inputs_are_left_as_they_were(people):
-    frame = intents({"state": "OH"})
-    before = frame.copy(deep=True)
-    RelaxConstraints(people)(frame)
-    pd.testing.assert_frame_equal(frame, before)
-    assert math.isclose(frame["prob"].sum(), 1)
+        RelaxConstraints(**{"kb": people, **options})
 
 
 # Spellings
@@ -255,15 +198,11 @@ def test_values_match_across_given_spellings(people):
     stage = RelaxConstraints(people, spellings={"state": {"OH": ["Ohio", "Buckeye State"], "PA": ["Pennsylvania"]}})
     assert list(deltas(stage, "state:ohio").values()) == [0, 1, 1]
     assert list(deltas(stage, 'state:"Buckeye State"|PENNSYLVANIA').values()) == [0, 1, 0]
-    with pytest.warns(
-        DegenerateWarning, match=r"1 query has a constraint whose value no entity has \('q'\), such as sta"
-    ):
+    message = r"1 query has a constraint whose value no entity has \('q'\), such as sta"
+    with pytest.warns(DegenerateWarning, match=message):
         assert deltas(stage, "state:Texas") == {"A": 1, "B": 1, "C": 1}
     with pytest.warns(DegenerateWarning, match=r"chamber:Ohio, where candidates have"):
         assert deltas(stage, "chamber:Ohio")["A"] == 1, "spellings are those of one attribute"
-    for spellings in ({"state": {"OH": "Ohio"}}, {"state": ["Ohio"]}, ["state"]):
-        with pytest.raises(ParameterError, match="wanted lists of spellings by attribute and value"):
-            RelaxConstraints(people, spellings=spellings)
 
 
 def test_values_match_across_names_of_one_entity(tmp_path):

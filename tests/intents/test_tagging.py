@@ -99,21 +99,15 @@ def test_the_best_candidate_of_every_mention_or_all_weighted():
 
 @pytest.mark.filterwarnings("error:.*tied best candidates:vbterrier.DegenerateWarning")
 def test_that_the_first_of_equals_is_taken_is_told_once():
-    stage, told = (
-        TagEntities(Words(CITIES), cache=False),
-        r"Words\(2\): 3 of 4 ambiguous mentions have tied best .* 'Rome', ",
-    )
+    stage = TagEntities(Words(CITIES), cache=False)
+    told = r"Words\(2\): 3 of 4 ambiguous mentions have tied best .* 'Rome', "
     with pytest.warns(DegenerateWarning, match=told) as said:
         stage.transform(pd.concat([stage.transform(RUN), stage.transform(RUN)])[RUN.columns])
     assert len(said) == 1
     lists(TagEntities(Words(CITIES), weights="score"))
     # Equals behind the best, and the best found twice, leave no choice.
-    lists(
-        TagEntities(
-            Words({"Rome": {"b": 0.5, "a": 0.5}, "and": {"a": 0.5, "b": 0.25}, "Paris": {"a": 1, "b": 0.5}}), cutoff=9
-        ),
-        RUN[:1],
-    )
+    few = {"Rome": {"b": 0.5, "a": 0.5}, "and": {"a": 0.5, "b": 0.25}, "Paris": {"a": 1, "b": 0.5}}
+    lists(TagEntities(Words(few), cutoff=9), RUN[:1])
     lists(TagEntities(Words({"Rome": {"a": 0.5, "b": 0.25, "c": 0.25}, "Paris": {"a": 0.5}})))
 
 
@@ -148,10 +142,7 @@ def test_frames_names_and_files_of_tags(tmp_path):
         assert lists(TagEntities(tags)) == expected
     assert lists(TagEntities(TAGS, weights="binary"))[0] == {"A": 1.0, "B": 1.0}
     assert lists(TagEntities(TAGS.drop(columns="weight")))[0] == {"A": 1.0, "B": 1.0}
-
-
-def test_tags_for_one_query_stay_with_it():
-    assert lists(TagEntities(TAGS.assign(qid=["q1", "q2", "q9"]))) == [{"B": 0.25}, {}, {"A": 0.75}, {}]
+    assert lists(TagEntities(TAGS.assign(qid=["q1", "q2", "q9"]))) == [{"B": 0.25}, {}, {"A": 0.75}, {}], "of a query"
 
 
 @pytest.mark.parametrize(
@@ -169,7 +160,7 @@ def test_functions_of_a_text(given, expected):
     assert found[1] == {}
 
 
-def test_functions_of_a_frame_see_every_document_once():
+def test_functions_of_a_frame_see_every_document_once_or_once_a_query():
     seen = []
 
     def tag(documents):
@@ -180,14 +171,11 @@ def test_functions_of_a_frame_see_every_document_once():
     assert lists(TagEntities(tag, fields=None)) == [{"Q220": 0.5}, {}, {"Q220": 0.5}, {"Q220": 0.5}]
     assert seen[0].to_numpy().tolist() == [["d1", "Paris and Rome"], ["d2", "nothing"], ["d3", "Rome, Rome"]]
 
-
-def test_functions_of_a_frame_may_see_every_document_once_a_query():
-    def tag(documents):
+    def tag_by_query(documents):
         assert documents["query"].tolist() == ["one", "one", "two", "two"]
         return documents[["qid", "docno"]].assign(entity_id="about " + documents["query"])
 
-    run = RUN.merge(TOPICS, on="qid")
-    found = lists(TagEntities(tag, fields=None, per_query=True), run)
+    found = lists(TagEntities(tag_by_query, fields=None, per_query=True), RUN.merge(TOPICS, on="qid"))
     assert [list(entities) for entities in found] == [["about one"]] * 2 + [["about two"]] * 2
 
 
@@ -274,27 +262,15 @@ def test_the_same_document_with_another_text_is_read_again():
 
 
 def test_tags_of_a_run_are_a_frame_with_each_tag_once():
-    made = TagEntities(Words(CITIES), weights="score").tags(RUN)
-    assert made.columns.tolist() == ["docno", "entity_id", "weight"]
-    assert made.to_numpy().tolist() == [
-        ["d1", "Q90", 0.75],
-        ["d1", "Q18", 0.5],
-        ["d1", "Q220", 0.5],
-        ["d1", "Q167646", 0.25],
-        ["d3", "Q18", 0.5],
-        ["d3", "Q220", 0.5],
-    ]
+    expected = [("d1", "Q90", 0.75), ("d1", "Q18", 0.5), ("d1", "Q220", 0.5), ("d1", "Q167646", 0.25)]
+    expected += [("d3", "Q18", 0.5), ("d3", "Q220", 0.5)]
+    # A collection has no query.
+    for documents in (RUN, RUN[["docno", "text"]].drop_duplicates()):
+        made = TagEntities(Words(CITIES), weights="score").tags(documents)
+        assert made.columns.tolist() == ["docno", "entity_id", "weight"]
+        assert list(made.itertuples(index=False, name=None)) == expected
     register_tags("made by the stage", made, replace=True)
     assert lists(TagEntities("made by the stage")) == lists(TagEntities(Words(CITIES), weights="score"))
-
-
-def test_a_collection_needs_no_query():
-    collection = RUN[["docno", "text"]].drop_duplicates()
-    assert TagEntities(cities).tags(collection).to_numpy().tolist() == [
-        ["d1", "Paris", 1.0],
-        ["d1", "Rome", 1.0],
-        ["d3", "Rome", 1.0],
-    ]
 
 
 @pytest.mark.parametrize(
@@ -303,15 +279,8 @@ def test_a_collection_needs_no_query():
 def test_tags_that_differ_by_query_have_it(tagger, options):
     made = TagEntities(tagger, **options).tags(RUN)
     assert made.columns.tolist() == ["docno", "entity_id", "weight", "qid"]
-    rows = TagEntities(tagger, **options).transform(RUN)
-    expected = [
-        (docno, entity, weight, qid)
-        for qid, docno, entities, weights in zip(
-            rows["qid"], rows["docno"], rows["entity_id"], rows["weight"], strict=True
-        )
-        for entity, weight in zip(entities, weights, strict=True)
-    ]
-    assert list(made.itertuples(index=False, name=None)) == expected
+    rows = TagEntities(tagger, **options).transform(RUN).explode(["entity_id", "weight"]).dropna(subset="entity_id")
+    assert made.to_numpy().tolist() == rows[["docno", "entity_id", "weight", "qid"]].to_numpy().tolist()
     with pytest.raises(pt.validate.InputValidationError, match="qid"):
         TagEntities(tagger, **options).tags(RUN.drop(columns="qid"))
 
@@ -339,9 +308,8 @@ def test_it_scores_in_a_plain_experiment_as_its_tags_given_apart():
     pipelines = [pt.Transformer.from_df(RUN.reset_index(drop=True)) >> stage, RUN.reset_index(drop=True)]
     register_tags("given apart", TAGS, replace=True)
     inside = pt.Experiment(pipelines[:1], TOPICS, INTENTS, [vbterrier.ES @ 1, vbterrier.ES @ 2], batch_size=1)
-    apart = pt.Experiment(
-        pipelines[1:], TOPICS, INTENTS, [vbterrier.ES(tags="given apart") @ 1, vbterrier.ES(tags="given apart") @ 2]
-    )
+    bound = vbterrier.ES(tags="given apart")
+    apart = pt.Experiment(pipelines[1:], TOPICS, INTENTS, [bound @ 1, bound @ 2])
     assert inside.iloc[0, 1:].tolist() == apart.iloc[0, 1:].tolist() == [0.5 * 0.75 / 2 + 0.25 / 2] * 2
 
 
@@ -383,19 +351,10 @@ def test_equal_taggers_make_equal_stages():
         assert one == other
         assert hash(one) == hash(other)
         assert repr(one) == repr(other)
-    different = [
-        TagEntities("docno"),
-        TagEntities(TAGS),
-        TagEntities(TAGS, cutoff=1),
-        TagEntities(TAGS, intents=INTENTS),
-        TagEntities(TAGS, intents=INTENTS.iloc[:2]),
-        TagEntities(TAGS.assign(weight=0.5)),
-        TagEntities(TAGS.assign(qid="q1")),
-        TagEntities(cities),
-        TagEntities(cities, fields="title"),
-        TagEntities(Words(CITIES), weights="score"),
-        "docno",
-    ]
+    frames = [TAGS, TAGS.assign(weight=0.5), TAGS.assign(qid="q1")]
+    different = [TagEntities(given) for given in ("docno", cities, *frames)]
+    different += [TagEntities(TAGS, **more) for more in ({"cutoff": 1}, {"intents": INTENTS}, {"intents": INTENTS[:2]})]
+    different += [TagEntities(cities, fields="title"), TagEntities(Words(CITIES), weights="score"), "docno"]
     for place, one in enumerate(different):
         assert all(one != other for other in different[place + 1 :])
     labels = [repr(stage) for stage in different]
@@ -467,45 +426,37 @@ def test_a_run_is_tagged_by_one_tagger_only():
     pd.testing.assert_frame_equal(replaced, TagEntities(TAGS).transform(RUN))
 
 
-@pytest.mark.parametrize(
-    "missing", [{"columns": "text"}, {"columns": ["text", "docno"]}], ids=["text", "text and docno"]
-)
+@pytest.mark.parametrize("missing", ["text", ["text", "docno"]], ids=str)
 def test_a_run_without_the_text_is_refused_with_the_remedy(missing):
     with pytest.raises(pt.validate.InputValidationError, match=r"reads 'text'.*pt.text.get_text.*fields="):
-        TagEntities(cities).transform(RUN.drop(**missing))
+        TagEntities(cities).transform(RUN.drop(columns=missing))
 
 
 @pytest.mark.parametrize(
-    ("tagger", "options", "message"),
+    ("tagger", "options", "error", "message"),
     [
-        (None, {}, "tagger=None: wanted 'docno', a linker, a frame or file of tags, or a function"),
-        (7, {}, "tagger=7"),
-        (cities, {"weights": "many"}, "weights='many': wanted 'binary', 'score' or None"),
-        (cities, {"cutoff": 0}, "cutoff=0: wanted a whole number of at least 1"),
-        (cities, {"cutoff": True}, "cutoff=True"),
-        (cities, {"min_weight": 1.5}, "min_weight=1.5: wanted a number from 0 to 1"),
-        (cities, {"min_weight": float("nan")}, "min_weight=nan"),
-        (cities, {"fields": ()}, r"fields=\(\): cities reads texts"),
-        (Words(CITIES), {"fields": None}, r"fields=None: Words\(2\) reads texts"),
+        (None, {}, ParameterError, "tagger=None: wanted 'docno', a linker, a frame or file of tags, or a function"),
+        (7, {}, ParameterError, "tagger=7"),
+        (cities, {"weights": "many"}, ParameterError, "weights='many': wanted 'binary', 'score' or None"),
+        (cities, {"cutoff": 0}, ParameterError, "cutoff=0: wanted a whole number of at least 1"),
+        (cities, {"cutoff": True}, ParameterError, "cutoff=True"),
+        (cities, {"min_weight": 1.5}, ParameterError, "min_weight=1.5: wanted a number from 0 to 1"),
+        (cities, {"min_weight": float("nan")}, ParameterError, "min_weight=nan"),
+        (cities, {"fields": ()}, ParameterError, r"fields=\(\): cities reads texts"),
+        (Words(CITIES), {"fields": None}, ParameterError, r"fields=None: Words\(2\) reads texts"),
+        (TAGS.assign(weight=[0.5, 1.5, 0]), {}, InputError, r"tags: row 1 \(document 'd1'\) has weight 1.5"),
+        ("no such tags", {}, InputError, "tags='no such tags': no tags are registered under this name and no such"),
+        (cities, {"intents": "no such intents"}, InputError, "intents='no such intents'"),
+        (
+            cities,
+            {"intents": INTENTS[["entity_id"]]},
+            InputError,
+            "intents: wanted columns qid, entity_id; missing qid",
+        ),
     ],
 )
-def test_stages_that_could_not_tag_are_refused_when_made(tagger, options, message):
-    with pytest.raises(ParameterError, match=message):
-        TagEntities(tagger, **options)
-
-
-@pytest.mark.parametrize(
-    ("tagger", "options", "message"),
-    [
-        (TAGS.drop(columns="entity_id"), {}, "tags: wanted columns docno, entity_id; missing entity_id"),
-        (TAGS.assign(weight=[0.5, 1.5, 0]), {}, r"tags: row 1 \(document 'd1'\) has weight 1.5"),
-        ("no such tags", {}, "tags='no such tags': no tags are registered under this name and no such file"),
-        (cities, {"intents": "no such intents"}, "intents='no such intents'"),
-        (cities, {"intents": INTENTS.drop(columns="qid")}, "intents: wanted columns qid, entity_id; missing qid"),
-    ],
-)
-def test_frames_that_are_none_are_refused_when_the_stage_is_made(tagger, options, message):
-    with pytest.raises(InputError, match=message):
+def test_stages_that_could_not_tag_are_refused_when_made(tagger, options, error, message):
+    with pytest.raises(error, match=message):
         TagEntities(tagger, **options)
 
 
@@ -523,11 +474,7 @@ def test_frames_that_are_none_are_refused_when_the_stage_is_made(tagger, options
         (lambda _text: 0, {}, "returned 0 with weight 1.0"),
         (lambda _frame: ["E"], {"fields": None}, "the result of the tagger: wanted a data frame, found list"),
         (lambda frame: frame, {"fields": None}, "tags from the tagger: wanted columns docno, entity_id"),
-        (
-            lambda _frame: TAGS.assign(qid="q1"),
-            {"fields": None},
-            "returned tags with qid; drop it, or pass per_query=True",
-        ),
+        (lambda _: TAGS.assign(qid="q1"), {"fields": None}, "returned tags with qid; drop it, or pass per_query=True"),
     ],
 )
 def test_tags_that_are_none_are_refused(tagger, options, message):
@@ -568,8 +515,9 @@ def test_sentences_about_three_people_called_emerson(shared_data):
         "Q48226": ("essay", "philosoph", "poet", "Transcendental", "lectur", "Harvard", "Nature"),
         "Q215952": ("football", "midfield", "Brazil", "Juventus", "Real Madrid", "Roma", "Ferreira"),
     }
-    sentences = pd.DataFrame({"docno": [f"s{n:02}" for n in range(len(entries))], "text": [e["text"] for e in entries]})
-    gold = pd.DataFrame({"docno": sentences["docno"], "entity_id": [entry["accept"][0] for entry in entries]})
+    docnos = [f"s{n:02}" for n in range(len(entries))]
+    sentences = pd.DataFrame({"docno": docnos, "text": [entry["text"] for entry in entries]})
+    gold = pd.DataFrame({"docno": docnos, "entity_id": [entry["accept"][0] for entry in entries]})
 
     def about(text):
         return [entity for entity, words in clues.items() if any(word in text for word in words)]
@@ -585,12 +533,8 @@ def test_sentences_about_three_people_called_emerson(shared_data):
     # One query, three intents of ten sentences each, the ranking as in the file.
     run = sentences.assign(qid="q", query="Emerson", score=-np.arange(len(sentences), dtype=float))
     intents = pd.DataFrame({"qid": "q", "entity_id": list(clues), "prob": 1 / 3})
-    found = pt.Experiment(
-        [pt.Transformer.from_df(run) >> stage],
-        pd.DataFrame({"qid": ["q"], "query": ["Emerson"]}),
-        intents,
-        [vbterrier.ES @ k for k in (1, 3, 10, 30)],
-    )
+    topics, measures = run[["qid", "query"]].drop_duplicates(), [vbterrier.ES @ k for k in (1, 3, 10, 30)]
+    found = pt.Experiment([pt.Transformer.from_df(run) >> stage], topics, intents, measures)
     by_hand = [len({e for text in sentences["text"][:k] for e in about(text)}) / 3 for k in (1, 3, 10, 30)]
     assert [found[f"ES@{k}"].item() for k in (1, 3, 10, 30)] == pytest.approx(by_hand)
     assert sorted(gold["entity_id"].value_counts()) == [10, 10, 10]

@@ -27,13 +27,8 @@ def test_counts_and_rates_by_hand():
     quality = tag_quality(TAGS, GOLD)
     assert (quality.n_documents, quality.n_tags, quality.n_gold, quality.n_correct) == (3, 3, 4, 2)
     assert quality.micro == pytest.approx((2 / 3, 2 / 4, 4 / 7))
-    assert quality.documents.set_index("docno")[["precision", "recall", "f1"]].loc[
-        ["x", "y", "z"]
-    ].to_numpy().tolist() == [
-        [0.5, 0.5, 0.5],
-        [1.0, 1.0, 1.0],
-        [0.0, 0.0, 0.0],
-    ]
+    rates = quality.documents.set_index("docno")[["precision", "recall", "f1"]].T.to_dict("list")
+    assert rates == {"x": [0.5] * 3, "y": [1.0] * 3, "z": [0.0] * 3}
     assert quality.macro == pytest.approx((0.5, 0.5, 0.5))
     assert quality.entities.to_numpy().tolist()[:2] == [["A", 2, 2, 2, 1, 1, 1], ["C", 1, 1, 0, 0, 0, 0]]
     assert quality.entities.iloc[2].tolist()[:4] == ["B", 0, 1, 0]
@@ -51,14 +46,11 @@ def test_a_document_of_the_sample_without_gold_tags_counts_for_precision():
     assert tag_quality(TAGS, weightless).micro == with_empty.micro
 
 
-def test_the_sample_may_be_smaller_than_gold():
-    quality = tag_quality(TAGS, GOLD, documents=pd.DataFrame({"docno": ["y", "y"]}))
-    assert (quality.n_documents, quality.micro) == (1, (1.0, 1.0, 1.0))
-
-
 def test_tags_count_once_and_only_with_weight():
     twice = pd.concat([TAGS, TAGS.iloc[:2]]).assign(weight=[0.1, 0.0, 1, 1, 0.5, 0.0])
-    assert tag_quality(twice, GOLD).micro == pytest.approx((1.0, 0.5, 2 / 3))
+    for name, frame in (("quality tags", twice), ("quality gold", GOLD)):
+        register_tags(name, frame, replace=True)
+    assert tag_quality("quality tags", "quality gold").micro == pytest.approx((1.0, 0.5, 2 / 3))
 
 
 def test_tags_of_queries_are_compared_by_query():
@@ -67,11 +59,6 @@ def test_tags_of_queries_are_compared_by_query():
     found = tags(("a", "x", "A"), ("b", "x", "A"), columns=columns)
     assert tag_quality(found, gold).micro == pytest.approx((0.5, 0.5, 0.5))
     assert tag_quality(found, gold, documents=pd.DataFrame({"qid": ["b"], "docno": ["x"]})).micro == (0.0, 0.0, 0.0)
-
-
-def test_names_are_taken_for_both():
-    register_tags("quality gold", GOLD, replace=True)
-    assert tag_quality(TAGS, "quality gold").micro == tag_quality(TAGS, GOLD).micro
 
 
 def test_no_tags_at_all_have_no_precision():
@@ -90,18 +77,12 @@ def test_no_tags_at_all_have_no_precision():
     [
         (TAGS.assign(qid="a"), GOLD, {}, "only tags have a column qid"),
         (TAGS, GOLD.assign(qid="a"), {}, "gold have a column qid"),
-        (
-            TAGS.assign(docno=[1, 2, 3, 4]),
-            GOLD,
-            {},
-            "tags column 'docno' holds integers, gold column 'docno' holds text",
-        ),
+        (TAGS.assign(docno=[1, 2, 3, 4]), GOLD, {}, "tags column 'docno' holds integers, gold column 'docno' holds"),
         (TAGS, GOLD.assign(entity_id=[1, 2, 3, 4]), {}, "gold column 'entity_id' holds integers"),
         (TAGS, GOLD, {"documents": [1]}, "documents column 'docno' holds integers"),
         (TAGS, GOLD, {"documents": "x"}, "wanted ids or a frame"),
         (TAGS, GOLD, {"documents": []}, "the sample has no document"),
         (TAGS, GOLD.iloc[:0], {}, "the sample has no document"),
-        (TAGS.assign(weight=2.0), GOLD, {}, r"tags: row 0 \(document 'x'\) has weight 2, wanted 0 to 1"),
         (TAGS.drop(columns="docno"), GOLD, {}, "tags: wanted columns docno, entity_id; missing docno"),
     ],
 )
@@ -210,20 +191,17 @@ def test_intervals_of_nothing_are_refused(options):
 def test_real_linkers_against_gold(shared_data, linker, known):
     linked = {}
     for name in ("gold", linker):
-        with gzip.open(
-            shared_data / "aida_ambiguous_labels" / f"links.{name}.jsonl.gz", "rt", encoding="utf-8"
-        ) as file:
-            entries = [json.loads(line) for line in file]
+        path = shared_data / "aida_ambiguous_labels" / f"links.{name}.jsonl.gz"
+        entries = map(json.loads, gzip.decompress(path.read_bytes()).splitlines())
         # NIL and unmapped mentions are no entities.
-        linked[name] = {
-            entry["doc"]: {link[2] for link in entry["links"]} - {"<NIL>", "<NO_MAPPING>"} for entry in entries
-        }
+        nothing = {"<NIL>", "<NO_MAPPING>"}
+        linked[name] = {entry["doc"]: {link[2] for link in entry["links"]} - nothing for entry in entries}
     gold, found = linked["gold"], linked[linker]
-    frames = {
-        name: tags(*[(docno, entity) for docno, entities in of.items() for entity in sorted(entities)])
-        for name, of in linked.items()
-    }
-    quality = tag_quality(frames[linker], frames["gold"], documents=list(gold))
+    frames = [
+        tags(*[(docno, entity) for docno, entities in of.items() for entity in sorted(entities)])
+        for of in (found, gold)
+    ]
+    quality = tag_quality(*frames, documents=list(gold))
     correct = sum(len(gold[docno] & found[docno]) for docno in gold)
     precision = correct / sum(len(found[docno]) for docno in gold)
     recall = correct / sum(len(entities) for entities in gold.values())
@@ -239,12 +217,14 @@ def test_real_linkers_against_gold(shared_data, linker, known):
     )
 
 
-@pytest.mark.parametrize("kind", ["list", "pandas", "polars"])
-def test_the_sample_may_be_a_column_of_a_frame(kind):
+def test_the_sample_may_be_ids_or_a_frame_or_a_column_of_one():
     gold = tags(("d1", "A"), ("d2", "B"))
     ids = ["d1", "d3"]
-    if kind == "pandas":
-        ids = pd.Series(ids)
-    elif kind == "polars":
-        ids = pytest.importorskip("polars").Series(ids)
-    assert tag_quality(gold, gold, documents=ids).documents["docno"].tolist() == ["d1", "d3"]
+    for sample in (
+        ids,
+        pd.Series(ids),
+        pytest.importorskip("polars").Series(ids),
+        pd.DataFrame({"docno": [*ids, "d1"]}),
+    ):
+        quality = tag_quality(gold, gold, documents=sample)
+        assert (quality.documents["docno"].tolist(), quality.n_documents) == (ids, 2)

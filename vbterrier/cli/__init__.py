@@ -11,6 +11,7 @@ import warnings
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Option
 
 import vbterrier
 from vbterrier.cli import comparison, evaluation, judging, preparation, queries
@@ -41,12 +42,9 @@ def _version(wanted: bool) -> None:
 
 @app.callback()
 def _root(
-    version: Annotated[
-        bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Show the version."),
-    ] = False,
+    version: Annotated[bool, Option("--version", callback=_version, is_eager=True, help="Show the version.")] = False,
     verbose: Annotated[
-        int, typer.Option("--verbose", "-v", count=True, callback=show_log, help=VERBOSE, show_default=False)
+        int, Option("--verbose", "-v", count=True, callback=show_log, help=VERBOSE, show_default=False)
     ] = 0,
 ) -> None:
     pass
@@ -81,10 +79,8 @@ def main(run: Callable[..., Any] = app) -> None:
         warnings.showwarning = _show_once()
         try:
             sys.exit(run(standalone_mode=False))
-        except ParameterError as error:
-            _exit(error, usage)
         except VBTerrierError as error:
-            _exit(error, BAD_INPUT)
+            _exit(error, usage if isinstance(error, ParameterError) else BAD_INPUT)
         except MemoryError:
             _exit("not enough memory; score reads runs in chunks with --memory, as --memory '1 GiB'", BAD_INPUT)
         except Exception as error:

@@ -7,32 +7,29 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output, deliver, echo, require_format
 from vbterrier.errors import ParameterError
 
-OptionalRuns = Annotated[list[Path] | None, typer.Argument(help=option.RUNS, show_default=False)]
-
 
 def compare(
-    runs: OptionalRuns = None,
+    runs: Annotated[list[Path] | None, Argument(help=option.RUNS)] = None,
     measures: option.MeasuresIfAny = None,
     qrels: option.QrelsIfAny = None,
     intents: option.Intents = None,
     tags: option.Tags = None,
     labels: option.Labels = None,
     subtopics: option.Subtopics = None,
-    values: Annotated[Path | None, typer.Option(help="Scores instead of runs: name, qid, measure, value.")] = None,
+    values: Annotated[Path | None, Option(help="Scores instead of runs: name, qid, measure, value.")] = None,
     baseline: option.Baselines = None,
     test: option.Test = "randomisation",
     correction: option.Correction = "auto",
     family: option.Family = "measure",
-    margin: Annotated[
-        float | None, typer.Option(help="Also test for equivalence: differences below this margin.")
-    ] = None,
-    systems: Annotated[bool, typer.Option("--systems", help="With csv: one row per run instead of per pair.")] = False,
+    margin: Annotated[float | None, Option(help="Also test for equivalence: differences below this margin.")] = None,
+    systems: Annotated[bool, Option("--systems", help="With csv: one row per run instead of per pair.")] = False,
     style: Format = "table",
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
@@ -46,13 +43,8 @@ def compare(
     from vbterrier.evaluate.comparison import compare as compare_systems
 
     style = require_format(style, output)
-    given: dict[str, Any] = {
-        "qrels": qrels,
-        "intents": intents,
-        "tags": tags,
-        "labels": option.labels_of(labels),
-        "subtopics": subtopics,
-    }
+    given: dict[str, Any] = {"qrels": qrels, "intents": intents, "tags": tags, "subtopics": subtopics}
+    given["labels"] = option.labels_of(labels)
     if values is not None and (runs or any(value is not None for value in given.values())):
         raise ParameterError(
             "--values has scores already: leave out runs, --qrels, --intents, --tags, --labels and --subtopics"
@@ -63,62 +55,43 @@ def compare(
         raise ParameterError("nothing to score against: wanted --qrels, --intents, or both")
     if systems and style != "csv":
         raise ParameterError("--systems selects the rows of csv; other formats show systems and pairs")
-    found = compare_systems(
-        runs if values is None else values,
-        measures=measures,
-        baseline=baseline[0] if baseline and len(baseline) == 1 else baseline or None,
-        test=test,
-        correction=correction,
-        family=family,
-        interval=interval,
-        level=level,
-        margin=margin,
-        on_topics=on_topics,
-        duplicates=duplicates,
-        n_resamples=resamples,
-        seed=seed,
-        progress=sys.stderr.isatty(),
-        **given,
-    )
+    given |= {"measures": measures, "on_topics": on_topics, "duplicates": duplicates, "progress": sys.stderr.isatty()}
+    tests: dict[str, Any] = {"test": test, "correction": correction, "family": family, "margin": margin}
+    tests |= {"interval": interval, "level": level, "n_resamples": resamples, "seed": seed}
+    one = baseline[0] if baseline and len(baseline) == 1 else baseline or None
+    found = compare_systems(runs if values is None else values, baseline=one, **tests, **given)
     deliver(found, style, output, systems=systems)
 
 
 def gate(
     new: Annotated[
-        Path, typer.Argument(help="The new run: TREC, _rank_eval response, or query, docid, position.", metavar="NEW")
+        Path, Argument(help="The new run: TREC, _rank_eval response, or query, docid, position.", metavar="NEW")
     ],
-    baseline: Annotated[
-        list[Path], typer.Option("--baseline", "-b", help="A run to compare with; repeated, all must pass.")
-    ],
+    baseline: Annotated[list[Path], Option("--baseline", "-b", help="A run to compare with; repeated, all must pass.")],
     qrels: Annotated[
-        Path, typer.Option("--qrels", "-q", help="TREC qrels, _rank_eval request, or query, docid, rating (Quepid).")
+        Path, Option("--qrels", "-q", help="TREC qrels, _rank_eval request, or query, docid, rating (Quepid).")
     ],
-    margin: Annotated[float, typer.Option(help="The largest acceptable loss, as .01.")],
-    measure: Annotated[str, typer.Option("--measure", "-m", help="A measure.")] = "BNDCG@10",
-    traffic: Annotated[Path | None, typer.Option(help="Weights and segments: query, weight, segment.")] = None,
-    interval: Annotated[
-        str, typer.Option(help="bounded (valid for any differences) or normal (Student's t).")
-    ] = "bounded",
-    level: Annotated[float, typer.Option(help="Confidence level of each one-sided limit.")] = 0.95,
-    look: Annotated[int | None, typer.Option(help="Number of this inspection, from 1.", min=1)] = None,
+    margin: Annotated[float, Option(help="The largest acceptable loss, as .01.")],
+    measure: Annotated[str, Option("--measure", "-m", help="A measure.")] = "BNDCG@10",
+    traffic: Annotated[Path | None, Option(help="Weights and segments: query, weight, segment.")] = None,
+    interval: Annotated[str, Option(help="bounded (valid for any differences) or normal (Student's t).")] = "bounded",
+    level: Annotated[float, Option(help="Confidence level of each one-sided limit.")] = 0.95,
+    look: Annotated[int | None, Option(help="Number of this inspection, from 1.", min=1)] = None,
     daily: Annotated[
-        bool, typer.Option("--daily", help="Limits that are valid for any number of looks, as queries are appended.")
+        bool, Option("--daily", help="Limits that are valid for any number of looks, as queries are appended.")
     ] = False,
     scale: option.Scale = None,
-    budget: Annotated[int, typer.Option("--budget", "-n", help="Number of documents to judge next.", min=0)] = 20,
+    budget: Annotated[int, Option("--budget", "-n", help="Number of documents to judge next.", min=0)] = 20,
     judge: Annotated[
-        Path | None, typer.Option(help="Write the documents to judge next to this file, in the format of --qrels.")
+        Path | None, Option(help="Write the documents to judge next to this file, in the format of --qrels.")
     ] = None,
     labels: option.Labels = None,
     duplicates: option.Duplicates = "error",
-    style: Annotated[str, typer.Option("--format", "-f", help="table, markdown, json or junit.")] = "table",
-    resamples: Annotated[int, typer.Option(help="Number of draws of bounded limits.", min=2, metavar="N")] = 10_000,
+    style: Annotated[str, Option("--format", "-f", help="table, markdown, json or junit.")] = "table",
+    resamples: Annotated[int, Option(help="Number of draws of bounded limits.", min=2, metavar="N")] = 10_000,
     seed: option.Seed = 0,
     output: Annotated[
-        Path | None,
-        typer.Option(
-            "--output", "-o", help="Write to this file: .xml (JUnit), .md, .json or .txt.", show_default=False
-        ),
+        Path | None, Option("--output", "-o", help="Write to this file: .xml (JUnit), .md, .json or .txt.")
     ] = None,
 ) -> None:
     """Decide if a new run is at most a margin worse than the baseline.
@@ -135,24 +108,11 @@ def gate(
         if output.suffix not in _GATE_SUFFIXES:
             raise ParameterError(f"{output}: wanted a name that ends in {', '.join(_GATE_SUFFIXES)}")
         style = _GATE_SUFFIXES[output.suffix]
-    found = release_gate(
-        new,
-        baseline,
-        qrels,
-        measure,
-        margin=margin,
-        traffic=traffic,
-        interval=interval,
-        level=level,
-        look=look,
-        daily=daily,
-        budget=budget,
-        scale=option.scale_of(scale),
-        labels=option.labels_of(labels),
-        duplicates=duplicates,
-        n_resamples=resamples,
-        seed=seed,
-    )
+    limits: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": resamples, "seed": seed}
+    limits |= {"look": look, "daily": daily}
+    given: dict[str, Any] = {"traffic": traffic, "duplicates": duplicates, "budget": budget}
+    given |= {"scale": option.scale_of(scale), "labels": option.labels_of(labels)}
+    found = release_gate(new, baseline, qrels, measure, margin=margin, **given, **limits)
     text = gate_report(found, style)
     if output is None:
         echo(text)
@@ -168,24 +128,17 @@ def gate(
 _GATE_SUFFIXES = {".xml": "junit", ".md": "markdown", ".json": "json", ".txt": "table"}
 
 
-EntityRuns = Annotated[
-    list[Path], typer.Argument(help="Entity runs: TREC runs with entities as documents.", show_default=False)
-]
-
-
 def coverage(
-    runs: EntityRuns,
-    pool: Annotated[Path | None, typer.Option(help="The candidate pool, a TREC run.")] = None,
-    tags: Annotated[Path | None, typer.Option(help="Tags of documents: docno, entity_id[, weight, qid].")] = None,
-    links: Annotated[Path | None, typer.Option(help="A linked pool (Parquet) instead of --pool and --tags.")] = None,
-    qrels: Annotated[Path | None, typer.Option("--qrels", "-q", help="TREC qrels.")] = None,
-    cutoff: Annotated[list[int] | None, typer.Option(help="Number of entities per topic [20]; repeatable.")] = None,
-    depth: Annotated[
-        int | None, typer.Option(help="Depth of the pool: documents per topic.", min=1, metavar="N")
-    ] = None,
-    rel: Annotated[int, typer.Option(help="The lowest relevant label.", min=1, metavar="N")] = 1,
-    alpha: Annotated[float, typer.Option(help="Pseudo-count of OER.")] = 0.5,
-    shrinkage: Annotated[float, typer.Option(help="Documents at which the support of OER is 63 %.")] = 5.0,
+    runs: Annotated[list[Path], Argument(help="Entity runs: TREC runs with entities as documents.")],
+    pool: Annotated[Path | None, Option(help="The candidate pool, a TREC run.")] = None,
+    tags: option.Tags = None,
+    links: Annotated[Path | None, Option(help="A linked pool (Parquet) instead of --pool and --tags.")] = None,
+    qrels: Annotated[Path | None, Option("--qrels", "-q", help="TREC qrels.")] = None,
+    cutoff: Annotated[list[int] | None, Option(help="Number of entities per topic [20]; repeatable.")] = None,
+    depth: Annotated[int | None, Option(help="Depth of the pool: documents per topic.", min=1, metavar="N")] = None,
+    rel: Annotated[int, Option(help="The lowest relevant label.", min=1, metavar="N")] = 1,
+    alpha: Annotated[float, Option(help="Pseudo-count of OER.")] = 0.5,
+    shrinkage: Annotated[float, Option(help="Documents at which the support of OER is 63 %.")] = 5.0,
     per_query: option.PerQuery = False,
     style: Format = "table",
     level: option.Level = 0.95,
@@ -199,10 +152,8 @@ def coverage(
     style = require_format(style, output)
     options: dict[str, Any] = {"level": level, "n_resamples": resamples, "seed": seed}
     linked = _linked(pool, tags, links, qrels, depth)
-    reports = [
-        coverage_report(runs, linked, cutoff=one, rel=rel, alpha=alpha, shrinkage=shrinkage, **options)
-        for one in sorted(set(cutoff or [20]))
-    ]
+    options |= {"rel": rel, "alpha": alpha, "shrinkage": shrinkage}
+    reports = [coverage_report(runs, linked, cutoff=one, **options) for one in sorted(set(cutoff or [20]))]
     deliver(reports, style, output, per_query=per_query)
 
 
@@ -228,20 +179,20 @@ def _linked(pool: Path | None, tags: Path | None, links: Path | None, qrels: Pat
 
 def report(
     runs: option.Runs,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The HTML file to write.", show_default=False)],
+    output: Annotated[Path, Option("--output", "-o", help="The HTML file to write.")],
     qrels: option.QrelsIfAny = None,
     intents: option.Intents = None,
     tags: option.Tags = None,
     labels: option.Labels = None,
     subtopics: option.Subtopics = None,
-    links: Annotated[Path | None, typer.Option(help="A linked pool (Parquet), if the runs are entity runs.")] = None,
+    links: Annotated[Path | None, Option(help="A linked pool (Parquet), if the runs are entity runs.")] = None,
     measures: option.MeasuresIfAny = None,
-    topics: Annotated[Path | None, typer.Option(help="Texts of the queries: qid, query.")] = None,
-    documents: Annotated[Path | None, typer.Option(help="Texts of the documents: docno, text.")] = None,
+    topics: Annotated[Path | None, Option(help="Texts of the queries: qid, query.")] = None,
+    documents: Annotated[Path | None, Option(help="Texts of the documents: docno, text.")] = None,
     names: Annotated[
-        list[str] | None, typer.Option("--name", help="A system's name on the page, as lexical=BM25; repeatable.")
+        list[str] | None, Option("--name", help="A system's name on the page, as lexical=BM25; repeatable.")
     ] = None,
-    title: Annotated[str, typer.Option(help="Title of the page.")] = "",
+    title: Annotated[str, Option(help="Title of the page.")] = "",
     baseline: option.Baseline = None,
     test: option.Test = "randomisation",
     correction: option.Correction = "auto",
@@ -252,9 +203,7 @@ def report(
     level: option.LevelOfTests = 0.95,
     resamples: option.ResamplesOfTests = 2000,
     seed: option.Seed = 0,
-    memory: Annotated[
-        str | None, typer.Option(help="Read runs in chunks of at most this size, such as '1 GiB'; a folder is one run.")
-    ] = None,
+    memory: option.Memory = None,
 ) -> None:
     """Write an HTML page with the verdict, means, pairs, and the rankings of each topic."""
     from vbterrier.report.page.build import write_report
@@ -263,49 +212,29 @@ def report(
     unnamed = [name for name in names or () if "=" not in name]
     if unnamed:
         raise ParameterError(f"--name {unnamed[0]}: wanted the name of a run and its name on the page, as lexical=BM25")
-    shown = dict(name.split("=", 1) for name in names or ())
-    page = write_report(
-        runs,
-        output,
-        qrels,
-        measures,
-        data=ReportData(
-            intents,
-            tags,
-            links,
-            topics,
-            duplicates,
-            option.labels_of(labels),
-            subtopics,
-            documents,
-            memory=memory,
-            names=shown,
-        ),
-        comparison=ComparisonOptions(
-            option.only("--baseline", baseline), test, correction, interval, level, on_topics, resamples, seed, family
-        ),
-        title=title,
-        command=["vbterrier", *sys.argv[1:]],
-        progress=sys.stderr.isatty(),
+    comparison = ComparisonOptions(
+        option.only("--baseline", baseline), test, correction, interval, level, on_topics, resamples, seed, family
     )
+    given = option.labels_of(labels)
+    shown = dict(name.split("=", 1) for name in names or ())
+    data = ReportData(intents, tags, links, topics, duplicates, given, subtopics, documents, memory=memory, names=shown)
+    about: dict[str, Any] = {"title": title, "command": ["vbterrier", *sys.argv[1:]], "progress": sys.stderr.isatty()}
+    page = write_report(runs, output, qrels, measures, data=data, comparison=comparison, **about)
     against = [f"{caveat.about}, serious: {caveat.text}" for caveat in page.caveats if caveat.serious]
     echo("\n".join([*page.verdict, *against, f"{page.path}: {page.n_bytes / 1e6:.2f} MB"]))
 
 
 def link(
-    answers: Annotated[
-        list[Path],
-        typer.Argument(help="Answers of systems: qid, entity_id (or NIL); or TREC runs.", show_default=False),
-    ],
-    gold: Annotated[Path, typer.Option("--gold", "-g", help="The correct answers: qid, entity_id or NIL.")],
-    nil: Annotated[str, typer.Option(help="The text that means no entity.")] = "NIL",
+    answers: Annotated[list[Path], Argument(help="Answers of systems: qid, entity_id (or NIL); or TREC runs.")],
+    gold: Annotated[Path, Option("--gold", "-g", help="The correct answers: qid, entity_id or NIL.")],
+    nil: Annotated[str, Option(help="The text that means no entity.")] = "NIL",
     unanswered: Annotated[
-        str, typer.Option(help="Queries without an answer: nothing (neither link nor NIL) or nil.")
+        str, Option(help="Queries without an answer: nothing (neither link nor NIL) or nil.")
     ] = "nothing",
     multiple: Annotated[
-        str, typer.Option("--multiple-answers", help="Queries with several correct entities: raise or any.")
+        str, Option("--multiple-answers", help="Queries with several correct entities: raise or any.")
     ] = "raise",
-    pairs: Annotated[bool, typer.Option("--pairs", help="Show differences between systems, with tests.")] = False,
+    pairs: Annotated[bool, Option("--pairs", help="Show differences between systems, with tests.")] = False,
     style: Format = "table",
     level: option.Level = 0.95,
     resamples: option.Resamples = 2000,
@@ -317,16 +246,9 @@ def link(
     from vbterrier.frames.contracts import systems_of
 
     style = require_format(style, output)
-    found = vbterrier.linking.linking_report(
-        dict(systems_of(named_runs(answers))),
-        gold,
-        nil=nil,
-        unanswered=unanswered,
-        multiple_answers=multiple,
-        level=level,
-        n_resamples=resamples,
-        seed=seed,
-    )
+    options: dict[str, Any] = {"nil": nil, "unanswered": unanswered, "multiple_answers": multiple}
+    options |= {"level": level, "n_resamples": resamples, "seed": seed}
+    found = vbterrier.linking.linking_report(dict(systems_of(named_runs(answers))), gold, **options)
     if pairs and not len(found.pairs):
         raise ParameterError("--pairs: wanted at least two systems, found one")
     deliver(found, style, output, pairs=pairs)

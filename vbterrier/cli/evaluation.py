@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Option
 
 import vbterrier
 from vbterrier.cli import options as option
@@ -27,7 +27,7 @@ PERTURBATIONS = {
 
 
 def demo(
-    save: Annotated[Path | None, typer.Option(help="Also write the files of the demo to this folder.")] = None,
+    save: Annotated[Path | None, Option(help="Also write the files of the demo to this folder.")] = None,
     seed: option.Seed = 0,
 ) -> None:
     """Show how unjudged documents affect a comparison, on a small collection in the package."""
@@ -55,26 +55,25 @@ def doctor(
 
 def score(
     runs: option.Runs,
-    measures: Annotated[list[str], typer.Option("--measure", "-m", help="A measure, such as 'BNDCG@10'; repeatable.")],
+    measures: Annotated[list[str], Option("--measure", "-m", help="A measure, such as 'BNDCG@10'; repeatable.")],
     qrels: Annotated[
-        Path | None,
-        typer.Option("--qrels", "-q", help="TREC qrels; for linking measures: qid, entity_id or NIL."),
+        Path | None, Option("--qrels", "-q", help="TREC qrels; for linking measures: qid, entity_id or NIL.")
     ] = None,
     intents: option.Intents = None,
     tags: option.Tags = None,
     labels: option.Labels = None,
     subtopics: option.Subtopics = None,
     pool: Annotated[
-        str, typer.Option(help="With --intents: query (means over queries), or collection (joint intents of all).")
+        str, Option(help="With --intents: query (means over queries), or collection (joint intents of all).")
     ] = "query",
     parts: Annotated[
-        str, typer.Option(help="Intents with a column parts: documents need all ids, or count in part: all, part.")
+        str, Option(help="Intents with a column parts: documents need all ids, or count in part: all, part.")
     ] = "all",
     replicas: Annotated[
-        int, typer.Option(help="With --intents: number of replicas under --perturb.", min=0, metavar="N")
+        int, Option(help="With --intents: number of replicas under --perturb.", min=0, metavar="N")
     ] = 0,
     perturb: Annotated[
-        list[str] | None, typer.Option(help=f"Perturbation of replicas: {', '.join(PERTURBATIONS)}; repeatable.")
+        list[str] | None, Option(help=f"Perturbation of replicas: {', '.join(PERTURBATIONS)}; repeatable.")
     ] = None,
     per_query: option.PerQuery = False,
     style: Format = "table",
@@ -84,14 +83,12 @@ def score(
     level: option.Level = 0.95,
     resamples: option.Resamples = 2000,
     seed: option.Seed = 0,
-    memory: Annotated[
-        str | None, typer.Option(help="Read runs in chunks of at most this size, such as '1 GiB'; a folder is one run.")
-    ] = None,
+    memory: option.Memory = None,
     resume: Annotated[
-        str | None, typer.Option(help="Folder of checkpoints, to resume after an interruption; also reads in chunks.")
+        str | None, Option(help="Folder of checkpoints, to resume after an interruption; also reads in chunks.")
     ] = None,
-    jobs: Annotated[int, typer.Option(help="Number of processes, one per run; -1: one per processor.")] = 1,
-    dask: Annotated[str | None, typer.Option(help="Address of a Dask scheduler, such as tcp://host:8786.")] = None,
+    jobs: Annotated[int, Option(help="Number of processes, one per run; -1: one per processor.")] = 1,
+    dask: Annotated[str | None, Option(help="Address of a Dask scheduler, such as tcp://host:8786.")] = None,
     output: Output = None,
 ) -> None:
     """Score runs with intervals, against qrels, against candidate intents and tags, or both.
@@ -106,7 +103,8 @@ def score(
     if perturb and not replicas:
         raise ParameterError("--perturb changes replicas: wanted --replicas too, as --replicas 1000")
     shared: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": resamples, "seed": seed}
-    shared["progress"] = sys.stderr.isatty()
+    shared |= {"memory": memory, "n_jobs": jobs, "client": dask, "progress": sys.stderr.isatty()}
+    shared |= {"on_topics": on_topics, "duplicates": duplicates}
     scores: Any
     if subtopics is not None and qrels is None:
         raise ParameterError("--subtopics are those of diversity qrels: wanted --qrels")
@@ -114,29 +112,16 @@ def score(
         if resume is not None or labels is not None:
             option_name = "--resume" if labels is None else "--labels"
             raise ParameterError(f"{option_name}: wanted --qrels; score against intents alone without it")
-        shared |= {"memory": memory, "n_jobs": jobs, "client": dask, "n_replicas": replicas}
-        shared |= {"pool": pool, "parts": parts}
-        scores = _over_intents(runs, intents, tags, measures, on_topics, duplicates, perturb=perturb or [], **shared)
+        shared |= {"n_replicas": replicas, "pool": pool, "parts": parts}
+        scores = _over_intents(runs, intents, tags, measures, perturb or [], **shared)
     else:
+        wanted = "wanted --intents without --qrels"
         if (pool, parts) != ("query", "all"):
-            raise ParameterError(
-                "--pool and --parts: wanted --intents without --qrels; evaluate them in a separate call"
-            )
+            raise ParameterError(f"--pool and --parts: {wanted}; evaluate them in a separate call")
         if replicas:
-            raise ParameterError(
-                "--replicas: wanted --intents without --qrels; score against judgments in a separate call"
-            )
-        shared |= {
-            "labels": option.labels_of(labels),
-            "subtopics": subtopics,
-            "memory": memory,
-            "resume": resume,
-            "n_jobs": jobs,
-            "client": dask,
-        }
-        scores = score_runs(
-            runs, qrels, measures, intents=intents, tags=tags, on_topics=on_topics, duplicates=duplicates, **shared
-        )
+            raise ParameterError(f"--replicas: {wanted}; score against judgments in a separate call")
+        shared |= {"labels": option.labels_of(labels), "subtopics": subtopics, "resume": resume}
+        scores = score_runs(runs, qrels, measures, intents=intents, tags=tags, **shared)
     deliver(scores, style, output, topics=per_query)
 
 
@@ -144,13 +129,11 @@ def rank(
     runs: option.Runs,
     qrels: option.Qrels,
     measure: option.Bootstrapped = "BNDCG@10",
-    over: Annotated[
-        str, typer.Option(help="Source of uncertainty: unjudged (documents), topics or both.")
-    ] = "unjudged",
-    draws: Annotated[int, typer.Option(help="Number of draws of all scores.", min=1, metavar="N")] = 2000,
+    over: Annotated[str, Option(help="Source of uncertainty: unjudged (documents), topics or both.")] = "unjudged",
+    draws: Annotated[int, Option(help="Number of draws of all scores.", min=1, metavar="N")] = 2000,
     level: option.Level = 0.9,
-    pairs: Annotated[bool, typer.Option("--pairs", help="Show one row per pair of runs.")] = False,
-    baseline: Annotated[list[str] | None, typer.Option(help="With --pairs: show the pairs of this run only.")] = None,
+    pairs: Annotated[bool, Option("--pairs", help="Show one row per pair of runs.")] = False,
+    baseline: Annotated[list[str] | None, Option(help="With --pairs: show the pairs of this run only.")] = None,
     labels: option.Labels = None,
     style: Format = "table",
     on_topics: option.OnTopics = "same",
@@ -164,33 +147,15 @@ def rank(
     style = require_format(style, output)
     if baseline and not pairs:
         raise ParameterError("--baseline selects pairs: wanted --pairs too")
-    found = rank_systems(
-        runs,
-        qrels,
-        measure,
-        uncertainty=over,
-        n_draws=draws,
-        level=level,
-        seed=seed,
-        baseline=option.only("--baseline", baseline),
-        labels=option.labels_of(labels),
-        on_topics=on_topics,
-        duplicates=duplicates,
-        progress=sys.stderr.isatty(),
-    )
+    options: dict[str, Any] = {"uncertainty": over, "n_draws": draws, "level": level, "seed": seed}
+    options |= {"labels": option.labels_of(labels), "on_topics": on_topics, "duplicates": duplicates}
+    only = option.only("--baseline", baseline)
+    found = rank_systems(runs, qrels, measure, baseline=only, progress=sys.stderr.isatty(), **options)
     deliver(found, style, output, pairs=pairs)
 
 
 def _over_intents(
-    runs: list[Path],
-    intents: Path,
-    tags: Path | None,
-    measures: list[str],
-    on_topics: str,
-    duplicates: str,
-    *,
-    perturb: list[str],
-    **options: Any,
+    runs: list[Path], intents: Path, tags: Path | None, measures: list[str], perturb: list[str], **options: Any
 ) -> Any:
     """Evaluate without qrels."""
     from vbterrier.evaluate.inputs import intents_and_tags, named_runs
@@ -204,25 +169,16 @@ def _over_intents(
     found, given = intents_and_tags(intents, tags)
     frame = named("intents", found)
     topics = frame[["qid"]].drop_duplicates().assign(query="")
-    options |= {"on_topics": on_topics, "duplicates": duplicates}
     systems = dict(systems_of(named_runs(runs)))
     return evaluate_intents(systems, topics, intents=frame, tagger=given, measures=measures, **options)
 
 
 def perturbation_of(text: str) -> Any:
-    """Return a perturbation from ``name`` or ``name=value``.
-
-    Raises
-    ------
-    ParameterError
-        An unknown perturbation, or an invalid value.
-    """
+    """Return a perturbation from ``name`` or ``name=value``."""
     name, given, value = text.partition("=")
     if name not in PERTURBATIONS:
-        wanted = ", ".join(PERTURBATIONS)
-        raise ParameterError(
-            f"--perturb {text}: wanted one of {wanted}, as dirichlet=20.{nearest(name, PERTURBATIONS)}"
-        )
+        wanted, similar = ", ".join(PERTURBATIONS), nearest(name, PERTURBATIONS)
+        raise ParameterError(f"--perturb {text}: wanted one of {wanted}, as dirichlet=20.{similar}")
     made = getattr(vbterrier.stats, PERTURBATIONS[name])
     if not given:
         return made()
@@ -241,32 +197,27 @@ def perturbation_of(text: str) -> Any:
 def track(
     runs: option.Runs,
     qrels: Annotated[
-        list[str],
-        typer.Option("--qrels", "-q", help="TREC qrels; several as NAME=PATH: runs are in folders of these names."),
+        list[str], Option("--qrels", "-q", help="TREC qrels; several as NAME=PATH: runs are in folders of these names.")
     ],
-    measure: Annotated[str, typer.Option("--measure", "-m", help="A measure.")] = "BNDCG@10",
+    measure: Annotated[str, Option("--measure", "-m", help="A measure.")] = "BNDCG@10",
     groups: Annotated[
-        Path | None, typer.Option(help="Groups of runs (name, group): rank each without its own judgments.")
+        Path | None, Option(help="Groups of runs (name, group): rank each without its own judgments.")
     ] = None,
     automatic: Annotated[
-        list[str] | None, typer.Option("--automatic", help="Labels of an automatic judge, as NAME=PATH; repeatable.")
+        list[str] | None, Option(help="Labels of an automatic judge, as NAME=PATH; repeatable.")
     ] = None,
-    budget: Annotated[int, typer.Option("--budget", "-n", help="Number, or cost, of documents to judge next.")] = 0,
-    quota: Annotated[
-        int | None, typer.Option(help="Largest number of judgments of a topic.", min=0, metavar="N")
-    ] = None,
-    costs: Annotated[Path | None, typer.Option(help="Cost of a judgment by topic: qid, cost.")] = None,
+    budget: Annotated[int, Option("--budget", "-n", help="Number, or cost, of documents to judge next.")] = 0,
+    quota: Annotated[int | None, Option(help="Largest number of judgments of a topic.", min=0, metavar="N")] = None,
+    costs: Annotated[Path | None, Option(help="Cost of a judgment by topic: qid, cost.")] = None,
     pool: Annotated[
-        int | None, typer.Option("--pool-cutoff", help="Rank up to which runs were judged [cutoff].", metavar="N")
+        int | None, Option("--pool-cutoff", help="Rank up to which runs were judged [cutoff].", metavar="N")
     ] = None,
-    over: Annotated[str, typer.Option(help="Source of uncertainty: unjudged, topics, both or collections.")] = "both",
-    draws: Annotated[int, typer.Option(help="Number of draws of all scores.", min=2, metavar="N")] = 2000,
+    over: Annotated[str, Option(help="Source of uncertainty: unjudged, topics, both or collections.")] = "both",
+    draws: Annotated[int, Option(help="Number of draws of all scores.", min=2, metavar="N")] = 2000,
     level: option.Level = 0.9,
     labels: option.Labels = None,
     scale: option.Scale = None,
-    part: Annotated[
-        str, typer.Option(help="One table: systems, ranks, collections, reusability, judges or batch.")
-    ] = "",
+    part: Annotated[str, Option(help="One table: systems, ranks, collections, reusability, judges or batch.")] = "",
     html: option.Html = None,
     style: Format = "table",
     on_topics: option.OnTopics = "same",
@@ -280,7 +231,8 @@ def track(
     from vbterrier.frames.files.reading import read_costs
 
     style = require_format(style, output)
-    given: tuple[Any, Any] = (runs, qrels[0])
+    systems: Any = runs
+    judged: Any = qrels[0]
     if len(qrels) > 1:
         collections = option.named_paths("--qrels", qrels)
         stray = next((run for run in runs if run.parent.name not in collections), None)
@@ -290,28 +242,13 @@ def track(
             if value:
                 raise ParameterError(f"{name}: wanted one collection; call vbterrier.evaluate.leaderboard for several")
         parts = {name: [run for run in runs if run.parent.name == name] for name in collections}
-        given = ({name: dict(named_runs(part)) for name, part in parts.items()}, collections)
+        systems, judged = {name: dict(named_runs(part)) for name, part in parts.items()}, collections
     price = None if costs is None else dict(read_costs(costs)[["qid", "cost"]].itertuples(index=False, name=None))
-    found = leaderboard(
-        given[0],
-        given[1],
-        measure,
-        groups=groups,
-        automatic=option.named_paths("--automatic", automatic or []),
-        n_judge=budget,
-        quota=quota,
-        costs=price,
-        pool_cutoff=pool,
-        uncertainty=over,
-        n_draws=draws,
-        level=level,
-        seed=seed,
-        labels=option.labels_of(labels),
-        scale=option.scale_of(scale),
-        on_topics=on_topics,
-        duplicates=duplicates,
-        progress=sys.stderr.isatty(),
-    )
+    judging: dict[str, Any] = {"n_judge": budget, "quota": quota, "costs": price, "pool_cutoff": pool}
+    judging |= {"labels": option.labels_of(labels), "automatic": option.named_paths("--automatic", automatic or [])}
+    options: dict[str, Any] = {"uncertainty": over, "n_draws": draws, "level": level, "seed": seed, "groups": groups}
+    options |= {"scale": option.scale_of(scale), "on_topics": on_topics, "duplicates": duplicates}
+    found = leaderboard(systems, judged, measure, progress=sys.stderr.isatty(), **judging, **options)
     save_page(found, html)
     deliver(found, style, output, part=part)
 

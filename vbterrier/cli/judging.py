@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 import vbterrier
 from vbterrier.cli import options as option
@@ -16,27 +16,20 @@ from vbterrier.frames.notebook import shared_caption
 
 # Rows of each table of an audit on the terminal.
 _MOST_ROWS = 20
-Out = Annotated[
-    Path | None, typer.Option("--output", "-o", help="The TSV file to write; .gz compresses it.", show_default=False)
-]
 
 
 def judge(
     runs: option.Runs,
     qrels: option.Qrels,
-    budget: Annotated[int, typer.Option("--budget", "-n", help="Number of documents to judge.", min=1, metavar="N")],
+    budget: Annotated[int, Option("--budget", "-n", help="Number of documents to judge.", min=1, metavar="N")],
     measure: option.Bootstrapped = "BNDCG@10",
-    difference: Annotated[
-        str | None, typer.Option(help="Two runs, as A,B: reduce the interval of their difference.")
-    ] = None,
+    difference: Annotated[str | None, Option(help="Two runs, as A,B: reduce the interval of their difference.")] = None,
     labels: option.Labels = None,
-    output: Out = None,
-    level: Annotated[float, typer.Option(help="Confidence level of the interval.")] = 0.9,
+    output: option.Listing = None,
+    level: Annotated[float, Option(help="Confidence level of the interval.")] = 0.9,
     look: Annotated[
         int | None,
-        typer.Option(
-            help="Number of this inspection, from 1: the intervals of all looks together have the level.", min=1
-        ),
+        Option(help="Number of this inspection, from 1: the intervals of all looks together have the level.", min=1),
     ] = None,
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
@@ -51,27 +44,17 @@ def judge(
     pair = [] if difference is None else difference.split(",")
     if difference is not None and (len(pair) != 2 or not all(pair)):  # noqa: PLR2004 - a pair
         raise ParameterError(f"--difference {difference}: wanted the names of two runs, as A,B")
-    plan = judge_next(
-        runs,
-        qrels,
-        budget,
-        measure,
-        difference=(pair[0], pair[1]) if pair else None,
-        level=level,
-        look=look,
-        labels=option.labels_of(labels),
-        on_topics=on_topics,
-        duplicates=duplicates,
-        progress=sys.stderr.isatty(),
-    )
+    options: dict[str, Any] = {"level": level, "look": look, "labels": option.labels_of(labels)}
+    options |= {"on_topics": on_topics, "duplicates": duplicates, "progress": sys.stderr.isatty()}
+    plan = judge_next(runs, qrels, budget, measure, difference=(pair[0], pair[1]) if pair else None, **options)
     if output is not None:
         write_judging(plan, output)
+        echo(f"{output}: {plan.summary()}")
     elif style == "table":
         echo(tables.rendered(plan.frame[["qid", "docno", "reason"]], style))
+        echo(plan.summary())
     else:
         echo(tables.rendered(plan.frame, style, caption=[plan.summary()], label="tab:judge"))
-    if output is not None or style == "table":
-        echo(plan.summary() if output is None else f"{output}: {plan.summary()}")
 
 
 def audit(
@@ -79,33 +62,27 @@ def audit(
     qrels: option.Qrels,
     judge: Annotated[
         list[Path],
-        typer.Option(
+        Option(
             "--judge",
             "-j",
             help="Labels by a machine (qrels, JSON lines, CSV, Parquet), as PATH or NAME=PATH; repeatable.",
-            show_default=False,
         ),
     ],
-    family: Annotated[
-        list[str] | None, typer.Option(help="Family of runs, as run1,run2=NAME; repeatable.", show_default=False)
-    ] = None,
-    documents: Annotated[
-        Path | None, typer.Option(help="Texts of documents (docno, text), for bias by length.")
-    ] = None,
+    family: Annotated[list[str] | None, Option(help="Family of runs, as run1,run2=NAME; repeatable.")] = None,
+    documents: Annotated[Path | None, Option(help="Texts of documents (docno, text), for bias by length.")] = None,
     baseline: option.Baseline = None,
-    cutoff: Annotated[int, typer.Option(help="The cutoff k of nDCG@k.", min=1, metavar="N")] = 10,
-    margin: Annotated[float, typer.Option(help="Half the width of the interval to reach.")] = 0.02,
-    budget: Annotated[int, typer.Option(help="Most human judgments to plan.", min=1, metavar="N")] = 1000,
+    cutoff: Annotated[int, Option(help="The cutoff k of nDCG@k.", min=1, metavar="N")] = 10,
+    margin: Annotated[float, Option(help="Half the width of the interval to reach.")] = 0.02,
+    budget: Annotated[int, Option(help="Most human judgments to plan.", min=1, metavar="N")] = 1000,
     show: Annotated[
         str | None,
-        typer.Option(
+        Option(
             help="One table: systems, pairs, quality, kappa, bias, calibration, agreement, mixed, needed or plan; "
-            "without it, all of them, or systems with csv and json.",
-            show_default=False,
+            "without it, all of them, or systems with csv and json."
         ),
     ] = None,
     html: option.Html = None,
-    level: Annotated[float, typer.Option(help="Confidence level of the intervals.")] = 0.9,
+    level: option.Level = 0.9,
     scale: option.Scale = None,
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
@@ -119,21 +96,16 @@ def audit(
     for names, _, name in pairs:
         if not (names and name):
             raise ParameterError(f"--family {name}: wanted runs and their family, as run1,run2=NAME")
+    options: dict[str, Any] = {"cutoff": cutoff, "margin": margin, "budget": budget, "level": level, "seed": seed}
+    options |= {"scale": option.scale_of(scale), "on_topics": on_topics, "duplicates": duplicates}
     found = vbterrier.evaluate.audit_judge(
         runs,
         qrels,
         option.labels_of(judge, "--judge"),
-        cutoff=cutoff,
-        margin=margin,
-        budget=budget,
         baseline=option.only("--baseline", baseline),
         families={run: name for names, _, name in pairs for run in names.split(",")},
         documents=None if documents is None else vbterrier.read_documents(documents),
-        level=level,
-        seed=seed,
-        scale=option.scale_of(scale),
-        on_topics=on_topics,
-        duplicates=duplicates,
+        **options,
     )
     save_page(found, html)
     tables = found.tables()
@@ -154,12 +126,9 @@ def audit(
 
 def agreement(
     labels: Annotated[
-        list[Path],
-        typer.Argument(
-            help="Labels by two or more judges, as PATH or NAME=PATH: qrels, JSON lines, CSV.", show_default=False
-        ),
+        list[Path], Argument(help="Labels by two or more judges, as PATH or NAME=PATH: qrels, JSON lines, CSV.")
     ],
-    weights: Annotated[str | None, typer.Option(help="Weights of Cohen's kappa: linear or quadratic.")] = None,
+    weights: Annotated[str | None, Option(help="Weights of Cohen's kappa: linear or quadratic.")] = None,
     level: option.Level = 0.95,
     resamples: option.Resamples = 2000,
     seed: option.Seed = 0,
@@ -177,16 +146,14 @@ def agreement(
 
 
 def powered(
-    predicted: Annotated[Path, typer.Argument(help="Scores of all queries: name, qid, measure, value.")],
-    labelled: Annotated[Path, typer.Argument(help="Labels of a random sample of them: name, qid, measure, value.")],
+    predicted: Annotated[Path, Argument(help="Scores of all queries: name, qid, measure, value.")],
+    labelled: Annotated[Path, Argument(help="Labels of a random sample of them: name, qid, measure, value.")],
     predicts: Annotated[
-        list[str] | None, typer.Option(help="The labels that a score predicts, as ES@5=success; repeatable.")
+        list[str] | None, Option(help="The labels that a score predicts, as ES@5=success; repeatable.")
     ] = None,
     baseline: option.Baseline = None,
-    target: Annotated[
-        str, typer.Option(help="Mean to estimate: of the population, or of these queries.")
-    ] = "population",
-    weight: Annotated[float | None, typer.Option(help="Weight of the score; tuned by default.")] = None,
+    target: Annotated[str, Option(help="Mean to estimate: of the population, or of these queries.")] = "population",
+    weight: Annotated[float | None, Option(help="Weight of the score; tuned by default.")] = None,
     level: option.Level = 0.95,
     style: Format = "table",
     output: Output = None,

@@ -9,11 +9,13 @@ import os
 import re
 import sys
 from contextlib import contextmanager
+from contextvars import copy_context
 from functools import wraps
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from vbterrier.errors import FileError, ParameterError, printable
 from vbterrier.frames.files.blocks import amount
@@ -22,7 +24,6 @@ from vbterrier.log import NAME
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
-    from contextvars import ContextVar
 
     StreamHandler = logging.StreamHandler[Any]
 else:
@@ -32,84 +33,66 @@ else:
 
 RUNS = "Runs: TREC, MS MARCO, CSV, TSV, JSON lines, Parquet or xlsx; text also .gz, .bz2, .xz or .zst."
 _QRELS = "Qrels, adhoc or diversity: TREC, CSV, TSV, JSON lines, Parquet, or irds:ID."
-Runs = Annotated[list[Path], typer.Argument(help=RUNS, show_default=False)]
-Qrels = Annotated[Path, typer.Option("--qrels", "-q", help=_QRELS, show_default=False)]
-QrelsIfAny = Annotated[Path | None, typer.Option("--qrels", "-q", help=_QRELS)]
-Intents = Annotated[
-    Path | None, typer.Option(help="Candidate intents (qid, entity_id, prob), or an IntentSet's folder.")
-]
-Tags = Annotated[Path | None, typer.Option(help="Tags of documents: docno, entity_id[, weight, qid].")]
+Runs = Annotated[list[Path], Argument(help=RUNS)]
+Qrels = Annotated[Path, Option("--qrels", "-q", help=_QRELS)]
+QrelsIfAny = Annotated[Path | None, Option("--qrels", "-q", help=_QRELS)]
+Intents = Annotated[Path | None, Option(help="Candidate intents (qid, entity_id, prob), or an IntentSet's folder.")]
+Tags = Annotated[Path | None, Option(help="Tags of documents: docno, entity_id[, weight, qid].")]
 Labels = Annotated[
     list[Path] | None,
-    typer.Option(
-        "--labels", help="Labels by a machine, as evidence: PATH or NAME=PATH (qrels, JSON lines, Parquet); repeatable."
-    ),
+    Option(help="Labels by a machine, as evidence: PATH or NAME=PATH (qrels, JSON lines, Parquet); repeatable."),
 ]
 Subtopics = Annotated[
-    Path | None, typer.Option(help="All subtopics of diversity qrels: a TREC Web topic file (XML), or qid, entity_id.")
+    Path | None, Option(help="All subtopics of diversity qrels: a TREC Web topic file (XML), or qid, entity_id.")
 ]
-MeasuresIfAny = Annotated[
-    list[str] | None, typer.Option("--measure", "-m", help="A measure, such as 'nDCG@10'; repeatable.")
-]
-Bootstrapped = Annotated[str, typer.Option("--measure", "-m", help="A bootstrapped measure.")]
-OnTopics = Annotated[
-    str,
-    typer.Option("--on-topics", help="Topics to evaluate: same (refuse runs with different topics), all or common."),
-]
+MeasuresIfAny = Annotated[list[str] | None, Option("--measure", "-m", help="A measure, such as 'nDCG@10'; repeatable.")]
+Bootstrapped = Annotated[str, Option("--measure", "-m", help="A bootstrapped measure.")]
+OnTopics = Annotated[str, Option(help="Topics to evaluate: same (refuse runs with different topics), all or common.")]
 Duplicates = Annotated[
     str,
-    typer.Option(
+    Option(
         help="Duplicate documents: error (among those that measures look at), everywhere (an error at any rank), or "
         "first to keep the best rank."
     ),
 ]
 Baselines = Annotated[
-    list[str] | None,
-    typer.Option("--baseline", help="The run to compare all other runs with; repeated, they are one family of tests."),
+    list[str] | None, Option(help="The run to compare all other runs with; repeated, they are one family of tests.")
 ]
-Baseline = Annotated[list[str] | None, typer.Option("--baseline", help="The run to compare all other runs with.")]
-Test = Annotated[str, typer.Option(help="Significance test: randomisation, t, wilcoxon or bootstrap.")]
+Baseline = Annotated[list[str] | None, Option(help="The run to compare all other runs with.")]
+Test = Annotated[str, Option(help="Significance test: randomisation, t, wilcoxon or bootstrap.")]
 Correction = Annotated[
-    str,
-    typer.Option(help="Correction for multiple tests: max-t, holm, bh, none, or auto (max-t if the test resamples)."),
+    str, Option(help="Correction for multiple tests: max-t, holm, bh, none, or auto (max-t if the test resamples).")
 ]
 Family = Annotated[
-    str, typer.Option(help="Tests that are corrected together: those of one measure, or of all: measure, all.")
+    str, Option(help="Tests that are corrected together: those of one measure, or of all: measure, all.")
 ]
 Interval = Annotated[
-    str, typer.Option(help="Interval over topics: percentile, bca, studentised, poisson, normal or bounded.")
+    str, Option(help="Interval over topics: percentile, bca, studentised, poisson, normal or bounded.")
 ]
-Level = Annotated[float, typer.Option(help="Confidence level of the intervals.")]
-LevelOfTests = Annotated[float, typer.Option(help="Level of intervals and tests: p <= 1 - level is significant.")]
-Resamples = Annotated[int, typer.Option(help="Number of resamples of the topics.", min=2, metavar="N")]
-ResamplesOfTests = Annotated[int, typer.Option(help="Number of resamples for intervals and tests.", min=2, metavar="N")]
-Seed = Annotated[int, typer.Option(help="Seed of the resamples.", min=0, metavar="N")]
-SeedOfDraws = Annotated[int, typer.Option(help="Seed of the draws.", min=0, metavar="N")]
-PerQuery = Annotated[bool, typer.Option("--per-query", help="Show one row per topic.")]
-Format = Annotated[str, typer.Option("--format", "-f", help="table, csv, json, latex or markdown.")]
+Level = Annotated[float, Option(help="Confidence level of the intervals.")]
+LevelOfTests = Annotated[float, Option(help="Level of intervals and tests: p <= 1 - level is significant.")]
+Resamples = Annotated[int, Option(help="Number of resamples of the topics.", min=2, metavar="N")]
+ResamplesOfTests = Annotated[int, Option(help="Number of resamples for intervals and tests.", min=2, metavar="N")]
+Seed = Annotated[int, Option(help="Seed of the resamples.", min=0, metavar="N")]
+SeedOfDraws = Annotated[int, Option(help="Seed of the draws.", min=0, metavar="N")]
+Memory = Annotated[
+    str | None, Option(help="Read runs in chunks of at most this size, such as '1 GiB'; a folder is one run.")
+]
+PerQuery = Annotated[bool, Option("--per-query", help="Show one row per topic.")]
+Format = Annotated[str, Option("--format", "-f", help="table, csv, json, latex or markdown.")]
 Output = Annotated[
     Path | None,
-    typer.Option(
-        "--output",
-        "-o",
-        help="Write to this file: .tex, .md, .csv (its caption in a second file), .json or .txt.",
-        show_default=False,
-    ),
+    Option("--output", "-o", help="Write to this file: .tex, .md, .csv (its caption in a second file), .json or .txt."),
 ]
-Scale = Annotated[str | None, typer.Option(help="The smallest and the largest rating, as 0,3.")]
-Html = Annotated[Path | None, typer.Option(help="Also write all tables to this HTML page.", show_default=False)]
+Listing = Annotated[Path | None, Option("--output", "-o", help="The TSV file to write; .gz compresses it.")]
+Scale = Annotated[str | None, Option(help="The smallest and the largest rating, as 0,3.")]
+Html = Annotated[Path | None, Option(help="Also write all tables to this HTML page.")]
 VERBOSE = "Report progress; -vv reports details."
-Verbose = Annotated[int, typer.Option("--verbose", "-v", count=True, help=VERBOSE, show_default=False)]
+Verbose = Annotated[int, Option("--verbose", "-v", count=True, help=VERBOSE, show_default=False)]
 MaxBytes = Annotated[
-    str | None,
-    typer.Option(
-        "--max-bytes", help="Maximal size of an input file that is read whole, unpacked, such as '1 GiB' [64 GiB]."
-    ),
+    str | None, Option(help="Maximal size of an input file that is read whole, unpacked, such as '1 GiB' [64 GiB].")
 ]
-Digits = Annotated[
-    int | None,
-    typer.Option("--digits", help="Decimals in tables; csv and json have all digits.", min=0, max=15),
-]
+Digits = Annotated[int | None, Option(help="Decimals in tables; csv and json have all digits.", min=0, max=15)]
 LEVELS = (logging.INFO, logging.DEBUG)
 
 
@@ -143,26 +126,10 @@ def labels_of(given: list[Path] | None, flag: str = "--labels") -> list[Path] | 
 
 
 def only(option: str, given: Sequence[str] | None) -> str | None:
-    """Return the value of an option that is given at most once; of repeated options, Click would keep the last.
-
-    Raises
-    ------
-    ParameterError
-        Several values.
-    """
+    """Return the value of an option that is given at most once; of repeated options, Click would keep the last."""
     if given and len(given) > 1:
         raise ParameterError(f"{option} is given {len(given)} times; wanted one")
     return given[0] if given else None
-
-
-@contextmanager
-def changed(variable: ContextVar[Any], value: Any) -> Iterator[None]:
-    """Set a context variable for the time of a command."""
-    token = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(token)
 
 
 class _Lines(StreamHandler):
@@ -188,9 +155,10 @@ def shared(function: Callable[..., None]) -> Callable[..., None]:
         from vbterrier.report.latex import DIGITS
 
         show_log(verbose)
-        limit = None if max_bytes is None else amount("max_bytes", max_bytes, 1)
-        with changed(LIMIT, limit), changed(DIGITS, digits):
-            function(*arguments, **options)
+        context = copy_context()
+        context.run(LIMIT.set, None if max_bytes is None else amount("max_bytes", max_bytes, 1))
+        context.run(DIGITS.set, digits)
+        context.run(function, *arguments, **options)
 
     # Typer reads parameters from the signature, and types from the annotations.
     own = inspect.signature(function, eval_str=True)
@@ -239,17 +207,7 @@ _ENDS = frozenset(".,;:)")
 
 
 def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
-    """Replace the parameters in a message of the library by the options of the called command.
-
-    Parameters
-    ----------
-    message
-        The message.
-    command
-        The command of Click, or the group that has it.
-    arguments
-        The arguments of the command line.
-    """
+    """Replace the parameters in a message of the library by the options of the called command of Click, or group."""
     words = iter(arguments)
     while hasattr(command, "commands"):
         known = command.commands
@@ -263,21 +221,13 @@ def in_options(message: str, command: Any, arguments: Sequence[str]) -> str:
         name, after = found[1], found[2]
         names = (name, _OPTIONS.get(name), name.removeprefix("n_"))
         option = next((options[each] for each in names if each in options), None)
-        if option is None:
-            return found[0]
-        return f"{option}=" if after and after not in _ENDS else option
+        return found[0] if option is None else f"{option}=" if after and after not in _ENDS else option
 
     return _PARAMETER.sub(worded, message)
 
 
 def require_format(style: str, output: Path | None = None) -> str:
-    """Return the output format, which the name of an output file decides.
-
-    Raises
-    ------
-    ParameterError
-        An unknown format, or one that differs from the file's.
-    """
+    """Return the output format, which the name of an output file decides."""
     from vbterrier.report.paper import style_of
     from vbterrier.report.tables import FORMATS
 

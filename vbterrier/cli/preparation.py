@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 import vbterrier
-from vbterrier.cli.options import Format, Level, Resamples, Seed, echo, require_format, shared
+from vbterrier.cli import options as option
+from vbterrier.cli.options import Format, echo, require_format, shared
 from vbterrier.errors import InputError, ParameterError, examples, warn
 
 if TYPE_CHECKING:
@@ -26,15 +28,12 @@ KINDS = ("file", "rel", "wikimapper", "wikidata")
 LINKERS = ("dictionary", "context", "whole", "fuzzy")
 _SQLITE = b"SQLite format 3\0"
 
-KB = Annotated[
-    Path,
-    typer.Option("--kb", help="A knowledge base, or entities as TSV or JSON lines.", show_default=False),
-]
-IdSpace = Annotated[str, typer.Option(help="Id space of a file of entities, such as wikidata.")]
-Out = Annotated[Path, typer.Option("--output", "-o", help="The file to write; .gz compresses it.", show_default=False)]
+KB = Annotated[Path, Option("--kb", help="A knowledge base, or entities as TSV or JSON lines.")]
+IdSpace = Annotated[str, Option(help="Id space of a file of entities, such as wikidata.")]
+Out = Annotated[Path, Option("--output", "-o", help="The file to write; .gz compresses it.")]
 Linker = Annotated[
     str,
-    typer.Option(
+    Option(
         help="dictionary (names in the text), context (also the words around them, as in names and attributes), "
         "whole (the text is a name) or fuzzy (similar names)."
     ),
@@ -42,9 +41,9 @@ Linker = Annotated[
 
 
 def kb(
-    source: Annotated[Path, typer.Argument(help="TSV, JSON lines, SQLite or a dump, also .gz.", show_default=False)],
-    output: Annotated[Path, typer.Option("--output", "-o", help="The knowledge base to write.", show_default=False)],
-    kind: Annotated[str, typer.Option(help=f"Kind of the source: {', '.join(KINDS)}.")] = "file",
+    source: Annotated[Path, Argument(help="TSV, JSON lines, SQLite or a dump, also .gz.")],
+    output: Annotated[Path, Option("--output", "-o", help="The knowledge base to write.")],
+    kind: Annotated[str, Option(help=f"Kind of the source: {', '.join(KINDS)}.")] = "file",
     id_space: IdSpace = "own",
 ) -> None:
     """Build a knowledge base of entities with names, priors and attributes."""
@@ -52,32 +51,26 @@ def kb(
 
     if kind not in KINDS:
         raise ParameterError(f"--kind {kind}: wanted one of {', '.join(KINDS)}")
-    progress = sys.stderr.isatty()
-    if kind == "file":
-        built = builders.kb_from_file(output, source, id_space=id_space, progress=progress)
-    else:
-        built = getattr(builders, f"kb_from_{kind}")(output, source, progress=progress)
-    with built:
+    given = {"id_space": id_space} if kind == "file" else {}
+    with getattr(builders, f"kb_from_{kind}")(output, source, progress=sys.stderr.isatty(), **given) as built:
         echo(f"{output}: {len(built):,} entities, {built.n_aliases:,} aliases, ids in {built.id_space!r}")
 
 
 def intents(
-    topics: Annotated[Path, typer.Argument(help="Queries: qid, query; TSV, CSV or JSON lines.", show_default=False)],
+    topics: Annotated[Path, Argument(help="Queries: qid, query; TSV, CSV or JSON lines.")],
     knowledge: KB,
     output: Out,
     id_space: IdSpace = "own",
     linker: Linker = "dictionary",
-    prob: Annotated[str, typer.Option(help="Source of probabilities: auto, prior, softmax or uniform.")] = "auto",
-    temperature: Annotated[float | None, typer.Option(help="Temperature of a softmax of the scores.")] = None,
-    constraints: Annotated[
-        str | None, typer.Option(help="Column of constraints, such as 'state:OH; born:1850'.")
-    ] = None,
-    parse: Annotated[bool, typer.Option("--parse", help="Move key:value constraints out of the queries.")] = False,
-    unknown: Annotated[str, typer.Option(help="Missing attributes: satisfied, violated, or 0 to 1.")] = "satisfied",
-    dedup: Annotated[bool, typer.Option(help="Merge candidates with equal names or redirects.")] = True,
-    threshold: Annotated[float | None, typer.Option(help="Keep candidates of at least this probability.")] = None,
-    cutoff: Annotated[int | None, typer.Option(help="Keep this many candidates.")] = None,
-    mass: Annotated[float | None, typer.Option(help="Keep the fewest candidates with this much probability.")] = None,
+    prob: Annotated[str, Option(help="Source of probabilities: auto, prior, softmax or uniform.")] = "auto",
+    temperature: Annotated[float | None, Option(help="Temperature of a softmax of the scores.")] = None,
+    constraints: Annotated[str | None, Option(help="Column of constraints, such as 'state:OH; born:1850'.")] = None,
+    parse: Annotated[bool, Option("--parse", help="Move key:value constraints out of the queries.")] = False,
+    unknown: Annotated[str, Option(help="Missing attributes: satisfied, violated, or 0 to 1.")] = "satisfied",
+    dedup: Annotated[bool, Option(help="Merge candidates with equal names or redirects.")] = True,
+    threshold: Annotated[float | None, Option(help="Keep candidates of at least this probability.")] = None,
+    cutoff: Annotated[int | None, Option(help="Keep this many candidates.")] = None,
+    mass: Annotated[float | None, Option(help="Keep the fewest candidates with this much probability.")] = None,
 ) -> None:
     """Write the candidate intents of queries, with probabilities."""
     from vbterrier.evaluate.inputs import topics_of
@@ -88,8 +81,8 @@ def intents(
         )
     queries = topics_of(topics)
     if constraints and constraints not in queries.columns:
-        found_columns = ", ".join(queries.columns)
-        raise InputError(f"{topics}: no column {constraints!r}, found {found_columns}; correct --constraints")
+        columns = ", ".join(queries.columns)
+        raise InputError(f"{topics}: no column {constraints!r}, found {columns}; correct --constraints")
     if unknown != "satisfied" and not (constraints or parse):
         raise ParameterError("--unknown applies to constraints: wanted --constraints or --parse too")
     with _opened(knowledge, id_space) as base:
@@ -98,11 +91,8 @@ def intents(
         if temperature is not None:
             stages.append(vbterrier.Calibrate(temperature=temperature))
         if constraints or parse:
-            stages.append(
-                vbterrier.RelaxConstraints(
-                    base, constraints=constraints or "constraints", unknown=_number_or_word(unknown)
-                )
-            )
+            options: dict[str, Any] = {"constraints": constraints or "constraints", "unknown": _number_or_word(unknown)}
+            stages.append(vbterrier.RelaxConstraints(base, **options))
         if dedup:
             stages.append(vbterrier.Dedup(kb=base))
         if (threshold, cutoff, mass) != (None, None, None):
@@ -122,34 +112,30 @@ def intents(
 
 
 def tag(
-    documents: Annotated[Path, typer.Argument(help="docno and text; TSV, CSV or JSON lines.", show_default=False)],
+    documents: Annotated[Path, Argument(help="docno and text; TSV, CSV or JSON lines.")],
     knowledge: KB,
     output: Out,
     id_space: IdSpace = "own",
     linker: Linker = "dictionary",
-    field: Annotated[list[str] | None, typer.Option(help="Column with text, 'text' by default; repeatable.")] = None,
-    run: Annotated[list[Path] | None, typer.Option(help="Tag only the documents of this run; repeatable.")] = None,
+    field: Annotated[list[str] | None, Option(help="Column with text, 'text' by default; repeatable.")] = None,
+    run: Annotated[list[Path] | None, Option(help="Tag only the documents of this run; repeatable.")] = None,
     depth: Annotated[
-        int | None,
-        typer.Option(help="With --run: tag this many documents per query; all by default.", min=1, metavar="N"),
+        int | None, Option(help="With --run: tag this many documents per query; all by default.", min=1, metavar="N")
     ] = None,
     candidates: Annotated[
-        Path | None, typer.Option("--intents", help="Keep only tags that are candidate intents of some query.")
+        Path | None, Option("--intents", help="Keep only tags that are candidate intents of some query.")
     ] = None,
-    weights: Annotated[
-        str, typer.Option(help="Weights of tags: binary, or score for the score of the linker.")
-    ] = "binary",
-    cutoff: Annotated[int | None, typer.Option(help="Keep this many tags per document.", min=1, metavar="N")] = None,
+    weights: Annotated[str, Option(help="Weights of tags: binary, or score for the score of the linker.")] = "binary",
+    cutoff: Annotated[int | None, Option(help="Keep this many tags per document.", min=1, metavar="N")] = None,
 ) -> None:
     """Write the entities of documents."""
     if depth is not None and not run:
         raise ParameterError("--depth applies to runs: wanted --run too")
     texts, fields = vbterrier.read_documents(documents), tuple(field or ["text"])
+    columns = ", ".join(texts.columns)
     for name in fields:
         if name not in texts.columns:
-            raise InputError(
-                f"{documents}: no column {name!r}, found {', '.join(texts.columns)}; name the text with --field"
-            )
+            raise InputError(f"{documents}: no column {name!r}, found {columns}; name the text with --field")
     if run:
         texts = _retrieved(texts, run, depth, documents)
     with _opened(knowledge, id_space) as base:
@@ -165,19 +151,17 @@ def tag(
 COMMANDS = (kb, intents, tag)
 
 
-Queries = Annotated[Path, typer.Option("--topics", help="Queries: qid, query.", show_default=False)]
-Candidates = Annotated[Path, typer.Option("--intents", help="Candidates: qid, entity_id, prob.", show_default=False)]
-Sheets = Annotated[list[Path], typer.Argument(help="Sheets, each named after its annotator.", show_default=False)]
+Queries = Annotated[Path, Option("--topics", help="Queries: qid, query.")]
+Candidates = Annotated[Path, Option("--intents", help="Candidates: qid, entity_id, prob.")]
+Sheets = Annotated[list[Path], Argument(help="Sheets, each named after its annotator.")]
 
 
 def write(
     topics: Queries,
     candidates: Candidates,
-    output: Annotated[
-        Path, typer.Option("--output", "-o", help="The sheet to write: .csv, .tsv or .jsonl.", show_default=False)
-    ],
-    blind: Annotated[bool, typer.Option("--blind", help="Hide probabilities, and shuffle candidates.")] = False,
-    seed: Annotated[int, typer.Option(help="Seed of the order with --blind.", min=0, metavar="N")] = 0,
+    output: Annotated[Path, Option("--output", "-o", help="The sheet to write: .csv, .tsv or .jsonl.")],
+    blind: Annotated[bool, Option("--blind", help="Hide probabilities, and shuffle candidates.")] = False,
+    seed: Annotated[int, Option(help="Seed of the order with --blind.", min=0, metavar="N")] = 0,
 ) -> None:
     """Write a sheet of queries and candidates for an annotator, and the instructions."""
     task = vbterrier.evaluate.annotate(topics, candidates, blind=blind, seed=seed)
@@ -190,9 +174,9 @@ def check(
     topics: Queries,
     candidates: Candidates,
     style: Format = "table",
-    level: Level = 0.95,
-    resamples: Resamples = 2000,
-    seed: Seed = 0,
+    level: option.Level = 0.95,
+    resamples: option.Resamples = 2000,
+    seed: option.Seed = 0,
 ) -> None:
     """Report agreement of annotators, calibration of the candidates, and unanswered queries."""
     from vbterrier.report.tables import rendered
@@ -212,31 +196,23 @@ def pack(
     sheets: Sheets,
     topics: Queries,
     candidates: Candidates,
-    output: Annotated[Path, typer.Option("--output", "-o", help="The folder to write.", show_default=False)],
-    date: Annotated[str, typer.Option(help="Date of the labels, as 2026-01-31.", show_default=False)],
-    source: Annotated[
-        list[str], typer.Option(help="Origin of a part, as queries='my log'; repeatable.", show_default=False)
-    ],
-    title: Annotated[str, typer.Option(help="Title of the datasheet.")] = "Benchmark of ambiguous queries",
-    tags: Annotated[Path | None, typer.Option(help="Tags of documents: docno, entity_id[, weight, qid].")] = None,
-    min_votes: Annotated[float, typer.Option(help="Smallest share of annotators who label an intent 1.")] = 0.5,
-    probs: Annotated[str, typer.Option(help="Probabilities: votes, or candidates as given.")] = "votes",
+    output: Annotated[Path, Option("--output", "-o", help="The folder to write.")],
+    date: Annotated[str, Option(help="Date of the labels, as 2026-01-31.")],
+    source: Annotated[list[str], Option(help="Origin of a part, as queries='my log'; repeatable.")],
+    title: Annotated[str, Option(help="Title of the datasheet.")] = "Benchmark of ambiguous queries",
+    tags: option.Tags = None,
+    min_votes: Annotated[float, Option(help="Smallest share of annotators who label an intent 1.")] = 0.5,
+    probs: Annotated[str, Option(help="Probabilities: votes, or candidates as given.")] = "votes",
 ) -> None:
     """Save queries, intents, labels and a datasheet as a set of intents."""
     pairs = [text.partition("=") for text in source]
     for name, _, value in pairs:
         if not (name and value):
             raise ParameterError(f"--source {name or '=' + value}: wanted the origin of a part, as queries='my log'")
-    found = _collected(sheets, topics, candidates)
-    made = found.pack(
-        output,
-        date=date,
-        sources={name: value for name, _, value in pairs},
-        title=title,
-        tags=None if tags is None else vbterrier.read_tags(tags),
-        min_votes=min_votes,
-        probs=probs,
-    )
+    options: dict[str, Any] = {"date": date, "title": title, "min_votes": min_votes, "probs": probs}
+    options["sources"] = {name: value for name, _, value in pairs}
+    options["tags"] = None if tags is None else vbterrier.read_tags(tags)
+    made = _collected(sheets, topics, candidates).pack(output, **options)
     frame = made.intents()
     echo(f"{output}: {len(frame):,} intents of {frame['qid'].nunique():,} queries, SHA-256 {made.digest}")
 
@@ -281,18 +257,16 @@ def _opened(path: Path, id_space: str) -> Iterator[KnowledgeBase]:
 
 
 def _linker(name: str, base: KnowledgeBase) -> Any:
+    from vbterrier.linking.context import ContextLinker
+    from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
+
+    if name not in LINKERS:
+        raise ParameterError(f"--linker {name}: wanted one of {', '.join(LINKERS)}")
     if name == "whole":
         return base
-    if name in {"dictionary", "context"}:
-        from vbterrier.linking.context import ContextLinker
-        from vbterrier.linking.dictionary import DictionaryLinker
-
-        return DictionaryLinker(base) if name == "dictionary" else ContextLinker(DictionaryLinker(base))
     if name == "fuzzy":
-        from vbterrier.linking.dictionary import FuzzyLinker
-
         return FuzzyLinker(base)
-    raise ParameterError(f"--linker {name}: wanted one of {', '.join(LINKERS)}")
+    return DictionaryLinker(base) if name == "dictionary" else ContextLinker(DictionaryLinker(base))
 
 
 def _number_or_word(text: str) -> str | float:

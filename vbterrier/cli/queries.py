@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output, deliver, echo, require_format, shared
@@ -19,42 +20,28 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
 
 
-Mentions = Annotated[
-    Path,
-    typer.Argument(
-        help="Mentions: docno, mention[, entity_id, ...]; TSV, CSV or Parquet, also .gz.", show_default=False
-    ),
-]
-
-
 def sample(
-    mentions: Mentions,
-    n: Annotated[int, typer.Option("-n", help="Number of draws.", min=1, metavar="N")],
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", help="The TSV file to write; .gz compresses it.", show_default=False),
-    ] = None,
+    mentions: Annotated[
+        Path, Argument(help="Mentions: docno, mention[, entity_id, ...]; TSV, CSV or Parquet, also .gz.")
+    ],
+    n: Annotated[int, Option("-n", help="Number of draws.", min=1, metavar="N")],
+    output: option.Listing = None,
     method: Annotated[
         str,
-        typer.Option(
+        Option(
             help="random-document (a document, then one of its mentions), random-mention (a mention, then one of its "
             "documents), uniform or weighted."
         ),
     ] = "random-document",
-    replace: Annotated[bool, typer.Option("--replace", help="Draw with replacement.")] = False,
-    strata: Annotated[
-        str | None, typer.Option(help="Strata: a column, or a number of bins of mention frequency.", show_default=False)
-    ] = None,
+    replace: Annotated[bool, Option("--replace", help="Draw with replacement.")] = False,
+    strata: Annotated[str | None, Option(help="Strata: a column, or a number of bins of mention frequency.")] = None,
     allocation: Annotated[
-        str, typer.Option(help="Allocation to strata: proportional, equal, neyman, or 'rare=50,frequent=20'.")
+        str, Option(help="Allocation to strata: proportional, equal, neyman, or 'rare=50,frequent=20'.")
     ] = "proportional",
     variances: Annotated[
-        str | None,
-        typer.Option(help="With neyman: variance of each stratum, as 'rare=0.2,frequent=0.1'.", show_default=False),
+        str | None, Option(help="With neyman: variance of each stratum, as 'rare=0.2,frequent=0.1'.")
     ] = None,
-    weights: Annotated[
-        str | None, typer.Option(help="With weighted: the column of weights.", show_default=False)
-    ] = None,
+    weights: Annotated[str | None, Option(help="With weighted: the column of weights.")] = None,
     style: Format = "table",
     seed: option.SeedOfDraws = 0,
 ) -> None:
@@ -68,17 +55,10 @@ def sample(
         # The sampler refuses sizes that are not integers.
         numbers = _numbers("--allocation", allocation)
         sizes = {name: int(size) if size.is_integer() else size for name, size in numbers.items()}
-    found = sample_queries(
-        mentions,
-        n,
-        method=method,
-        replace=replace,
-        strata=int(strata) if strata is not None and strata.isdecimal() else strata,
-        allocation=sizes,
-        variances=None if variances is None else _numbers("--variances", variances),
-        weights=weights,
-        seed=seed,
-    )
+    options: dict[str, Any] = {"method": method, "replace": replace, "weights": weights, "seed": seed}
+    options["strata"] = int(strata) if strata is not None and strata.isdecimal() else strata
+    options["variances"] = None if variances is None else _numbers("--variances", variances)
+    found = sample_queries(mentions, n, allocation=sizes, **options)
     if output is not None:
         write_queries(found, output)
         echo(f"{output}: {found!r}")
@@ -87,16 +67,9 @@ def sample(
 
 
 def profile(
-    queries: Annotated[
-        Path,
-        typer.Argument(
-            help="A sample or a corpus: docno, mention[, entity_id]; TSV, CSV or Parquet.", show_default=False
-        ),
-    ],
-    mentions: Annotated[
-        Path | None, typer.Option(help="The corpus of the sample, for its profile.", show_default=False)
-    ] = None,
-    nil: Annotated[list[str] | None, typer.Option(help="A spelling of NIL [NIL]; repeatable.")] = None,
+    queries: Annotated[Path, Argument(help="A sample or a corpus: docno, mention[, entity_id]; TSV, CSV or Parquet.")],
+    mentions: Annotated[Path | None, Option(help="The corpus of the sample, for its profile.")] = None,
+    nil: Annotated[list[str] | None, Option(help="A spelling of NIL [NIL]; repeatable.")] = None,
     level: option.Level = 0.95,
     style: Format = "table",
     output: Output = None,
@@ -120,51 +93,42 @@ def profile(
 def power(
     values: Annotated[
         Path | None,
-        typer.Argument(
+        Argument(
             help="Scores of a pilot: name, qid, measure, value; CSV, TSV or Parquet. Without it, standard deviations "
-            "of --measure in TREC collections.",
-            show_default=False,
+            "of --measure in TREC collections."
         ),
     ] = None,
     delta: Annotated[
-        float | None,
-        typer.Option(
-            help="The difference to detect; positive if the first run of a pair is better.", show_default=False
-        ),
+        float | None, Option(help="The difference to detect; positive if the first run of a pair is better.")
     ] = None,
     queries: Annotated[
         list[int] | None,
-        typer.Option(
+        Option(
             "--queries",
             "-n",
             help="Instead: number of queries whose detectable difference is wanted; repeatable.",
             min=2,
         ),
     ] = None,
-    power: Annotated[float, typer.Option(help="Probability of detecting the difference.")] = 0.8,
+    power: Annotated[float, Option(help="Probability of detecting the difference.")] = 0.8,
     assurance: Annotated[
-        float | None,
-        typer.Option(help="Probability that the plan reaches this power, as 0.8; about half without it."),
+        float | None, Option(help="Probability that the plan reaches this power, as 0.8; about half without it.")
     ] = None,
-    systems: Annotated[int, typer.Option(help="Number of systems that will be compared.", min=2, metavar="N")] = 2,
+    systems: Annotated[int, Option(help="Number of systems that will be compared.", min=2, metavar="N")] = 2,
     against_baseline: Annotated[
-        bool, typer.Option("--against-baseline", help="They will be compared with a baseline, not in all pairs.")
+        bool, Option("--against-baseline", help="They will be compared with a baseline, not in all pairs.")
     ] = False,
-    test: Annotated[str, typer.Option(help="The test: randomisation or t.")] = "randomisation",
-    correction: Annotated[
-        str, typer.Option(help="Correction for the number of tests: auto, max-t, holm or none.")
-    ] = "auto",
+    test: Annotated[str, Option(help="The test: randomisation or t.")] = "randomisation",
+    correction: Annotated[str, Option(help="Correction for the number of tests: auto, max-t, holm or none.")] = "auto",
     baseline: option.Baseline = None,
-    measure: Annotated[
-        str | None, typer.Option("--measure", "-m", help="The measure, if the pilot has several.")
-    ] = None,
-    level: Annotated[float, typer.Option(help="Level of the test and of the intervals.")] = 0.95,
-    curve: Annotated[bool, typer.Option("--curve", help="With --delta: show power by number of queries.")] = False,
+    measure: Annotated[str | None, Option("--measure", "-m", help="The measure, if the pilot has several.")] = None,
+    level: Annotated[float, Option(help="Level of the test and of the intervals.")] = 0.95,
+    curve: Annotated[bool, Option("--curve", help="With --delta: show power by number of queries.")] = False,
     simulations: Annotated[
-        int, typer.Option(help="Number of simulated query sets of each size.", min=1, metavar="N")
+        int, Option(help="Number of simulated query sets of each size.", min=1, metavar="N")
     ] = 10_000,
     style: Format = "table",
-    seed: Annotated[int, typer.Option(help="Seed of the simulations.", min=0, metavar="N")] = 0,
+    seed: Annotated[int, Option(help="Seed of the simulations.", min=0, metavar="N")] = 0,
     output: Output = None,
 ) -> None:
     """Estimate how many queries are needed to detect a difference, from the scores of a pilot."""
@@ -192,20 +156,17 @@ def power(
         shared = ["level", "test", "correction", "n_systems", "assurance", "n_simulations", "seed"]
         frame = frame.drop(columns=[*shared, *([] if curve else ["power"])], errors="ignore")
     among = f" among {systems} systems ({by})" if systems > 2 else ""  # noqa: PLR2004 - a pair
-    sure = "About half of such plans fall short of the power; --assurance 0.8 asks for more queries."
-    how = (
-        f"power {power:g}, {test} test at {1 - level:.2g}{among}, {simulations} simulations, seed {seed}; low, high: "
-        f"{100 * level:g}% intervals, from the uncertain standard deviation of the pilot."
-    )
+    how = f"power {power:g}, {test} test at {1 - level:.2g}{among}"
     if values is None:
-        how = (
-            f"power {power:g}, {test} test at {1 - level:.2g}{among}, without a pilot; low, high: the TREC collections "
-        )
-        how, sure = f"{how}with the smallest and the largest variance.", ""
-    elif assurance is not None:
-        sure = f"The power is reached with probability {assurance:g}."
+        how += ", without a pilot; low, high: the TREC collections with the smallest and the largest variance."
+    else:
+        ends = f"{100 * level:g}% intervals, from the uncertain standard deviation of the pilot."
+        how += f", {simulations} simulations, seed {seed}; low, high: {ends}"
     caption = ["Queries needed." if delta is not None else "Detectable differences.", how]
-    caption += [sure] * bool(sure and delta is not None)
+    if assurance is not None and values is not None:
+        caption.append(f"The power is reached with probability {assurance:g}.")
+    elif delta is not None and values is not None:
+        caption.append("About half of such plans fall short of the power; --assurance 0.8 asks for more queries.")
     deliver(frame, style, output, caption=caption, label="tab:power")
 
 
@@ -234,7 +195,7 @@ def _plans(
 
     from vbterrier.design.planning import detectable_difference, queries_needed
 
-    parts = []
+    parts = {}
     for name, one, other, differences in pilots:
         try:
             if delta is None:
@@ -245,13 +206,10 @@ def _plans(
         except InputError as error:
             warn(f"{one} and {other}, {name}: left out: {error}")
             continue
-        found.insert(0, "measure", name)
-        found.insert(0, "name_b", other)
-        found.insert(0, "name_a", one)
-        parts.append(found)
+        parts[one, other, name] = found
     if not parts:
         raise InputError("values: no pair of systems allows a plan")
-    return pd.concat(parts, ignore_index=True)
+    return pd.concat(parts, names=["name_a", "name_b", "measure"]).droplevel(-1).reset_index()
 
 
 def _numbers(option: str, text: str) -> dict[str, float]:

@@ -36,12 +36,9 @@ _FLAT = 1e-9
 
 
 def fitted_temperature(score: Floats, target: Floats, topic: Ints, n_topics: int) -> Parameters:
-    """Fit the T of ``softmax(s/T)`` that minimises the mean cross-entropy over topics.
+    """Fit the T of ``softmax(s/T)`` that minimises the mean cross-entropy over topics, which is convex in 1/T.
 
-    The loss is convex in 1/T, so the minimum is unique.
-
-    - ``score``, ``target``: score and labelled probability of each candidate, shape (n,). Labels are normalised over
-      the candidates; topics without labels are ignored.
+    Labels are normalised over the candidates of a topic; topics without labels are ignored.
     """
     span = peaks(score, topic, n_topics) + peaks(-score, topic, n_topics)
     informative = (per_topic(target, topic, n_topics) > 0) & (span > 0)
@@ -70,7 +67,6 @@ def fitted_platt(score: Floats, correct: Floats) -> Parameters:
     Labels of 0 and 1 are smoothed as by Platt, ``1/(n_0 + 2)`` and ``(n_1 + 1)/(n_1 + 2)``, so that the slope is finite
     for scores that separate them.
     """
-    _require_two_classes(correct)
     from sklearn.linear_model import LogisticRegression
 
     if np.isin(correct, (0.0, 1.0)).all():
@@ -90,7 +86,6 @@ def fitted_platt(score: Floats, correct: Floats) -> Parameters:
 
 def fitted_isotonic(score: Floats, correct: Floats) -> Parameters:
     """Fit scores and probabilities of a non-decreasing step function by scikit-learn's isotonic regression."""
-    _require_two_classes(correct)
     from sklearn.isotonic import IsotonicRegression
 
     model = IsotonicRegression(y_min=0.0, y_max=1.0, increasing=True).fit(score, correct)
@@ -99,19 +94,8 @@ def fitted_isotonic(score: Floats, correct: Floats) -> Parameters:
     return {"scores": model.X_thresholds_.tolist(), "probs": model.y_thresholds_.tolist()}
 
 
-def _require_two_classes(correct: Floats) -> None:
-    if correct.min() == correct.max():
-        raise InputError(
-            f"all {len(correct)} labelled candidates are {'correct' if correct[0] else 'incorrect'}: wanted both kinds"
-        )
-
-
 # The parameters that each method fits to labelled data.
-_FITTED = {
-    "temperature": ("temperature",),
-    "platt": ("slope", "intercept"),
-    "isotonic": ("scores", "probs"),
-}
+_FITTED = {"temperature": ("temperature",), "platt": ("slope", "intercept"), "isotonic": ("scores", "probs")}
 _TEMPERED = ("softmax", "prior")
 METHODS = (*_TEMPERED, "uniform", *_FITTED)
 _KIND = "vbterrier.Calibrate"
@@ -137,16 +121,16 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
     Raises
     ------
     ParameterError
-        An illegal value; a method that needs :meth:`fit` and is not fitted.
+        A method that needs :meth:`fit` and is not fitted.
     InputError
         A score that is missing, infinite, or negative for a prior; a duplicated entity; output of
-        :class:`vbterrier.intents.relax.RelaxConstraints`, whose weights would be lost.
+        :class:`vbterrier.RelaxConstraints`, whose weights would be lost.
 
     Notes
     -----
-    ``prob`` is computed from ``score``; docno becomes entity_id, and other columns are kept. The NIL intent keeps its
-    mass. If prior or isotonic give all candidates of a query 0, they become uniform, with a warning. Fit and apply on
-    different queries: a calibration error on the training data is too low.
+    ``prob`` is computed from ``score``; docno becomes entity_id, other columns are kept, and NIL keeps its mass. If all
+    candidates of a query get 0, they become uniform, with a warning. Fit and apply on different queries: a calibration
+    error on the training data is too low.
 
     Examples
     --------
@@ -226,24 +210,18 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         topics_or_res_va: Any = None,  # noqa: ARG002 - PyTerrier's signature
         qrels_va: Any = None,  # noqa: ARG002
     ) -> Calibrate:
-        """Fit the parameters to labelled candidates.
+        """Fit the parameters to labelled candidates, and return the stage.
 
         Parameters
         ----------
         topics_or_res_tr
             Candidates with scores, as for :meth:`transform`.
         qrels_tr
-            Columns qid and entity_id (or docno), and one of ``prob`` (a distribution over the entities of a query),
-            ``label`` (above 0 is correct), or neither (every row is correct). Other candidates of a labelled query are
-            incorrect; queries without labels are left out with a warning, and labelled entities that are no candidates
-            are counted in one.
+            Labels, as for :func:`vbterrier.intents.calibration_error`. Other candidates of a labelled query are
+            incorrect. Warnings count queries without labels and labelled entities that are no candidates, which are
+            left out.
         topics_or_res_va, qrels_va
             Ignored.
-
-        Returns
-        -------
-        Calibrate
-            Itself.
 
         Raises
         ------
@@ -259,36 +237,28 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         if targets.mismatch:
             raise InputError(f"labels: {targets.mismatch}")
         _warn_of_missed(targets, candidates.topics)
-        n_labelled = int(targets.labelled.sum())
-        without = [qid for qid, is_in in zip(candidates.topics, targets.labelled.tolist(), strict=True) if not is_in]
-        warn_of(without, "without labels, left out of the fit")
-        if n_labelled == 1:
+        warn_of(targets.unlabelled, "without labels, left out of the fit")
+        if targets.labelled.sum() == 1:
             warn_of([candidates.topics[int(np.argmax(targets.labelled))]], "is the only one with labels")
         used = targets.labelled[candidates.topic[candidates.entities]]
         rows, score = candidates.entities[used], candidates.scores()[used]
         if self.method == "temperature":
             found = fitted_temperature(score, targets.target[rows], candidates.topic[rows], candidates.n)
         else:
-            fit = fitted_platt if self.method == "platt" else fitted_isotonic
-            found = fit(score, targets.correct[rows])
+            correct = targets.correct[rows]
+            if correct.min() == correct.max():
+                kind = "correct" if correct[0] else "incorrect"
+                raise InputError(f"all {len(correct)} labelled candidates are {kind}: wanted both kinds")
+            found = (fitted_platt if self.method == "platt" else fitted_isotonic)(score, correct)
         self.parameters = _checked(self.method, found)
         return self
-
-    def __eq__(self, other: object) -> bool:
-        return super().__eq__(other)
 
     def __hash__(self) -> int:
         # Without the parameters, which a fit changes.
         return hash((type(self), self.method, self.temperature))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write method and parameters as JSON.
-
-        Raises
-        ------
-        FileError
-            The file cannot be written.
-        """
+        """Write method and parameters as JSON."""
         content = {name: getattr(self, name) for name in ("method", "temperature", "parameters")}
         try:
             Path(path).write_text(json.dumps({"kind": _KIND, **content}, indent=1) + "\n", encoding="utf-8")
@@ -297,13 +267,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibrate:
-        """Read what :meth:`save` wrote.
-
-        Raises
-        ------
-        FileError
-            A file that is missing or not a saved calibration.
-        """
+        """Read what :meth:`save` wrote; another file raises :class:`vbterrier.FileError`."""
         try:
             with Path(path).open("rb") as file:
                 text = file.read(_MAX_BYTES + 1)

@@ -32,6 +32,7 @@ class Targets:
     target: Floats  # the labelled distribution over the candidates, shape (n,): 0 for candidates without a label
     correct: Floats  # the labelled probability, or 1 for every candidate that is labelled correct; shape (n,)
     labelled: Bools  # True for topics with labels, shape (n_topics,)
+    unlabelled: list[str]  # the topics without labels
     # missed, missed_topic: labelled mass of entities that are not candidates, and the index of their topic, shape
     # (n_missed,).
     missed: Floats
@@ -40,11 +41,7 @@ class Targets:
 
 
 def targets_of(candidates: Candidates, labels: Any) -> Targets:
-    """Align labels with candidates.
-
-    - ``labels``: columns qid and entity_id (or docno, as in qrels), and one of ``prob`` (a distribution over the
-      entities of each query), ``label`` (above 0 is correct), or neither (every row is correct)
-    """
+    """Align labels with candidates; columns as in :func:`calibration_error`."""
     frame = frame_of(labels, "labels")
     if "entity_id" not in frame.columns and "docno" in frame.columns:
         frame = frame.rename(columns={"docno": "entity_id"})
@@ -60,11 +57,8 @@ def targets_of(candidates: Candidates, labels: Any) -> Targets:
     topic = places(given.topics, candidates.topics)
     if not (topic >= 0).any():
         raise InputError(f"labels: none of the {given.n} queries is in the {candidates.name}")
-    here = topic[given.topic] >= 0
-    found = np.full(len(frame), -1)
-    rows = np.flatnonzero(here)
-    lookup = Lookup(candidates.topic, candidates.entity)
-    found[rows] = lookup.find_one(topic[given.topic[rows]], given.entity.take(rows))
+    here = topic[given.topic]
+    found = Lookup(candidates.topic, candidates.entity).find_one(here, given.entity)
     labelled = np.zeros(candidates.n, dtype=bool)
     labelled[topic[topic >= 0]] = True
 
@@ -75,46 +69,30 @@ def targets_of(candidates: Candidates, labels: Any) -> Targets:
 
     mismatch = ""
     if not (found >= 0).any():
-        label = given.entity.text[int(rows[0])].as_py()
-        candidate = candidates.entity.text[int(np.argmax(candidates.topic == topic[given.topic[rows[0]]]))].as_py()
+        row = int(np.argmax(here >= 0))
+        label = given.entity.text[row].as_py()
+        candidate = candidates.entity.text[int(np.argmax(candidates.topic == here[row]))].as_py()
         mismatch = f"no labelled entity is a candidate: {label!r} against {candidate!r}; check the entity ids"
-    missed = here & (found < 0) & (target > 0)
-    return Targets(
-        of_candidates(target),
-        of_candidates(correct),
-        labelled,
-        target[missed],
-        topic[given.topic[missed]],
-        mismatch,
-    )
+    missed = (here >= 0) & (found < 0) & (target > 0)
+    unlabelled = [candidates.topics[at] for at in np.flatnonzero(~labelled).tolist()]
+    aligned = of_candidates(target), of_candidates(correct)
+    return Targets(*aligned, labelled, unlabelled, target[missed], here[missed], mismatch)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class CalibrationError(Shown):
     """Result of :func:`calibration_error`.
 
-    Parameters
-    ----------
-    ece
-        Expected calibration error ``Σ_b n_b/n |mean π - mean y|`` over bins of equal size, in [0, 1].
-    brier
-        ``Σ_i (π_i - y_i)²``, the mean over queries, in [0, 2].
-    log_loss
-        ``-Σ_i y_i ln π_i``, the mean over queries, at least 0.
-    n_queries
-        Queries with labels.
-    missed
-        Labelled mass of entities that are not candidates, the mean over queries, in [0, 1].
-    bins
-        Input of :func:`vbterrier.report.plots.reliability`: ``low`` and ``high`` (lowest and highest π in the bin),
-        ``predicted`` and ``observed`` (the means of π and y), ``n`` (candidates).
+    ``brier``, ``log_loss`` and ``missed`` are means over queries. Columns of ``bins``, the input of
+    :func:`vbterrier.report.plots.reliability`: ``low`` and ``high`` (lowest and highest π in the bin), ``predicted``
+    and ``observed`` (the means of π and y), ``n`` (candidates).
     """
 
-    ece: float
-    brier: float
-    log_loss: float
-    n_queries: int
-    missed: float
+    ece: float  # expected calibration error ``Σ_b n_b/n |mean π - mean y|`` over bins of equal size, in [0, 1]
+    brier: float  # ``Σ_i (π_i - y_i)²``, in [0, 2]
+    log_loss: float  # ``-Σ_i y_i ln π_i``, at least 0
+    n_queries: int  # queries with labels
+    missed: float  # labelled mass of entities that are not candidates, in [0, 1]
     bins: pd.DataFrame
 
     def _line(self) -> str:
@@ -137,11 +115,11 @@ def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: flo
     intents
         Columns qid, entity_id, prob.
     labels
-        Columns qid and entity_id, and one of ``prob`` (a distribution over the entities of each query), ``label``
-        (above 0 is correct; uniform over the correct entities), or neither (every row is correct). A labelled entity
-        that is not a candidate counts as a candidate of probability 0.
+        Columns qid and entity_id (or docno, as in qrels), and one of ``prob`` (a distribution over the entities of each
+        query), ``label`` (above 0 is correct; uniform over the correct entities), or neither (every row is correct). A
+        labelled entity that is not a candidate counts as a candidate of probability 0.
     n_bins
-        The number of bins; candidates of equal probability share a bin, so there can be fewer.
+        The number of bins; fewer if candidates have equal probabilities, which share a bin.
     floor
         The lower bound of probabilities in ``ln``, which keeps the mean finite if an entity was missed.
 
@@ -164,8 +142,7 @@ def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: flo
     targets = targets_of(candidates, labels)
     if targets.mismatch:
         warn(targets.mismatch)
-    left_out = [qid for qid, is_in in zip(candidates.topics, targets.labelled.tolist(), strict=True) if not is_in]
-    warn_of(left_out, "without labels, left out of the calibration error")
+    warn_of(targets.unlabelled, "without labels, left out of the calibration error")
     rows = targets.labelled[candidates.topic]
     prob = np.concatenate([candidates.prob[rows], np.zeros(len(targets.missed))])
     label = np.concatenate([targets.target[rows], targets.missed])
@@ -187,13 +164,8 @@ def _bins(prob: Floats, label: Floats, n_bins: int) -> pd.DataFrame:
     pairs = pd.DataFrame({"prob": prob, "label": label})
     rank = pairs["prob"].round(12).rank(method="average").to_numpy() - 0.5
     number_of_bin = np.minimum((rank / len(pairs) * n_bins).astype(np.int64), n_bins - 1)
-    found = pairs.groupby(number_of_bin).agg(
-        low=("prob", "min"),
-        high=("prob", "max"),
-        predicted=("prob", "mean"),
-        observed=("label", "mean"),
-        n=("prob", "size"),
-    )
+    prob_of = {"low": ("prob", "min"), "high": ("prob", "max"), "predicted": ("prob", "mean")}
+    found = pairs.groupby(number_of_bin).agg(**prob_of, observed=("label", "mean"), n=("prob", "size"))
     return found.reset_index(drop=True)
 
 
@@ -216,11 +188,6 @@ def query_ambiguity(intents: Any, *, alpha: float = 1.0) -> pd.DataFrame:
     pandas.DataFrame
         A row for each query: qid, n_intents (of positive probability), entropy (bits), n_effective, top (the most
         probable intent, the smallest id of ties), top_prob, top_VB. Its ``describe()`` summarises a set of queries.
-
-    Raises
-    ------
-    InputError
-        See the contract of intents.
 
     References
     ----------

@@ -12,7 +12,8 @@ from vbterrier.errors import InputError, ParameterError, choice, number, whole
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places
-from vbterrier.intents.stage import NIL, Candidates, IntentStage, label_of, warn_of
+from vbterrier.intents.stage import NIL, Candidates, IntentStage, warn_of
+from vbterrier.intents.taggers import label_of
 from vbterrier.kernels.candidates import kept, peaks, proportional, ranks, softmax
 
 if TYPE_CHECKING:
@@ -33,7 +34,7 @@ class CandidateIntents(IntentStage):
     ----------
     source
         A linker (:mod:`vbterrier.linking`), such as a knowledge base, or a PyTerrier retriever over a collection of
-        entities; its docno is the entity, and the whole query is the mention.
+        entities, with docno as the entity and the whole query as the mention.
     prob
         ``"softmax"`` of the scores (the label-free choice of the paper with T = 1; for other T use ``>> Calibrate()``),
         ``"prior"``, proportional to the scores, ``"uniform"``, or ``"auto"``: prior if the source declares its scores
@@ -48,8 +49,6 @@ class CandidateIntents(IntentStage):
 
     Raises
     ------
-    ParameterError
-        A source that is neither, or an illegal value.
     InputError
         A query without text or duplicated; a column of the topics with the name of an output column; scores that are
         not finite, or negative scores for a prior.
@@ -71,13 +70,7 @@ class CandidateIntents(IntentStage):
     """
 
     def __init__(
-        self,
-        source: Any,
-        *,
-        prob: str = "auto",
-        cutoff: int | None = None,
-        mentions: str = "all",
-        nil: float = 0.0,
+        self, source: Any, *, prob: str = "auto", cutoff: int | None = None, mentions: str = "all", nil: float = 0.0
     ) -> None:
         super().__init__()
         if not (callable(getattr(source, "link", None)) or isinstance(source, pt.Transformer)):
@@ -95,11 +88,10 @@ class CandidateIntents(IntentStage):
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Return the candidates of each query by descending score, NIL last, with the other columns of the topics."""
         pt.validate.query_frame(inp, extra_columns=["query"])
-        taken = [name for name in _ADDED if name in inp.columns]
-        if taken:
+        if taken := [name for name in _ADDED if name in inp.columns]:
             raise InputError(f"topics: column {taken[0]!r} is an output column; rename or drop it")
         _require_topics(inp)
-        links, scale = self._links(inp) if len(inp) else (_NO_LINKS, "score")
+        links, scale = self._links(inp) if len(inp) else (_no_links(), "score")
         found = self._scored(links, scale)
         without = np.setdiff1d(np.arange(len(inp)), found["topic"].to_numpy())
         outcome = f"{NIL} has probability 1" if self.nil else "left out"
@@ -112,14 +104,14 @@ class CandidateIntents(IntentStage):
         return pd.concat([frame[["qid", "query"]], added, frame[other]], axis=1)
 
     def _links(self, inp: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-        """Return the links of the topics (columns of ``_NO_LINKS``), and the scale of the scores."""
+        """Return the links of the topics, with the columns of ``_LINKS``, and the scale of the scores."""
         if not callable(getattr(self.source, "link", None)):
             return _retrieved(self.source(inp), inp), "score"
         # Equal texts are linked once.
         text, distinct = pd.factorize(inp["query"])
         links = self.source.link(list(distinct))
         topics = pd.DataFrame({"text": text, "topic": np.arange(len(inp))})
-        return topics.merge(links.frame, on="text")[list(_NO_LINKS.columns)], links.scale
+        return topics.merge(links.frame, on="text")[list(_LINKS)], links.scale
 
     def _scored(self, links: pd.DataFrame, scale: str) -> pd.DataFrame:
         """Return one row per candidate by topic, descending score and id, at most ``cutoff`` per topic."""
@@ -155,16 +147,8 @@ class CandidateIntents(IntentStage):
         if found["entity_id"].eq(NIL).any():
             raise InputError(f"{label_of(self.source)} returns {NIL!r} as a candidate; use nil=0")
         empty = ~np.isin(np.arange(n_topics), found["topic"])
-        nil = pd.DataFrame(
-            {
-                "topic": np.arange(n_topics),
-                "entity_id": NIL,
-                "score": np.nan,
-                "name": "",
-                "mention": "",
-                "prob": np.where(empty, 1.0, self.nil),
-            }
-        )
+        nil = pd.DataFrame({"topic": np.arange(n_topics), "prob": np.where(empty, 1.0, self.nil)})
+        nil = nil.assign(entity_id=NIL, score=np.nan, name="", mention="")
         found = found.assign(prob=found["prob"] * (1 - self.nil))
         both = pd.concat([found, nil[found.columns].astype(found.dtypes.to_dict())])
         return both.sort_values("topic", kind="stable", ignore_index=True)
@@ -177,17 +161,12 @@ def warn_of_no_weight(weight: Floats, topic: Ints, topics: Sequence[str]) -> Non
     warn_of(none, "with candidates of weight 0 only, which get equal probabilities")
 
 
-_NO_LINKS = pd.DataFrame(
-    {
-        "topic": pd.Series(dtype="int64"),
-        "start": pd.Series(dtype="int64"),
-        "end": pd.Series(dtype="int64"),
-        "mention": pd.Series(dtype="str"),
-        "entity_id": pd.Series(dtype="str"),
-        "score": pd.Series(dtype="float64"),
-        "name": pd.Series(dtype="str"),
-    }
-)
+_LINKS = {"topic": "int64", "start": "int64", "end": "int64", "mention": "str", "entity_id": "str"}
+_LINKS |= {"score": "float64", "name": "str"}
+
+
+def _no_links() -> pd.DataFrame:
+    return pd.DataFrame(columns=list(_LINKS)).astype(_LINKS)
 
 
 def _require_topics(inp: pd.DataFrame) -> None:
@@ -210,7 +189,7 @@ def _require_topics(inp: pd.DataFrame) -> None:
 def _retrieved(results: pd.DataFrame, inp: pd.DataFrame) -> pd.DataFrame:
     """Return the results of a retriever over entities as links, with the whole query as the mention."""
     if not len(results):
-        return _NO_LINKS
+        return _no_links()
     require(results, ("qid", "docno", "score"), "retrieved entities")
     candidates = Candidates(results, entity="docno", name="retrieved entities")
     qid = ids_of(inp["qid"], "topics column 'qid'")
@@ -237,21 +216,12 @@ def _retrieved(results: pd.DataFrame, inp: pd.DataFrame) -> pd.DataFrame:
 def _longest(links: pd.DataFrame) -> pd.DataFrame:
     """Return the links of the first longest mention of each topic."""
     at = ["topic", "start", "end", "mention"]
-    length = links["mention"].str.len()
-    chosen = (
-        links[at]
-        .assign(length=length)
-        .sort_values(["topic", "length", *at[1:]], ascending=[True, False, True, True, True])
-        .drop_duplicates("topic")[at]
-    )
-    return links.merge(chosen, on=at)
+    ordered = links[at].assign(shortness=-links["mention"].str.len()).sort_values(["topic", "shortness", *at[1:]])
+    return links.merge(ordered.drop_duplicates("topic")[at], on=at)
 
 
 def _by_candidate(links: pd.DataFrame, *, mean: bool) -> pd.DataFrame:
-    """Return one row per candidate of a topic, with the name and mention of its best link.
-
-    The score is the mean over all mentions of the topic, or the maximum.
-    """
+    """Return each candidate of a topic with its mean score over all mentions or its maximum, and its best link."""
     key, at = ["topic", "entity_id"], ["topic", "start", "end", "mention"]
     # Sorted, so that the order of the links has no effect.
     ascending = {"topic": True, "score": False, "start": True, "mention": True, "name": True}
@@ -263,10 +233,7 @@ def _by_candidate(links: pd.DataFrame, *, mean: bool) -> pd.DataFrame:
         n_mentions = links.drop_duplicates(at).groupby("topic").size()
         total = links.drop_duplicates([*at, "entity_id"]).groupby(key, sort=False)["score"].sum()
         found["score"] = total.to_numpy() / n_mentions.loc[found["topic"]].to_numpy()
-    return found.assign(name=found["name"].fillna("").astype("str"))[["topic", *_CANDIDATE]]
-
-
-_CANDIDATE = ("entity_id", "score", "name", "mention")
+    return found.assign(name=found["name"].fillna("").astype("str"))[["topic", "entity_id", "score", "name", "mention"]]
 
 
 class Truncate(IntentStage):
@@ -284,16 +251,15 @@ class Truncate(IntentStage):
     Raises
     ------
     ParameterError
-        None of the three, or an illegal value.
+        None of the three.
     InputError
         Probabilities that do not sum to 1, a duplicated entity.
 
     Notes
     -----
     Each rule keeps a prefix of the candidates in descending order of the input probabilities, ties (within 1e-12)
-    broken by id. With several rules, the shortest prefix is kept. The most probable candidate is always kept. The NIL
-    intent keeps its mass: the rules apply to the probabilities given that it is not meant. Merge duplicates before, see
-    :class:`Dedup`.
+    broken by id; several rules keep the shortest prefix, at least the most probable candidate. NIL keeps its mass: the
+    rules apply to the probabilities given that it is not meant. Merge duplicates before, see :class:`Dedup`.
 
     Examples
     --------

@@ -45,11 +45,11 @@ class Range:
 
 @dataclass(frozen=True)
 class Constraint:
-    """A constraint on an attribute of the entity."""
+    """A constraint on an attribute of the entity: one of the values should match."""
 
-    attribute: str  # its name in the knowledge base
-    values: tuple[str | Range, ...]  # texts or ranges, one of which should match
-    weight: float | None = None  # the penalty of a violation; ``None`` if not specified
+    attribute: str
+    values: tuple[str | Range, ...]
+    weight: float | None = None  # the penalty of a violation
 
     def __str__(self) -> str:
         weight = "" if self.weight is None else f"^{self.weight:.17g}"
@@ -179,13 +179,7 @@ def _quoted(value: str | Range) -> str:
 
 
 def parse_query(text: str, names: Collection[str] | None = None) -> tuple[str, str]:
-    """Split a query into its text and its constraints, words like ``state:OH``.
-
-    - ``text``: the query. Values with spaces need double quotes.
-    - ``names``: names of attributes; other words with a colon remain in the text. By default every word ``name:value``
-      is a constraint unless the value begins with ``//``.
-
-    Returns (text, constraints): the other words, and the constraints as :func:`parse_constraints` reads them.
+    """Split a query into its other words and its constraints, words like ``state:OH``, see :class:`ParseConstraints`.
 
     >>> parse_query('John Smith state:"New York"|OH')
     ('John Smith', 'state:New York|OH')
@@ -215,13 +209,20 @@ def _words(text: str) -> list[str]:
     return [*words, *rest]
 
 
+def _checked(names: Iterable[str] | None) -> tuple[str, ...] | None:
+    if isinstance(names, str):
+        raise ParameterError(f"names={names!r}: wanted a list of names")
+    return None if names is None else tuple(names)
+
+
 class ParseConstraints(IntentStage):
     """Move words like ``state:OH`` from queries to a column of constraints: Q -> Q.
 
     Parameters
     ----------
     names
-        Names of attributes; other words with a colon remain in the query, see :func:`parse_query`.
+        Names of attributes; other words with a colon remain in the query. By default every word ``name:value`` is a
+        constraint unless the value begins with ``//``.
 
     Raises
     ------
@@ -243,9 +244,7 @@ class ParseConstraints(IntentStage):
 
     def __init__(self, *, names: Iterable[str] | None = None) -> None:
         super().__init__()
-        if isinstance(names, str):
-            raise ParameterError(f"names={names!r}: wanted a list of names")
-        self.names = None if names is None else tuple(names)
+        self.names = _checked(names)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Split each query into text and constraints."""
@@ -254,10 +253,8 @@ class ParseConstraints(IntentStage):
             raise InputError("topics: column 'constraints' exists already; rename or drop it")
         parts = [self._parse(qid, query) for qid, query in zip(inp["qid"], inp["query"], strict=True)]
         pushed: pd.DataFrame = pt.model.push_queries(inp)
-        return pushed.assign(
-            query=pd.Series([text for text, _ in parts], index=inp.index, dtype="str"),
-            constraints=pd.Series([found for _, found in parts], index=inp.index, dtype="str"),
-        )
+        split = pd.DataFrame(parts, index=inp.index, columns=["query", "constraints"], dtype="str")
+        return pushed.assign(**split)
 
     def _parse(self, qid: Any, query: Any) -> tuple[str, str]:
         if not isinstance(query, str):
@@ -286,12 +283,10 @@ class RelaxedQueries(IntentStage):
     constraints
         The column of constraints, in the syntax of :func:`parse_constraints`.
     names
-        Names of attributes; other words with a colon are no constraints, see :func:`parse_query`.
+        Names of attributes, as for :class:`ParseConstraints`.
 
     Raises
     ------
-    ParameterError
-        ``most`` is no whole number of at least 1.
     InputError
         Constraints that cannot be parsed; more than 1,000 wordings of a query.
 
@@ -310,10 +305,7 @@ class RelaxedQueries(IntentStage):
 
     def __init__(self, *, most: int = 1, constraints: str = "constraints", names: Iterable[str] | None = None) -> None:
         super().__init__()
-        if isinstance(names, str):
-            raise ParameterError(f"names={names!r}: wanted a list of names")
-        self.most, self.constraints = whole("most", most), constraints
-        self.names = None if names is None else tuple(names)
+        self.most, self.constraints, self.names = whole("most", most), constraints, _checked(names)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Return the wordings, queries in the same order."""

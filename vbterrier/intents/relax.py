@@ -38,10 +38,10 @@ class Attributes(Protocol):
 
 
 class Violations(NamedTuple):
-    """Penalties of candidates for the constraints of their queries."""
+    """Penalties of candidates for the constraints of their queries, in the order of candidates and constraints."""
 
-    row: Ints  # the candidate of each pair of a candidate and a constraint of its query, ascending; shape (n_pairs,)
-    penalty: Floats  # weight times violation of each pair, the constraints of a query in order; shape (n_pairs,)
+    row: Ints  # the candidate of each pair of a candidate and a constraint of its query, shape (n_pairs,)
+    penalty: Floats  # weight times violation of each pair, shape (n_pairs,)
     n: int  # the number of candidates
 
     @property
@@ -64,12 +64,7 @@ def violations(
     unknown: float,
     spellings: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
 ) -> Violations:
-    """Compare candidates with the constraints of their queries.
-
-    - ``weights``: default weights of constraints by attribute; 1 for other attributes
-    - ``unknown``: the violation if the entity does not have the attribute, from 0 (satisfied) to 1 (violated)
-    - ``spellings``: further spellings of values by attribute and value
-    """
+    """Compare candidates with the constraints of their queries; parameters as in :class:`RelaxConstraints`."""
     wanted = _wanted(constraints, weights)
     entities = candidates.entity.text.to_pylist()
     known = _facts(kb, entities, wanted) if len(wanted) else _NO_FACTS
@@ -96,19 +91,13 @@ _NO_FACTS = pd.DataFrame({"entity_id": [], "attribute": [], "value": [], "form":
 
 def _wanted(constraints: Sequence[Sequence[Constraint]], weights: Mapping[str, float]) -> pd.DataFrame:
     """Return one row per constraint: its topic, its index, attribute, values and weight."""
-    rows = [(topic, constraint) for topic, of_topic in enumerate(constraints) for constraint in of_topic]
-    return pd.DataFrame(
-        {
-            "topic": np.array([topic for topic, _ in rows], dtype=np.int64),
-            "place": np.arange(len(rows)),
-            "attribute": pd.Series([one.attribute for _, one in rows], dtype=object),
-            "values": pd.Series([one.values for _, one in rows], dtype=object),
-            "weight": np.array(
-                [weights.get(one.attribute, 1.0) if one.weight is None else one.weight for _, one in rows],
-                dtype=np.float64,
-            ),
-        }
-    )
+    rows = [
+        (topic, one.attribute, one.values, weights.get(one.attribute, 1.0) if one.weight is None else one.weight)
+        for topic, of_topic in enumerate(constraints)
+        for one in of_topic
+    ]
+    wanted = pd.DataFrame(rows, columns=["topic", "attribute", "values", "weight"], dtype=object)
+    return wanted.astype({"topic": "int64", "weight": "float64"}).assign(place=np.arange(len(rows)))
 
 
 def _facts(kb: Attributes, entities: Sequence[str], wanted: pd.DataFrame) -> pd.DataFrame:
@@ -118,23 +107,13 @@ def _facts(kb: Attributes, entities: Sequence[str], wanted: pd.DataFrame) -> pd.
         warn(f"{kb!r} has no attribute of any candidate ({examples(entities)}); check that the ids belong to it")
     facts = facts[facts["attribute"].isin(wanted["attribute"].unique())].astype(object)
     number = pd.to_numeric(facts["value"].astype("str").str.extract(_LEADING_NUMBER, expand=False))
-    return pd.DataFrame(
-        {
-            "entity_id": facts["entity_id"],
-            "attribute": facts["attribute"],
-            "value": facts["value"],
-            "form": pd.Series(_forms(facts["value"].tolist()), index=facts.index, dtype=object),
-            "number": number.astype("float64"),
-        }
-    )
+    return facts.assign(form=_forms(facts["value"]), number=number.astype("float64"))[list(_NO_FACTS)]
 
 
 def _require_attributes(wanted: pd.DataFrame, known: pd.DataFrame, kb: Attributes, topics: Sequence[str]) -> None:
     """Refuse unknown attributes: every entity would satisfy a misspelt one."""
     unknown = wanted[~wanted["attribute"].isin(known["attribute"].unique())]
-    if not len(unknown):
-        return
-    legal = kb.attribute_names()
+    legal = kb.attribute_names() if len(unknown) else []
     unknown = unknown[~unknown["attribute"].isin(legal)]
     if len(unknown):
         first = unknown.iloc[0]
@@ -148,10 +127,9 @@ def _satisfied(facts: pd.DataFrame, wanted: pd.DataFrame) -> Ints:
     """Return the pairs with one of the wanted values."""
     each = wanted[["place", "values"]].explode("values")
     is_range = each["values"].map(lambda value: isinstance(value, Range)).to_numpy(dtype=bool)
-    texts = each[~is_range]
-    forms = texts.assign(form=pd.Series(_forms(texts["values"].tolist()), index=texts.index, dtype=object))
+    texts, ranges = each[~is_range], each[is_range]
+    forms = texts.assign(form=_forms(texts["values"]))
     by_text = facts.merge(forms[["place", "form"]], on=["place", "form"])["pair"]
-    ranges = each[is_range]
     ends = ranges.assign(low=[value.low for value in ranges["values"]], high=[value.high for value in ranges["values"]])
     inside = facts.merge(ends[["place", "low", "high"]], on="place")
     inside = inside[(inside["number"] >= inside["low"]) & (inside["number"] <= inside["high"])]
@@ -161,10 +139,7 @@ def _satisfied(facts: pd.DataFrame, wanted: pd.DataFrame) -> Ints:
 def _respelt(
     facts: pd.DataFrame, wanted: pd.DataFrame, kb: Any, spellings: Mapping[str, Mapping[str, Sequence[str]]]
 ) -> Ints:
-    """Return the pairs with another spelling of one of the wanted values.
-
-    These are the given spellings of a value, and the names of one entity of the knowledge base.
-    """
+    """Return the pairs with another spelling of a wanted value: one that is given, or a name of the same entity."""
     each = wanted[["place", "attribute", "values"]].explode("values").rename(columns={"values": "value"})
     each = each[each["value"].map(lambda value: isinstance(value, str)).to_numpy(dtype=bool)]
     if not len(each) or not len(facts):
@@ -182,9 +157,8 @@ def _respelt(
         own = pd.concat([each[["attribute", "value"]], facts[["attribute", "value"]]]).drop_duplicates()
         named = own.rename(columns={"value": "text"}).merge(named[["text", "sense"]].astype(object), on="text")
         sense = pd.concat([sense, named.assign(sense="entity " + named["sense"].astype(object))])
-    sense = sense.assign(form=pd.Series(_forms(sense["text"].tolist()), index=sense.index, dtype=object))
-    sense = sense[["attribute", "form", "sense"]].drop_duplicates()
-    each = each.assign(form=pd.Series(_forms(each["value"].tolist()), index=each.index, dtype=object))
+    sense = sense.assign(form=_forms(sense["text"]))[["attribute", "form", "sense"]].drop_duplicates()
+    each = each.assign(form=_forms(each["value"]))
     asked = each[["place", "attribute", "form"]].merge(sense, on=["attribute", "form"])
     known = facts[["pair", "place", "attribute", "form"]].merge(sense, on=["attribute", "form"])
     both = known.merge(asked[["place", "sense"]], on=["place", "sense"])
@@ -205,8 +179,8 @@ def _warn_of_unknown_values(
         texts = [value for value in row.values if isinstance(value, str) and value not in {"true", "false"}]
         texts = [value for value in texts if not _NUMERIC.fullmatch(value)]
         if row.attribute not in known and texts and hasattr(kb, "attribute_values"):
-            known[row.attribute] = set(_forms(kb.attribute_values(row.attribute)))
-        if len(texts) == len(row.values) and known.get(row.attribute, set()).isdisjoint(_forms(texts)):
+            known[row.attribute] = set(normal_forms(list(map(str, kb.attribute_values(row.attribute)))))
+        if len(texts) == len(row.values) and known.get(row.attribute, set()).isdisjoint(normal_forms(texts)):
             odd.append(row)
     if odd:
         values = facts["value"][facts["place"] == odd[0].place].drop_duplicates()
@@ -218,8 +192,8 @@ def _warn_of_unknown_values(
         )
 
 
-def _forms(values: list[Any]) -> list[str]:
-    return normal_forms([str(value) for value in values])
+def _forms(values: pd.Series[Any]) -> pd.Series[Any]:
+    return pd.Series(normal_forms([str(value) for value in values]), index=values.index, dtype=object)
 
 
 UNKNOWN = {"satisfied": 0.0, "violated": 1.0}
@@ -240,7 +214,7 @@ class RelaxConstraints(IntentStage):
         ``attribute_names``.
     constraints
         The column with the constraints of the query, equal in all its rows: text or mappings, see
-        :func:`vbterrier.intents.constraints.parse_constraints`.
+        :func:`vbterrier.intents.parse_constraints`.
     parser
         Instead of a column, a function from the query text to (text, constraints), such as
         :func:`vbterrier.intents.constraints.parse_query`; the returned text is ignored.
@@ -257,19 +231,16 @@ class RelaxConstraints(IntentStage):
 
     Raises
     ------
-    ParameterError
-        An illegal value.
     InputError
         Constraints that do not parse or differ within a query; an attribute that no entity of the knowledge base has;
         probabilities that do not sum to 1.
 
     Notes
     -----
-    Adds ``delta`` and ``violations``, the penalties of the query's constraints in order. An attribute with several
-    values satisfies a constraint if any of them does. Texts are compared in normal form, ranges with numbers and with
-    the year of dates. Two texts are also equal if they are given as ``spellings``, or names of one entity of the
-    knowledge base, such as "OH" and "Ohio". A warning names constraints with values that no entity has. The NIL intent
-    keeps its mass.
+    Adds ``delta`` and ``violations``, the penalties of the query's constraints in order. One of several values of an
+    attribute is enough. Texts are compared in normal form, ranges with numbers and with the year of dates. Two texts
+    are also equal if they are given as ``spellings``, or names of one entity of the knowledge base, such as "OH" and
+    "Ohio". A warning names constraints with values that no entity has. The NIL intent keeps its mass.
 
     Examples
     --------
@@ -321,24 +292,14 @@ class RelaxConstraints(IntentStage):
         """Replace the probabilities, rows in the same order."""
         column = "query" if self.parser else self.constraints
         pt.validate.columns(inp, includes=["qid", "entity_id", "prob", column])
-        taken = [name for name in _ADDED if name in inp.columns]
-        if taken:
+        if taken := [name for name in _ADDED if name in inp.columns]:
             raise InputError(f"intents: column {taken[0]!r} is an output column; pass all constraints at once")
         candidates = Candidates(inp)
         unknown = UNKNOWN[self.unknown] if isinstance(self.unknown, str) else self.unknown
-        found = violations(
-            candidates,
-            self._of_topics(candidates, column),
-            self.kb,
-            weights=self.weights or {},
-            unknown=unknown,
-            spellings=self.spellings,
-        )
-        made = inp.assign(
-            prob=self._prob(candidates, found.delta),
-            delta=found.delta,
-            violations=pd.Series(found.lists(), index=inp.index, dtype=object),
-        )
+        options: dict[str, Any] = {"weights": self.weights or {}, "unknown": unknown, "spellings": self.spellings}
+        found = violations(candidates, self._of_topics(candidates, column), self.kb, **options)
+        lists = pd.Series(found.lists(), index=inp.index, dtype=object)
+        made = inp.assign(prob=self._prob(candidates, found.delta), delta=found.delta, violations=lists)
         return self._without_violators(made, candidates) if self.strict else made
 
     def _prob(self, candidates: Candidates, delta: Any) -> Any:

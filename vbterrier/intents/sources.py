@@ -32,7 +32,7 @@ _MOST_SUBTOPICS = 100
 
 
 class Iterations(NamedTuple):
-    """The queries and the iterations of diversity qrels, and the numbers of those of each row."""
+    """The queries and the iterations of diversity qrels, and the number of those of each row."""
 
     topics: list[str]
     topic: Ints
@@ -50,19 +50,12 @@ def iterations_of(qrels: pd.DataFrame, name: str = "qrels") -> Iterations:
 def from_diversity(
     qrels: Any, *, rel: int = 1, name: str = "qrels", subtopics: Any = None, iterations: Iterations | None = None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Return intents and tags from diversity qrels.
+    """Return intents (qid, entity_id, prob) and tags (qid, docno, entity_id) from diversity qrels.
 
-    The intents of a query are the distinct iterations of its rows, uniform unless there is a column ``prob``. A row
-    with a label below ``rel`` adds its intent, but no tag. Iteration "0" is not an intent if the query has other
-    iterations: TREC 2009 uses it for judged non-relevant documents. Subtopics without a judged document are intents
-    only if ``subtopics`` are given.
-
-    - ``qrels``: columns qid, iteration, docno, label, and optionally prob (of the intent, equal in all its rows)
-    - ``subtopics``: all subtopics: qid, entity_id, and optionally prob (uniform without it); see
-      :func:`vbterrier.frames.read_subtopics`
-    - ``iterations``: those of ``qrels``, if they are known
-
-    Returns (intents, tags): Frames with qid, entity_id, prob, and with qid, docno, entity_id.
+    The intents of a query are the distinct iterations of its rows, uniform unless there is a column ``prob``, equal in
+    all rows of an intent. A row with a label below ``rel`` adds its intent, but no tag. Iteration "0" is not an intent
+    if the query has other iterations: TREC 2009 uses it for judged non-relevant documents. Subtopics without a judged
+    document are intents only if all ``subtopics`` are given (qid, entity_id, and optionally prob).
     """
     frame = frame_of(qrels, name)
     require(frame, ("qid", "iteration", "docno", "label"), name)
@@ -78,11 +71,9 @@ def from_diversity(
     repeated = _repeated(named, rows[repeated_pairs(intent[rows], docno.take(rows))], label, name)
     if subtopics is None and not (code[rows] != code[rows[:1]]).any():
         warn(f"{name}: only one iteration, so no query is ambiguous")
-    stated = pd.DataFrame(
-        {"intent": intent[rows]} | ({"prob": frame["prob"].to_numpy()[rows]} if "prob" in frame else {})
-    )
-    first = rows[~stated.duplicated().to_numpy()]
     columns = ["qid", "entity_id", *(["prob"] if "prob" in frame.columns else [])]
+    stated = named[columns[2:]].take(rows).assign(intent=intent[rows])
+    first = rows[~stated.duplicated().to_numpy()]
     intents = named[columns].take(first).reset_index(drop=True)
     if "prob" not in columns:
         intents["prob"] = 1.0 / np.bincount(topic[first], minlength=len(topics))[topic[first]]
@@ -99,8 +90,8 @@ def from_nuggets(
 
     The nuggets of a query are its intents, with probabilities in proportion to their importance. A document, or the
     answer of a system, has a tag for each nugget that it supports. ES@1 of answers is then the nugget recall of the
-    TREC RAG track: its score of all nuggets by default, of vital ones with ``okay=0``, and the strict ones with
-    ``partial=0``; VB@1 subtracts the penalty for important nuggets that are missing.
+    TREC RAG track: of all nuggets by default, of vital ones with ``okay=0``, and the strict ones with ``partial=0``;
+    VB@1 subtracts the penalty for important nuggets that are missing.
 
     Parameters
     ----------
@@ -120,12 +111,8 @@ def from_nuggets(
     Raises
     ------
     InputError
-        A nugget with two importances; a nugget that some answer to a query lacks; a repeated answer.
-
-    Warns
-    -----
-    DegenerateWarning
-        Queries without a nugget of positive weight are left out.
+        A nugget with two importances; a nugget that some answer to a query lacks; a repeated answer. Queries without a
+        nugget of positive weight are left out with a warning.
 
     Examples
     --------
@@ -168,21 +155,18 @@ def from_nuggets(
         )
     weight = intents["importance"].map({"vital": 1.0, "okay": float(okay)})
     total = weight.groupby(intents["qid"]).transform("sum")
-    if (total == 0).any():
-        without = intents["qid"][total == 0].unique()
-        warn(
-            f"nuggets: {len(without)} queries have no nugget of positive weight and are left out ({examples(without)})"
-        )
+    without = intents["qid"][total == 0].unique()
+    if len(without):
+        some = f"{len(without)} queries have no nugget of positive weight and are left out"
+        warn(f"nuggets: {some} ({examples(without)})")
     intents = intents[nugget].assign(prob=weight / total)[weight > 0].reset_index(drop=True)
     frame = frame[frame["qid"].isin(intents["qid"])]
-    tags = frame[["qid", "docno", "entity_id"]].assign(
-        weight=frame["assignment"].map({"support": 1.0, "partial_support": float(partial), "not_support": 0.0})
-    )
+    weights = {"support": 1.0, "partial_support": float(partial), "not_support": 0.0}
+    tags = frame[["qid", "docno", "entity_id"]].assign(weight=frame["assignment"].map(weights))
     lists = frame.drop_duplicates(answer)[answer]
     lists["score"] = -lists.groupby(["name", "qid"], sort=False).cumcount().astype(np.float64)
-    runs = {
-        str(name): part.drop(columns="name").reset_index(drop=True) for name, part in lists.groupby("name", sort=False)
-    }
+    by_name = lists.groupby("name", sort=False)
+    runs = {str(name): part.drop(columns="name").reset_index(drop=True) for name, part in by_name}
     return runs, intents, tags.drop_duplicates().reset_index(drop=True)
 
 
@@ -193,9 +177,8 @@ def _all_subtopics(
     given = frame_of(subtopics, "subtopics")
     require(given, ("qid", "entity_id"), "subtopics")
     qid, entity = (ids_of(given[column], f"subtopics column {column!r}") for column in ("qid", "entity_id"))
-    require_same_kind(
-        qid, ids_of(judged["qid"], f"{name} column 'qid'"), "subtopics column 'qid'", f"{name} column 'qid'"
-    )
+    column = f"{name} column 'qid'"
+    require_same_kind(qid, ids_of(judged["qid"], column), "subtopics column 'qid'", column)
     listed, topic = qid.codes()
     require_once(listed, topic, entity, "subtopics")
     if is_stated and "prob" not in given.columns:
@@ -215,10 +198,9 @@ def _all_subtopics(
     made = made.assign(entity_id=made["entity_id"].astype(str))
     if "prob" not in made.columns:
         made = made.assign(prob=1.0 / made.groupby("qid")["qid"].transform("size"))
-    without = np.array([pair[0] not in set(listed) for pair in pairs], dtype=bool)
-    found = pd.concat([made, judged[without]], ignore_index=True)
-    place = {one: at for at, one in enumerate(topics)}
-    order = found["qid"].astype(str).map(place).to_numpy().argsort(kind="stable")
+    found = pd.concat([made, judged[~judged["qid"].astype(str).isin(listed)]], ignore_index=True)
+    place = pd.Series(np.arange(len(topics)), index=topics)
+    order = found["qid"].astype(str).map(place).argsort(kind="stable")
     return found.iloc[order].reset_index(drop=True)
 
 
@@ -227,10 +209,6 @@ def subtopic_gaps(iterations: Iterations) -> list[str]:
 
     A subtopic without a judged document has no row in the qrels of TREC Web 2009 and 2010. The last subtopics of a
     topic leave no gap.
-
-    >>> rows = [("7", "1", "a", 1), ("7", "3", "b", 1), ("8", "1", "a", 1), ("8", "0", "b", 0)]
-    >>> subtopic_gaps(iterations_of(pd.DataFrame(rows, columns=["qid", "iteration", "docno", "label"])))
-    ['7']
     """
     topics, topic, entities, code = iterations
     digits = len(str(_MOST_SUBTOPICS))
@@ -269,10 +247,6 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
     Diversity measures use neither probabilities nor weights: all intents, and all tags of positive weight, count
     equally. An intent without documents gets a label 0 for the document "-", so that its query is evaluated.
 
-    - ``tags``: columns docno, entity_id, and optionally weight and qid
-
-    Returns columns qid, iteration, docno, label.
-
     >>> intents = pd.DataFrame({"qid": ["q1", "q1"], "entity_id": ["E1", "E2"], "prob": [0.5, 0.5]})
     >>> to_diversity(intents, pd.DataFrame({"docno": ["d1"], "entity_id": ["E2"]})).values.tolist()
     [['q1', 'E1', '-', 0], ['q1', 'E2', 'd1', 1]]
@@ -285,15 +259,9 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
     left = intents[["qid", "entity_id"]].astype(str)
     right = weighted[[*on, "docno"]].astype(str).drop_duplicates()
     found = left.merge(right, on=on, how="left", sort=False)
-    known = found["docno"].notna()
-    return pd.DataFrame(
-        {
-            "qid": found["qid"],
-            "iteration": found["entity_id"],
-            "docno": found["docno"].where(known, NO_DOCUMENT),
-            "label": known.astype("int64"),
-        }
-    )
+    found["label"] = found["docno"].notna().astype("int64")
+    found["docno"] = found["docno"].fillna(NO_DOCUMENT)
+    return found.rename(columns={"entity_id": "iteration"})[["qid", "iteration", "docno", "label"]]
 
 
 def from_run(run: Run) -> pd.DataFrame:
@@ -303,17 +271,16 @@ def from_run(run: Run) -> pd.DataFrame:
     require(run.frame, ("entity_id",), run.name)
     if "tagger" in run.frame.columns:
         _require_one_tagger(run)
-    frame = run.frame[["qid", "docno", "entity_id", *(["weight"] if "weight" in run.frame.columns else [])]]
-    listed = [
-        name
-        for name in ("entity_id", "weight")
-        if name in frame.columns
-        and frame[name].dtype == object
-        and frame[name].map(lambda one: isinstance(one, (list, tuple, set, np.ndarray))).any()
-    ]
+    columns = ["entity_id", *(["weight"] if "weight" in run.frame.columns else [])]
+    frame = run.frame[["qid", "docno", *columns]]
+    listed = [name for name in columns if frame[name].dtype == object and frame[name].map(_is_list).any()]
     if listed:
         frame = frame.explode(listed)
     return frame[frame["entity_id"].notna()].reset_index(drop=True).infer_objects()
+
+
+def _is_list(one: Any) -> bool:
+    return isinstance(one, (list, tuple, set, np.ndarray))
 
 
 def _require_one_tagger(run: Run) -> None:
@@ -335,9 +302,8 @@ def _require_one_tagger(run: Run) -> None:
 def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarities") -> tuple[Ints, Ints, Floats]:
     """Match similarities with intents: each intent, its neighbour, and their similarity, each of shape (n_pairs,).
 
-    A pair holds in both directions and may be given in either; similarities of other entities are ignored.
-
-    - ``similarities``: columns entity_id, other_id, similarity in [0, 1], and optionally qid (of one query only)
+    A pair (entity_id, other_id, similarity, and optionally qid) holds in both directions and may be given in either;
+    similarities of other entities are ignored.
     """
     frame = frame_of(similarities, name)
     require(frame, ("entity_id", "other_id", "similarity"), name)
@@ -348,10 +314,8 @@ def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarit
 
     value = numbers_of(frame["similarity"], f"{name} column 'similarity'", pair)
     same = pc.equal(left.text, right.text).to_numpy(zero_copy_only=False).astype(bool)
-    for bad, wanted in (
-        (~((value >= 0) & (value <= 1)), "0 to 1"),
-        (same & (value != 1), "1 of an entity with itself"),
-    ):
+    outside = ~((value >= 0) & (value <= 1))
+    for bad, wanted in ((outside, "0 to 1"), (same & (value != 1), "1 of an entity with itself")):
         if bad.any():
             row = int(np.argmax(bad))
             raise InputError(f"{name}: row {row}{pair(row)} has similarity {value[row]:g}, wanted {wanted}")
@@ -361,28 +325,23 @@ def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarit
         qid = ids_of(frame["qid"], f"{name} column 'qid'")
         require_same_kind(intents.qid, qid, f"{intents.name} column 'qid'", f"{name} column 'qid'")
         topics, topic = qid.codes()
-        here = places(topics, intents.topics)[topic]
-        rows = np.flatnonzero(here >= 0)
-        one = intents.lookup.find_one(here[rows], left.take(rows))
+        rows, one = intents.lookup.find(places(topics, intents.topics)[topic], left)
     else:
         rows, one = Lookup(None, intents.entity).find(None, left)
-    other = np.full(len(rows), -1)
-    known = np.flatnonzero(one >= 0)
-    other[known] = intents.lookup.find_one(intents.topic[one[known]], right.take(rows[known]))
+    other = intents.lookup.find_one(intents.topic[one], right.take(rows))
     kept = (other >= 0) & (one != other)
     if len(frame) and not (other >= 0).any():
-        found = (examples(ids.text[:4].to_pylist()) for ids in (left, intents.entity))
-        warn(f"{name}: no pair has two intents of a query: {' against '.join(found)}; no neighbour counts")
-    first, second, rows = np.minimum(one, other)[kept], np.maximum(one, other)[kept], rows[kept]
-    order = np.lexsort((second, first))
-    first, second, rows = first[order], second[order], rows[order]
-    again = (first[1:] == first[:-1]) & (second[1:] == second[:-1])
-    clash = np.flatnonzero(again & (value[rows[1:]] != value[rows[:-1]]))
-    if len(clash):
-        row, earlier = sorted((int(rows[clash[0]]), int(rows[clash[0] + 1])), reverse=True)
+        both = (examples(ids.text[:4].to_pylist()) for ids in (left, intents.entity))
+        warn(f"{name}: no pair has two intents of a query: {' against '.join(both)}; no neighbour counts")
+    ends = {"first": np.minimum(one, other)[kept], "second": np.maximum(one, other)[kept]}
+    pairs = pd.DataFrame({**ends, "row": rows[kept], "value": value[rows[kept]]}).sort_values(list(ends), kind="stable")
+    clash = pairs.duplicated(list(ends)) & (pairs["value"] != pairs["value"].shift())
+    if clash.any():
+        at = int(np.argmax(clash))
+        earlier, row = sorted(pairs["row"].iloc[[at - 1, at]].tolist())
         raise InputError(f"{name}: rows {earlier} and {row}{pair(row)} have two similarities; keep one")
-    single = np.append(True, ~again)[: len(first)] & (value[rows] > 0)
-    first, second, found = first[single], second[single], value[rows[single]]
+    pairs = pairs[~pairs.duplicated(list(ends)) & (pairs["value"] > 0)]
+    first, second, found = (pairs[column].to_numpy() for column in ("first", "second", "value"))
     return np.concatenate([first, second]), np.concatenate([second, first]), np.concatenate([found, found])
 
 
@@ -404,8 +363,8 @@ def similarities_from(intents: Any, embeddings: Mapping[str, Any], *, floor: flo
     embeddings
         The vector of each entity by id, all of one length.
     floor
-        The cosine of unrelated entities, which becomes 0, in [0, 1). Cosines of sentence embeddings are rarely near 0,
-        so that a floor of 0 lets almost any neighbour count.
+        The cosine of unrelated entities, which becomes 0, in [0, 1); with 0 almost any neighbour counts, because
+        cosines of sentence embeddings are rarely near 0.
 
     Returns
     -------
@@ -416,13 +375,11 @@ def similarities_from(intents: Any, embeddings: Mapping[str, Any], *, floor: flo
     ------
     InputError
         A repeated intent, an intent without a vector, vectors of different lengths, zero or not finite.
-    ParameterError
-        A floor outside [0, 1).
 
     Notes
     -----
-    The cost is linear in the number of pairs of intents of a query. A pair has the same similarity whatever the order
-    of rows and the other intents.
+    The cost is linear in the number of pairs of intents of a query. Neither the order of rows nor the other intents
+    change the similarity of a pair.
 
     Examples
     --------
@@ -461,8 +418,7 @@ def similarities_from(intents: Any, embeddings: Mapping[str, Any], *, floor: flo
 
 def _units(names: list[str], embeddings: Mapping[str, Any]) -> Floats:
     """Return the vectors of entities, scaled to length 1, shape (n, d)."""
-    missing = [name for name in names if name not in embeddings]
-    if missing:
+    if missing := [name for name in names if name not in embeddings]:
         raise InputError(
             f"embeddings: no vector of {len(missing)} intents ({examples(missing)}); add them, or drop these"
         )
@@ -504,19 +460,16 @@ def tags_of_parts(intents: Any, tags: Any, *, gain: str = "all") -> pd.DataFrame
     -------
     pandas.DataFrame
         Columns docno, entity_id (of the whole intent), weight above 0, and qid: the parts of an id may differ between
-        queries.
+        queries. Different documents do not complete each other.
 
     Raises
     ------
     InputError
         An intent without parts, with a part that is not text or occurs twice, or with two lists of parts.
-    ParameterError
-        Another gain.
 
     Notes
     -----
-    Time and memory are linear in the number of matches of tags and parts. Different documents do not complete each
-    other: the gain of an intent is that of its best document.
+    Time and memory are linear in the number of matches of tags and parts.
 
     Examples
     --------
@@ -562,9 +515,6 @@ def tags_of_parts(intents: Any, tags: Any, *, gain: str = "all") -> pd.DataFrame
     weights = weights.reset_index()
     share = weights["sum"] / weights["of"]
     weight = share.clip(upper=1.0) if gain == "part" else weights["least"].where(weights["n"] == weights["of"], 0.0)
-    made = weights[["docno"]].assign(
-        entity_id=frame["entity_id"].to_numpy()[weights["intent"]],
-        weight=weight.astype("float64"),
-        qid=frame["qid"].to_numpy()[weights["intent"]],
-    )
+    qid, entity = (frame[name].to_numpy()[weights["intent"]] for name in ("qid", "entity_id"))
+    made = weights[["docno"]].assign(entity_id=entity, weight=weight.astype("float64"), qid=qid)
     return made[made["weight"] > 0].reset_index(drop=True)

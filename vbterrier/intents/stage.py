@@ -14,6 +14,7 @@ from vbterrier.frames.contracts import frame_of, owner, probabilities_of, requir
 from vbterrier.frames.ids import ids_of, numbers_of
 from vbterrier.frames.ranking import ranked
 from vbterrier.hosts import pyterrier
+from vbterrier.intents.taggers import label_of
 from vbterrier.kernels.candidates import proportional, with_fixed_masses
 
 if TYPE_CHECKING:
@@ -46,18 +47,6 @@ class IntentStage(pyterrier.Stage):
         return f"{name}({kept + comma if is_whole else ''}...)"
 
 
-def label_of(source: object) -> str:
-    """Return a short text of a linker, a pipeline or a callable that is equal in every process.
-
-    >>> label_of(len), label_of(object())
-    ('len', 'object')
-    """
-    if hasattr(source, "__qualname__"):
-        return str(source.__qualname__)
-    text = repr(source)
-    return type(source).__name__ if " at 0x" in text else text
-
-
 def knowledge_base(given: Any, *methods: str) -> Any:
     """Return a knowledge base, or any object with the required methods."""
     missing = [name for name in methods if not callable(getattr(given, name, None))]
@@ -72,13 +61,10 @@ NIL = "NIL"
 
 
 class Candidates:
-    """Candidates of queries with their topics, entities and NIL rows.
+    """Candidates of queries, with the index of each row's ``topic`` and True for rows of ``nil``, of shape (n,).
 
-    - ``frame``: columns qid and ``entity``
-    - ``entity``: the column of entities; ``docno`` in the results of a retriever over entities
-    - ``repeats``: if True, an entity may be repeated among the candidates of a query
-    - ``topic``: index of each row's topic, shape (n,)
-    - ``nil``: True for rows of the NIL intent, shape (n,); never in results of a retriever
+    ``entity`` is the column of entities, ``docno`` in the results of a retriever over entities, which have no NIL;
+    an entity may be repeated among the candidates of a query if ``repeats``.
     """
 
     def __init__(self, frame: Any, *, entity: str = "entity_id", repeats: bool = False, name: str = "intents") -> None:
@@ -146,15 +132,15 @@ class Candidates:
 class SortByRank(IntentStage):
     """Sort results by query and rank, so that every host reads the ranking that measures of this package read: R -> R.
 
-    Put it last in the pipelines of ``pt.Experiment`` if measures of other packages are asked for. The measures of this
+    Put it last in the pipelines of ``pt.Experiment`` if measures of other packages are asked for: only those of this
     package, and all measures in :func:`vbterrier.score`, do not depend on the order of rows.
 
     Notes
     -----
     Documents are ordered as by :func:`vbterrier.frames.ranked`; ``rank`` counts from 0, ``score`` becomes ``-rank``.
-    ir_measures passes runs to pyndeval in blocks of adjacent rows of one query, of which only the last counts if the
-    rows of queries are mixed; and engines break ties in different ways. A run of TREC Web 2012 had alpha_nDCG@10 .3654
-    as a file, .0943 with shuffled rows, and .3654 with shuffled rows and this stage.
+    Engines break ties in different ways, and ir_measures passes runs to pyndeval in blocks of adjacent rows of one
+    query, of which only the last counts if the rows of queries are mixed: a run of TREC Web 2012 had alpha_nDCG@10
+    .3654 as a file, .0943 with shuffled rows, and .3654 with shuffled rows and this stage.
 
     Raises
     ------

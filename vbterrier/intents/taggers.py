@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Real
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 import pandas as pd
@@ -41,10 +41,7 @@ class TagTable(TagFrame):
         qid = ids_of(frame["qid"], "run column 'qid'")
         require_same_kind(self.qid, qid, f"{self.name} column 'qid'", "run column 'qid'")
         topics, code = qid.codes()
-        here = places(topics, self.topics)[code] if topics else code
-        known = np.flatnonzero(here >= 0)
-        rows, found = self._lookup.find(here[known], docno.take(known))
-        return known[rows], found
+        return self._lookup.find(places(topics, self.topics)[code], docno)
 
     @cached_property
     def digest(self) -> str:
@@ -55,26 +52,26 @@ class TagTable(TagFrame):
         return hashlib.blake2b(b"".join(column.tobytes() for column in columns) + kinds, digest_size=16).hexdigest()
 
 
+DOCNO = "docno"
 _LOG = logging.getLogger(__name__)
 # Texts per call of a linker.
 _BATCH = 4096
 
 
-@dataclass(frozen=True, eq=False)
-class FoundTags:
-    """Tags of the rows of a frame."""
+class FoundTags(NamedTuple):
+    """Tags of the rows of a frame: row, entity and score of each tag, each of shape (n_tags,)."""
 
-    row: Ints  # row, entity, score: row, entity and score of each tag, each of shape (n_tags,)
+    row: Ints
     entity: Ids
     score: Floats
-    are_weights: bool = True  # True if scores are weights in [0, 1], False for scores of another scale
+    are_weights: bool = True  # False for scores of another scale than weights in [0, 1]
 
 
 @dataclass(eq=False)
 class ByText:
     """Tags of texts; each distinct text is read once."""
 
-    fields: tuple[str, ...]  # the text columns. Each is read separately, so that no mention spans two columns.
+    fields: tuple[str, ...]  # the text columns, each read separately, so that no mention spans two columns
     # A function from texts to the text index, entity and score of every tag, and True if scores are weights.
     read: Callable[[Sequence[str]], tuple[Sequence[int], Sequence[str], Sequence[float], bool]]
     weighted: bool  # True if tags are weighted by default
@@ -83,10 +80,8 @@ class ByText:
     _known: dict[bytes, tuple[tuple[str, float], ...]] = field(default_factory=dict, init=False)
     _are_weights: bool = field(default=True, init=False)
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The input columns."""
-        return ("docno", *self.fields)
+    def __post_init__(self) -> None:
+        self.columns: tuple[str, ...] = (DOCNO, *self.fields)
 
     def __getstate__(self) -> dict[str, Any]:
         # The cache is not sent to other processes.
@@ -210,17 +205,17 @@ def read_by_function(
 
 
 def label_of(given: Any) -> str:
-    """Return a short name of a tagger that is equal in every process."""
-    if isinstance(given, (str, os.PathLike)):
-        return os.fspath(given)
-    own = getattr(given, "__qualname__", "")
-    if own:
-        return str(own)
+    """Return a short text of a linker, a pipeline or a callable that is equal in every process.
+
+    >>> label_of(len), label_of(object())
+    ('len', 'object')
+    """
+    if hasattr(given, "__qualname__"):
+        return str(given.__qualname__)
     # The default repr contains the address.
     return type(given).__name__ if " at 0x" in repr(given) else repr(given)
 
 
-DOCNO = "docno"
 # Columns of results, not of documents.
 _OF_RESULTS = ("qid", "query", "score", "rank")
 
@@ -228,17 +223,9 @@ _OF_RESULTS = ("qid", "query", "score", "rank")
 class Tagger(Protocol):
     """Protocol of taggers: find tags for the rows of a frame."""
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The input columns."""
-
-    @property
-    def weighted(self) -> bool:
-        """True if tags are weighted by default."""
-
-    @property
-    def per_query(self) -> bool:
-        """True if tags may differ between queries."""
+    columns: tuple[str, ...]  # the input columns
+    weighted: bool  # True if tags are weighted by default
+    per_query: bool  # True if tags may differ between queries
 
     def find(self, frame: pd.DataFrame) -> FoundTags:
         """Return the tags of each row, in any order, possibly repeated."""
@@ -247,7 +234,8 @@ class Tagger(Protocol):
 class ByDocno:
     """Tag every document with its id, for collections of entities."""
 
-    columns, weighted, per_query = (DOCNO,), False, False
+    columns: tuple[str, ...] = (DOCNO,)
+    weighted, per_query = False, False
 
     def find(self, frame: pd.DataFrame) -> FoundTags:
         """Return one tag for every row."""
@@ -263,7 +251,7 @@ class ByTable:
     def __init__(self, table: TagTable) -> None:
         self.table = table
         self.per_query = table.topics is not None
-        self.columns = ("qid", DOCNO) if self.per_query else (DOCNO,)
+        self.columns: tuple[str, ...] = ("qid", DOCNO) if self.per_query else (DOCNO,)
 
     def find(self, frame: pd.DataFrame) -> FoundTags:
         """Return the tags of each row's document, with a warning if no document has any."""
@@ -283,7 +271,7 @@ class ByFunction:
 
     def __init__(self, function: Callable[[pd.DataFrame], Any], *, per_query: bool) -> None:
         self.function, self.per_query = function, per_query
-        self.columns = ("qid", DOCNO) if per_query else (DOCNO,)
+        self.columns: tuple[str, ...] = ("qid", DOCNO) if per_query else (DOCNO,)
 
     def find(self, frame: pd.DataFrame) -> FoundTags:
         """Request the tags of every document once, or once per query."""

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import os
-from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -28,10 +27,7 @@ if TYPE_CHECKING:
 
 
 class ClosedCandidates:
-    """Candidate intents of queries, for closed tagging.
-
-    - ``intents``: columns qid, entity_id; or a registered name, or a path
-    """
+    """Candidate intents of queries, for closed tagging."""
 
     def __init__(self, intents: Any) -> None:
         frame = named("intents", intents)
@@ -42,26 +38,18 @@ class ClosedCandidates:
         self._lookup = Lookup(topic, self.entity)
 
     def among(self, qid: Ids, row: Ints, entity: Ids) -> Bools:
-        """Return True for tags that are candidates of their row's query, shape (n_tags,).
-
-        - ``qid``: the query of each row of the run
-        - ``row``, ``entity``: the row and the entity of each tag
-        """
+        """Return True for tags, of a row of a run with these queries, that are candidates of their query."""
         require_same_kind(self.qid, qid, "intents column 'qid'", "run column 'qid'")
         require_same_kind(self.entity, entity, "intents column 'entity_id'", "entities that the tagger found")
         topics, code = qid.codes()
         here = places(topics, self.topics)
-        if (here < 0).any():
-            without = [topic for topic, place in zip(topics, here, strict=True) if place < 0]
+        if without := [topic for topic, place in zip(topics, here, strict=True) if place < 0]:
             warn(
                 f"{len(without)} of {len(topics)} queries have no intents, so their documents get no tags "
                 f"({examples(without)})"
             )
-        topic = here[code[row]]
-        known = np.flatnonzero(topic >= 0)
-        found, _ = self._lookup.find(topic[known], entity.take(known))
         among = np.zeros(len(row), dtype=bool)
-        among[known[found]] = True
+        among[self._lookup.find(here[code[row]], entity)[0]] = True
         return among
 
     @cached_property
@@ -71,13 +59,12 @@ class ClosedCandidates:
         return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
-@dataclass(frozen=True, eq=False)
-class RowTags:
+class RowTags(NamedTuple):
     """Distinct tags sorted by row."""
 
-    row: Ints  # the row of each tag, ascending, shape (n_tags,)
-    entities: list[Any]  # the entity of each tag
-    weight: Floats  # the weight of each tag in [0, 1], shape (n_tags,)
+    row: Ints  # ascending, shape (n_tags,)
+    entities: list[Any]
+    weight: Floats  # in [0, 1], shape (n_tags,)
 
     def lists(self, n_rows: int) -> tuple[list[list[Any]], list[list[float]]]:
         """Return the entities and the weights of each row as lists."""
@@ -90,30 +77,16 @@ class RowTags:
 def row_tags(row: Ints, entity: Ids, score: Floats, *, cutoff: int | None, binary: bool) -> RowTags:
     """Merge repeated tags of a row to the largest score, and keep the first ``cutoff`` tags by score, then by id.
 
-    - ``row``, ``entity``, ``score``: tags in any order, each of shape (n_tags,)
-    - ``cutoff``: the number of tags to keep per row; ``None`` for all
-    - ``binary``: if True, the tags kept get weight 1
-
-    >>> import pandas as pd
-    >>> from vbterrier.frames.ids import ids_of
-    >>> entity = ids_of(pd.Series(["B", "A", "B"]), "tags")
-    >>> row_tags(np.array([0, 0, 0]), entity, np.array([0.2, 0.5, 0.5]), cutoff=None, binary=False).entities
-    ['A', 'B']
+    If ``binary``, the tags that are kept get weight 1.
     """
     names, code = entity.codes()
-    rank_of_name = np.empty(len(names), dtype=np.int64)
-    rank_of_name[sorted(range(len(names)), key=names.__getitem__)] = np.arange(len(names))
-    place = rank_of_name[code]
-    order = np.lexsort((-score, place, row))
-    repeated = (row[order[1:]] == row[order[:-1]]) & (place[order[1:]] == place[order[:-1]])
-    order = order[np.concatenate([[True], ~repeated])[: len(order)]]
-    order = order[np.lexsort((place[order], -score[order], row[order]))]
-    if cutoff is not None:
-        starts = np.searchsorted(row[order], row[order], side="left")
-        order = order[np.arange(len(order)) - starts < cutoff]
-    entities = [names[number] for number in code[order]]
-    weight = np.ones(len(order)) if binary else score[order]
-    return RowTags(row[order], [int(name) for name in entities] if entity.integers else entities, weight)
+    distinct, tie = np.unique(np.array(names, dtype=object), return_inverse=True)
+    tags = pd.DataFrame({"row": row, "score": score, "id": tie[code]})
+    tags = tags.sort_values(["row", "score", "id"], ascending=[True, False, True]).drop_duplicates(["row", "id"])
+    tags = tags if cutoff is None else tags.groupby("row", sort=False).head(cutoff)
+    entities = distinct[tags["id"]].tolist()
+    weight = np.ones(len(tags)) if binary else tags["score"].to_numpy()
+    return RowTags(tags["row"].to_numpy(), [int(name) for name in entities] if entity.integers else entities, weight)
 
 
 COLUMNS = ("entity_id", "weight", "tagger")
@@ -123,8 +96,8 @@ WEIGHTS = (None, "binary", "score")
 class TagEntities(pt.Transformer):  # type: ignore[misc]
     """Tag retrieved documents with their entities: the ``φ(d)`` of Ding 2025, section 3.3.
 
-    Adds three columns to a run: ``entity_id``, a list of ids by descending weight; ``weight``, a list of their weights
-    in [0, 1]; ``tagger``, a short name of the tagger. Documents without entities have empty lists. Tag last in a
+    Adds three columns to a run: ``entity_id``, a list of ids by descending weight, empty for documents without
+    entities; ``weight``, a list of their weights in [0, 1]; ``tagger``, a short name of the tagger. Tag last in a
     pipeline, as in ``(bm25 + dph) >> TagEntities(...)``: the operators ``+``, ``|``, ``&`` and ``^`` blank or lose
     columns, and the measures raise an error if they detect it.
 
@@ -139,15 +112,14 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         The text columns for linkers and functions. Each is read separately, so that no mention spans two columns; a
         document gets the tags of all its fields.
     intents
-        Closed tagging: keep only tags that are candidate intents of the row's query. A frame (qid, entity_id), a
-        registered name or a path. Candidates do not influence the linking of mentions.
+        Closed tagging: keep only tags that are candidate intents of the row's query, after mentions are linked. A frame
+        (qid, entity_id), a registered name or a path.
     per_query
         If True, tags may differ between queries: :meth:`tags` returns a column qid, and a function of frames receives a
         document once per query, with the columns of the query.
-    cutoff
-        The number of tags of a document to keep, by weight and then by id; ``None`` for all.
-    min_weight
-        Drop tags below this weight, before ``weights="binary"`` applies. Tags of weight 0 are always dropped.
+    cutoff, min_weight
+        The number of tags of a document to keep, by weight and then by id, and their smallest weight before
+        ``weights="binary"`` applies. Tags of weight 0 are always dropped.
     weights
         ``"binary"``: the best candidate of each mention, ties broken by id, with weight 1. ``"score"``: all candidates
         of each mention with the weights of the tagger; a repeated entity gets its largest weight. ``None``: binary for
@@ -160,7 +132,7 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
     Raises
     ------
     ParameterError
-        Not a tagger; a ``cutoff`` or ``min_weight`` out of range; weights from a linker whose scores are not weights.
+        Not a tagger; weights from a linker whose scores are not weights.
     InputError
         A run that is tagged already, unless ``replace``; illegal tags or texts.
 
@@ -196,14 +168,8 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         if not isinstance(min_weight, (int, float)) or not 0 <= min_weight <= 1:
             raise ParameterError(f"min_weight={min_weight!r}: wanted a number from 0 to 1")
         self.tagger, self.intents = _own(tagger), _own(intents)
-        self.fields, self.per_query = fields, per_query
-        self.cutoff, self.min_weight, self.weights, self.cache, self.replace = (
-            cutoff,
-            min_weight,
-            weights,
-            cache,
-            replace,
-        )
+        self.fields, self.per_query, self.cutoff, self.min_weight = fields, per_query, cutoff, min_weight
+        self.weights, self.cache, self.replace = weights, cache, replace
         self._candidates = None if intents is None else ClosedCandidates(intents)
         names = (fields,) if isinstance(fields, str) else None if fields is None else tuple(fields)
         self._finder = tagger_of(tagger, fields=names, per_query=per_query, best=weights != "score", cache=cache)
@@ -226,13 +192,13 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         Parameters
         ----------
         results
-            Columns docno and the input columns of the tagger; qid only if tags differ between queries.
+            Columns docno and the input columns of the tagger, and qid if tags may differ between queries: with
+            ``intents``, ``per_query``, or given tags with qid.
 
         Returns
         -------
         pandas.DataFrame
-            Distinct rows with columns docno, entity_id, weight, and qid if tags may differ between queries: with
-            ``intents``, ``per_query``, or given tags with qid.
+            Distinct rows with columns docno, entity_id, weight, and qid if tags may differ between queries.
 
         Raises
         ------
@@ -245,9 +211,7 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         found = self._row_tags(frame)
         columns = (["qid"] if by_query else []) + ["docno"]
         made = frame[columns].iloc[found.row].reset_index(drop=True)
-        made["entity_id"] = found.entities
-        made["weight"] = found.weight
-        made = made.drop_duplicates(ignore_index=True)
+        made = made.assign(entity_id=found.entities, weight=found.weight).drop_duplicates(ignore_index=True)
         # The rows of a document have equal tags if and only if each has as many tags as their union.
         per_row = np.bincount(found.row, minlength=len(frame))
         in_union = frame[columns].merge(made.groupby(columns, as_index=False).size(), how="left", on=columns)["size"]
@@ -301,9 +265,10 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
 
     def _name(self) -> str:
         finder = self._finder
-        parts = [label_of(self.tagger)]
-        if isinstance(finder, ByTable) and not isinstance(self.tagger, (str, os.PathLike)):
-            parts = [f"frame {finder.table.digest[:8]}"]
+        if isinstance(self.tagger, (str, os.PathLike)):
+            parts = [os.fspath(self.tagger)]
+        else:
+            parts = [f"frame {finder.table.digest[:8]}" if isinstance(finder, ByTable) else label_of(self.tagger)]
         if self.fields != ("text",) and self._finder.columns != ("docno",):
             parts.append(f"fields={self.fields!r}")
         if self._candidates is not None:

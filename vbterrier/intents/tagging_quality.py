@@ -9,10 +9,10 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, examples, warn
-from vbterrier.frames.contracts import frame_of, is_frame, require
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.intents.coverage import documents_of
 from vbterrier.intents.taggers import TagTable
 from vbterrier.kernels.resample import stream
 
@@ -29,7 +29,7 @@ _CELLS = 4_000_000
 
 
 class Rates(NamedTuple):
-    """Precision, recall and F1, each in [0, 1]."""
+    """Precision, recall and F1, each in [0, 1]; NaN if undefined."""
 
     precision: float
     recall: float
@@ -38,15 +38,10 @@ class Rates(NamedTuple):
 
 @dataclass(frozen=True, eq=False, repr=False)
 class TagQuality(Shown):
-    """Result of :func:`tag_quality`: precision and recall of tags on a labelled sample.
+    """Precision and recall of tags on a labelled sample, the result of :func:`tag_quality`.
 
-    Parameters
-    ----------
-    documents
-        One row per document of the sample: docno (and qid), ``n_tags``, ``n_gold``, ``n_correct``, ``precision``,
-        ``recall``, ``f1``.
-    entities
-        One row per entity_id, by descending frequency in ``gold``; undefined rates are NaN.
+    ``documents`` has a row per document of the sample: docno (and qid), ``n_tags``, ``n_gold``, ``n_correct``,
+    ``precision``, ``recall``, ``f1``; ``entities`` one per entity_id, by descending frequency in ``gold``.
     """
 
     documents: pd.DataFrame
@@ -83,7 +78,7 @@ class TagQuality(Shown):
 
     @property
     def micro(self) -> Rates:
-        """Rates over all tags of the sample; undefined rates are NaN."""
+        """Rates over all tags of the sample."""
         return Rates(*rates(self.documents[COUNTS].sum().to_numpy(dtype=np.float64)).tolist())
 
     @property
@@ -92,28 +87,11 @@ class TagQuality(Shown):
         return Rates(*self.documents[RATES].mean().tolist())
 
     def intervals(self, *, level: float = 0.95, n_resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
-        """Return all rates with confidence intervals.
+        """Return all rates with confidence intervals of a nominal coverage ``level``.
 
-        Parameters
-        ----------
-        level
-            Nominal coverage, 0 to 1.
-        n_resamples
-            The number of resamples of the documents.
-        seed
-            The seed of the resamples.
-
-        Returns
-        -------
-        pandas.DataFrame
-            Columns measure, value, low, high, level, method, n_documents, n_resamples, seed. Method ``"documents
-            (percentile)"`` resamples documents with their tags; ``"tags (wilson)"``, for micro precision and recall
-            (Wilson 1927), treats tags as independent draws and is too narrow if documents differ.
-
-        Raises
-        ------
-        ParameterError
-            A level outside (0, 1), no resamples, a negative seed.
+        Columns measure, value, low, high, level, method, n_documents, n_resamples, seed. Method ``"documents
+        (percentile)"`` resamples documents with their tags; ``"tags (wilson)"``, for micro precision and recall (Wilson
+        1927), treats tags as independent draws and is too narrow if documents differ.
         """
         if not 0 < level < 1:
             raise ParameterError(f"level={level}: wanted a number between 0 and 1, such as 0.95")
@@ -123,28 +101,17 @@ class TagQuality(Shown):
         from scipy.stats import binomtest
 
         names = [f"{kind} {rate}" for kind in ("micro", "macro") for rate in RATES]
-        values = [*self.micro, *self.macro]
-        resampled = self._resampled(n_resamples, seed)
-        rows = [
-            (
-                *row,
-                *_ends(resampled[:, place], level),
-                level,
-                "documents (percentile)",
-                self.n_documents,
-                n_resamples,
-                seed,
-            )
-            for place, row in enumerate(zip(names, values, strict=True))
-        ]
+        values, resampled = [*self.micro, *self.macro], self._resampled(n_resamples, seed)
+        ends = [_ends(column, level) for column in resampled.T]
+        rows = [(*row, "documents (percentile)", n_resamples, seed) for row in zip(names, values, ends, strict=True)]
         for name, value, n in zip(names, values, (self.n_tags, self.n_gold), strict=False):
             if n:
-                ends = binomtest(self.n_correct, n).proportion_ci(confidence_level=level, method="wilson")
-                rows.append(
-                    (name, value, float(ends.low), float(ends.high), level, "tags (wilson)", self.n_documents, 0, 0)
-                )
+                found = binomtest(self.n_correct, n).proportion_ci(confidence_level=level, method="wilson")
+                rows.append((name, value, (float(found.low), float(found.high)), "tags (wilson)", 0, 0))
+        frame = pd.DataFrame(rows, columns=["measure", "value", "ends", "method", "n_resamples", "seed"])
+        frame[["low", "high"]] = frame["ends"].tolist()
         columns = ["measure", "value", "low", "high", "level", "method", "n_documents", "n_resamples", "seed"]
-        return pd.DataFrame(rows, columns=columns)
+        return frame.assign(level=level, n_documents=self.n_documents)[columns]
 
     def _resampled(self, n_resamples: int, seed: int) -> Floats:
         """Return micro and macro rates of resampled documents, shape (n_resamples, 6)."""
@@ -172,14 +139,11 @@ def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
 
     Parameters
     ----------
-    tags
+    tags, gold
         Columns docno, entity_id, and optionally weight and qid; or a registered name, or a path.
-    gold
-        The gold tags, in the same form.
     documents
-        The sample: ids, or a frame with docno, and with qid if tags have it. By default the documents of ``gold``,
-        including documents whose tags all have weight 0. A labelled document without gold tags that is not in ``gold``
-        is then not part of the sample, and its wrong tags do not count.
+        The sample: ids, or a frame with docno, and with qid if tags have it. By default the documents of ``gold``, also
+        with tags of weight 0; labelled documents without gold tags are then missing, and their wrong tags do not count.
 
     Returns
     -------
@@ -223,9 +187,9 @@ def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
     counts = by_document[COUNTS].to_numpy(dtype=np.float64)
     labelled = counts[:, :2].sum(axis=1, keepdims=True) > 0
     by_document[RATES] = np.where(labelled, np.nan_to_num(rates(counts)), 1.0)
+    order = {"n_gold": False, "n_tags": False, "entity_id": True}
     entities = _counts(found, wanted, ["entity_id"])
-    entities = entities.sort_values(["n_gold", "n_tags", "entity_id"], ascending=[False, False, True])
-    entities = entities.reset_index(drop=True)
+    entities = entities.sort_values(list(order), ascending=list(order.values()), ignore_index=True)
     entities[RATES] = rates(entities[COUNTS].to_numpy(dtype=np.float64))
     return TagQuality(by_document, entities)
 
@@ -263,13 +227,7 @@ def _columns(table: TagTable, on: list[str]) -> pd.DataFrame:
 
 def _sample(documents: Any, on: list[str], gold: TagTable) -> pd.DataFrame:
     """Return the documents of a sample, ids as text."""
-    if isinstance(documents, str):
-        raise InputError(f"documents={documents!r}: wanted ids or a frame; put a single id in a list")
-    if is_frame(documents):
-        frame = frame_of(documents, "documents")
-    else:
-        frame = pd.DataFrame({"docno": pd.Series(list(documents), dtype=object)})
-    require(frame, on, "documents")
+    frame = documents_of(documents, on)
     ids = {name: ids_of(frame[name], f"documents column {name!r}") for name in on}
     for name, column in ids.items():
         require_same_kind(getattr(gold, name), column, f"gold column {name!r}", f"documents column {name!r}")
