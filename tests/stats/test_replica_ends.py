@@ -96,8 +96,8 @@ def test_intervals_of_replicas_that_cannot_be_are_refused(draws, options, messag
 
 
 def test_units_that_do_not_matter_and_single_ones_accelerate_nothing():
-    assert acceleration_of(np.full((4, 2), 0.5)).tolist() == [0.0, 0.0]
-    assert acceleration_of(np.array([[0.3], [np.nan]])).tolist() == [0.0]
+    for left in (np.full((4, 2), 0.5), np.array([[0.3], [np.nan]])):
+        assert not acceleration_of(left).any()
     assert acceleration_of(np.full((2, 2), np.nan), of_mean=True) == 0.0
 
 
@@ -114,12 +114,6 @@ def test_the_number_is_the_smallest_that_the_inequality_allows(epsilon, delta, a
     width = 1 - (1 - math.sqrt(1 + alpha**2)) / 2
     assert bound(n, epsilon, width) <= delta * (1 + 1e-9)
     assert n == 1 or bound(n - 1, epsilon, width) > delta * (1 - 1e-9)
-
-
-def test_numbers_of_replicas_by_hand():
-    # ln(40) / (2 · 0.01²) = 18444.4
-    assert hoeffding_replicas(0.01, 0.05) == 18445
-    assert hoeffding_replicas(5.0, 0.5) == 1, "no fewer than one"
 
 
 @given(st.integers(1, 10**6), SHARES, ALPHAS)

@@ -36,15 +36,10 @@ class Matches:
     """Matches of a system's documents with candidate intents.
 
     ``intent``: the row of the matched candidate in the frame of intents, shape (m,). ``rank``: 0-based rank of the
-    document, shape (m,). ``weight``: weight of the tag in [0, 1], shape (m,); 1 by default. ``docno``: the document of
-    each match, m ids; needed if tags are perturbed. ``known``: number of documents known to be about each candidate, by
-    row, for the ideal ranking of ``gain="dcg"``; ``None`` without a pool. ``nil, until``: the rows of NIL intents and
-    the rank up to which each is covered: that of the first tagged document, or the largest 64-bit integer if there is
-    none. Perturbations of tags do not affect them. Raises InputError: arrays of different lengths, a rank below 0, a
-    weight outside [0, 1].
-
-    >>> Matches(intent=np.array([0, 2]), rank=np.array([0, 4])).weight.tolist()
-    [1.0, 1.0]
+    document. ``weight``: weight of the tag in [0, 1]; 1 by default. ``docno``: the document of each match; needed if
+    tags are perturbed. ``known``: number of documents known to be about each candidate, by row, for the ideal ranking
+    of ``gain="dcg"``; ``None`` without a pool. ``nil, until``: the rows of NIL intents and the rank up to which each is
+    covered: that of the first tagged document, or the largest 64-bit integer; perturbations of tags do not affect them.
     """
 
     intent: Ints
@@ -69,11 +64,7 @@ class Matches:
 
 
 class AlignedMatches:
-    """The matches of a system in the order of the candidates.
-
-    ``matches``: matches by row of the frame of intents. ``candidates``: all candidates. ``name``: name of the system,
-    for messages. Raises InputError: a match with a row that does not exist.
-    """
+    """The matches of a system, named for messages, in the order of the candidates."""
 
     def __init__(self, matches: Matches, candidates: CandidateArrays, name: str) -> None:
         self.candidates, self.name = candidates, name
@@ -176,16 +167,7 @@ def _best_of_each(places: Ints, ranks: Ints, weights: Floats) -> tuple[Ints, Int
 
 @dataclass(frozen=True)
 class Statistic:
-    """A score of a ranking over candidate intents, with the parameters of the measure of the same name.
-
-    ``measure``: ``"ES"``, ``"VB"``, ``"VarPenalty"`` or ``"TopIntent"``. ``cutoff``: rank cutoff; ``None`` for whole
-    rankings. ``alpha``: weight of the penalty of VB, at least 0. ``gain``: ``"binary"`` or ``"dcg"``. ``variance``:
-    ``"bernoulli"`` or ``"intent"``. ``clip, monotone``: parameters of VB. Raises ParameterError: an unknown choice or a
-    number out of range.
-
-    >>> str(Statistic("VB", 10, alpha=0.5))
-    'VB(alpha=0.5)@10'
-    """
+    """A score of a ranking over candidate intents, with the parameters of the measure of the same name."""
 
     measure: str = "VB"
     cutoff: int | None = 10
@@ -235,11 +217,8 @@ class WeightedSuccess:
     """Statistics of the gains of candidates, weighted by their probabilities.
 
     Sums of weights are divided by sums of the same weights in the same order, so that ES is exactly 1 if every
-    candidate is covered.
-
-    ``weights``: π divided by the largest π of the query, shape (b or 1, n). ``total``: the sum of the weights of each
-    query, shape (b or 1, n_topics). ``gain``: gain of each candidate, shape (b or 1, n). ``topic``: the index of each
-    candidate's query, increasing, shape (n,).
+    candidate is covered. ``weights``: π divided by the largest π of the query, shape (b or 1, n), with the sum
+    ``total`` of each query. ``topic``: the index of each candidate's query, increasing.
     """
 
     def __init__(self, weights: Floats, total: Floats, gain: Floats, topic: Ints) -> None:
@@ -272,8 +251,7 @@ class WeightedSuccess:
 class PooledSuccess:
     """Success over the joint intents of several queries: a query is drawn, then one of its intents.
 
-    ``mean, square, top``: means over queries of ES, of ``Σ π_i g_i²`` and of the gain of the most probable intent,
-    arrays of one shape.
+    Means over queries of ES, of ``Σ π_i g_i²`` and of the gain of the most probable intent.
     """
 
     mean: Floats
