@@ -5,7 +5,6 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
-import statsmodels.formula.api as smf
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
@@ -57,12 +56,9 @@ def test_every_number_against_the_normal_equations():
     assert found["p_value"].iloc[1] < 1e-3 < found["p_value"].iloc[0]
 
 
-def test_formulas_of_statsmodels_say_the_same_and_collinear_controls_change_nothing():
+def test_collinear_controls_change_nothing():
     table = topics(slope=0.1, seed=2)
-    peer = smf.ols("gain ~ ap + n + one", table).fit(cov_type="HC3", use_t=True)
     found = gain_regressions(table, "gain", "one", controls=["ap", "n"])
-    numbers = found.loc[0, ["coef", "p_value", "p_adjusted"]].tolist()
-    assert numbers == pytest.approx([peer.params["one"], peer.pvalues["one"], found["p_value"][0]])
     more = table.assign(twice=2 * table["ap"] + 1, constant=40)
     again = gain_regressions(more, "gain", ["one"], controls=["ap", "n", "twice", "constant"])
     pd.testing.assert_frame_equal(found, again)
