@@ -117,25 +117,6 @@ def test_over_all_samples_of_labels_the_mean_estimate_is_the_mean_of_all(n):
     assert found.value.mean() == pytest.approx(truth.mean(), abs=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("change", "message"),
-    [
-        ({"labels": [0.5]}, r"shapes \(1,\), \(3,\)"),
-        ({"labels": [0.5], "scores": [0.5]}, "1 labels; an interval needs at least two"),
-        ({"labels": [0.5, np.nan, 1]}, "labels: wanted finite numbers"),
-        ({"unlabelled_scores": 0.5}, "unlabelled_scores: wanted finite numbers"),
-        ({"unlabelled_scores": [[0.5]]}, "have shapes"),
-        ({"target": "those"}, "Did you mean these"),
-        ({"level": 95}, "level=95"),
-        ({"lam": "tuned"}, "lam='tuned': wanted a number"),
-    ],
-)
-def test_what_gives_no_mean_is_refused(change, message):
-    given = {"labels": [0, 1, 1], "scores": [0.1, 0.8, 0.9], "unlabelled_scores": [0.5, 0.5]} | change
-    with pytest.raises((InputError, ParameterError), match=message):
-        prediction_powered_mean(given.pop("labels"), given.pop("scores"), given.pop("unlabelled_scores"), **given)
-
-
 def frames(names=("a",), measures=("ES@5",), n=30, m=70):
     """Scores of all queries and labels of some, unsorted."""
     scores, labels = [], []

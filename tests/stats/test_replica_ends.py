@@ -78,7 +78,6 @@ def test_replicas_that_agree_give_equal_ends_and_one_has_no_error():
         (DRAWS, {"method": "t"}, "method='t': wanted one of 'percentile', 'bca', 'normal'"),
         (DRAWS, {"level": 1.0}, "wanted a number between 0 and 1"),
         (DRAWS, {"method": "bca"}, "method='bca' needs the score without perturbation: give point"),
-        (DRAWS[:0], {}, "replicas: none"),
     ],
 )
 def test_intervals_of_replicas_that_cannot_be_are_refused(draws, options, message):

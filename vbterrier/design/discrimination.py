@@ -162,13 +162,11 @@ def discriminative_power(
     values
         The V frame: name, qid, measure, value; of at least two systems.
     sizes, order, n_subsets
-        See :func:`score_by_size`; sizes from 2. Random subsets give the mean over them; the given order is that of
-        Figure 4 of the source.
+        See :func:`score_by_size`; sizes from 2. The given order is that of Figure 4 of the source.
     level
         Tests are at the significance level ``1 - level``; also the share of the subsets in the band.
     n_resamples, seed
-        Number of resamples of the queries of a subset, the same positions for all subsets of a size; seed of subsets
-        and resamples.
+        Number of resamples of the queries of a subset, the same positions for all subsets of a size; seed of both.
     test
         One-tailed test of the paired differences from the best system. ``"bootstrap"``: p is the share of resamples
         (including the observed sample) with a mean difference of at most 0. ``"t"``: Student's paired t.
@@ -185,10 +183,9 @@ def discriminative_power(
 
     Notes
     -----
-    As in the source, p-values are not corrected for the number of systems: at level .95, the false positive rate of
-    each test is 5 %. The bootstrap exceeds it for few queries: .105 of 10,000 pairs at 5 queries, .081 at 10, .058 at
-    25, .055 at 50 (normal differences); ``"t"`` has .05. Cost: a matrix product for all subsets and systems of a size,
-    and tests of all pairs, quadratic in the number of systems.
+    As in the source, p-values are not corrected for the number of systems. The bootstrap exceeds its false positive
+    rate of 5 % at level .95 for few queries: .105 of 10,000 pairs at 5 queries, .081 at 10, .058 at 25, .055 at 50
+    (normal differences); ``"t"`` has .05. The cost is quadratic in the number of systems.
 
     Source: Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section
     3.3; Sakai: Evaluating evaluation metrics based on the bootstrap, SIGIR 2006 (``told_apart``).

@@ -90,7 +90,7 @@ def comparisons(
         for tests that resample and ``"holm"`` for others. ``"none"``.
     family
         ``"measure"``: the tests of one measure are corrected together; ``"all"``: those of all measures, which needs
-        the same topics for all measures if the correction is ``"max-t"``. The column n_tests has the number of tests.
+        the same topics for all measures if the correction is ``"max-t"``.
     level
         1 - the significance level, and the nominal coverage of the intervals of the difference. They invert the
         reported test (:func:`~vbterrier.stats.inverted_intervals.inverted_limits`) at the levels that agree with the
@@ -106,31 +106,28 @@ def comparisons(
     -------
     pandas.DataFrame
         The P frame: name_a, name_b, measure, diff (mean of a - mean of b), low, high, p_value (two-sided), p_adjusted,
-        n_qids, test, correction, n_tests, effect_size (diff divided by the standard deviation of the topics'
-        differences, Cohen's d_z), effect_low, effect_high (see
-        :func:`~vbterrier.stats.inverted_intervals.effect_limits`), wins, losses, ties (topics in which a is above,
-        below, equal; missing for linearised measures such as LinkingF1, whose values of single topics depend on other
-        topics), p_equivalence (the larger p of two one-sided tests against the margin, not adjusted; NaN without margin
-        or spread), level, method, n_resamples (0 if the test does not resample), seed. If no topic differs, p is 1 and
-        the effect size 0. If all topics differ by the same amount, t and the effect size are infinite: p is 0, or for
-        the bootstrap its smallest possible value, with a warning. With a single topic, p is 1 for every test, and
-        intervals and the effect size are undefined, with a warning.
+        n_qids, test, correction, n_tests, effect_size (Cohen's d_z: diff divided by the standard deviation of the
+        topics' differences), effect_low, effect_high (see :func:`~vbterrier.stats.inverted_intervals.effect_limits`),
+        wins, losses, ties (topics in which a is above, below, equal; missing for linearised measures such as LinkingF1,
+        whose values of single topics depend on other topics), p_equivalence (the larger p of two one-sided tests
+        against the margin, not adjusted; NaN without margin or spread), level, method, n_resamples (0 if the test does
+        not resample), seed. If no topic differs, p is 1 and the effect size 0. If all topics differ by the same amount,
+        t and the effect size are infinite: p is 0, or for the bootstrap its smallest possible value, with a warning.
+        With a single topic, p is 1 for every test, and intervals and the effect size are undefined, with a warning.
 
     Raises
     ------
     InputError, ParameterError
-        Systems with different topics; a value that is missing, infinite, text or duplicated; an unknown baseline, test,
-        correction or family; ``"max-t"`` for a test that does not resample, or for one family of measures on different
-        topics.
+        Systems with different topics; a value that is missing, infinite, text or duplicated; an unknown option;
+        ``"max-t"`` for a test that does not resample, or for one family of measures on different topics.
 
     Notes
     -----
     Randomisation is exact for any number of topics if the scores of both systems are exchangeable on every topic; t and
-    bootstrap test the mean, and signed ranks the median of symmetric differences. Skewed differences violate
-    exchangeability: if a few topics lose what many topics gain, only the bootstrap is close to its nominal level for
-    the mean. docs/explanation/statistics.md has the error rates. Holm's correction multiplies the smallest possible p
-    of a resampling test, ``1/(n_resamples + 1)``, by the number of tests; a warning is given if no adjusted p can be
-    significant.
+    bootstrap test the mean, and signed ranks the median of symmetric differences. If a few topics lose what many topics
+    gain, only the bootstrap is close to its nominal level for the mean; docs/explanation/statistics.md has the error
+    rates. Holm's correction multiplies the smallest possible p of a resampling test, ``1/(n_resamples + 1)``, by the
+    number of tests; a warning is given if no adjusted p can be significant.
 
     Equivalence is tested by two paired t-tests; if at least half of the topics have the same difference, by
     :func:`bounded_equivalence`, which holds its level for any differences within the range of the measure, and is NaN
@@ -141,8 +138,6 @@ def comparisons(
     observed statistic); Sakai, SIGIR 2006 (bootstrap); Westfall and Young, Resampling-Based Multiple Testing, 1993,
     algorithm 2.8; Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987 (equivalence).
 
-    Examples
-    --------
     >>> values = pd.DataFrame({"name": ["a", "a", "b", "b"], "qid": ["1", "2"] * 2, "measure": "ES@5",
     ...                        "value": [0.5, 1.0, 0.25, 0.5]})
     >>> comparisons(values)[["name_a", "name_b", "diff", "wins"]].values.tolist()

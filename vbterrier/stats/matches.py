@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice
+from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ids import Ids, ids_of
 from vbterrier.kernels import vb
 from vbterrier.kernels.fingerprints import mix
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 # The rank of the first tagged document if there is none.
 NEVER = np.iinfo(np.int64).max
-MEASURES = ("ES", "VB", "VarPenalty", "TopIntent")
-GAINS = ("binary", "dcg")
-VARIANCES = ("bernoulli", "intent")
 # Probabilities within this distance of the largest count as equal to it.
 TIE = 1e-12
 
@@ -50,18 +47,6 @@ class Matches:
     nil: Ints | None = None
     until: Ints | None = None
 
-    def __post_init__(self) -> None:
-        if self.weight is None:
-            object.__setattr__(self, "weight", np.ones(len(self.intent)))
-        lengths = {len(column) for column in (self.intent, self.rank, self.weight, self.docno) if column is not None}
-        if len(lengths) > 1:
-            raise InputError(f"matches: intent, rank, weight and docno have lengths {sorted(lengths)}; wanted one each")
-        weight = np.asarray(self.weight)
-        if (np.asarray(self.rank) < 0).any() or not ((weight >= 0) & (weight <= 1)).all():
-            raise InputError("matches: wanted ranks of at least 0 and weights from 0 to 1")
-        if (self.nil is None) != (self.until is None):
-            raise InputError("matches: found only one of nil and until; give both or neither")
-
 
 class AlignedMatches:
     """The matches of a system, named for messages, in the order of the candidates."""
@@ -70,17 +55,13 @@ class AlignedMatches:
         self.candidates, self.name = candidates, name
         n = len(candidates)
         rows = np.asarray(matches.intent, dtype=np.int64)
-        if len(rows) and not 0 <= rows.min() <= rows.max() < n:
-            raise InputError(
-                f"{name}: matches name row {int(rows.max())} of the intents, which have {n} rows; match systems with "
-                "the same frame of intents that is replicated"
-            )
         place = np.empty(n, dtype=np.int64)
         place[candidates.rows] = np.arange(n)
         rank = np.asarray(matches.rank, dtype=np.int64)
         order = np.lexsort((rank, place[rows]))
         self.intent, self.rank = place[rows][order], rank[order]
-        self.weight = np.asarray(matches.weight, dtype=np.float64)[order]
+        weight = np.ones(len(rows)) if matches.weight is None else np.asarray(matches.weight, dtype=np.float64)
+        self.weight = weight[order]
         self.known = None if matches.known is None else np.asarray(matches.known, dtype=np.int64)[candidates.rows]
         self._docno, self._order = matches.docno, order
         self._until = np.full(n, -1, dtype=np.int64)
@@ -176,16 +157,6 @@ class Statistic:
     variance: str = "bernoulli"
     clip: bool = False
     monotone: bool = False
-
-    def __post_init__(self) -> None:
-        for name, legal in (("measure", MEASURES), ("gain", GAINS), ("variance", VARIANCES)):
-            choice(name, getattr(self, name), legal)
-        if not 0 <= self.alpha < np.inf:
-            raise ParameterError(f"alpha={self.alpha!r}: wanted a number of at least 0")
-        if self.cutoff is not None and (not isinstance(self.cutoff, (int, np.integer)) or self.cutoff < 1):
-            raise ParameterError(f"cutoff {self.cutoff!r}: wanted a whole number of at least 1, as in @10")
-        if self.monotone and self.variance == "intent":
-            raise ParameterError("monotone=True is defined only for variance='bernoulli'; change one of the two")
 
     def __str__(self) -> str:
         parameters = ",".join(

@@ -15,7 +15,6 @@ from vbterrier.kernels.resample import left_out_slopes
 from vbterrier.stats.topic_intervals import check_level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
 
     from vbterrier.annotations import Floats
 
@@ -56,23 +55,13 @@ def prediction_powered_mean(
     """
     from scipy import special
 
-    choice("target", target, TARGETS)
-    check_level(level)
-    fixed = None if lam is None else number("lam", lam)
-    y, f, rest = _finite(labels=labels, scores=scores, unlabelled_scores=unlabelled_scores)
+    y, f, rest = (np.asarray(array, dtype=np.float64) for array in (labels, scores, unlabelled_scores))
     n, m = y.shape[-1], rest.shape[-1]
-    if f.shape != y.shape or rest.shape[:-1] != y.shape[:-1]:
-        raise InputError(
-            f"labels, scores and unlabelled_scores have shapes {y.shape}, {f.shape} and {rest.shape}; wanted "
-            "(..., n), (..., n) and (..., m)"
-        )
-    if n < 2:  # noqa: PLR2004 - a standard deviation needs two labels
-        raise InputError(f"{n} labels; an interval needs at least two")
     every = np.concatenate([f, rest], axis=-1)
     mean = every.mean(axis=-1, keepdims=True)
     # The weight of a query does not depend on its own label. Given the other labelled queries, the query is a random
     # one of the remaining queries, so that the estimate is unbiased.
-    weights = np.full_like(y, fixed) if fixed is not None else np.maximum(left_out_slopes(y, f), 0.0)
+    weights = np.full_like(y, lam) if lam is not None else np.maximum(left_out_slopes(y, f), 0.0)
     share = m / (n + m)
     unlabelled = rest.mean(axis=-1, keepdims=True) if m else mean
     value = (y + weights * share * (unlabelled - f)).mean(axis=-1)
@@ -100,16 +89,6 @@ def _unseen_errors(residual: Floats, span: Floats, lam: Floats) -> tuple[Floats,
     apart = np.abs(residual - np.median(residual, axis=-1, keepdims=True)) > _ERROR * span[..., None]
     weight = np.maximum(1 - apart.sum(axis=-1) / _ENOUGH, 0.0)
     return np.where(lam > 0, weight, 0.0), span
-
-
-def _finite(**arrays: Any) -> Iterator[Floats]:
-    for name, given in arrays.items():
-        values = np.asarray(given, dtype=np.float64)
-        if values.ndim < 1 or not np.isfinite(values).all():
-            raise InputError(
-                f"{name}: wanted finite numbers, the queries along the last axis; leave out queries without a value"
-            )
-        yield values
 
 
 COLUMNS = (

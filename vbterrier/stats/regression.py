@@ -174,10 +174,9 @@ def gain_regressions(
     ----------
     table
         A frame with a row for each topic.
-    gain
-        The column of the gain, such as the difference in AP between a re-ranker and its baseline.
-    measures
-        The columns of the coverage measures. A topic with an undefined measure (NaN) is left out of its regression.
+    gain, measures
+        The columns of the gain, such as the difference in AP between a re-ranker and its baseline, and of the coverage
+        measures. A topic with an undefined measure (NaN) is left out of its regression.
     controls
         The columns of controls, such as the baseline's AP and the number of relevant documents. A control that is
         collinear with earlier ones is dropped.
@@ -189,14 +188,13 @@ def gain_regressions(
     pandas.DataFrame
         A row for each measure: measure, coef (b), std_error, low, high, p_value (two-sided), p_adjusted (Holm over the
         measures that could be tested), r_squared (of the whole model), n_qids, n_undefined, covariance,
-        std_error_classical and p_classical (which assume errors of equal variance, for comparison with published
-        tables). NaN, with a warning, if the measure does not vary given the controls or there are too few topics. If a
-        single topic determines the coefficient, only the coefficient and r_squared are given.
+        std_error_classical and p_classical (for errors of equal variance, as in published tables). NaN, with a warning,
+        if the measure does not vary given the controls or there are too few topics. If a single topic determines the
+        coefficient, only the coefficient and r_squared are given.
 
     Notes
     -----
-    A coefficient is not a causal effect: easy topics are also easy to cover, and the controls account for only part of
-    this.
+    A coefficient is not a causal effect: easy topics are also easy to cover, and controls account for a part of this.
 
     Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 6.1, table 8. HC3: MacKinnon and White,
     Some heteroskedasticity-consistent covariance matrix estimators, Journal of Econometrics 29, 1985.

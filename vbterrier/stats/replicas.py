@@ -19,7 +19,6 @@ from vbterrier.stats.candidates import CandidateArrays, Draws, State
 from vbterrier.stats.matches import AlignedMatches, Matches, PooledSuccess, Statistic, WeightedSuccess
 from vbterrier.stats.perturbations import IntentBootstrap
 from vbterrier.stats.topic_intervals import Intervals, bca_limits, check_level, proportion_below, tail_probabilities
-from vbterrier.stats.variants import Variants
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -108,8 +107,6 @@ def replica_intervals(
     """
     choice("method", method, REPLICA_METHODS)
     check_level(level)
-    if not len(replicas):
-        raise ParameterError("replicas: none; give at least one")
     if method == "percentile":
         low, high = np.quantile(replicas, tail_probabilities(level), axis=0)
         return Intervals(low, high, f"{source} (percentile)")
@@ -279,7 +276,7 @@ def replicate(
     whole("seed", seed, low=0)
     noise = _by_target(perturbations)
     candidates = CandidateArrays.of(intents)
-    plan = _ReplicaPlan(candidates, _aligned(systems, candidates, perturbations), list(statistics))
+    plan = _ReplicaPlan(candidates, _aligned(systems, candidates), list(statistics))
     values = plan.scores(n_replicas, seed, *noise, progress=progress)
     point = plan.scores(1, seed, [], [])[:, :, 0]
     return Replicas(candidates.topics, list(systems), plan.statistics, values, point, tuple(perturbations), seed)
@@ -296,25 +293,18 @@ def left_out(
     for candidates of probability 0 (which do not affect scores), and if no candidate would be left.
     """
     candidates = CandidateArrays.of(intents)
-    plan = _ReplicaPlan(candidates, _aligned(systems, candidates, ()), list(statistics))
+    plan = _ReplicaPlan(candidates, _aligned(systems, candidates), list(statistics))
     return plan.scores(int(candidates.sizes.max(initial=0)), 0, [("", _LeaveOneOut())], [], undefined=True)
 
 
 def _aligned(
-    systems: Mapping[str, Matches | Sequence[Matches]], candidates: CandidateArrays, perturbations: Sequence[Any]
+    systems: Mapping[str, Matches | Sequence[Matches]], candidates: CandidateArrays
 ) -> list[list[AlignedMatches]]:
     """Return the rankings of each system: one, or one for each frame of the variants and one for the given queries."""
-    found = []
-    n_frames = [len(one.frames) for one in perturbations if isinstance(one, Variants)]
-    for name, given in systems.items():
-        rankings = [given] if isinstance(given, Matches) else list(given)
-        if not isinstance(given, Matches) and n_frames != [len(rankings) - 1]:
-            raise InputError(
-                f"{name}: found {len(rankings)} rankings, wanted one for each frame of one Variants and a last one for "
-                f"the queries as given; Variants among the perturbations: {len(n_frames)}, with {n_frames} frames"
-            )
-        found.append([AlignedMatches(matches, candidates, name) for matches in rankings])
-    return found
+    return [
+        [AlignedMatches(one, candidates, name) for one in ([given] if isinstance(given, Matches) else given)]
+        for name, given in systems.items()
+    ]
 
 
 def _by_target(perturbations: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import InputError, ParameterError, choice, warn
+from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.kernels.resample import nested_noise, resampled_counts, resampled_variances, stream
 from vbterrier.stats.replicas import N_REPLICAS, Replicas, check_perturbation, numbered, replicate
-from vbterrier.stats.topic_intervals import Intervals, check_level, tail_probabilities
+from vbterrier.stats.topic_intervals import Intervals, tail_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -141,7 +141,6 @@ class Combined:
 
     def interval_of(self, source: str) -> Intervals:
         """Return the interval of the mean over these topics if only one source is uncertain: ``mean ± z √V_source``."""
-        choice("source", source, [name for name in self.sources if name not in (TOPICS, INTERACTIONS)])
         half_width = self.half_width(self.variances[:, self.sources.index(source)])
         return Intervals(self.means - half_width, self.means + half_width, f"{source} (normal)")
 
@@ -170,13 +169,13 @@ def combine_sources(
     draws: Iterable[Floats],
     source: str | Mapping[str, Floats],
     *,
+    n_qids: int,
+    n_draws: int,
     values: Floats | None = None,
     variances: Floats | None = None,
     scores: str = "expected",
     method: str = "nested",
     level: float = 0.95,
-    n_qids: int | None = None,
-    n_draws: int | None = None,
     seed: int = 0,
 ) -> Combined:
     """Confidence intervals and variance components of means over topics with uncertain scores.
@@ -189,11 +188,10 @@ def combine_sources(
     The contribution of ``topics`` is the first term, that of source s is ``Σ_t V_ts/n²`` (its first-order Sobol index
     times the variance within topics), and ``interactions`` is the remainder.
 
-    - ``draws``: for each of n topics, draws of m quantities over all sources within topics at once, shape (m, B): an
-      array (n, m, B), or an iterable over topics with ``n_qids`` and ``n_draws``, of which one is held in memory at a
-      time.
-    - ``source``: the name of the only source within topics; or the first-order variances ``V_ts`` of several,
-      shape (m, n), see :func:`first_order`.
+    - ``draws``: for each of n topics, draws of m quantities over all sources within topics at once, shape (m, B); one
+      topic is held in memory at a time.
+    - ``source``: the name of the only source within topics; or the first-order variances ``V_ts`` of several, shape
+      (m, n), see :func:`first_order`.
     - ``values``: scores of the topics, shape (m, n): exact expectations, or with ``scores="measured"`` the measured
       scores. The means of the draws by default.
     - ``variances``: exact ``σ_t²``, shape (m, n), if known.
@@ -201,43 +199,33 @@ def combine_sources(
       is the variance of the values; minus ``mean σ_t²/B`` if they are means of B draws. ``"measured"``: the values are
       distributed around the true scores as the draws are around their means: their variance includes the noise,
       ``Var_t(μ_t) = s² - mean σ_t²``.
-    - ``method``: of the combined interval. ``"nested"``: quantiles of means over resampled topics, with a separate draw
-      for each copy of a topic. ``"normal"``: ``mean ± t √V`` with Satterthwaite's degrees of freedom, ``(n - 1)
-      V²/(Var_t(μ_t)/n)²`` (``"measured"``: n - 1).
+    - ``method``: ``"nested"``: quantiles of means over resampled topics, with a separate draw for each copy of a topic.
+      ``"normal"``: ``mean ± t √V`` with Satterthwaite's degrees of freedom, ``(n - 1) V²/(Var_t(μ_t)/n)²``
+      (``"measured"``: n - 1).
 
     ``low`` and ``high`` are quantiles of the shares over the same resamples of topics. With a single topic, the
-    variance between topics and the intervals that depend on it are NaN, with a warning. If the noise exceeds the
-    variance over topics, the contribution of topics is 0, with a warning, and the total is that of the noise.
+    variance between topics and what depends on it are NaN, with a warning. If the noise exceeds the variance over
+    topics, the contribution of topics is 0, with a warning, and the total is that of the noise.
 
-    For ``"measured"`` scores the total is ``s²/n``: an interval over topics includes independent noise already, and
-    the shares quantify it. For ``"expected"`` scores the total is the expected variance of the mean of *true* scores,
-    ``E Var_t(T)/n``: the interval bounds the error of the mean for
-    these topics, for their population, and for any finite population of N topics
-    (``Var_t(μ_t) (1/n - 1/N) + mean σ_t²/N``), and overcovers the population mean if σ² is large. It adds half of the
-    variance that multiple imputation adds (Rubin 1987), whose variance is too large if imputations use more
-    information than the analysis (Meng 1994). docs/explanation/statistics.md has the simulated coverage.
+    For ``"measured"`` scores the total is ``s²/n``: an interval over topics includes independent noise already. For
+    ``"expected"`` scores the total is the expected variance of the mean of *true* scores, ``E Var_t(T)/n``: the
+    interval bounds the error of the mean for these topics, for their population, and for any finite population of N
+    topics (``Var_t(μ_t) (1/n - 1/N) + mean σ_t²/N``), and overcovers the population mean if σ² is large. It adds half
+    of the variance that multiple imputation adds (Rubin 1987, section 3.1), whose variance is too large if imputations
+    use more information than the analysis (Meng 1994). docs/explanation/statistics.md has the simulated coverage.
 
-    Source: Variance components: Searle, Casella and McCulloch 1992, chapter 3; Davison and Hinkley 1997, section 3.8
-    (nested resampling). First-order indices: Sobol 1993; Saltelli et al. 2010. Rubin 1987, section 3.1; Meng 1994.
+    Source: Searle, Casella and McCulloch 1992, chapter 3; Davison and Hinkley 1997, section 3.8 (nested resampling);
+    Sobol 1993 and Saltelli et al. 2010 (first-order indices).
     """
-    choice("scores", scores, SCORES)
-    choice("method", method, METHODS)
-    check_level(level)
-    if isinstance(draws, np.ndarray):
-        if draws.ndim != 3:  # noqa: PLR2004 - topics, quantities, draws
-            raise InputError(f"draws: wanted shape (topics, quantities, draws), found {draws.shape}")
-        n_qids, n_draws = draws.shape[0], draws.shape[2]
-    if n_qids is None or n_draws is None:
-        raise ParameterError("draws: not an array; give the numbers of topics and draws as n_qids= and n_draws=")
-    if n_draws < 2 or n_qids < 1:  # noqa: PLR2004 - a variance needs two
+    if n_qids < 1:
         raise InputError(f"draws: {n_qids} topics with {n_draws} draws; wanted at least one topic and two draws")
     # The same resamples as those of intervals over topics.
     counts = resampled_counts(n_qids, n_draws, stream(seed, ""))
     noise, means, drawn = nested_noise(draws, counts)
-    within = _checked(means, drawn if variances is None else variances, "variances")
-    scored = _checked(means, means if values is None else values, "values")
+    within = drawn if variances is None else variances
+    scored = means if values is None else values
     named = {source: within} if isinstance(source, str) else source
-    parts = np.stack([_checked(means, part, name) for name, part in named.items()])
+    parts = np.stack(list(named.values()))
     noise_share = 1.0 if scores == "measured" else 0.0 if values is not None else 1 / n_draws
     found = _Components(scored, within, noise_share * within, parts, counts)
     contributions = found.contributions()
@@ -265,15 +253,6 @@ def _satterthwaite_limits(values: Floats, contributions: Floats, scores: str, le
     freedom = np.minimum((n - 1) * np.where(scores == "measured", 1.0, ratio**2), 1e12)
     half_width = special.stdtrit(freedom, (1 + level) / 2) * np.sqrt(total)
     return values.mean(axis=1) - half_width, values.mean(axis=1) + half_width
-
-
-def _checked(means: Floats, given: Floats, what: str) -> Floats:
-    array = np.asarray(given, dtype=np.float64)
-    if array.shape != means.shape:
-        raise InputError(f"{what}: wanted shape (quantities, topics) = {means.shape}, found {array.shape}")
-    if not np.isfinite(array).all():
-        raise InputError(f"{what}: found a missing or infinite number; give one for every quantity and topic")
-    return array
 
 
 @dataclass(frozen=True)
