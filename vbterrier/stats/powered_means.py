@@ -15,7 +15,6 @@ from vbterrier.kernels.resample import left_out_slopes
 from vbterrier.stats.topic_intervals import check_level
 
 if TYPE_CHECKING:
-
     from vbterrier.annotations import Floats
 
 
