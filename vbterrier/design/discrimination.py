@@ -67,7 +67,6 @@ def band(found: Floats, level: float, order: str) -> Floats:
     mean = found.mean(axis=0)
     if order == "given":
         return np.full((2, *mean.shape), np.nan)
-    level = number("level", level, low=0, high=1, open_low=True, open_high=True)
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return np.stack([np.minimum(low, mean), np.maximum(high, mean)])
 

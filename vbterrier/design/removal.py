@@ -13,7 +13,7 @@ from vbterrier.frames.notebook import Panel, Shown, facts
 from vbterrier.kernels import linking
 from vbterrier.kernels.linking import N_CELLS, PLACES, SCORES, extremes, nested_draws, removed_queries, scores
 from vbterrier.kernels.resample import stream
-from vbterrier.linking.quality import NIL, Decisions, Gold, answers, decide
+from vbterrier.linking.quality import NIL, Gold, answers, decide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -98,30 +98,6 @@ class DecisionCounts(Shown):
                 "rates are of the same set"
             )
         return cls(right, wrong, n_links - right - wrong, recognised, taken)
-
-
-def decided(
-    gold: Any, system: Any, *, nil: str = NIL, multiple_answers: str = "raise", unanswered: str = "nothing"
-) -> Ints:
-    """The cell of each query of the gold standard, from 0, shape (n,)."""
-    found = decide(
-        answers(system, name="system"), Gold(gold, nil=nil, multiple_answers=multiple_answers), unanswered=unanswered
-    )
-    return cells_of(found)
-
-
-def cells_of(decisions: Decisions) -> Ints:
-    """The cell of each query, from 0, shape (n,)."""
-    silent = int((decisions.answer == linking.UNANSWERED).sum())
-    if silent:
-        raise InputError(
-            f"system: {silent} of {len(decisions.answer)} queries have no answer, but decisions in two stages are "
-            "links or NIL; add the answers, or count these queries as NIL with unanswered='nil'"
-        )
-    cell_at = np.full(8, -1, dtype=np.int64)
-    cell_at[PLACES] = np.arange(N_CELLS)
-    cells: Ints = cell_at[4 * decisions.gold_nil + decisions.answer]
-    return cells
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -333,16 +309,27 @@ def simulate_query_addition(
     return found.assign(low=low, high=high, level=level, n_draws=n_draws, seed=seed)
 
 
-def _known(gold: Any, system: Any, **words: str) -> tuple[Any, DecisionCounts]:
-    """The cell of each query (``None`` if only counts are known), and the counts."""
+def _known(
+    gold: Any, system: Any, *, nil: str, multiple_answers: str, unanswered: str
+) -> tuple[Ints | None, DecisionCounts]:
+    """The cell of each query, from 0 (``None`` if only counts are known), and the counts."""
     if isinstance(gold, DecisionCounts):
         if system is not None:
             raise ParameterError("gold contains counts of decisions: leave out system")
         return None, gold
     if system is None:
         raise ParameterError("wanted the answers of a system with gold, or DecisionCounts instead of both")
+    right = Gold(gold, nil=nil, multiple_answers=multiple_answers)
+    found = decide(answers(system, name="system"), right, unanswered=unanswered)
+    if silent := int((found.answer == linking.UNANSWERED).sum()):
+        raise InputError(
+            f"system: {silent} of {len(found.answer)} queries have no answer, but decisions in two stages are "
+            "links or NIL; add the answers, or count these queries as NIL with unanswered='nil'"
+        )
+    cell_at = np.full(8, -1, dtype=np.int64)
+    cell_at[PLACES] = np.arange(N_CELLS)
     # Sorted, so that draws do not depend on the order of the queries.
-    kind = np.sort(decided(gold, system, **words))
+    kind = np.sort(cell_at[4 * found.gold_nil + found.answer])
     return kind, DecisionCounts(*np.bincount(kind, minlength=N_CELLS).tolist())
 
 

@@ -213,10 +213,6 @@ class State:
         """Return a copy with another linker's part."""
         return replace(self, log_base=log_base)
 
-    def with_violations(self, violations: Floats) -> State:
-        """Return a copy with other violations."""
-        return replace(self, violations=violations, delta=violations.sum(axis=-1))
-
     @property
     def weights(self) -> Floats:
         """π divided by the largest π of the query, shape (b or 1, n)."""

@@ -128,11 +128,15 @@ def pareto_frontier(
     up: Floats = np.array(high, dtype=np.float64)
     down: Floats = np.array(low.loc[high.index], dtype=np.float64)
     on_frontier = undominated(np.round(up, _DECIMALS), np.round(down, _DECIMALS))
+    n, shares = len(up), []
+    for above, below in targets:
+        inside = int(((up > above) & (down < below)).sum())
+        shares.append((above, below, n, inside, inside / n, *share_interval(inside, n, level), level))
     columns = {"name": high.index.to_numpy(), maximised: up, minimised: down}
     return Frontier(
         pd.DataFrame({**columns, "n_qids": n_qids, "on_frontier": on_frontier}),
         _correlation(up, down, level, n_resamples, seed),
-        _shares_inside(up, down, targets, level),
+        pd.DataFrame(shares, columns=["above", "below", "n_runs", "n_inside", "share", "low", "high", "level"]),
         frame.loc[frame["measure"].isin([maximised, minimised]), ["name", "qid", "measure", "value"]],
         maximised,
         minimised,
@@ -212,11 +216,3 @@ def _pearson(up: Floats, down: Floats) -> Floats:
     found: Floats = np.full(len(up), np.nan)
     np.divide((left * right).sum(axis=1), scale, out=found, where=varies)
     return np.clip(found, -1.0, 1.0)
-
-
-def _shares_inside(up: Floats, down: Floats, targets: Sequence[tuple[float, float]], level: float) -> pd.DataFrame:
-    rows = []
-    for above, below in targets:
-        n = int(((up > above) & (down < below)).sum())
-        rows.append((above, below, len(up), n, n / len(up), *share_interval(n, len(up), level), level))
-    return pd.DataFrame(rows, columns=["above", "below", "n_runs", "n_inside", "share", "low", "high", "level"])

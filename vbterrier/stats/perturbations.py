@@ -153,7 +153,8 @@ class DropConstraints:
                 "intents: DropConstraints needs the column 'violations', which RelaxConstraints writes; found none"
             )
         kept = self._kept(state.n_constraints, state.violations.shape[-1], draws)
-        return state.with_violations(state.violations * kept[:, state.candidates.topic])
+        violations = state.violations * kept[:, state.candidates.topic]
+        return replace(state, violations=violations, delta=violations.sum(axis=-1))
 
     def _kept(self, n_constraints: NDArray[np.int64], most: int, draws: Draws) -> NDArray[np.bool_]:
         """Draw a mask of the constraints that are kept, shape (b, n_topics, most)."""
