@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 from scipy import stats
 
-from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.stats.matches import Matches, Statistic
 from vbterrier.stats.perturbations import Dirichlet, DropConstraints, ScoreNoise, TagDropout, TemperatureJitter
 from vbterrier.stats.replicas import replicate
@@ -157,6 +157,11 @@ def test_one_topic_gives_no_variance_between_topics(method):
     assert np.isnan([found.total[0], *ends, *found.low[0], *found.high[0], *found.shares[0]]).all()
     assert found.variances[0, 1] == 2.0
     np.testing.assert_allclose(found.interval_of("u").high - 1, [stats.norm.ppf(0.975) * np.sqrt(2)])
+
+
+def test_no_topics_have_no_mean():
+    with pytest.raises(InputError, match="0 topics with 2 draws; wanted at least one topic"):
+        combined(DRAWS[:0], "u")
 
 
 def test_what_changes_no_number():

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import ParameterError
 from vbterrier.frames.ids import Ids, ids_of
 from vbterrier.kernels import vb
 from vbterrier.kernels.fingerprints import mix
@@ -96,8 +96,6 @@ class AlignedMatches:
 
     @cached_property
     def _keys(self) -> dict[str, Words]:
-        if self._docno is None:
-            raise InputError(f"{self.name}: perturbing tags needs the documents; give docno with the matches")
         given = self._docno
         docno = given if isinstance(given, Ids) else ids_of(pd.Series(given, dtype=object), f"{self.name} 'docno'")
         topic = self.candidates.qid.fingerprints[self.candidates.topic[self.intent]]
