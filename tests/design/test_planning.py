@@ -124,9 +124,7 @@ def test_resamples_have_the_mean_and_spread_of_the_pilot_however_they_are_drawn(
 
 
 def test_where_nearly_all_queries_tie_two_are_not_enough():
-    ties = np.zeros(100)
-    ties[:4] = [0.5, -0.5, 0.25, -0.25]
-    plan = queries_needed(ties, 0.01, n_simulations=2000)
+    plan = queries_needed([0.5, -0.5, 0.25, -0.25, *[0.0] * 96], 0.01, n_simulations=2000)
     assert plan.n_qids == pytest.approx(plan.n_by_formula, rel=0.15)
 
 
@@ -155,11 +153,8 @@ def test_intervals_of_the_standard_deviation_have_their_coverage(kind, share):
 
 
 def values(**systems):
-    parts = [
-        pd.DataFrame({"name": name, "qid": [f"{i:02}" for i in range(len(scores))], "measure": "AP", "value": scores})
-        for name, scores in systems.items()
-    ]
-    return pd.concat(parts, ignore_index=True)
+    rows = [(name, f"{i:02}", "AP", score) for name, scores in systems.items() for i, score in enumerate(scores)]
+    return pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
 
 
 def test_two_systems_of_a_frame_are_their_differences():
@@ -200,6 +195,11 @@ def test_two_systems_of_a_frame_are_their_differences():
         (SKEWED, {"n_simulations": 0}, ParameterError, "n_simulations"),
         (SKEWED, {"pair": ("a", "b")}, ParameterError, "leave them out"),
         (SKEWED[:5], {"level": 1 - 1e-8}, ParameterError, "too high for a pilot of 5"),
+        (SKEWED, {"assurance": 0.5}, ParameterError, "assurance=0.5"),
+        (SKEWED, {"n_systems": 1}, ParameterError, "n_systems=1"),
+        (SKEWED, {"test": "wilcoxon"}, ParameterError, "test='wilcoxon': wanted one of 'randomisation', 't'"),
+        (SKEWED, {"test": "t", "correction": "max-t"}, ParameterError, "needs a test that resamples"),
+        (SKEWED, {"correction": "bh"}, ParameterError, "correction='bh': wanted one of"),
     ],
 )
 def test_what_cannot_be_planned(pilot, options, error, said):
@@ -224,9 +224,8 @@ def test_the_width_is_that_of_the_t_interval():
 
 def test_the_ratio_is_where_it_is_said_to_be():
     drawn = np.random.default_rng(21).normal(size=(400, 60))
-    now, then = (
-        interval_width(values(**{f"s{i}": scores[:n] for i, scores in enumerate(drawn)}), 60 - n or 1) for n in (20, 60)
-    )
+    now, then = (values(**{f"s{i}": scores[:n] for i, scores in enumerate(drawn)}) for n in (20, 60))
+    now, then = interval_width(now, 40), interval_width(then, 1)
     held = int((then["width"] / now["width"]).between(now["ratio_low"], now["ratio_high"]).sum())
     assert stats.binomtest(held, 400, 0.955).pvalue > 1e-3
 
@@ -333,21 +332,6 @@ def test_a_plan_before_any_data():
         queries_needed(None, 0.05, measure="nDCG@7")
     with pytest.raises(ParameterError, match="assurance needs a pilot"):
         queries_needed(None, 0.05, measure="nDCG@10", assurance=0.8)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        ({"assurance": 0.5}, "assurance=0.5"),
-        ({"n_systems": 1}, "n_systems=1"),
-        ({"test": "wilcoxon"}, "test='wilcoxon': wanted one of 'randomisation', 't'"),
-        ({"test": "t", "correction": "max-t"}, "needs a test that resamples"),
-        ({"correction": "bh"}, "correction='bh': wanted one of"),
-    ],
-)
-def test_designs_that_do_not_exist_are_refused(options, said):
-    with pytest.raises(ParameterError, match=said):
-        queries_needed(np.arange(10.0), 0.1, **options)
 
 
 @pytest.mark.parametrize("n", [5, 20, 100])

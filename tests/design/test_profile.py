@@ -11,15 +11,8 @@ from vbterrier.design.profile import query_profile
 from vbterrier.design.sampling import sample_queries
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
-ROWS = [
-    ("d1", "Paris", "Q90"),
-    ("d1", "Dupont", "NIL"),
-    ("d1", "Texas", "Q1439"),
-    ("d2", "Paris", "Q830149"),
-    ("d2", "Paris", "Q830149"),
-    ("d3", "Paris", "Q90"),
-    ("d3", "M. Dupont", "NIL0042"),
-]
+ROWS = ["d1 Paris Q90", "d1 Dupont NIL", "d1 Texas Q1439", "d2 Paris Q830149", "d2 Paris Q830149", "d3 Paris Q90"]
+ROWS = [tuple(row.split()) for row in [*ROWS, "d3 M.Dupont NIL0042"]]
 CORPUS = pd.DataFrame(ROWS, columns=["docno", "mention", "entity_id"])
 
 
@@ -133,18 +126,17 @@ def test_paths_are_read(tmp_path):
     pd.testing.assert_frame_equal(sample_queries(path, 2).frame, sample_queries(CORPUS, 2).frame, check_dtype=False)
 
 
-BAD = {
-    "mention of no corpus": (CORPUS.assign(mention="x"), {"mentions": CORPUS}, InputError, "'x' is not in mentions"),
-    "no rows": (CORPUS[:0], {}, InputError, "queries: no rows"),
-    "no entity": (CORPUS.assign(entity_id=None), {}, InputError, "entity_id"),
-    "no draws": (CORPUS.assign(n_draws=0), {}, InputError, "'n_draws': row 0 is below 1"),
-    "level": (CORPUS, {"level": 95}, ParameterError, "level=95"),
-    "no column": (CORPUS, {"mentions": CORPUS.drop(columns="docno")}, InputError, "mentions: wanted .* missing docno"),
-}
-
-
-@pytest.mark.parametrize("name", BAD)
-def test_bad_input_is_refused(name):
-    frame, options, error, message = BAD[name]
+@pytest.mark.parametrize(
+    ("frame", "options", "error", "message"),
+    [
+        (CORPUS.assign(mention="x"), {"mentions": CORPUS}, InputError, "'x' is not in mentions"),
+        (CORPUS[:0], {}, InputError, "queries: no rows"),
+        (CORPUS.assign(entity_id=None), {}, InputError, "entity_id"),
+        (CORPUS.assign(n_draws=0), {}, InputError, "'n_draws': row 0 is below 1"),
+        (CORPUS, {"level": 95}, ParameterError, "level=95"),
+        (CORPUS, {"mentions": CORPUS.drop(columns="docno")}, InputError, "mentions: wanted .* missing docno"),
+    ],
+)
+def test_bad_input_is_refused(frame, options, error, message):
     with pytest.raises(error, match=message):
         query_profile(frame, **options)

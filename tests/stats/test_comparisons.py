@@ -1,18 +1,20 @@
-"""Differences between systems on the same topics, and corrections of their p-values."""
+"""Differences between systems on the same topics, corrections of their p-values, and compact letter displays."""
 
 import gc
+import re
+from itertools import combinations
 
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 from statsmodels.stats.multitest import multipletests
 from statsmodels.stats.weightstats import ttost_paired
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.stats.comparisons import COLUMNS, adjusted, comparisons, holm
-from vbterrier.stats.paired_tests import TESTS, max_t, paired_p
+from vbterrier.stats.comparisons import COLUMNS, adjusted, comparisons, letters
+from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t
 
 
 def values(measure="ES@5", **systems):
@@ -26,19 +28,14 @@ def values(measure="ES@5", **systems):
 def test_every_pair_of_every_measure_corrected_over_the_pairs_of_one():
     rng = np.random.default_rng(5)
     scores = {name: rng.random(30) / 2 + shift for name, shift in (("a", 0.0), ("b", 0.1), ("c", 0.5))}
-    table = pd.concat([values(**scores), values("VB@5", **scores)])
-    found = comparisons(table)
+    found = comparisons(pd.concat([values(**scores), values("VB@5", **scores)]))
     assert list(found) == list(COLUMNS)
     assert found[["name_a", "name_b"]].to_numpy().tolist() == [["a", "b"], ["a", "c"], ["b", "c"]] * 2
-    first = found[found["measure"] == "ES@5"]
-    assert set(found["correction"]) == {"max-t"}
-    assert (found["n_tests"] == 3).all()
-    assert set(comparisons(table, test="t")["correction"]) == {"holm"}
+    assert (set(found["correction"]), set(found["n_tests"]), set(found["n_qids"])) == ({"max-t"}, {3}, {30})
     # None of 2,000 flips is as extreme as the observed statistic, which counts too.
-    assert first["p_value"].iloc[1] == pytest.approx(1 / 2001)
+    assert found["p_value"].iloc[1] == pytest.approx(1 / 2001)
     assert (found["low"] < found["diff"]).all()
     assert (found["diff"] < found["high"]).all()
-    assert (found["n_qids"] == 30).all()
 
 
 def test_all_systems_are_compared_with_the_baseline_and_one_alone_with_none():
@@ -79,14 +76,10 @@ def test_rows_in_any_order_and_the_same_seed():
     ("table", "message"),
     [
         (values(a=[0.5, 0.25, 0.1], b=[0.5, 0.25]), r"for ES@5, 1 topics \('2'\) lack a value .*topics='common'"),
-        (
-            pd.concat([values(a=[0.5, 0.25]), values(b=[0.5, 0.25]).replace({"qid": {"1": "7"}})]),
-            r"2 topics \('1', '7'\) lack a value for some system: 'b' has none for '1'",
-        ),
         (values(a=[0.5, 0.25], b=[0.5, np.nan]), r"system 'b', topic '1', ES@5"),
         (values(a=[0.5], b=[0.5]).drop(columns="value"), "missing value"),
     ],
-    ids=["fewer topics", "other topics", "NaN", "no column"],
+    ids=["other topics", "NaN", "no column"],
 )
 def test_systems_that_cannot_be_paired_are_refused(table, message):
     with pytest.raises(InputError, match=message):
@@ -108,8 +101,9 @@ def test_each_correction_is_of_the_p_values_of_one_measure(test, correction):
         p_values = family["p_value"].to_numpy()
         assert family["p_adjusted"].to_numpy() == pytest.approx(adjusted(p_values, correction))
     assert found["p_value"].iloc[0] == pytest.approx(found["p_value"].iloc[-1], abs=1e-12)
-    assert set(found["correction"]) == {correction}
-    assert set(found["test"]) == {TESTS[test]}
+    used = 199 if test in RESAMPLED else 0
+    about = found[["correction", "test", "n_resamples"]].drop_duplicates()
+    assert about.to_numpy().tolist() == [[correction, TESTS[test], used]]
 
 
 @pytest.mark.parametrize("test", ["randomisation", "bootstrap"])
@@ -117,30 +111,24 @@ def test_max_t_is_of_all_pairs_or_of_those_with_the_baseline(test):
     table = values(**SCORES)
     every = comparisons(table, test=test, correction="max-t", n_resamples=199, seed=2)
     few = comparisons(table, baseline="a", test=test, correction="max-t", n_resamples=199, seed=2)
-    differences = np.stack(
-        [SCORES[a] - SCORES[b] for a, b in zip(every["name_a"], every["name_b"], strict=True)], axis=1
-    )
+    pairs = zip(every["name_a"], every["name_b"], strict=True)
     # Topics are sorted as text.
-    differences = differences[np.argsort([str(i) for i in range(40)])]
+    differences = np.stack([SCORES[a] - SCORES[b] for a, b in pairs], axis=1)[np.argsort([*map(str, range(40))])]
     p_values, corrected = max_t(differences, test, n_resamples=199, seed=2)
     assert every["p_value"].to_numpy() == pytest.approx(p_values, abs=1e-12)
     assert every["p_adjusted"].to_numpy() == pytest.approx(corrected, abs=1e-12)
     # A smaller family has a smaller adjustment.
     assert few["p_adjusted"].iloc[0] <= every["p_adjusted"].iloc[0]
     assert few["p_adjusted"].sum() < every["p_adjusted"].iloc[:4].sum()
-    assert every["p_value"].to_numpy() == pytest.approx(paired_p(differences, test, n_resamples=199, seed=2))
 
 
 def test_too_few_resamples_for_holm_are_said_with_how_many_it_takes():
     # 10 pairs: the smallest p is 10/200 = .05 with 199 resamples, and larger with fewer.
     with pytest.warns(DegenerateWarning, match="over 10 tests leaves no p below 0.051 .* at 0.05; use 200 or more, or"):
         comparisons(values(**SCORES), correction="holm", n_resamples=197)
-    for options in (
-        dict(n_resamples=199, correction="holm"),
-        dict(n_resamples=9, correction="max-t"),
-        dict(n_resamples=9, test="t"),
-    ):
+    for options in ({"n_resamples": 199, "correction": "holm"}, {"n_resamples": 9, "correction": "max-t"}):
         comparisons(values(**SCORES), **options)
+    comparisons(values(**SCORES), n_resamples=9, test="t")
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -185,11 +173,6 @@ def test_options_that_do_not_exist_are_refused(options, message):
         comparisons(values(**SCORES), **options)
 
 
-@pytest.mark.parametrize(("test", "used"), [("t", 0), ("bootstrap", 299), ("randomisation", 299)])
-def test_resamples_are_counted_where_there_were_some(test, used):
-    assert set(comparisons(values(**SCORES), test=test, n_resamples=299)["n_resamples"]) == {used}
-
-
 @pytest.mark.parametrize(
     ("a", "b", "expected"),
     [
@@ -202,9 +185,8 @@ def test_resamples_are_counted_where_there_were_some(test, used):
 )
 def test_effect_size_and_topics_won(a, b, expected):
     found = comparisons(values(a=a, b=b), test="t").iloc[0]
-    assert found[["diff", "effect_size", "wins", "losses", "ties"]].tolist() == pytest.approx(
-        expected, abs=0, rel=1e-12
-    )
+    effect = found[["diff", "effect_size", "wins", "losses", "ties"]].tolist()
+    assert effect == pytest.approx(expected, abs=0, rel=1e-12)
     assert (found["p_value"] == 1) == (expected[0] == 0)
 
 
@@ -255,16 +237,10 @@ def test_names_decide_nothing(correction):
     pd.testing.assert_frame_equal(found, again)
 
 
-def test_corrections_by_hand():
-    four = np.array([0.03, 0.01, 0.5, 0.02])
-    # .01 * 4, then .02 * 3 = .06, .03 * 2 = .06, and the largest unchanged.
-    assert holm(four).tolist() == pytest.approx([0.06, 0.04, 0.5, 0.06])
-    assert holm(np.array([0.6, 0.7])).tolist() == [1.0, 1.0]
-    # .01 * 4/1, .02 * 4/2, .03 * 4/3 = .04, and the largest unchanged.
-    assert adjusted(four, "bh").tolist() == pytest.approx([0.04, 0.04, 0.5, 0.04])
-    assert adjusted(four, "none").tolist() == four.tolist()
+def test_no_p_values_and_none_to_adjust():
     for correction in ("holm", "bh", "none"):
         assert adjusted(np.array([]), correction).tolist() == []
+    assert adjusted(np.array([0.03, 0.01]), "none").tolist() == [0.03, 0.01]
 
 
 @pytest.mark.parametrize(("name", "statsmodels_name"), [("holm", "holm"), ("bh", "fdr_bh")])
@@ -280,3 +256,83 @@ def monkeypatch_gc():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(gc, "collect", lambda: 0)
         yield
+
+
+# Compact letter displays are exact for any pattern of differences, and short where a shortest is known.
+def signs(text):
+    return set(re.findall(r"[a-z]\d*", text))
+
+
+def matrix(n, pairs):
+    different = np.zeros((n, n), dtype=bool)
+    for a, b in pairs:
+        different[a, b] = different[b, a] = True
+    return different
+
+
+@st.composite
+def differences(draw, n_most=9):
+    n = draw(st.integers(0, n_most))
+    every = list(combinations(range(n), 2))
+    return matrix(n, draw(st.lists(st.sampled_from(every), unique=True)) if every else [])
+
+
+def maximal_cliques(alike):
+    n = len(alike)
+    sets = [
+        set(chosen)
+        for size in range(1, n + 1)
+        for chosen in combinations(range(n), size)
+        if all(alike[a, b] for a, b in combinations(chosen, 2))
+    ]
+    return [one for one in sets if not any(one < other for other in sets)]
+
+
+@given(differences())
+def test_systems_share_a_letter_exactly_when_they_are_not_different(different):
+    found = [signs(text) for text in letters(different)]
+    assert all(found)
+    for a, b in combinations(range(len(different)), 2):
+        assert bool(found[a] & found[b]) != different[a, b]
+
+
+# Three sets that others make redundant; and a first one.
+@example(matrix(6, [(0, 1), (2, 3), (4, 5)]))
+@example(matrix(6, [(0, 3), (1, 5), (2, 4), (3, 4), (3, 5)]))
+@given(differences(7))
+def test_every_letter_is_a_maximal_set_and_none_can_be_left_out(different):
+    found = [signs(text) for text in letters(different)]
+    groups = {sign: {at for at, own in enumerate(found) if sign in own} for sign in set().union(*found)}
+    cliques = maximal_cliques(~different)
+    assert all(group in cliques for group in groups.values())
+    in_order = [sorted(groups[sign]) for sign in sorted(groups)]
+    assert in_order == sorted(in_order), "the best system has the first letter"
+    for sign, group in groups.items():
+        others = [other for name, other in groups.items() if name != sign]
+        needed = [pair for pair in combinations(group, 2) if not any(set(pair) <= other for other in others)]
+        alone = [at for at in group if not any(at in other for other in others)]
+        assert needed or alone
+
+
+@given(st.lists(st.integers(0, 30), max_size=8), st.integers(0, 10))
+def test_where_only_distance_decides_letters_are_the_maximal_sets_in_order(scores, reach):
+    scores = np.sort(scores)
+    different = np.abs(scores[:, None] - scores) > reach
+    found = [signs(text) for text in letters(different)]
+    cliques = sorted(sorted(clique) for clique in maximal_cliques(~different))
+    names = sorted(set().union(*found))
+    assert [[at for at, own in enumerate(found) if name in own] for name in names] == cliques
+
+
+@pytest.mark.parametrize(
+    ("n", "pairs", "expected"),
+    # Differences need not follow the order of means.
+    [(0, [], []), (3, [(0, 2)], ["a", "ab", "b"]), (4, [(0, 1), (2, 3)], ["ab", "cd", "ac", "bd"])],
+)
+def test_small_displays(n, pairs, expected):
+    assert letters(matrix(n, pairs)) == expected
+
+
+def test_letters_go_on_after_z():
+    found = letters(~np.eye(60, dtype=bool))
+    assert (found[25:28], found[52], len(set(found))) == (["z", "a1", "b1"], "a2", 60)

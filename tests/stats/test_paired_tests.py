@@ -1,4 +1,4 @@
-"""Paired tests: textbook loops, SciPy, identities, and type I error rates."""
+"""Paired tests: textbook loops, SciPy, identities, and type I error rates; intervals of ranks of planted systems."""
 
 from itertools import combinations, product
 
@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from vbterrier.kernels import resample
-from vbterrier.kernels.resample import random_signs, resamples, stream
+from vbterrier.kernels.resample import random_signs, resampled_means, resamples, stream
 from vbterrier.stats import paired_tests
-from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, std_of, t_of
+from vbterrier.stats.agreement import share_interval
+from vbterrier.stats.paired_tests import RESAMPLED, TESTS, max_t, paired_p, rank_intervals, std_of, t_of
 
 RNG = np.random.default_rng(12)
 # Twelve pairs on 30 topics, with zeros and ties, some of them centred at 0.
@@ -169,16 +170,6 @@ def test_max_t_is_the_definition_step_by_step(test):
     assert len(set(adjusted)) > 5
 
 
-def test_max_t_over_every_sign_flip_by_hand():
-    # Of the 8 flips, 2 are as extreme for (1, 2, 3), and 6 for (1, 1, -1), as |sum| is 1 or 3.
-    table = np.array([[1.0, 1.0], [2.0, 1.0], [3.0, -1.0]])
-    p_values, adjusted = max_t(table, "randomisation", n_resamples=8, seed=0)
-    assert p_values.tolist() == [0.25, 1.0]
-    # t of the first is 6/sqrt(14) = 1.604 in units of the norm, of the second at most 3/sqrt(3) = 1.732, in its flips
-    # (1, 1, -1) and (-1, -1, 1), which are not those of the first.
-    assert adjusted.tolist() == [0.5, 1.0]
-
-
 @settings(max_examples=30, deadline=None)
 @given(st.lists(st.lists(STEPS, min_size=6, max_size=6), min_size=2, max_size=5), st.sampled_from(RESAMPLED))
 def test_adjusted_p_is_no_smaller_than_p_and_falls_as_t_rises(columns, test):
@@ -197,15 +188,6 @@ def test_one_pair_alone_and_pairs_that_are_one_need_no_adjustment(test):
     assert np.array(max_t(twice, test, n_resamples=99, seed=0)).ravel() == pytest.approx([p_values.item()] * 6)
 
 
-def assert_level(alarms, level=0.05):
-    assert stats.binomtest(int(alarms.sum()), alarms.size, level).pvalue > 0.001, alarms.mean()
-
-
-def assert_at_most(alarms, level=0.05):
-    alarms = np.asarray(alarms)
-    assert stats.binomtest(int(alarms.sum()), alarms.size, level, alternative="greater").pvalue > 0.001, alarms.mean()
-
-
 def often_zero(rng, shape):
     """Scores similar to ES: every other topic is 0."""
     return rng.beta(2, 3, shape) * (rng.random(shape) < 0.5)
@@ -217,7 +199,8 @@ def test_the_type_i_error_rate_is_5_percent(test, n):
     # Skewed scores with many zeros and equal distributions: 10 batches of 400 pairs with separate resamples.
     rng = np.random.default_rng(21)
     lots = [often_zero(rng, (n, 400)) - often_zero(rng, (n, 400)) for _ in range(10)]
-    assert_level(np.concatenate([p_of(lot, test, 999, seed) for seed, lot in enumerate(lots)]) <= 0.05)
+    alarms = np.concatenate([p_of(lot, test, 999, seed) for seed, lot in enumerate(lots)]) <= 0.05
+    assert stats.binomtest(int(alarms.sum()), alarms.size, 0.05).pvalue > 0.001, alarms.mean()
 
 
 @pytest.mark.parametrize("test", TESTS)
@@ -225,23 +208,95 @@ def test_discrete_scores_raise_no_more_false_alarms(test):
     rng = np.random.default_rng(22)
     grades = rng.choice([0, 0.5, 1], p=[0.6, 0.3, 0.1], size=(2, 25, 4000))
     lots = np.split(grades[0] - grades[1], 10, axis=1)
-    assert_at_most(np.concatenate([p_of(lot, test, 999, seed) for seed, lot in enumerate(lots)]) <= 0.05)
+    alarms = np.concatenate([p_of(lot, test, 999, seed) for seed, lot in enumerate(lots)]) <= 0.05
+    assert stats.binomtest(int(alarms.sum()), alarms.size, 0.05, alternative="greater").pvalue > 0.001, alarms.mean()
 
 
-@pytest.mark.parametrize("better", [0.0, 0.1], ids=["all alike", "half of the systems better"])
-def test_max_t_bounds_the_chance_of_any_false_alarm_among_20_systems(better):
-    rng = np.random.default_rng(23)
-    pairs = np.array(list(combinations(range(20), 2)))
-    group = np.arange(20) < 10
-    null = np.ones(len(pairs), bool) if not better else group[pairs[:, 0]] == group[pairs[:, 1]]
-    alarms, found = {test: [] for test in RESAMPLED}, []
-    for family in range(200):
-        scores = rng.beta(2, 3, (40, 1)) + rng.normal(0, 0.15, (40, 20)) + better * group
-        for test in RESAMPLED:
-            adjusted = max_t(scores[:, pairs[:, 0]] - scores[:, pairs[:, 1]], test, n_resamples=199, seed=family)[1]
-            alarms[test].append((adjusted[null] <= 0.05).any())
-            found.append((adjusted[~null] <= 0.05).mean() if better else 0.0)
-    for test in RESAMPLED:
-        assert_at_most(alarms[test])
-    # The bound is not trivial.
-    assert not better or np.mean(found) > 0.1
+# Intervals of ranks and tiers
+
+LEVEL = 0.9
+
+
+def planted(rng, n_systems, n_topics, spread):
+    """True means, and scores of topics with effects of the topic and of each system on it, shape (n, S)."""
+    true = rng.normal(0.5, spread, n_systems)
+    hard, own = rng.normal(0, 0.15, (n_topics, 1)), rng.normal(0, 0.15, (n_topics, n_systems))
+    return true, true + hard + own * rng.choice([0.5, 1.0, 1.8], (n_topics, 1))
+
+
+@pytest.mark.parametrize(("n_topics", "spread"), [(25, 0.08), (50, 0.02)])
+def test_intervals_cover_the_rank_of_each_system_and_no_pair_is_in_the_wrong_order(n_topics, spread):
+    n, covered, ordered, widths = 150, 0, 0, []
+    for seed in range(n):
+        rng = stream(seed, "planted")
+        true, scores = planted(rng, 12, n_topics, spread)
+        draws = resampled_means(scores, 500, rng).T
+        inflation = np.sqrt(n_topics / (n_topics - 1))
+        found = rank_intervals(scores.mean(axis=0), draws, LEVEL, df=n_topics - 1, inflation=inflation)
+        rank = 1 + (true > true[:, None]).sum(axis=1)
+        # One system of each collection, because systems of a collection are dependent.
+        covered += bool(found.low[0] <= rank[0] <= found.high[0])
+        ordered += not (found.better & (true[:, None] < true)).any()
+        widths.append(np.mean(found.high - found.low))
+    for hits in (covered, ordered):
+        assert share_interval(hits, n, 0.999)[1] >= LEVEL
+    # Intervals that exclude nothing would cover, too.
+    assert np.mean(widths) < 10.9
+
+
+def test_a_system_far_above_or_below_has_one_rank():
+    draws = np.random.default_rng(1).normal([[0.1], [0.9], [0.5], [0.5]], 0.02, (4, 400))
+    found = rank_intervals(np.array([0.1, 0.9, 0.5, 0.5]), draws, LEVEL)
+    assert found.low.tolist() == [4, 1, 2, 2]
+    assert found.high.tolist() == [4, 1, 3, 3]
+    assert found.tier.tolist() == [3, 1, 2, 2]
+
+
+def test_the_critical_value_is_that_of_the_largest_difference():
+    """Of two systems, the pair decides: an ordinary interval of the difference."""
+    draws = np.random.default_rng(2).normal(0, 0.1, (2, 20_000))
+    spread = (draws[0] - draws[1]).std()
+    for df in (np.inf, 9):
+        edge = (stats.norm if df == np.inf else stats.t(df)).ppf((1 + LEVEL) / 2) * spread
+        for factor, differ in ((0.97, False), (1.03, True)):
+            found = rank_intervals(np.array([edge * factor, 0.0]), draws, LEVEL, df=df)
+            assert found.better[0, 1] == differ
+            assert found.tier.tolist() == [1, 1 + differ]
+            assert found.high.tolist() == [2 - differ, 2]
+
+
+def test_certain_differences_separate_and_certain_ties_do_not():
+    draws = np.tile([[0.3], [0.2], [0.2]], (1, 100))
+    found = rank_intervals(draws[:, 0], draws, LEVEL)
+    assert found.low.tolist() == [1, 2, 2]
+    assert found.high.tolist() == [1, 3, 3]
+
+
+@given(st.integers(0, 1000), st.integers(2, 9))
+def test_tiers_are_the_fewest_consecutive_sets_without_a_significant_pair(seed, n):
+    rng = np.random.default_rng(seed)
+    means = rng.normal(0, 0.1, n)
+    found = rank_intervals(means, rng.normal(means[:, None], rng.uniform(0.005, 0.1, (n, 1)), (n, 60)), 0.8)
+    order = np.argsort(-means)
+    tiers = found.tier[order]
+    assert (np.diff(tiers) >= 0).all()
+    assert tiers[0] == 1
+
+    def legal(cuts):
+        parts = np.split(order, cuts)
+        return not any(found.better[np.ix_(part, part)].any() for part in parts)
+
+    assert legal(np.flatnonzero(np.diff(tiers)) + 1)
+    fewer = (cuts for k in range(tiers[-1] - 1) for cuts in combinations(range(1, n), k))
+    assert not any(legal(list(cuts)) for cuts in fewer)
+    assert not (found.better & found.better.T).any()
+
+
+@given(st.integers(0, 1000))
+def test_the_order_of_systems_changes_nothing(seed):
+    rng = np.random.default_rng(seed)
+    draws = rng.normal(rng.normal(0, 0.1, (6, 1)), 0.05, (6, 50))
+    order = rng.permutation(6)
+    one, other = (rank_intervals(each.mean(axis=1), each, LEVEL) for each in (draws, draws[order]))
+    for name in ("low", "high", "tier"):
+        assert getattr(one, name)[order].tolist() == getattr(other, name).tolist()

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, ParameterError
-from vbterrier.kernels.resample import acceleration_of, resampled_means, stream
+from vbterrier.kernels.resample import acceleration_of
 from vbterrier.kernels.vb import bernoulli_variance, vb
 from vbterrier.stats.replicas import hoeffding_error, hoeffding_replicas, replica_intervals
-from vbterrier.stats.topic_intervals import topics_interval
 
 SCORES = np.random.default_rng(7).beta(2, 5, 40)
 DRAWS = np.random.default_rng(3).gamma(2.0, size=(400, 3, 2))
@@ -42,14 +41,6 @@ def test_bca_levels_are_the_textbook_formula(acceleration):
             moved = bias + stats.norm.ppf(tail)
             level = stats.norm.cdf(bias + moved / (1 - a * moved))
             assert got == pytest.approx(np.quantile(draws, level), abs=1e-12)
-
-
-def test_bca_of_a_bootstrap_is_scipys():
-    means = resampled_means(SCORES[:, None], 500, stream(1, ""))[:, 0]
-    acceleration = acceleration_of(((SCORES.sum() - SCORES) / 39)[:, None])[0]
-    found = replica_intervals(means, point=SCORES.mean(), acceleration=acceleration, method="bca", source="intents")
-    expected = topics_interval(SCORES, method="bca", n_resamples=500, seed=1)
-    assert (float(found.low), float(found.high)) == pytest.approx((expected.low, expected.high), abs=1e-12)
 
 
 def test_ties_with_the_point_count_half():
@@ -87,7 +78,6 @@ def test_replicas_that_agree_give_equal_ends_and_one_has_no_error():
         (DRAWS, {"method": "t"}, "method='t': wanted one of 'percentile', 'bca', 'normal'"),
         (DRAWS, {"level": 1.0}, "wanted a number between 0 and 1"),
         (DRAWS, {"method": "bca"}, "method='bca' needs the score without perturbation: give point"),
-        (DRAWS[:0], {}, "replicas: none"),
     ],
 )
 def test_intervals_of_replicas_that_cannot_be_are_refused(draws, options, message):
@@ -96,8 +86,8 @@ def test_intervals_of_replicas_that_cannot_be_are_refused(draws, options, messag
 
 
 def test_units_that_do_not_matter_and_single_ones_accelerate_nothing():
-    assert acceleration_of(np.full((4, 2), 0.5)).tolist() == [0.0, 0.0]
-    assert acceleration_of(np.array([[0.3], [np.nan]])).tolist() == [0.0]
+    for left in (np.full((4, 2), 0.5), np.array([[0.3], [np.nan]])):
+        assert not acceleration_of(left).any()
     assert acceleration_of(np.full((2, 2), np.nan), of_mean=True) == 0.0
 
 
@@ -116,12 +106,6 @@ def test_the_number_is_the_smallest_that_the_inequality_allows(epsilon, delta, a
     assert n == 1 or bound(n - 1, epsilon, width) > delta * (1 - 1e-9)
 
 
-def test_numbers_of_replicas_by_hand():
-    # ln(40) / (2 · 0.01²) = 18444.4
-    assert hoeffding_replicas(0.01, 0.05) == 18445
-    assert hoeffding_replicas(5.0, 0.5) == 1, "no fewer than one"
-
-
 @given(st.integers(1, 10**6), SHARES, ALPHAS)
 def test_the_error_is_the_inverse(n, delta, alpha):
     error = hoeffding_error(n, delta, alpha=alpha)
@@ -134,14 +118,6 @@ def test_the_range_is_that_of_the_scores(alpha):
     scores = vb(success, bernoulli_variance(success), alpha)
     width = hoeffding_error(1, 0.5, alpha=alpha) / hoeffding_error(1, 0.5)
     assert width == pytest.approx(np.ptp(scores), abs=1e-4)
-
-
-def test_means_of_replicas_stay_within_the_error_as_often_as_promised():
-    # The worst case in [0, 1]: fair coins. Hoeffding guarantees 90 %; coins exceed it.
-    n = 200
-    error = hoeffding_error(n, 0.1)
-    means = np.random.default_rng(0).binomial(n, 0.5, 5000) / n
-    assert (np.abs(means - 0.5) >= error).mean() <= 0.1
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 from scipy import stats
 from scipy.optimize import approx_fprime
 
-from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.kernels.grade_regression import sigmoid
 from vbterrier.stats import TagConfusion, fit_tagger
 from vbterrier.stats.matches import Matches, Statistic
@@ -23,11 +23,8 @@ ES = [Statistic("ES", 1)]
 
 def systems_of(entities, documents):
     """A system for each entity and document, so that ES shows what that tag became."""
-    pairs = list(product(range(entities), range(documents)))
-    return {
-        (entity, number): Matches(np.array([entity]), np.array([0]), docno=[f"d{entity}-{number}"])
-        for entity, number in pairs
-    }
+    pairs = product(range(entities), range(documents))
+    return {(e, d): Matches(np.array([e]), np.array([0]), docno=[f"d{e}-{d}"]) for e, d in pairs}
 
 
 def outcomes(noise, entities=3, documents=2, n=N):
@@ -61,11 +58,6 @@ def test_tags_of_a_unit_share_their_error():
     # One candidate replaces the name: both others get the same one.
     wrong = ~right["name"][0] & (name[0, 0] >= 0)
     assert (Counter(zip(name[0, 0][wrong], name[1, 0][wrong], strict=True))).keys() <= {(1, 0), (2, 2)}
-
-
-def test_units_that_do_not_exist():
-    with pytest.raises(ParameterError, match="by='document': wanted one of 'name', 'entity', 'mention'"):
-        TagConfusion(0.1, by="document")
 
 
 def planted(n_documents=300, strength=0.8, seed=0):

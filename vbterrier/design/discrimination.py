@@ -36,11 +36,7 @@ _EQUAL = 1e-12
 
 
 def checked_sizes(sizes: Iterable[int] | None, n: int, least: int) -> list[int]:
-    """Increasing numbers of queries; twenty by default.
-
-    >>> checked_sizes(None, 7, 2)
-    [2, 3, 4, 5, 6, 7]
-    """
+    """Increasing numbers of queries; twenty by default."""
     if sizes is None:
         return sorted({max(round(n * part / _N_SIZES), min(least, n)) for part in range(1, _N_SIZES + 1)})
     found = sorted({whole("sizes", size, low=least, high=n, meaning=", the number of queries") for size in sizes})
@@ -52,12 +48,8 @@ def checked_sizes(sizes: Iterable[int] | None, n: int, least: int) -> list[int]:
 def orders_of(n: int, order: str, n_subsets: int, seed: int, held: int) -> Iterator[Ints]:
     """Permutations of all queries, whose prefixes are the subsets, in blocks of shape (rows, n).
 
-    - ``n``, ``order``, ``n_subsets``, ``seed``: number of queries; ``"given"`` for their order of appearance,
-      ``"random"`` for ``n_subsets`` random orders
-    - ``held``: numbers that the caller keeps in memory for each subset
-
-    >>> [block.tolist() for block in orders_of(3, "given", 1, 0, 3)]
-    [[[0, 1, 2]]]
+    ``"given"``: their order of appearance; ``"random"``: ``n_subsets`` random orders. The caller keeps ``held`` numbers
+    in memory for each subset.
     """
     if order == "given":
         yield np.arange(n)[None, :]
@@ -68,17 +60,13 @@ def orders_of(n: int, order: str, n_subsets: int, seed: int, held: int) -> Itera
 
 
 def band(found: Floats, level: float, order: str) -> Floats:
-    """Quantile band of a share ``level`` of the subsets, shape (2, ...) of (n_subsets, ...); NaN for the given order.
+    """Quantile band of a share ``level`` of the subsets, which includes the mean, (2, ...) of (n_subsets, ...).
 
-    The band always includes the mean.
-
-    >>> band(np.array([0.0, 1.0, 2.0]), 0.5, "random").tolist()
-    [0.5, 1.5]
+    NaN for the given order.
     """
     mean = found.mean(axis=0)
     if order == "given":
         return np.full((2, *mean.shape), np.nan)
-    level = number("level", level, low=0, high=1, open_low=True, open_high=True)
     low, high = np.quantile(found, [(1 - level) / 2, (1 + level) / 2], axis=0)
     return np.stack([np.minimum(low, mean), np.maximum(high, mean)])
 
@@ -103,12 +91,11 @@ def score_by_size(
     order
         ``"given"``: the first queries in their order of appearance, as in Figure 1 of the source; ``"random"``: random
         subsets.
-    n_subsets
-        Number of random subsets of each size. Subsets are nested over sizes, and the same for all systems.
+    n_subsets, seed
+        Number of random subsets of each size, and their seed. Subsets are nested over sizes, and the same for all
+        systems.
     level
         Share of the subsets in the band.
-    seed
-        Seed of the subsets.
 
     Returns
     -------
@@ -116,22 +103,13 @@ def score_by_size(
         One row per measure, system and size: name, measure, n_qids, mean, low, high, level, order, n_subsets, seed.
         With ``order="given"``, low and high are NaN.
 
-    Raises
-    ------
-    InputError
-        Systems with different topics, missing values.
-    ParameterError
-        A size out of range, an unknown order.
-
     Notes
     -----
     The band refers to subsets of these queries and closes at the full set; it is not a confidence interval for other
     queries, see :func:`interval_width` and ``vbterrier.stats.intervals``. Means are over queries: for ratios of sums,
     such as F1 of linking, use values whose mean is the ratio, as the measures of this package yield.
 
-    References
-    ----------
-    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 3.
+    Source: Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 3.
 
     Examples
     --------
@@ -144,13 +122,10 @@ def score_by_size(
     n_subsets = whole("n_subsets", n_subsets) if order == "random" else 1
     frames = [pd.DataFrame(columns=list(SIZE_COLUMNS))]
     for measure, names, table, _ in measure_tables(values, by_id=order == "random"):
-        wanted = checked_sizes(sizes, len(table), 1)
-        means = np.concatenate(
-            [
-                np.stack([_membership(block[:, :n], len(table)) @ table / n for n in wanted], axis=1)
-                for block in orders_of(len(table), order, n_subsets, seed, len(table))
-            ]
-        )
+        wanted, n_all = checked_sizes(sizes, len(table), 1), len(table)
+        blocks = orders_of(n_all, order, n_subsets, seed, n_all)
+        parts = [np.stack([_membership(block[:, :n], n_all) @ table / n for n in wanted], axis=1) for block in blocks]
+        means = np.concatenate(parts)
         low, high = band(means, level, order)
         keys = pd.MultiIndex.from_product([names, wanted], names=["name", "n_qids"])
         found = {"mean": means.mean(axis=0), "low": low, "high": high}
@@ -185,25 +160,18 @@ def discriminative_power(
     ----------
     values
         The V frame: name, qid, measure, value; of at least two systems.
-    sizes
-        Numbers of queries, 2 to n; by default 20 from ``n/20`` to n.
-    order
-        ``"given"``: the first queries in their order of appearance, as in Figure 4 of the source; ``"random"``: random
-        subsets, and the mean over them.
-    n_subsets
-        Number of random subsets of each size.
+    sizes, order, n_subsets
+        See :func:`score_by_size`; sizes from 2. The given order is that of Figure 4 of the source.
     level
         Tests are at the significance level ``1 - level``; also the share of the subsets in the band.
-    n_resamples
-        Number of resamples of the queries of a subset, the same positions for all subsets of a size.
+    n_resamples, seed
+        Number of resamples of the queries of a subset, the same positions for all subsets of a size; seed of both.
     test
         One-tailed test of the paired differences from the best system. ``"bootstrap"``: p is the share of resamples
         (including the observed sample) with a mean difference of at most 0. ``"t"``: Student's paired t.
     best
         The reference system: the best over all queries (``"whole"``, as in the source), or the best of the subset
         (``"subset"``), which is biased in small subsets.
-    seed
-        Seed of subsets and resamples.
 
     Returns
     -------
@@ -212,24 +180,14 @@ def discriminative_power(
         system), low, high (NaN in the given order), order, n_subsets, level, test, n_resamples, seed, told_apart (share
         of pairs of systems that differ significantly by the two-tailed test, mean over subsets), best.
 
-    Raises
-    ------
-    InputError
-        Systems with different topics, missing values.
-    ParameterError
-        A size out of range; an unknown order, test or best.
-
     Notes
     -----
-    As in the source, p-values are not corrected for the number of systems: at level .95, the false positive rate of
-    each test is 5 %. The bootstrap exceeds it for few queries: .105 of 10,000 pairs at 5 queries, .081 at 10, .058 at
-    25, .055 at 50 (normal differences); ``"t"`` has .05. Cost: a matrix product for all subsets and systems of a size,
-    and tests of all pairs, quadratic in the number of systems.
+    As in the source, p-values are not corrected for the number of systems. The bootstrap exceeds its false positive
+    rate of 5 % at level .95 for few queries: .105 of 10,000 pairs at 5 queries, .081 at 10, .058 at 25, .055 at 50
+    (normal differences); ``"t"`` has .05. The cost is quadratic in the number of systems.
 
-    References
-    ----------
-    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 3.3;
-    Sakai: Evaluating evaluation metrics based on the bootstrap, SIGIR 2006 (``told_apart``).
+    Source: Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section
+    3.3; Sakai: Evaluating evaluation metrics based on the bootstrap, SIGIR 2006 (``told_apart``).
 
     Examples
     --------
@@ -252,14 +210,11 @@ def discriminative_power(
         top = int(table.mean(axis=0).argmax()) if best == "whole" else None
         held = len(names) * max(n_resamples, len(table), len(names))
         wanted = checked_sizes(sizes, len(table), 2)
-        found = np.concatenate(
-            [
-                np.stack(
-                    [_significant(table[np.sort(block[:, :n])], top, level, n_resamples, seed) for n in wanted], axis=1
-                )
-                for block in orders_of(len(table), order, n_subsets, seed, held)
-            ]
+        subsets = (
+            [np.sort(block[:, :n]) for n in wanted] for block in orders_of(len(table), order, n_subsets, seed, held)
         )
+        tested = [[_significant(table[rows], top, level, n_resamples, seed) for rows in block] for block in subsets]
+        found = np.concatenate([np.stack(block, axis=1) for block in tested])
         low, high = band(found[..., 0], level, order)
         not_worse, told_apart = found.mean(axis=0).T
         about = (order, n_subsets, level, test, n_resamples, seed)
@@ -310,9 +265,8 @@ def _by_t(values: Floats) -> Floats:
         differences = values[:, :, first, None] - values
         mean, std = differences.mean(axis=1), differences.std(axis=1, ddof=1)
         constant = std <= _EQUAL
+        endless = np.where(np.abs(mean) <= _EQUAL, -np.inf, np.copysign(np.inf, mean))
         with np.errstate(divide="ignore", invalid="ignore"):
-            t = np.where(
-                constant, np.where(np.abs(mean) <= _EQUAL, -np.inf, np.sign(mean) * np.inf), mean / std * n**0.5
-            )
+            t = np.where(constant, endless, mean / std * n**0.5)
         p_values[:, first] = special.stdtr(n - 1, -t)
     return p_values

@@ -52,11 +52,7 @@ _N_POINTS, _REACH = 401, 8.0
 
 
 def power_by_formula(n: Any, delta: float, std: float, level: float) -> Any:
-    """Power of the paired t test for normal differences, with the correct sign: the noncentral t.
-
-    >>> round(float(power_by_formula(34, 0.5, 1.0, 0.95)), 2)
-    0.81
-    """
+    """Power of the paired t test for normal differences, with the correct sign: the noncentral t."""
     from scipy import special, stats
 
     # SciPy before 1.13 divides by zero internally; its result is correct.
@@ -65,11 +61,7 @@ def power_by_formula(n: Any, delta: float, std: float, level: float) -> Any:
 
 
 def needed_by_formula(delta: float, std: float, power: float, level: float) -> int:
-    """The smallest n for normal differences, by bisection: power increases with n.
-
-    >>> needed_by_formula(0.5, 1.0, 0.8, 0.95)
-    34
-    """
+    """The smallest n for normal differences, by bisection: power increases with n."""
     low, high = 1, 2
     while power_by_formula(float(high), delta, std, level) < power:
         low, high = high, 2 * high
@@ -94,12 +86,6 @@ def corrected_level(level: float, n_systems: int, correction: str, *, baseline: 
 
     ``"holm"``: Bonferroni's ``1 - α/m`` of m tests, the first step. ``"max-t"``: for large samples and systems of equal
     variance and correlation, Tukey's studentised range for all pairs, Dunnett's test for pairs with a baseline.
-    ``"none"``: the same level.
-
-    >>> [round(corrected_level(0.95, 5, by), 4) for by in ("none", "holm", "max-t")]
-    [0.95, 0.995, 0.9936]
-    >>> round(corrected_level(0.95, 5, "max-t", baseline=True), 4)
-    0.9854
     """
     from scipy import optimize, special, stats
 
@@ -123,11 +109,7 @@ def corrected_level(level: float, n_systems: int, correction: str, *, baseline: 
 
 
 def detectable_by_formula(n: int, std: float, power: float, level: float) -> float:
-    """The smallest difference that n queries detect with this power.
-
-    >>> round(detectable_by_formula(34, 1.0, 0.8, 0.95), 2)
-    0.5
-    """
+    """The smallest difference that n queries detect with this power."""
     from scipy import optimize
 
     far = std
@@ -140,26 +122,11 @@ def detectable_by_formula(n: int, std: float, power: float, level: float) -> flo
 class QueryPlan(Shown):
     """Number of queries needed, with its power curve.
 
-    Parameters
-    ----------
-    n_qids
-        Number of queries needed.
-    low, high
-        Interval of the number, from the interval of the standard deviation of the pilot; without a pilot, the numbers
-        for the smallest median and the largest 90 % quantile of the collections.
-    delta, power, level
-        The difference to detect, its power, and the level of test and interval.
-    n_by_formula
-        The number by the noncentral t, for normal differences with the standard deviation of the pilot.
-    curve
-        Columns delta, n_qids, power, low, high, level, test, correction, n_systems, assurance, n_pilot (0 without a
-        pilot), n_simulations, seed.
-
-    Examples
-    --------
-    >>> plan = queries_needed([0.1, -0.1, 0.0, 0.2, -0.2, 0.1, 0.0, -0.1, 0.3, -0.3], 0.05, n_simulations=1000)
-    >>> plan.frame()[["delta", "power", "n_pilot"]].values.tolist()
-    [[0.05, 0.8, 10.0]]
+    ``low, high``: interval of the number, from the interval of the standard deviation of the pilot; without a pilot,
+    the numbers for the smallest median and the largest 90 % quantile of the collections. ``delta, power, level``: the
+    difference to detect, its power, and the level of test and interval. ``n_by_formula``: by the noncentral t, for
+    normal differences. ``curve``: delta, n_qids, power, low, high, level, test, correction, n_systems, assurance,
+    n_pilot (0 without a pilot), n_simulations, seed.
     """
 
     n_qids: int
@@ -191,10 +158,8 @@ class QueryPlan(Shown):
         """The plan in one line of text."""
         one = self.curve.iloc[0]
         among = f" among {one['n_systems']} systems ({one['correction']})" if one["n_systems"] > 2 else ""  # noqa: PLR2004
-        based, sure = (
-            f"pilot of {one['n_pilot']}",
-            "about half of such plans fall short of the power: ask for assurance",
-        )
+        based = f"pilot of {one['n_pilot']}"
+        sure = "about half of such plans fall short of the power: ask for assurance"
         if not one["n_pilot"]:
             based, sure = "no pilot", "low and high are of the TREC collections with the smallest and largest variance"
         elif not np.isnan(one["assurance"]):
@@ -242,21 +207,19 @@ def queries_needed(
         Probability of detection, between ``(1 - level)/2`` and 1.
     assurance
         Probability, above .5 and below 1, that the number suffices for this power in spite of the uncertainty of the
-        standard deviation of the pilot: the number for the upper confidence limit of it at this level. ``None``: the
+        standard deviation of the pilot: the number for its upper confidence limit at this level. ``None``: the
         number for the standard deviation of the pilot, which falls short in about half of all pilots.
     level
         Level of all tests together, and of the interval of the number of queries.
     n_systems, baseline
         Number of systems that will be compared, all pairs or each with a baseline.
     test, correction
-        Those of :func:`vbterrier.compare`, ``"randomisation"`` or ``"t"``, which have nearly the same power (see the
-        notes), and ``"max-t"``, ``"holm"`` or ``"none"``: :func:`corrected_level` gives the level of each test.
-        ``"auto"`` is ``"max-t"`` for randomisation, ``"holm"`` for t.
-    n_simulations
-        Number of resamples of each size. With 10,000 the number of queries has a Monte Carlo error of about 1 %. Cost:
-        ``n_simulations * min(n, 40 k)`` random numbers.
-    seed
-        Seed of the resamples.
+        Those of :func:`vbterrier.compare`: ``"randomisation"`` or ``"t"``, and ``"max-t"``, ``"holm"`` or ``"none"``;
+        :func:`corrected_level` gives the level of each test. ``"auto"`` is ``"max-t"`` for randomisation, ``"holm"``
+        for t.
+    n_simulations, seed
+        Number of resamples of each size, and their seed. With 10,000 the number of queries has a Monte Carlo error of
+        about 1 %. Cost: ``n_simulations * min(n, 40 k)`` random numbers.
 
     Returns
     -------
@@ -275,24 +238,14 @@ def queries_needed(
     ``power(n, δ) = P(|t| significant, right sign) = P(τ_n s_n/√n - m_n <= δ)`` with mean m_n and standard deviation s_n
     of a resample of n centred differences and the quantile τ_n of Student's t, so that one set of resamples serves all
     δ. A constant resample, frequent if most queries tie, counts as not detected. The interval follows from that of the
-    standard deviation of the pilot (Bonett 2006, for non-normal differences): a larger σ is equivalent to a smaller δ.
+    standard deviation of the pilot (Bonett 2006): a larger σ is equivalent to a smaller δ.
     Sizes form a grid; between them, the isotonic curve is interpolated over √n.
 
-    Coverage of the true number (about 90, at δ = .3 σ; 300 pilots each) by nominal 95 % intervals, with pilots of 15,
-    25, 50, 250 queries: normal differences .95, .94, .95, .95; differences of beta scores .95, .95, .95, .92; half of
-    the queries tied .91, .92, .92, .94; exponential .90, .89, .87, .96.
+    docs/explanation/statistics.md has the coverage of the intervals, the share of plans that reach the power, and the
+    power of sign flips, which is nearly that of t.
 
-    For the share of plans that reach the power, see "Levels and coverage" in the documentation.
-
-    The power of sign flips differs from that of t by less than .02 for symmetric differences, and for exponential ones
-    by at most .06 at the level .95, .22 at .995 and .10 at .995 from 30 queries on (5 distributions, 15
-    to 120 queries). The studentised bootstrap has less power with few queries (by .02 to .24 at 15, at most .06 at 60,
-    at .95). Signed ranks test another hypothesis: that of a symmetric distribution around 0.
-
-    References
-    ----------
-    Kelley and Maxwell, Psychological Methods 8, 2003 (assurance). Sakai: Topic set size design, Information Retrieval
-    Journal 19 (2016), whose noncentral t is ``n_by_formula``, and whose tables plan without a pilot. Bonett:
+    Source: Kelley and Maxwell, Psychological Methods 8, 2003 (assurance). Sakai: Topic set size design, Information
+    Retrieval Journal 19 (2016), whose noncentral t is ``n_by_formula``, and whose tables plan without a pilot. Bonett:
     Approximate confidence interval for standard deviation of nonnormal distributions, Computational Statistics and Data
     Analysis 50 (2006). Dunnett, JASA 50, 1955.
 
@@ -397,7 +350,7 @@ def detectable_difference(
     Parameters
     ----------
     pilot, pair, measure, power, level, n_systems, baseline, test, correction, n_simulations, seed
-        See :func:`queries_needed`.
+        See :func:`queries_needed`, which raises the same errors.
     n_qids
         Numbers of queries, at least 2.
 
@@ -406,11 +359,6 @@ def detectable_difference(
     pandas.DataFrame
         One row per number of queries: n_qids, delta, low, high (from the interval of the standard deviation),
         by_formula (for normal differences), power, level, test, correction, n_systems, n_pilot, n_simulations, seed.
-
-    Raises
-    ------
-    InputError, ParameterError
-        See :func:`queries_needed`.
 
     Examples
     --------
@@ -440,16 +388,15 @@ def design_errors(n_qids: int | Iterable[int], delta: float, std: float, *, leve
     """Power of a design, and the errors of its significant results in sign and magnitude.
 
     Type S: the probability that a significant difference has the wrong sign. Type M: the expected size of a significant
-    difference relative to the true one, which small collections exaggerate (Gelman and Carlin 2014).
+    difference relative to the true one, which small collections exaggerate.
 
     Parameters
     ----------
     n_qids
         Numbers of queries, at least 2.
-    delta
-        The true difference, above 0: a plausible one, not the observed one.
-    std
-        The standard deviation of the differences over topics.
+    delta, std
+        The true difference, above 0: a plausible one, not the observed one; the standard deviation of the differences
+        over topics.
     level
         1 - the significance level of the paired t test, two-sided; for several systems, see :func:`corrected_level`.
 
@@ -462,9 +409,7 @@ def design_errors(n_qids: int | Iterable[int], delta: float, std: float, *, leve
     -----
     For normal differences, by the noncentral t; magnitudes by quadrature over 2,000 quantiles of the sample variance.
 
-    References
-    ----------
-    Gelman and Carlin: Beyond power calculations, Perspectives on Psychological Science 9, 2014.
+    Source: Gelman and Carlin: Beyond power calculations, Perspectives on Psychological Science 9, 2014.
 
     Examples
     --------

@@ -65,10 +65,8 @@ def query_profile(
 
     Raises
     ------
-    InputError
-        A missing column or value, no rows, a mention outside the corpus.
-    ParameterError
-        A level outside (0, 1), an invalid ``nil``.
+    InputError, ParameterError
+        A missing column or value, no rows, a mention outside the corpus; an invalid level or ``nil``.
 
     Warns
     -----
@@ -83,10 +81,8 @@ def query_profile(
     Shares describe the draws of the design: for a stratified or weighted sample they do not estimate those of the
     corpus, see :func:`horvitz_thompson`. Intervals treat draws as independent.
 
-    References
-    ----------
-    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 2 and
-    Table 1.
+    Source: Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 2
+    and Table 1.
 
     Examples
     --------
@@ -176,12 +172,8 @@ def _expected(corpus: MentionCorpus, entity: _Entities | None) -> list[dict[tupl
 
 
 def _counts(mentions: MentionCorpus, entity: _Entities | None, weights: Floats) -> list[tuple[str, str, float]]:
-    counts = {
-        "draws": weights.sum(),
-        "queries": len(mentions),
-        "documents": mentions.n_documents,
-        "mentions": mentions.n_mentions,
-    }
+    counts = {"draws": weights.sum(), "queries": len(mentions)}
+    counts |= {"documents": mentions.n_documents, "mentions": mentions.n_mentions}
     if entity is not None:
         counts["entities"] = entity.n_entities
     return [("count", item, float(count)) for item, count in counts.items()]

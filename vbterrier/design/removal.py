@@ -13,7 +13,7 @@ from vbterrier.frames.notebook import Panel, Shown, facts
 from vbterrier.kernels import linking
 from vbterrier.kernels.linking import N_CELLS, PLACES, SCORES, extremes, nested_draws, removed_queries, scores
 from vbterrier.kernels.resample import stream
-from vbterrier.linking.quality import NIL, Decisions, Gold, answers, decide
+from vbterrier.linking.quality import NIL, Gold, answers, decide
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -37,14 +37,9 @@ class DecisionCounts(Shown):
     Parameters
     ----------
     right, wrong, missed
-        Gold links resolved to the right entity, to a wrong entity, and to NIL; at least 0.
+        Gold links resolved to the right entity, to a wrong entity, and to NIL; whole numbers of at least 0.
     recognised, taken
-        Gold NILs resolved to NIL and to an entity; at least 0.
-
-    Raises
-    ------
-    ParameterError
-        A count that is not a whole number of at least 0.
+        Gold NILs resolved to NIL and to an entity.
 
     Examples
     --------
@@ -82,27 +77,11 @@ class DecisionCounts(Shown):
     def from_rates(
         cls, n_links: int, n_nils: int, *, link_recall: float, link_precision: float, nil_recall: float
     ) -> DecisionCounts:
-        """Counts from published rates, rounded to whole numbers.
+        """Counts from published rates between 0 and 1, rounded to whole numbers; InputError for rates without counts.
 
         ``right = R_L N_L``, ``recognised = R_N N_N``; the system predicts ``right/P_L`` links, of which those that are
         neither right nor gold NILs are wrong. NIL precision follows: compare it with the published value.
 
-        Parameters
-        ----------
-        n_links, n_nils
-            Numbers of gold links and gold NILs.
-        link_recall, link_precision, nil_recall
-            Rates between 0 and 1, the precision above 0.
-
-        Raises
-        ------
-        InputError
-            Rates without corresponding counts.
-        ParameterError
-            A rate outside [0, 1].
-
-        Examples
-        --------
         >>> DecisionCounts.from_rates(367, 133, link_recall=0.866, link_precision=0.911, nil_recall=0.842)
         DecisionCounts(right=318, wrong=10, missed=39, recognised=112, taken=21)
         """
@@ -121,54 +100,13 @@ class DecisionCounts(Shown):
         return cls(right, wrong, n_links - right - wrong, recognised, taken)
 
 
-def decided(
-    gold: Any, system: Any, *, nil: str = NIL, multiple_answers: str = "raise", unanswered: str = "nothing"
-) -> Ints:
-    """The cell of each query of the gold standard, from 0, shape (n,)."""
-    found = decide(
-        answers(system, name="system"), Gold(gold, nil=nil, multiple_answers=multiple_answers), unanswered=unanswered
-    )
-    return cells_of(found)
-
-
-def cells_of(decisions: Decisions) -> Ints:
-    """The cell of each query, from 0, shape (n,)."""
-    silent = int((decisions.answer == linking.UNANSWERED).sum())
-    if silent:
-        raise InputError(
-            f"system: {silent} of {len(decisions.answer)} queries have no answer, but decisions in two stages are "
-            "links or NIL; add the answers, or count these queries as NIL with unanswered='nil'"
-        )
-    cell_at = np.full(8, -1, dtype=np.int64)
-    cell_at[PLACES] = np.arange(N_CELLS)
-    cells: Ints = cell_at[4 * decisions.gold_nil + decisions.answer]
-    return cells
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class Removal(Shown):
     """Scores of a query set after random removal of queries.
 
-    Parameters
-    ----------
-    draws
-        Columns source (``"model"``, and ``"queries"`` if single queries are known), measure (P, R, F1), value: one row
-        per draw.
-    counts
-        Counts before removal.
-    n_removed
-        Number of removed queries.
-    worst, best
-        The lowest and the highest value of each measure over all removals of this size.
-    seed
-        Seed of the draws.
-
-    Examples
-    --------
-    >>> counts = DecisionCounts(right=6, wrong=1, missed=1, recognised=7, taken=1)
-    >>> found = simulate_query_removal(counts, n_removed=2, n_draws=100)
-    >>> found.summary()["measure"].tolist(), found.draws["source"].unique().tolist()
-    (['P', 'R', 'F1'], ['model'])
+    ``draws``: source (``"model"``, and ``"queries"`` if single queries are known), measure (P, R, F1), value: one row
+    per draw. ``counts``: before removal. ``worst, best``: the lowest and the highest value of each measure over all
+    removals of this size.
     """
 
     draws: pd.DataFrame
@@ -244,39 +182,25 @@ def simulate_query_removal(
         and all in the worst; as many as possible if there are too few of either.
     nil, multiple_answers, unanswered
         See :data:`vbterrier.LinkP`; queries without an answer raise unless ``unanswered="nil"``.
-    n_draws
-        Number of removals to draw from each source.
-    seed
-        Seed of the draws.
+    n_draws, seed
+        Number of removals to draw from each source, and their seed.
 
     Returns
     -------
     Removal
         Draws of the model and, if single queries are known and ``shares`` are not given, of removing these queries.
 
-    Raises
-    ------
-    InputError
-        Invalid frames, queries without an answer.
-    ParameterError
-        Both or none of ``n_removed`` and ``fraction``, or one out of range; fewer than two queries; shares outside
-        [0, 1], or of more queries than there are.
-
     Notes
     -----
     The model applies to any decisions in two stages (detect, then classify). It has the same distribution as removing
     real queries, which are drawn as a check. Worst and best are exact over all removals of m queries; their cost is
     proportional to the possible numbers of missed links times those of NILs resolved to entities. With ``shares``, they
-    are those of the paper. Drawing real queries takes ``n_draws * N`` random numbers, in blocks.
+    are those of the paper.
 
-    The counts that Tables 1 and 2 of the paper imply reproduce its Table 3: standard deviations of F1 are .0004,
-    .0008, .0012 for 10, 50, 100 of 2,853 queries (published .000, .001, .001), and .0010, .0024, .0035 of 1,000
-    (published .001, .002, .003). Minimum and maximum of 10,000 draws are random: all published ones lie in their 95 %
-    intervals. The ranges ".02" and ".08" in its text are .002 and .008.
+    The counts that Tables 1 and 2 of the paper imply reproduce its Table 3. The ranges ".02" and ".08" in its text are
+    .002 and .008.
 
-    References
-    ----------
-    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 3.
+    Source: Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 3.
 
     Examples
     --------
@@ -347,14 +271,12 @@ def simulate_query_addition(
 
     Parameters
     ----------
-    gold, system, nil, multiple_answers, unanswered
-        See :func:`simulate_query_removal`.
+    gold, system, nil, multiple_answers, unanswered, n_draws, seed
+        See :func:`simulate_query_removal`, which has the same source.
     n_added
         Number of further queries, at least 1.
     level
         Probability that a score is between low and high.
-    n_draws, seed
-        Number of draws, and their seed.
 
     Returns
     -------
@@ -362,19 +284,10 @@ def simulate_query_addition(
         One row per measure: measure, n_added, n_qids (before), value (before), mean, std, low, high, level, n_draws,
         seed.
 
-    Raises
-    ------
-    InputError, ParameterError
-        See :func:`simulate_query_removal`.
-
     Notes
     -----
     The observed proportions are estimates, too: low and high exclude their error, so that they are limits of the scores
     of a larger set whose proportions are the observed ones.
-
-    References
-    ----------
-    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 3.
 
     Examples
     --------
@@ -396,16 +309,27 @@ def simulate_query_addition(
     return found.assign(low=low, high=high, level=level, n_draws=n_draws, seed=seed)
 
 
-def _known(gold: Any, system: Any, **words: str) -> tuple[Any, DecisionCounts]:
-    """The cell of each query (``None`` if only counts are known), and the counts."""
+def _known(
+    gold: Any, system: Any, *, nil: str, multiple_answers: str, unanswered: str
+) -> tuple[Ints | None, DecisionCounts]:
+    """The cell of each query, from 0 (``None`` if only counts are known), and the counts."""
     if isinstance(gold, DecisionCounts):
         if system is not None:
             raise ParameterError("gold contains counts of decisions: leave out system")
         return None, gold
     if system is None:
         raise ParameterError("wanted the answers of a system with gold, or DecisionCounts instead of both")
+    right = Gold(gold, nil=nil, multiple_answers=multiple_answers)
+    found = decide(answers(system, name="system"), right, unanswered=unanswered)
+    if silent := int((found.answer == linking.UNANSWERED).sum()):
+        raise InputError(
+            f"system: {silent} of {len(found.answer)} queries have no answer, but decisions in two stages are "
+            "links or NIL; add the answers, or count these queries as NIL with unanswered='nil'"
+        )
+    cell_at = np.full(8, -1, dtype=np.int64)
+    cell_at[PLACES] = np.arange(N_CELLS)
     # Sorted, so that draws do not depend on the order of the queries.
-    kind = np.sort(decided(gold, system, **words))
+    kind = np.sort(cell_at[4 * found.gold_nil + found.answer])
     return kind, DecisionCounts(*np.bincount(kind, minlength=N_CELLS).tolist())
 
 

@@ -34,21 +34,11 @@ RESERVED = ("n_documents", "stratum", "prob", "n_draws")
 class QuerySample(Shown):
     """Queries sampled from a corpus of mentions, with the sampling design.
 
-    Parameters
-    ----------
-    frame
-        One row per query, in the order of the draws within each stratum: qid, docno, mention, the other columns of the
-        mentions, n_documents (with the mention, in the corpus), stratum ("all" without strata), prob (the inclusion
-        probability; with replacement the probability of one draw in its stratum), n_draws (1 without replacement).
-    strata
-        One row per stratum: stratum, n_queries (distinct queries in the corpus), n_drawable (the largest number of
-        draws without replacement), n_draws.
-    method
-        The sampling method.
-    replace
-        True for sampling with replacement.
-    seed
-        Seed of the draws.
+    ``frame``: one row per query, in the order of the draws within each stratum: qid, docno, mention, the other columns
+    of the mentions, n_documents (with the mention, in the corpus), stratum ("all" without strata), prob (the inclusion
+    probability; with replacement the probability of one draw in its stratum), n_draws (1 without replacement).
+    ``strata``: one row per stratum: stratum, n_queries (distinct queries in the corpus), n_drawable (the largest number
+    of draws without replacement), n_draws.
     """
 
     frame: pd.DataFrame
@@ -83,8 +73,7 @@ class QuerySample(Shown):
             return 1 / prob
         drawn = self.strata.set_index("stratum")["n_draws"]
         n_h = drawn.loc[self.frame["stratum"]].to_numpy(dtype=np.float64)
-        weights: Floats = self.frame["n_draws"].to_numpy(dtype=np.float64) / (n_h * prob)
-        return weights
+        return np.asarray(self.frame["n_draws"].to_numpy(dtype=np.float64) / (n_h * prob))
 
 
 def sample_queries(
@@ -121,13 +110,14 @@ def sample_queries(
         Columns docno, mention and optional columns such as entity_id; or the path of such a file. Rows with the same
         docno and mention are one query (a mention has one meaning in a document), of which the first row is used.
         Mentions are case-sensitive.
-    n
-        Number of draws.
+    n, seed
+        Number of draws, and their seed. The draws depend on the seed, the method and the names of the strata, but not
+        on the order of rows or on other columns.
     method
         The sampling method.
     replace
         Sample with replacement. Without replacement, RD draws at most one query per document and RM at most one per
-        mention: the units of the first stage are drawn without replacement. This keeps the probabilities above exact,
+        mention. This keeps the probabilities above exact,
         unlike drawing until n distinct queries are found.
     strata
         Strata that are sampled separately: a column; a number of bins of mention frequency with similar numbers of
@@ -140,9 +130,6 @@ def sample_queries(
         For ``"neyman"``: the variance of a value within each stratum, from a pilot.
     weights
         For ``"weighted"``: the column of weights, above 0. Of duplicated rows the first counts.
-    seed
-        Seed of the draws, which depend on the seed, the method and the names of the strata, but not on the order of
-        rows or on other columns.
 
     Returns
     -------
@@ -160,17 +147,13 @@ def sample_queries(
     Without a column qid, the qid is a fingerprint of docno and mention, the same in all samples. Within a stratum, a
     larger n extends a smaller sample (except ``weighted`` without replacement), so that its judgments remain usable.
 
-    ``weighted`` without replacement is systematic sampling in a random order, with exactly these probabilities; a query
-    with a probability of 1 is always drawn. Joint inclusion probabilities have no closed form: variances are
-    estimated as for maximum entropy sampling (Hájek 1964), see :func:`horvitz_thompson`.
+    ``weighted`` without replacement is systematic sampling in a random order, with exactly these probabilities. Joint
+    inclusion probabilities have no closed form: variances are estimated as for maximum entropy sampling (Hájek 1964),
+    see :func:`horvitz_thompson`.
 
-    Cost: sorting the ids once, about a second for two million rows.
-
-    References
-    ----------
-    Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 2. Hartley
-    and Rao: Sampling with unequal probabilities and without replacement, Annals of Mathematical Statistics 33, 1962.
-    Neyman, JRSS 97, 1934.
+    Source: Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 2.
+    Hartley and Rao: Sampling with unequal probabilities and without replacement, Annals of Mathematical Statistics 33,
+    1962. Neyman, JRSS 97, 1934.
 
     Examples
     --------
@@ -203,14 +186,14 @@ def sample_queries(
             f"n={n}: without replacement {method} can draw {len(units.sizes)} of these mentions, one for each "
             f"{STAGES.get(method, 'query')}; draw fewer, or with replace=True"
         )
-    capacity = np.full(len(names), n) if replace else units.n_units
+    n_queries, shares = np.bincount(stratum), np.bincount(stratum, units.share(corpus, method)).astype(np.float64)
     sizes = allocate(
         names,
         n,
         allocation,
-        capacity=capacity,
-        shares=np.bincount(stratum, units.share(corpus, method)).astype(np.float64),
-        n_queries=np.bincount(stratum),
+        capacity=np.full(len(names), n) if replace else units.n_units,
+        shares=shares,
+        n_queries=n_queries,
         variances=variances,
     )
     drawn = [
@@ -218,7 +201,7 @@ def sample_queries(
         for place, (name, size) in enumerate(zip(names, sizes, strict=True))
     ]
     frame = _frame(corpus, extras, names, stratum, drawn)
-    about = {"stratum": names, "n_queries": np.bincount(stratum), "n_drawable": units.n_units, "n_draws": sizes}
+    about = {"stratum": names, "n_queries": n_queries, "n_drawable": units.n_units, "n_draws": sizes}
     return QuerySample(frame, pd.DataFrame(about), method, replace, seed)
 
 
@@ -290,8 +273,7 @@ def horvitz_thompson(
         ``"mean"`` or ``"total"``.
     estimator
         ``"ht"`` is unbiased, ``"hajek"`` has a bias of order 1/n. ``"hajek"`` has a smaller variance if values are
-        similar, ``"ht"`` if values are proportional to the probabilities. They are equal for ``uniform`` without
-        strata.
+        similar, ``"ht"`` if values are proportional to the probabilities.
     level
         Nominal coverage of the interval, between 0 and 1.
     interval
@@ -311,10 +293,8 @@ def horvitz_thompson(
 
     Raises
     ------
-    InputError
-        Values of queries outside the sample, duplicated or missing values, a value that is not finite.
-    ParameterError
-        An unknown estimator or target, a level outside (0, 1).
+    InputError, ParameterError
+        Values of queries outside the sample, duplicated, missing or infinite values; an unknown option.
 
     Warns
     -----
@@ -331,41 +311,24 @@ def horvitz_thompson(
     - ``uniform`` without replacement: c = 1 - π, the variance of stratified random sampling, unbiased;
     - ``weighted`` without replacement: c = 1 - π, Hájek's approximation, which needs no joint inclusion probabilities;
     - ``random-document`` and ``random-mention`` without replacement: c = 1, as one query per document (or mention)
-      gives no variance within documents. On average this overestimates the variance by D times the variance of the
-      documents' totals, a share of n/D of that component: negligible for a few hundred of a million documents.
+      gives no variance within documents. On average this overestimates the variance by a share of n/D of the variance
+      of the documents' totals: negligible for a few hundred of a million documents.
 
-    Simulated on AIDA-CoNLL (8,204 queries, 200 drawn, 1,000 samples), coverage of nominal 95 % intervals of the share
-    of links, for hajek (ht): random-document .95 (.98), random-mention .95 (.90), uniform .95 (.95), weighted by
-    frequency of the mention .94 (.95), and with replacement .92 (.95); of hajek, standard deviation .036, .035, .028,
-    .058, .063, estimated as .037, .035, .029, .059, .059.
 
     ``random-mention`` estimates the mean over queries poorly if mention frequencies are skewed, as in news: a few
-    frequent mentions represent most queries. The paper reports the mean over the draws of each method instead, which
-    is the unweighted mean of the sampled queries, see :func:`vbterrier.stats.topics_interval`.
+    frequent mentions represent most queries. The paper reports the unweighted mean of the sampled queries instead, see
+    :func:`vbterrier.stats.topics_interval`.
 
-    Few draws with unequal probabilities often miss the queries with large weights, whose absence t does not notice.
-    Simulated coverage of nominal 95 % intervals of hajek by t and by bounded limits (their widths), of a binary measure
-    in 3,000 queries with log-normal sizes, 1,500 samples each::
+    Few draws with unequal probabilities often miss the queries with large weights, whose absence t does not notice:
+    docs/explanation/statistics.md has the simulated coverage. Ratios of totals, such as the precision of links, are not
+    means over queries: estimate both totals.
 
-        standard deviation of log sizes     n    size unrelated        larger queries score higher
-        .3                                 10   .93 .99 (.66 .62)      .94 .99 (.69 .63)
-        1                                  10   .82 1.0 (.68 .73)      .83 .96 (.71 .75)
-        2                                  10   .59 1.0 (.55 .83)      .45 .96 (.44 .80)
-        1                                  50   .90 1.0 (.39 .46)      .92 .98 (.39 .46)
-        2                                  50   .72 1.0 (.53 .68)      .71 .92 (.57 .69)
-        1                                 200   .94 .99 (.21 .26)      .94 .98 (.20 .25)
-        2                                 200   .81 .99 (.40 .52)      .78 .92 (.45 .56)
-
-    Ratios of totals, such as the precision of links, are not means over queries: estimate both totals.
-
-    References
-    ----------
-    Horvitz and Thompson, JASA 47, 1952. Hansen and Hurwitz, Annals of Mathematical Statistics 14, 1943. Hájek, Annals
-    of Mathematical Statistics 35, 1964. Särndal, Swensson, Wretman: Model Assisted Survey Sampling, 1992, 4.3 and 5.7.
+    Source: Horvitz and Thompson, JASA 47, 1952. Hansen and Hurwitz, Annals of Mathematical Statistics 14, 1943. Hájek,
+    Annals of Mathematical Statistics 35, 1964. Särndal, Swensson, Wretman: Model Assisted Survey Sampling, 1992, 4.3
+    and 5.7.
 
     Examples
     --------
-    >>> from vbterrier.design.sampling import sample_queries
     >>> corpus = pd.DataFrame({"docno": [f"d{n}" for n in range(8)], "mention": list("aaaabbcd")})
     >>> sample = sample_queries(corpus, 3, method="random-mention", seed=1)
     >>> known = sample.frame.assign(name="mine", measure="P", value=(sample.frame["mention"] == "a") * 1.0)
@@ -457,10 +420,8 @@ def _wide(sample: QuerySample, values: Any) -> tuple[pd.DataFrame, Floats]:
     require_same_kind(qid, wanted, "values column 'qid'", "sample column 'qid'")
     row = pd.Index(wanted.text.to_pylist()).get_indexer(qid.text.to_pylist())
     if (row < 0).any():
-        unknown = qid.text[int(np.argmax(row < 0))].as_py()
-        raise InputError(
-            f"values: query {unknown!r} (row {int(np.argmax(row < 0))}) was not sampled; remove its values"
-        )
+        at = int(np.argmax(row < 0))
+        raise InputError(f"values: query {qid.text[at].as_py()!r} (row {at}) was not sampled; remove its values")
     keys = frame[["name", "measure"]].drop_duplicates(ignore_index=True)
     column = frame[["name", "measure"]].merge(keys.assign(column=np.arange(len(keys))), how="left")["column"].to_numpy()
     found = numbers_of(frame["value"], "values column 'value'")

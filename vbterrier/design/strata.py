@@ -38,17 +38,11 @@ STAGES = {"random-document": "document", "random-mention": "mention"}
 
 
 class MentionCorpus:
-    """The distinct queries (docno, mention) of a mention frame, in the order of their documents and mentions.
+    """The distinct queries (docno, mention) of a mention frame or its path, in the order of their documents and
+    mentions.
 
-    Rows with the same docno and mention are one query, of which the first row is used.
-
-    - ``frame``: columns docno, mention and optional further columns, or the path of such a file
-    - ``rows``: the row of each query in the frame, shape (n,)
-    - ``document``, ``mention``: codes of its document and mention, in byte order, shape (n,)
-
-    >>> found = MentionCorpus(pd.DataFrame({"docno": ["d2", "d1", "d2"], "mention": ["Paris", "Paris", "Paris"]}))
-    >>> found.rows.tolist(), found.frequency.tolist()
-    ([1, 0], [2, 2])
+    Rows with the same docno and mention are one query, of which the first row is used. ``rows``: the row of each query
+    in the frame; ``document, mention``: codes in byte order, shape (n,).
     """
 
     def __init__(self, frame: Any, name: str = "mentions") -> None:
@@ -82,8 +76,7 @@ class MentionCorpus:
     @cached_property
     def frequency(self) -> Ints:
         """Number of documents with the mention of each query, shape (n,)."""
-        frequency: Ints = np.bincount(self.mention)[self.mention]
-        return frequency
+        return np.asarray(np.bincount(self.mention)[self.mention])
 
     def column(self, name: str) -> pd.Series[Any]:
         """A column of the frame, one row per query."""
@@ -93,11 +86,10 @@ class MentionCorpus:
 
     def warn_of_conflicts(self, columns: Sequence[str]) -> None:
         """Warn of duplicated queries whose rows differ in some columns."""
+        pairs = np.concatenate([self._repeats, self._firsts])
         for name in columns:
-            values = self.frame[name].iloc[np.concatenate([self._repeats, self._firsts])]
-            repeated, used = np.split(pd.factorize(values)[0], 2)
-            n_other = int((repeated != used).sum())
-            if n_other:
+            repeated, used = np.split(pd.factorize(self.frame[name].iloc[pairs])[0], 2)
+            if n_other := int((repeated != used).sum()):
                 row, first = (int(rows[np.argmax(repeated != used)]) for rows in (self._repeats, self._firsts))
                 warn(
                     f"{self.name}: {n_other} rows repeat a docno and mention with another {name!r}, as rows {first} "
@@ -108,12 +100,8 @@ class MentionCorpus:
 def strata_of(mentions: MentionCorpus, strata: Strata, extras: Sequence[str]) -> tuple[list[str], Ints]:
     """Names of the strata, and the index of the stratum of each query.
 
-    - ``strata``: a column; a number of bins of mention frequency; a function of the distinct queries; or ``None``
-    - ``extras``: columns of the frame for a function, in addition to docno and mention
-
-    >>> pairs = [("d1", "a"), ("d2", "a"), ("d3", "a"), ("d1", "b"), ("d2", "c"), ("d3", "d")]
-    >>> strata_of(MentionCorpus(pd.DataFrame(pairs, columns=["docno", "mention"])), 2, [])
-    (['1', '3'], array([1, 0, 1, 0, 1, 0]))
+    ``strata``: a column; a number of bins of mention frequency; a function of the distinct queries, with the columns
+    ``extras`` beside docno and mention; or ``None``.
     """
     if strata is None:
         return [ALL], np.zeros(len(mentions), dtype=np.int64)
@@ -139,9 +127,6 @@ def frequency_bins(frequency: Ints, n_bins: int) -> tuple[list[str], Ints]:
     """Bins of mention frequency with similar numbers of queries, named as "1", "2-5", "6-90".
 
     Queries of the same frequency share a bin; warn if this gives fewer bins.
-
-    >>> frequency_bins(np.array([1, 1, 1, 1, 2, 5, 9, 9]), 2)
-    (['1', '2-9'], array([0, 0, 0, 0, 1, 1, 1, 1]))
     """
     levels = np.arange(1, n_bins) / n_bins
     cuts = np.unique([*np.quantile(frequency, levels, method="inverted_cdf").astype(np.int64), frequency.max()])
@@ -167,13 +152,7 @@ def allocate(
 ) -> Ints:
     """Number of draws from each stratum, shape (n_strata,); see :func:`sample_queries`.
 
-    - ``how``: ``"proportional"``, ``"equal"``, ``"neyman"``, or a mapping of strata to sizes
-    - ``shares``: expected share of the draws of each stratum without stratification
-    - ``variances``: variances of a value within the strata, for ``"neyman"``
-
-    >>> sizes = {"capacity": np.array([90, 10]), "shares": np.array([0.9, 0.1]), "n_queries": np.array([90, 10])}
-    >>> allocate(["rare", "frequent"], 20, "neyman", **sizes, variances={"rare": 1, "frequent": 81}).tolist()
-    [10, 10]
+    ``shares``: expected share of the draws of each stratum without stratification.
     """
     if not isinstance(how, str):
         return _given(names, n, how, capacity)
@@ -253,8 +232,7 @@ class Units:
             by_query = 1 / np.bincount(unit)[unit]
         else:
             by_query = np.ones(len(corpus))
-        shares: Floats = by_query / by_query.sum()
-        return shares
+        return np.asarray(by_query / by_query.sum())
 
     def draw(self, place: int, n: int, *, replace: bool, seed: int, name: str) -> tuple[Ints, Floats]:
         """Draw queries of a stratum; return them in the order of the draws, with their probabilities."""

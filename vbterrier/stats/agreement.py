@@ -15,18 +15,11 @@ if TYPE_CHECKING:
 
 # Differences below this are rounding errors of sums in a different order.
 EQUAL = 1e-9
-_DECIMALS = 9
 
 
 @dataclass(frozen=True)
 class Errors:
-    """The errors ``e = estimate - truth`` of n estimates.
-
-    ``n``: number of estimates. ``bias``: ``mean(e)``: above 0 if the truth is overestimated. ``mae``: ``mean(|e|)``.
-    ``rmse``: ``sqrt(mean(e²))``. ``rmse_over``: ``sqrt(mean(max(e, 0)²))``: underestimates count as correct, which
-    suits a lower bound. ``rmse_under``: ``sqrt(mean(min(e, 0)²))``: overestimates count as correct, which suits an
-    upper bound.
-    """
+    """Errors ``e = estimate - truth`` of n estimates; rmse_over is of ``max(e, 0)``, rmse_under of ``min(e, 0)``."""
 
     n: int
     bias: float
@@ -39,14 +32,8 @@ class Errors:
 def error_statistics(truth: Floats, estimate: Floats) -> Errors:
     """Summarise the errors of estimates (Fröbe et al., ECIR 2023, section 4.2).
 
-    The paper's lower-bound RMSE "ignores under-estimations", its upper-bound RMSE over-estimations. Here, ignored
-    errors count as 0 instead of being left out, so that ``rmse² = rmse_over² + rmse_under²``.
-
-    ``truth, estimate``: shape (n,).
-
-    >>> found = error_statistics(np.array([0.5, 0.5]), np.array([0.9, 0.2]))
-    >>> round(found.rmse_over**2, 3), round(found.rmse_under**2, 3), round(found.rmse**2, 3), round(found.bias, 3)
-    (0.08, 0.045, 0.125, 0.05)
+    Underestimates count as 0 in rmse_over, overestimates in rmse_under, instead of being left out as in the paper, so
+    that ``rmse² = rmse_over² + rmse_under²``.
     """
     error = estimate - truth
     if not len(error):
@@ -58,14 +45,7 @@ def error_statistics(truth: Floats, estimate: Floats) -> Errors:
 def share_interval(n_hits: int, n: int, level: float = 0.95) -> tuple[float, float]:
     """Exact confidence interval of a binomial proportion (Clopper and Pearson 1934); NaN if n is 0.
 
-    It assumes independent trials. Topics are independent; runs on the same topic, and simulations of the same run, are
-    not, so that the interval is too narrow for them.
-
-    Examples
-    --------
-    >>> low, high = share_interval(90, 100)
-    >>> round(low, 3), round(high, 3)
-    (0.824, 0.951)
+    It assumes independent trials: too narrow for runs on the same topic, and for simulations of the same run.
     """
     if not n:
         return float("nan"), float("nan")
@@ -85,16 +65,11 @@ class Correlations:
 
 
 def rank_correlations(truth: Floats, estimate: Floats) -> Correlations:
-    """Rank correlations between the estimated and the true ranking of systems.
+    """Rank correlations of two scorings of the same systems, shape (n,); differences below 1e-9 are ties.
 
-    ``truth, estimate``: the score of each system, shape (n,). Differences below 1e-9 are ties. Returns NaN if all
-    systems are tied in ``truth`` or in ``estimate``, or there are fewer than two systems.
-
-    >>> found = rank_correlations(np.array([0.9, 0.5, 0.1]), np.array([0.8, 0.6, 0.7]))
-    >>> round(found.tau, 3), round(found.rho, 3), round(found.tau_ap, 3)
-    (0.333, 0.5, 0.5)
+    NaN if all systems are tied in either, or there are fewer than two.
     """
-    truth, estimate = np.round(truth, _DECIMALS), np.round(estimate, _DECIMALS)
+    truth, estimate = np.round(truth, 9), np.round(estimate, 9)
     if len(truth) < 2 or np.ptp(truth) == 0 or np.ptp(estimate) == 0:  # noqa: PLR2004 - a ranking needs two
         return Correlations(*[float("nan")] * 3)
     from scipy import stats
@@ -104,20 +79,11 @@ def rank_correlations(truth: Floats, estimate: Floats) -> Correlations:
 
 
 def tau_ap(truth: Floats, estimate: Floats) -> float:
-    """AP correlation, which weights errors at the top of the ranking more (Yilmaz, Aslam and Robertson, SIGIR 2008).
+    """AP correlation of two scorings of n systems, at least two (Yilmaz, Aslam and Robertson, SIGIR 2008).
 
     ``τ_AP = 2/(n - 1) Σ_{i=2..n} C(i)/(i - 1) - 1``, where C(i) is the number of systems that the estimate correctly
-    ranks above its i-th system.
-
-    ``truth, estimate``: the score of each system, shape (n,), n at least 2; more is better. Returns -1 to 1. For tied
-    estimates, the expectation over all orders of the tied systems (τ_AP,a of Urbano and Marrero, ICTIR 2017); either
-    order of two systems that are tied in truth counts half. 0 if all estimates are tied.
-
-    Not symmetric. Cost and memory are quadratic in n.
-
-    >>> truth = np.array([3.0, 2.0, 1.0])
-    >>> tau_ap(truth, np.array([2.0, 3.0, 1.0])), tau_ap(truth, np.array([3.0, 1.0, 2.0]))
-    (0.0, 0.5)
+    ranks above its i-th system; two systems that are tied in truth count half. For tied estimates, the expectation over
+    all orders of the tied systems (τ_AP,a of Urbano and Marrero, ICTIR 2017).
     """
     right = (np.sign(truth[:, None] - truth) + 1) / 2
     above = estimate[:, None] > estimate
@@ -137,13 +103,7 @@ def rank_biased_overlap(truth: Floats, estimate: Floats, p: float = 0.9) -> floa
     """Rank-biased overlap of two rankings of the same systems (Webber, Moffat and Zobel, ACM TOIS 28, 2010).
 
     ``RBO = (1 - p)/p Σ_{d=1..n} A(d) p^d + A(n) p^n`` with the agreement ``A(d) = 2 |X_d ∩ Y_d| / (|X_d| + |Y_d|)`` of
-    the systems at ranks up to d. A system of a tie that begins at or above d belongs to them.
-
-    ``truth, estimate``: the score of each system, shape (n,); more is better. ``p``: persistence, between 0 and 1: the
-    first ``1/(1 - p)`` ranks have most of the weight. Returns 0 to 1; 1 for equal rankings.
-
-    >>> round(rank_biased_overlap(np.array([3.0, 2.0, 1.0]), np.array([2.0, 3.0, 1.0])), 3)
-    0.9
+    the systems at ranks up to d; a tie that begins at or above d belongs to them.
     """
     depth = np.arange(1, len(truth) + 1)
     # The first rank of a tie, by the number of systems above it.
@@ -184,21 +144,16 @@ class Preferences:
 def preferences(truth: Floats, low: Floats, high: Floats, estimated: ArrayLike) -> Preferences:
     """Compare the preferences stated by ranges of scores with the true ones (Fröbe et al., ECIR 2023, Table 6).
 
-    A range strictly above another states a preference for its system on that topic. A range may be a single point: a
-    point estimate, or a known score.
-
-    ``truth``: the score of each system and topic, shape (n, n_topics); NaN if unknown. ``low, high``: the limits of
-    each range, shape (n, n_topics). ``estimated``: mask of estimated scores, broadcast to (n, n_topics): pairs of two
-    known scores do not count. Returns counts over all pairs of systems and all topics. Equal true scores are not a
-    preference; one stated there is wrong.
+    A range of scores strictly above another states a preference for its system on that topic. ``truth`` (NaN if
+    unknown), ``low`` and ``high`` have the shape (systems, topics). Pairs without an estimated score do not count.
     """
     estimated = np.broadcast_to(np.asarray(estimated, dtype=bool), truth.shape)
     total = Preferences(0, 0, 0)
     for one in range(len(truth) - 1):
         rest = slice(one + 1, None)
-        true = _sign(truth[one] - truth[rest], truth[one] - truth[rest])
-        stated = _sign(low[one] - high[rest], high[one] - low[rest])
-        valid = (estimated[one] | estimated[rest]) & ~np.isnan(truth[one]) & ~np.isnan(truth[rest])
+        difference = truth[one] - truth[rest]
+        true, stated = _sign(difference, difference), _sign(low[one] - high[rest], high[one] - low[rest])
+        valid = (estimated[one] | estimated[rest]) & ~np.isnan(difference)
         counted = (valid & (true != 0), valid & (stated != 0), valid & (stated != 0) & (true == stated))
         total += Preferences(*(int(np.count_nonzero(mask)) for mask in counted))
     return total
@@ -210,20 +165,13 @@ def _sign(low: Floats, high: Floats) -> NDArray[np.int64]:
 
 
 def paired_t(differences: Floats) -> tuple[float, float]:
-    """Student's t of paired differences and its two-sided p-value.
-
-    ``differences``: shape (n,). Returns (0, 1) if all differences are 0; NaN for fewer than two.
-
-    >>> t, p = paired_t(np.array([0.1, 0.3, 0.2, 0.4]))
-    >>> round(t, 3), round(p, 3)
-    (3.873, 0.03)
-    """
-    if len(differences) < 2:  # noqa: PLR2004 - a variance needs two
+    """Student's t of paired differences, and its two-sided p: (0, 1) if all are 0, NaN for fewer than two."""
+    n, largest = len(differences), np.abs(differences).max(initial=0.0)
+    if n < 2:  # noqa: PLR2004 - a variance needs two
         return float("nan"), float("nan")
-    if np.abs(differences).max() <= EQUAL:
+    if largest <= EQUAL:
         return 0.0, 1.0
-    std = float(differences.std(ddof=1))
-    if std <= EQUAL * np.abs(differences).max():
+    if differences.std(ddof=1) <= EQUAL * largest:
         return float(np.copysign(np.inf, differences[0])), 0.0
     from scipy import stats
 
@@ -232,9 +180,5 @@ def paired_t(differences: Floats) -> tuple[float, float]:
 
 
 def bonferroni(p_values: Floats) -> Floats:
-    """Bonferroni's ``min(1, n p)`` for a family of n tests, shape (n,); NaN p-values are not counted.
-
-    >>> bonferroni(np.array([0.01, 0.5, np.nan])).tolist()
-    [0.02, 1.0, nan]
-    """
+    """Bonferroni's ``min(1, n p)`` for a family of n tests, shape (n,); NaN p-values are not counted."""
     return np.minimum(p_values * np.count_nonzero(~np.isnan(p_values)), 1.0)

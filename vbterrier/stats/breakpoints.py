@@ -28,19 +28,13 @@ _COLLINEAR = 1e-9
 def explained_by_cuts(
     x: Floats, beside: Floats, y: Floats, weights: Floats, cuts: Ints, *, n_terms: int, least: float
 ) -> Floats:
-    """The share of the residual variance of y that separate terms of x above each breakpoint explain.
+    """The share of the residual variance of y that separate terms of x above each breakpoint explain, shape (b, c).
 
-    ``1 - RSS_cut/RSS`` with RSS of ``y ~ beside`` and RSS_cut of ``y ~ beside + 1[x >= c] (+ x 1[x >= c])``.
-
-    ``x``: increasing, shape (n,); standardised, for precision. ``beside``: the common regressors of both segments,
-    including the constant, shape (n, q). ``y``: shape (b, n), or (1, n). ``weights``: the weight of each row, shape (b,
-    n), or (1, n). ``cuts``: the first row of each upper segment, where x is larger than in the previous row;
-    increasing, at least 1, shape (c,). ``n_terms``: 1 for a separate level, 2 for a separate level and slope.
-    ``least``: the smallest weight of a segment. Returns shares in [0, 1], shape (b, c). NaN for breakpoints with too
-    little weight in a segment, with collinear terms, or without weight at their x (they equal the next breakpoint), and
-    if the regression has no residuals.
-
-    Sums over upper segments are cumulative, so the cost is that of ``b n q`` numbers for any number of breakpoints.
+    ``1 - RSS_cut/RSS`` with RSS of ``y ~ beside`` and RSS_cut of ``y ~ beside + 1[x >= c] (+ x 1[x >= c])``, for
+    increasing, standardised x, shape (n,), common regressors ``beside`` with the constant, shape (n, q), y and weights
+    of shape (b or 1, n), and the first rows ``cuts`` of the upper segments. ``n_terms``: 1 for a separate level, 2 with
+    a separate slope. NaN for breakpoints with a weight below ``least`` in a segment, with collinear terms, or without
+    weight at their x (they equal the next breakpoint), and if the regression has no residuals.
     """
     terms = x[:, None] ** np.arange(n_terms)
     weighted = weights[:, :, None] * beside
@@ -72,8 +66,7 @@ def _valid(weights: Floats, cuts: Ints, least: float) -> Bools:
     above = _above(weights, cuts)
     below = weights.sum(axis=1, keepdims=True) - above
     at = above - np.concatenate([above[:, 1:], np.zeros((len(above), 1))], axis=1)
-    found: Bools = (above >= least) & (below >= least) & (at > 0)
-    return found
+    return np.asarray((above >= least) & (below >= least) & (at > 0))
 
 
 def _independent(gram: Floats, own: Floats) -> Bools:
@@ -82,8 +75,7 @@ def _independent(gram: Floats, own: Floats) -> Bools:
     apart = np.all(size > _COLLINEAR * before, axis=2)
     scale = np.sqrt(np.where(apart[:, :, None], size, 1.0))
     determinant = np.linalg.det(gram / (scale[:, :, :, None] * scale[:, :, None, :]))
-    found: Bools = apart & (determinant > _COLLINEAR)
-    return found
+    return np.asarray(apart & (determinant > _COLLINEAR))
 
 
 # Numbers held in memory at a time.
@@ -98,13 +90,12 @@ MODELS = {"step": 1, "lines": 2}
 class Breakpoint(Shown):
     """Result of :func:`breakpoint_sweep`.
 
-    ``value``: the smallest coverage of the upper segment; NaN if no cut is possible. ``low, high, level``: the limits
-    of its bootstrap interval, and their nominal coverage. ``f_statistic``: the largest F of all cuts. ``p_value``: the
-    proportion of permutations whose largest F is at least as large; it accounts for the search. ``p_unsearched``: the
-    p-value of the F distribution for the best cut, ignoring the search: too small, for comparison with reports of this
-    value. ``sweep``: coverage (the smallest of the upper segment), n_below, n_above, mean_below, mean_above (of the
-    gain), f_statistic, explained; a row for each cut. ``n_qids, n_undefined``: number of topics, and of topics left out
-    because their coverage is undefined. ``model, n_permutations, n_resamples, seed``: as given.
+    ``value``: the smallest coverage of the upper segment; NaN if no cut is possible. ``low, high, level``: its
+    bootstrap interval. ``f_statistic``: the largest F of all cuts. ``p_value``: the proportion of permutations whose
+    largest F is at least as large; it accounts for the search. ``p_unsearched``: the p-value of the F distribution for
+    the best cut, ignoring the search: too small. ``sweep``: coverage (the smallest of the upper segment), n_below,
+    n_above, mean_below, mean_above (of the gain), f_statistic, explained; a row for each cut. ``n_undefined``: topics
+    left out because their coverage is undefined.
     """
 
     value: float
@@ -154,8 +145,7 @@ def breakpoint_sweep(
 
     Every coverage c splits the topics in two, and ``F(c) = ((RSS - RSS_c)/p) / (RSS_c/(n - q - p))`` compares the model
     with p additional terms for the topics of coverage at least c with the model without them, of q terms. The
-    breakpoint is the c of the largest F. The p-value is the proportion of permutations, including the observed order,
-    whose largest F over all cuts is at least as large.
+    breakpoint is the c of the largest F.
 
     Parameters
     ----------
@@ -173,8 +163,7 @@ def breakpoint_sweep(
     level, n_resamples
         Nominal coverage of the interval, and number of resamples of the topics for it; 0 for none.
     n_permutations, seed
-        Number of permutations of the residuals of the model without a cut (Freedman and Lane 1983), and the seed of
-        permutations and resamples.
+        Number of permutations of the residuals of the model without a cut (Freedman and Lane 1983), and the seed.
 
     Returns
     -------
@@ -186,15 +175,12 @@ def breakpoint_sweep(
     -----
     The test assumes exchangeable residuals: it is exact for ``"step"`` without controls and approximate otherwise; it
     is invalid if the variance of the gain depends on coverage. A best cut exists even without a breakpoint, so
-    interpret the interval only together with the p-value. The bootstrap is not consistent for the position of a jump,
-    but 95 % percentile intervals covered it in .94 to .98 of simulated cases (250 topics; jumps of one to two and a
-    half standard deviations, changes of slope). The position of a change of slope without a jump is much less precise.
-    The cost is linear in topics times permutations.
+    interpret the interval only together with the p-value. 95 % intervals covered the position of a jump in .94 to .98
+    of simulated cases (250 topics); that of a change of slope without a jump is much less precise.
 
     Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 6.1, table 8, which does not state
-    whether its p-value accounts for the search. Andrews, Tests for parameter instability and structural change with
-    unknown change point, Econometrica 61, 1993: the largest F. Freedman and Lane, A nonstochastic interpretation of
-    reported significance levels, JBES 1, 1983.
+    whether its p-value accounts for the search. Andrews, Econometrica 61, 1993: the largest F. Freedman and Lane, A
+    nonstochastic interpretation of reported significance levels, JBES 1, 1983.
 
     Examples
     --------
@@ -205,17 +191,20 @@ def breakpoint_sweep(
     >>> round(found.value, 2), round(found.p_value, 3), found.low <= found.value <= found.high
     (0.81, 0.001, True)
     """
-    _check(model, min_segment, level, n_permutations, n_resamples, seed)
+    choice("model", model, MODELS)
+    if not 0 < min_segment < 0.5:  # noqa: PLR2004 - two segments
+        raise ParameterError(f"min_segment={min_segment!r}: wanted a fraction above 0 and below 0.5")
+    check_level(level)
+    whole("n_permutations", n_permutations)
+    whole("n_resamples", n_resamples, low=0)
+    whole("seed", seed, low=0)
     columns = numeric_columns(table, [gain, coverage, *controls], gaps=[coverage])
     known = np.flatnonzero(~np.isnan(columns[coverage]))
     rows = known[np.argsort(columns[coverage][known], kind="stable")]
     x, y = columns[coverage][rows], columns[gain][rows]
     scaled = (x - x.mean()) / (x.std() or 1.0) if len(x) else x
-    shared = [
-        np.ones(len(x)),
-        *([scaled] if model == "lines" else []),
-        *(_unit_scaled(columns[name][rows]) for name in controls),
-    ]
+    lines = [scaled] if model == "lines" else []
+    shared = [np.ones(len(x)), *lines, *(_unit_scaled(columns[name][rows]) for name in controls)]
     search = _Search(scaled, np.stack(shared, axis=1), MODELS[model], max(1, min_segment * len(x)))
     sweep = _sweep(search, x, y)
     given = {"n_permutations": n_permutations, "n_resamples": n_resamples, "seed": seed}
@@ -228,26 +217,14 @@ def breakpoint_sweep(
     best = int(sweep["explained"].to_numpy().argmax())
     value, f_statistic, explained = (float(sweep[name].iloc[best]) for name in ("coverage", "f_statistic", "explained"))
     low, high = _limits(search, x, y, level, n_resamples, seed)
-    return Breakpoint(
-        value,
-        low,
-        high,
-        level,
-        f_statistic,
-        _permutation_p(search, y, explained, n_permutations, seed),
-        float(stats.f.sf(f_statistic, search.n_terms, search.residual_df)),
-        sweep,
-        **counts,
-    )
+    p_value = _permutation_p(search, y, explained, n_permutations, seed)
+    p_unsearched = float(stats.f.sf(f_statistic, search.n_terms, search.residual_df))
+    return Breakpoint(value, low, high, level, f_statistic, p_value, p_unsearched, sweep, **counts)
 
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """All cuts of some topics.
-
-    ``x``: coverage, increasing, shape (n,). ``shared``: regressors shared by both segments, shape (n, q). ``n_terms``:
-    p, the number of additional terms of the upper segment. ``min_topics``: the smallest number of topics in a segment.
-    """
+    """All cuts of topics by increasing coverage x, with regressors shared by both segments, shape (n, q)."""
 
     x: Floats
     shared: Floats
@@ -265,10 +242,9 @@ class _Search:
         return len(self.x) - int(np.linalg.matrix_rank(self.shared)) - self.n_terms
 
     def explained(self, y: Floats, weights: Floats) -> Floats:
-        """Return :func:`~vbterrier.stats.breakpoints.explained_by_cuts`, NaN for impossible cuts; shape (b, c)."""
-        return explained_by_cuts(
-            self.x, self.shared, y, weights, self.cuts, n_terms=self.n_terms, least=self.min_topics
-        )
+        """Return :func:`explained_by_cuts`, NaN for impossible cuts; shape (b, c)."""
+        terms: dict[str, Any] = {"n_terms": self.n_terms, "least": self.min_topics}
+        return explained_by_cuts(self.x, self.shared, y, weights, self.cuts, **terms)
 
     def best(self, y: Floats, weights: Floats) -> tuple[Ints, Floats]:
         """Return the best cut of each row and the proportion that it explains, 0 if there is none; shape (b,)."""
@@ -324,30 +300,12 @@ def _sweep(search: _Search, x: Floats, y: Floats) -> pd.DataFrame:
     total = np.concatenate([[0.0], np.cumsum(y)])
     with np.errstate(divide="ignore"):
         f_statistic = (explained / search.n_terms) / ((1 - explained) / search.residual_df)
-    columns = (
-        x[cuts],
-        cuts,
-        len(x) - cuts,
-        total[cuts] / cuts,
-        (total[-1] - total[cuts]) / (len(x) - cuts),
-        f_statistic,
-        explained,
-    )
+    above = len(x) - cuts
+    columns = (x[cuts], cuts, above, total[cuts] / cuts, (total[-1] - total[cuts]) / above, f_statistic, explained)
     return pd.DataFrame(dict(zip(names, columns, strict=True)))
 
 
 def _unit_scaled(values: Floats) -> Floats:
     """Centre values and scale them to at most 1, for numerical accuracy."""
     centred = values - values.mean()
-    scaled: Floats = centred / (np.abs(centred).max(initial=0.0) or 1.0)
-    return scaled
-
-
-def _check(model: str, min_segment: float, level: float, n_permutations: int, n_resamples: int, seed: int) -> None:
-    choice("model", model, MODELS)
-    if not 0 < min_segment < 0.5:  # noqa: PLR2004 - two segments
-        raise ParameterError(f"min_segment={min_segment!r}: wanted a fraction above 0 and below 0.5")
-    check_level(level)
-    whole("n_permutations", n_permutations)
-    whole("n_resamples", n_resamples, low=0)
-    whole("seed", seed, low=0)
+    return np.asarray(centred / (np.abs(centred).max(initial=0.0) or 1.0))

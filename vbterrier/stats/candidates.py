@@ -37,12 +37,11 @@ class CandidateArrays:
     Random numbers are assigned in this order, so that the result does not depend on the order of rows in a file.
 
     ``qid``: the id of each query, in order of appearance. ``topic``: the index of each candidate's query, increasing,
-    shape (n,). ``entity``: the id of each candidate. ``rows``: the row of each candidate in the original frame, shape
-    (n,). ``log_base``: ``log π + Δ``: the linker's part of each log probability, shape (n,); ``-inf`` where π is 0.
-    ``delta``: ``Δ``: the sum of the weighted violations, shape (n,), or ``None`` without constraints. ``violations``:
-    each weighted violation, shape (n, most constraints), padded with 0; or ``None``. ``n_constraints``: number of
-    constraints of each query, shape (n_topics,). ``root, start, first``: of a block: the candidates that it is part of,
-    and the indices of its first candidate and query among them. ``cache``: results of :meth:`cached`.
+    shape (n,). ``rows``: the row of each candidate in the original frame. ``log_base``: ``log π + Δ``, the linker's
+    part of each log probability; ``-inf`` where π is 0. ``delta``: ``Δ``, the sum of the weighted violations, or
+    ``None`` without constraints. ``violations``: each weighted violation, shape (n, most constraints), padded with 0;
+    or ``None``. ``root, start, first``: of a block: the candidates that it is part of, and the indices of its first
+    candidate and query among them.
     """
 
     qid: Ids
@@ -60,11 +59,7 @@ class CandidateArrays:
 
     @classmethod
     def of(cls, frame: Any, name: str = "intents") -> CandidateArrays:
-        """Read an I frame: qid, entity_id, prob [, delta, violations].
-
-        Raises InputError: a missing column, id or number, a duplicate candidate, probabilities that do not sum to 1,
-        violations that are not lists of numbers of at least 0, one for each constraint.
-        """
+        """Read an I frame: qid, entity_id, prob [, delta, violations]."""
         frame = frame_of(frame, name)
         require(frame, ("qid", "entity_id", "prob"), name)
         entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
@@ -77,16 +72,8 @@ class CandidateArrays:
         delta = _delta(frame, violations, name)
         with np.errstate(divide="ignore"):
             log_base = np.log(prob[rows]) + (0.0 if delta is None else delta[rows])
-        return cls(
-            Ids(pa.array(topics, pa.large_string()), qid.integers),
-            topic[rows],
-            entity.take(rows),
-            rows,
-            log_base,
-            None if delta is None else delta[rows],
-            None if violations is None else violations[rows],
-            n_constraints,
-        )
+        ids, parts = Ids(pa.array(topics, pa.large_string()), qid.integers), (_at(delta, rows), _at(violations, rows))
+        return cls(ids, topic[rows], entity.take(rows), rows, log_base, *parts, n_constraints)
 
     def __len__(self) -> int:
         return len(self.topic)
@@ -121,8 +108,8 @@ class CandidateArrays:
             Ids(self.entity.text.slice(here.start, here.stop - here.start), self.entity.integers),
             self.rows[here],
             self.log_base[here],
-            None if self.delta is None else self.delta[here],
-            None if self.violations is None else self.violations[here],
+            _at(self.delta, here),
+            _at(self.violations, here),
             self.n_constraints[first:last],
             root=self,
             start=here.start,
@@ -149,6 +136,10 @@ class CandidateArrays:
         found = np.full(len(other), -1, dtype=np.int64)
         found[known] = lookup.find_one(here[known], other.entity.take(known))
         return found
+
+
+def _at(array: Floats | None, index: Any) -> Floats | None:
+    return None if array is None else array[index]
 
 
 def _violations(frame: pd.DataFrame, topics: list[str], topic: Ints, name: str) -> tuple[Floats | None, Ints]:
@@ -198,16 +189,11 @@ def _delta(frame: pd.DataFrame, violations: Floats | None, name: str) -> Floats 
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """Perturbed candidates: one row for each replica, or one row for all replicas.
+    """Perturbed candidates: one row for each replica, or one row for all replicas; ``π = softmax(log_base - delta)``.
 
-    ``π = softmax(log_base - delta)`` over each query.
-
-    ``candidates``: the unperturbed candidates. ``log_base``: the linker's part of log π up to a constant for each
-    query, shape (b or 1, n); ``-inf`` for removed candidates. ``delta``: the violations' part, shape (b or 1, n), or
-    ``None``. ``violations``: weighted violations of each constraint, shape (b or 1, n, most constraints), or ``None``.
-    ``n_constraints``: number of constraints of each query, shape (n_topics,). ``variant``: the frame of
-    :class:`~vbterrier.stats.variants.Variants` that each query uses, -1 for the candidates as given; shape (b,
-    n_topics), or ``None`` without variants.
+    ``log_base, delta``: shape (b or 1, n). ``violations``: shape (b or 1, n, most constraints). ``n_constraints``: of
+    each query. ``variant``: the frame of :class:`~vbterrier.stats.variants.Variants` that each query uses, -1 for the
+    candidates as given; shape (b, n_topics), or ``None`` without variants.
     """
 
     candidates: CandidateArrays
@@ -220,22 +206,12 @@ class State:
     @classmethod
     def unperturbed(cls, candidates: CandidateArrays) -> State:
         """Return the state before any perturbation."""
-        delta, violations = candidates.delta, candidates.violations
-        return cls(
-            candidates,
-            candidates.log_base[None],
-            None if delta is None else delta[None],
-            None if violations is None else violations[None],
-            candidates.n_constraints,
-        )
+        parts = (_at(candidates.delta, None), _at(candidates.violations, None))
+        return cls(candidates, candidates.log_base[None], *parts, candidates.n_constraints)
 
     def with_base(self, log_base: Floats) -> State:
         """Return a copy with another linker's part."""
         return replace(self, log_base=log_base)
-
-    def with_violations(self, violations: Floats) -> State:
-        """Return a copy with other violations."""
-        return replace(self, violations=violations, delta=violations.sum(axis=-1))
 
     @property
     def weights(self) -> Floats:
@@ -256,13 +232,10 @@ class State:
 
 @dataclass
 class Draws:
-    """Random numbers of some queries, for successive batches of consecutive replicas.
+    """Random numbers of some queries, for successive batches of n consecutive replicas.
 
     The numbers of replica b of a query depend only on the seed, the query id, the name of the quantity and b: not on
     the number of replicas or queries, nor on the batches.
-
-    ``seed``: the user's seed. ``candidates``: the queries and their candidates. ``name``: name of the perturbation.
-    ``first, n``: the first replica of the batch, from 0, and the number of replicas.
     """
 
     seed: int

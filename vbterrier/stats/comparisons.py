@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil
+from string import ascii_lowercase
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,29 +30,17 @@ CORRECTIONS = ("holm", "bh", "max-t", "none")
 
 
 def adjusted(p_values: Floats, correction: str) -> Floats:
-    """Adjust the p-values of a family of tests, shape (k,).
+    """Adjust the p-values of a family of tests, shape (k,): ``"holm"``, ``"bh"`` or ``"none"``.
 
-    ``p_values``: unadjusted p-values. ``correction``: ``"holm"``, see :func:`holm`; ``"bh"``: Benjamini and Hochberg's,
-    by SciPy, which controls the false discovery rate; ``"none"``: unadjusted.
+    Holm's step-down adjustment is valid under any dependence between the tests; statsmodels' takes 0.1 s a call.
+    Benjamini and Hochberg's controls the false discovery rate.
     """
     if correction == "none" or not len(p_values):
         return p_values
-    if correction == "holm":
-        return holm(p_values)
-    from scipy import stats
+    if correction == "bh":
+        from scipy import stats
 
-    found: Floats = stats.false_discovery_control(p_values)
-    return found
-
-
-def holm(p_values: Floats) -> Floats:
-    """Holm's step-down adjustment of p-values, shape (k,), valid under any dependence between the tests.
-
-    The result equals that of statsmodels' ``multipletests``, which takes 0.1 s a call because it collects garbage.
-
-    >>> holm(np.array([0.01, 0.04, 0.03])).round(4).tolist()
-    [0.03, 0.06, 0.06]
-    """
+        return np.asarray(stats.false_discovery_control(p_values))
     order = np.argsort(p_values, kind="stable")
     stepped = np.maximum.accumulate(p_values[order] * np.arange(len(p_values), 0, -1))
     found = np.empty_like(stepped)
@@ -88,14 +77,12 @@ def comparisons(
     Parameters
     ----------
     values
-        The V frame: name, qid, measure, value, as returned by :func:`vbterrier.score` and
-        ``pt.Experiment(perquery=True)``.
+        The V frame: name, qid, measure, value.
     baseline
         The system to compare all other systems with; several form one family of tests; ``None`` for all pairs.
     test
         ``"randomisation"``: sign flips, all of them if there are at most ``n_resamples``. ``"bootstrap"``: studentised
         bootstrap over topics, under a mean difference of 0. ``"t"``: Student's paired t. ``"wilcoxon"``: signed ranks.
-        See the notes.
     correction
         Multiple testing correction over the family. ``"max-t"`` (Westfall and Young 1993, step-down) controls the
         family-wise error rate under the dependence of the pairs, and needs a test that resamples. ``"holm"`` controls
@@ -103,7 +90,7 @@ def comparisons(
         for tests that resample and ``"holm"`` for others. ``"none"``.
     family
         ``"measure"``: the tests of one measure are corrected together; ``"all"``: those of all measures, which needs
-        the same topics for all measures if the correction is ``"max-t"``. The column n_tests has the number of tests.
+        the same topics for all measures if the correction is ``"max-t"``.
     level
         1 - the significance level, and the nominal coverage of the intervals of the difference. They invert the
         reported test (:func:`~vbterrier.stats.inverted_intervals.inverted_limits`) at the levels that agree with the
@@ -119,49 +106,52 @@ def comparisons(
     -------
     pandas.DataFrame
         The P frame: name_a, name_b, measure, diff (mean of a - mean of b), low, high, p_value (two-sided), p_adjusted,
-        n_qids, test, correction, n_tests, effect_size (diff divided by the standard deviation of the topics'
-        differences, Cohen's d_z), effect_low, effect_high (see
-        :func:`~vbterrier.stats.inverted_intervals.effect_limits`), wins, losses, ties (topics in which a is above,
-        below, equal; missing for linearised measures such as LinkingF1, whose values of single topics depend on the
-        other topics), p_equivalence (the larger p of two one-sided tests against the margin; NaN
-        without margin or spread; not adjusted; see the notes), level, method, n_resamples (0 if the test does not
-        resample), seed. If no topic differs, p is 1 and the effect size 0. If all topics differ by the same amount, t
-        and the effect size are infinite: p is 0, or for the bootstrap its smallest possible value, with a warning. With
-        a single topic, p is 1 for every test, and intervals and the effect size are undefined, with a warning.
+        n_qids, test, correction, n_tests, effect_size (Cohen's d_z: diff divided by the standard deviation of the
+        topics' differences), effect_low, effect_high (see :func:`~vbterrier.stats.inverted_intervals.effect_limits`),
+        wins, losses, ties (topics in which a is above, below, equal; missing for linearised measures such as LinkingF1,
+        whose values of single topics depend on other topics), p_equivalence (the larger p of two one-sided tests
+        against the margin, not adjusted; NaN without margin or spread), level, method, n_resamples (0 if the test does
+        not resample), seed. If no topic differs, p is 1 and the effect size 0. If all topics differ by the same amount,
+        t and the effect size are infinite: p is 0, or for the bootstrap its smallest possible value, with a warning.
+        With a single topic, p is 1 for every test, and intervals and the effect size are undefined, with a warning.
 
     Raises
     ------
     InputError, ParameterError
-        Systems with different topics; a value that is missing, infinite, text or duplicated; an unknown baseline, test,
-        correction or family; ``"max-t"`` for a test that does not resample, or for one family of measures on different
-        topics.
+        Systems with different topics; a value that is missing, infinite, text or duplicated; an unknown option;
+        ``"max-t"`` for a test that does not resample, or for one family of measures on different topics.
 
     Notes
     -----
     Randomisation is exact for any number of topics if the scores of both systems are exchangeable on every topic; t and
-    bootstrap test the mean, and signed ranks the median of symmetric differences. Skewed differences violate
-    exchangeability: if a few topics lose what many topics gain, only the bootstrap is close to its nominal level for
-    the mean. docs/explanation/statistics.md has the error rates of all tests and corrections. Holm's correction
-    multiplies the smallest possible p of a resampling test, ``1/(n_resamples + 1)``, by the number of tests; a warning
-    is given if no adjusted p can be significant.
+    bootstrap test the mean, and signed ranks the median of symmetric differences. If a few topics lose what many topics
+    gain, only the bootstrap is close to its nominal level for the mean; docs/explanation/statistics.md has the error
+    rates. Holm's correction multiplies the smallest possible p of a resampling test, ``1/(n_resamples + 1)``, by the
+    number of tests; a warning is given if no adjusted p can be significant.
 
     Equivalence is tested by two paired t-tests; if at least half of the topics have the same difference, by
     :func:`bounded_equivalence`, which holds its level for any differences within the range of the measure, and is NaN
-    for measures of unknown range. Rare large differences, of which a small sample may have none, remain undetected if
-    the other topics do not tie. Differences below 1e-12 of the values are rounding errors and count as ties.
+    for measures of unknown range. Rare large differences that a sample lacks remain undetected if the other topics do
+    not tie. Differences below 1e-12 of the values are rounding errors and count as ties.
 
     Source: Smucker, Allan and Carterette, CIKM 2007 (randomisation); Phipson and Smyth, SAGMB 2010 (counting the
     observed statistic); Sakai, SIGIR 2006 (bootstrap); Westfall and Young, Resampling-Based Multiple Testing, 1993,
     algorithm 2.8; Schuirmann, J. Pharmacokinet. Biopharm. 15, 1987 (equivalence).
 
-    Examples
-    --------
     >>> values = pd.DataFrame({"name": ["a", "a", "b", "b"], "qid": ["1", "2"] * 2, "measure": "ES@5",
     ...                        "value": [0.5, 1.0, 0.25, 0.5]})
     >>> comparisons(values)[["name_a", "name_b", "diff", "wins"]].values.tolist()
     [['a', 'b', 0.375, 2]]
     """
-    _check(test, correction, margin)
+    choice("test", test, TESTS)
+    choice("correction", correction, ("auto", *CORRECTIONS))
+    if correction == "max-t" and test not in RESAMPLED:
+        raise ParameterError(
+            f"correction='max-t' needs a test that resamples, found test={test!r}; use test='randomisation' or "
+            "'bootstrap', or correction='holm'"
+        )
+    if margin is not None:
+        number("margin", margin, low=0, open_low=True)
     choice("family", family, FAMILIES)
     check_level(level)
     whole("n_resamples", n_resamples)
@@ -169,7 +159,9 @@ def comparisons(
     tables = []
     for measure, names, table, qids in measure_tables(values, by_id=True):
         if pairs := pairs_of(names, baseline):
-            differences = _differences(table, [(names.index(a), names.index(b)) for a, b in pairs])
+            a, b = (table[:, [names.index(pair[side]) for pair in pairs]] for side in (0, 1))
+            differences = a - b
+            differences[np.abs(differences) <= _EQUAL * np.maximum(np.abs(a), np.abs(b))] = 0.0
             tables.append(_Table(measure, pairs, qids, differences))
     groups = [tables] if family == "all" and tables else [[table] for table in tables]
     same_topics = all(table.qids == group[0].qids for group in groups for table in group)
@@ -232,32 +224,13 @@ def _compared(
 
 
 def is_significant(p_adjusted: Any, level: Any) -> Any:
-    """Return True for adjusted p-values of at most 1 - level.
-
-    >>> is_significant(np.array([0.1, 0.2]), 0.9).tolist()
-    [True, False]
-    """
+    """Return True for adjusted p-values of at most 1 - level."""
     # In floating point, 1 - 0.9 is below 0.1.
     return p_adjusted <= np.round(1 - level, 12)
 
 
-def _check(test: str, correction: str, margin: float | None) -> None:
-    choice("test", test, TESTS)
-    choice("correction", correction, ("auto", *CORRECTIONS))
-    if correction == "max-t" and test not in RESAMPLED:
-        raise ParameterError(
-            f"correction='max-t' needs a test that resamples, found test={test!r}; use test='randomisation' or "
-            "'bootstrap', or correction='holm'"
-        )
-    if margin is not None:
-        number("margin", margin, low=0, open_low=True)
-
-
 def pairs_of(names: Sequence[str], baseline: str | Sequence[str] | None) -> list[tuple[str, str]]:
-    """Return all pairs of systems, or of every system that is no baseline with every baseline.
-
-    Raises ParameterError: an unknown or repeated baseline; no other system.
-    """
+    """Return all pairs of systems, or of every system that is no baseline with every baseline."""
     if baseline is None:
         return list(combinations(names, 2))
     bases: list[Any] = list(baseline) if isinstance(baseline, (list, tuple)) else [baseline]
@@ -267,15 +240,6 @@ def pairs_of(names: Sequence[str], baseline: str | Sequence[str] | None) -> list
     if len(set(bases)) < len(bases) or (len(names) > 1 and set(bases) >= set(names)):
         raise ParameterError(f"baseline={bases!r}: wanted different systems, and another one to compare with them")
     return [(name, base) for base in bases for name in names if name not in bases]
-
-
-def _differences(table: Floats, pairs: Sequence[tuple[int, int]]) -> Floats:
-    """Return the differences of all pairs, a row for each topic; rounding errors become 0."""
-    first, second = np.array(pairs).T
-    a, b = table[:, first], table[:, second]
-    found = a - b
-    found[np.abs(found) <= _EQUAL * np.maximum(np.abs(a), np.abs(b))] = 0.0
-    return found
 
 
 def _warn_of_constant(differences: Floats, test: str) -> None:
@@ -328,11 +292,8 @@ def _is_discrete(differences: Floats) -> Bools:
 def bounded_equivalence(differences: Floats, margin: float, bounds: Bounds, n_draws: int, seed: int) -> Floats:
     """The larger p of two one-sided tests of means at most ``-margin`` and at least ``margin``, shape (m,).
 
-    The share of draws of :func:`mean_draws` beyond the margin. Valid for any distribution of differences within the
+    The share of draws of :func:`mean_draws` beyond the margin: valid for any distribution of differences within the
     bounds; NaN without bounds.
-
-    >>> bounded_equivalence(np.zeros((100, 1)), 0.05, (-1.0, 1.0), 10_000, 1).round(3).tolist()
-    [0.006]
     """
     if not np.isfinite(bounds).all():
         return np.full(differences.shape[1], np.nan)
@@ -353,18 +314,12 @@ def _equivalence(differences: Floats, margin: float) -> Floats:
     return np.where(np.ptp(differences, axis=0) > 0, p_value, np.nan)
 
 
-_ALPHABET = "abcdefghijklmnopqrstuvwxyz"
-
-
 def letters(different: Bools) -> list[str]:
     """The compact letter display: two systems share a letter exactly if they do not differ (Piepho 2004).
 
-    A letter is a maximal set of systems that do not differ from each other. Sets are extended from pairs without a
-    common letter, in the order of the systems, and redundant sets are removed. The display is exact, costs at most
-    (pairs x systems), and has the smallest number of letters if differences are monotone in the order of systems.
-
-    ``different``: true if two systems differ, symmetric with ``False`` on the diagonal, shape (n, n); letters are
-    assigned in the order of the systems. Returns the letters of each system; after ``z`` come ``a1``, ``b1``, ....
+    A letter is a maximal set of systems that do not differ from each other, in the order of the systems; after ``z``
+    come ``a1``, ``b1``, .... ``different`` is symmetric, shape (n, n). The display is exact, costs at most (pairs x
+    systems), and has the smallest number of letters if differences are monotone in the order of systems.
     """
     alike = ~different
     groups = _cover(alike)
@@ -378,8 +333,8 @@ def letters(different: Bools) -> list[str]:
             counts -= own
             del groups[at]
     groups.sort(key=lambda group: np.flatnonzero(group).tolist())
-    rounds = (divmod(at, len(_ALPHABET)) for at in range(len(groups)))
-    signs = [_ALPHABET[letter] + (str(n) if n else "") for n, letter in rounds]
+    rounds = (divmod(at, len(ascii_lowercase)) for at in range(len(groups)))
+    signs = [ascii_lowercase[letter] + (str(n) if n else "") for n, letter in rounds]
     return ["".join(sign for sign, group in zip(signs, groups, strict=True) if group[at]) for at in range(len(alike))]
 
 

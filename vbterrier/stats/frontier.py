@@ -36,21 +36,11 @@ _BATCH = 4_000_000
 class Frontier(Shown):
     """Result of :func:`pareto_frontier`.
 
-    Parameters
-    ----------
-    runs
-        A row for each run, in the order of the input: name, the means of both measures, n_qids (topics of the first),
-        on_frontier.
-    correlation
-        statistic ("Pearson r"), value, low, high, level, method, n_runs; a row for each method, ``"Fisher z"`` and
-        ``"runs (percentile)"``.
-    targets
-        above, below, n_runs, n_inside, share, low, high, level: a row for each target region, with Clopper-Pearson
-        limits.
-    values
-        The V frame of both measures, for plots.
-    maximised, minimised
-        The measures.
+    ``runs``: a row for each run, in the order of the input: name, the means of both measures, n_qids (topics of the
+    first), on_frontier. ``correlation``: statistic ("Pearson r"), value, low, high, level, method, n_runs; a row for
+    each method, ``"Fisher z"`` and ``"runs (percentile)"``. ``targets``: above, below, n_runs, n_inside, share, low,
+    high, level: a row for each target region, with Clopper-Pearson limits. ``values``: the V frame of both measures,
+    for plots.
     """
 
     runs: pd.DataFrame
@@ -137,19 +127,16 @@ def pareto_frontier(
         raise InputError(f"values: {len(odd)} runs ({examples(odd)}) have only one of {maximised} and {minimised}")
     up: Floats = np.array(high, dtype=np.float64)
     down: Floats = np.array(low.loc[high.index], dtype=np.float64)
-    runs = pd.DataFrame(
-        {
-            "name": high.index.to_numpy(),
-            maximised: up,
-            minimised: down,
-            "n_qids": n_qids,
-            "on_frontier": undominated(np.round(up, _DECIMALS), np.round(down, _DECIMALS)),
-        }
-    )
+    on_frontier = undominated(np.round(up, _DECIMALS), np.round(down, _DECIMALS))
+    n, shares = len(up), []
+    for above, below in targets:
+        inside = int(((up > above) & (down < below)).sum())
+        shares.append((above, below, n, inside, inside / n, *share_interval(inside, n, level), level))
+    columns = {"name": high.index.to_numpy(), maximised: up, minimised: down}
     return Frontier(
-        runs,
+        pd.DataFrame({**columns, "n_qids": n_qids, "on_frontier": on_frontier}),
         _correlation(up, down, level, n_resamples, seed),
-        _shares_inside(up, down, targets, level),
+        pd.DataFrame(shares, columns=["above", "below", "n_runs", "n_inside", "share", "low", "high", "level"]),
         frame.loc[frame["measure"].isin([maximised, minimised]), ["name", "qid", "measure", "value"]],
         maximised,
         minimised,
@@ -173,11 +160,7 @@ def _means(values: pd.DataFrame, measure: str) -> tuple[pd.Series[float], int]:
 
 
 def undominated(up: Floats, down: Floats) -> Bools:
-    """Return a mask of the points that are not dominated, maximising ``up`` and minimising ``down``, shape (n,).
-
-    >>> undominated(np.array([0.9, 0.8, 0.9]), np.array([0.5, 0.5, 0.6])).tolist()
-    [True, False, False]
-    """
+    """Return a mask of the points that are not dominated, maximising ``up`` and minimising ``down``, shape (n,)."""
     if not len(up):
         return np.zeros(0, dtype=bool)
     order = np.lexsort((-up, down))
@@ -192,11 +175,7 @@ def undominated(up: Floats, down: Floats) -> Bools:
 
 
 def pearson_interval(r: float, n: int, level: float = 0.95) -> tuple[float, float]:
-    """Fisher's interval of a correlation of n pairs, ``tanh(artanh r ± z/sqrt(n - 3))``; NaN for fewer than four.
-
-    >>> tuple(round(limit, 3) for limit in pearson_interval(0.956, 193))
-    (0.942, 0.967)
-    """
+    """Fisher's interval of a correlation of n pairs, ``tanh(artanh r ± z/sqrt(n - 3))``; NaN for fewer than four."""
     if n < 4 or np.isnan(r):  # noqa: PLR2004 - the formula's 3
         return float("nan"), float("nan")
     from scipy import special
@@ -237,11 +216,3 @@ def _pearson(up: Floats, down: Floats) -> Floats:
     found: Floats = np.full(len(up), np.nan)
     np.divide((left * right).sum(axis=1), scale, out=found, where=varies)
     return np.clip(found, -1.0, 1.0)
-
-
-def _shares_inside(up: Floats, down: Floats, targets: Sequence[tuple[float, float]], level: float) -> pd.DataFrame:
-    rows = []
-    for above, below in targets:
-        n = int(((up > above) & (down < below)).sum())
-        rows.append((above, below, len(up), n, n / len(up), *share_interval(n, len(up), level), level))
-    return pd.DataFrame(rows, columns=["above", "below", "n_runs", "n_inside", "share", "low", "high", "level"])

@@ -32,10 +32,9 @@ _TOPICS = 500
 def corrected_levels(adjusted: Floats, correction: str, alpha: float) -> Floats:
     """The significance level of each test's interval that agrees with a correction of p-values, shape (k,).
 
-    ``adjusted``: adjusted p-values of a family of k tests. ``correction``: ``"none"``: α. ``"holm"``: α/k, the
-    simultaneous level of Bonferroni. ``"bh"``: ``max(R, 1) α/k`` for R rejected tests, so that among the intervals of
-    rejected tests, the expected share without the true difference is at most α (Benjamini and Yekutieli, JASA 100,
-    2005). ``alpha``: 1 - the nominal coverage.
+    ``"none"``: α. ``"holm"``: α/k, the simultaneous level of Bonferroni. ``"bh"``: ``max(R, 1) α/k`` for R rejected
+    tests, so that among the intervals of rejected tests, the expected share without the true difference is at most α
+    (Benjamini and Yekutieli, JASA 100, 2005).
     """
     k = len(adjusted)
     share = {"none": 1.0, "holm": 1 / k, "bh": max(int((adjusted <= alpha).sum()), 1) / k}[correction]
@@ -52,40 +51,20 @@ def inverted_limits(
     n_resamples: int,
     seed: int,
 ) -> tuple[Floats, Floats]:
-    """Limits of the difference of each pair: all d such that the test does not reject differences centred at d.
+    """Limits of the difference of each pair: all d such that the test does not reject differences centred at d, (k,).
 
-    Parameters
-    ----------
-    differences, test, n_resamples, seed
-        As for :func:`~vbterrier.stats.paired_tests.paired_p`: the same sign flips or resamples.
-    levels
-        The significance level of each pair, shape (k,).
-    rejected
-        True for pairs that the corrected test rejects, shape (k,). Step-down corrections reject more than the
-        single-step correction that simultaneous intervals invert. The interval of such a pair ends at 0, which it does
-        not contain (Strassburger and Bretz, Statistics in Medicine 27, 2008).
-    bounds
-        The smallest and the largest possible difference, to which limits are clipped.
+    ``differences, test, n_resamples, seed``: as for :func:`~vbterrier.stats.paired_tests.paired_p`, with the same sign
+    flips or resamples, at the significance ``levels`` of the pairs. The interval of a pair that the corrected test
+    ``rejected`` ends at 0, which it does not contain, since step-down corrections reject more than the single-step
+    correction that simultaneous intervals invert (Strassburger and Bretz, Statistics in Medicine 27, 2008). Limits are
+    clipped to ``bounds``; they are infinite, or the bounds, if no difference can be rejected with so few topics or
+    resamples, those of :func:`~vbterrier.kernels.resample.constant_limits` where all topics differ by the same amount,
+    and NaN for a single topic.
 
-    Returns
-    -------
-    (numpy.ndarray, numpy.ndarray)
-        Limits of shape (k,). Infinite, or the bounds, if no difference can be rejected with so few topics or resamples.
-        Where all topics differ by the same amount, limits are those of
-        :func:`~vbterrier.kernels.resample.constant_limits`, infinite for unknown bounds. NaN for a single topic.
-
-    Notes
-    -----
     Randomisation: if the topics of a set A are flipped, the mean of the differences less d is at least as far from 0 as
     without flips if and only if d is not below ``min(mean of A, mean of the others)``, for d below the mean. So the
     limits are order statistics of these minima and maxima, without a search. Bootstrap: ``mean ± q s`` with a quantile
     of the resampled ``|t|``. Signed ranks: a search by halving; the interval is that of the location shift.
-
-    >>> some = np.array([[0.1], [0.3], [0.2], [0.4], [0.25], [0.15]])
-    >>> options = {"n_resamples": 1000, "seed": 0}
-    >>> low, high = inverted_limits(some, "randomisation", np.array([0.05]), np.array([True]), (-1, 1), **options)
-    >>> low.round(3).tolist(), high.round(3).tolist()
-    ([0.1], [0.4])
     """
     n, k = differences.shape
     if n < _MIN_TOPICS:
@@ -110,28 +89,16 @@ def inverted_limits(
 
 
 def interval_label(test: str, correction: str, n_tests: int) -> str:
-    """The method of the intervals of a family of tests.
-
-    >>> interval_label("t", "holm", 3)
-    'inverted paired t, simultaneous'
-    """
+    """The method of the intervals of a family of tests."""
     kinds = {"holm": ", simultaneous", "max-t": ", simultaneous", "bh": ", false coverage rate", "none": ""}
     return f"inverted {TESTS[test]}{kinds[correction] if n_tests > 1 else ''}"
 
 
 def effect_limits(differences: Floats, levels: Floats) -> tuple[Floats, Floats]:
-    """Limits of the standardised differences, Cohen's d_z, each of shape (k,).
+    """Limits of the standardised differences, Cohen's d_z, each of shape (k,); NaN without spread.
 
     The noncentralities of Student's t that give the observed t with probabilities of α/2 and 1 - α/2, divided by √n:
-    exact for normal differences. NaN without spread.
-
-    References
-    ----------
-    Cumming and Finch, Educational and Psychological Measurement 61, 2001.
-
-    >>> low, high = effect_limits(np.array([[0.1], [0.3], [0.2], [0.4]]), np.array([0.05]))
-    >>> low.round(2).tolist(), high.round(2).tolist()
-    ([0.15], [3.67])
+    exact for normal differences (Cumming and Finch, Educational and Psychological Measurement 61, 2001).
     """
     from scipy import special
 
@@ -219,8 +186,7 @@ def confidence_sequence(
     """Intervals of a mean that remain valid when they are inspected after every topic.
 
     All intervals of the sequence contain the mean of the population with probability of at least ``level``, so that
-    one may stop at any time, such as when an interval of a difference excludes 0. An ordinary interval that is
-    inspected repeatedly excludes the mean much more often.
+    one may stop at any time, such as when an interval of a difference excludes 0.
 
     Each possible mean m is tested by betting: the capital ``½ Π(1 + λ (x - m)) + ½ Π(1 - λ' (x - m))`` is a martingale
     under m, and exceeds ``1/(1 - level)`` with probability of at most ``1 - level``. Bets depend on previous topics
@@ -245,9 +211,9 @@ def confidence_sequence(
     Notes
     -----
     With 10, 25, 50, 100 and 250 differences, uniform between -.5 and .5, the intervals were 2.4, 2.2, 1.8, 1.6 and 1.5
-    times as wide as Student's intervals for one inspection (medians of 400 sequences, bounds (-1, 1)). Simulated
-    probability that a sequence of 250 topics ever excludes the mean, nominal .05: see docs/explanation/statistics.md.
-    Means are tested at 2,001 points; limits are rounded outwards. Time and memory are proportional to n.
+    times as wide as Student's intervals for one inspection (medians of 400 sequences, bounds (-1, 1)); see
+    docs/explanation/statistics.md. Means are tested at 2,001 points; limits are rounded outwards. Time and memory are
+    proportional to n.
 
     Source: Waudby-Smith and Ramdas: Estimating means of bounded random variables by betting, JRSS B 86 (2024), section
     4.2 (hedged capital).
@@ -300,11 +266,7 @@ def confidence_sequence(
 
 
 def bets_of(x: Floats, w: Floats, alpha: float) -> Floats:
-    """Bets of :func:`confidence_sequence` on scores from 0 to 1 with weights up to 1, for each column of shape (n, k).
-
-    >>> bets_of(np.array([[0.5], [0.5]]), np.ones((2, 1)), 0.05).round(2).tolist()
-    [[6.52], [5.18]]
-    """
+    """Bets of :func:`confidence_sequence` on scores from 0 to 1 with weights up to 1, for each column, shape (n, k)."""
     n = np.arange(1, len(x) + 1)[:, None]
     mean = (np.cumsum(w * x, axis=0) + 0.5) / (np.cumsum(w, axis=0) + 1)
     variance = (np.cumsum((w * (x - mean)) ** 2, axis=0) + 0.25) / (n + 1)
@@ -316,8 +278,5 @@ def spent_level(level: float, look: int) -> float:
     """The level of the look-th inspection of an interval, such that all inspections together have the given level.
 
     ``1 - 6 (1 - level)/(π look)²``: the sum over all inspections of the probabilities of error is ``1 - level``.
-
-    >>> round(spent_level(0.9, 1), 4), round(spent_level(0.9, 2), 4)
-    (0.9392, 0.9848)
     """
     return 1 - 6 * (1 - level) / (np.pi * whole("look", look)) ** 2

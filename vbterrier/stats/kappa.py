@@ -22,7 +22,6 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
 
 
-WEIGHTS = ("linear", "quadratic")
 COLUMNS = ("judges", "statistic", "value", "low", "high", "level", "method", "n_items")
 # Resampled items held in memory at a time.
 _BATCH = 4_000_000
@@ -45,28 +44,22 @@ class Kappa(Shown):
 
 
 def cohen_kappa(
-    first: Any,
-    second: Any,
-    *,
-    weights: str | None = None,
-    categories: Sequence[Any] | None = None,
-    level: float = 0.95,
+    first: Any, second: Any, *, weights: str | None = None, categories: Sequence[Any] | None = None, level: float = 0.95
 ) -> Kappa:
-    """Cohen's kappa between two judges, ``(p_o - p_e)/(1 - p_e)``, with a normal interval.
+    """Cohen's kappa between two judges, ``(p_o - p_e)/(1 - p_e)``, with a normal interval, by statsmodels.
 
     Source: Cohen, Educational and Psychological Measurement 20, 1960, and Psychological Bulletin 70, 1968 (weights).
-    Fleiss, Cohen and Everitt, Psychological Bulletin 72, 1969 (large-sample standard error). Computed by statsmodels.
+    Fleiss, Cohen and Everitt, Psychological Bulletin 72, 1969 (large-sample standard error).
 
     Parameters
     ----------
     first, second
         The labels of each judge, shape (n_items,).
     weights
-        ``None``: labels are equal or not. ``"linear"``, ``"quadratic"``: disagreement is weighted by the distance of
-        the labels among the categories, or by its square.
+        ``None``: labels are equal or not. ``"linear"``, ``"quadratic"``: disagreement is the distance of the labels
+        among the categories, or its square.
     categories
-        All labels, from low to high. By default the sorted labels that occur; required for weights of text labels,
-        which have no inherent order.
+        All labels, from low to high. By default the sorted labels that occur; required for weights of text labels.
     level
         Nominal coverage of the interval.
 
@@ -83,7 +76,7 @@ def cohen_kappa(
     (0.667, 0.833)
     """
     check_level(level)
-    if weights is not None and weights not in WEIGHTS:
+    if weights not in (None, "linear", "quadratic"):
         raise ParameterError(f"weights={weights!r}: wanted None, 'linear' or 'quadratic'")
     if len(first) != len(second):
         raise InputError(f"first has {len(first)} labels, second {len(second)}; give the labels of the same items")
@@ -107,12 +100,10 @@ def cohen_kappa(
 
 
 def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAMPLES, seed: int = 0) -> Kappa:
-    """Fleiss' kappa among two or more judges, with a percentile bootstrap interval over items.
+    """Fleiss' kappa among two or more judges, with a percentile bootstrap interval over items, by statsmodels.
 
     ``κ = (P - P_e)/(1 - P_e)``: P is the mean over items of the proportion of agreeing pairs of judges, ``P_e =
-    Σ_j p_j²`` with the proportion p_j of label j among all labels.
-
-    Source: Fleiss, Psychological Bulletin 76, 1971. Computed by statsmodels.
+    Σ_j p_j²`` with the proportion p_j of label j among all labels (Fleiss, Psychological Bulletin 76, 1971).
 
     Parameters
     ----------
@@ -133,9 +124,7 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
     >>> round(found.value, 3), found.agreement
     (0.657, 0.75)
     """
-    check_level(level)
-    whole("n_resamples", n_resamples)
-    whole("seed", seed, low=0)
+    _check(level, n_resamples, seed)
     codes, n = codes_of(labels_of(labels), None, None)
     agreement = float((codes == codes[:, :1]).all(axis=1).mean())
     if _is_certain(codes):
@@ -151,8 +140,7 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
     def kappa(sums: Floats) -> Floats:
         means = sums / n_items
         beyond = 1 - (means[:, 1:] ** 2).sum(axis=1)
-        found: Floats = 1 - (1 - means[:, 0]) / np.where(beyond > _ZERO, beyond, np.nan)
-        return found
+        return np.asarray(1 - (1 - means[:, 0]) / np.where(beyond > _ZERO, beyond, np.nan))
 
     low, high = _resampled(terms, kappa, stream(seed, "kappa"), level, n_resamples)
     return Kappa(value, low, high, agreement, len(codes))
@@ -164,18 +152,15 @@ def krippendorff_alpha(
     """Krippendorff's alpha of nominal labels with gaps, ``1 - D_o/D_e``, with a percentile bootstrap interval.
 
     ``D_o = 1/n Σ_u (m_u² - Σ_k c_uk²)/(m_u - 1)`` over items with m_u of at least 2 labels, c_uk of them k; ``D_e = (n²
-    - Σ_k n_k²)/(n (n - 1))`` for n_k labels k among all n labels of these items.
-
-    Source: Krippendorff, Computing Krippendorff's alpha-reliability, University of Pennsylvania, 2011.
+    - Σ_k n_k²)/(n (n - 1))`` for n_k labels k among all n labels of these items (Krippendorff, Computing Krippendorff's
+    alpha-reliability, University of Pennsylvania, 2011).
 
     Parameters
     ----------
-    labels
-        A row for each item, a column for each judge; missing labels are NaN or None.
+    labels, level, n_resamples, seed
+        As in :func:`fleiss_kappa`; missing labels are NaN or None.
     groups
         The group of each item, such as its query: groups are resampled, because their items depend on each other.
-    level, n_resamples, seed
-        As in :func:`fleiss_kappa`.
 
     Returns
     -------
@@ -189,9 +174,7 @@ def krippendorff_alpha(
     >>> round(found.value, 3), found.n_items
     (0.562, 3)
     """
-    check_level(level)
-    whole("n_resamples", n_resamples)
-    whole("seed", seed, low=0)
+    _check(level, n_resamples, seed)
     frame = labels_of(labels)
     flat, known = pd.factorize(frame.to_numpy(dtype=object).ravel())
     codes = flat.reshape(frame.shape)
@@ -228,10 +211,8 @@ def judge_agreement(
 
     Parameters
     ----------
-    labels
-        A row for each item, a named column for each judge.
-    weights, categories, level, n_resamples, seed
-        As in :func:`cohen_kappa` and :func:`fleiss_kappa`.
+    labels, weights, categories, level, n_resamples, seed
+        As in :func:`cohen_kappa` and :func:`fleiss_kappa`; the columns of ``labels`` name the judges.
 
     Returns
     -------
@@ -251,21 +232,22 @@ def judge_agreement(
     for a, b in combinations(frame.columns, 2):
         two = cohen_kappa(frame[a], frame[b], weights=weights, categories=categories, level=level)
         rows.append((f"{a}, {b}", name, two.value, two.low, two.high, level, "normal", two.n_items))
-    everyone = ", ".join(map(str, frame.columns))
+    everyone, n = ", ".join(map(str, frame.columns)), len(frame)
     every = fleiss_kappa(frame, level=level, n_resamples=n_resamples, seed=seed)
-    rows.append(
-        (everyone, "Fleiss' kappa", every.value, every.low, every.high, level, "items (percentile)", len(frame))
-    )
-    limits = share_interval(round(every.agreement * len(frame)), len(frame), level)
-    rows.append((everyone, "full agreement", every.agreement, *limits, level, "Clopper-Pearson", len(frame)))
+    rows.append((everyone, "Fleiss' kappa", every.value, every.low, every.high, level, "items (percentile)", n))
+    limits = share_interval(round(every.agreement * n), n, level)
+    rows.append((everyone, "full agreement", every.agreement, *limits, level, "Clopper-Pearson", n))
     return pd.DataFrame(rows, columns=list(COLUMNS))
 
 
-def labels_of(labels: Any) -> pd.DataFrame:
-    """Return labels as a frame with a column for each judge.
+def _check(level: float, n_resamples: int, seed: int) -> None:
+    check_level(level)
+    whole("n_resamples", n_resamples)
+    whole("seed", seed, low=0)
 
-    Raises InputError: an array that is not two-dimensional, fewer than two judges.
-    """
+
+def labels_of(labels: Any) -> pd.DataFrame:
+    """Return labels as a frame with a column for each of at least two judges."""
     if isinstance(labels, (list, tuple, np.ndarray)):
         array = np.asarray(labels)
         if array.ndim != 2:  # noqa: PLR2004 - items and judges
@@ -281,11 +263,7 @@ def labels_of(labels: Any) -> pd.DataFrame:
 
 
 def codes_of(labels: pd.DataFrame, categories: Sequence[Any] | None, weights: str | None) -> tuple[Ints, int]:
-    """Encode labels as indices of categories, shape (n_items, n_judges), and return the number of categories.
-
-    Raises InputError: no items; a label that is missing or not among the categories. Raises ParameterError: weights of
-    text labels without categories; a duplicate category.
-    """
+    """Encode labels as indices of categories, shape (n_items, n_judges), and return the number of categories."""
     if not len(labels):
         raise InputError("labels: no items; give the labels of several judges for the same items")
     missing = labels.isna().to_numpy()
@@ -317,9 +295,7 @@ def _text(label: Any) -> str:
 
 
 def _is_certain(codes: Ints) -> bool:
-    """Return True, with a warning, if all labels are the same."""
-    certain = bool((codes == codes[0, 0]).all())
-    if certain:
+    if certain := bool((codes == codes[0, 0]).all()):
         warn("all labels are the same: agreement beyond chance is undefined")
     return certain
 
@@ -328,8 +304,7 @@ def _resampled(
     terms: Floats, statistic: Callable[[Floats], Floats], draw: np.random.Generator, level: float, n_resamples: int
 ) -> tuple[float, float]:
     """Return percentiles of a statistic of the column sums of terms, shape (n, n_terms), over resampled rows."""
-    n = len(terms)
-    step = max(1, _BATCH // n)
+    n, step = len(terms), max(1, _BATCH // len(terms))
     found = np.empty(n_resamples)
     for done in range(0, n_resamples, step):
         size = min(step, n_resamples - done)
@@ -345,5 +320,4 @@ def _alpha(sums: Floats) -> Floats:
     """Krippendorff's alpha from sums of disagreements and of the labels of each category, shape (..., 1 + n)."""
     n = sums[..., 1:].sum(axis=-1)
     expected = n**2 - (sums[..., 1:] ** 2).sum(axis=-1)
-    found: Floats = 1 - (n - 1) * sums[..., 0] / np.where(expected > 0, expected, np.nan)
-    return found
+    return np.asarray(1 - (n - 1) * sums[..., 0] / np.where(expected > 0, expected, np.nan))

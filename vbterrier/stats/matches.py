@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice
+from vbterrier.errors import ParameterError
 from vbterrier.frames.ids import Ids, ids_of
 from vbterrier.kernels import vb
 from vbterrier.kernels.fingerprints import mix
@@ -24,9 +24,6 @@ if TYPE_CHECKING:
 
 # The rank of the first tagged document if there is none.
 NEVER = np.iinfo(np.int64).max
-MEASURES = ("ES", "VB", "VarPenalty", "TopIntent")
-GAINS = ("binary", "dcg")
-VARIANCES = ("bernoulli", "intent")
 # Probabilities within this distance of the largest count as equal to it.
 TIE = 1e-12
 
@@ -36,15 +33,10 @@ class Matches:
     """Matches of a system's documents with candidate intents.
 
     ``intent``: the row of the matched candidate in the frame of intents, shape (m,). ``rank``: 0-based rank of the
-    document, shape (m,). ``weight``: weight of the tag in [0, 1], shape (m,); 1 by default. ``docno``: the document of
-    each match, m ids; needed if tags are perturbed. ``known``: number of documents known to be about each candidate, by
-    row, for the ideal ranking of ``gain="dcg"``; ``None`` without a pool. ``nil, until``: the rows of NIL intents and
-    the rank up to which each is covered: that of the first tagged document, or the largest 64-bit integer if there is
-    none. Perturbations of tags do not affect them. Raises InputError: arrays of different lengths, a rank below 0, a
-    weight outside [0, 1].
-
-    >>> Matches(intent=np.array([0, 2]), rank=np.array([0, 4])).weight.tolist()
-    [1.0, 1.0]
+    document. ``weight``: weight of the tag in [0, 1]; 1 by default. ``docno``: the document of each match; needed if
+    tags are perturbed. ``known``: number of documents known to be about each candidate, by row, for the ideal ranking
+    of ``gain="dcg"``; ``None`` without a pool. ``nil, until``: the rows of NIL intents and the rank up to which each is
+    covered: that of the first tagged document, or the largest 64-bit integer; perturbations of tags do not affect them.
     """
 
     intent: Ints
@@ -55,41 +47,21 @@ class Matches:
     nil: Ints | None = None
     until: Ints | None = None
 
-    def __post_init__(self) -> None:
-        if self.weight is None:
-            object.__setattr__(self, "weight", np.ones(len(self.intent)))
-        lengths = {len(column) for column in (self.intent, self.rank, self.weight, self.docno) if column is not None}
-        if len(lengths) > 1:
-            raise InputError(f"matches: intent, rank, weight and docno have lengths {sorted(lengths)}; wanted one each")
-        weight = np.asarray(self.weight)
-        if (np.asarray(self.rank) < 0).any() or not ((weight >= 0) & (weight <= 1)).all():
-            raise InputError("matches: wanted ranks of at least 0 and weights from 0 to 1")
-        if (self.nil is None) != (self.until is None):
-            raise InputError("matches: found only one of nil and until; give both or neither")
-
 
 class AlignedMatches:
-    """The matches of a system in the order of the candidates.
-
-    ``matches``: matches by row of the frame of intents. ``candidates``: all candidates. ``name``: name of the system,
-    for messages. Raises InputError: a match with a row that does not exist.
-    """
+    """The matches of a system, named for messages, in the order of the candidates."""
 
     def __init__(self, matches: Matches, candidates: CandidateArrays, name: str) -> None:
         self.candidates, self.name = candidates, name
         n = len(candidates)
         rows = np.asarray(matches.intent, dtype=np.int64)
-        if len(rows) and not 0 <= rows.min() <= rows.max() < n:
-            raise InputError(
-                f"{name}: matches name row {int(rows.max())} of the intents, which have {n} rows; match systems with "
-                "the same frame of intents that is replicated"
-            )
         place = np.empty(n, dtype=np.int64)
         place[candidates.rows] = np.arange(n)
         rank = np.asarray(matches.rank, dtype=np.int64)
         order = np.lexsort((rank, place[rows]))
         self.intent, self.rank = place[rows][order], rank[order]
-        self.weight = np.asarray(matches.weight, dtype=np.float64)[order]
+        weight = np.ones(len(rows)) if matches.weight is None else np.asarray(matches.weight, dtype=np.float64)
+        self.weight = weight[order]
         self.known = None if matches.known is None else np.asarray(matches.known, dtype=np.int64)[candidates.rows]
         self._docno, self._order = matches.docno, order
         self._until = np.full(n, -1, dtype=np.int64)
@@ -124,8 +96,6 @@ class AlignedMatches:
 
     @cached_property
     def _keys(self) -> dict[str, Words]:
-        if self._docno is None:
-            raise InputError(f"{self.name}: perturbing tags needs the documents; give docno with the matches")
         given = self._docno
         docno = given if isinstance(given, Ids) else ids_of(pd.Series(given, dtype=object), f"{self.name} 'docno'")
         topic = self.candidates.qid.fingerprints[self.candidates.topic[self.intent]]
@@ -176,16 +146,7 @@ def _best_of_each(places: Ints, ranks: Ints, weights: Floats) -> tuple[Ints, Int
 
 @dataclass(frozen=True)
 class Statistic:
-    """A score of a ranking over candidate intents, with the parameters of the measure of the same name.
-
-    ``measure``: ``"ES"``, ``"VB"``, ``"VarPenalty"`` or ``"TopIntent"``. ``cutoff``: rank cutoff; ``None`` for whole
-    rankings. ``alpha``: weight of the penalty of VB, at least 0. ``gain``: ``"binary"`` or ``"dcg"``. ``variance``:
-    ``"bernoulli"`` or ``"intent"``. ``clip, monotone``: parameters of VB. Raises ParameterError: an unknown choice or a
-    number out of range.
-
-    >>> str(Statistic("VB", 10, alpha=0.5))
-    'VB(alpha=0.5)@10'
-    """
+    """A score of a ranking over candidate intents, with the parameters of the measure of the same name."""
 
     measure: str = "VB"
     cutoff: int | None = 10
@@ -194,16 +155,6 @@ class Statistic:
     variance: str = "bernoulli"
     clip: bool = False
     monotone: bool = False
-
-    def __post_init__(self) -> None:
-        for name, legal in (("measure", MEASURES), ("gain", GAINS), ("variance", VARIANCES)):
-            choice(name, getattr(self, name), legal)
-        if not 0 <= self.alpha < np.inf:
-            raise ParameterError(f"alpha={self.alpha!r}: wanted a number of at least 0")
-        if self.cutoff is not None and (not isinstance(self.cutoff, (int, np.integer)) or self.cutoff < 1):
-            raise ParameterError(f"cutoff {self.cutoff!r}: wanted a whole number of at least 1, as in @10")
-        if self.monotone and self.variance == "intent":
-            raise ParameterError("monotone=True is defined only for variance='bernoulli'; change one of the two")
 
     def __str__(self) -> str:
         parameters = ",".join(
@@ -235,11 +186,8 @@ class WeightedSuccess:
     """Statistics of the gains of candidates, weighted by their probabilities.
 
     Sums of weights are divided by sums of the same weights in the same order, so that ES is exactly 1 if every
-    candidate is covered.
-
-    ``weights``: π divided by the largest π of the query, shape (b or 1, n). ``total``: the sum of the weights of each
-    query, shape (b or 1, n_topics). ``gain``: gain of each candidate, shape (b or 1, n). ``topic``: the index of each
-    candidate's query, increasing, shape (n,).
+    candidate is covered. ``weights``: π divided by the largest π of the query, shape (b or 1, n), with the sum
+    ``total`` of each query. ``topic``: the index of each candidate's query, increasing.
     """
 
     def __init__(self, weights: Floats, total: Floats, gain: Floats, topic: Ints) -> None:
@@ -272,8 +220,7 @@ class WeightedSuccess:
 class PooledSuccess:
     """Success over the joint intents of several queries: a query is drawn, then one of its intents.
 
-    ``mean, square, top``: means over queries of ES, of ``Σ π_i g_i²`` and of the gain of the most probable intent,
-    arrays of one shape.
+    Means over queries of ES, of ``Σ π_i g_i²`` and of the gain of the most probable intent.
     """
 
     mean: Floats

@@ -23,7 +23,6 @@ TESTS = {
     "wilcoxon": "Wilcoxon signed-rank",
     "bootstrap": "studentised bootstrap",
 }
-# The tests that resample.
 RESAMPLED = ("randomisation", "bootstrap")
 # Statistics of resamples held in memory at a time.
 _BATCH = 4_000_000
@@ -38,17 +37,13 @@ _EQUAL = 1e-12
 def paired_p(differences: Floats, test: str, *, n_resamples: int, seed: int) -> Floats:
     """Two-sided p-values of the hypothesis that the differences of a pair are centred at 0, shape (k,).
 
-    - ``differences``: a row for each topic, a column for each pair, shape (n, k).
-    - ``test``: ``"randomisation"``: under the hypothesis, the sign of each topic's difference is random. p is the
-      proportion of sign flips whose mean is at least as far from 0: among all ``2^n`` if these are at most
-      ``n_resamples``, otherwise among random flips and the observed statistic (Phipson and Smyth 2010). Exact if the
-      scores of both systems are exchangeable. ``"bootstrap"``: the proportion of resamples of the centred differences
-      whose ``|t|`` is at least the observed one, which is counted too (Efron and Tibshirani 1993, section 16.4; for
-      pairs of systems Sakai, SIGIR 2006, figure 1). ``"t"``: Student's. ``"wilcoxon"``: signed ranks as in SciPy:
-      differences of 0 are dropped; the null distribution is exact up to 50 topics without ties and up to 13 with ties,
-      and normal without continuity correction beyond.
-    - ``n_resamples``: number of sign flips or resamples, shared by all pairs.
-    - ``seed``: determines the sign flips or resamples.
+    ``differences`` has a row for each topic, a column for each pair. ``"randomisation"``: the proportion of sign flips
+    whose mean is at least as far from 0, among all ``2^n`` if these are at most ``n_resamples``, otherwise among random
+    flips and the observed statistic (Phipson and Smyth 2010); exact if the scores of both systems are exchangeable.
+    ``"bootstrap"``: the proportion of resamples of the centred differences whose ``|t|`` is at least the observed one,
+    which is counted too (Efron and Tibshirani 1993, section 16.4; Sakai, SIGIR 2006, figure 1). ``"t"``: Student's.
+    ``"wilcoxon"``: signed ranks as in SciPy: differences of 0 are dropped; the null distribution is exact up to 50
+    topics without ties and up to 13 with ties, and normal without continuity correction beyond.
 
     Returns 1 if no topic differs, and for a single topic. If all topics differ by the same amount, t is infinite and
     its p is 0.
@@ -65,21 +60,11 @@ def paired_p(differences: Floats, test: str, *, n_resamples: int, seed: int) -> 
 
 
 def max_t(differences: Floats, test: str, *, n_resamples: int, seed: int) -> tuple[Floats, Floats]:
-    """Unadjusted and max-T adjusted p-values of each pair, under joint sign flips or resamples.
+    """Unadjusted and max-T adjusted p-values of each pair, under joint sign flips or resamples, shape (k,).
 
     Westfall and Young's step-down (1993, algorithm 2.8): the observed ``|t|`` of a pair is compared with the largest
-    ``|t|`` among the pairs whose observed ``|t|`` is not larger. The dependence between pairs, such as a common system,
-    is taken into account: over all pairs the correction resembles Tukey's, against a baseline Dunnett's. It controls
-    the family-wise error rate if the joint null distribution of the true hypotheses is the resampled one.
-
-    ``differences, test, n_resamples, seed``: as for :func:`paired_p`; the test must resample. Returns two arrays of
-    shape (k,); the second is never below the first.
-
-    Time is ``n_resamples · n · k``, in matrix products. Memory is bounded.
-
-    >>> same = np.array([[0.1, 0.1], [0.3, 0.3], [0.2, 0.2]])
-    >>> [p.tolist() for p in max_t(same, "randomisation", n_resamples=100, seed=0)]
-    [[0.25, 0.25], [0.25, 0.25]]
+    ``|t|`` among the pairs whose observed ``|t|`` is not larger. It controls the family-wise error rate if the joint
+    null distribution of the true hypotheses is the resampled one. Time is ``n_resamples · n · k``, in matrix products.
     """
     if len(differences) < _MIN_TOPICS:
         return np.ones(differences.shape[1]), np.ones(differences.shape[1])
@@ -108,12 +93,8 @@ def max_t(differences: Floats, test: str, *, n_resamples: int, seed: int) -> tup
 def simultaneous_level(differences: Floats, test: str, alpha: float, *, n_resamples: int, seed: int) -> float:
     """The level of Student's t intervals of all pairs that together exclude any true difference with probability α.
 
-    The critical value is the 1 - α quantile of the largest ``|t|`` over all pairs of the centred differences, in a
-    single step; the level is the probability that Student's ``|t|`` exceeds it. Over all pairs it resembles Tukey's,
-    against a baseline Dunnett's.
-
-    ``differences, test, n_resamples, seed``: as for :func:`max_t`. ``alpha``: the probability that any interval
-    excludes its difference. Returns 0 if no critical value exists for so few topics or resamples.
+    The critical value is the 1 - α quantile of the largest ``|t|`` over all pairs of the centred differences; the level
+    is the probability that Student's ``|t|`` exceeds it; 0 if there is none for so few topics or resamples.
     """
     from scipy import special
 
@@ -195,19 +176,13 @@ def _bootstrap(differences: Floats, n_resamples: int, seed: int) -> NullDistribu
 
 
 def std_of(differences: Floats) -> Floats:
-    """Standard deviation (divisor n) of each column, with rounding errors set to 0, shape (k,).
-
-    >>> std_of(np.array([[0.1, 1.0], [0.1, -1.0], [0.1, 1.0], [0.1, -1.0]])).tolist()
-    [0.0, 1.0]
-    """
+    """Standard deviation (divisor n) of each column, with rounding errors set to 0, shape (k,)."""
     std = differences.std(axis=0)
     return np.where(std > _EQUAL * np.abs(differences).max(axis=0, initial=0.0), std, 0.0)
 
 
 def t_of(differences: Floats, against: float = 0.0) -> Floats:
-    """Student's t of the mean of each column against a number, shape (k,).
-
-    0 or infinite for columns that do not vary, NaN for a single topic.
+    """Student's t of column means against a number, shape (k,): 0 or infinite without spread, NaN for a single topic.
 
     >>> t_of(np.array([[1.0, 0.5, 0.0], [3.0, 0.5, 0.0]])).tolist()
     [2.0, inf, 0.0]
@@ -216,8 +191,7 @@ def t_of(differences: Floats, against: float = 0.0) -> Floats:
     distance, std = differences.mean(axis=0) - against, std_of(differences)
     distance = np.where(np.abs(distance) > _EQUAL * np.abs(differences).max(axis=0, initial=0.0), distance, 0.0)
     flat = np.where(distance == 0, 0.0, np.copysign(np.inf, distance)) if n >= _MIN_TOPICS else distance * np.nan
-    found: Floats = np.divide(distance * np.sqrt(n - 1), std, out=flat, where=std > 0)
-    return found
+    return np.asarray(np.divide(distance * np.sqrt(n - 1), std, out=flat, where=std > 0))
 
 
 def _wilcoxon(differences: Floats) -> Floats:
@@ -244,12 +218,7 @@ def _wilcoxon(differences: Floats) -> Floats:
 
 
 class RankIntervals(NamedTuple):
-    """Intervals of ranks, and tiers.
-
-    ``low, high``: the first and the last rank that no difference from another system excludes, shape (S,). ``tier``:
-    the tier of each system, from 1, shape (S,). ``better``: true for each pair of systems of which the first is better,
-    simultaneously over all pairs, shape (S, S).
-    """
+    """First and last rank of each system that no difference excludes, its tier, and the pairs (S, S) that differ."""
 
     low: Ints
     high: Ints
@@ -265,22 +234,18 @@ def rank_intervals(
     The interval of the difference between two means is ``d ± c s``, where s is the standard deviation of the drawn
     differences, and c the ``level`` quantile of the largest ``|d* - mean(d*)|/s`` of a draw (max-T): over all
     differences from one system for the interval of its rank, over all pairs for tiers. A rank is excluded if the
-    intervals of enough differences exclude 0. If all intervals of the differences from a system cover, so does the
-    interval of its rank.
+    intervals of enough differences exclude 0.
 
     The ranking by mean is cut into tiers, from the top, before each system that differs from a system of the current
     tier: tiers are consecutive systems, and no two systems of a tier differ. No other cut into such sets has fewer.
 
-    ``means``: shape (S,). ``draws``: joint draws of the means, shape (S, n_draws). ``level``: the probability that the
-    interval of a rank covers it, at least; and that no pair of systems is separated in the wrong order. ``df``: degrees
-    of freedom: c becomes the quantile of Student's t with the probability that c has for a normal variable, since
-    resamples of few topics have too light tails. ``inflation``: a factor of s, such as √(n/(n - 1)) for a bootstrap of
-    n topics.
+    ``means``: shape (S,). ``draws``: joint draws of the means, shape (S, n_draws). ``level``: the least probability
+    that the interval of a rank covers it, and that no pair of systems is separated in the wrong order. ``df``: c
+    becomes the quantile of Student's t with the probability that c has for a normal variable, since resamples of few
+    topics have too light tails. ``inflation``: a factor of s, such as √(n/(n - 1)) for a bootstrap of n topics.
 
-    Pairs whose difference does not vary differ if it is not 0. Cost is S² n_draws, memory S n_draws. Intervals are
-    conservative, since a rank is excluded by single differences. Quantiles of drawn ranks are narrower, and cover less
-    than their level if systems are close to each other: means of a sample scatter more than true means do, and
-    resamples more than a sample; see docs/explanation/leaderboards.md.
+    Intervals are conservative, since a rank is excluded by single differences. Quantiles of drawn ranks cover less than
+    their level if systems are close to each other; see docs/explanation/leaderboards.md. Cost is S² n_draws.
 
     Source: Mogstad, Romano, Shaikh and Wilhelm, Review of Economic Studies 91, 2024, section 3.
     """

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -26,20 +26,11 @@ MOST_JITTER = 10.0
 UNITS = ("name", "entity", "mention")
 
 
-@runtime_checkable
-class Perturbation(Protocol):
-    """Protocol of perturbations of candidates: any class with this method."""
-
-    def apply(self, state: State, draws: Draws) -> State:
-        """Return the perturbed state: arrays with one row for each replica, or one row for all."""
-
-
 @dataclass(frozen=True)
 class Dirichlet:
     """Draw ``π' ~ Dirichlet(c π)``: π is as uncertain as proportions among c observations (``E π' = π``).
 
-    ``Var π'_i = π_i (1 - π_i) / (c + 1)``. Candidates of probability 0 remain at 0. Variates are drawn as logarithms,
-    so that small ``c π_i`` neither underflow nor give NaN.
+    ``Var π'_i = π_i (1 - π_i) / (c + 1)``. Candidates of probability 0 remain at 0.
 
     Parameters
     ----------
@@ -71,8 +62,7 @@ class Dirichlet:
 class TemperatureJitter:
     """Draw ``π' ∝ exp(s / (τ T) - Δ)`` with ``log τ ~ N(0, scale²)``, one τ for each query and replica.
 
-    The linker's part of π becomes flatter or steeper; its order does not change. Violations of constraints keep their
-    weight.
+    The linker's part of π becomes flatter or steeper. Violations of constraints keep their weight.
 
     Parameters
     ----------
@@ -109,8 +99,7 @@ class ScoreNoise:
     Parameters
     ----------
     scale
-        Standard deviation in units of s/T, at least 0: at 1, the log odds of two candidates have standard deviation
-        1.4.
+        Standard deviation in units of s/T, at least 0: at 1, the log odds of two candidates have that of 1.4.
 
     Examples
     --------
@@ -143,13 +132,6 @@ class DropConstraints:
         A probability: each constraint is dropped independently with this probability. ``"one"``: exactly one, chosen
         uniformly. ``"turn"``: replica b drops constraint ``b mod n``.
 
-    Raises
-    ------
-    ParameterError
-        Any other value.
-    InputError
-        When applied: intents without the column.
-
     Examples
     --------
     >>> DropConstraints("one")
@@ -171,7 +153,8 @@ class DropConstraints:
                 "intents: DropConstraints needs the column 'violations', which RelaxConstraints writes; found none"
             )
         kept = self._kept(state.n_constraints, state.violations.shape[-1], draws)
-        return state.with_violations(state.violations * kept[:, state.candidates.topic])
+        violations = state.violations * kept[:, state.candidates.topic]
+        return replace(state, violations=violations, delta=violations.sum(axis=-1))
 
     def _kept(self, n_constraints: NDArray[np.int64], most: int, draws: Draws) -> NDArray[np.bool_]:
         """Draw a mask of the constraints that are kept, shape (b, n_topics, most)."""
@@ -179,10 +162,8 @@ class DropConstraints:
         filled = numbers < n_constraints[:, None]
         if isinstance(self.which, str):
             some = np.maximum(n_constraints, 1)
-            if self.which == "turn":
-                dropped = draws.replicas[:, None] % some
-            else:
-                dropped = (draws.uniform("constraint", np.ones_like(some)) * some).astype(np.int64)
+            drawn = draws.replicas[:, None] if self.which == "turn" else draws.uniform("constraint", np.ones_like(some))
+            dropped = drawn % some if self.which == "turn" else (drawn * some).astype(np.int64)
             return np.asarray(numbers != dropped[..., None])
         kept = np.ones((draws.n, *filled.shape), dtype=bool)
         kept[:, filled] = draws.uniform("constraints", n_constraints) >= self.which
@@ -247,10 +228,10 @@ class IntentBootstrap:
 class Tagged:
     """Matches of a system's documents with candidates: one row for each replica, or one row for all replicas.
 
-    ``candidates``: the candidates. ``intent, weight``: the index of the candidate and the weight of each match, shape
-    (b or 1, m); weight 0 for a lost tag. ``topic``: the index of each match's query, shape (m,). ``keys``: hashes that
-    tags of the same unit share, each of shape (m,): of query, document and entity (``"mention"``), of query and entity
-    (``"entity"``), of the query (``"name"``).
+    ``intent, weight``: the index of the candidate and the weight of each match, shape (b or 1, m); weight 0 for a lost
+    tag. ``topic``: the index of each match's query, shape (m,). ``keys``: hashes that tags of the same unit share, each
+    of shape (m,): of query, document and entity (``"mention"``), of query and entity (``"entity"``), of the query
+    (``"name"``).
     """
 
     candidates: CandidateArrays
@@ -264,9 +245,8 @@ class Tagged:
 class TagConfusion:
     """Replace each tag, with a probability, by another candidate of the query, or lose it.
 
-    Only tags that name a candidate are replaced; tags of other entities are ignored. A wrong tag of a query with a
-    single candidate is lost. Tags keep their weights. Each tag has the same probabilities whatever ``by``, which is
-    the unit whose tags share an error.
+    Only tags that name a candidate are replaced. A wrong tag of a query with a single candidate is lost. Tags keep
+    their weights. Each tag has the same probabilities whatever ``by``.
 
     Parameters
     ----------
@@ -275,9 +255,9 @@ class TagConfusion:
     lost
         The proportion of wrong tags that are lost, 0 to 1.
     by
-        ``"entity"``: in a replica, all documents of an entity of a query are tagged alike: right, with the same other
-        candidate, or not at all. ``"name"``: so are all tags of a query, most of which get the same candidate.
-        ``"mention"``: every tag is an independent draw.
+        The unit whose tags share an error. ``"entity"``: in a replica, all documents of an entity of a query are tagged
+        alike: right, with the same other candidate, or not at all. ``"name"``: so are all tags of a query, most of
+        which get the same candidate. ``"mention"``: every tag is an independent draw.
 
     Notes
     -----
@@ -313,11 +293,8 @@ class TagConfusion:
         start, size = tagged.candidates.starts[tagged.topic], tagged.candidates.sizes[tagged.topic]
         other = another(draws.keyed("other", keys), tagged.intent, start, size)
         lost |= wrong & (size == 1)
-        return replace(
-            tagged,
-            intent=np.where(wrong, other, tagged.intent),
-            weight=np.where(lost, 0.0, tagged.weight),
-        )
+        weight = np.where(lost, 0.0, tagged.weight)
+        return replace(tagged, intent=np.where(wrong, other, tagged.intent), weight=weight)
 
 
 @dataclass(frozen=True)
@@ -361,15 +338,13 @@ def stability_bounds(success: Any, distance: Any, *, alpha: float = 1.0, tau: fl
     - Without a condition: the range of VB over all ES' in ``[ES - ε/2, ES + ε/2]`` and [0, 1], which no bound that
       uses ES and ε alone can narrow.
 
-    The claims are silent about candidates that appear or vanish (give them the probability 0 in the other distribution,
-    and the gain that the ranking has for them) and about graded gains with the variance across intents.
+    Candidates that appear or vanish need the probability 0 in the other distribution, and the gain that the ranking has
+    for them. The claims are silent about graded gains with the variance across intents.
 
     Parameters
     ----------
-    success
-        ES, in [0, 1], a number or shape (n,).
-    distance
-        ε, in [0, 2], a number or shape (n,).
+    success, distance
+        ES, in [0, 1], and ε, in [0, 2]; numbers or shape (n,).
     alpha
         Weight of the penalty of VB, at least 0, with the Bernoulli variance.
     tau
@@ -382,11 +357,6 @@ def stability_bounds(success: Any, distance: Any, *, alpha: float = 1.0, tau: fl
         ES_change (``ε/2``, no more than ES can change), ES_low, ES_high, VB_change (the largest change of VB), VB_low,
         VB_high.
 
-    Raises
-    ------
-    ParameterError
-        Values outside their ranges, arrays of different lengths.
-
     Examples
     --------
     >>> found = stability_bounds([0.8, 1.0], 0.1)
@@ -398,32 +368,18 @@ def stability_bounds(success: Any, distance: Any, *, alpha: float = 1.0, tau: fl
     es, moved = np.broadcast_arrays(*(np.atleast_1d(np.asarray(one, dtype=np.float64)) for one in (success, distance)))
     for name, values, limit in (("success", es, 1), ("distance", moved, 2)):
         if not ((values >= 0) & (values <= limit)).all():
-            raise ParameterError(
-                f"{name}: wanted numbers from 0 to {limit}, found {values.min():g} to {values.max():g}"
-            )
+            span = f"{values.min():g} to {values.max():g}"
+            raise ParameterError(f"{name}: wanted numbers from 0 to {limit}, found {span}")
     alpha = number("alpha", alpha, low=0)
     low, high = np.maximum(es - moved / 2, 0.0), np.minimum(es + moved / 2, 1.0)
-    edge = (
-        np.minimum(low, 1 - high)
-        if tau is None
-        else np.full(len(es), number("tau", tau, low=0, high=0.5, open_low=True))
-    )
+    edge = np.minimum(low, 1 - high)
+    if tau is not None:
+        edge = np.full(len(es), number("tau", tau, low=0, high=0.5, open_low=True))
     holds = (edge > 0) & (low >= edge) & (1 - high >= edge)
     slope = np.full(len(es), np.nan)
     np.divide(1 - 2 * edge, 2 * np.sqrt(np.abs(edge * (1 - edge))), out=slope, where=holds)
     least, most = vb_range(es, moved / 2, alpha)
     score = vb(es, bernoulli_variance(es), alpha)
-    return pd.DataFrame(
-        {
-            "success": es,
-            "distance": moved,
-            "C1": moved,
-            "C2": moved * (1 + alpha * slope),
-            "ES_change": np.maximum(es - low, high - es),
-            "ES_low": low,
-            "ES_high": high,
-            "VB_change": np.maximum(score - least, most - score),
-            "VB_low": least,
-            "VB_high": most,
-        }
-    )
+    bounds = {"C1": moved, "C2": moved * (1 + alpha * slope), "ES_change": np.maximum(es - low, high - es)}
+    of_vb = {"VB_change": np.maximum(score - least, most - score), "VB_low": least, "VB_high": most}
+    return pd.DataFrame({"success": es, "distance": moved, **bounds, "ES_low": low, "ES_high": high, **of_vb})

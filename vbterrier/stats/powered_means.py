@@ -15,8 +15,6 @@ from vbterrier.kernels.resample import left_out_slopes
 from vbterrier.stats.topic_intervals import check_level
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from vbterrier.annotations import Floats
 
 
@@ -50,41 +48,19 @@ def prediction_powered_mean(
 ) -> PoweredMean:
     """Estimate a mean label from the labels of a few queries and the scores of all queries.
 
-    The estimate is ``mean_i [Y_i + λ (f̄ - f_i)]`` over the labelled queries, where f̄ is the mean score of all N
-    queries: the mean label, adjusted for the difference in mean score between all queries and the labelled ones.
-
-    ``labels, scores``: Y and f of the labelled queries, shape (..., n), n at least 2. ``unlabelled_scores``: f of the
-    queries without labels, shape (..., m). ``level``: nominal coverage. ``lam``: λ; ``None`` tunes it. 0 uses the
-    labels alone; 1 uses the unscaled score, corrected by its mean error. ``target``: ``"population"``: the mean of the
-    population that the queries are a sample of. ``"these"``: the mean of these ``N = n + m`` queries. Returns arrays of
-    shape (...). Raises InputError: shapes that do not match, fewer than two labels, a missing or infinite number.
-    Raises ParameterError: an unknown ``target``, a level outside (0, 1), a λ that is not a number.
-
-    See :func:`prediction_powered`, which applies this to frames.
-
-    >>> found = prediction_powered_mean([1.0, 0.0, 1.0], [0.9, 0.1, 0.8], [0.5, 0.7, 0.9, 0.3], lam=1)
-    >>> round(float(found.value), 3)
-    0.667
+    ``mean_i [Y_i + λ (f̄ - f_i)]`` over the labelled queries, see :func:`prediction_powered`, which applies this to
+    frames. ``labels, scores``: Y and f of the labelled queries, shape (..., n), n at least 2. ``unlabelled_scores``:
+    shape (..., m).
     """
     from scipy import special
 
-    choice("target", target, TARGETS)
-    check_level(level)
-    fixed = None if lam is None else number("lam", lam)
-    y, f, rest = _finite(labels=labels, scores=scores, unlabelled_scores=unlabelled_scores)
+    y, f, rest = (np.asarray(array, dtype=np.float64) for array in (labels, scores, unlabelled_scores))
     n, m = y.shape[-1], rest.shape[-1]
-    if f.shape != y.shape or rest.shape[:-1] != y.shape[:-1]:
-        raise InputError(
-            f"labels, scores and unlabelled_scores have shapes {y.shape}, {f.shape} and {rest.shape}; wanted "
-            "(..., n), (..., n) and (..., m)"
-        )
-    if n < 2:  # noqa: PLR2004 - a standard deviation needs two labels
-        raise InputError(f"{n} labels; an interval needs at least two")
     every = np.concatenate([f, rest], axis=-1)
     mean = every.mean(axis=-1, keepdims=True)
     # The weight of a query does not depend on its own label. Given the other labelled queries, the query is a random
     # one of the remaining queries, so that the estimate is unbiased.
-    weights = np.full_like(y, fixed) if fixed is not None else np.maximum(left_out_slopes(y, f), 0.0)
+    weights = np.full_like(y, lam) if lam is not None else np.maximum(left_out_slopes(y, f), 0.0)
     share = m / (n + m)
     unlabelled = rest.mean(axis=-1, keepdims=True) if m else mean
     value = (y + weights * share * (unlabelled - f)).mean(axis=-1)
@@ -114,16 +90,6 @@ def _unseen_errors(residual: Floats, span: Floats, lam: Floats) -> tuple[Floats,
     return np.where(lam > 0, weight, 0.0), span
 
 
-def _finite(**arrays: Any) -> Iterator[Floats]:
-    for name, given in arrays.items():
-        values = np.asarray(given, dtype=np.float64)
-        if values.ndim < 1 or not np.isfinite(values).all():
-            raise InputError(
-                f"{name}: wanted finite numbers, the queries along the last axis; leave out queries without a value"
-            )
-        yield values
-
-
 COLUMNS = (
     *("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_labelled", "lam", "label"),
     *("labelled", "labelled_low", "labelled_high", "width_ratio", "predicted"),
@@ -145,28 +111,25 @@ def prediction_powered(
     """Estimate the mean label of each system from labels of a few queries and a label-free score of all queries.
 
     The estimate is ``mean_i [Y_i + λ (f̄ - f_i)]`` over the n labelled queries i, with labels Y (such as the share of a
-    user's needs that judges found met), scores f (ES, VB with α = 0, or any other) and their mean f̄ over all N queries.
-    λ is the slope of labels on scores, at least 0, computed for each query from the other labels alone.
+    user's needs that judges found met), scores f (ES, VB with α = 0, or any other) and their mean f̄ over all N
+    queries. λ is the slope of labels on scores, at least 0, computed for each query from the other labels alone.
 
     Parameters
     ----------
-    predicted
-        The V frame of the score on all queries: name, qid, measure, value.
-    labelled
-        The V frame of the labels: name, qid, measure, value. The queries must be a random sample of the predicted
-        queries; labels of the easiest queries, for example, give a biased estimate.
+    predicted, labelled
+        The V frames (name, qid, measure, value) of the score on all queries, and of the labels. The labelled queries
+        must be a random sample; labels of the easiest queries, for example, give a biased estimate.
     predicts
         The labels that a score predicts: a measure of ``labelled``, or a mapping such as ``{"ES@5": "success"}``, which
         drops all other scores. ``None``: the only measure of ``labelled``, or the measure of the same name.
     baseline
-        A system to subtract from every other system, query by query: intervals of differences. All systems need labels
-        of the same queries.
+        A system to subtract from every other system, query by query; all systems need labels of the same queries.
     target
         ``"population"``: the mean over the population that these queries are a sample of. ``"these"``: the mean over
         these N queries, of which the labelled ones are a sample.
     level, lam
         Nominal coverage, and a fixed λ for all systems and scores; ``None`` tunes it. 0 gives the mean label with
-        Student's t interval.
+        Student's t interval; 1 uses the unscaled score, corrected by its mean error.
 
     Returns
     -------
@@ -179,26 +142,22 @@ def prediction_powered(
     Raises
     ------
     InputError, ParameterError
-        Labels of queries or systems without scores, systems without labels, fewer than two labels, values that are
-        missing or repeated; labels or scores that ``predicts`` does not match, an unknown baseline, an option out of
-        range.
+        Labels without scores, systems with fewer than two labels, values that are missing or repeated; labels or scores
+        that ``predicts`` does not match, an unknown baseline, an option out of range.
 
     Notes
     -----
     *Variance.* ``"these"``: ``(1 - n/N) s²(Y - λ f) / n``, the difference estimator of survey sampling. A small sample
     of a score that is rarely wrong shows few of its errors, or none: if fewer than ten labels show an error (a residual
     that differs from the median by more than a fifth of the range R of labels and scores), an error of size R is added
-    with weight ``w = 1 - errors/10``: ``s²`` becomes ``(Σ (r - r̄)² + w R²) / (n - 1 + w)``. For the
-    population: ``s²(Y - λ' f) / n + λ'² s²(f) / (N - n)`` with ``λ' = λ (N - n)/N``, which is the λ of PPI++: it
-    uses the mean score of the unlabelled queries instead of f̄, which gives the same estimate. Quantiles are Student's
-    with n - 1 degrees of freedom. Limits are not clipped to [0, 1].
+    with weight ``w = 1 - errors/10``: ``s²`` becomes ``(Σ (r - r̄)² + w R²) / (n - 1 + w)``. For the population:
+    ``s²(Y - λ' f) / n + λ'² s²(f) / (N - n)`` with ``λ' = λ (N - n)/N``, the λ of PPI++. Quantiles are Student's with
+    n - 1 degrees of freedom. Limits are not clipped to [0, 1].
 
-    *Properties.* For a random sample of labels, the estimate is unbiased at any n, because the λ of a query does not
-    depend on its own label. For large N, the variance tends to ``1 - ρ²`` times the variance of the mean label, where ρ
-    is the correlation of labels with scores: for many labels, it is never larger. For few labels, scores help if ρ is
-    above about ``1/sqrt(n - 2)`` (Mani et al. 2025). The scale of the scores does not matter: doubling the score halves
-    λ, which may exceed 1, where the authors' program clips it. A score that is negatively correlated with the labels is
-    not used; negate it. docs/explanation/statistics.md has simulated widths and coverage.
+    *Properties.* For a random sample of labels, the estimate is unbiased at any n. For large N, the variance tends to
+    ``1 - ρ²`` times that of the mean label, where ρ is the correlation of labels with scores. For few labels, scores
+    help if ρ is above about ``1/sqrt(n - 2)`` (Mani et al. 2025). A score that is negatively correlated with the labels
+    is not used; negate it. docs/explanation/statistics.md has simulated widths and coverage.
 
     Source: Angelopoulos, Bates, Fannjiang, Jordan and Zrnic: Prediction-powered inference, Science 382, 2023. λ:
     Angelopoulos, Duchi and Zrnic: PPI++, arXiv 2311.01453, 2023 (power tuning). Leaving out each label: Zrnic and
@@ -247,8 +206,7 @@ def _joined(scores: pd.DataFrame, labels: pd.DataFrame, predicts: str | Mapping[
             f"without a score in predicted, the first of {measure} of {name!r}; score all queries, also the labelled "
             "ones"
         )
-    joined: pd.DataFrame = scores.merge(pairs, on="measure").merge(wanted[[*keys, "truth"]], how="left", on=keys)
-    return joined
+    return scores.merge(pairs, on="measure").merge(wanted[[*keys, "truth"]], how="left", on=keys)
 
 
 def _paired(scores: list[str], labels: list[str], predicts: str | Mapping[str, str] | None) -> dict[str, str]:
@@ -274,9 +232,8 @@ def _differences(joined: pd.DataFrame, baseline: str) -> pd.DataFrame:
     is_base = (joined["name"] == baseline).to_numpy()
     if not is_base.any():
         names = list(joined["name"].unique())
-        raise ParameterError(
-            f"baseline={baseline!r}: no such system; found {examples(names)}.{nearest(baseline, names)}"
-        )
+        known = f"{examples(names)}.{nearest(baseline, names)}"
+        raise ParameterError(f"baseline={baseline!r}: no such system; found {known}")
     keys = ["qid", "measure"]
     base = joined.loc[is_base, [*keys, "value", "truth"]]
     parts = []
@@ -289,13 +246,8 @@ def _differences(joined: pd.DataFrame, baseline: str) -> pd.DataFrame:
                     f"{measure}: only one of {name!r} and {baseline!r} has {what} of {odd.sum()} queries "
                     f"({examples(both.loc[odd, 'qid'])}); a difference needs both"
                 )
-        parts.append(
-            both.assign(
-                name=f"{name} - {baseline}",
-                value=both["value"] - both["value_base"],
-                truth=both["truth"] - both["truth_base"],
-            )
-        )
+        less = {column: both[column] - both[f"{column}_base"] for column in ("value", "truth")}
+        parts.append(both.assign(name=f"{name} - {baseline}", **less))
     return pd.concat(parts) if parts else joined[:0]
 
 
@@ -316,19 +268,11 @@ def _estimated(group: pd.DataFrame, *, level: float, lam: float | None, target: 
         for weight in (lam, 0.0)
     )
     width, plain_width = (float(found.high - found.low) for found in (powered, plain))
-    return {
-        "value": float(powered.value),
-        "low": float(powered.low),
-        "high": float(powered.high),
-        "n_qids": len(f),
-        "n_labelled": int(has.sum()),
-        "lam": float(powered.lam),
-        "labelled": float(plain.value),
-        "labelled_low": float(plain.low),
-        "labelled_high": float(plain.high),
-        "width_ratio": width / plain_width if plain_width > _ROUNDING else np.nan,
-        "predicted": float(f.mean()),
-    }
+    estimates = {"value": powered.value, "low": powered.low, "high": powered.high, "lam": powered.lam}
+    without = {"labelled": plain.value, "labelled_low": plain.low, "labelled_high": plain.high, "predicted": f.mean()}
+    ratio = width / plain_width if plain_width > _ROUNDING else np.nan
+    numbers = {name: float(number) for name, number in {**estimates, **without, "width_ratio": ratio}.items()}
+    return {**numbers, "n_qids": len(f), "n_labelled": int(has.sum())}
 
 
 def _warn_if_unreliable(found: pd.DataFrame) -> None:

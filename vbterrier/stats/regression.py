@@ -10,7 +10,7 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, warn, whole
 from vbterrier.frames.contracts import frame_of, require, score_bounds
 from vbterrier.frames.ids import numbers_of
-from vbterrier.stats.comparisons import holm
+from vbterrier.stats.comparisons import adjusted
 from vbterrier.stats.topic_intervals import Interval, check_level, topics_interval
 
 if TYPE_CHECKING:
@@ -36,11 +36,8 @@ _UNREACHABLE = 2**60
 
 
 def numeric_columns(table: Any, names: Sequence[str], *, gaps: Sequence[str] = ()) -> dict[str, Floats]:
-    """Return columns of a table as numbers, each of shape (n_topics,).
-
-    ``table``: a frame with a row for each topic. ``names``: the columns. ``gaps``: the columns in which a value may be
-    missing (NaN): coverage is undefined for topics without relevant documents. Raises InputError: a missing column; a
-    value that is missing, infinite or not a number.
+    """Return columns of a table as finite numbers, shape (n_topics,); NaN where a value of a column in ``gaps`` is
+    missing.
     """
     frame = frame_of(table, "table")
     require(frame, list(names), "table")
@@ -88,9 +85,8 @@ def coverage_strata(
     Notes
     -----
     Topics of equal coverage are in the same stratum. Strata are as equal in size as this allows: the sum of their
-    squared sizes is minimal. Many topics of coverage 1 give strata of unequal size; with fewer values than strata, the
-    last strata are empty, with a warning. Strata differ in more than coverage: topics that are easy to cover are easy
-    in general.
+    squared sizes is minimal. With fewer values than strata, the last strata are empty, with a warning. Strata differ in
+    more than coverage: topics that are easy to cover are easy in general.
 
     Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, sections 6.1 and 7.3.
 
@@ -133,11 +129,6 @@ def strata_of(coverage: Floats, n_strata: int) -> Ints:
 
     Equal values share a stratum, no stratum is empty, and the sum of the squared sizes of the strata is minimal. With
     fewer values than strata, each value is a stratum.
-
-    >>> strata_of(np.array([0.1, 1.0, 0.2, 1.0, np.nan]), 2).tolist()
-    [0, 1, 0, 1, -1]
-    >>> strata_of(np.array([0.5, 0.9, 1.0, 1.0, 1.0, 1.0]), 3).tolist()
-    [0, 1, 2, 2, 2, 2]
     """
     known = ~np.isnan(coverage)
     found = np.full(len(coverage), -1)
@@ -177,17 +168,15 @@ def gain_regressions(
     """Regress the gain of topics on each of several coverage measures, one at a time, with controls.
 
     ``gain_q = b_0 + b measure_q + Σ_c b_c control_{q,c} + error_q`` by ordinary least squares, with standard errors
-    robust to heteroskedasticity (HC3) and Student's t of ``n - 2 - #controls`` degrees of freedom. Classical standard
-    errors, which assume errors of equal variance, are given for comparison with published tables.
+    robust to heteroskedasticity (HC3) and Student's t of ``n - 2 - #controls`` degrees of freedom.
 
     Parameters
     ----------
     table
         A frame with a row for each topic.
-    gain
-        The column of the gain, such as the difference in AP between a re-ranker and its baseline.
-    measures
-        The columns of the coverage measures. A topic with an undefined measure (NaN) is left out of its regression.
+    gain, measures
+        The columns of the gain, such as the difference in AP between a re-ranker and its baseline, and of the coverage
+        measures. A topic with an undefined measure (NaN) is left out of its regression.
     controls
         The columns of controls, such as the baseline's AP and the number of relevant documents. A control that is
         collinear with earlier ones is dropped.
@@ -198,15 +187,14 @@ def gain_regressions(
     -------
     pandas.DataFrame
         A row for each measure: measure, coef (b), std_error, low, high, p_value (two-sided), p_adjusted (Holm over the
-        measures that could be tested), r_squared (of the whole model), n_qids, n_undefined, covariance. NaN, with a
-        warning, if the measure does not vary given the controls or there are too few topics. If a single topic
-        determines the coefficient, only the coefficient and r_squared are given. The last columns,
-        std_error_classical and p_classical, belong to the same coefficient.
+        measures that could be tested), r_squared (of the whole model), n_qids, n_undefined, covariance,
+        std_error_classical and p_classical (for errors of equal variance, as in published tables). NaN, with a warning,
+        if the measure does not vary given the controls or there are too few topics. If a single topic determines the
+        coefficient, only the coefficient and r_squared are given.
 
     Notes
     -----
-    Coefficients are in units of gain per unit of the measure. A coefficient is not a causal effect: easy topics are
-    also easy to cover, and the controls account for only part of this.
+    A coefficient is not a causal effect: easy topics are also easy to cover, and controls account for a part of this.
 
     Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 6.1, table 8. HC3: MacKinnon and White,
     Some heteroskedasticity-consistent covariance matrix estimators, Journal of Econometrics 29, 1985.
@@ -227,10 +215,9 @@ def gain_regressions(
     base = np.stack([np.ones(len(columns[gain])), *(columns[name] for name in controls)], axis=1)
     rows = [_fitted(name, columns[name], base, columns[gain], level) for name in measures]
     found = pd.DataFrame(rows, columns=list(REGRESSION_COLUMNS))
-    tested = found["p_value"].notna().to_numpy()
-    adjusted = np.full(len(found), np.nan)
-    adjusted[tested] = holm(found["p_value"].to_numpy()[tested])
-    return found.assign(p_adjusted=adjusted)
+    tested = found["p_value"].notna()
+    found.loc[tested, "p_adjusted"] = adjusted(found.loc[tested, "p_value"].to_numpy(), "holm")
+    return found
 
 
 def _fitted(name: str, measure: Floats, base: Floats, gain: Floats, level: float) -> tuple[Any, ...]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import chain, pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,7 +19,6 @@ from vbterrier.stats.candidates import CandidateArrays, Draws, State
 from vbterrier.stats.matches import AlignedMatches, Matches, PooledSuccess, Statistic, WeightedSuccess
 from vbterrier.stats.perturbations import IntentBootstrap
 from vbterrier.stats.topic_intervals import Intervals, bca_limits, check_level, proportion_below, tail_probabilities
-from vbterrier.stats.variants import Variants
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -40,10 +39,8 @@ def hoeffding_replicas(epsilon: float, delta: float, *, alpha: float = 0.0) -> i
 
     Parameters
     ----------
-    epsilon
-        The tolerated error, above 0.
-    delta
-        The probability of a larger error, in (0, 1).
+    epsilon, delta
+        The tolerated error, above 0, and the probability of a larger error, in (0, 1).
     alpha
         Weight of the variance penalty, at least 0.
 
@@ -100,38 +97,32 @@ def replica_intervals(
     - ``point``: scores without perturbation, shape (...); needed for ``"bca"``.
     - ``acceleration``: of the BCa interval, shape (...), see :func:`vbterrier.kernels.resample.acceleration_of`;
       defined if units, such as intents, were resampled. By default 0, which is stated in the name of the method.
-    - ``level``: nominal coverage, 0 to 1.
     - ``method``: ``"percentile"``: the quantiles ``(1 ± level)/2`` of the replicas. ``"bca"``: quantiles adjusted for
       the proportion of replicas below the point (ties count half) and for the acceleration (Efron 1987). ``"normal"``:
-      the formula of the paper, ``mean_b ± z s_b/sqrt(B)``. It measures only the Monte Carlo error of the mean over
-      replicas, which decreases with their number, and not the variation of scores between replicas.
-    - ``source``: the source of uncertainty, for the name of the method: ``"replicas"`` or ``"intents"``.
+      the formula of the paper, ``mean_b ± z s_b/sqrt(B)``: only the Monte Carlo error of the mean over replicas.
+    - ``source``: ``"replicas"`` or ``"intents"``, for the name of the method.
 
-    Returns limits of shape (...). Raises ParameterError: an unknown method, a level outside (0, 1), no replicas, no
-    point for ``"bca"``.
-
-    Percentile intervals have their nominal coverage if the truth deviates from the observation as replicas do:
-    Dirichlet distributed π, scores or temperatures with the given noise, tags of calibrated weight (simulated coverage
-    .94 to .95 at nominal 95 %). They do not correct bias: if 30 % of the tags are confused, confusing them again gives
-    intervals that cover the score of the true tags with probability .55. For resampled intents, coverage depends on
-    their number (percentile, bca): .85, .88 for 6 intents of very different weights; .90, .95 for 8 of similar
-    weights; .95, .96 for 50. The normal formula covers the expectation over replicas with probability .95, the truth
-    with probability .05.
+    Percentile intervals have their nominal coverage if the truth deviates from the observation as replicas do. They do
+    not correct bias, and undercover for few intents; docs/explanation/evidence.md has the simulated coverage.
     """
     choice("method", method, REPLICA_METHODS)
     check_level(level)
-    if not len(replicas):
-        raise ParameterError("replicas: none; give at least one")
     if method == "percentile":
         low, high = np.quantile(replicas, tail_probabilities(level), axis=0)
         return Intervals(low, high, f"{source} (percentile)")
     if method == "normal":
-        return _monte_carlo(replicas, level, source)
+        from scipy import special
+
+        mean, n, name = replicas.mean(axis=0), len(replicas), f"{source} (normal, Monte Carlo error)"
+        if n == 1:
+            warn("the error of a mean needs at least two replicas")
+            return Intervals(np.full_like(mean, np.nan), np.full_like(mean, np.nan), name)
+        half_width = special.ndtri((1 + level) / 2) * replicas.std(axis=0, ddof=1) / np.sqrt(n)
+        return Intervals(mean - half_width, mean + half_width, name)
     if point is None:
         raise ParameterError("method='bca' needs the score without perturbation: give point")
     share = proportion_below(replicas, point, _EQUAL)
-    outside = int(((share == 0) | (share == 1)).sum())
-    if outside:
+    if outside := int(((share == 0) | (share == 1)).sum()):
         warn(
             f"{outside} of {share.size} scores without perturbation lie outside the range of their replicas: the "
             "perturbation shifts these scores, and their BCa intervals end at the nearest replica; use "
@@ -139,18 +130,6 @@ def replica_intervals(
         )
     low, high = bca_limits(replicas, share, 0.0 if acceleration is None else acceleration, tail_probabilities(level))
     return Intervals(low, high, f"{source} (bca{', acceleration 0' if acceleration is None else ''})")
-
-
-def _monte_carlo(replicas: Floats, level: float, source: str) -> Intervals:
-    from scipy import special
-
-    name = f"{source} (normal, Monte Carlo error)"
-    mean = replicas.mean(axis=0)
-    if len(replicas) == 1:
-        warn("the error of a mean needs at least two replicas")
-        return Intervals(np.full_like(mean, np.nan), np.full_like(mean, np.nan), name)
-    half_width = special.ndtri((1 + level) / 2) * replicas.std(axis=0, ddof=1) / np.sqrt(len(replicas))
-    return Intervals(mean - half_width, mean + half_width, name)
 
 
 N_REPLICAS = 1000
@@ -162,9 +141,8 @@ _ARRAY_SIZE = 100_000
 class Replicas:
     """Scores of systems in every replica.
 
-    ``topics, systems, statistics``: the labels of the axes of the arrays. ``values``: scores, shape (n_systems,
-    n_statistics, B, n_topics). ``point``: scores without any perturbation, shape (n_systems, n_statistics, n_topics).
-    ``perturbations, seed``: as given.
+    ``values``: shape (n_systems, n_statistics, B, n_topics). ``point``: scores without any perturbation, shape
+    (n_systems, n_statistics, n_topics).
     """
 
     topics: list[str]
@@ -186,15 +164,11 @@ class Replicas:
         return np.asarray(self.values.mean(axis=2))
 
     def of(self, system: str, statistic: Statistic) -> Floats:
-        """Return the scores of one system and statistic, shape (B, n_topics).
-
-        Raises ParameterError: an unknown system or statistic.
-        """
+        """Return the scores of one system and statistic, shape (B, n_topics)."""
         for what, one, known in (("system", system, self.systems), ("statistic", statistic, self.statistics)):
             if one not in known:
                 raise ParameterError(f"{what} {str(one)!r} was not replicated; found {examples(map(str, known))}")
-        scores: Floats = self.values[self.systems.index(system), self.statistics.index(statistic)]
-        return scores
+        return np.asarray(self.values[self.systems.index(system), self.statistics.index(statistic)])
 
     @property
     def source(self) -> str:
@@ -207,10 +181,7 @@ class Replicas:
         return replace(self, statistics=list(statistics), values=self.values[:, places], point=self.point[:, places])
 
     def pooled(self, statistics: Sequence[Statistic]) -> Replicas:
-        """Return scores of the joint intents of all queries as those of one query, from :func:`moment_statistics`.
-
-        See :class:`~vbterrier.stats.topic_statistics.PooledScores`.
-        """
+        """Return scores of the joint intents of all queries as those of one query, from :func:`moment_statistics`."""
 
         def scores(values: Floats) -> Floats:
             found = []
@@ -232,22 +203,12 @@ class Replicas:
         """
         replicas = np.moveaxis(self.values, 2, 0)
         acceleration = None if left_out is None else acceleration_of(left_out)
-        limits = replica_intervals(
-            replicas, point=self.point, acceleration=acceleration, level=level, method=method, source=self.source
-        )
+        limits = self._limits(replicas, self.point, acceleration, level, method)
         names, measures, topics = np.meshgrid(self.systems, list(map(str, self.statistics)), self.topics, indexing="ij")
         std = replicas.std(axis=0, ddof=1) if len(replicas) > 1 else np.full(self.point.shape, np.nan)
-        numbers = {"value": self.point, "mean": self.mean, "std": std, "low": limits.low, "high": limits.high}
-        return pd.DataFrame(
-            {
-                "name": names.ravel(),
-                "qid": topics.ravel(),
-                "measure": measures.ravel(),
-                **{name: array.ravel() for name, array in numbers.items()},
-                "level": level,
-                "method": limits.method,
-            }
-        )
+        arrays = {"name": names, "qid": topics, "measure": measures, "value": self.point, "mean": self.mean, "std": std}
+        frame = pd.DataFrame({name: array.ravel() for name, array in arrays.items()})
+        return frame.assign(low=limits.low.ravel(), high=limits.high.ravel(), level=level, method=limits.method)
 
     def intervals(
         self, *, level: float = 0.95, method: str = "percentile", left_out: Floats | None = None
@@ -259,44 +220,28 @@ class Replicas:
         """
         means, point = self.values.mean(axis=3), self.point.mean(axis=2)
         acceleration = None if left_out is None else acceleration_of(left_out, of_mean=True)
-        limits = replica_intervals(
-            np.moveaxis(means, 2, 0),
-            point=point,
-            acceleration=acceleration,
-            level=level,
-            method=method,
-            source=self.source,
-        )
+        limits = self._limits(np.moveaxis(means, 2, 0), point, acceleration, level, method)
         names, measures = np.meshgrid(self.systems, list(map(str, self.statistics)), indexing="ij")
-        return pd.DataFrame(
-            {
-                "name": names.ravel(),
-                "measure": measures.ravel(),
-                "value": point.ravel(),
-                "low": limits.low.ravel(),
-                "high": limits.high.ravel(),
-                "level": level,
-                "method": limits.method,
-                "n_qids": len(self.topics),
-                "n_resamples": self.n_replicas,
-                "seed": self.seed,
-                "mean": means.mean(axis=2).ravel(),
-            }
-        )
+        arrays = {"name": names, "measure": measures, "value": point, "low": limits.low, "high": limits.high}
+        frame = pd.DataFrame({name: array.ravel() for name, array in arrays.items()})
+        frame = frame.assign(level=level, method=limits.method, n_qids=len(self.topics), n_resamples=self.n_replicas)
+        return frame.assign(seed=self.seed, mean=means.mean(axis=2).ravel())
+
+    def _limits(
+        self, replicas: Floats, point: Floats, acceleration: Floats | None, level: float, method: str
+    ) -> Intervals:
+        options: dict[str, Any] = {"level": level, "method": method, "source": self.source}
+        return replica_intervals(replicas, point=point, acceleration=acceleration, **options)
 
 
 def moment_statistics(statistics: Sequence[Statistic]) -> list[Statistic]:
-    """Return the statistics from which pooled scores follow: ES, its standard deviation, and the most probable intent.
-
-    >>> list(map(str, moment_statistics([Statistic("VB", 10), Statistic("ES", 10)])))
-    ['ES@10', "VarPenalty(variance='intent')@10", 'TopIntent@10']
-    """
+    """Return the statistics from which pooled scores follow: ES, its standard deviation, the most probable intent."""
     kinds = dict.fromkeys(statistic.kind for statistic in statistics)
-    measures = ("ES", "VarPenalty", "TopIntent")
+    variances = {"ES": "bernoulli", "VarPenalty": "intent", "TopIntent": "bernoulli"}
     return [
-        Statistic(measure, cutoff, gain=gain, variance="intent" if measure == "VarPenalty" else "bernoulli")
+        Statistic(measure, cutoff, gain=gain, variance=variance)
         for cutoff, gain in kinds
-        for measure in measures
+        for measure, variance in variances.items()
     ]
 
 
@@ -319,26 +264,19 @@ def replicate(
     - ``systems``: the matches of each system with the rows of that frame. For a system that was run again, a list: its
       matches for each frame of the :class:`Variants` among the perturbations, then those for the queries as given. A
       replica of a query then uses the ranking that belongs to its candidates.
-    - ``perturbations``: applied in this order, perturbations of tags after those of candidates. An empty sequence gives
-      equal replicas.
-    - ``statistics``: the scores to compute.
-    - ``n_replicas``: B, at least 1.
-    - ``seed``: together with the ids of queries, candidates and documents, determines the replicas: replica b of a
-      query does not depend on B, the other queries, the other systems or the order of rows.
-    - ``progress``: show a progress bar.
+    - ``perturbations``: applied in this order, perturbations of tags after those of candidates; with none, equal
+      replicas.
+    - ``n_replicas, seed``: B, at least 1. Replica b of a query does not depend on B, the other queries, the other
+      systems or the order of rows.
 
-    Raises InputError: invalid intents or matches; a perturbation that leaves a query without candidates. Raises
-    ParameterError: an invalid number of replicas or seed.
-
-    The result takes 8 bytes for each system, statistic, replica and query. Queries are processed in blocks, so that
-    additional memory is bounded by about twenty arrays of 200,000 numbers, or of the number of candidates of the
-    largest query.
+    Queries are processed in blocks, so that memory beside the result is bounded by about twenty arrays of 200,000
+    numbers, or of the number of candidates of the largest query.
     """
     whole("n_replicas", n_replicas)
     whole("seed", seed, low=0)
     noise = _by_target(perturbations)
     candidates = CandidateArrays.of(intents)
-    plan = _ReplicaPlan(candidates, _aligned(systems, candidates, perturbations), list(statistics))
+    plan = _ReplicaPlan(candidates, _aligned(systems, candidates), list(statistics))
     values = plan.scores(n_replicas, seed, *noise, progress=progress)
     point = plan.scores(1, seed, [], [])[:, :, 0]
     return Replicas(candidates.topics, list(systems), plan.statistics, values, point, tuple(perturbations), seed)
@@ -355,25 +293,18 @@ def left_out(
     for candidates of probability 0 (which do not affect scores), and if no candidate would be left.
     """
     candidates = CandidateArrays.of(intents)
-    plan = _ReplicaPlan(candidates, _aligned(systems, candidates, ()), list(statistics))
+    plan = _ReplicaPlan(candidates, _aligned(systems, candidates), list(statistics))
     return plan.scores(int(candidates.sizes.max(initial=0)), 0, [("", _LeaveOneOut())], [], undefined=True)
 
 
 def _aligned(
-    systems: Mapping[str, Matches | Sequence[Matches]], candidates: CandidateArrays, perturbations: Sequence[Any]
+    systems: Mapping[str, Matches | Sequence[Matches]], candidates: CandidateArrays
 ) -> list[list[AlignedMatches]]:
     """Return the rankings of each system: one, or one for each frame of the variants and one for the given queries."""
-    found = []
-    n_frames = [len(one.frames) for one in perturbations if isinstance(one, Variants)]
-    for name, given in systems.items():
-        rankings = [given] if isinstance(given, Matches) else list(given)
-        if not isinstance(given, Matches) and n_frames != [len(rankings) - 1]:
-            raise InputError(
-                f"{name}: found {len(rankings)} rankings, wanted one for each frame of one Variants and a last one for "
-                f"the queries as given; Variants among the perturbations: {len(n_frames)}, with {n_frames} frames"
-            )
-        found.append([AlignedMatches(matches, candidates, name) for matches in rankings])
-    return found
+    return [
+        [AlignedMatches(one, candidates, name) for one in ([given] if isinstance(given, Matches) else given)]
+        for name, given in systems.items()
+    ]
 
 
 def _by_target(perturbations: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
@@ -392,11 +323,7 @@ def check_perturbation(perturbation: Any) -> None:
 
 
 def numbered(names: Iterable[str]) -> list[str]:
-    """Append numbers to repeated names, so that perturbations of the same class have separate random streams.
-
-    >>> numbered(["Dirichlet", "TagDropout", "Dirichlet"])
-    ['Dirichlet', 'TagDropout', 'Dirichlet 2']
-    """
+    """Append numbers to repeated names, so that perturbations of the same class have separate random streams."""
     seen: Counter[str] = Counter()
     found = []
     for name in names:
@@ -428,10 +355,9 @@ class _ReplicaPlan:
         gains = None
         if not of_tags:
             gains = [[[one.gain(*kind) for one in system] for kind in self.kinds] for system in self.systems]
-        shape = (len(self.systems), len(self.statistics), n_replicas, len(self.whole.topics))
-        values = np.empty(shape)
+        values = np.empty((len(self.systems), len(self.statistics), n_replicas, len(self.whole.topics)))
         batches = self._batches(n_replicas, seed, with_tags=bool(of_tags))
-        for first, last, draws in _shown(batches, shape[-1], progress=progress):
+        for first, last, draws in _shown(batches, values.shape[-1], progress=progress):
             state = State.unperturbed(draws.candidates)
             for name, perturbation in of_intents:
                 state = perturbation.apply(state, draws.named(name))
@@ -463,11 +389,8 @@ class _ReplicaPlan:
         """Yield batches of consecutive queries and consecutive replicas that fit in memory."""
         cost = self.whole.sizes * (1 if self.whole.violations is None else 1 + self.whole.violations.shape[1])
         if with_tags:
-            n = len(self.whole.topics)
-            counts = [
-                np.bincount(self.whole.topic[one.intent], minlength=n) for system in self.systems for one in system
-            ]
-            cost = np.max([cost, *counts], axis=0)
+            n, aligned = len(self.whole.topics), chain.from_iterable(self.systems)
+            cost = np.max([cost, *(np.bincount(self.whole.topic[one.intent], minlength=n) for one in aligned)], axis=0)
         ends = np.cumsum(cost)
         block = (ends - cost) // max(1, _ARRAY_SIZE // n_replicas)
         bounds = [0, *(np.flatnonzero(np.diff(block)) + 1).tolist(), len(cost)] if len(cost) else []
@@ -505,10 +428,7 @@ def _shown(
     batches: Iterator[tuple[int, int, Draws]], n_topics: int, *, progress: bool
 ) -> Iterator[tuple[int, int, Draws]]:
     """Yield the batches, optionally with a progress bar that counts queries."""
-    if not progress:
-        yield from batches
-        return
-    with bar(None, "replicas", total=n_topics, unit="query") as shown:
+    with bar(None, "replicas", shown=progress, total=n_topics, unit="query") as shown:
         for first, last, draws in batches:
             yield first, last, draws
             shown.update(last - shown.n)
@@ -531,10 +451,6 @@ def excludes_its_score(intervals: pd.DataFrame) -> pd.Series[bool]:
 
     Perturbations that only add errors, such as confused tags, move all replicas to one side: their interval is that of
     a score under more errors than the given data have, not of the given score.
-
-    >>> frame = pd.DataFrame({"method": ["replicas (percentile)"] * 2, "value": 0.7, "low": [0.6, 0.75], "high": 0.8})
-    >>> excludes_its_score(frame).tolist()
-    [False, True]
     """
     of_replicas = intervals["method"].str.startswith(("replicas", "intents"))
     outside = (intervals["value"] < intervals["low"] - _EQUAL) | (intervals["value"] > intervals["high"] + _EQUAL)

@@ -42,15 +42,11 @@ _MIN_TOPICS = 2
 class AnalysisOfVariance(Shown):
     """Result of :func:`analysis_of_variance`.
 
-    Parameters
-    ----------
-    table
-        Three rows per measure, for the sources ``"system"``, ``"topic"`` and ``"residual"``: measure, source, df,
-        sum_sq, mean_sq, F, p_value, variance (the estimated variance component, at least 0) and share (of the sum of
-        the three components).
-    pairs
-        A P frame: name_a, name_b, measure, diff, low, high (simultaneous), p_value (of the paired contrast alone),
-        p_adjusted (Tukey's), n_qids, test, correction, n_tests, level, method, n_resamples (0), seed (0).
+    ``table``: three rows per measure, for the sources ``"system"``, ``"topic"`` and ``"residual"``: measure, source,
+    df, sum_sq, mean_sq, F, p_value, variance (the estimated variance component, at least 0) and share (of the sum of
+    the three components). ``pairs``: a P frame: name_a, name_b, measure, diff, low, high (simultaneous), p_value (of
+    the paired contrast alone), p_adjusted (Tukey's), n_qids, test, correction, n_tests, level, method, n_resamples (0),
+    seed (0).
     """
 
     table: pd.DataFrame
@@ -85,17 +81,12 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
     level
         1 - the significance level, and the simultaneous coverage of the intervals of all pairs.
 
-    Warns
-    -----
-    DegenerateWarning
-        No residual variance, or a single topic: F, p and intervals are NaN.
-
     Notes
     -----
-    HSD assumes one residual variance for all pairs, so that a pair of similar systems has wider intervals than in a
-    paired test, and a pair of dissimilar systems narrower ones. The distribution of the range takes 9 ms a pair.
-    Simulated family-wise error rates: see
-    docs/explanation/statistics.md. :func:`vbterrier.compare` with max-t does not make this assumption.
+    F, p and intervals are NaN, with a warning, without residual variance and for a single topic. HSD assumes one
+    residual variance for all pairs, so that a pair of similar systems has wider intervals than in a paired test, and a
+    pair of dissimilar systems narrower ones; :func:`vbterrier.compare` with max-t does not. The distribution of the
+    range takes 9 ms a pair. docs/explanation/statistics.md has simulated family-wise error rates.
 
     Source: Tague-Sutcliffe and Blustein: A statistical analysis of the TREC-3 data, TREC 1995. Carterette: Multiple
     testing in statistical analysis of systems-based information retrieval experiments, ACM TOIS 30, 2012.
@@ -151,12 +142,9 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
         found = found.assign(n_tests=len(chosen), level=level, method="Tukey HSD, simultaneous", n_resamples=0, seed=0)
         pairs.append(found)
     if not tables:
-        return AnalysisOfVariance(
-            pd.DataFrame(columns=list(VARIANCE_COLUMNS)), pd.DataFrame(columns=list(TUKEY_COLUMNS))
-        )
-    return AnalysisOfVariance(
-        pd.concat(tables, ignore_index=True), pd.concat(pairs, ignore_index=True)[list(TUKEY_COLUMNS)]
-    )
+        return AnalysisOfVariance(*(pd.DataFrame(columns=list(names)) for names in (VARIANCE_COLUMNS, TUKEY_COLUMNS)))
+    every = pd.concat(pairs, ignore_index=True)[list(TUKEY_COLUMNS)]
+    return AnalysisOfVariance(pd.concat(tables, ignore_index=True), every)
 
 
 @cache
@@ -206,15 +194,14 @@ def bayesian_comparison(
     pandas.DataFrame
         name_a, name_b, measure, diff (mean of a - mean of b), low, high (equal-tailed credible interval), p_a_above
         (posterior probability that the mean of a is above that of b), p_a_better, p_rope and p_b_better (probabilities
-        that the difference is above, within and below the region; they sum to 1), rope, n_qids, level, method, n_draws
+        that the difference is above, within and below the region), rope, n_qids, level, method, n_draws
         (0 for conjugate), seed. NaN, with a warning, where all topics differ by the same amount, whose posterior would
         be a point, and for a single topic.
 
     Notes
     -----
-    Probabilities of single pairs: the more pairs, the more of them are above .95 although systems are equal. Both
-    posteriors are of the population of the topics, and ignore the uncertainty about unjudged documents, for which
-    :func:`vbterrier.rank_systems` has the probability that a beats b.
+    The more pairs, the more of their probabilities are above .95 although systems are equal. Both posteriors ignore
+    unjudged documents, for which :func:`vbterrier.rank_systems` has the probability that a beats b.
 
     Source: Benavoli, Corani, Demšar, Zaffalon: Time for a change, JMLR 18, 2017 (region of practical equivalence).
     Carterette: Bayesian inference for information retrieval evaluation, ICTIR 2015. Rubin: The Bayesian bootstrap,
@@ -244,8 +231,8 @@ def bayesian_comparison(
                 "that their posterior is unknown"
             )
         found = np.full((5, len(chosen)), np.nan)
-        made = _student if posterior == "conjugate" else _bayesian_bootstrap
-        found[:, known] = made(differences[:, known], rope, level, n_draws, seed)
+        limits = _student if posterior == "conjugate" else _bayesian_bootstrap
+        found[:, known] = limits(differences[:, known], rope, level, n_draws, seed)
         low, high, above, better, worse = found
         part = pd.DataFrame(chosen, columns=["name_a", "name_b"]).assign(measure=measure, diff=differences.mean(axis=0))
         part = part.assign(low=low, high=high, p_a_above=above, p_a_better=better, p_rope=1 - better - worse)
@@ -253,14 +240,8 @@ def bayesian_comparison(
     if not parts:
         return pd.DataFrame(columns=list(BAYESIAN_COLUMNS))
     used = n_draws if posterior == "bootstrap" else 0
-    about: dict[str, Any] = {
-        "rope": rope,
-        "level": level,
-        "method": f"posterior ({posterior})",
-        "n_draws": used,
-        "seed": seed,
-    }
-    return pd.concat(parts, ignore_index=True).assign(**about)[list(BAYESIAN_COLUMNS)]
+    made = pd.concat(parts, ignore_index=True).assign(rope=rope, level=level, method=f"posterior ({posterior})")
+    return made.assign(n_draws=used, seed=seed)[list(BAYESIAN_COLUMNS)]
 
 
 def _student(differences: Floats, rope: float, level: float, _n_draws: int, _seed: int) -> Floats:
@@ -320,8 +301,7 @@ def risk_table(
     Notes
     -----
     VB penalises uneven coverage of the intents of a query and needs one system; URisk and GeoRisk penalise queries that
-    other systems serve better. GeoRisk depends on the set of systems. Where ``e_sq`` is 0, so is z. The standard
-    deviation of TRisk has c - 1 in the denominator.
+    other systems serve better. GeoRisk depends on the set of systems. Where ``e_sq`` is 0, so is z.
 
     Source: Wang, Bennett, Collins-Thompson: Robust ranking models via risk-sensitive optimization, SIGIR 2012 (URisk).
     Dinçer, Macdonald, Ounis: Hypothesis testing for the risk-sensitive evaluation of retrieval systems, SIGIR 2014

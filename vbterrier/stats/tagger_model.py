@@ -44,27 +44,15 @@ _PRIOR_CONFUSIONS = 1.0
 class TaggerModel(Shown):
     """Result of :func:`fit_tagger`: the errors of a tagger on labelled documents.
 
-    Parameters
-    ----------
-    entities
-        One row per gold entity of the sample, most frequent first: entity_id, ``n_gold``, ``n_found`` (documents tagged
-        with it), ``log_odds`` (mean over the queries whose candidate it is, 0 without intents), ``found`` (the shrunk
-        rate).
-    confusions
-        Entities that were missed where another was tagged wrongly: entity_id, ``taken_for``, ``n`` (documents; one that
-        allows several explanations counts in part for each).
-    labelled
-        The labelled documents: docno.
-    gold
-        Their gold tags: docno, entity_id.
-    tags
-        Their tags: docno, entity_id.
-    intercept, slope, strength
-        The rates of entities are distributed as ``Beta(s μ, s (1 - μ))``, ``logit μ = intercept + slope * log odds``.
-    lost
-        Share of missed entities that no wrong tag replaces.
-    spurious
-        Wrong tags per labelled document.
+    ``entities``: one row per gold entity of the sample, most frequent first: entity_id, ``n_gold``, ``n_found``
+    (documents tagged with it), ``log_odds`` (mean over the queries whose candidate it is, 0 without intents), ``found``
+    (the shrunk rate). ``confusions``: entities that were missed where another was tagged wrongly: entity_id,
+    ``taken_for``, ``n`` (documents; one that allows several explanations counts in part for each). ``labelled, gold,
+    tags``: docno of the labelled documents, and docno and entity_id of their gold tags and tags.
+
+    ``intercept, slope, strength``: the rates of entities are distributed as ``Beta(s μ, s (1 - μ))``, ``logit μ =
+    intercept + slope * log odds``. ``lost``: share of missed entities that no wrong tag replaces. ``spurious``: wrong
+    tags per labelled document.
     """
 
     entities: pd.DataFrame
@@ -103,11 +91,6 @@ class TaggerErrors:
     Where it is not found, its tag is lost or replaced, by the same other candidate in all documents: one that the
     tagger took it for in labelled documents, or one drawn by its probability. Tags that the tagger adds to documents
     without the entity are not simulated.
-
-    Parameters
-    ----------
-    model
-        The result of :func:`fit_tagger`.
     """
 
     target: ClassVar[str] = "tags"
@@ -129,11 +112,8 @@ class TaggerErrors:
         lost = wrong & (draws.keyed("lost", unit) < self.model.lost)
         other = rates.taken_for(here, draws.keyed("which", unit), draws.keyed("other", unit))
         lost |= wrong & (tagged.candidates.sizes[tagged.topic] == 1)
-        return replace(
-            tagged,
-            intent=np.where(wrong, other - tagged.candidates.span.start, tagged.intent),
-            weight=np.where(lost, 0.0, tagged.weight),
-        )
+        intent = np.where(wrong, other - tagged.candidates.span.start, tagged.intent)
+        return replace(tagged, intent=intent, weight=np.where(lost, 0.0, tagged.weight))
 
     def _rates(self, candidates: CandidateArrays) -> _Rates:
         """Return the rates of all candidates."""
@@ -141,9 +121,8 @@ class TaggerErrors:
         known = self.model.entities.set_index("entity_id").reindex(names)
         n_gold, n_found = (known[column].fillna(0).to_numpy(np.float64) for column in ("n_gold", "n_found"))
         frame = pd.DataFrame({"entity_id": names, "topic": candidates.topic, "row": np.arange(len(names))})
-        pairs = frame.merge(self.model.confusions, on="entity_id").merge(
-            frame.rename(columns={"entity_id": "taken_for", "row": "other"}), on=["topic", "taken_for"]
-        )
+        others = frame.rename(columns={"entity_id": "taken_for", "row": "other"})
+        pairs = frame.merge(self.model.confusions, on="entity_id").merge(others, on=["topic", "taken_for"])
         pairs = pairs.sort_values(["row", "other"])
         prob = _probabilities(candidates)
         mean = sigmoid(self.model.intercept + self.model.slope * _log_odds(prob))
@@ -162,12 +141,11 @@ class TaggerErrors:
 
 @dataclass(frozen=True, eq=False)
 class _Rates:
-    """Rates of n candidates: parameters of found and missed, and the candidate that replaces each.
+    """Parameters of the beta distribution of the rate of each of n candidates, and the candidates that replace each.
 
-    ``found, missed``: parameters of the beta distribution of the rate of each candidate, shape (n,). ``confused``:
-    number of observed confusions of each candidate, shape (n,). ``cumulated, first, others``: cumulated numbers of all
-    confusions, the first confusion of each candidate, and the other candidate of each. ``prob, start, last``:
-    probability of each candidate, and the first and last candidate of its query, shape (n,).
+    ``confused``: number of observed confusions of each candidate. ``cumulated, first, others``: cumulated numbers of
+    all confusions, the first confusion of each candidate, and the other candidate of each. ``prob, start, last``:
+    probability of each candidate, and the first and last candidate of its query.
     """
 
     found: Floats
@@ -210,18 +188,17 @@ def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = No
 
     Parameters
     ----------
-    tags
-        Tags of the documents (docno, entity_id [, weight]): a frame, a registered name, or a path. Those of documents
-        that are not labelled are ignored.
-    gold
-        Gold tags of the labelled documents, in the same form.
+    tags, gold
+        Tags of documents by the tagger, and gold tags of the labelled documents (docno, entity_id [, weight]): frames,
+        registered names, or paths. Weights other than 0 count as 1. Tags of documents that are not labelled are
+        ignored.
     intents
         Candidates of ambiguous queries (qid, entity_id, prob): only these entities count, and only confusions between
         candidates of the same query. Entities of ambiguous names are harder than others, so that a model without
         intents underestimates the errors that affect the scores of ambiguous queries.
     documents
-        The labelled documents: ids, or a frame with docno. By default the documents of ``gold``; name labelled
-        documents without any gold tag here.
+        The labelled documents, a random sample of those that systems retrieve: ids, or a frame with docno. By default
+        the documents of ``gold``; name labelled documents without any gold tag here.
 
     Returns
     -------
@@ -235,17 +212,10 @@ def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = No
         Illegal tags, tags of single queries, gold tags of documents that are not in ``documents``, no labelled
         document, no gold tag of a candidate, ids of different kinds.
 
-    Notes
-    -----
-    Weights other than 0 count as 1. Documents must be a random sample of those that systems retrieve: a sample of easy
-    documents gives rates that are too high. A missed entity and a wrong tag of the same document count as a confusion;
-    only those between candidates of the same query are used. The cost is linear in the tags of labelled documents and
-    in pairs of a missed entity and a wrong tag of a document.
-
     Examples
     --------
     >>> gold = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["country", "team", "team"]})
-    >>> tags = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["country", "country", "country"]})
+    >>> tags = gold.assign(entity_id="country")
     >>> import warnings
     >>> with warnings.catch_warnings():
     ...     warnings.simplefilter("ignore")  # few documents
@@ -337,9 +307,9 @@ def _documents(documents: Any, gold: TagFrame) -> pd.DataFrame:
     if documents is not None:
         if isinstance(documents, str):
             raise InputError(f"documents={documents!r}: wanted ids or a frame; put a single id in a list")
-        frame = frame_of(documents, "documents") if is_frame(documents) else None
-        if frame is None:
-            frame = pd.DataFrame({"docno": pd.Series(list(documents), dtype=object)})
+        if not is_frame(documents):
+            documents = pd.DataFrame({"docno": pd.Series(list(documents), dtype=object)})
+        frame = frame_of(documents, "documents")
         require(frame, ("docno",), "documents")
         ids = ids_of(frame["docno"], "documents column 'docno'")
         require_same_kind(gold.docno, ids, "gold column 'docno'", "documents column 'docno'")
@@ -395,8 +365,6 @@ def _beta_binomial(found: Floats, n: Floats, log_odds: Floats) -> tuple[float, f
 
 # Precisions of the normal priors of the coefficients of tags and of attestation.
 _OF_TAGS, _OF_ATTESTED = 0.1, 0.02
-# Keeps the log odds of probabilities of 0 and 1 finite.
-_LEAST = 1e-3
 # Keeps the probability that a document is about an intent above rounding errors.
 _TINY = 1e-9
 # Errors repeat within documents, names and entities, so that labelled pairs count as this share of independent pairs:
@@ -411,7 +379,7 @@ _STEP = 1e-4
 class RetrievedPairs:
     """Pairs of a retrieved document and a candidate intent of its query, for one system.
 
-    ``topics``: ids of the queries. ``topic, prob``: query, increasing, and probability of each intent, shape (n,).
+    ``topic, prob``: query, increasing, and probability of each intent, shape (n,).
     ``intent, rank``: intent and 0-based rank of the document of each pair, shape (m,). ``tagged, labelled, gold``: true
     for pairs whose document is tagged with the intent, is labelled, is labelled with the intent; shape (m,).
     """
@@ -437,7 +405,7 @@ class RetrievedPairs:
     @cached_property
     def log_odds(self) -> Floats:
         """Log odds of each intent, shape (n,)."""
-        return np.log((self.prob + _LEAST) / (1 - self.prob + _LEAST))
+        return _log_odds(self.prob)
 
     def sums(self, values: Floats) -> Floats:
         """Sum over the documents of each intent, shape (n,)."""
@@ -479,18 +447,15 @@ class _Posterior:
         slope = self.labelled * (self.gold - r) + r * ((1 - self.labelled) * of_unlabelled[intent] - of_all[intent])
         gradient = np.concatenate([self.x.T @ slope, self.v.T @ ((found - 1) / mixed * attested * (1 - attested))])
         penalty = self.precision * coefficients
-        return (
-            0.5 * float(penalty @ coefficients) - self.weight * float(log_density),
-            penalty - self.weight * gradient,
-        )
+        value = 0.5 * float(penalty @ coefficients) - self.weight * float(log_density)
+        return value, penalty - self.weight * gradient
 
     def mode(self) -> Floats:
         """Coefficients of the largest density."""
         from scipy.optimize import minimize
 
         start = np.zeros(len(self.precision))
-        found: Floats = minimize(self.negative, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x
-        return found
+        return np.asarray(minimize(self.negative, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x)
 
     def sample(self, n: int, draw: np.random.Generator) -> Floats:
         """Draw coefficients by sampling importance resampling (Rubin 1987), shape (n, p)."""
@@ -500,15 +465,13 @@ class _Posterior:
         values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
         # A proposal is at most as wide as the prior.
         root = vectors / np.sqrt(np.maximum(values, self.precision.min()))
-        t = draw.standard_normal((_PROPOSALS, len(mode))) / np.sqrt(
-            draw.chisquare(_FREEDOM, (_PROPOSALS, 1)) / _FREEDOM
-        )
+        t = draw.standard_normal((_PROPOSALS, len(mode)))
+        t /= np.sqrt(draw.chisquare(_FREEDOM, (_PROPOSALS, 1)) / _FREEDOM)
         proposed = mode + t @ root.T
         log_proposal = -0.5 * (_FREEDOM + len(mode)) * np.log1p((t**2).sum(axis=1) / _FREEDOM)
         log_weight = np.array([-self.negative(one)[0] for one in proposed]) - log_proposal
         weight = np.exp(log_weight - log_weight.max())
-        sampled: Floats = proposed[draw.choice(_PROPOSALS, n, p=weight / weight.sum())]
-        return sampled
+        return np.asarray(proposed[draw.choice(_PROPOSALS, n, p=weight / weight.sum())])
 
     def coverage(self, coefficients: Floats, cutoffs: Sequence[int | None]) -> Floats:
         """Probability that a document up to each cutoff is about each intent, given the labels, (n_cutoffs, n)."""
@@ -523,43 +486,14 @@ class _Posterior:
 
 
 def gold_scores(
-    pairs: RetrievedPairs,
-    statistics: Sequence[Statistic],
-    *,
-    n_replicas: int,
-    seed: int,
-    weight: float = WEIGHT,
+    pairs: RetrievedPairs, statistics: Sequence[Statistic], *, n_replicas: int, seed: int, weight: float = WEIGHT
 ) -> tuple[Floats, Floats]:
     """Draw the scores of a system under gold tags of all documents, given those of the labelled documents.
 
-    Parameters
-    ----------
-    pairs
-        The retrieved documents with the candidates of their queries.
-    statistics
-        Scores with binary gains.
-    n_replicas
-        The number of draws.
-    seed
-        Seed of the draws.
-    weight
-        Weight of the labels' likelihood in the draws of the coefficients, in (0, 1].
-
-    Returns
-    -------
-    (estimates, draws)
-        Mean scores over queries, each of shape (n_statistics, n_replicas): of the most probable coefficients, whose
-        mean is the estimate, and of random coefficients, whose quantiles are an interval.
-
-    Raises
-    ------
-    InputError
-        No pair is labelled.
-
-    Notes
-    -----
-    Coverage of the intents of a query is drawn with one uniform number by systematic sampling at rank 1, since a
-    document is mostly about one meaning of a name. The cost is linear in the pairs, times the draws.
+    Returns mean scores with binary gains over queries, each of shape (n_statistics, n_replicas): of the most probable
+    coefficients, whose mean is the estimate, and of coefficients drawn with ``weight`` of the labels' likelihood, whose
+    quantiles are an interval. Coverage of the intents of a query is drawn with one uniform number by systematic
+    sampling at rank 1, since a document is mostly about one meaning of a name.
     """
     if not pairs.labelled.any():
         raise InputError(

@@ -107,27 +107,9 @@ def interval_rows(
     return [rows[place] for place in sorted(rows)]
 
 
-def topics_interval(
-    values: Floats,
-    *,
-    level: float = 0.95,
-    method: str = "percentile",
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
-    name: str = "",
-    qids: Sequence[str] | None = None,
-    bounds: Bounds = UNKNOWN,
-) -> Interval:
-    """Confidence interval of a mean over topics: :func:`topics_intervals` of one column, of shape (n,).
-
-    Examples
-    --------
-    >>> topics_interval(np.array([0.2, 0.4, 0.9, 0.5]), seed=1).method
-    'topics (percentile)'
-    """
-    column = np.asarray(values, dtype=np.float64)[:, None]
-    shared: dict[str, Any] = {"level": level, "method": method, "n_resamples": n_resamples, "seed": seed}
-    found = topics_intervals(column, name=name, qids=qids, bounds=bounds, **shared)
+def topics_interval(values: Floats, **options: Any) -> Interval:
+    """Confidence interval of a mean over topics: :func:`topics_intervals` of one column, of shape (n,)."""
+    found = topics_intervals(np.asarray(values, dtype=np.float64)[:, None], **options)
     return Interval(float(found.low[0]), float(found.high[0]), found.method)
 
 
@@ -145,16 +127,15 @@ def topics_intervals(
     """Confidence intervals of means over topics, for the population that the topics are a sample of.
 
     - ``values``: the score of each topic, a column for each mean, shape (n, m). All columns share the resamples.
-    - ``level``: nominal coverage, 0 to 1.
     - ``method``: ``"percentile"``: the quantiles ``(1 ± level)/2`` of the means of resampled topics. ``"bca"``:
-      bias-corrected and accelerated (Efron 1987). ``"studentised"``: ``mean - q s/sqrt(n)`` with the quantiles q of
-      ``t* = (mean* - mean)/(s*/sqrt(n))`` over resamples, also called bootstrap-t (Efron and Tibshirani 1993, section
-      12.5). ``"poisson"``: percentiles of ``Σ w x / Σ w`` with Poisson weights w of mean 1, determined by topic id and
-      seed (Chamandy et al. 2012); :class:`~vbterrier.stats.topic_statistics.TopicStatistics` computes the same limits
-      from batches of topics. ``"normal"``: ``mean ± t s/sqrt(n)`` with Student's t of n - 1 degrees of freedom, without
-      resampling. ``"bounded"``: limits that cover at least the level for any distribution of scores within the bounds,
-      see :func:`~vbterrier.kernels.resample.mean_draws`; for scores of 0 and 1, those of Clopper and Pearson.
-    - ``n_resamples``: number of resamples of the topics.
+      bias-corrected and accelerated (Efron 1987), with the acceleration of the jackknife of a mean. ``"studentised"``:
+      ``mean - q s/sqrt(n)`` with the quantiles q of ``t* = (mean* - mean)/(s*/sqrt(n))`` over resamples, also called
+      bootstrap-t (Efron and Tibshirani 1993, section 12.5). ``"poisson"``: percentiles of ``Σ w x / Σ w`` with Poisson
+      weights w of mean 1, determined by topic id and seed (Chamandy et al. 2012);
+      :class:`~vbterrier.stats.topic_statistics.TopicStatistics` computes the same limits from batches of topics.
+      ``"normal"``: ``mean ± t s/sqrt(n)`` with Student's t of n - 1 degrees of freedom, without resampling.
+      ``"bounded"``: limits that cover at least the level for any distribution of scores within the bounds, see
+      :func:`~vbterrier.kernels.resample.mean_draws`; for scores of 0 and 1, those of Clopper and Pearson.
     - ``seed, name``: together determine the resamples.
     - ``qids``: topic ids, for ``"poisson"``; row numbers by default.
     - ``bounds``: the smallest and the largest possible score; infinite if unknown. Limits are clipped to them.
@@ -162,19 +143,12 @@ def topics_intervals(
     Returns limits of shape (m,); NaN, with a warning, for a single topic. If all topics have the same score, the spread
     of other topics is unknown: limits are those of ``"bounded"``, and NaN, with a warning, without bounds, as all
     limits of ``"bounded"`` are. A studentised limit is infinite, with a warning, if in too many resamples all topics
-    have the same score and there are no bounds. Raises ParameterError: an unknown method, a level outside (0, 1), a
-    number of resamples below 1, a seed below 0.
+    have the same score and there are no bounds.
 
-    Simulated coverage is in docs/explanation/statistics.md. ``"poisson"`` covers at least as often as
-    ``"percentile"``, with intervals 17 % wider at 5 topics, 3 % at 25 and 1 % at 50.
-
-    Studentised intervals have the highest coverage and are the widest: twice as wide as the other intervals at 5
-    topics, a tenth wider at 25 to 50, and unbounded if scores are rarely above 0. From 50 topics on, bca has no
-    disadvantage; with few topics and normal scores, use Student's t (``"normal"``). Bounded limits are for scores that
-    are rarely above 0, or constant in most topics; docs/explanation/statistics.md has their coverage.
-
-    All columns share one set of resamples; sums over it are matrix products. The acceleration is that of the jackknife
-    of a mean, ``Σ (x - mean)³ / (6 (Σ (x - mean)²)^1.5)``. Columns are processed in blocks, so that memory is bounded.
+    docs/explanation/statistics.md has the simulated coverage. Studentised intervals have the highest coverage and are
+    the widest: twice as wide as the other intervals at 5 topics, a tenth wider at 25 to 50, and unbounded if scores are
+    rarely above 0. From 50 topics on, bca has no disadvantage; with few topics and normal scores, use Student's t.
+    Bounded limits are for scores that are rarely above 0, or constant in most topics.
     """
     _check(method, level, n_resamples, seed)
     draws = _draws(method, seed, name, list(map(str, range(len(values)))) if qids is None else qids)
@@ -187,13 +161,6 @@ def unjudged_interval(means: Floats, variances: Floats, *, level: float = 0.95) 
 
     The variance of the mean is ``Σ v_t / n²`` with ``v_t = Σ_s Cov(X_t, X_s)``, the variance of a topic's score if
     topics are independent. The interval uses the normal quantile and is clipped to [0, 1].
-
-    ``means, variances``: expected score of each topic and its part v of the variance of the sum, shape (n,). ``level``:
-    nominal coverage, 0 to 1.
-
-    >>> interval = unjudged_interval(np.array([0.5, 0.7]), np.array([0.0, 0.0]))
-    >>> interval.low, interval.high, interval.method
-    (0.6, 0.6, 'unjudged (normal)')
     """
     check_level(level)
     from scipy import special
@@ -276,20 +243,15 @@ def check_level(level: float) -> None:
 
 
 def tail_probabilities(level: float) -> Floats:
-    """Return the probabilities of both limits of an equal-tailed interval.
-
-    >>> tail_probabilities(0.9).round(3).tolist()
-    [0.05, 0.95]
-    """
+    """Return the probabilities of both limits of an equal-tailed interval."""
     return np.array([(1 - level) / 2, (1 + level) / 2])
 
 
 @dataclass(frozen=True, eq=False)
 class TopicValues:
-    """Values of systems and measures that share the same topics.
+    """Values of systems and measures that share the same topics, shape (n, m); topics are sorted.
 
-    ``names, measures``: the system and the measure of each column. ``places``: the position of each column among the
-    columns of all tables, in order of appearance. ``qids``: the topics, sorted. ``values``: shape (n, m).
+    ``places``: the position of each column among the columns of all tables, in order of appearance.
     """
 
     names: list[str]
@@ -300,10 +262,7 @@ class TopicValues:
 
 
 def topic_values(values: Any) -> list[TopicValues]:
-    """Split a V frame into tables, one for each set of topics. The order of rows affects only the order of columns.
-
-    Raises InputError: see :func:`vbterrier.frames.values.values_of`.
-    """
+    """Split a V frame into tables, one for each set of topics. The order of rows affects only the order of columns."""
     frame = values_of(values)
     return tables_of([frame[key] for key in KEY], frame["value"].to_numpy())
 
@@ -333,11 +292,7 @@ def tables_of(keys: Sequence[Any], values: Floats) -> list[TopicValues]:
 
 
 def proportion_below(replicas: Floats, point: Floats, equal: float | Floats) -> Floats:
-    """Return the proportion of values below a point, counting ties (closer than ``equal``) half; (...) from (B, ...).
-
-    >>> float(proportion_below(np.array([0.1, 0.2, 0.3, 0.4]), np.array(0.2), 1e-9))
-    0.375
-    """
+    """Return the proportion of values below a point, counting ties (closer than ``equal``) half: (B, ...) to (...)."""
     below, up_to = ((replicas < point - equal).mean(axis=0), (replicas <= point + equal).mean(axis=0))
     return np.asarray((below + up_to) / 2)
 
@@ -346,11 +301,7 @@ def bca_limits(replicas: Floats, share: Floats, acceleration: float | Floats, ta
     """Return the limits of bias-corrected and accelerated (BCa) intervals, shape (2, ...).
 
     They are quantiles of resampled values at ``Φ(z_0 + (z_0 + z)/(1 - a (z_0 + z)))`` instead of ``Φ(z)``, with
-    ``z_0 = Φ^-1(share)``.
-
-    ``replicas``: resampled values, shape (B, ...). ``share``: the proportion of them below the point, shape (...), see
-    :func:`proportion_below`; proportions 0 and 1 are moved by half a value. ``acceleration``: a, shape (...).
-    ``tails``: the probabilities Φ(z) of both limits, shape (2,).
+    ``z_0 = Φ^-1(share)`` of the proportion of values below the point; proportions 0 and 1 are moved by half a value.
     """
     from scipy import special
 

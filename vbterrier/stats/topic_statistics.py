@@ -22,7 +22,7 @@ from vbterrier.kernels.resample import (
 )
 from vbterrier.kernels.vb import lowest_point
 from vbterrier.stats.comparisons import COLUMNS as PAIR_COLUMNS
-from vbterrier.stats.comparisons import holm, pairs_of
+from vbterrier.stats.comparisons import adjusted, pairs_of
 from vbterrier.stats.matches import PooledSuccess, Statistic
 from vbterrier.stats.paired_tests import TESTS
 from vbterrier.stats.topic_intervals import (
@@ -61,33 +61,24 @@ class _Column:
     maximum: float
 
     def __add__(self, other: _Column) -> _Column:
-        return _Column(
-            self.weights + other.weights,
-            self.sums + other.sums,
-            min(self.minimum, other.minimum),
-            max(self.maximum, other.maximum),
-        )
+        low, high = min(self.minimum, other.minimum), max(self.maximum, other.maximum)
+        return _Column(self.weights + other.weights, self.sums + other.sums, low, high)
 
 
 class TopicStatistics(Shown):
     """Mergeable means over topics with Poisson bootstrap intervals, computed from batches of topics in any order.
 
     The weight of a topic in a resample is a Poisson number of mean 1, determined by the seed and the topic id, so that
-    batches are independent (Chamandy et al. 2012, section 3). The sums are kept as integers: weights, and weighted
-    values in units of 2^-58. The results are therefore bitwise the same for any split into batches, and the limits
-    equal those of ``intervals(values, method="poisson")``.
+    batches are independent (Chamandy, Muralidharan, Najmi and Naidu, Estimating Uncertainty for Massive Data Streams,
+    Google, 2012, section 3). The sums are integers: weights, and weighted values in units of 2^-58. The results are
+    therefore bitwise the same for any split into batches, and the limits equal those of
+    ``intervals(values, method="poisson")``. A topic that is added twice counts twice: batches must be disjoint.
 
     Parameters
     ----------
     n_resamples, seed
-        Number and seed of the resamples of the topics.
-
-    Notes
-    -----
-    Memory is ``40 (1 + n_resamples)`` bytes for each system and measure, 80 kB for 2,000 resamples, for any number of
-    topics. Objects can be pickled. A topic that is added twice counts twice: batches must be disjoint.
-
-    Source: Chamandy, Muralidharan, Najmi and Naidu: Estimating Uncertainty for Massive Data Streams, Google, 2012.
+        Number and seed of the resamples of the topics. Memory is ``40 (1 + n_resamples)`` bytes for each system and
+        measure, for any number of topics.
 
     Examples
     --------
@@ -115,11 +106,7 @@ class TopicStatistics(Shown):
         return {"forest": lambda: {"intervals": self.intervals()}}
 
     def add(self, values: Any) -> TopicStatistics:
-        """Add the values of further topics.
-
-        ``values``: the V frame of some topics: name, qid, measure, value. Returns the same object. Raises InputError: a
-        missing or non-finite value, a value of 2^46 or more; a duplicate topic.
-        """
+        """Add the values of further topics, a V frame (name, qid, measure, value), and return the same object."""
         for table in topic_values(values):
             weights, sums = weighted_sums(table.qids, table.values, self.n_resamples, self.seed)
             lowest, highest = table.values.min(axis=0).tolist(), table.values.max(axis=0).tolist()
@@ -128,10 +115,7 @@ class TopicStatistics(Shown):
         return self
 
     def merge(self, other: TopicStatistics) -> TopicStatistics:
-        """Return the statistics of the topics of both objects; neither is changed.
-
-        Raises ParameterError: different ``n_resamples`` or ``seed``.
-        """
+        """Return the statistics of the topics of both objects; neither is changed."""
         if (self.n_resamples, self.seed) != (other.n_resamples, other.seed):
             raise ParameterError(f"{self} and {other}: wanted the same n_resamples and seed for both")
         merged = TopicStatistics(n_resamples=self.n_resamples, seed=self.seed)
@@ -141,21 +125,16 @@ class TopicStatistics(Shown):
         return merged
 
     def intervals(self, level: float = 0.95) -> pd.DataFrame:
-        """Means with percentile intervals.
-
-        ``level``: nominal coverage, 0 to 1. Returns the C frame, by name and measure, as of
-        :func:`~vbterrier.stats.intervals`. Raises ParameterError: a level outside (0, 1).
-        """
+        """Return the C frame of means with percentile intervals, by name and measure."""
         check_level(level)
         rows: list[tuple[Any, ...]] = []
         keys = sorted(self._columns)
         for start in range(0, len(keys), _BLOCK):
-            columns = [self._columns[key] for key in keys[start : start + _BLOCK]]
-            measures = [measure for _, measure in keys[start : start + _BLOCK]]
-            means, limits = self._limits(columns, measures, tail_probabilities(level))
-            for key, column, mean, (low, high) in zip(
-                keys[start : start + _BLOCK], columns, means.tolist(), limits.T.tolist(), strict=True
-            ):
+            chosen = keys[start : start + _BLOCK]
+            columns = [self._columns[key] for key in chosen]
+            means, limits = self._limits(columns, [measure for _, measure in chosen], tail_probabilities(level))
+            numbers = zip(chosen, columns, means.tolist(), limits.T.tolist(), strict=True)
+            for key, column, mean, (low, high) in numbers:
                 n_qids = int(column.weights[0])
                 rows.append((*key, mean, low, high, level, METHOD, n_qids, self.n_resamples, self.seed))
         if any(column.weights[0] < 2 for column in self._columns.values()):  # noqa: PLR2004 - a bootstrap needs two
@@ -199,17 +178,14 @@ def disc_ratio(
 ) -> Ratio:
     """Discrimination ratio of a collection, mean RelCov / mean NonRelCov, with an interval over topics.
 
-    ``DiscRatio = mean_q RelCov / mean_q NonRelCov``. The limits are percentiles of the ratio over resamples of the
-    topics, which keep the two values of a topic together.
+    The limits are percentiles of the ratio over resamples of the topics, which keep the two values of a topic together.
 
     Parameters
     ----------
     rel_cov, nonrel_cov
         The values of each topic, in the same order, shape (n,), without topics in which either is undefined.
-    level
-        Nominal coverage, 0 to 1.
-    n_resamples, seed
-        Number and seed of the resamples of the topics.
+    level, n_resamples, seed
+        Nominal coverage, 0 to 1; number and seed of the resamples of the topics.
 
     Returns
     -------
@@ -218,8 +194,7 @@ def disc_ratio(
 
     Notes
     -----
-    Table 5 of the source reports ratios of means (.971/.888 = 1.09). Means of ratios are not used, as they diverge if
-    NonRelCov is 0.
+    Table 5 of the source reports ratios of means (.971/.888 = 1.09). Means of ratios diverge if NonRelCov is 0.
 
     Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.3.
 
@@ -281,8 +256,8 @@ class PooledScores:
     for others is penalised, which it is not by the mean VB of queries with a single intent.
 
     ``moments``: ES, ``Σ π_i g_i²`` and the gain of the most probable intent of each query, shape (n_systems, n_kinds,
-    3, n_topics), kinds in the order of the statistics. ``names``: the systems. ``statistics``: the scores, by the name
-    of their measure. ``qids``: the queries. The result does not depend on their order.
+    3, n_topics), kinds in the order of the statistics, which are named by their measures. The order of ``qids`` does
+    not matter.
     """
 
     def __init__(
@@ -308,7 +283,7 @@ class PooledScores:
         """Return the C frame, with intervals from resampled queries.
 
         ``method``: ``"percentile"``, ``"bca"``, or ``"normal"``: Student's t with the standard error of the jackknife.
-        ``level, n_resamples, seed``: as for :func:`~vbterrier.stats.intervals`; the resamples are the same.
+        The resamples are those of :func:`~vbterrier.stats.intervals`.
 
         ES and TopIntent are means over queries. Scores that depend on ES alone take their extreme values within the
         limits of ES: resamples of a score near its minimum, such as VB at ES = .15, are all above it, and their
@@ -334,15 +309,13 @@ class PooledScores:
     @property
     def _left_out(self) -> Floats:
         """Mean moments without each query in turn."""
-        left_out: Floats = (self.rows.sum(axis=0) - self.rows) / (self.n - 1)
-        return left_out
+        return np.asarray((self.rows.sum(axis=0) - self.rows) / (self.n - 1))
 
     def _limits_of(self, resampled: Floats, tails: Floats, method: str) -> Floats:
         """Return the limits of all scores, shape (2, n_systems, n_measures), from resampled moments."""
         mean, left_out = self.rows.mean(axis=0), self._left_out
         limits = _limits(self.scores(resampled), self.scores(mean), self.scores(left_out), tails, method)
-        shaped = (means.reshape(-1, *self.shape) for means in (resampled, mean, left_out))
-        every, point, left = shaped
+        every, point, left = (means.reshape(-1, *self.shape) for means in (resampled, mean, left_out))
         of_means = _limits(every, point[0], left, tails, method)
         given = self.rows.reshape(self.n, *self.shape)
         constant = np.ptp(given, axis=0) == 0
@@ -371,10 +344,9 @@ class PooledScores:
     ) -> pd.DataFrame:
         """Return the P frame of differences between pooled scores.
 
-        The test is a randomisation test: the systems of a query are exchanged with probability 1/2, and p is the share
-        of differences that are at least as large as the observed one, which is counted. P-values are corrected by
-        Holm's method for each measure; intervals are those of :meth:`intervals`, not corrected. Effect sizes, and the
-        number of queries that a system wins, are not defined.
+        The systems of a query are exchanged with probability 1/2, and p is the share of differences that are at least
+        as large as the observed one, which is counted, corrected by Holm's method for each measure; intervals are those
+        of :meth:`intervals`, not corrected. Effect sizes, and the queries that a system wins, are not defined.
         """
         tails, mean, named = tail_probabilities(level), self.rows.mean(axis=0), pairs_of(self.names, baseline)
         if not named:
@@ -382,25 +354,20 @@ class PooledScores:
         a, b = (np.array([self.names.index(pair[side]) for pair in named]) for side in (0, 1))
         point = self.scores(mean)
         diff = point[a] - point[b]
-        resampled, left = (
-            (
-                self.scores(means)
-                for means in (resampled_means(self.rows, n_resamples, stream(seed, "")), self._left_out)
-            )
-            if self.n > 1
-            else (point[None], point[None])
-        )
+        resampled = left = point[None]
+        if self.n > 1:
+            resampled = self.scores(resampled_means(self.rows, n_resamples, stream(seed, "")))
+            left = self.scores(self._left_out)
         limits = _limits(resampled[:, a] - resampled[:, b], diff, left[:, a] - left[:, b], tails, method)
         p_value = np.stack([self._exchanged(*pair, n_resamples, seed) for pair in zip(a, b, strict=True)])
         frames = []
         for column, measure in enumerate(self.statistics):
             found = pd.DataFrame(named, columns=["name_a", "name_b"]).assign(measure=measure, diff=diff[:, column])
             low, high = limits[:, :, column] if self.n > 1 else np.full((2, len(named)), np.nan)
-            p = p_value[:, column]
-            frames.append(found.assign(low=low, high=high, p_value=p, p_adjusted=holm(p), n_tests=len(named)))
-        made = pd.concat(frames, ignore_index=True).assign(
-            n_qids=self.n, test=TESTS["randomisation"], correction="holm", level=level, method=f"topics ({method})"
-        )
+            corrected = adjusted(p := p_value[:, column], "holm")
+            frames.append(found.assign(low=low, high=high, p_value=p, p_adjusted=corrected, n_tests=len(named)))
+        found = pd.concat(frames, ignore_index=True).assign(n_qids=self.n, test=TESTS["randomisation"])
+        made = found.assign(correction="holm", level=level, method=f"topics ({method})")
         none = dict.fromkeys(("effect_size", "effect_low", "effect_high", "p_equivalence"), np.nan)
         made = made.assign(n_resamples=n_resamples, seed=seed, **none)
         made[["wins", "losses", "ties"]] = pd.NA

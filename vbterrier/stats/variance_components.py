@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from vbterrier.errors import InputError, ParameterError, choice, warn
+from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.kernels.resample import nested_noise, resampled_counts, resampled_variances, stream
 from vbterrier.stats.replicas import N_REPLICAS, Replicas, check_perturbation, numbered, replicate
-from vbterrier.stats.topic_intervals import Intervals, check_level, tail_probabilities
+from vbterrier.stats.topic_intervals import Intervals, tail_probabilities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -32,9 +32,9 @@ _EQUAL = 1e-12
 class _Components:
     """Variances between and within topics.
 
-    ``values``: scores of the topics, shape (m, n). ``within``: their variances within topics, shape (m, n). ``noise``:
-    the part of these variances that the values contain, shape (m, n). ``parts``: first-order variances of the sources,
-    shape (S, m, n). ``counts``: counts of the topics in each resample, shape (n, B).
+    ``values, within, noise``: scores of the topics, their variances within topics, and the part of these that the
+    values contain, shape (m, n). ``parts``: first-order variances of the sources, shape (S, m, n). ``counts``: counts
+    of the topics in each resample, shape (n, B).
     """
 
     values: Floats
@@ -80,8 +80,7 @@ class _Components:
         factor = np.sqrt(np.divide(topics[:, None] * n, variance, out=np.zeros_like(variance), where=variance > 0))
         # Values without noise remain bitwise the same.
         values = self.values if not self.noise.any() else mean + factor * (self.values - mean)
-        means: Floats = values @ self.counts.astype(np.float64) / n
-        return means
+        return np.asarray(values @ self.counts.astype(np.float64) / n)
 
 
 def _by_source(between: Floats, within: Floats, parts: Floats) -> Floats:
@@ -101,8 +100,7 @@ def _by_source(between: Floats, within: Floats, parts: Floats) -> Floats:
 def _shares(variances: Floats) -> Floats:
     """Divide by the sum along the last axis; NaN where it is 0."""
     total = variances.sum(axis=-1, keepdims=True)
-    shares: Floats = np.divide(variances, total, out=np.full(variances.shape, np.nan), where=total > 0)
-    return shares
+    return np.asarray(np.divide(variances, total, out=np.full(variances.shape, np.nan), where=total > 0))
 
 
 def _limits(draws: Floats, level: float) -> tuple[Floats, Floats]:
@@ -116,9 +114,8 @@ class Combined:
 
     ``sources``: ``"topics"``, the other sources, and ``"interactions"`` if there are two other sources or more.
     ``means``: means over topics, the centres of the intervals, shape (m,). ``variances``: contribution of each source
-    to the variance of the mean, shape (m, S + 1 or S + 2). ``low, high``: limits of each share, shape as ``variances``.
-    ``interval, topics``: intervals of all sources together, and of the topics alone, for ``"measured"`` scores without
-    their noise. ``level, n_qids, scores``: as given.
+    to the variance of the mean, shape (m, S + 1 or S + 2). ``low, high``: limits of each share. ``interval, topics``:
+    of all sources together, and of the topics alone, for ``"measured"`` scores without their noise.
     """
 
     sources: list[str]
@@ -143,11 +140,7 @@ class Combined:
         return _shares(self.variances)
 
     def interval_of(self, source: str) -> Intervals:
-        """Return the interval of the mean over these topics if only one source is uncertain: ``mean ± z √V_source``.
-
-        Raises ParameterError: an unknown source.
-        """
-        choice("source", source, [name for name in self.sources if name not in (TOPICS, INTERACTIONS)])
+        """Return the interval of the mean over these topics if only one source is uncertain: ``mean ± z √V_source``."""
         half_width = self.half_width(self.variances[:, self.sources.index(source)])
         return Intervals(self.means - half_width, self.means + half_width, f"{source} (normal)")
 
@@ -160,14 +153,11 @@ class Combined:
     def remaining(self, source: str) -> tuple[Floats, Floats, Floats]:
         """Return the variances that remain if one source is resolved, each of shape (m,).
 
-        Returns the variances of the mean over these topics; of the mean over the population of topics; and the total
-        minus the source.
-
-        ``E Var(mean | source) = V - V_source`` is the expected remaining variance. For ``"measured"`` scores, it also
-        applies to the population: the noise vanishes from the variance over topics. ``"expected"`` scores vary less
-        than true scores, ``Var T = Var μ + σ²``: resolved uncertainty reappears as variance over topics, so that an
-        interval for the population remains as wide as before. If the expected scores are estimates themselves, the
-        truth is in between.
+        They are of the mean over these topics; of the mean over the population of topics; and the total minus the
+        source, ``E Var(mean | source) = V - V_source``. For ``"measured"`` scores, the last also applies to the
+        population: the noise vanishes from the variance over topics. ``"expected"`` scores vary less than true scores,
+        ``Var T = Var μ + σ²``: resolved uncertainty reappears as variance over topics, so that an interval for the
+        population remains as wide as before. If the expected scores are estimates themselves, the truth is in between.
         """
         resolved = self.variances[:, self.sources.index(source)]
         best = np.maximum(self.total - resolved, 0.0)
@@ -179,13 +169,13 @@ def combine_sources(
     draws: Iterable[Floats],
     source: str | Mapping[str, Floats],
     *,
+    n_qids: int,
+    n_draws: int,
     values: Floats | None = None,
     variances: Floats | None = None,
     scores: str = "expected",
     method: str = "nested",
     level: float = 0.95,
-    n_qids: int | None = None,
-    n_draws: int | None = None,
     seed: int = 0,
 ) -> Combined:
     """Confidence intervals and variance components of means over topics with uncertain scores.
@@ -198,10 +188,10 @@ def combine_sources(
     The contribution of ``topics`` is the first term, that of source s is ``Σ_t V_ts/n²`` (its first-order Sobol index
     times the variance within topics), and ``interactions`` is the remainder.
 
-    - ``draws``: for each of n topics, draws of m quantities over all sources within topics at once, shape (m, B): an
-      array (n, m, B), or an iterable over topics, of which one is held in memory at a time.
-    - ``source``: the name of the only source within topics; or, for several, the first-order variance ``V_ts`` of each,
-      shape (m, n), see :func:`vbterrier.stats.variance_components.first_order`.
+    - ``draws``: for each of n topics, draws of m quantities over all sources within topics at once, shape (m, B); one
+      topic is held in memory at a time.
+    - ``source``: the name of the only source within topics; or the first-order variances ``V_ts`` of several, shape
+      (m, n), see :func:`first_order`.
     - ``values``: scores of the topics, shape (m, n): exact expectations, or with ``scores="measured"`` the measured
       scores. The means of the draws by default.
     - ``variances``: exact ``σ_t²``, shape (m, n), if known.
@@ -209,52 +199,33 @@ def combine_sources(
       is the variance of the values; minus ``mean σ_t²/B`` if they are means of B draws. ``"measured"``: the values are
       distributed around the true scores as the draws are around their means: their variance includes the noise,
       ``Var_t(μ_t) = s² - mean σ_t²``.
-    - ``method``: of the combined interval. ``"nested"``: quantiles of means over resampled topics, with a separate draw
-      for each copy of a topic. ``"normal"``: ``mean ± t √V`` with Satterthwaite's degrees of freedom, ``(n - 1)
-      V²/(Var_t(μ_t)/n)²`` (``"measured"``: n - 1).
-    - ``level``: nominal coverage of all intervals.
-    - ``n_qids, n_draws``: n and B, required if ``draws`` is not an array.
-    - ``seed``: determines the resamples of topics.
+    - ``method``: ``"nested"``: quantiles of means over resampled topics, with a separate draw for each copy of a topic.
+      ``"normal"``: ``mean ± t √V`` with Satterthwaite's degrees of freedom, ``(n - 1) V²/(Var_t(μ_t)/n)²``
+      (``"measured"``: n - 1).
 
-    Returns ``low`` and ``high`` are quantiles of the shares over the same resamples of topics. Raises InputError:
-    draws, values or variances with different shapes; fewer than two draws. Raises ParameterError: an unknown method or
-    kind of scores, a level outside (0, 1).
+    ``low`` and ``high`` are quantiles of the shares over the same resamples of topics. With a single topic, the
+    variance between topics and what depends on it are NaN, with a warning. If the noise exceeds the variance over
+    topics, the contribution of topics is 0, with a warning, and the total is that of the noise.
 
-    With a single topic, the variance between topics and the intervals that depend on it are NaN, with a warning. If
-    the noise exceeds the variance over topics, the contribution of topics is 0, with a warning, and the total is that
-    of the noise.
+    For ``"measured"`` scores the total is ``s²/n``: an interval over topics includes independent noise already. For
+    ``"expected"`` scores the total is the expected variance of the mean of *true* scores, ``E Var_t(T)/n``: the
+    interval bounds the error of the mean for these topics, for their population, and for any finite population of N
+    topics (``Var_t(μ_t) (1/n - 1/N) + mean σ_t²/N``), and overcovers the population mean if σ² is large. It adds half
+    of the variance that multiple imputation adds (Rubin 1987, section 3.1), whose variance is too large if imputations
+    use more information than the analysis (Meng 1994). docs/explanation/statistics.md has the simulated coverage.
 
-    For ``"measured"`` scores the total is ``s²/n``: an interval over topics includes independent noise already, and
-    the shares quantify it. For ``"expected"`` scores the total is the expected variance of the mean of *true* scores,
-    ``E Var_t(T)/n``; expected scores themselves vary less. Therefore the interval bounds the error of the mean for
-    these topics, for their population, and for any finite population of N topics
-    (``Var_t(μ_t) (1/n - 1/N) + mean σ_t²/N``), and overcovers the population mean if σ² is large. It adds half of the
-    variance that multiple imputation adds (Rubin 1987), whose variance is too large if imputations use more
-    information than the analysis (Meng 1994).
-
-    docs/explanation/statistics.md has the simulated coverage; intervals of shares undercover with few topics.
-
-    Source: Variance components: Searle, Casella and McCulloch 1992, chapter 3; Davison and Hinkley 1997, section 3.8
-    (nested resampling). First-order indices: Sobol 1993; Saltelli et al. 2010. Rubin 1987, section 3.1; Meng 1994.
+    Source: Searle, Casella and McCulloch 1992, chapter 3; Davison and Hinkley 1997, section 3.8 (nested resampling);
+    Sobol 1993 and Saltelli et al. 2010 (first-order indices).
     """
-    choice("scores", scores, SCORES)
-    choice("method", method, METHODS)
-    check_level(level)
-    if isinstance(draws, np.ndarray):
-        if draws.ndim != 3:  # noqa: PLR2004 - topics, quantities, draws
-            raise InputError(f"draws: wanted shape (topics, quantities, draws), found {draws.shape}")
-        n_qids, n_draws = draws.shape[0], draws.shape[2]
-    if n_qids is None or n_draws is None:
-        raise ParameterError("draws: not an array; give the numbers of topics and draws as n_qids= and n_draws=")
-    if n_draws < 2 or n_qids < 1:  # noqa: PLR2004 - a variance needs two
+    if n_qids < 1:
         raise InputError(f"draws: {n_qids} topics with {n_draws} draws; wanted at least one topic and two draws")
     # The same resamples as those of intervals over topics.
     counts = resampled_counts(n_qids, n_draws, stream(seed, ""))
     noise, means, drawn = nested_noise(draws, counts)
-    within = _checked(means, drawn if variances is None else variances, "variances")
-    scored = _checked(means, means if values is None else values, "values")
+    within = drawn if variances is None else variances
+    scored = means if values is None else values
     named = {source: within} if isinstance(source, str) else source
-    parts = np.stack([_checked(means, part, name) for name, part in named.items()])
+    parts = np.stack(list(named.values()))
     noise_share = 1.0 if scores == "measured" else 0.0 if values is not None else 1 / n_draws
     found = _Components(scored, within, noise_share * within, parts, counts)
     contributions = found.contributions()
@@ -265,18 +236,11 @@ def combine_sources(
     else:
         limits = _satterthwaite_limits(scored, contributions, scores, level)
     without = ", without noise" if scores == "measured" else ""
-    return Combined(
-        [TOPICS, *named, *([INTERACTIONS] if len(named) > 1 else [])],
-        scored.mean(axis=1),
-        contributions,
-        low,
-        high,
-        Intervals(*limits, f"{', '.join([TOPICS, *named][:-1])} and {[TOPICS, *named][-1]} ({method})"),
-        Intervals(*_limits(resampled, level), f"{TOPICS} (percentile{without})"),
-        level,
-        n_qids,
-        scores,
-    )
+    sources = [TOPICS, *named]
+    together = Intervals(*limits, f"{', '.join(sources[:-1])} and {sources[-1]} ({method})")
+    alone = Intervals(*_limits(resampled, level), f"{TOPICS} (percentile{without})")
+    sources += [INTERACTIONS] if len(named) > 1 else []
+    return Combined(sources, scored.mean(axis=1), contributions, low, high, together, alone, level, n_qids, scores)
 
 
 def _satterthwaite_limits(values: Floats, contributions: Floats, scores: str, level: float) -> tuple[Floats, Floats]:
@@ -289,15 +253,6 @@ def _satterthwaite_limits(values: Floats, contributions: Floats, scores: str, le
     freedom = np.minimum((n - 1) * np.where(scores == "measured", 1.0, ratio**2), 1e12)
     half_width = special.stdtrit(freedom, (1 + level) / 2) * np.sqrt(total)
     return values.mean(axis=1) - half_width, values.mean(axis=1) + half_width
-
-
-def _checked(means: Floats, given: Floats, what: str) -> Floats:
-    array = np.asarray(given, dtype=np.float64)
-    if array.shape != means.shape:
-        raise InputError(f"{what}: wanted shape (quantities, topics) = {means.shape}, found {array.shape}")
-    if not np.isfinite(array).all():
-        raise InputError(f"{what}: found a missing or infinite number; give one for every quantity and topic")
-    return array
 
 
 @dataclass(frozen=True)
@@ -318,13 +273,8 @@ class _Named:
 def sources_of(perturbations: Sequence[Any] | Mapping[str, Any]) -> dict[str, list[Any]]:
     """Group perturbations by source of uncertainty, ``"intents"`` or ``"tags"``, with the class name if several.
 
-    ``perturbations``: a sequence, in which each perturbation is a separate source; or a mapping of names to one or
-    several perturbations of the same source. Raises ParameterError: no perturbation, an object that is not a
-    perturbation, a reserved name.
-
-    >>> from vbterrier.stats import Dirichlet, TagDropout, TemperatureJitter
-    >>> list(sources_of([Dirichlet(), TagDropout()])), list(sources_of([Dirichlet(), TemperatureJitter()]))
-    (['intents', 'tags'], ['intents (Dirichlet)', 'intents (TemperatureJitter)'])
+    Each perturbation of a sequence is a separate source; a mapping names them, with one or several perturbations of a
+    source.
     """
     if hasattr(perturbations, "items"):
         named = {
@@ -363,9 +313,8 @@ def crossed_replicas(
 ) -> tuple[Replicas, dict[str, Floats]]:
     """Replicas under all sources at once, and for each source replicas that share only the draws of this source.
 
-    Returns the replicas, equal to those of :func:`replicate`; and, with two sources or more, for each source the scores
-    of shape (n_systems, B, n_topics) with new draws of all other sources, for :func:`first_order`. The cost is one
-    additional evaluation for each source. Raises InputError, ParameterError: see :func:`replicate`.
+    The former equal those of :func:`replicate`; the latter, with two sources or more, are scores of shape (n_systems,
+    B, n_topics) with new draws of all other sources, for :func:`first_order`.
     """
     pairs = [(source, one) for source, some in sources.items() for one in some]
     names = numbered(type(one).__name__ for _, one in pairs)
@@ -387,10 +336,6 @@ def first_order(scores: Floats, again: Floats) -> Floats:
     """``Var(E[score | source])`` from pairs of scores that share only the draws of that source, over the first axis.
 
     It is their covariance (Sobol 1993) around their common mean (Janon et al. 2014).
-
-    >>> shared, own, other = np.random.default_rng(1).normal(size=(3, 100_000))
-    >>> float(first_order(shared + 2 * own, shared + 2 * other).round(1))
-    1.0
     """
     n = len(scores)
     middle = (scores.mean(axis=0) + again.mean(axis=0)) / 2

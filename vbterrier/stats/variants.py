@@ -38,17 +38,11 @@ class Variants:
     Parameters
     ----------
     frames
-        I frames: qid, entity_id, prob [, delta, violations]. Include the intents themselves to let them take part.
+        I frames: qid, entity_id, prob [, delta, violations]. Include the intents themselves to let them take part. When
+        applied, their candidates must be among the intents, see :func:`with_variants`.
     order
         ``"random"``: each frame with the same probability; ``"turn"``: replica b of a query uses its frame ``b mod n``,
         so that B frames give one frame for each replica.
-
-    Raises
-    ------
-    ParameterError
-        No frames, an unknown order.
-    InputError
-        A frame without intents; when applied: a candidate that is not among the intents, see :func:`with_variants`.
 
     Examples
     --------
@@ -68,12 +62,7 @@ class Variants:
 
     @classmethod
     def of(cls, frame: Any, column: str, *, order: str = "random") -> Variants:
-        """Split one frame by a column that names the variant of each row, such as the paraphrase.
-
-        >>> both = pd.DataFrame({"qid": "q1", "entity_id": ["A", "A"], "prob": 1.0, "paraphrase": ["one", "two"]})
-        >>> Variants.of(both, "paraphrase")
-        Variants(2 frames, order='random')
-        """
+        """Split one frame by a column that names the variant of each row, such as the paraphrase."""
         frame = frame_of(frame, "variants")
         require(frame, (column,), "variants")
         if frame[column].isna().any():
@@ -108,10 +97,9 @@ class Variants:
         )
 
     def _aligned(self, whole: CandidateArrays) -> tuple[NDArray[np.bool_], Ints, Floats, Floats | None, Floats | None]:
-        """Align the variants with the intents.
+        """Return the queries of each variant (a mask), the most constraints of each query, and the parts of log π.
 
-        Returns the queries of each variant (a mask), the largest number of constraints of each query, and the parts of
-        log π, with a row for each variant and a last row for the intents.
+        The latter have a row for each variant and a last row for the intents.
         """
         sources = [*self._read, whole]
         places = [*(_places(whole, variant) for variant in self._read), np.arange(len(whole))]
@@ -167,8 +155,6 @@ def with_variants(intents: Any, perturbations: Iterable[Any]) -> pd.DataFrame:
     """Append the candidates that only variants contain to the intents, with probability 0.
 
     Match the systems with the rows of this frame, so that they can cover the candidates of variants.
-
-    ``intents``: an I frame. ``perturbations``: perturbations; only :class:`Variants` add candidates.
     """
     frame = frame_of(intents, "intents")
     whole = CandidateArrays.of(frame)
