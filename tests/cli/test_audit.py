@@ -98,7 +98,8 @@ def test_powered_means_are_those_of_python(command, refused, files):
     assert code == 0
     for column in ("value", "low", "high", "predicted"):
         assert json.loads(out)[0][column] == pytest.approx(expected[column].item())
-    refused(["powered", "scores.csv", "labels.csv", "--predicts", "ES@5"], 2, "--predicts ES@5: wanted a score")
+    malformed = ["powered", "scores.csv", "labels.csv", "--predicts", "ES@5=success", "--predicts", "VB@5="]
+    refused(malformed, 2, "--predicts VB@5=: wanted a score and its label")
 
 
 def test_an_audit_is_written_as_a_page_that_loads_nothing(command, files):

@@ -163,8 +163,9 @@ def powered(
 
     style = require_format(style, output)
     pairs = [text.partition("=") for text in predicts or []]
-    if any(not name for _, _, name in pairs):
-        raise ParameterError(f"--predicts {pairs[0][0]}: wanted a score and its label, as ES@5=success")
+    for pair in pairs:
+        if not pair[2]:
+            raise ParameterError(f"--predicts {''.join(pair)}: wanted a score and its label, as ES@5=success")
     found = vbterrier.stats.prediction_powered(
         read_values(predicted),
         read_values(labelled),
