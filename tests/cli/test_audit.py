@@ -65,6 +65,7 @@ def test_systems_are_written_to_a_file(command, files):
     ("options", "code", "message"),
     [
         (["--family", "llm"], 2, "--family llm: wanted runs and their family"),
+        (["--family", "a=llm", "--family", "b,c="], 2, "--family b,c=: wanted runs and their family"),
         (["--show", "all"], 2, "--show='all'"),
         (["--scale", "0"], 2, "--scale 0: wanted the smallest and the largest rating"),
         (["--scale", "-1,0"], 1, "is 1, wanted a whole number from -1 to 0"),
