@@ -32,3 +32,17 @@ def test_every_public_name_has_an_example():
             without.append(name)
     # Errors and results are made by the library, not by its users.
     assert [name for name in without if not name.endswith(("Error", "Warning", "Distribution"))] == []
+
+
+@pytest.mark.parametrize("space", ["design", "entities", "intents"])
+def test_docstrings_state_the_errors_of_checked_values(space):
+    """The other pages of the reference state the errors that all their functions share."""
+    package, without = getattr(vbterrier, space), []
+    checks = {"choice", "whole", "number", "check_level", "check_number", "ParameterError", "InputError", "FileError"}
+    for name in package.__all__:
+        value = getattr(package, name)
+        own = [vars(value).get(part) for part in ("__init__", "__post_init__")] if inspect.isclass(value) else [value]
+        used = {word for each in own if inspect.isfunction(each) for word in each.__code__.co_names}
+        if used & checks and "Raises\n" not in value.__doc__:
+            without.append(name)
+    assert without == []

@@ -65,6 +65,7 @@ def test_systems_are_written_to_a_file(command, files):
     ("options", "code", "message"),
     [
         (["--family", "llm"], 2, "--family llm: wanted runs and their family"),
+        (["--family", "a=llm", "--family", "b,c="], 2, "--family b,c=: wanted runs and their family"),
         (["--show", "all"], 2, "--show='all'"),
         (["--scale", "0"], 2, "--scale 0: wanted the smallest and the largest rating"),
         (["--scale", "-1,0"], 1, "is 1, wanted a whole number from -1 to 0"),
@@ -98,7 +99,8 @@ def test_powered_means_are_those_of_python(command, refused, files):
     assert code == 0
     for column in ("value", "low", "high", "predicted"):
         assert json.loads(out)[0][column] == pytest.approx(expected[column].item())
-    refused(["powered", "scores.csv", "labels.csv", "--predicts", "ES@5"], 2, "--predicts ES@5: wanted a score")
+    malformed = ["powered", "scores.csv", "labels.csv", "--predicts", "ES@5=success", "--predicts", "VB@5="]
+    refused(malformed, 2, "--predicts VB@5=: wanted a score and its label")
 
 
 def test_an_audit_is_written_as_a_page_that_loads_nothing(command, files):

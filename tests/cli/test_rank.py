@@ -3,11 +3,13 @@
 import csv
 import io
 import json
+from dataclasses import replace
 
 import pandas as pd
 import pytest
 
 from vbterrier.evaluate.ranking import rank_systems
+from vbterrier.report.system_tables import ranking_report
 
 RUNS = {
     "a.run": "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\nq2 Q0 d5 1 2 t\nq2 Q0 d4 2 1 t\n",
@@ -67,6 +69,9 @@ def test_one_run_has_no_pairs(command, found):
     code, out, _ = command("rank", "a.run", "--qrels", "qrels.txt", "--pairs", "--draws", "10")
     assert code == 0
     assert "interval of a - b   a beats b, these topics" in out
+    none = replace(found(), pairs=found().pairs.head(0))
+    assert none.pairs["low"].dtype == float
+    assert "| interval of a - b |" in ranking_report(none, "markdown", pairs=True)
 
 
 @pytest.mark.parametrize("pairs", [False, True])

@@ -8,7 +8,7 @@ import shutil
 import pytest
 
 from vbterrier.evaluate import leaderboard
-from vbterrier.report.system_tables import PARTS
+from vbterrier.report.system_tables import PARTS, leaderboard_report
 
 TRACK = ["track", "lexical.run", "dense.run", "words.run", "--qrels", "qrels.txt", "--draws", "200"]
 RUNS = ["lexical.run", "dense.run", "words.run"]
@@ -112,6 +112,16 @@ def test_ranks_have_a_row_per_system_and_a_column_per_source(track, monkeypatch,
     cells = [cell.partition("<")[0] for cell in html.partition("</table>")[0].split('">')]
     assert [cell for cell in cells if cell in {"unjudged", "topics", "both"}] == ["unjudged", "topics", "both"]
     assert html.partition("</table>")[0].count("<tr>") == 4
+
+
+@pytest.mark.usefixtures("track")
+def test_an_interval_that_is_missing_is_empty():
+    constant = {"llm": dict.fromkeys(("lexical", "dense", "words"), 0.5)}
+    found = leaderboard(RUNS, "qrels.txt", automatic=constant, n_draws=20)
+    assert found.judges["low"].isna().any()
+    shown = leaderboard_report(found, "markdown", part="judges")
+    assert "nan" not in shown
+    assert "| tau |" in shown
 
 
 @pytest.mark.usefixtures("track")

@@ -74,6 +74,11 @@ def test_level_2_is_what_each_measure_says_by_itself(planted, linked, report):
         row = rows.loc[(name, "DiscRatio@5")]
         assert row[["value", "low", "high", "n_qids"]].tolist() == [ratio.value, ratio.low, ratio.high, 24]
         assert row["value"] == pytest.approx(coverages[0].mean() / coverages[1].mean())
+    # Two topics are enough for an interval.
+    run, pool = (frame[frame["qid"].isin(planted.pool["qid"].unique()[:2])] for frame in (run, planted.pool))
+    row = coverage_report(run, link_pool(pool, planted.tags, planted.qrels), **OPTIONS).discrimination.iloc[0]
+    assert row["n_qids"] == 2
+    assert row[["low", "high"]].notna().all()
 
 
 def test_level_3_is_strata_of_the_reference_run(report):

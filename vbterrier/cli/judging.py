@@ -93,9 +93,9 @@ def audit(
     """Audit machines as judges: nDCG by judge, humans and both, bias by family, and the human labels needed."""
     style = require_format(style, output)
     pairs = [text.rpartition("=") for text in family or []]
-    for names, _, name in pairs:
-        if not (names and name):
-            raise ParameterError(f"--family {name}: wanted runs and their family, as run1,run2=NAME")
+    for pair in pairs:
+        if not (pair[0] and pair[2]):
+            raise ParameterError(f"--family {''.join(pair)}: wanted runs and their family, as run1,run2=NAME")
     options: dict[str, Any] = {"cutoff": cutoff, "margin": margin, "budget": budget, "level": level, "seed": seed}
     options |= {"scale": option.scale_of(scale), "on_topics": on_topics, "duplicates": duplicates}
     found = vbterrier.evaluate.audit_judge(
@@ -163,8 +163,9 @@ def powered(
 
     style = require_format(style, output)
     pairs = [text.partition("=") for text in predicts or []]
-    if any(not name for _, _, name in pairs):
-        raise ParameterError(f"--predicts {pairs[0][0]}: wanted a score and its label, as ES@5=success")
+    for pair in pairs:
+        if not pair[2]:
+            raise ParameterError(f"--predicts {''.join(pair)}: wanted a score and its label, as ES@5=success")
     found = vbterrier.stats.prediction_powered(
         read_values(predicted),
         read_values(labelled),

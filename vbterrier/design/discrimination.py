@@ -103,6 +103,13 @@ def score_by_size(
         One row per measure, system and size: name, measure, n_qids, mean, low, high, level, order, n_subsets, seed.
         With ``order="given"``, low and high are NaN.
 
+    Raises
+    ------
+    InputError
+        Systems with different topics, missing values.
+    ParameterError
+        A size out of range, an unknown order.
+
     Notes
     -----
     The band refers to subsets of these queries and closes at the full set; it is not a confidence interval for other
@@ -179,6 +186,13 @@ def discriminative_power(
         One row per measure and size: measure, n_qids, n_systems, n_not_worse (mean over subsets, without the best
         system), low, high (NaN in the given order), order, n_subsets, level, test, n_resamples, seed, told_apart (share
         of pairs of systems that differ significantly by the two-tailed test, mean over subsets), best.
+
+    Raises
+    ------
+    InputError
+        Systems with different topics, missing values.
+    ParameterError
+        A size out of range; an unknown order, test or best.
 
     Notes
     -----

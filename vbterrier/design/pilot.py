@@ -202,6 +202,13 @@ def interval_width(
         to width), level, method, ratio_low, ratio_high (prediction interval of the ratio). NaN for a single query; the
         ratio is also NaN if all scores are equal.
 
+    Raises
+    ------
+    InputError
+        A missing or duplicated value.
+    ParameterError
+        A number below 1, a level outside (0, 1).
+
     Notes
     -----
     For heavier tails than normal, degrees of freedom are reduced by the kurtosis (Shoemaker, The American Statistician

@@ -350,7 +350,7 @@ def detectable_difference(
     Parameters
     ----------
     pilot, pair, measure, power, level, n_systems, baseline, test, correction, n_simulations, seed
-        See :func:`queries_needed`, which raises the same errors.
+        See :func:`queries_needed`.
     n_qids
         Numbers of queries, at least 2.
 
@@ -359,6 +359,11 @@ def detectable_difference(
     pandas.DataFrame
         One row per number of queries: n_qids, delta, low, high (from the interval of the standard deviation),
         by_formula (for normal differences), power, level, test, correction, n_systems, n_pilot, n_simulations, seed.
+
+    Raises
+    ------
+    InputError, ParameterError
+        See :func:`queries_needed`.
 
     Examples
     --------
@@ -404,6 +409,11 @@ def design_errors(n_qids: int | Iterable[int], delta: float, std: float, *, leve
     -------
     pandas.DataFrame
         One row per number: n_qids, delta, std, power (significant in the right direction), type_s, type_m, level.
+
+    Raises
+    ------
+    ParameterError
+        A number out of range.
 
     Notes
     -----

@@ -41,6 +41,11 @@ class DecisionCounts(Shown):
     recognised, taken
         Gold NILs resolved to NIL and to an entity.
 
+    Raises
+    ------
+    ParameterError
+        A count that is not a whole number of at least 0.
+
     Examples
     --------
     >>> counts = DecisionCounts(right=1019, wrong=39, missed=231, recognised=1477, taken=87)
@@ -77,11 +82,20 @@ class DecisionCounts(Shown):
     def from_rates(
         cls, n_links: int, n_nils: int, *, link_recall: float, link_precision: float, nil_recall: float
     ) -> DecisionCounts:
-        """Counts from published rates between 0 and 1, rounded to whole numbers; InputError for rates without counts.
+        """Counts from published rates between 0 and 1, rounded to whole numbers.
 
         ``right = R_L N_L``, ``recognised = R_N N_N``; the system predicts ``right/P_L`` links, of which those that are
         neither right nor gold NILs are wrong. NIL precision follows: compare it with the published value.
 
+        Raises
+        ------
+        InputError
+            Rates without corresponding counts.
+        ParameterError
+            A rate outside [0, 1].
+
+        Examples
+        --------
         >>> DecisionCounts.from_rates(367, 133, link_recall=0.866, link_precision=0.911, nil_recall=0.842)
         DecisionCounts(right=318, wrong=10, missed=39, recognised=112, taken=21)
         """
@@ -190,6 +204,13 @@ def simulate_query_removal(
     Removal
         Draws of the model and, if single queries are known and ``shares`` are not given, of removing these queries.
 
+    Raises
+    ------
+    InputError
+        Invalid frames, queries without an answer.
+    ParameterError
+        Both or none of ``n_removed`` and ``fraction``; a number or share out of range; fewer than two queries.
+
     Notes
     -----
     The model applies to any decisions in two stages (detect, then classify). It has the same distribution as removing
@@ -283,6 +304,11 @@ def simulate_query_addition(
     pandas.DataFrame
         One row per measure: measure, n_added, n_qids (before), value (before), mean, std, low, high, level, n_draws,
         seed.
+
+    Raises
+    ------
+    InputError, ParameterError
+        See :func:`simulate_query_removal`.
 
     Notes
     -----

@@ -174,7 +174,13 @@ class LinkedPool(Shown):
 
     @classmethod
     def from_frame(cls, frame: Any, *, name: str = "links") -> LinkedPool:
-        """Create a pool from a K frame: qid, docno, entity_id, label, rank, weight [, mentions]."""
+        """Create a pool from a K frame: qid, docno, entity_id, label, rank, weight [, mentions].
+
+        Raises
+        ------
+        InputError
+            A missing column or id; a document with two labels or ranks; a weight outside [0, 1].
+        """
         return cls(**fields_of(frame, name))
 
 
@@ -199,6 +205,8 @@ def link_pool(pool: Any, tags: Any, qrels: Any = None, *, cutoff: int | None = N
 
     Raises
     ------
+    ParameterError
+        ``cutoff`` is not a whole number of at least 1.
     InputError
         See the contracts of the frames; ids of different kinds; an empty entity id; no document with an entity.
 

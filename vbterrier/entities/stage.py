@@ -282,6 +282,8 @@ class EntityReachable(OnDocuments):
 
     Raises
     ------
+    ParameterError
+        ``cutoff`` below 1.
     InputError
         See the contracts of runs, tags and K frames; ids of different kinds.
 
@@ -353,6 +355,8 @@ def selected_entities(
 
     Raises
     ------
+    ParameterError
+        An illegal value.
     InputError
         See the contract of runs; ids of different kinds; no topic in common.
 

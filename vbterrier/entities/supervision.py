@@ -53,6 +53,11 @@ def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
         qid, entity_id, df_rel, df_nonrel, df_cand, label (1, 0 or missing), partition ("positive", "negative" or
         "common"); one row per topic and entity of its pool.
 
+    Raises
+    ------
+    ParameterError
+        ``rel`` below 1.
+
     Notes
     -----
     The labels are derived from the qrels: do not evaluate a ranker on the topics whose labels it was trained on. In a
@@ -118,6 +123,8 @@ def closed_entities(
 
     Raises
     ------
+    ParameterError
+        ``rel`` below 1.
     InputError
         Links without a pool or without any judgment. See the contract of runs.
 

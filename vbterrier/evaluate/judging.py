@@ -234,6 +234,8 @@ def label_quality(labels: Any, qrels: Any, *, level: float = 0.95) -> LabelQuali
 
     Raises
     ------
+    ParameterError
+        A level outside (0, 1).
     InputError
         No document with both a label and a judgment.
 

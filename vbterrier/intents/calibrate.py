@@ -258,7 +258,13 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         return hash((type(self), self.method, self.temperature))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write method and parameters as JSON."""
+        """Write method and parameters as JSON.
+
+        Raises
+        ------
+        FileError
+            The file cannot be written.
+        """
         content = {name: getattr(self, name) for name in ("method", "temperature", "parameters")}
         try:
             Path(path).write_text(json.dumps({"kind": _KIND, **content}, indent=1) + "\n", encoding="utf-8")
@@ -267,7 +273,13 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibrate:
-        """Read what :meth:`save` wrote; another file raises :class:`vbterrier.FileError`."""
+        """Read what :meth:`save` wrote.
+
+        Raises
+        ------
+        FileError
+            A file that is missing or not a saved calibration.
+        """
         try:
             with Path(path).open("rb") as file:
                 text = file.read(_MAX_BYTES + 1)

@@ -189,6 +189,11 @@ def query_ambiguity(intents: Any, *, alpha: float = 1.0) -> pd.DataFrame:
         A row for each query: qid, n_intents (of positive probability), entropy (bits), n_effective, top (the most
         probable intent, the smallest id of ties), top_prob, top_VB. Its ``describe()`` summarises a set of queries.
 
+    Raises
+    ------
+    InputError
+        See the contract of intents.
+
     References
     ----------
     Hill: Diversity and evenness, Ecology 54, 1973. Ding 2025, sections 2.1 (measures of ambiguity) and 8 (popularity

@@ -49,6 +49,8 @@ class CandidateIntents(IntentStage):
 
     Raises
     ------
+    ParameterError
+        A source that is neither a linker nor a retriever, or an illegal value.
     InputError
         A query without text or duplicated; a column of the topics with the name of an output column; scores that are
         not finite, or negative scores for a prior.

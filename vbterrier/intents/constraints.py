@@ -287,6 +287,8 @@ class RelaxedQueries(IntentStage):
 
     Raises
     ------
+    ParameterError
+        ``most`` is no whole number of at least 1.
     InputError
         Constraints that cannot be parsed; more than 1,000 wordings of a query.
 

@@ -257,6 +257,8 @@ def oracle_success(
 
     Raises
     ------
+    ParameterError
+        A cutoff below 1.
     InputError
         Illegal intents or tags, ids of different kinds.
 

@@ -43,6 +43,11 @@ class MiniLM:
     batch_size
         Texts per batch.
 
+    Raises
+    ------
+    ModuleNotFoundError
+        The extra is not installed.
+
     Examples
     --------
     >>> from vbterrier.intents.dedup import Dedup
@@ -253,6 +258,8 @@ class Dedup(IntentStage):
 
     Raises
     ------
+    ParameterError
+        An illegal value; both an embedder and a judge.
     InputError
         Probabilities that do not sum to 1, cyclic aliases, vectors or confidences of a wrong shape or not finite.
 

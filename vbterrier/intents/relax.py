@@ -231,6 +231,8 @@ class RelaxConstraints(IntentStage):
 
     Raises
     ------
+    ParameterError
+        An illegal value.
     InputError
         Constraints that do not parse or differ within a query; an attribute that no entity of the knowledge base has;
         probabilities that do not sum to 1.

@@ -111,8 +111,12 @@ def from_nuggets(
     Raises
     ------
     InputError
-        A nugget with two importances; a nugget that some answer to a query lacks; a repeated answer. Queries without a
-        nugget of positive weight are left out with a warning.
+        A nugget with two importances; a nugget that some answer to a query lacks; a repeated answer.
+
+    Warns
+    -----
+    DegenerateWarning
+        Queries without a nugget of positive weight are left out.
 
     Examples
     --------
@@ -373,6 +377,8 @@ def similarities_from(intents: Any, embeddings: Mapping[str, Any], *, floor: flo
 
     Raises
     ------
+    ParameterError
+        A floor outside [0, 1).
     InputError
         A repeated intent, an intent without a vector, vectors of different lengths, zero or not finite.
 
@@ -464,6 +470,8 @@ def tags_of_parts(intents: Any, tags: Any, *, gain: str = "all") -> pd.DataFrame
 
     Raises
     ------
+    ParameterError
+        Another gain.
     InputError
         An intent without parts, with a part that is not text or occurs twice, or with two lists of parts.
 

@@ -92,6 +92,11 @@ class TagQuality(Shown):
         Columns measure, value, low, high, level, method, n_documents, n_resamples, seed. Method ``"documents
         (percentile)"`` resamples documents with their tags; ``"tags (wilson)"``, for micro precision and recall (Wilson
         1927), treats tags as independent draws and is too narrow if documents differ.
+
+        Raises
+        ------
+        ParameterError
+            A level outside (0, 1), no resamples, a negative seed.
         """
         if not 0 < level < 1:
             raise ParameterError(f"level={level}: wanted a number between 0 and 1, such as 0.95")

@@ -52,21 +52,16 @@ def linking_table(report: LinkingReport, style: str, *, pairs: bool = False) -> 
     if pairs:
         counts = frame[["wins", "losses", "ties"]].astype(str)
         table = frame[["name_a", "name_b", "measure", "diff"]].set_axis(["a", "b", "measure", "a - b"], axis=1)
-        table[f"{_level(frame)} of a - b"] = _known(frame)
+        table[f"{_level(frame)} of a - b"] = _range(frame["low"], frame["high"], 4)
         table["p"], table["p, delta method"] = frame["p_value"], frame["p_delta"]
         table["won/lost/tied"] = counts["wins"] + "/" + counts["losses"] + "/" + counts["ties"]
     else:
         table = frame[["name", "measure", "value"]].rename(columns={"name": "run"})
-        table[f"{100 * frame['level'].iloc[0]:g}% of value"] = _known(frame)
+        table[f"{100 * frame['level'].iloc[0]:g}% of value"] = _range(frame["low"], frame["high"], 4)
         bold = {(row, "value") for row, best in enumerate(best_rows(frame)) if best}
     caption, label = linking_caption(report, pairs=pairs), "tab:linking-pairs" if pairs else "tab:linking"
     text = rendered(table, style, caption=caption, label=label, bold=bold)
     return "\n".join([text, *caption]) if style == "table" else text
-
-
-def _known(frame: pd.DataFrame) -> pd.Series[str]:
-    """Ends of intervals, empty where there are none."""
-    return _range(frame["low"], frame["high"], 4).where(frame["low"].notna(), "")
 
 
 def linking_caption(report: LinkingReport, *, pairs: bool = False) -> list[str]:
@@ -120,9 +115,11 @@ def _level(frame: pd.DataFrame) -> str:
 
 
 def _range(low: pd.Series[float], high: pd.Series[float], digits: int | None = 3) -> pd.Series[str]:
-    """Join the ends of intervals; of ranks, without decimals, if ``digits`` is None."""
+    """Join the ends of intervals, empty where one is missing; ranks have no decimals, ``digits=None``."""
     form = "{:g}".format if digits is None else partial(fixed, digits=digits)
-    return low.map(form) + " to " + high.map(form)
+    # An empty column of numbers stays one of numbers, to which no text can be added.
+    ends = low.map(form).astype(object) + " to " + high.map(form).astype(object)
+    return ends.where(low.notna() & high.notna(), "")
 
 
 def _systems(frame: pd.DataFrame) -> pd.DataFrame:

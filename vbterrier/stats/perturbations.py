@@ -132,6 +132,13 @@ class DropConstraints:
         A probability: each constraint is dropped independently with this probability. ``"one"``: exactly one, chosen
         uniformly. ``"turn"``: replica b drops constraint ``b mod n``.
 
+    Raises
+    ------
+    ParameterError
+        Another value of ``which``.
+    InputError
+        When applied: intents without the column.
+
     Examples
     --------
     >>> DropConstraints("one")
@@ -356,6 +363,11 @@ def stability_bounds(success: Any, distance: Any, *, alpha: float = 1.0, tau: fl
         success, distance, C1 and C2 (as in the paper; C2 is NaN if its condition fails or cannot be guaranteed),
         ES_change (``ε/2``, no more than ES can change), ES_low, ES_high, VB_change (the largest change of VB), VB_low,
         VB_high.
+
+    Raises
+    ------
+    ParameterError
+        Values outside their ranges, arrays of different lengths.
 
     Examples
     --------

@@ -81,12 +81,16 @@ def analysis_of_variance(values: Any, *, level: float = 0.95) -> AnalysisOfVaria
     level
         1 - the significance level, and the simultaneous coverage of the intervals of all pairs.
 
+    Warns
+    -----
+    DegenerateWarning
+        No residual variance, or a single topic: F, p and intervals are NaN.
+
     Notes
     -----
-    F, p and intervals are NaN, with a warning, without residual variance and for a single topic. HSD assumes one
-    residual variance for all pairs, so that a pair of similar systems has wider intervals than in a paired test, and a
-    pair of dissimilar systems narrower ones; :func:`vbterrier.compare` with max-t does not. The distribution of the
-    range takes 9 ms a pair. docs/explanation/statistics.md has simulated family-wise error rates.
+    HSD assumes one residual variance for all pairs, so that a pair of similar systems has wider intervals than in a
+    paired test, and a pair of dissimilar systems narrower ones; :func:`vbterrier.compare` with max-t does not. The
+    distribution of the range takes 9 ms a pair. docs/explanation/statistics.md has simulated family-wise error rates.
 
     Source: Tague-Sutcliffe and Blustein: A statistical analysis of the TREC-3 data, TREC 1995. Carterette: Multiple
     testing in statistical analysis of systems-based information retrieval experiments, ACM TOIS 30, 2012.

@@ -44,6 +44,13 @@ class Variants:
         ``"random"``: each frame with the same probability; ``"turn"``: replica b of a query uses its frame ``b mod n``,
         so that B frames give one frame for each replica.
 
+    Raises
+    ------
+    ParameterError
+        No frames, an unknown order.
+    InputError
+        A frame without intents; when applied: a candidate that is not among the intents.
+
     Examples
     --------
     >>> first = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B"], "prob": [0.75, 0.25]})

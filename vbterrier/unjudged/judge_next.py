@@ -301,10 +301,16 @@ def write_judging(plan: Any, path: str | os.PathLike[str]) -> None:
         A :class:`JudgingPlan`, or a frame with these columns, and the file, compressed if its name ends in ``.gz``. An
         existing file is replaced once the new one is complete.
 
+    Raises
+    ------
+    InputError
+        A tab or a line break in an id or a reason.
+    FileError
+        The file cannot be written.
+
     Notes
     -----
-    Values are not quoted, so a tab or a line break in an id or a reason raises InputError. To read the file, use
-    ``pandas.read_csv(path, sep="\t", dtype=str, quoting=3, na_filter=False)``.
+    Values are not quoted: ``pandas.read_csv(path, sep="\t", dtype=str, quoting=3, na_filter=False)`` reads the file.
 
     Examples
     --------

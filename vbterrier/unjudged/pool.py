@@ -172,6 +172,11 @@ class MachineLabels:
         A frame (qid, docno, label) or a path; several paths, named after their files; or a mapping of name to frame or
         path. See :func:`vbterrier.frames.read_labels`.
 
+    Raises
+    ------
+    InputError
+        No labels; labellers with one name; missing columns or ids; labels that are not finite, or two of a document.
+
     Examples
     --------
     >>> labels = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "label": [0.9, 0.2]})

@@ -228,6 +228,13 @@ def predict_grades(
         the highest grade of the qrels; ``None`` below rank ``cutoff`` and in topics without qrels. An existing column
         of that name is replaced.
 
+    Raises
+    ------
+    InputError
+        No runs; no judged document up to the cutoff; infinite scores with ``by="score"``; see the contracts.
+    ParameterError
+        An illegal value.
+
     Notes
     -----
     A single judged topic predicts itself, and if all or none of the judged documents are relevant, all documents get

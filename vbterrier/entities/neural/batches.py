@@ -43,6 +43,11 @@ class MiniLMTokens:
     max_tokens
         The number of tokens after which a text is cut, at most 512.
 
+    Raises
+    ------
+    ModuleNotFoundError
+        The extra is not installed.
+
     Notes
     -----
     Each text is encoded alone, since the rounding of a network depends on the other texts of a batch: some 100

@@ -98,13 +98,16 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
 
     Raises
     ------
+    ParameterError
+        An illegal value.
     InputError
         Tags instead of a pool; no topic with positive and negative entities; a call before :meth:`fit`. See the
         contracts of runs and qrels.
+    ModuleNotFoundError
+        PyTorch is not installed; ``pip install 'vbterrier[neural]'``.
 
     Notes
     -----
-    PyTorch is needed: ``pip install 'vbterrier[neural]'``.
     In training, the negatives of a topic are sampled to the number of its positives, by seed and topic. Scores are
     probabilities, so that ``ranker >> LocalIDF(links)`` is the CER + IDF ranker of the paper. From a few thousand pairs
     the encoder learns little; the first-stage score is an input, and the best validation epoch may be the first stage.
@@ -246,6 +249,8 @@ def judge_entities(
 
     Raises
     ------
+    ParameterError
+        No judge, or an even number.
     InputError
         A reply that is not a grade.
 
@@ -319,6 +324,8 @@ class LanguageModelEntities(EntityStage):
 
     Raises
     ------
+    ParameterError
+        ``ask`` is not a callable.
     InputError
         A reply with a number that was not in the prompt.
 

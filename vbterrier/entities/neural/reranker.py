@@ -281,7 +281,13 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
     STORED: tuple[str, ...] = ("epochs", "patience", "batch_size", "rate", "seed")
 
     def save(self, path: StrPath) -> None:
-        """Write the trained parameters to a folder: ``model.safetensors``, and options in ``model.json``."""
+        """Write the trained parameters to a folder: ``model.safetensors``, and options in ``model.json``.
+
+        Raises
+        ------
+        InputError
+            A call before :meth:`fit`.
+        """
         if self._state is None:
             raise InputError(f"{type(self).__name__} is not fitted; there is nothing to save")
         folder = Path(path)
@@ -293,7 +299,13 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: StrPath, *inputs: Any, **options: Any) -> Self:
-        """Read a stage that :meth:`save` wrote; other parameters (links, entities, texts...) are given again."""
+        """Read a stage that :meth:`save` wrote; other parameters (links, entities, texts...) are given again.
+
+        Raises
+        ------
+        FileError
+            A file that is missing or has other contents.
+        """
         folder = Path(path)
         safetensors = module_of_extra("safetensors.numpy", "neural")
         try:
@@ -368,13 +380,16 @@ class NeuralReranker(NeuralStage, OnDocuments):
 
     Raises
     ------
+    ParameterError
+        An illegal value.
     InputError
         A document without text; no topic with relevant and non-relevant documents; a call before :meth:`fit`. See the
         contracts of runs, tags and qrels.
+    ModuleNotFoundError
+        PyTorch is not installed; ``pip install 'vbterrier[neural]'``.
 
     Notes
     -----
-    PyTorch is needed: ``pip install 'vbterrier[neural]'``.
     Vectors of words and entities are frozen, so that features are computed once and a few hundred queries suffice; the
     original models train embeddings or fine-tune an encoder. Numbers do not depend on the order of rows or on the
     batches of topics. First-stage scores are standardised in their topic. The judgments of a topic must not decide its

@@ -49,6 +49,11 @@ class LocalIDF(RunReranker):
     pool_cutoff
         The number of documents in the pool of each topic; ``None`` for all.
 
+    Raises
+    ------
+    InputError
+        Tags instead of a pool. See the contract of runs.
+
     Notes
     -----
     The factor is at least 1, so it lowers negative scores of rare entities; a warning reports negative scores.
@@ -117,6 +122,8 @@ class ConsensusEntities(PoolRanker):
 
     Raises
     ------
+    ParameterError
+        An illegal value.
     InputError
         See the contracts of runs, tags and K frames.
 
@@ -206,6 +213,13 @@ class PersonalisedPageRank(PoolRanker):
     tolerance
         The largest L1 distance of the scores to the exact distribution.
 
+    Raises
+    ------
+    ParameterError
+        An illegal value.
+    InputError
+        See the contracts of runs, tags, K and I frames.
+
     Notes
     -----
     Scores sum to 1 in every topic before ``cutoff`` applies. Entities that the walk never reaches are not ranked. The
@@ -291,6 +305,11 @@ class RandomEntities(EntityStage):
     ----------
     seed
         At least 0. The score of an entity depends on the seed, the topic and the entity, not on the other rows.
+
+    Raises
+    ------
+    ParameterError
+        A seed that is no whole number of at least 0.
 
     Notes
     -----

@@ -48,6 +48,8 @@ class HybridEntities(EntityStage):
 
     Raises
     ------
+    ParameterError
+        An illegal value; a number of weights other than that of rankers; no weight above 0.
     InputError
         An infinite score, for ``"linear"``.
 
@@ -152,6 +154,8 @@ class OERFilter(RunReranker):
 
     Raises
     ------
+    ParameterError
+        An illegal value.
     InputError
         Links without any judgment.
 

@@ -221,13 +221,16 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
 
     Raises
     ------
+    ParameterError
+        An illegal value.
     InputError
         A feature that is an exact copy of the labels (see :func:`refuse_copies`) or not a number; no topic with
         positive and negative entities; a call before :meth:`fit`. See the contracts of runs and qrels.
+    ModuleNotFoundError
+        LightGBM is not installed; ``pip install 'vbterrier[ltr]'``.
 
     Notes
     -----
-    LightGBM is needed: ``pip install 'vbterrier[ltr]'``.
     LightGBM runs in one thread and in its deterministic mode: the order of rows and topics does not change the result.
     Only exact copies of the labels are refused: features must not be derived from the qrels in any other way, either.
     The paper does not define raw and deduplicated document frequency; the definitions above are this package's.

@@ -108,6 +108,8 @@ class EntitySimilarity(PoolRanker):
 
     Raises
     ------
+    ParameterError
+        Neither ``embeddings`` nor ``embed``; neither ``embed`` nor ``query_entities``.
     InputError
         Vectors of different lengths, or not finite. See the contracts of runs, tags, K and I frames.
 

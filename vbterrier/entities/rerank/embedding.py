@@ -52,6 +52,8 @@ class EmbeddingReranker(Interpolation):
 
     Raises
     ------
+    ParameterError
+        An illegal value.
     InputError
         Vectors of different lengths or not finite; scores below 0 as weights. See the contracts of
         runs, tags and K frames.
@@ -126,6 +128,13 @@ class SimilarityPropagationReranker(PropagationReranker):
         Vectors of entities by id, see :class:`EmbeddingReranker`.
     neighbours
         The number of nearest documents; documents with the cosine of the last one count, too.
+
+    Raises
+    ------
+    ParameterError
+        An illegal value.
+    InputError
+        See :class:`EmbeddingReranker`.
 
     Notes
     -----

@@ -122,6 +122,8 @@ class ExpandByEntities(OnEntities):
 
     Raises
     ------
+    ParameterError
+        An illegal value.
     InputError
         See the contract of runs; values of ``texts`` that are not text.
 
@@ -187,6 +189,13 @@ class ExpansionReranker(Interpolation):
         The parameters of BM25.
     field
         The column with the documents' texts.
+
+    Raises
+    ------
+    ParameterError
+        An illegal value.
+    InputError
+        See the contract of runs; values of ``texts`` that are not text.
 
     Notes
     -----

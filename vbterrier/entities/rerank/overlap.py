@@ -61,6 +61,8 @@ class OverlapReranker(Interpolation):
 
     Raises
     ------
+    ParameterError
+        An illegal value.
     InputError
         See the contracts of runs, tags and K frames; a score that is not finite.
 
@@ -149,6 +151,13 @@ class PropagationReranker(Reranker):
         ``"idf"`` reduces that of frequent entities.
     confidence
         If True, multiply by the weight of the link, in both means.
+
+    Raises
+    ------
+    ParameterError
+        An illegal value.
+    InputError
+        See the contracts of runs, tags and K frames; a score that is not finite.
 
     Notes
     -----

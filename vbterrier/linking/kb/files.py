@@ -86,10 +86,10 @@ def build_kb(
     FileError
         The file cannot be written.
 
-    Notes
+    Warns
     -----
-    One warning counts aliases whose priors do not sum to 1, or some of whose entities have none, and cycles of
-    redirects.
+    DegenerateWarning
+        The number of aliases whose priors do not sum to 1 or are partly missing, and of cyclic redirects.
 
     Examples
     --------
@@ -262,6 +262,11 @@ def kb_from_file(
     ------
     FileError
         Invalid JSON, a wrong number of columns, or input that :func:`build_kb` refuses; names the line.
+
+    Warns
+    -----
+    DegenerateWarning
+        See :func:`build_kb`.
 
     Examples
     --------

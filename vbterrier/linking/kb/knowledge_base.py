@@ -176,6 +176,8 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
 
     Raises
     ------
+    ParameterError
+        An unknown look-up.
     FileError
         The file is missing, or not a complete knowledge base of this format. Only the header is checked.
 
@@ -370,6 +372,11 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         """Return the names as :class:`~vbterrier.linking.DictionaryLinker` reads them, mapped from the file beside.
 
         ``None`` if there is no such file: only a knowledge base of more than 100,000 aliases has one.
+
+        Raises
+        ------
+        FileError
+            The file belongs to another knowledge base, or is damaged.
         """
         from vbterrier.linking.lexicon import Lexicon
 

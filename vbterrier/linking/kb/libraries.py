@@ -57,11 +57,16 @@ def kb_from_rel(path: StrPath, source: StrPath, *, keep_zeros: bool = False, pro
     FileError
         The file cannot be read, is not a SQLite file or lacks the table; or the candidates of a mention are invalid.
 
+    Warns
+    -----
+    DegenerateWarning
+        The number of titles that are left out, and of mentions whose priors are divided by their sum.
+
     Notes
     -----
-    A warning gives the number of titles that are left out, and of mentions whose priors do not sum to 1 (REL adds
-    priors from Wikipedia and YAGO, with a sum of up to 2); these are divided by their sum. Van Hulst, Hasibi, Dercksen,
-    Balog, de Vries, *REL: An Entity Linker Standing on the Shoulders of Giants*, SIGIR 2020, section 3.1.
+    REL adds priors from Wikipedia and YAGO, with a sum of up to 2; those that do not sum to 1 are divided by their sum.
+    Van Hulst, Hasibi, Dercksen, Balog, de Vries, *REL: An Entity Linker Standing on the Shoulders of Giants*, SIGIR
+    2020, section 3.1.
 
     Examples
     --------
@@ -168,10 +173,14 @@ def kb_from_spacy(
     ModuleNotFoundError
         The source is a folder, and the extra ``spacy`` is not installed.
 
+    Warns
+    -----
+    DegenerateWarning
+        The number of aliases whose priors sum to less than 1, which are divided by their sum.
+
     Notes
     -----
-    A warning gives the number of aliases whose priors sum to less than 1, which are divided by their sum. In spaCy the
-    rest is the probability of no entity.
+    In spaCy, priors of an alias that sum to less than 1 leave the rest to the probability of no entity.
 
     Examples
     --------
@@ -245,6 +254,11 @@ def kb_from_wikimapper(
     ------
     FileError
         The file cannot be read, is not a SQLite file or lacks the table.
+
+    Warns
+    -----
+    DegenerateWarning
+        The number of pages without a Wikidata item, which are left out if the id space is Wikidata.
 
     Examples
     --------

@@ -68,6 +68,11 @@ def kb_from_wikidata(
     FileError
         Invalid JSON, an invalid entity, or a truncated dump; names the line.
 
+    Warns
+    -----
+    DegenerateWarning
+        The number of items without label and alias in these languages, and of invalid aliases, which are left out.
+
     Examples
     --------
     >>> import tempfile, pathlib

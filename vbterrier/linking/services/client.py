@@ -199,9 +199,6 @@ class Client(ABC):
     def link(self, texts: Sequence[str]) -> Links:
         """Link the mentions in each text to candidate entities.
 
-        A warning, once per client, reports mentions that are linked to nothing, and offsets that are not in the usual
-        unit of the service.
-
         Raises
         ------
         InputError
@@ -211,6 +208,11 @@ class Client(ABC):
             Earlier answers are kept.
         FileError
             The cache cannot be read or written.
+
+        Warns
+        -----
+        DegenerateWarning
+            Mentions are linked to nothing, or offsets are not in the usual unit of the service; once per client.
         """
         texts = _checked(texts)
         with self._lock:
