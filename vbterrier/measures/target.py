@@ -150,7 +150,7 @@ class EvaluationTarget(Memo):
         """The frame as judgments."""
         key = "judgments", drop_negative
         if key not in self.kept:
-            require(self.frame, ("docno", "label"), "qrels")
+            require(self.frame, ("qid", "docno", "label"), "qrels")
             self.kept[key] = Judgments(self.frame, drop_negative=drop_negative, ids=(self.qid, self.docno))
         found: Judgments = self.kept[key]
         return found
