@@ -16,7 +16,7 @@ from pandas.testing import assert_frame_equal
 from vbterrier import score
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.evaluate.doctor import diagnose
-from vbterrier.frames.ranking import Run, ranked
+from vbterrier.frames.ranking import Run, places, ranked
 from vbterrier.unjudged.drawn import bootstrap_distribution
 
 
@@ -162,6 +162,48 @@ def test_the_top_of_long_lists_is_where_their_order_begins(topics, depth, togeth
     whole, starts, sizes = run.ordered()
     expected = [whole[start : start + min(size, depth)].tolist() for start, size in zip(starts, sizes, strict=True)]
     assert [[row for row in found if row >= 0] for found in run.top(depth).rows.tolist()] == expected
+
+
+@settings(max_examples=150, deadline=None)
+@given(TOPICS, st.randoms(use_true_random=False), st.integers(1, 6))
+def test_first_documents_of_given_topics_are_those_of_a_plain_sort(topics, random, depth):
+    rows = [(qid, docno, score) for qid, scores in topics.items() for docno, score in scores.items()]
+    random.shuffle(rows)
+    run = pd.DataFrame(rows, columns=["qid", "docno", "score"])
+    top = Run(run, duplicates="error").top(depth)
+    given = [*topics, "without documents"]
+    random.shuffle(given)
+    # One topic of the run, or the one without documents, is not among the given topics.
+    given = given[1:]
+    for names, (found, topic, rank, docno) in (
+        (top.topics, (top.rows, *top.filled, top.docno)),
+        (given, top.of_topics(places(top.topics, given), len(given))),
+    ):
+        expected = {
+            (at, rank): docno
+            for at, qid in enumerate(names)
+            for rank, docno in enumerate(sorted_by_hand(topics.get(qid, {}))[:depth])
+        }
+        assert (
+            dict(zip(zip(topic.tolist(), rank.tolist(), strict=True), docno.text.to_pylist(), strict=True)) == expected
+        )
+        in_rows = {(at, rank): row for at, first in enumerate(found.tolist()) for rank, row in enumerate(first)}
+        assert {place: (run["qid"][row], run["docno"][row]) for place, row in in_rows.items() if row >= 0} == {
+            (at, rank): (names[at], docno) for (at, rank), docno in expected.items()
+        }
+
+
+def test_small_cuts_are_kept_but_neither_changed_nor_sent_to_processes():
+    scores = {str(number): float(number) for number in range(8)}
+    fresh, run = (Run(frame(q=scores, r=scores)) for _ in range(2))
+    cuts = {cutoff: run.top(cutoff) for cutoff in (1, 3, 2)}
+    # All documents of the kept cuts are at most half of those of the run.
+    assert [run.top(cutoff) is top for cutoff, top in cuts.items()] == [True, True, False]
+    for array in (cuts[1].rows, *cuts[1].filled):
+        with pytest.raises(ValueError, match="read-only"):
+            array[...] = 0
+    assert len(pickle.dumps(run)) == len(pickle.dumps(fresh))
+    assert pickle.loads(pickle.dumps(run)).top(3).rows.tolist() == cuts[3].rows.tolist()
 
 
 def test_given_ranks_count_for_nothing():

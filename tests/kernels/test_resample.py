@@ -84,7 +84,7 @@ def test_resamples_are_counts_of_draws_however_they_are_cut_into_blocks(monkeypa
     assert np.array_equal(np.concatenate(blocks), whole)
 
 
-@pytest.mark.parametrize("n_columns", [1, 2, 3])
+@pytest.mark.parametrize("n_columns", [0, 1, 2, 3])
 @pytest.mark.parametrize("drawn_at_once", [30, 1 << 15])
 def test_means_over_resampled_rows_by_plain_loops(monkeypatch, n_columns, drawn_at_once):
     monkeypatch.setattr("vbterrier.kernels.resample._DRAWN", drawn_at_once)

@@ -12,6 +12,7 @@ import pyterrier as pt
 import pytest
 from ir_measures import AP, Qrel, ScoredDoc, alpha_nDCG, nDCG
 from one_topic import RENAMED
+from scipy import stats
 
 import vbterrier
 from vbterrier import (
@@ -151,6 +152,20 @@ def test_averages_and_values_per_query_come_together():
         assert found == pytest.approx(by_measure_and_topic(ir_measures.iter_calc(MIXED, IR_QRELS, run)), abs=1e-12)
 
 
+def test_p_values_of_pyterrier_are_those_of_the_values_of_topics():
+    measures = [VB @ 10, BNDCG(prior="pool") @ 10]
+    table = pt.Experiment(SYSTEMS, TOPICS, QRELS, measures, baseline="good", correction="holm").set_index("name")
+    for measure in measures:
+        good, poor = (
+            np.array([value for _, value in sorted((m.query_id, m.value) for m in measure.iter_calc(IR_QRELS, run))])
+            for run in (IR_GOOD, IR_POOR)
+        )
+        found = table.loc["poor", [f"{measure} {column}" for column in ("+", "-", "p-value", "p-value corrected")]]
+        p_value = stats.ttest_rel(poor, good).pvalue
+        # A correction for one comparison changes nothing.
+        assert found.tolist() == pytest.approx([(poor > good).sum(), (poor < good).sum(), p_value, p_value], abs=1e-10)
+
+
 @pytest.mark.parametrize("measure", OURS, ids=repr)
 def test_judged_topics_beyond_those_searched_score_zero_in_batches_too(measure):
     few = TOPICS.iloc[:6]
@@ -266,6 +281,18 @@ early = "vbterrier" in sys.modules
 print(json.dumps([early, pt.vb.__name__, repr(pt.vb.VB @ 10), pt.vb.Condense.__name__]))
 """
     assert python(code, path=[tmp_path]) == [True, "vbterrier", "VB@10", "Condense"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("imports", ["import vbterrier, pyterrier", "import pyterrier, vbterrier"])
+def test_measures_are_pickled_in_either_order_of_imports(python, imports):
+    code = f"""
+import json, pickle
+{imports}
+measures = [kind @ 10 if "cutoff" in kind.SUPPORTED_PARAMS else kind for kind in vbterrier.measures.MEASURES]
+print(json.dumps(pickle.loads(pickle.dumps(measures)) == measures))
+"""
+    assert python(code) is True
 
 
 def test_the_installed_package_is_reached_as_pt_vb():

@@ -1,5 +1,7 @@
 """Measures of entity linking in ir_measures, pt.Experiment, score and the command line."""
 
+import math
+
 import ir_measures
 import numpy as np
 import pandas as pd
@@ -9,8 +11,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from ir_measures import Success
 from one_topic import RENAMED
+from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate.comparison import compare
 from vbterrier.evaluate.scores import score
 from vbterrier.linking.quality import linking_report
 from vbterrier.measures import LINKING
@@ -92,6 +96,24 @@ def test_score_takes_answers_as_they_are_and_its_intervals_are_those_of_the_figu
     width = report["high"] - report["low"]
     assert ((linear["low"] - report["low"]).abs() < 0.1 * width).all()
     assert ((linear["high"] - report["high"]).abs() < 0.1 * width).all()
+
+
+def test_differences_of_f1_have_the_standard_error_of_the_jackknife():
+    changed = np.random.default_rng(2).random(len(SYSTEM)) < 0.2
+    other = SYSTEM.assign(entity_id=SYSTEM["entity_id"].where(~changed, "A"))
+    options = {"test": "t", "correction": "none", "interval": "normal"}
+    row = compare({"mine": SYSTEM, "other": other}, GOLD, ["LinkingF1"], **options).pairs.iloc[0]
+    gold, mine, changed = (dict(zip(each["qid"], each["entity_id"], strict=True)) for each in (GOLD, SYSTEM, other))
+
+    def difference(without=None):
+        kept = {q: e for q, e in gold.items() if q != without}
+        one, two = ({q: e for q, e in each.items() if q != without} for each in (mine, changed))
+        return sets(kept, one)["LinkingF1"] - sets(kept, two)["LinkingF1"]
+
+    n = len(gold)
+    error = math.sqrt((n - 1) * np.var([difference(query) for query in gold]))
+    assert (row["name_a"], row["diff"]) == ("mine", pytest.approx(difference(), abs=1e-12))
+    assert row["high"] - row["low"] == pytest.approx(2 * stats.t.ppf(0.975, n - 1) * error, rel=0.01)
 
 
 def test_recall_over_both_kinds_is_success_at_1_of_ir_measures():

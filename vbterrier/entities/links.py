@@ -109,7 +109,7 @@ def _ids(frame: pd.DataFrame, column: str, name: str) -> Ids:
 def _by_document(topic: Ints, rank: Ints, docno: Ids) -> tuple[Ints | None, Bools]:
     """Return row numbers by topic and rank, each document's together, and True for the first row of each document.
 
-    Rows that are sorted by topic and rank, with the documents of a rank together, are not sorted again: ``None``.
+    The row numbers are ``None`` if the rows have this order already.
     """
     new = np.zeros(len(topic), dtype=bool)
     new[docno.blocks()] = True

@@ -81,6 +81,8 @@ class Ids:
     @cached_property
     def _coded(self) -> tuple[list[str], Ints]:
         ids, numbers = self.distinct()
+        # Callers share this array.
+        numbers.flags.writeable = False
         return ids.text.to_pylist(), numbers
 
     def codes(self) -> tuple[list[str], Ints]:

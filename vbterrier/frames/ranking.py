@@ -40,7 +40,7 @@ class Top:
     topics: list[str]  # the topics, in order of appearance
     rows: Ints  # the row of the run at each rank, -1 beyond the end of the list, shape (n_topics, depth)
     n_tied: int  # number of these documents that share their score with another document of their topic
-    of_rows: Ids  # the documents of the rows of the run
+    all_docno: Ids  # the documents of all rows of the run
 
     @property
     def depth(self) -> int:
@@ -51,20 +51,23 @@ class Top:
     def filled(self) -> tuple[Ints, Ints]:
         """The topic and the rank of each document, by topic and rank, each of shape (n,)."""
         topic, rank = np.nonzero(self.rows >= 0)
+        # Callers share these arrays.
+        topic.flags.writeable = rank.flags.writeable = False
         return topic, rank
 
     @cached_property
     def docno(self) -> Ids:
         """The documents, by topic and rank, shape (n,)."""
-        return self.of_rows.take(self.rows[self.filled])
+        return self.all_docno.take(self.rows[self.filled])
 
     def of_topics(self, place: Ints, n_topics: int) -> tuple[Ints, Ints, Ints, Ids]:
-        """Return the documents in another order of topics.
+        """Return the documents of other topics than those of the run, or of these topics in another order.
 
-        - ``place``: the position of each topic in that order, -1 for topics that are left out, shape (n_own_topics,)
+        - ``place``: the position of each topic of the run among the other topics, -1 for topics that are left out,
+          shape (n_own_topics,)
 
         Returns (rows, topic, rank, docno): the row of the run at each rank, shape (n_topics, depth), and the topic, the
-        rank and the id of each document, each of shape (n,).
+        rank and the id of each document, each of shape (n,), in the order of the topics of the run.
         """
         rows = np.full((n_topics, self.depth), -1, dtype=np.int64)
         known = place >= 0
@@ -101,7 +104,6 @@ class Run:
     - ``frame``: columns qid, docno, score; others pass through
     - ``duplicates``: ``"everywhere"`` refuses duplicate documents of a topic; ``"error"`` refuses them among the
       documents that are looked at, see :meth:`refuse_duplicates`; ``"first"`` keeps their best rank and warns
-
 
     The order needs topics and scores only. Ids of documents become text, and are checked, at ranks that are looked at,
     and at ties that decide them, unless they are text of Arrow.
@@ -157,6 +159,10 @@ class Run:
 
     def _read(self, frame: pd.DataFrame) -> None:
         require(frame, ("qid", "docno", "score"), self.name)
+        # Cached values of the previous rows.
+        self._tops: dict[int, Top] = {}
+        for known in _cached():
+            vars(self).pop(known, None)
         self.frame = frame
         # Only distinct topic ids are kept: reading a chunked column copies it.
         self._blocks = distinct_blocks(frame["qid"], f"{self.name} column 'qid'")
@@ -167,10 +173,11 @@ class Run:
         # trec_eval stores scores as C floats: scores that are equal in single precision are tied.
         with np.errstate(over="ignore"):
             self._single = self.score.astype(np.float32)
-        # Cached values of the previous rows.
-        self._tops: dict[int, Top] = {}
-        for known in ("topic", "_is_grouped", "_spans", "_longest", "_descending"):
-            vars(self).pop(known, None)
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Processes compute cached values from the rows, which are sent once.
+        state, cached = {**vars(self), "_tops": {}}, _cached()
+        return {name: value for name, value in state.items() if name not in cached}
 
     def __len__(self) -> int:
         return len(self.frame)
@@ -255,10 +262,12 @@ class Run:
             ends = np.cumsum(sizes)
             among = rankings.top_rows(np.append(0, ends[:-1]), ends, depth)
             found[tied] = np.where(among >= 0, settled[among], -1)
+        # Callers share this array.
+        found.flags.writeable = False
         top = Top(self.topics, found, n_tied, self.docno)
         self._require_distinct(top)
-        if depth < self._longest:
-            # Cuts of whole lists would hold a second copy of all ids.
+        if 2 * sum(kept.rows.size for kept in [*self._tops.values(), top]) <= len(self):
+            # More cuts would hold a second copy of most ids.
             self._tops[depth] = top
         return top
 
@@ -294,6 +303,11 @@ class Run:
             f"{self.name}: document {docno!r} is duplicated for query {qid!r}, at ranks {places[0]} and {places[1]} "
             f"({len(rows)} rows repeat); repair the run, or pass duplicates='first' to keep the best rank"
         )
+
+
+def _cached() -> set[str]:
+    """The names of the cached properties of a run."""
+    return {name for name, value in vars(Run).items() if isinstance(value, cached_property)}
 
 
 def ranked(run: Any, cutoff: int | None = None, *, duplicates: str = "error", name: str = "run") -> pd.DataFrame:

@@ -78,7 +78,7 @@ def resamples(n: int, n_resamples: int, draws: np.random.Generator) -> Iterator[
 def resampled_means(values: Floats, n_resamples: int, draws: np.random.Generator) -> Floats:
     """Column means over resampled rows, shape (n_resamples, m), for values of shape (n, m)."""
     n, m = values.shape
-    if m > _GATHERED:
+    if not 1 <= m <= _GATHERED:
         return np.concatenate([block @ values / n for block in resamples(n, n_resamples, draws)])
     columns, means = np.ascontiguousarray(values.T), []
     for rows in _blocks(n, n_resamples, _DRAWN):
