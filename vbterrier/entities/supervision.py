@@ -192,31 +192,22 @@ def partitions_of(table: EntityTable) -> Ints:
 class Supervision(Shown):
     """Result of :func:`supervision_report`.
 
-    Parameters
-    ----------
-    topics
-        One row per topic: qid, n_relevant, n_other (documents), n_positive, n_negative, n_common (entities), n_sampled
-        (negatives of the sample), n_contaminated (of them, positive for another topic), contamination (their share,
-        NaN without negatives).
-    partitions
-        One row per partition: partition, n_pairs, share.
-    frequencies
-        partition (also of the sample of negatives, as "negative (hard)"), quantity, n_pairs, mean, q25, median, q75; of
-        ``"df_cand"`` (documents of the topic's pool that mention the entity), ``"df"`` and ``"idf"`` (``ln(N/df)``,
-        both of the collection if given, else of all distinct documents of the pools).
-    evidence
-        One row per partition: partition, n_pairs (with an OER), the mean, q25, median and q75 of OER, share_positive
-        (log odds above 0), share_negative, and the share of each signal class.
-    contamination
-        One row: negatives ("all", "random" or "hard"), pooled (share of all negatives of the sample), mean, std and max
-        (over topics), n_qids (topics with such negatives).
-    pairs
-        One row per topic and entity: name (the partition), qid, oer, signal; for
-        :func:`vbterrier.plots.oer_distributions`, which draws figure 3.
-    n_documents, n_unjudged, n_without_relevant
-        The number of documents of all pools, of unjudged ones, and of topics whose pool has no relevant document.
-    alpha, shrinkage, rel
-        The parameters of OER, and the lowest relevant label.
+    - ``topics``: one row per topic: qid, n_relevant, n_other (documents), n_positive, n_negative, n_common (entities),
+      n_sampled (negatives of the sample), n_contaminated (of them, positive for another topic), contamination (their
+      share, NaN without negatives)
+    - ``partitions``: one row per partition: partition, n_pairs, share
+    - ``frequencies``: partition (also of the sample of negatives, as "negative (hard)"), quantity, n_pairs, mean, q25,
+      median, q75; of ``"df_cand"`` (documents of the topic's pool that mention the entity), ``"df"`` and ``"idf"``
+      (``ln(N/df)``, both of the collection if given, else of all distinct documents of the pools)
+    - ``evidence``: one row per partition: partition, n_pairs (with an OER), the mean, q25, median and q75 of OER,
+      share_positive (log odds above 0), share_negative, and the share of each signal class
+    - ``contamination``: one row: negatives ("all", "random" or "hard"), pooled (share of all negatives of the sample),
+      mean, std and max (over topics), n_qids (topics with such negatives)
+    - ``pairs``: one row per topic and entity: name (the partition), qid, oer, signal; for
+      :func:`vbterrier.plots.oer_distributions`, which draws figure 3
+    - ``n_documents``, ``n_unjudged``, ``n_without_relevant``: the number of documents of all pools, of unjudged ones,
+      and of topics whose pool has no relevant document
+    - ``alpha``, ``shrinkage``, ``rel``: the parameters of OER, and the lowest relevant label
     """
 
     topics: pd.DataFrame

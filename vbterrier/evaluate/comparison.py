@@ -42,24 +42,17 @@ _SLACK = 1e-12
 class Comparison(Shown):
     """Result of :func:`compare`.
 
-    Parameters
-    ----------
-    pairs
-        The P frame: name_a, name_b, measure, diff (mean of a minus mean of b), low, high, p_value, p_adjusted, n_qids,
-        test, correction, n_tests, effect_size, effect_low, effect_high, wins, losses, ties, p_equivalence, level,
-        method, n_resamples, seed, and ``flag``: empty, or a warning that a system of the pair retrieved nothing for
-        most topics. Without a baseline, ``a`` is the system with the higher mean.
-    systems
-        The C frame of the means, the highest first: name, measure, value, low, high, level, method, n_qids,
-        n_resamples, seed, and ``letters``: two systems share a letter if and only if they do not differ significantly.
-        ``letters`` is empty with a baseline.
-    flags
-        name, measure, n_qids, n_missing (topics without any document; NA if the runs are unknown), n_zero (topics on
-        which the system scores exactly 0 and other systems do not), flag.
-    baseline
-        The system, or a tuple of systems, that all other systems were compared with; ``None`` for all pairs.
-    margin
-        The equivalence margin; ``None`` without a test of equivalence.
+    - ``pairs``: the P frame: name_a, name_b, measure, diff (mean of a minus mean of b), low, high, p_value, p_adjusted,
+      n_qids, test, correction, n_tests, effect_size, effect_low, effect_high, wins, losses, ties, p_equivalence, level,
+      method, n_resamples, seed, and ``flag``: empty, or a warning that a system of the pair retrieved nothing for most
+      topics. Without a baseline, ``a`` is the system with the higher mean
+    - ``systems``: the C frame of the means, the highest first: name, measure, value, low, high, level, method, n_qids,
+      n_resamples, seed, and ``letters``: two systems share a letter if and only if they do not differ significantly.
+      ``letters`` is empty with a baseline
+    - ``flags``: name, measure, n_qids, n_missing (topics without any document; NA if the runs are unknown), n_zero
+      (topics on which the system scores exactly 0 and other systems do not), flag
+    - ``baseline``: the system, or a tuple of systems, that all other systems were compared with; ``None`` for all pairs
+    - ``margin``: the equivalence margin; ``None`` without a test of equivalence
     """
 
     pairs: pd.DataFrame

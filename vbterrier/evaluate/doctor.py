@@ -46,18 +46,12 @@ class Support(NamedTuple):
 class Diagnosis(Shown):
     """Result of :func:`diagnose`.
 
-    Parameters
-    ----------
-    qrels
-        One row per fact: what, value.
-    runs
-        One row per run: name, topics, rows, depth (shortest to longest list), unjudged@5/10/20/100 (mean over the
-        topics of the qrels), tied@10 (share of tied documents in the top ten), float32 (adjacent documents whose scores
-        differ only beyond 32-bit precision), duplicates (rows), missing and extra topics.
-    support
-        Measures that the files support.
-    notes
-        Warnings as text.
+    - ``qrels``: one row per fact: what, value
+    - ``runs``: one row per run: name, topics, rows, depth (shortest to longest list), unjudged@5/10/20/100 (mean over
+      the topics of the qrels), tied@10 (share of tied documents in the top ten), float32 (adjacent documents whose
+      scores differ only beyond 32-bit precision), duplicates (rows), missing and extra topics
+    - ``support``: measures that the files support
+    - ``notes``: warnings as text
     """
 
     qrels: pd.DataFrame

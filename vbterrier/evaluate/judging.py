@@ -186,22 +186,16 @@ def _pair(named: Mapping[str, Any], difference: tuple[str, str]) -> dict[str, An
 class LabelQuality(Shown):
     """Agreement of machine labels with human judgments; the result of :func:`label_quality`.
 
-    Parameters
-    ----------
-    summary
-        A row per labeller: name, n (documents that both labelled), n_labels, auc (the probability that a relevant
-        document has a higher label than a non-relevant one of any topic), log_loss (of the calibrated label, predicted
-        for held-out topics) and log_loss_rate (of the share of relevant documents), r2 (the part of the variance of
-        relevance that the calibrated label predicts in held-out topics), worth (``1/(1 - r2)``: with machine labels of
-        all documents, one human judgment determines the share of relevant documents as well as this many alone).
-    kappa
-        name, threshold (``"all grades"``, or the lowest grade that counts as relevant), value (Cohen's kappa), low,
-        high, level, agreement (share of equal labels), n. Empty for labels on another scale than the grades.
-    confusion
-        name, label, grade, n, share (of the documents with this label).
-    calibration
-        name, label (the mean of a tenth of the documents, if there are many labels), n, relevant (share of relevant
-        documents), low, high, level (Clopper-Pearson).
+    - ``summary``: a row per labeller: name, n (documents that both labelled), n_labels, auc (the probability that a
+      relevant document has a higher label than a non-relevant one of any topic), log_loss (of the calibrated label,
+      predicted for held-out topics) and log_loss_rate (of the share of relevant documents), r2 (the part of the
+      variance of relevance that the calibrated label predicts in held-out topics), worth (``1/(1 - r2)``: with machine
+      labels of all documents, one human judgment determines the share of relevant documents as well as this many alone)
+    - ``kappa``: name, threshold (``"all grades"``, or the lowest grade that counts as relevant), value (Cohen's kappa),
+      low, high, level, agreement (share of equal labels), n. Empty for labels on another scale than the grades
+    - ``confusion``: name, label, grade, n, share (of the documents with this label)
+    - ``calibration``: name, label (the mean of a tenth of the documents, if there are many labels), n, relevant (share
+      of relevant documents), low, high, level (Clopper-Pearson)
     """
 
     summary: pd.DataFrame

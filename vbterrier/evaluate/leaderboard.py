@@ -75,27 +75,20 @@ _JUDGES = ("judge", "statistic", "uncertainty", "value", "low", "high")
 class Leaderboard(Shown):
     """Result of :func:`leaderboard`.
 
-    Parameters
-    ----------
-    systems
-        One row per system, the best mean first: name, measure, mean (of several collections: the mean of their means),
-        low, high (of the mean), rank (tied systems share their mean rank), rank_low, rank_high, tier,
-        p_beats_next (the probability that the system beats the next one; a tie counts half), n_unjudged_share, level,
-        method, n_qids, n_draws, seed.
-    ranks
-        name, uncertainty, rank, rank_low, rank_high, tier: a row per system and source of uncertainty.
-    collections
-        dataset, name, mean, rank, n_unjudged_share, n_qids: a row per system and collection.
-    reusability
-        A row per system whose group was left out: group, name, n_runs (of the group), n_removed (judgments that it
-        alone contributed), rank and tier with all judgments, rank_without, low, high (the interval of its rank) and
-        tier_without without them, recovered (rank_without is one of the ranks of its tier), covered (low to high
-        contains its rank).
-    judges
-        A row per automatic judge, statistic (tau: Kendall's τ_b; tau_ap; rbo) and source of uncertainty: judge,
-        statistic, uncertainty, value, low, high, level, n_systems, n_qids, n_draws, seed.
-    batch
-        The documents to judge next: dataset, and the columns of :class:`vbterrier.unjudged.judge_next.JudgingPlan`.
+    - ``systems``: one row per system, the best mean first: name, measure, mean (of several collections: the mean of
+      their means), low, high (of the mean), rank (tied systems share their mean rank), rank_low, rank_high, tier,
+      p_beats_next (the probability that the system beats the next one; a tie counts half), n_unjudged_share, level,
+      method, n_qids, n_draws, seed
+    - ``ranks``: name, uncertainty, rank, rank_low, rank_high, tier: a row per system and source of uncertainty
+    - ``collections``: dataset, name, mean, rank, n_unjudged_share, n_qids: a row per system and collection
+    - ``reusability``: a row per system whose group was left out: group, name, n_runs (of the group), n_removed
+      (judgments that it alone contributed), rank and tier with all judgments, rank_without, low, high (the interval of
+      its rank) and tier_without without them, recovered (rank_without is one of the ranks of its tier), covered (low to
+      high contains its rank)
+    - ``judges``: a row per automatic judge, statistic (tau: Kendall's τ_b; tau_ap; rbo) and source of uncertainty:
+      judge, statistic, uncertainty, value, low, high, level, n_systems, n_qids, n_draws, seed
+    - ``batch``: the documents to judge next: dataset, and the columns of
+      :class:`vbterrier.unjudged.judge_next.JudgingPlan`
     """
 
     systems: pd.DataFrame

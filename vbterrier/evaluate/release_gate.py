@@ -65,23 +65,16 @@ _CUTOFF = 10
 class ReleaseGate(Shown):
     """Result of :func:`release_gate`.
 
-    Parameters
-    ----------
-    pairs
-        A row per baseline: name, baseline, measure, diff (weighted mean of new - baseline), low, high (limits of
-        one-sided intervals), decision, margin, level, n_qids, unjudged and unjudged_baseline (mean shares of unjudged
-        documents up to the cutoff), n_tests (baselines corrected for), look, method, n_resamples, seed.
-    segments
-        A row per baseline and segment, with the same columns and ``segment``, ``weight`` (its share of the traffic);
-        ``n_tests`` counts baselines and segments. Segments do not change the decision. Empty without segments.
-    judge
-        If the decision is UNKNOWN, the documents to judge next: qid, docno, rank, n_runs, worth, reason, ...; see
-        :class:`vbterrier.unjudged.judge_next.JudgingPlan`. Empty if no document up to the cutoff is unjudged: then more
-        queries are needed.
-    excluded
-        reason, n, examples: all that was left out, or scored as nothing.
-    ratings
-        The ratings and their format.
+    - ``pairs``: a row per baseline: name, baseline, measure, diff (weighted mean of new - baseline), low, high (limits
+      of one-sided intervals), decision, margin, level, n_qids, unjudged and unjudged_baseline (mean shares of unjudged
+      documents up to the cutoff), n_tests (baselines corrected for), look, method, n_resamples, seed
+    - ``segments``: a row per baseline and segment, with the same columns and ``segment``, ``weight`` (its share of the
+      traffic); ``n_tests`` counts baselines and segments. Segments do not change the decision. Empty without segments
+    - ``judge``: if the decision is UNKNOWN, the documents to judge next: qid, docno, rank, n_runs, worth, reason, ...;
+      see :class:`vbterrier.unjudged.judge_next.JudgingPlan`. Empty if no document up to the cutoff is unjudged: then
+      more queries are needed
+    - ``excluded``: reason, n, examples: all that was left out, or scored as nothing
+    - ``ratings``: the ratings and their format
     """
 
     pairs: pd.DataFrame

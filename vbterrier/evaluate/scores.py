@@ -56,16 +56,12 @@ TOPICS = ("same", "all", "common")
 class Scores(Shown):
     """Result of :func:`score`.
 
-    Parameters
-    ----------
-    values
-        The V frame: name, qid, measure, value; a row for each system, topic and measure.
-    intervals
-        The C frame: name, measure, value (the mean), low, high, level, method, n_qids, n_resamples, seed; one row for
-        each system, measure and method. ``method`` names the source of uncertainty: ``topics (...)`` for topics drawn
-        from the same population, ``unjudged (normal)`` for the unjudged documents of these topics.
-    missing
-        name, n_qids, n_missing: the number of topics without any retrieved document; they score as an empty ranking.
+    - ``values``: the V frame: name, qid, measure, value; a row for each system, topic and measure
+    - ``intervals``: the C frame: name, measure, value (the mean), low, high, level, method, n_qids, n_resamples, seed;
+      one row for each system, measure and method. ``method`` names the source of uncertainty: ``topics (...)`` for
+      topics drawn from the same population, ``unjudged (normal)`` for the unjudged documents of these topics
+    - ``missing``: name, n_qids, n_missing: the number of topics without any retrieved document; they score as an empty
+      ranking
     """
 
     values: pd.DataFrame

@@ -112,25 +112,16 @@ class Identified:
 class Links:
     """Candidate entities of the mentions in some texts.
 
-    Parameters
-    ----------
-    frame
-        One row per candidate: ``text`` (index of the text, from 0), ``start`` and ``end`` (of the mention in code
-        points of the text, half-open; -1 if unknown), ``mention``, ``entity_id``, ``score``, ``name`` (empty if
-        unknown). Competing candidates of a mention share text, start and end.
-    id_space
-        The space of ``entity_id``: ``"wikidata"``, ``"wikipedia_title"``, ``"wikipedia_id"``, ``"dbpedia"``, or that
-        of a knowledge base. Ids of different spaces are different entities unless a mapping relates them.
-    scale
-        ``"probability"`` if ``score`` is the probability of the entity given the mention, in [0, 1]; else ``"score"``
-        (higher is better).
+    - ``frame``: one row per candidate: ``text`` (index of the text, from 0), ``start`` and ``end`` (of the mention in
+      code points of the text, half-open; -1 if unknown), ``mention``, ``entity_id``, ``score``, ``name`` (empty if
+      unknown). Competing candidates of a mention share text, start and end
+    - ``id_space``: the space of ``entity_id``: ``"wikidata"``, ``"wikipedia_title"``, ``"wikipedia_id"``,
+      ``"dbpedia"``, or that of a knowledge base. Ids of different spaces are different entities unless a mapping
+      relates them
+    - ``scale``: ``"probability"`` if ``score`` is the probability of the entity given the mention, in [0, 1]; else
+      ``"score"`` (higher is better)
 
-    Raises
-    ------
-    ParameterError
-        An unknown scale.
-    InputError
-        A column is missing, or a probability is outside [0, 1].
+    Raises ParameterError: an unknown scale. Raises InputError: a missing column, a probability outside [0, 1].
     """
 
     frame: pd.DataFrame

@@ -219,19 +219,14 @@ def _warn_of_id_mismatch(entity: Ids, gold: Gold, name: str) -> None:
 class LinkingReport(Shown):
     """Answers and figures of systems, returned by :func:`linking_report`.
 
-    Parameters
-    ----------
-    counts
-        Two rows per system, for queries whose correct answer is a ``"link"`` and a ``"nil"``: name, gold, n_qids,
-        right_link, wrong_link, nil, unanswered. A link is wrong if NIL is correct.
-    intervals
-        One row per system and figure: name, measure, value, low, high, level, method, n_qids, n_resamples, seed; NaN
-        if a figure is undefined.
-    pairs
-        One row per pair of systems and figure: name_a, name_b, measure, diff, low, high (by the delta method), p_value
-        (of the swap test), p_delta (of the delta method), n_qids, wins, losses, ties (queries that a alone, b alone,
-        and both or neither answer correctly), level, n_resamples (0 if all swaps are enumerated), seed. Tests are not
-        corrected for the number of pairs.
+    - ``counts``: two rows per system, for queries whose correct answer is a ``"link"`` and a ``"nil"``: name, gold,
+      n_qids, right_link, wrong_link, nil, unanswered. A link is wrong if NIL is correct
+    - ``intervals``: one row per system and figure: name, measure, value, low, high, level, method, n_qids, n_resamples,
+      seed; NaN if a figure is undefined
+    - ``pairs``: one row per pair of systems and figure: name_a, name_b, measure, diff, low, high (by the delta method),
+      p_value (of the swap test), p_delta (of the delta method), n_qids, wins, losses, ties (queries that a alone, b
+      alone, and both or neither answer correctly), level, n_resamples (0 if all swaps are enumerated), seed. Tests are
+      not corrected for the number of pairs
     """
 
     counts: pd.DataFrame

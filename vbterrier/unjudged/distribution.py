@@ -315,18 +315,13 @@ def ndcg_bound(judged: JudgedTop, side: str, kind: str, *, dcg: str = "log2", ma
 
     Fröbe et al. (ECIR 2023, section 3.3) define all kinds but ``posthoc``.
 
-    Parameters
-    ----------
-    judged, side
-        The judged run, and ``"lower"`` or ``"upper"``.
-    kind
-        ``"naive"``: unjudged documents have grade 0 (lower), or the best grades left in the pool, in the order of ranks
-        (upper), with a fixed ideal ranking. ``"rbp"``: they have grade 0, or all the top grade with a recomputed ideal
-        ranking. ``"guaranteed"``: no judgments of any documents can exceed the bound. ``"posthoc"``: no judgments of
-        the retrieved documents can exceed the bound.
-    dcg, max_grade
-        ``"log2"`` (the gain is the grade) or ``"exp-log2"``, and the highest grade that an unjudged document may have;
-        ``None`` for the highest in the qrels. A lower one raises ParameterError.
+    - ``judged``, ``side``: the judged run, and ``"lower"`` or ``"upper"``
+    - ``kind``: ``"naive"``: unjudged documents have grade 0 (lower), or the best grades left in the pool, in the order
+      of ranks (upper), with a fixed ideal ranking. ``"rbp"``: they have grade 0, or all the top grade with a recomputed
+      ideal ranking. ``"guaranteed"``: no judgments of any documents can exceed the bound. ``"posthoc"``: no judgments
+      of the retrieved documents can exceed the bound
+    - ``dcg``, ``max_grade``: ``"log2"`` (the gain is the grade) or ``"exp-log2"``, and the highest grade that an
+      unjudged document may have; ``None`` for the highest in the qrels. A lower one raises ParameterError
     """
     highest = int(judged.judgments.grades[-1])
     top = highest if max_grade is None else max_grade

@@ -46,27 +46,20 @@ class Cut:
 class JudgingPlan(Shown):
     """Documents to judge, in this order, with the expected width of the interval.
 
-    Parameters
-    ----------
-    frame
-        A row per document: qid, docno, rank (the best, from 1), n_runs (that retrieve it up to the cutoff), worth (the
-        share of the current variance that its judgment is expected to remove, given the judgments above it),
-        width_before and width_after (of the interval, before and after this judgment), reason (a text for assessors).
-    width_before, width_after
-        Width of the normal interval of the mean (or mean difference) now and after all these judgments, from the
-        expected remaining variance, an upper bound of the expected width. For several runs, the mean of their widths.
-        With the default prior, errors of the model that topics share are in both, of which judgments are taken to
-        remove the same part as of the others.
-    level, look
-        The level of the interval, and the number of this inspection; ``None`` if the interval is inspected once,
-        otherwise the level is that of the intervals of all looks together.
-    measure, difference, n_runs
-        The measure, the two runs of a difference (``None`` for the runs themselves), and the number of runs.
-    n_unjudged
-        Number of distinct unjudged documents of all runs up to the cutoff. Documents that are not in ``frame`` exceed
-        the budget or do not change the variance.
-    value
-        The expected mean, or mean difference, now; for several runs, the mean over them.
+    - ``frame``: a row per document: qid, docno, rank (the best, from 1), n_runs (that retrieve it up to the cutoff),
+      worth (the share of the current variance that its judgment is expected to remove, given the judgments above it),
+      width_before and width_after (of the interval, before and after this judgment), reason (a text for assessors)
+    - ``width_before``, ``width_after``: width of the normal interval of the mean (or mean difference) now and after all
+      these judgments, from the expected remaining variance, an upper bound of the expected width. For several runs, the
+      mean of their widths. With the default prior, errors of the model that topics share are in both, of which
+      judgments are taken to remove the same part as of the others
+    - ``level``, ``look``: the level of the interval, and the number of this inspection; ``None`` if the interval is
+      inspected once, otherwise the level is that of the intervals of all looks together
+    - ``measure``, ``difference``, ``n_runs``: the measure, the two runs of a difference (``None`` for the runs
+      themselves), and the number of runs
+    - ``n_unjudged``: number of distinct unjudged documents of all runs up to the cutoff. Documents that are not in
+      ``frame`` exceed the budget or do not change the variance
+    - ``value``: the expected mean, or mean difference, now; for several runs, the mean over them
     """
 
     frame: pd.DataFrame

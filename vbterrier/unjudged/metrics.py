@@ -59,10 +59,7 @@ class Metric(Protocol):
 class NDCG:
     """``nDCG@k = Σ_r gain_r / log2(r + 1) / IDCG@k(pool)``, 0 without a relevant document (trec_eval).
 
-    Parameters
-    ----------
-    dcg
-        ``"log2"``: the gain is the grade; ``"exp-log2"``: ``2^grade - 1``.
+    - ``dcg``: ``"log2"``: the gain is the grade; ``"exp-log2"``: ``2^grade - 1``
     """
 
     name: ClassVar[str] = "nDCG"
@@ -93,13 +90,9 @@ class NDCG:
 class RBP:
     """``RBP@k = (1 - p) Σ_r p^(r-1) gain_r`` with gains in [0, 1] (Moffat and Zobel, TOIS 2008).
 
-    Parameters
-    ----------
-    p
-        Persistence, in [0, 1).
-    rel, max_grade
-        The lowest grade with gain 1, lower grades having gain 0; or ``rel=0`` for graded gains ``grade / max_grade``,
-        with ``None`` for the highest grade of the qrels.
+    - ``p``: persistence, in [0, 1)
+    - ``rel``, ``max_grade``: the lowest grade with gain 1, lower grades having gain 0; or ``rel=0`` for graded gains
+      ``grade / max_grade``, with ``None`` for the highest grade of the qrels
     """
 
     name: ClassVar[str] = "RBP"
