@@ -465,22 +465,24 @@ def test_measures_from_reads_ours_theirs_and_objects():
 
 IMPORT = """
 import json, sys, time
+start = time.process_time()
 import pandas, ir_measures
-before, start = set(sys.modules), time.process_time()
+peers, start = time.process_time() - start, time.process_time()
 import vbterrier
-took = time.process_time() - start
+took = (time.process_time() - start) / peers
 heavy = ("matplotlib", "dask", "lightgbm", "torch", "trectools", "pyterrier", "scipy.stats", "joblib", "typer", "rich")
 print(json.dumps([took, [name for name in heavy if name in sys.modules]]))
 """
 
 
 def test_the_import_is_quick_and_pulls_in_nothing_heavy(python):
+    # Relative to the import of pandas and ir_measures, since seconds depend on the machine.
     took = []
-    while len(took) < 5 and not any(seconds < 0.2 for seconds in took):
-        seconds, heavy = python(IMPORT)
-        took.append(seconds)
+    while len(took) < 5 and not any(share < 0.5 for share in took):
+        share, heavy = python(IMPORT)
+        took.append(share)
         assert heavy == []
-    assert min(took) < 0.2
+    assert min(took) < 0.5
 
 
 def test_the_import_leaves_a_pyterrier_that_is_still_importing_alone(python):
