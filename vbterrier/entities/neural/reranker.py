@@ -140,7 +140,7 @@ def _scales(model: NeuralModel, topics: Sequence[TrainingTopic]) -> Arrays:
 def _tensors(model: NeuralModel, state: Arrays, x: Arrays) -> Arrays:
     torch = module_of_extra("torch", "neural")
     scaled = {name: (x[name] - state[f"mean.{name}"]) / state[f"scale.{name}"] for name in model.scaled}
-    return {name: torch.from_numpy(np.ascontiguousarray(values)) for name, values in {**x, **scaled}.items()}
+    return {name: torch.tensor(values) for name, values in {**x, **scaled}.items()}
 
 
 def predicted(model: NeuralModel, state: Arrays, x: Arrays) -> Floats:
