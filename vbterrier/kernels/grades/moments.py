@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -17,16 +17,18 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.kernels.grades.model import Increments, UnjudgedModel
 
 
 # Topics times states held in memory at a time.
-_BATCH = 100_000
+_BATCH = 400_000
 # The largest product of states, documents and levels of one topic.
 MAX_WORK = 1e7
 # The work of a state of pairs of documents in terms of that of a count of levels.
 _PAIR_WORK = 8
+# The number of counts of levels, over the square of the number of documents, up to which they are few.
+_FEW_COUNTS = 3
 # The largest number of documents whose factorial leaves all digits to the weights of counts.
 _MOST_DOCUMENTS = 100
 
@@ -54,14 +56,16 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
     if not len(binding):
         return mean, variance
     part = model.select(binding)
-    n_unjudged = int(part.n_unjudged.max())
-    is_linear = part.is_shared and n_unjudged <= _MOST_DOCUMENTS and n_unjudged**3 * len(model.gain) <= MAX_WORK
-    if is_linear:
-        mean[binding] -= _shortfall(part)
-        variance[binding] = np.nan
-    if with_variance or not is_linear:
-        first, variance[binding] = _limited_moments(part)
-        mean[binding] = mean[binding] if is_linear else first
+    few, n_unjudged = _has_few_counts(part), part.n_unjudged
+    by_levels = ~few & (n_unjudged <= _MOST_DOCUMENTS) & (n_unjudged**3 * len(model.gain) <= MAX_WORK) & part.is_shared
+    variance[binding] = np.nan
+    # The mean comes from the same recursion with and without the variance, so that all its digits are the same.
+    lost = _shortfall(part.select(by_levels)) if by_levels.any() else 0.0
+    states = np.flatnonzero(~by_levels | with_variance)
+    first, variance[binding[states]] = _limited_moments(part.select(states), with_variance=with_variance)
+    exact = ~by_levels[states]
+    mean[binding[states[exact]]] = first[exact]
+    mean[binding[by_levels]] -= lost
     return mean, variance
 
 
@@ -124,23 +128,34 @@ def _shortfall(model: UnjudgedModel) -> Floats:
     return row_sums((weights - np.pad(weights[:, 1:], ((0, 0), (0, 1)))) * lost[:, 1:])
 
 
-def _limited_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
+def _has_few_counts(model: UnjudgedModel) -> Bools:
+    """Topics whose counts of drawn levels are so few that these give the mean as fast as :func:`_shortfall`."""
+    return model.is_shared & (_n_counts(model) <= _FEW_COUNTS * model.n_unjudged**2)
+
+
+def _n_counts(model: UnjudgedModel) -> Ints:
+    """Number of different counts of the levels that all documents of each topic draw, shape (n,)."""
+    sizes = zip(model.n_unjudged.tolist(), model.n_active.tolist(), strict=True)
+    return np.array([comb(u + s - 1, s - 1) for u, s in sizes])
+
+
+def _limited_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, Floats]:
     """The dynamic programs, for topics with the same states together."""
     moments_of = np.full((2, len(model)), np.nan)
     n_unjudged, n_active = model.n_unjudged, model.n_active
-    counts = np.array([comb(u + s - 1, s - 1) for u, s in zip(n_unjudged.tolist(), n_active.tolist(), strict=True)])
+    counts = n_unjudged * _n_counts(model)
     pairs = _PAIR_WORK * np.array([comb(u + 4, 4) for u in n_unjudged.tolist()])
-    counts *= n_unjudged
     by_counts = model.is_shared & (np.minimum(counts, pairs) * n_active <= MAX_WORK)
     by_caps = ~by_counts & ~model.depends
     walks = (
-        (by_counts & (counts <= pairs), n_active[:, None], _urn_moments),
+        (by_counts & (counts <= pairs), n_active[:, None], partial(_urn_moments, with_variance=with_variance)),
         (by_counts & (counts > pairs), n_unjudged[:, None], _pair_moments),
         (by_caps, np.column_stack([n_unjudged, model.caps]), _landed_moments),
     )
     for chosen, signature, compute in walks:
         topics = np.flatnonzero(chosen)
-        topics = topics[np.argsort(-n_unjudged[topics], kind="stable")]
+        # Equal caps of neighbours make batches with few different supplies.
+        topics = topics[np.lexsort((*model.caps[topics].T, -n_unjudged[topics]))]
         kinds, member = np.unique(signature[topics], axis=0, return_inverse=True)
         for kind in range(len(kinds)):
             alike = topics[member.reshape(-1) == kind]
@@ -171,7 +186,7 @@ def _landed_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
     return model.base + first, np.maximum(second - first**2, 0.0)
 
 
-def _urn_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
+def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, Floats]:
     """Mean and variance of topics with a shared prior and the same number of active levels.
 
     ``F_i(c) = E[v_i T_i + ... + v_u T_u | c drawn by the first i]``, with T_i the gain of the first i documents and v_i
@@ -183,32 +198,40 @@ def _urn_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
     n, most, n_levels = len(model), int(model.n_unjudged[0]), int(model.n_active[0])
     step = max(1, _BATCH // len(layer(most, n_levels)))
     if n > step:
-        parts = [_urn_moments(model.select(slice(at, at + step))) for at in range(0, n, step)]
-        return np.concatenate([mean for mean, _ in parts]), np.concatenate([variance for _, variance in parts])
+        batches = (model.select(slice(at, at + step)) for at in range(0, n, step))
+        mean, variance = np.hstack([_urn_moments(part, with_variance=with_variance) for part in batches])
+        return mean, variance
     gain, prob, caps = active(model)
-    supplies, kind = np.unique(np.column_stack([gain, caps]), axis=0, return_inverse=True)
-    kind, (gains, rooms) = kind.reshape(-1), np.hsplit(supplies, 2)
-    falls = model.weights[:, :most] - np.pad(model.weights[:, 1:most], ((0, 0), (0, 1)))
+    supplies = np.hstack([gain, caps]).T
+    differs = np.append(True, (supplies[:, 1:] != supplies[:, :-1]).any(axis=0))
+    kind, (gains, rooms) = np.cumsum(differs) - 1, np.vsplit(supplies[:, differs], 2)
+    falls = np.ascontiguousarray((model.weights[:, :most] - np.pad(model.weights[:, 1:most], ((0, 0), (0, 1)))).T)
     # The number of topics with at least so many documents.
     n_reaching = np.count_nonzero(model.n_unjudged[:, None] >= np.arange(most + 1), axis=0).tolist()
-    mean, square = np.zeros((2, 0, len(layer(most, n_levels))))
+    # The mean and, if asked for, the second moment; counts are rows, which are gathered faster than single numbers.
+    later = [np.zeros((len(layer(most, n_levels)), 0)) for _ in range(1 + with_variance)]
     for n_drawn in range(most, 0, -1):
         counts, topics = layer(n_drawn, n_levels), slice(n_reaching[n_drawn])
         # Scores change no more after a topic's last document.
-        joining = np.zeros((n_reaching[n_drawn] - len(mean), len(counts)))
-        mean, square = (np.concatenate([later, joining]) if len(joining) else later for later in (mean, square))
-        gained = _total_gain(counts, gains, rooms)[kind[topics]] * falls[topics, n_drawn - 1, None]
-        before = layer(n_drawn - 1, n_levels).astype(np.float64)
-        strength = None if model.strength is None else model.strength[topics]
-        # One contiguous array per level is faster to read.
-        chance = [
-            next_draw(prob[topics, :, [place]], strength, before[:, [place]], n_drawn - 1)[:, :, 0]
-            for place in range(n_levels)
-        ]
-        after = successors(n_drawn - 1, n_levels)
-        square = _expected(square + gained * (gained + 2 * mean), chance, after)
-        mean = _expected(gained + mean, chance, after)
-    return model.base + mean[:, 0], np.maximum(square[:, 0] - mean[:, 0] ** 2, 0.0)
+        joining = np.zeros((len(counts), n_reaching[n_drawn] - later[0].shape[1]))
+        later = [np.hstack([moment, joining]) for moment in later] if joining.size else later
+        gained = _total_gain(counts, gains, rooms).take(kind[topics], axis=1)
+        gained *= falls[n_drawn - 1, topics]
+        if with_variance:
+            added = 2 * later[0]
+            added += gained
+            added *= gained
+            later[1] += added
+        later[0] += gained
+        strength, numbers = None if model.strength is None else model.strength[topics], np.arange(n_drawn)[:, None]
+        before, chance = layer(n_drawn - 1, n_levels), []
+        for level in range(n_levels):
+            by_number = next_draw(prob[topics, :, [level]], strength, numbers, n_drawn - 1)[:, :, 0].T
+            chance.append(np.ascontiguousarray(by_number).take(before[:, level] if len(by_number) > 1 else [0], axis=0))
+        later = [_expected(moment, chance, successors(n_drawn - 1, n_levels)) for moment in later]
+    mean, *square = (moment[0] for moment in later)
+    variance = np.maximum(square[0] - mean**2, 0.0) if with_variance else np.full(n, np.nan)
+    return model.base + mean, variance
 
 
 def _pair_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
@@ -260,7 +283,8 @@ def _pair_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
     ends = np.stack([alone, together], axis=2) / moves(ones)[0][:, :, None]
     rest = (moves(prob[:, 0, :1])[1] @ ends)[:, states.place]
     mean, square = (rest * np.moveaxis(carried[:, [1, 3]], 1, 2)).sum(axis=1).T
-    return model.base + mean, np.maximum(square - mean**2, 0.0)
+    lowest = gain[:, 0] * row_sums(model.weights)
+    return model.base + lowest + mean, np.maximum(square - mean**2, 0.0)
 
 
 class _PairStates(NamedTuple):
@@ -319,26 +343,32 @@ def _capped(n_unjudged: int, cap: int) -> tuple[Ints, Ints, Ints]:
 
 
 def _expected(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> Floats:
-    """The expectation over the next draw of values that depend on the counts after it, shape (n, S)."""
-    found = chance[0] * values.take(after[0], axis=1)
+    """The expectation over the next draw of values that depend on the counts after it, shape (S, n)."""
+    found = values.take(after[0], axis=0)
+    found *= chance[0]
     for share, place in zip(chance[1:], after[1:], strict=True):
-        found += share * values.take(place, axis=1)
+        reached = values.take(place, axis=0)
+        reached *= share
+        found += reached
     return found
 
 
 def _total_gain(counts: Ints, gain: Floats, caps: Floats) -> Floats:
-    """The total gain of documents by the counts of their drawn levels, for rows of gains and caps, shape (n, S)."""
-    total = gain @ counts.T
+    """The total gain of documents by the counts of their drawn levels, for columns of gains and caps, shape (S, n)."""
     # Documents are few, and bytes are added and compared faster.
     small = np.int8 if int(counts[0].sum()) < np.iinfo(np.int8).max // 2 else np.int64
-    drawn: NDArray[np.signedinteger[Any]] = counts.T.astype(small)
+    drawn: NDArray[np.signedinteger[Any]] = np.ascontiguousarray(counts.T, dtype=small)[:, :, None]
     room: NDArray[np.signedinteger[Any]] = caps.astype(small)
-    over: NDArray[np.signedinteger[Any]] = np.zeros(total.shape, dtype=small)
-    for level in range(gain.shape[1] - 1, 0, -1):
+    over: NDArray[np.signedinteger[Any]] = np.zeros((len(counts), gain.shape[1]), dtype=small)
+    at_least, total = np.zeros_like(drawn[0]), np.full(over.shape, gain[0] * counts[0].sum())
+    for level in range(len(gain) - 1, 0, -1):
         over += drawn[level]
-        over -= room[:, level, None]
+        over -= room[level]
         np.maximum(over, 0, out=over)
-        total -= (gain[:, level] - gain[:, level - 1])[:, None] * over
+        at_least += drawn[level]
+        landed = (at_least - over).astype(np.float64)
+        landed *= gain[level] - gain[level - 1]
+        total += landed
     return total
 
 
