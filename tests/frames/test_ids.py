@@ -12,7 +12,16 @@ from hypothesis import strategies as st
 
 from vbterrier.errors import InputError
 from vbterrier.frames import ids as ids_module
-from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, numbers_of, repeated_pairs, require_same_kind
+from vbterrier.frames.ids import (
+    Ids,
+    Lookup,
+    distinct_blocks,
+    ids_of,
+    integers_of,
+    numbers_of,
+    repeated_pairs,
+    require_same_kind,
+)
 from vbterrier.kernels import fingerprints
 
 WORDS = st.text(max_size=20)
@@ -134,6 +143,25 @@ def test_codes_number_ids_by_first_appearance(words):
 def test_blocks_begin_where_neighbours_differ(words):
     expected = [i for i, word in enumerate(words) if i == 0 or word != words[i - 1]]
     assert ids(*words).blocks().tolist() == expected
+
+
+@pytest.mark.parametrize("stride", [1, 2])
+@pytest.mark.parametrize("length", [1, 2, 30])
+def test_blocks_of_objects_are_the_same_whether_rows_share_them(length, stride):
+    words = np.repeat(np.array(["é", "a", "a b", "a", "b"], dtype=object), length)
+    # The last block has the text of the block before, in objects of its own.
+    words = np.concatenate([words, np.array([str(b"b", "ascii") for _ in range(length)], dtype=object)])
+    shared, own = np.repeat(words, stride)[::stride], np.array(["".join(list(word)) for word in words], dtype=object)
+    for column in (shared, own, words):
+        blocks = distinct_blocks(pd.Series(column), "run, column 'qid'")
+        assert blocks.starts.tolist() == [0, length, 2 * length, 3 * length, 4 * length]
+        assert blocks.ids.text.to_pylist() == ["é", "a", "a b", "b"]
+        assert blocks.number.tolist() == [0, 1, 2, 1, 3]
+
+
+def test_an_object_that_differs_from_itself_is_a_missing_id():
+    with pytest.raises(InputError, match="row 1 "):
+        distinct_blocks(pd.Series(["a", *[np.nan] * 30], dtype=object), "run, column 'qid'")
 
 
 @given(st.lists(WORDS, max_size=12, unique=True))

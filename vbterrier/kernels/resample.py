@@ -81,8 +81,9 @@ def resampled_means(values: Floats, n_resamples: int, draws: np.random.Generator
     if not 1 <= m <= _GATHERED:
         return np.concatenate([block @ values / n for block in resamples(n, n_resamples, draws)])
     columns, means = np.ascontiguousarray(values.T), []
-    for rows in _blocks(n, n_resamples, _DRAWN):
-        drawn = draws.integers(n, size=(rows, n), dtype=np.int32)
+    for rows in _blocks(n, n_resamples, 2 * _DRAWN):
+        # The numbers of int32, in the type of positions, which need no conversion.
+        drawn = draws.integers(n, size=(rows, n), dtype=np.intp)
         means.append(np.stack([column.take(drawn).mean(axis=1) for column in columns], axis=1))
     return np.concatenate(means)
 
