@@ -226,7 +226,7 @@ def _changes(column: pd.Series[Any]) -> Ints | None:
     values = column.cat.codes.to_numpy() if isinstance(column.dtype, pd.CategoricalDtype) else column.to_numpy()
     if values.dtype.kind not in "Oiu":
         return None
-    changes = _changes_of_objects(values) if values.dtype.kind == "O" else None
+    changes = _changes_of_objects(values)
     try:
         if changes is None:
             changes = np.flatnonzero(values[1:] != values[:-1])
@@ -238,12 +238,12 @@ def _changes(column: pd.Series[Any]) -> Ints | None:
     return np.concatenate([[0], changes + 1])
 
 
-def _changes_of_objects(values: NDArray[np.object_]) -> Ints | None:
+def _changes_of_objects(values: NDArray[Any]) -> Ints | None:
     """Return the rows before another object; ``None`` if neighbours rarely share one.
 
     Addresses are compared ten times faster than text; readers of files and retrievers repeat one object per query.
     """
-    if not values.flags.c_contiguous:
+    if values.dtype.kind != "O" or not values.flags.c_contiguous:
         return None
     pointers = ctypes.cast(values.ctypes.data, ctypes.POINTER(ctypes.c_ssize_t))
     addresses = np.ctypeslib.as_array(pointers, values.shape)

@@ -60,7 +60,7 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
     by_levels = ~few & (n_unjudged <= _MOST_DOCUMENTS) & (n_unjudged**3 * len(model.gain) <= MAX_WORK) & part.is_shared
     variance[binding] = np.nan
     # The mean comes from the same recursion with and without the variance, so that all its digits are the same.
-    lost = _shortfall(part.select(by_levels)) if by_levels.any() else 0.0
+    lost = _shortfall(part.select(np.flatnonzero(by_levels))) if by_levels.any() else 0.0
     states = np.flatnonzero(~by_levels | with_variance)
     first, variance[binding[states]] = _limited_moments(part.select(states), with_variance=with_variance)
     exact = ~by_levels[states]
@@ -223,7 +223,7 @@ def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, 
             added *= gained
             later[1] += added
         later[0] += gained
-        strength, numbers = None if model.strength is None else model.strength[topics], np.arange(n_drawn)[:, None]
+        strength, numbers = None if model.strength is None else model.strength[topics], np.arange(0.0, n_drawn)[:, None]
         before, chance = layer(n_drawn - 1, n_levels), []
         for level in range(n_levels):
             by_number = next_draw(prob[topics, :, [level]], strength, numbers, n_drawn - 1)[:, :, 0].T
@@ -356,8 +356,8 @@ def _expected(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> 
 def _total_gain(counts: Ints, gain: Floats, caps: Floats) -> Floats:
     """The total gain of documents by the counts of their drawn levels, for columns of gains and caps, shape (S, n)."""
     # Documents are few, and bytes are added and compared faster.
-    small = np.int8 if int(counts[0].sum()) < np.iinfo(np.int8).max // 2 else np.int64
-    drawn: NDArray[np.signedinteger[Any]] = np.ascontiguousarray(counts.T, dtype=small)[:, :, None]
+    small: type[np.signedinteger[Any]] = np.int8 if int(counts[0].sum()) < np.iinfo(np.int8).max // 2 else np.int64
+    drawn: NDArray[np.signedinteger[Any]] = counts.T.astype(small, order="C")[:, :, None]
     room: NDArray[np.signedinteger[Any]] = caps.astype(small)
     over: NDArray[np.signedinteger[Any]] = np.zeros((len(counts), gain.shape[1]), dtype=small)
     at_least, total = np.zeros_like(drawn[0]), np.full(over.shape, gain[0] * counts[0].sum())
