@@ -6,6 +6,8 @@ import operator
 import os
 import stat
 import tempfile
+import threading
+from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
 
@@ -13,8 +15,8 @@ import joblib
 import numpy as np
 import pytest
 
-from vbterrier.errors import InputError, ParameterError, VBTerrierError
-from vbterrier.execution.parallel import mapped
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTerrierError, warn
+from vbterrier.execution.parallel import in_threads, mapped
 from vbterrier.execution.pending import Shared, windowed
 
 
@@ -25,6 +27,38 @@ def test_results_come_in_order_whatever_the_number_of_processes():
     assert list(mapped(math.isqrt, items)) == expected
     assert list(mapped(math.isqrt, items, n_jobs=2)) == expected
     assert list(mapped(math.isqrt, [], n_jobs=2)) == []
+
+
+def test_threads_work_at_once_and_warn_in_the_order_of_the_items(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 2)
+    limit, both = ContextVar("limit", default=0), threading.Barrier(2, timeout=30)
+
+    def work(item):
+        both.wait()
+        if item:
+            warn(f"item {item}")
+        return item, limit.get()
+
+    limit.set(7)
+    with pytest.warns(DegenerateWarning) as said:
+        assert in_threads(work, [3, 0, 1, 2]) == [(3, 7), (0, 7), (1, 7), (2, 7)]
+    assert [str(one.message) for one in said] == ["item 3", "item 1", "item 2"]
+    assert {one.filename for one in said} == {__file__}
+
+
+def test_the_first_item_that_fails_is_named_and_one_item_needs_no_thread(monkeypatch):
+    monkeypatch.setattr(os, "cpu_count", lambda: 4)
+
+    def refuse(item):
+        if item:
+            raise InputError(f"item {item}")
+        return threading.current_thread() is threading.main_thread()
+
+    with pytest.raises(InputError, match="item 2"):
+        in_threads(refuse, [0, 2, 1, 0, 3])
+    assert in_threads(refuse, [0]) == [True]
+    assert in_threads(refuse, [0, 0]) == [False, False]
+    assert in_threads(refuse, []) == []
 
 
 def test_results_come_one_by_one():

@@ -9,13 +9,16 @@ import math
 import os
 import sys
 import warnings
+from contextvars import ContextVar
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
+
+    T = TypeVar("T")
 
 
 class VBTerrierError(Exception):
@@ -79,10 +82,24 @@ class DegenerateWarning(UserWarning):
 
 # A warning on leaving a context manager passes through contextlib.
 _INTERNAL = (str(Path(__file__).parent) + os.sep, contextlib.__file__)
+_HEARD: ContextVar[list[str] | None] = ContextVar("heard", default=None)
+
+
+def heard(call: Callable[[], T]) -> tuple[T, list[str]]:
+    """Return the result of a call and the messages of its warnings, which are not issued; for processes and threads."""
+    messages: list[str] = []
+    token = _HEARD.set(messages)
+    try:
+        return call(), messages
+    finally:
+        _HEARD.reset(token)
 
 
 def warn(message: str) -> None:
     """Warn with ``DegenerateWarning`` at the line of the caller, the first frame outside this package."""
+    if (messages := _HEARD.get()) is not None:
+        messages.append(message)
+        return
     level, frame = 1, sys._getframe()  # noqa: SLF001 - what warnings itself walks
     while frame.f_back is not None and frame.f_code.co_filename.startswith(_INTERNAL):
         level, frame = level + 1, frame.f_back

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import DegenerateWarning, ParameterError
+from vbterrier.errors import ParameterError, heard, warn
 from vbterrier.frames.named import register_intents, register_tags, registered
 from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import Measure, evaluate
@@ -24,14 +23,13 @@ from vbterrier.unjudged.model import DEPTH
 from vbterrier.unjudged.priors import EVIDENCE
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     import ir_measures
 
     from vbterrier.measures.target import EvaluationTarget
 
     Sets = Mapping[tuple[str, str], pd.DataFrame]
-    T = TypeVar("T")
 
 
 _REGISTER = {"intents": register_intents, "tags": register_tags}
@@ -176,14 +174,6 @@ class Work:
         return values, tied, [message for message in told if message not in of_ties]
 
 
-def heard(call: Callable[[], T]) -> tuple[T, list[str]]:
-    """Return the result of a call and its warnings."""
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        given = call()
-    return given, [str(one.message) for one in said if issubclass(one.category, DegenerateWarning)]
-
-
 def values_of(
     measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run, topics: set[str], longest: int = 0
 ) -> dict[str, dict[str, float]]:
@@ -220,6 +210,8 @@ def _evaluated(
     )
     every = pd.concat([run.frame, padding.astype(run.frame.dtypes)], ignore_index=True)
     wide = Run(every, name=run.name, duplicates="error")
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", ".* topics are not in ", DegenerateWarning)
-        return list(evaluate(measures, target, wide))
+    values, messages = heard(lambda: list(evaluate(measures, target, wide)))
+    for message in messages:
+        if " topics are not in " not in message:
+            warn(message)
+    return values

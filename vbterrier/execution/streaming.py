@@ -17,10 +17,10 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import ParameterError, printable, warn
+from vbterrier.errors import ParameterError, heard, printable, warn
 from vbterrier.execution.checkpoint import Checkpoint, PendingChunk, Streamed, inputs_of, memory_returned, opened
-from vbterrier.execution.chunks import SHALLOW, Work, heard, planned, register, registered_sets
-from vbterrier.execution.parallel import Workers
+from vbterrier.execution.chunks import SHALLOW, Work, planned, register, registered_sets
+from vbterrier.execution.parallel import Workers, in_threads
 from vbterrier.execution.pending import Shared
 from vbterrier.frames.files.blocks import (
     Place,
@@ -289,14 +289,16 @@ class Scorer:
             work = Work("", planned(self.measures), self.judged, self.duplicates)
             return streamed_runs(named, work, self.memory, self.resume, workers or Workers(), progress=progress)
         if self.is_linking:
-            read = {name: answers(run, name=f"run {name!r}", duplicates=self.duplicates) for name, run in named}
-        else:
-            read = {name: loaded_run(name, run, self.duplicates) for name, run in named}
-            depth = deepest(self.measures)
-            for run in read.values():
-                # Before the first of them is evaluated.
-                run.refuse_duplicates(depth)
-        return read, {}
+            return {name: answers(run, name=f"run {name!r}", duplicates=self.duplicates) for name, run in named}, {}
+        depth = deepest(self.measures)
+
+        def read(item: tuple[str, Any]) -> tuple[str, Run]:
+            name, given = item
+            run = loaded_run(name, given, self.duplicates)
+            run.refuse_duplicates(depth)
+            return name, run
+
+        return dict(in_threads(read, list(named))), {}
 
     def prepare(self, target: EvaluationTarget) -> None:
         """Compute what the measures need of a target, once for all runs."""
