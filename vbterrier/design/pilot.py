@@ -49,7 +49,9 @@ class Pilot:
 
     def __init__(self, differences: Any) -> None:
         try:
-            values = np.asarray(differences, dtype=np.float64)
+            values = np.asarray(differences)
+            # Complex numbers would lose their imaginary parts, and times are no scores.
+            values = values.astype(np.float64, casting="unsafe" if values.dtype.kind in "OUSif" else "same_kind")
         except (TypeError, ValueError) as error:
             raise InputError(f"pilot: wanted a data frame of values, or an array of differences; {error}") from error
         if values.ndim != 1 or len(values) < LEAST:
