@@ -121,12 +121,17 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
     # Better values: "higher", "lower", or None for neither.
     BETTER: ClassVar[str | None] = "higher"
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # The class of a measure is private and named after it: _RelCov is RelCov.
+        cls.NAME = cls.__name__.removeprefix("_")
+
     def __init__(self, **params: Any) -> None:
         declared = self.SUPPORTED_PARAMS
         unknown = [name for name in params if name not in declared]
         if unknown:
             raise ParameterError(
-                f"{self.__name__} has no parameter {unknown[0]!r}; it has {', '.join(declared)}."
+                f"{self.NAME} has no parameter {unknown[0]!r}; it has {', '.join(declared)}."
                 f"{nearest(unknown[0], declared)}"
             )
         given = {name: value for name, value in params.items() if value is not None}
@@ -207,7 +212,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
             for name, value in self.params.items()
             if name != "cutoff" and value != self.SUPPORTED_PARAMS[name].default
         )
-        text = f"{self.__name__}({own})" if own else str(self.__name__)
+        text = f"{self.NAME}({own})" if own else str(self.NAME)
         return f"{text}@{self.cutoff}" if self.cutoff is not None else text
 
     def __repr__(self) -> str:

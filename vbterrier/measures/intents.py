@@ -192,14 +192,11 @@ class _ES(IntentMeasure):
     VB(nil='NIL')@5
     """
 
-    __name__ = "ES"
-    NAME = __name__
     PRETTY_NAME = "Expected success"
     SHORT_DESC = "probability that the intent of the user is covered"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COMMON
 
     def per_topic(self, scoring: Scoring) -> Floats:
-        """ES of each topic."""
         coverage, gain = self.gains(scoring)
         return coverage.success(gain)
 
@@ -210,22 +207,17 @@ class _VarPenalty(IntentMeasure):
     ``Var = ES(1 - ES)`` (``variance="bernoulli"``), or ``Σ π_i g_i² - ES²`` (``"intent"``); equal for binary gains
     without weights.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.VarPenalty @ 10
     VarPenalty@10
     """
 
-    __name__ = "VarPenalty"
-    NAME = __name__
     BETTER = None
     PRETTY_NAME = "Variance penalty"
     SHORT_DESC = "standard deviation of success over the intents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {**_COMMON, "variance": _VARIANCE}
 
     def per_topic(self, scoring: Scoring) -> Floats:
-        """The penalty of each topic."""
         coverage, gain = self.gains(scoring)
         return np.sqrt(coverage.variance(gain, self["variance"]))
 
@@ -248,8 +240,6 @@ class _VB(IntentMeasure):
     True
     """
 
-    __name__ = "VB"
-    NAME = __name__
     PRETTY_NAME = "VB-Score"
     SHORT_DESC = "expected success minus a penalty for its variance over intents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {
@@ -268,7 +258,6 @@ class _VB(IntentMeasure):
             raise ParameterError("VB(monotone=True) is defined for variance='bernoulli' only; drop one of the two")
 
     def per_topic(self, scoring: Scoring) -> Floats:
-        """VB of each topic."""
         coverage, gain = self.gains(scoring)
         variance = coverage.variance(gain, self["variance"])
         return vb.vb(coverage.success(gain), variance, self["alpha"], monotone=self["monotone"], clip=self["clip"])
@@ -277,21 +266,16 @@ class _VB(IntentMeasure):
 class _TopIntent(IntentMeasure):
     """Gain of the most probable intent in the first k, in [0, 1]; the mean gain of several equally probable intents.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.TopIntent @ 1
     TopIntent@1
     """
 
-    __name__ = "TopIntent"
-    NAME = __name__
     PRETTY_NAME = "Most probable intent covered"
     SHORT_DESC = "gain of the most probable intent"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COMMON
 
     def per_topic(self, scoring: Scoring) -> Floats:
-        """The gain of the most probable intent of each topic."""
         coverage, gain = self.gains(scoring)
         return coverage.top_intent(gain)
 

@@ -251,15 +251,11 @@ class _BNDCG(Bootstrapped):
     (``pt.Experiment(batch_size=...)``) they are learned from the topics of a batch only. ``prior="pool"`` depends on no
     other topic.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.BNDCG(stat="q95", prior="pool") @ 10
     BNDCG(prior='pool',stat='q95')@10
     """
 
-    __name__ = "BNDCG"
-    NAME = __name__
     PRETTY_NAME = "Bootstrapped nDCG"
     SHORT_DESC = "nDCG over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
@@ -268,7 +264,6 @@ class _BNDCG(Bootstrapped):
     )
 
     def metric(self) -> Metric:
-        """Normalised discounted cumulative gain."""
         return NDCG(self["dcg"])
 
 
@@ -294,15 +289,11 @@ class _BRBP(Bootstrapped):
         The grade with gain 1 if gains are graded; the highest grade of the given qrels by default. Set it for topics in
         batches.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.BRBP(p=0.95, rel=1) @ 10
     BRBP(p=0.95,rel=1)@10
     """
 
-    __name__ = "BRBP"
-    NAME = __name__
     PRETTY_NAME = "Bootstrapped RBP"
     SHORT_DESC = "rank-biased precision over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
@@ -313,7 +304,6 @@ class _BRBP(Bootstrapped):
     )
 
     def metric(self) -> Metric:
-        """Rank-biased precision."""
         return RBP(self["p"], self["rel"], self.params.get("max_grade"))
 
     @property
@@ -329,7 +319,6 @@ class _BRBP(Bootstrapped):
             super().prepare(target)
 
     def values(self, scoring: Scoring) -> Floats:
-        """The statistic of each topic."""
         if self["stat"] not in RBP_BOUNDS:
             return super().values(scoring)
         judged = self.judged(scoring)
@@ -350,15 +339,11 @@ class _BP(Bootstrapped):
     rel
         The lowest grade that counts as relevant.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.BP(rel=2, stat="lo") @ 10
     BP(stat='lo',rel=2)@10
     """
 
-    __name__ = "BP"
-    NAME = __name__
     PRETTY_NAME = "Bootstrapped precision"
     SHORT_DESC = "precision over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
@@ -366,7 +351,6 @@ class _BP(Bootstrapped):
     )
 
     def metric(self) -> Metric:
-        """Precision."""
         return Precision(self["rel"])
 
 
@@ -384,15 +368,11 @@ class _BAP(Bootstrapped):
     rel
         The lowest grade that counts as relevant.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.BAP(stat="median") @ 100
     BAP(stat='median')@100
     """
 
-    __name__ = "BAP"
-    NAME = __name__
     PRETTY_NAME = "Bootstrapped average precision"
     SHORT_DESC = "average precision over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
@@ -400,7 +380,6 @@ class _BAP(Bootstrapped):
     )
 
     def metric(self) -> Metric:
-        """Average precision."""
         return AP(self["rel"])
 
 
@@ -416,15 +395,11 @@ class _BERR(Bootstrapped):
     max_grade
         The highest possible grade; by default 4, as in gdeval.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.BERR(max_grade=2) @ 20
     BERR(max_grade=2)@20
     """
 
-    __name__ = "BERR"
-    NAME = __name__
     PRETTY_NAME = "Bootstrapped expected reciprocal rank"
     SHORT_DESC = "expected reciprocal rank over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
@@ -432,7 +407,6 @@ class _BERR(Bootstrapped):
     )
 
     def metric(self) -> Metric:
-        """Expected reciprocal rank."""
         return ERR(self["max_grade"])
 
 
@@ -448,15 +422,11 @@ class _BQ(Bootstrapped):
     beta
         Weight of gains relative to ranks; 0 gives AP (divided by ``min(k, R)``).
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.BQ(prior="pool", beta=10) @ 10
     BQ(prior='pool',beta=10.0)@10
     """
 
-    __name__ = "BQ"
-    NAME = __name__
     PRETTY_NAME = "Bootstrapped Q-measure"
     SHORT_DESC = "Q-measure over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
@@ -464,7 +434,6 @@ class _BQ(Bootstrapped):
     )
 
     def metric(self) -> Metric:
-        """The Q-measure."""
         return Q(self["beta"])
 
 
@@ -497,15 +466,11 @@ class _NDCGBound(Measure):
     max_grade
         The highest grade; by default the highest of the given qrels. Set it for topics in batches.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.NDCGBound(side="upper", kind="posthoc") @ 10
     NDCGBound(side='upper',kind='posthoc')@10
     """
 
-    __name__ = "NDCGBound"
-    NAME = __name__
     BETTER = None
     PRETTY_NAME = "Bound of nDCG"
     SHORT_DESC = "lowest or highest nDCG for any grades of unjudged documents"
@@ -522,7 +487,6 @@ class _NDCGBound(Measure):
         _ = target.judgments().lookup
 
     def values(self, scoring: Scoring) -> Floats:
-        """The bound of each topic."""
         judged = scoring.judged(self.cutoff)
         return ndcg_bound(judged, self["side"], self["kind"], dcg=self["dcg"], max_grade=self.params.get("max_grade"))
 
@@ -532,22 +496,17 @@ class _Unjudged(Measure):
 
     ``1 - Judged@k`` of ir_measures on topics with retrieved documents.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.Unjudged @ 10
     Unjudged@10
     """
 
-    __name__ = "Unjudged"
-    NAME = __name__
     BETTER = None
     PRETTY_NAME = "Share of unjudged documents"
     SHORT_DESC = "share of the ranking without judgments"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF}
 
     def values(self, scoring: Scoring) -> Floats:
-        """The share of each topic."""
         return scoring.judged(self.cutoff).unjudged_share()
 
 
