@@ -105,10 +105,8 @@ def score_by_size(
 
     Raises
     ------
-    InputError
-        Systems with different topics, missing values.
-    ParameterError
-        A size out of range, an unknown order.
+    InputError, ParameterError
+        Systems with different topics, missing values; a size out of range, an unknown order.
 
     Notes
     -----
@@ -189,10 +187,8 @@ def discriminative_power(
 
     Raises
     ------
-    InputError
-        Systems with different topics, missing values.
-    ParameterError
-        A size out of range; an unknown order, test or best.
+    InputError, ParameterError
+        Systems with different topics, missing values; a size out of range; an unknown order, test or best.
 
     Notes
     -----

@@ -110,7 +110,15 @@ def query_profile(
     rows = _counts(own, entity, weights)
     per_mention = None if entity is None else entity.per_mention if reference is None else reference.per_mention[place]
     rows += _shares(own.frequency if frequency is None else frequency, entity, per_mention, weights)
-    expected = [] if corpus is None else _expected(corpus, reference)
+    expected = []
+    if corpus is not None:
+        # Expected values by sampling method; the first includes counts of the corpus.
+        drawn = [np.ones(len(corpus))]
+        drawn += [1 / np.bincount(unit)[unit] for unit in (corpus.document, corpus.mention)]
+        known = None if reference is None else reference.per_mention
+        parts = [_shares(corpus.frequency, reference, known, weight) for weight in drawn]
+        parts[0] += [row for row in _counts(corpus, reference, drawn[0]) if row[1] != "draws"]
+        expected = [{(part, item): value for part, item, value in part_rows} for part_rows in parts]
     return _table(rows, expected, level, float(weights.sum()))
 
 
@@ -159,16 +167,6 @@ def _places(own: MentionCorpus, corpus: MentionCorpus) -> Ints:
         )
     found: Ints = first[place]
     return found
-
-
-def _expected(corpus: MentionCorpus, entity: _Entities | None) -> list[dict[tuple[str, str], float]]:
-    """Expected values by sampling method; the first includes counts of the corpus."""
-    drawn = [np.ones(len(corpus))]
-    drawn += [1 / np.bincount(unit)[unit] for unit in (corpus.document, corpus.mention)]
-    per_mention = None if entity is None else entity.per_mention
-    found = [_shares(corpus.frequency, entity, per_mention, weights) for weights in drawn]
-    found[0] += [row for row in _counts(corpus, entity, drawn[0]) if row[1] != "draws"]
-    return [{(part, item): value for part, item, value in rows} for rows in found]
 
 
 def _counts(mentions: MentionCorpus, entity: _Entities | None, weights: Floats) -> list[tuple[str, str, float]]:

@@ -251,18 +251,17 @@ class ParseConstraints(IntentStage):
         pt.validate.query_frame(inp, extra_columns=["query"])
         if "constraints" in inp.columns:
             raise InputError("topics: column 'constraints' exists already; rename or drop it")
-        parts = [self._parse(qid, query) for qid, query in zip(inp["qid"], inp["query"], strict=True)]
+        parts = []
+        for qid, query in zip(inp["qid"], inp["query"], strict=True):
+            if not isinstance(query, str):
+                raise InputError(f"topics: query {qid!r} has {query!r} as its text, wanted text")
+            try:
+                parts.append(parse_query(query, self.names))
+            except InputError as error:
+                raise InputError(f"query {qid!r}: {error}; pass names= to keep other words in the query") from error
         pushed: pd.DataFrame = pt.model.push_queries(inp)
         split = pd.DataFrame(parts, index=inp.index, columns=["query", "constraints"], dtype="str")
         return pushed.assign(**split)
-
-    def _parse(self, qid: Any, query: Any) -> tuple[str, str]:
-        if not isinstance(query, str):
-            raise InputError(f"topics: query {qid!r} has {query!r} as its text, wanted text")
-        try:
-            return parse_query(query, self.names)
-        except InputError as error:
-            raise InputError(f"query {qid!r}: {error}; pass names= to keep other words in the query") from error
 
 
 # Limit of the wordings of one query.
@@ -287,10 +286,8 @@ class RelaxedQueries(IntentStage):
 
     Raises
     ------
-    ParameterError
-        ``most`` is no whole number of at least 1.
-    InputError
-        Constraints that cannot be parsed; more than 1,000 wordings of a query.
+    ParameterError, InputError
+        An illegal ``most``; constraints that cannot be parsed; more than 1,000 wordings of a query.
 
     Notes
     -----

@@ -165,7 +165,12 @@ def _aliased(groups: MergedCandidates, kb: Any) -> Iterator[tuple[int, int]]:
 def by_similarity(groups: MergedCandidates, threshold: float, similarity_of: SimilarityFunction) -> MergedCandidates:
     """Merge groups of a topic with similar names by complete linkage."""
     form = pd.factorize(groups.forms())[0]
-    comparable = list(_comparable(groups))
+    # The named groups of each topic with several, by id, so that row order has no effect.
+    rows = np.flatnonzero(groups.may_merge & (groups.names != ""))
+    tie = pd.factorize(groups.ids, sort=True)[0]
+    rows = rows[np.lexsort([tie[rows], groups.topic[rows]])]
+    starts = np.flatnonzero(np.diff(groups.topic[rows], prepend=-1))
+    comparable = [group for group in np.split(rows, starts[1:]) if len(group) > 1]
     key = np.arange(len(groups.topic))
     lists = [groups.names[group].tolist() for group in comparable]
     for group, similarity in zip(comparable, similarity_of(lists), strict=True):
@@ -174,15 +179,6 @@ def by_similarity(groups: MergedCandidates, threshold: float, similarity_of: Sim
         homonyms = known[:, None] & known & (form[group][:, None] == form[group])
         key[group] = group[complete_linkage(np.where(homonyms, -1.0, similarity), threshold)]
     return groups.merged(key)
-
-
-def _comparable(groups: MergedCandidates) -> Iterator[Ints]:
-    """Yield the named groups of each topic with several, by id, so that row order has no effect."""
-    rows = np.flatnonzero(groups.may_merge & (groups.names != ""))
-    tie = pd.factorize(groups.ids, sort=True)[0]
-    rows = rows[np.lexsort([tie[rows], groups.topic[rows]])]
-    starts = np.flatnonzero(np.diff(groups.topic[rows], prepend=-1))
-    yield from (group for group in np.split(rows, starts[1:]) if len(group) > 1)
 
 
 def embedded(embedder: Callable[[list[str]], Any]) -> SimilarityFunction:
@@ -258,10 +254,9 @@ class Dedup(IntentStage):
 
     Raises
     ------
-    ParameterError
-        An illegal value; both an embedder and a judge.
-    InputError
-        Probabilities that do not sum to 1, cyclic aliases, vectors or confidences of a wrong shape or not finite.
+    ParameterError, InputError
+        An illegal value; both an embedder and a judge; probabilities that do not sum to 1, cyclic aliases, vectors or
+        confidences of a wrong shape or not finite.
 
     Notes
     -----
@@ -304,7 +299,11 @@ class Dedup(IntentStage):
         """Return one row per group of duplicates, in input order."""
         pt.validate.columns(inp, includes=["qid", "entity_id", "prob"])
         candidates = Candidates(inp, repeats=True)
-        ids = self._canonical(candidates.entity.text.to_pylist())
+        # Ids after redirects and aliases, each distinct id looked up once.
+        given = candidates.entity.text.to_pylist()
+        distinct = list(dict.fromkeys(given))
+        canonical = dict(zip(distinct, self._resolve(self._alias(self._resolve(distinct))), strict=True))
+        ids = [canonical[one] for one in given]
         known, names = self._names(candidates, ids)
         groups = by_id(candidates.topic, ids, candidates.prob, names, known)
         if self.strings:
@@ -314,13 +313,6 @@ class Dedup(IntentStage):
         elif self.judge is not None:
             groups = by_similarity(groups, self.similarity, judged(self.judge))
         return _merged(candidates, groups)
-
-    def _canonical(self, ids: Sequence[str]) -> list[str]:
-        """Return ids after redirects and aliases, each distinct id looked up once."""
-        distinct = list(dict.fromkeys(ids))
-        resolved = self._resolve(self._alias(self._resolve(distinct)))
-        found = dict(zip(distinct, resolved, strict=True))
-        return [found[one] for one in ids]
 
     def _resolve(self, ids: list[str]) -> list[str]:
         return ids if self.kb is None else list(self.kb.resolve(ids))

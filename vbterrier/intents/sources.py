@@ -277,14 +277,12 @@ def from_run(run: Run) -> pd.DataFrame:
         _require_one_tagger(run)
     columns = ["entity_id", *(["weight"] if "weight" in run.frame.columns else [])]
     frame = run.frame[["qid", "docno", *columns]]
-    listed = [name for name in columns if frame[name].dtype == object and frame[name].map(_is_list).any()]
+    lists = (list, tuple, set, np.ndarray)
+    objects = [name for name in columns if frame[name].dtype == object]
+    listed = [name for name in objects if frame[name].map(lambda one: isinstance(one, lists)).any()]
     if listed:
         frame = frame.explode(listed)
     return frame[frame["entity_id"].notna()].reset_index(drop=True).infer_objects()
-
-
-def _is_list(one: Any) -> bool:
-    return isinstance(one, (list, tuple, set, np.ndarray))
 
 
 def _require_one_tagger(run: Run) -> None:
