@@ -35,9 +35,6 @@ def sample():
     return frame, true, pd.DataFrame(drawn, columns=["qid", "entity_id"])
 
 
-# Without labels
-
-
 def test_softmax_is_that_of_the_paper_and_does_not_overflow():
     prob = Calibrate()(PAIR)["prob"]
     assert prob.tolist() == pytest.approx([1.0, math.e / (1 + math.e), 1 / (1 + math.e)])
@@ -95,9 +92,6 @@ def test_uniform_needs_no_scores_and_nil_keeps_its_mass():
 def test_candidates_that_are_none_are_refused(changes, message):
     with pytest.raises(InputError, match=message):
         Calibrate()(PAIR.assign(**changes))
-
-
-# With labels
 
 
 def test_the_temperature_of_the_labels_is_found(sample):
@@ -254,9 +248,6 @@ def test_what_is_not_fitted_says_so_also_when_loaded(method, tmp_path):
     for stage in (Calibrate(method), Calibrate.load(tmp_path / "stage.json")):
         with pytest.raises(ParameterError, match=rf"Calibrate\('{method}'\) is not fitted; call fit"):
             stage(PAIR)
-
-
-# Saved
 
 
 @pytest.mark.parametrize("method", FITTED)

@@ -245,9 +245,6 @@ def test_order_of_rows_and_of_rules_decides_nothing(probs, rows, options, mass, 
         assert row["prob"] <= others["prob"].min() + 1e-12, "what is lost is no more probable than what stays"
 
 
-# Errors
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [

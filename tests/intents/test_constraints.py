@@ -119,9 +119,6 @@ def test_long_texts_are_read_or_refused_in_a_short_message():
         assert len(str(refused.value)) < 400
 
 
-# Queries
-
-
 @pytest.mark.parametrize(
     ("query", "text", "constraints"),
     [

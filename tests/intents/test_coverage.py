@@ -61,9 +61,6 @@ def test_the_share_of_tagged_documents_counts_any_tag():
     assert alone.tagged.tolist() == [1.0, 0.0], "nothing retrieved, nothing tagged"
 
 
-# Topics
-
-
 @pytest.mark.parametrize(
     ("intents", "tagged", "message"),
     [
@@ -161,9 +158,6 @@ def test_cutoffs_that_are_none_are_refused(k):
 def test_what_can_never_meet_is_refused(intents, tags, documents, message):
     with pytest.raises(InputError, match=message):
         oracle_success(TWO_INTENTS.assign(**intents), TAGS.assign(**tags), 3, documents=documents)
-
-
-# Real names
 
 
 @pytest.fixture(scope="module")

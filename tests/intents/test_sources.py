@@ -102,9 +102,6 @@ def test_what_is_no_diversity_judgment_is_refused(qrels, message):
         from_diversity(qrels)
 
 
-# Tags of a run
-
-
 def run(entities, **columns):
     n = len(entities)
     made = {"qid": "a", "docno": [f"d{i}" for i in range(n)], "score": -np.arange(n, dtype=float)}
@@ -152,8 +149,6 @@ def test_rows_of_several_taggers_are_refused():
     with pytest.raises(InputError, match="run: its rows are tagged by wat and by genre; use one tagger only"):
         from_run(run([["A"], ["B"]], tagger=["wat", "genre"]))
 
-
-# Similarities
 
 ABC = pd.DataFrame({"qid": ["q", "q", "p", "p"], "entity_id": ["A", "B", "B", "C"], "prob": 0.5})
 
@@ -220,9 +215,6 @@ def test_similarities_of_vectors_are_cosines_above_a_floor():
             similarities_from(intents, bad)
     with pytest.raises(ParameterError, match="floor=1"):
         similarities_from(intents, vectors, floor=1)
-
-
-# Subtopics without a judged document
 
 
 SPARSE = judgments(("a", "0", "v", 0), ("a", "1", "x", 1), ("a", "4", "y", 1), ("b", "0", "v", 0), ("c", "1", "x", 1))

@@ -80,9 +80,6 @@ def lists(stage, run=RUN):
     return [dict(zip(*row, strict=True)) for row in zip(tagged["entity_id"], tagged["weight"], strict=True)]
 
 
-# What tags.
-
-
 def test_documents_are_entities():
     assert lists(TagEntities("docno")) == [{"d1": 1.0}, {"d2": 1.0}, {"d1": 1.0}, {"d3": 1.0}]
     numbered = RUN.assign(docno=[1, 2, 1, 3])
@@ -179,9 +176,6 @@ def test_functions_of_a_frame_see_every_document_once_or_once_a_query():
     assert [list(entities) for entities in found] == [["about one"]] * 2 + [["about two"]] * 2
 
 
-# What is kept.
-
-
 def test_top_keeps_the_heaviest_and_of_equals_the_first_id():
     assert lists(TagEntities(Words(CITIES), weights="score", cutoff=2))[0] == {"Q90": 0.75, "Q18": 0.5}
     assert lists(TagEntities(TAGS, cutoff=1, weights="binary"))[0] == {"A": 1.0}
@@ -222,9 +216,6 @@ def test_scores_of_another_scale_are_no_weights():
             TagEntities(Words(scored, scale="score"), **options)(RUN)
 
 
-# Once a text, whatever the batches.
-
-
 def test_a_text_is_read_once_whatever_documents_it_comes_with():
     linker = Words(CITIES)
     stage = TagEntities(linker)
@@ -256,9 +247,6 @@ def test_batches_change_nothing(batches, n_texts):
 def test_the_same_document_with_another_text_is_read_again():
     run = RUN.assign(text=["Paris", "", "Rome", ""])
     assert lists(TagEntities(cities), run) == [{"Paris": 1.0}, {}, {"Rome": 1.0}, {}]
-
-
-# Tags for a file.
 
 
 def test_tags_of_a_run_are_a_frame_with_each_tag_once():
@@ -298,9 +286,6 @@ def test_a_document_with_two_texts_has_no_tags_of_its_own(other):
     assert kept["qid"].tolist() == ["q1", *["q2"] * len(cities(other))]
     with pytest.raises(InputError, match="document 'd1' has two texts"):
         TagEntities(lambda documents: documents.assign(entity_id="E"), fields=None)(run)
-
-
-# In pipelines.
 
 
 def test_it_scores_in_a_plain_experiment_as_its_tags_given_apart():
@@ -382,9 +367,6 @@ def test_it_travels_to_other_processes_without_what_it_read():
     assert copy == stage
     assert not copy._finder._known
     pd.testing.assert_frame_equal(copy.transform(RUN), expected)
-
-
-# Edges.
 
 
 @pytest.mark.parametrize("tagger", ["docno", TAGS, cities, Words(CITIES)], ids=["docno", "frame", "function", "linker"])
@@ -502,9 +484,6 @@ def test_links_of_texts_that_were_not_given_are_refused():
 def test_tags_of_other_documents_are_warned_of():
     with pytest.warns(DegenerateWarning, match="no document has tags: 'D1', 'D1', 'D3' against 'd1', 'd2', 'd1', ..."):
         assert lists(TagEntities(TAGS.assign(docno=TAGS["docno"].str.upper()))) == [{}] * 4
-
-
-# Real texts
 
 
 def test_sentences_about_three_people_called_emerson(shared_data):

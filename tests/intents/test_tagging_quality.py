@@ -120,9 +120,6 @@ def test_rates_are_those_of_plain_loops(found, gold, sample):
     assert list(quality.micro) == pytest.approx(micro, abs=1e-12, nan_ok=True)
 
 
-# Intervals
-
-
 def drawn(n_documents, seed):
     """Tags of documents, of which some are hard: what is right in one document goes together."""
     draw = np.random.default_rng(seed)
@@ -182,9 +179,6 @@ def test_one_document_says_nothing_about_others():
 def test_intervals_of_nothing_are_refused(options):
     with pytest.raises(ParameterError, match=next(iter(options))):
         tag_quality(TAGS, GOLD).intervals(**options)
-
-
-# Real linkers
 
 
 @pytest.mark.parametrize(("linker", "known"), [("wat", (0.7058, 0.6084, 0.6535)), ("genre", (0.8700, 0.8518, 0.8608))])

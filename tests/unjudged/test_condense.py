@@ -32,9 +32,6 @@ def covid(request, shared_data):
     return run, vbterrier.read_qrels(folder / "qrels.incomplete.txt.gz")
 
 
-# What it keeps.
-
-
 def test_judged_documents_are_kept_in_their_order_with_new_ranks_and_all_columns():
     kept = Condense(QRELS).transform(RUN)
     assert list(kept.columns) == list(RUN.columns)
@@ -83,9 +80,6 @@ def test_measures_of_condensed_real_runs_are_judged_only_of_ir_measures(covid, m
     assert len(found) == 50
 
 
-# In pipelines.
-
-
 def test_pyterrier_finds_out_what_goes_in_and_comes_out():
     stage = Condense(QRELS)
     columns = ["qid", "query", "docno", "score", "rank", "text"]
@@ -131,9 +125,6 @@ def test_equal_judgments_make_equal_stages():
     for other in (QRELS.assign(label=0), QRELS.iloc[:2], QRELS.assign(docno=["a", "b", "d"])):
         assert stage != Condense(other)
     assert stage != "Condense(3 judgments)"
-
-
-# Edges.
 
 
 @pytest.mark.parametrize("columns", [list(RUN.columns), ["qid", "docno", "score"]])

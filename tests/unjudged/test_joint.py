@@ -171,9 +171,6 @@ def test_documents_with_their_own_priors(strength):
     assert np.cov(draws) == pytest.approx(covariance, abs=0.002)
 
 
-# Distributions of single systems.
-
-
 @pytest.fixture(scope="module")
 def many():
     """Five runs over six topics in part judged."""
@@ -226,9 +223,6 @@ def test_no_closed_form_where_grades_run_out():
     assert joint.covariance("three", "three")[0] == pytest.approx(distributions["three"].std[0] ** 2)
 
 
-# What is shared.
-
-
 @pytest.mark.parametrize("strength", [2.0, math.inf])
 def test_a_document_has_one_grade_whoever_retrieved_it_and_wherever(strength):
     """Precision of the same documents in other orders is the same."""
@@ -260,9 +254,6 @@ def test_ids_that_are_numbers():
     assert joint.covariance("one", "two")[0] > 0
 
 
-# Priors of different strength.
-
-
 def test_common_strength_has_the_mean_correlation_of_documents():
     distributions, cuts = topic_of(PLENTY)
     distributions = {
@@ -290,9 +281,6 @@ def test_equal_strengths_stay_as_they_are(strength):
     assert JointDistribution(distributions, cuts).strength.tolist() == [strength]
 
 
-# What draws do not depend on.
-
-
 def test_order_of_systems_rows_and_topics_changes_nothing(many):
     frames, qrels = many
     names = list(frames)
@@ -316,9 +304,6 @@ def test_seeds_and_topics_are_told_apart(many):
     cuts = cuts_of({"r": run(lists)}, pool_of(dict.fromkeys(lists, PLENTY)))
     alike = joint_draws(distribution_of(cuts), cuts, 40)[0]
     assert (alike[0] != alike[1]).any()
-
-
-# Edges.
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
@@ -350,9 +335,6 @@ def test_what_does_not_belong_together_is_refused(many):
         JointDistribution({**distributions, "r1": distribution_of(cuts, dcg="exp-log2")["r1"]}, cuts)
     with pytest.raises(InputError, match="system 'r1': its distribution and its ranking do not"):
         JointDistribution(distributions, {**cuts, "r1": cuts_of(frames, qrels, k=2)["r1"]})
-
-
-# Real data.
 
 
 @pytest.mark.filterwarnings("ignore:.*are left out:vbterrier.DegenerateWarning")

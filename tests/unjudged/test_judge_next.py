@@ -169,9 +169,6 @@ def test_sums_in_another_order_break_no_tie():
         assert [step.topic for step in greedy(order, 2)] == [0, 1]
 
 
-# Plans.
-
-
 def frames(n_topics=3, n_documents=9, seed=0):
     """A run whose every third document or so is judged, and judgments, by topic."""
     rng, run, qrels = np.random.default_rng(seed), [], []
@@ -383,9 +380,6 @@ def test_too_many_documents_are_refused(monkeypatch):
     monkeypatch.setattr(judge_next, "MOST_CELLS", 10)
     with pytest.raises(ParameterError, match="use a smaller cutoff"):
         plan([cut("mine", run, qrels, prior="pool")], 2)
-
-
-# Files.
 
 
 @pytest.mark.parametrize("name", ["plan.tsv", "plan.tsv.gz"])

@@ -28,9 +28,6 @@ def values(metric, judged, levels=None):
     return (parts.unit * np.append(parts.gain, [0.0, 0.0])[levels]).sum(axis=1)
 
 
-# With every document judged.
-
-
 @st.composite
 def judged_rankings(draw):
     labels = draw(st.lists(st.integers(-1, 4), min_size=1, max_size=9))
@@ -61,12 +58,6 @@ def test_judged_rankings_score_as_trec_eval_says(case, k):
         measure = ir_measures.parse_measure(name if k is None else f"{name}@{k}")
         expected = one(measure, qrels, run)
         assert values(metric, judged) == pytest.approx([expected], abs=1e-12), name
-
-
-# What the parts say.
-
-
-# Refused.
 
 
 @pytest.mark.parametrize(

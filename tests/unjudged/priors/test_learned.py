@@ -57,9 +57,6 @@ def learn(run, qrels, k=K):
     return judged.judgments.topics, learned(judged)
 
 
-# Parts
-
-
 @pytest.mark.parametrize("strength", [1.0, 7.5, 256.0])
 def test_beta_binomial_is_scipys_but_for_the_binomial_coefficient(strength):
     hits, trials, share = np.array([0.0, 3.0, 5.0]), np.array([4.0, 3.0, 9.0]), np.array([0.2, 0.5, 0.9])
@@ -92,9 +89,6 @@ def test_a_small_pool_leans_on_the_others_and_a_large_one_hardly():
     assert 0.05 < shrunk[2, 1] < 0.15
 
 
-# Is judging random?
-
-
 def textbook_random(judged, unjudged):
     """The same posterior with SciPy's binomial and beta-binomial, explanation by explanation."""
     share = (judged.sum() + 0.5) / (judged.sum() + unjudged.sum() + 1)
@@ -119,9 +113,6 @@ def test_the_posterior_is_the_textbooks():
         there = rng.random(judged.shape) < 0.9
         judged, unjudged = judged & there, ~judged & there
         assert random_missing(judged, unjudged) == pytest.approx(textbook_random(judged, unjudged), abs=1e-9)
-
-
-# What is learned
 
 
 def test_randomly_missing_documents_are_expected_as_the_judged_ones_are():
