@@ -32,13 +32,9 @@ MOST_RANKS = 1_000_000
 
 
 class Param(ir_measures.ParamInfo):  # type: ignore[misc]
-    """One parameter of a measure.
+    """One parameter of a measure; without a default, it is absent from the measure unless given.
 
-    - ``dtype``: ``str``, ``int``, ``float`` or ``bool``
-    - ``default``: default value; a parameter without a default is absent from the measure unless given
-    - ``choices``: legal values
-    - ``low``, ``high``: legal range of numbers, both ends included
-    - ``desc``: one line for the documentation
+    Values are one of ``choices``, or numbers from ``low`` to ``high``, both included; ``desc`` documents it in a line.
     """
 
     def __init__(
@@ -56,10 +52,7 @@ class Param(ir_measures.ParamInfo):  # type: ignore[misc]
         self.legal, self.low, self.high = choices, low, high
 
     def coerce(self, name: str, value: Any) -> Any:
-        """Return the canonical form of a value: 1 and 1.0 are the same alpha.
-
-        Raises ParameterError: A value of another type, outside the range or not among the choices.
-        """
+        """Return the canonical form of a legal value: 1 and 1.0 are the same alpha."""
         try:
             made = self._made(value)
         except (TypeError, ValueError, OverflowError) as error:
@@ -175,10 +168,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         raise NotImplementedError
 
     def defined(self, scoring: Scoring) -> dict[str, float]:
-        """Value of each topic, with the parameter ``undefined`` applied to topics without a value.
-
-        Raises InputError: Topics without a value, with ``undefined="raise"``.
-        """
+        """Value of each topic, with the parameter ``undefined`` applied to topics without a value."""
         values = self.values(scoring)
         missing = np.isnan(values)
         if missing.any():
@@ -265,24 +255,20 @@ def _prepared(qrels: pd.DataFrame) -> tuple[list[str], Any]:
             measure: topics for measure, topics in without.items() if topics and measure["undefined"] == "warn"
         }:
             counts = ", ".join(f"{measure} {len(topics)} ({examples(topics)})" for measure, topics in reported.items())
+            # The tests of pt.Experiment know no missing values.
+            has_tests = (of_experiment() or {}).get("baseline") is not None
+            on_tests = (
+                ". Its p-values with the baseline are NaN, whatever 'reject' says: give test= a policy for NaN, or use "
+                "vbterrier.compare"
+            )
             warn(
                 f"topics, of {len(target.topics)}, where a measure is undefined, which its mean leaves out: {counts}. "
-                f"Ask for undefined='skip' to confirm, or for 'zero' or 'raise'{_on_tests()}"
+                f"Ask for undefined='skip' to confirm, or for 'zero' or 'raise'{on_tests if has_tests else ''}"
             )
         # Hosts need a value of each measure for each topic: pt.Experiment fails, ir_measures inserts one.
         yield from ((topic, measure, Omitted()) for measure, topics in without.items() for topic in topics)
 
     return target.topics, values
-
-
-def _on_tests() -> str:
-    """Part of the warning about a comparison with a baseline in pt.Experiment, whose tests know no missing values."""
-    if (of_experiment() or {}).get("baseline") is None:
-        return ""
-    return (
-        ". Its p-values with the baseline are NaN, whatever 'reject' says: give test= a policy for NaN, or use "
-        "vbterrier.compare"
-    )
 
 
 PROVIDER = Provider(Measure, _prepared)

@@ -19,7 +19,7 @@ from vbterrier.measures.target import warn_of_another_tagger
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Floats
     from vbterrier.measures.target import Scoring
 
 
@@ -61,20 +61,16 @@ class IntentMeasure(Measure):
 
     def gains(self, scoring: Scoring) -> tuple[Coverage, Floats]:
         """The coverage and the gain of every intent."""
-        coverage = self.coverage(scoring)
-        return coverage, coverage.gain(self.cutoff, self["gain"], self._neighbours(scoring, coverage))
+        coverage, name, neighbours = self.coverage(scoring), self["similarities"], None
+        if name:
+            key = ("neighbours", self._sources, name)
+            neighbours = scoring.target.memo(key, lambda: neighbours_of(named("similarities", name), coverage.intents))
+        return coverage, coverage.gain(self.cutoff, self["gain"], neighbours)
 
     def check(self) -> None:
         """Refuse similarities with a gain for which they are not defined."""
         if self["similarities"] and self["gain"] != "binary":
             raise ParameterError(f"{self.NAME}: similarities= are defined for gain='binary' only; drop one of the two")
-
-    def _neighbours(self, scoring: Scoring, coverage: Coverage) -> tuple[Ints, Ints, Floats] | None:
-        name = self["similarities"]
-        if not name:
-            return None
-        key = ("neighbours", self._sources, name)
-        return scoring.target.memo(key, lambda: neighbours_of(named("similarities", name), coverage.intents))
 
     def values(self, scoring: Scoring) -> Floats:
         """The value of each topic, NaN for topics without intents."""
@@ -100,7 +96,10 @@ class IntentMeasure(Measure):
                 name="intents" if self["intents"] or not scoring.target.is_diversity else "qrels",
             ),
         )
-        if self._tags_of_run(scoring, own_tags):
+        # The column entity_id of the run has the tags; subtopics of diversity qrels have their own.
+        there = "entity_id" in scoring.run.frame.columns or not len(scoring.run)
+        given = self["tags"] or scoring.target.tags is not None
+        if there and not given and (own_tags is None or self["intents"]):
             tags = Tags(from_run(scoring.run), pooled=False, name="run")
             warn_of_another_tagger(scoring.run)
         else:
@@ -144,13 +143,6 @@ class IntentMeasure(Measure):
     def _named(self, scoring: Scoring) -> pd.DataFrame:
         given = named("intents", self["intents"])
         return given[given["qid"].astype(str).isin(scoring.target.topics)]
-
-    def _tags_of_run(self, scoring: Scoring, own: pd.DataFrame | None) -> bool:
-        """Return True if the column entity_id of the run has the tags; subtopics of diversity qrels have their own."""
-        there = "entity_id" in scoring.run.frame.columns or not len(scoring.run)
-        if self["tags"] or scoring.target.tags is not None:
-            return False
-        return there and (own is None or bool(self["intents"]))
 
     def _tags(self, scoring: Scoring, own: pd.DataFrame | None) -> Tags:
         if self["tags"]:

@@ -77,13 +77,7 @@ class _Part(LinkingMeasure):
     """Precision or recall of links or of NILs, undefined if there are none."""
 
     def values(self, scoring: Scoring) -> Floats:
-        """Contribution of each query, NaN for all queries if the measure is undefined.
-
-        Raises
-        ------
-        InputError
-            An undefined measure, with ``undefined="raise"``.
-        """
+        """Contribution of each query, NaN for all queries if the measure is undefined."""
         values = super().values(scoring)
         if self["undefined"] == "raise" and np.isnan(values).any():
             kind = repr(self["nil"]) if self.NAME.startswith("Nil") else "an entity"
