@@ -263,15 +263,8 @@ def test_the_model_is_loaded_once_from_its_folder_and_without_a_hub(packages):
     assert calls[0] == (str(path), {"device": "cpu", "local_files_only": True})
     assert [call[0] for call in calls[1:]] == [["a", "b"], ["c"]]
     assert calls[1][1]["batch_size"] == 8
-
-
-def test_it_is_what_its_parameters_are(packages):
-    model = MiniLM(device="cuda")
-    assert model == MiniLM(device="cuda") != MiniLM()
-    assert hash(model) == hash(MiniLM(device="cuda"))
-    assert repr(MiniLM(device="cuda", batch_size=8)) == "MiniLM(device='cuda', batch_size=8)"
-    model(["a"])
-    assert pickle.loads(pickle.dumps(model)) == model
+    assert pickle.loads(pickle.dumps(model)) == model != MiniLM()
+    assert repr(model) == "MiniLM(batch_size=8)"
     with pytest.raises(ParameterError, match="batch_size=0"):
         MiniLM(batch_size=0)
 

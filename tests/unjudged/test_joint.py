@@ -16,7 +16,7 @@ from vbterrier.unjudged import joint as module
 from vbterrier.unjudged.distribution import BootstrapDistribution
 from vbterrier.unjudged.incomplete import subsample_qrels
 from vbterrier.unjudged.joint import JointDistribution
-from vbterrier.unjudged.metrics import AP, Precision
+from vbterrier.unjudged.metrics import AP
 from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.priors import Process
 
@@ -221,19 +221,6 @@ def test_no_closed_form_where_grades_run_out():
         assert np.isnan(joint.covariance(other, "one")).all()
     # A single unjudged document finds both of its grades.
     assert joint.covariance("three", "three")[0] == pytest.approx(distributions["three"].std[0] ** 2)
-
-
-@pytest.mark.parametrize("strength", [2.0, math.inf])
-def test_a_document_has_one_grade_whoever_retrieved_it_and_wherever(strength):
-    """Precision of the same documents in other orders is the same."""
-    rng = np.random.default_rng(8)
-    documents = [*(f"n{i}" for i in range(6)), "a", "c"]
-    frames = {f"r{i}": run({"q": rng.permutation(documents).tolist()}) for i in range(6)}
-    cuts = cuts_of(frames, pool_of({"q": PLENTY}), k=8)
-    distributions = distribution_of(cuts, Precision(), prior={0: 0.5, 1: 0.5}, prior_strength=strength)
-    draws = joint_draws(distributions, cuts, 300)[:, 0]
-    assert np.ptp(draws, axis=0).max() < 1e-12
-    assert len(np.unique(draws[0].round(9))) > 4
 
 
 def test_document_ids_count_within_a_topic_only():

@@ -84,8 +84,8 @@ def require_possible(n: int, delta: float) -> None:
 def corrected_level(level: float, n_systems: int, correction: str, *, baseline: bool = False) -> float:
     """The level of each test for which all tests between k systems together have a level.
 
-    ``"holm"``: Bonferroni's ``1 - α/m`` of m tests, the first step. ``"max-t"``: for large samples and systems of equal
-    variance and correlation, Tukey's studentised range for all pairs, Dunnett's test for pairs with a baseline.
+    ``"holm"``: Bonferroni's ``1 - α/m`` of m tests. ``"max-t"``: for large samples and systems of equal variance and
+    correlation, Tukey's studentised range for all pairs, Dunnett's test for pairs with a baseline.
     """
     from scipy import optimize, special, stats
 

@@ -37,11 +37,9 @@ def query_profile(
 
     Parameters
     ----------
-    queries
-        A :class:`QuerySample`, or a frame (or its path) with docno, mention and optionally entity_id. The column
-        n_draws weights queries that were drawn several times.
-    mentions
-        The corpus, a frame or a path, for the expected values under each sampling method.
+    queries, mentions
+        A :class:`QuerySample`, or a frame (or its path) with docno, mention and optionally entity_id, whose column
+        n_draws weights queries that were drawn several times; and the corpus, for the values expected by each method.
     nil
         One or several entity_id of mentions without an entity in the knowledge base; ``"NIL"`` includes numbered
         clusters of TAC such as NIL0042.
@@ -79,10 +77,8 @@ def query_profile(
     Ambiguity comes from the corpus if it has entity_id, else from the queries.
 
     Shares describe the draws of the design: for a stratified or weighted sample they do not estimate those of the
-    corpus, see :func:`horvitz_thompson`. Intervals treat draws as independent.
-
-    Source: Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 2
-    and Table 1.
+    corpus, see :func:`horvitz_thompson`. Intervals treat draws as independent. Source: that of :func:`sample_queries`,
+    section 2 and Table 1.
 
     Examples
     --------

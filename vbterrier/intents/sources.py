@@ -97,10 +97,9 @@ def from_nuggets(
     ----------
     nuggets
         A frame of :func:`vbterrier.frames.read_nuggets`, or its path.
-    okay
-        The weight of a nugget of importance okay, at least 0; that of a vital nugget is 1.
-    partial
-        The weight of partial support, 0 to 1.
+    okay, partial
+        Weights of a nugget of importance okay, at least 0 (that of a vital nugget is 1), and of partial support, 0 to
+        1.
 
     Returns
     -------
@@ -111,12 +110,8 @@ def from_nuggets(
     Raises
     ------
     InputError
-        A nugget with two importances; a nugget that some answer to a query lacks; a repeated answer.
-
-    Warns
-    -----
-    DegenerateWarning
-        Queries without a nugget of positive weight are left out.
+        A nugget with two importances, or that some answer to a query lacks; a repeated answer. Queries without a nugget
+        of positive weight are left out, with a warning.
 
     Examples
     --------
@@ -209,11 +204,7 @@ def _all_subtopics(
 
 
 def subtopic_gaps(iterations: Iterations) -> list[str]:
-    """Return the topics of diversity qrels whose subtopic numbers have gaps, such as 1, 2, 4.
-
-    A subtopic without a judged document has no row in the qrels of TREC Web 2009 and 2010. The last subtopics of a
-    topic leave no gap.
-    """
+    """Return the topics of diversity qrels whose subtopic numbers have gaps, such as 1, 2, 4; the last leave none."""
     topics, topic, entities, code = iterations
     digits = len(str(_MOST_SUBTOPICS))
     if not all(one.isascii() and one.isdecimal() and len(one) <= digits for one in entities):
@@ -453,12 +444,9 @@ def tags_of_parts(intents: Any, tags: Any, *, gain: str = "all") -> pd.DataFrame
 
     Parameters
     ----------
-    intents
-        Columns qid, entity_id (of the whole intent) and ``parts``: a list of distinct ids, or text with ``|`` between.
-    tags
-        Columns docno, entity_id (of a part), and optionally weight in [0, 1] and qid.
-    gain
-        ``"all"`` or ``"part"``.
+    intents, tags, gain
+        Columns qid, entity_id (of the whole intent) and ``parts``: a list of distinct ids, or text with ``|`` between;
+        columns docno, entity_id (of a part), and optionally weight in [0, 1] and qid; ``"all"`` or ``"part"``.
 
     Returns
     -------
@@ -468,14 +456,8 @@ def tags_of_parts(intents: Any, tags: Any, *, gain: str = "all") -> pd.DataFrame
 
     Raises
     ------
-    ParameterError
-        Another gain.
-    InputError
-        An intent without parts, with a part that is not text or occurs twice, or with two lists of parts.
-
-    Notes
-    -----
-    Time and memory are linear in the number of matches of tags and parts.
+    ParameterError, InputError
+        Another gain; an intent without parts, with a part that is not text or occurs twice, or with two lists of parts.
 
     Examples
     --------

@@ -124,17 +124,14 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         ``"binary"``: the best candidate of each mention, ties broken by id, with weight 1. ``"score"``: all candidates
         of each mention with the weights of the tagger; a repeated entity gets its largest weight. ``None``: binary for
         linkers, the given weights for frames and functions.
-    cache
-        If True, cache tags by text, so that a linker or function reads each text once.
-    replace
-        If True, replace existing tags of the run.
+    cache, replace
+        Cache tags by text, so that a linker or function reads each text once; replace existing tags of the run.
 
     Raises
     ------
-    ParameterError
-        Not a tagger; weights from a linker whose scores are not weights.
-    InputError
-        A run that is tagged already, unless ``replace``; illegal tags or texts.
+    ParameterError, InputError
+        Not a tagger; weights from a linker whose scores are not weights; a run that is tagged already, unless
+        ``replace``; illegal tags or texts.
 
     Examples
     --------
@@ -198,12 +195,8 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         Returns
         -------
         pandas.DataFrame
-            Distinct rows with columns docno, entity_id, weight, and qid if tags may differ between queries.
-
-        Raises
-        ------
-        InputError
-            A document with two texts and different tags, without ``per_query``.
+            Distinct rows with columns docno, entity_id, weight, and qid if tags may differ between queries. A document
+            with two texts and different tags is an error without ``per_query``.
         """
         frame = frame_of(results, "results")
         by_query = self.per_query or self._finder.per_query or self._candidates is not None

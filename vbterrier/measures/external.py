@@ -222,14 +222,12 @@ def prepare(measure: ir_measures.Measure, target: EvaluationTarget) -> None:
 def external_values(
     measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run, *, warned: bool = False
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
-    """Yield topic, measure and value of external measures.
+    """Yield topic, measure and value of external measures; ``warned`` if topics and ties of this run were checked.
 
     Their engines receive checked frames: ids as text, integer labels, each judgment once. Scores are replaced by ranks
     in the order of trec_eval, because engines break ties in three different ways. Diversity measures are evaluated one
     at a time: pyndeval returns 0 for two settings of one measure in one call. It does not know ``judged_only``, so the
     run is condensed first. It iterates over the rows of a run, so it receives the first k documents only.
-
-    If ``warned``, topics and ties of this run were checked before.
     """
     if not measures:
         return

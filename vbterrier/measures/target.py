@@ -252,9 +252,8 @@ _FIRST_ROWS, _FEW_ROWS, _FEW = 10_000, 1000, 100
 def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bool = False) -> None:
     """Warn if a run and the judgments share topics but no document.
 
-    - ``target``, ``run``: the judgments and the run
-    - ``only_misspelt``: warn only if ids differ in their spelling: integers, which hosts convert to text, against text;
-      blanks at the ends; Unicode forms. A part of a run may well hold no judged document
+    With ``only_misspelt``, as a part of a run may well hold no judged document, warn only if ids differ in their
+    spelling: integers, which hosts convert to text, against text; blanks at the ends; Unicode forms.
     """
     # The documents of entity runs are entities, which are not judged.
     if target.is_links or not {"docno", "label"} <= set(target.frame.columns) or not len(run):

@@ -120,11 +120,7 @@ def process_params(**own: Param) -> dict[str, Param]:
 
 
 class Bootstrapped(Measure):
-    """A statistic of the distribution of a score over the grades of unjudged documents.
-
-    Subclasses declare the parameters of their metric and make it. All statistics of one evaluation share one
-    computation.
-    """
+    """A statistic of the distribution of a score over the grades of unjudged documents."""
 
     @property
     def better(self) -> str | None:

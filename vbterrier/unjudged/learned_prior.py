@@ -67,14 +67,10 @@ def beta_binomial(hits: Floats, trials: Floats, expected: Floats, strength: Floa
 
 
 class Learned(NamedTuple):
-    """A Dirichlet prior over the grades of unjudged documents.
+    """A Dirichlet prior over the grades of unjudged documents, with the probability that these are random."""
 
-    Expected probability of each grade, shape (n, L), pseudo-count, shape (n,), and the probability that documents are
-    unjudged at random.
-    """
-
-    prob: Floats
-    strength: Floats
+    prob: Floats  # expected probability of each grade, shape (n, L)
+    strength: Floats  # pseudo-count, shape (n,)
     random: float
 
 

@@ -76,11 +76,7 @@ def by_score(entries: Retrieved) -> RetrievalEvidence:
 
 
 def by_votes(entries: Retrieved) -> RetrievalEvidence:
-    """Evidence with features of each document from all runs.
-
-    Mean of ``1/log2(1 + rank)`` over the runs (0 for runs without it), the share of runs that retrieve it, and
-    ``-log2(1 + best rank)``.
-    """
+    """Evidence with three features of each document from all runs, see :func:`predict_grades`."""
     first = np.unique(fingerprints.keys(entries.topic, entries.docno.fingerprints), return_index=True)[1]
     # The lookup compares ids, not only fingerprints.
     item = Lookup(entries.topic[first], entries.docno.take(first)).find_one(entries.topic, entries.docno)
@@ -230,10 +226,8 @@ def predict_grades(
 
     Raises
     ------
-    InputError
-        No runs; no judged document up to the cutoff; infinite scores with ``by="score"``; see the contracts.
-    ParameterError
-        An illegal value.
+    InputError, ParameterError
+        No runs; no judged document up to the cutoff; infinite scores with ``by="score"``; an illegal value.
 
     Notes
     -----

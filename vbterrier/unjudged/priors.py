@@ -51,14 +51,9 @@ def shares(counts: Ints) -> Floats:
 
 
 def column_probabilities(judged: JudgedTop) -> Floats:
-    """The prior of each unjudged document of the cut, from column ``grade_prob`` of the run.
+    """The prior of each unjudged document of the cut, from column ``grade_prob`` of the run; other cells are ignored.
 
-    A cell is a list of the probabilities of grade 0, 1, 2, ... (missing ones at the end are 0), or one number: the
-    probability of relevance, divided among the grades above 0 in proportion to the topic's pool, or to all pools if it
-    has no relevant document. Cells of judged documents and below the cutoff are ignored.
-
-    Returns documents in the order of their ranks, padded with grade 0, shape (n, most unjudged, L). Messages of errors
-    name query and document.
+    Returns documents in the order of their ranks, padded with grade 0, shape (n, most unjudged, L).
     """
     run, grades = judged.run, judged.judgments.grades
     if COLUMN not in run.frame.columns:
@@ -164,17 +159,9 @@ class Prior(NamedTuple):
 
 
 def prior_of(judged: JudgedTop, process: Process) -> Prior:
-    """The prior over grades for every topic, with its strength.
+    """The prior over grades for every topic, with its strength, see :func:`vbterrier.unjudged.bootstrap_distribution`.
 
-    ``learned``: see :func:`vbterrier.unjudged.learned_prior.learned`; ``hierarchical``: the pool of the query shrunk to
-    the pool of all queries; ``pool``: ``P_r = |J_r| / |J|`` of the query's judged documents; ``run``: the same share
-    among the judged documents of the first k; ``pool+run``: the mean of both (Fröbe et al., ECIR 2023, section 3.2);
-    ``column``: individual priors; or a mapping of grade to probability for all topics. ``auto`` is ``pool+run`` with
-    ``compat``; the evidence model, otherwise the default, has no prior of a topic.
-
-    ``prior_strength="auto"`` uses the learned strength, and treats all other priors as known exactly. If none of the
-    first k is judged, ``all_unjudged="auto"`` uses the pool for ``pool+run`` and raises an error for ``run``;
-    ``"pool"`` uses the pool for both; ``"zero"`` gives every document grade 0 (as the authors do) with any named prior.
+    ``prior_strength="auto"`` uses the learned strength, and treats all other priors as known exactly.
     """
     prior = process.chosen_prior
     if prior == EVIDENCE:

@@ -177,24 +177,6 @@ def test_seed_deals_the_topics():
     assert (one != two).any()
 
 
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("by", ["rank", "score"])
-@pytest.mark.parametrize("slope", [1.0, -1.0])
-def test_unjudged_documents_are_worth_no_more_further_down(by, method, slope):
-    runs, qrels, _ = collection(4, slope=slope)
-    judged = set(zip(qrels["qid"], qrels["docno"], strict=True))
-    fell = False
-    for frame in predict_grades(runs, qrels, by=by, method=method).values():
-        ranked = vbterrier.frames.ranked(frame)
-        unjudged = ranked[[pair not in judged for pair in zip(ranked["qid"], ranked["docno"], strict=True)]]
-        for _, topic in unjudged.groupby("qid"):
-            steps = np.diff(chances(topic))
-            assert (steps <= 1e-12).all()
-            fell |= bool((steps < -1e-6).any())
-    # Where worse documents stand first, rank says nothing rather than the contrary.
-    assert fell == (slope > 0)
-
-
 def test_isotonic_regression_finds_steps():
     rng = np.random.default_rng(7)
     x = rng.integers(0, 4, 40_000)
