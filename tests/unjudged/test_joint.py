@@ -300,7 +300,7 @@ def test_nothing_unjudged_and_nothing_retrieved():
     joint = JointDistribution(distribution_of(cuts), cuts)
     assert joint.n_union.tolist() == [0]
     draws = joint.scores(0, 3)
-    assert draws[0].tolist() == [joint.distribution("full").mean[0]] * 3
+    assert draws[0].tolist() == [joint.distributions[0].mean[0]] * 3
     assert draws[1].tolist() == [0.0] * 3
     assert joint.covariance("full", "none").tolist() == [0.0]
     assert joint_draws(distribution_of(cuts), cuts, 0).shape == (2, 1, 0)

@@ -199,13 +199,8 @@ class Evidence:
             return self
         kept = self.rank <= depth
         found, item = np.unique(self.item[kept], return_inverse=True)
-        topic, level, docno, labels = (
-            self.topic[found],
-            self.level[found],
-            self.docno.take(found),
-            self.labels[:, found],
-        )
-        cut = replace(self, depth=depth, topic=topic, level=level, docno=docno, labels=labels)
+        docno, labels = self.docno.take(found), self.labels[:, found]
+        cut = replace(self, depth=depth, topic=self.topic[found], level=self.level[found], docno=docno, labels=labels)
         return replace(cut, run=self.run[kept], rank=self.rank[kept], item=item.reshape(-1))
 
 

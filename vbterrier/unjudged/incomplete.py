@@ -288,8 +288,9 @@ def grade_prevalence(runs: Any, qrels: Any, complete: Any, cutoff: int = 10) -> 
 
 
 def merge_duplicates(frame: pd.DataFrame, duplicates: Mapping[str, str]) -> pd.DataFrame:
-    """Replace near-duplicate documents of a run or of qrels by one document each (Fröbe et al., ECIR 2023, section
-    4.1).
+    """Replace near-duplicate documents of a run or of qrels by one document each.
+
+    Source: Fröbe et al., ECIR 2023, section 4.1, which removes near-duplicates from runs and judgments.
 
     Parameters
     ----------

@@ -168,7 +168,6 @@ class AP:
         """No sum over ranks."""
         gain = _binary(judged, self.rel)
         n_relevant = judged.judgments.counts @ gain.astype(np.int64)
-
         weight = 1.0 / (ranks(judged.levels.shape[1]) * np.maximum(n_relevant, 1)[:, None])
         return Parts(
             gain,
@@ -200,7 +199,6 @@ class ERR:
     def parts(self, judged: JudgedTop) -> Parts:
         """No sum over ranks."""
         gain = self._gain(judged)
-
         return Parts(
             gain,
             np.zeros(judged.levels.shape),
