@@ -223,7 +223,16 @@ def simulate_query_removal(
     [0.8755, 0.0012, 0.8707, 0.9113]
     """
     kind, counts = _known(gold, system, nil=nil, multiple_answers=multiple_answers, unanswered=unanswered)
-    m = _number(n_removed, fraction, len(counts))
+    n = len(counts)
+    if (n_removed is None) == (fraction is None):
+        raise ParameterError("wanted either n_removed or fraction")
+    if n < 2:  # noqa: PLR2004 - one is removed, one is left
+        raise ParameterError(f"{n} queries: wanted at least two, to remove one")
+    if fraction is None:
+        m = whole("n_removed", n_removed, high=n - 1, meaning=f", of {n} queries")
+    else:
+        share = number("fraction", fraction, low=0, high=1, open_low=True, open_high=True)
+        m = min(max(round(share * n), 1), n - 1)
     n_draws = whole("n_draws", n_draws)
     ends: Any
     if shares is None:
@@ -347,17 +356,6 @@ def _known(
     # Sorted, so that draws do not depend on the order of the queries.
     kind = np.sort(cell_at[4 * found.gold_nil + found.answer])
     return kind, DecisionCounts(*np.bincount(kind, minlength=N_CELLS).tolist())
-
-
-def _number(n_removed: int | None, fraction: float | None, n: int) -> int:
-    if (n_removed is None) == (fraction is None):
-        raise ParameterError("wanted either n_removed or fraction")
-    if n < 2:  # noqa: PLR2004 - one is removed, one is left
-        raise ParameterError(f"{n} queries: wanted at least two, to remove one")
-    if fraction is None:
-        return whole("n_removed", n_removed, high=n - 1, meaning=f", of {n} queries")
-    share = number("fraction", fraction, low=0, high=1, open_low=True, open_high=True)
-    return min(max(round(share * n), 1), n - 1)
 
 
 def _distance(model: Floats, queries: Floats) -> tuple[float, float]:

@@ -318,21 +318,18 @@ class RelaxedQueries(IntentStage):
             except InputError as error:
                 raise InputError(f"query {qid!r}: {error}") from error
             places = [at for at, part in enumerate(parts) if in_column or _keyed(part, self.names)]
-            wordings.append(self._relaxed(qid, parts, places, "; " if in_column else " "))
+            sizes = range(1, min(self.most, len(places)) + 1)
+            if sum(math.comb(len(places), size) for size in sizes) > _MOST_WORDINGS:
+                raise InputError(
+                    f"query {qid!r}: {len(places)} constraints have more than {_MOST_WORDINGS:,} relaxations with "
+                    f"most={self.most}; lower it"
+                )
+            # Wordings that lack one constraint come first; a query of constraints alone has no words left.
+            dropped = chain.from_iterable(combinations(places, size) for size in sizes)
+            kept = [[part for at, part in enumerate(parts) if at not in lost] for lost in dropped]
+            between = "; " if in_column else " "
+            wordings.append([between.join(part) for part in kept if part or in_column])
         relaxed = inp.assign(**{column: pd.Series(wordings, index=inp.index, dtype=object)})
         some = pd.Series([bool(texts) for texts in wordings], index=inp.index, dtype=bool)
         rows: pd.DataFrame = relaxed[some].explode(column, ignore_index=True)
         return rows
-
-    def _relaxed(self, qid: Any, parts: list[str], places: list[int], between: str) -> list[str]:
-        """Return the texts without some of the constraints at these places, those that lack one constraint first."""
-        sizes = range(1, min(self.most, len(places)) + 1)
-        if sum(math.comb(len(places), size) for size in sizes) > _MOST_WORDINGS:
-            raise InputError(
-                f"query {qid!r}: {len(places)} constraints have more than {_MOST_WORDINGS:,} relaxations with "
-                f"most={self.most}; lower it"
-            )
-        dropped = chain.from_iterable(combinations(places, size) for size in sizes)
-        texts = [between.join(part for at, part in enumerate(parts) if at not in lost) for lost in dropped]
-        # A query of constraints alone has no words left.
-        return [text for text in texts if text or between == "; "]

@@ -65,7 +65,14 @@ def violations(
     spellings: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
 ) -> Violations:
     """Compare candidates with the constraints of their queries; parameters as in :class:`RelaxConstraints`."""
-    wanted = _wanted(constraints, weights)
+    # One row per constraint: its topic, its index, attribute, values and weight.
+    rows_of_constraints = [
+        (topic, one.attribute, one.values, weights.get(one.attribute, 1.0) if one.weight is None else one.weight)
+        for topic, of_topic in enumerate(constraints)
+        for one in of_topic
+    ]
+    wanted = pd.DataFrame(rows_of_constraints, columns=["topic", "attribute", "values", "weight"], dtype=object)
+    wanted = wanted.astype({"topic": "int64", "weight": "float64"}).assign(place=np.arange(len(wanted)))
     entities = candidates.entity.text.to_pylist()
     known = _facts(kb, entities, wanted) if len(wanted) else _NO_FACTS
     _require_attributes(wanted, known, kb, candidates.topics)
@@ -87,17 +94,6 @@ def violations(
 
 
 _NO_FACTS = pd.DataFrame({"entity_id": [], "attribute": [], "value": [], "form": [], "number": []}, dtype=object)
-
-
-def _wanted(constraints: Sequence[Sequence[Constraint]], weights: Mapping[str, float]) -> pd.DataFrame:
-    """Return one row per constraint: its topic, its index, attribute, values and weight."""
-    rows = [
-        (topic, one.attribute, one.values, weights.get(one.attribute, 1.0) if one.weight is None else one.weight)
-        for topic, of_topic in enumerate(constraints)
-        for one in of_topic
-    ]
-    wanted = pd.DataFrame(rows, columns=["topic", "attribute", "values", "weight"], dtype=object)
-    return wanted.astype({"topic": "int64", "weight": "float64"}).assign(place=np.arange(len(rows)))
 
 
 def _facts(kb: Attributes, entities: Sequence[str], wanted: pd.DataFrame) -> pd.DataFrame:

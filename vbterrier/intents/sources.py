@@ -264,20 +264,7 @@ def from_run(run: Run) -> pd.DataFrame:
     if not len(run):
         return pd.DataFrame({"qid": [], "docno": [], "entity_id": []}, dtype=str)
     require(run.frame, ("entity_id",), run.name)
-    if "tagger" in run.frame.columns:
-        _require_one_tagger(run)
-    columns = ["entity_id", *(["weight"] if "weight" in run.frame.columns else [])]
-    frame = run.frame[["qid", "docno", *columns]]
-    lists = (list, tuple, set, np.ndarray)
-    objects = [name for name in columns if frame[name].dtype == object]
-    listed = [name for name in objects if frame[name].map(lambda one: isinstance(one, lists)).any()]
-    if listed:
-        frame = frame.explode(listed)
-    return frame[frame["entity_id"].notna()].reset_index(drop=True).infer_objects()
-
-
-def _require_one_tagger(run: Run) -> None:
-    tagger = run.frame["tagger"]
+    tagger = run.frame.get("tagger", pd.Series(dtype=object))
     if tagger.isna().any():
         qid, docno = run.frame.loc[tagger.isna().to_numpy(), ["qid", "docno"]].iloc[0]
         raise InputError(
@@ -290,6 +277,14 @@ def _require_one_tagger(run: Run) -> None:
             f"{run.name}: its rows are tagged by {taggers[0]} and by {taggers[1]}; use one tagger only, last in the "
             "pipeline, as in (a + b) >> TagEntities(...)"
         )
+    columns = ["entity_id", *(["weight"] if "weight" in run.frame.columns else [])]
+    frame = run.frame[["qid", "docno", *columns]]
+    lists = (list, tuple, set, np.ndarray)
+    objects = [name for name in columns if frame[name].dtype == object]
+    listed = [name for name in objects if frame[name].map(lambda one: isinstance(one, lists)).any()]
+    if listed:
+        frame = frame.explode(listed)
+    return frame[frame["entity_id"].notna()].reset_index(drop=True).infer_objects()
 
 
 def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarities") -> tuple[Ints, Ints, Floats]:

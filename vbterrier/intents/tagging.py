@@ -175,7 +175,13 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add the tags of every row of a result frame."""
         self._validate(inp, ("qid", "docno"))
-        self._require_untagged(inp)
+        there = [name for name in COLUMNS if name in inp.columns]
+        by = inp["tagger"].unique().tolist() if there == list(COLUMNS) else []
+        if there and len(inp) and not self.replace and by != [self._label]:
+            whose = f"tagged by {examples(by)}" if by else f"a frame with the columns {', '.join(there)}"
+            raise InputError(
+                f"{self!r}: the run is already {whose}; use one tagger only: drop the other stage, or pass replace=True"
+            )
         entities, weights = self._row_tags(inp).lists(len(inp))
         return inp.assign(
             entity_id=pd.Series(entities, index=inp.index, dtype=object),
@@ -244,17 +250,6 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
                 remedy = "put pt.text.get_text(...) before it, or pass other fields="
                 error.args = (f"{error.args[0]} {self!r} reads {', '.join(map(repr, missing))}: {remedy}.",)
             raise
-
-    def _require_untagged(self, inp: pd.DataFrame) -> None:
-        there = [name for name in COLUMNS if name in inp.columns]
-        if self.replace or not there or not len(inp):
-            return
-        by = inp["tagger"].unique().tolist() if there == list(COLUMNS) else []
-        if by != [self._label]:
-            whose = f"tagged by {examples(by)}" if by else f"a frame with the columns {', '.join(there)}"
-            raise InputError(
-                f"{self!r}: the run is already {whose}; use one tagger only: drop the other stage, or pass replace=True"
-            )
 
     def _name(self) -> str:
         finder = self._finder

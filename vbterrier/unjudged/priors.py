@@ -64,15 +64,7 @@ def column_probabilities(judged: JudgedTop) -> Floats:
     require(run.frame, (COLUMN,), run.name)
     topic, rank = np.nonzero(judged.unjudged)
     rows = judged.rows[topic, rank]
-    first = np.cumsum(judged.n_unjudged) - judged.n_unjudged
-    prob = np.tile(np.eye(1, len(grades)), (len(first), int(judged.n_unjudged.max(initial=0)), 1))
-    prob[topic, np.arange(len(topic)) - first[topic]] = _read(judged, topic, rows)
-    return prob
-
-
-def _read(judged: JudgedTop, topic: Ints, rows: Ints) -> Floats:
-    """The probabilities of the grades in some rows of the run, shape (m, L)."""
-    is_number, number, lists = _split_cells(judged.run.frame[COLUMN].iloc[rows])
+    is_number, number, lists = _split_cells(run.frame[COLUMN].iloc[rows])
     listed = np.flatnonzero(~is_number)
     _refuse(judged, rows, is_number & np.isnan(number), "no value")
     outside = is_number & ~((number >= 0) & (number <= 1))
@@ -81,9 +73,12 @@ def _read(judged: JudgedTop, topic: Ints, rows: Ints) -> Floats:
     relevant = np.where(counts.any(axis=1, keepdims=True), shares(counts), shares(counts.sum(axis=0)))
     above = number[:, None] * relevant[topic]
     # Without any relevant document, grade 0 gets all probability.
-    prob = np.column_stack([1.0 - above.sum(axis=1), above])
+    found = np.column_stack([1.0 - above.sum(axis=1), above])
     if len(listed):
-        prob[listed] = _of_grades(judged, rows[listed], lists)
+        found[listed] = _of_grades(judged, rows[listed], lists)
+    first = np.cumsum(judged.n_unjudged) - judged.n_unjudged
+    prob = np.tile(np.eye(1, len(grades)), (len(first), int(judged.n_unjudged.max(initial=0)), 1))
+    prob[topic, np.arange(len(topic)) - first[topic]] = found
     return prob
 
 
