@@ -13,15 +13,8 @@ from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.unjudged.condense import Condense
 
 QRELS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "b", "c"], "label": [2, 0, 1]})
-RUN = pd.DataFrame(
-    {
-        "qid": ["q1", "q1", "q1", "q1", "q2", "q2"],
-        "docno": ["x", "b", "y", "a", "a", "c"],
-        "score": [4.0, 3.0, 2.0, 1.0, 2.0, 1.0],
-        "rank": [0, 1, 2, 3, 0, 1],
-        "text": list("XBYAac"),
-    }
-)
+RUN = pd.DataFrame({"qid": ["q1"] * 4 + ["q2"] * 2, "docno": list("xbyaac"), "score": [4.0, 3.0, 2.0, 1.0, 2.0, 1.0]})
+RUN = RUN.assign(rank=[0, 1, 2, 3, 0, 1], text=list("XBYAac"))
 TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["one", "two"]})
 
 
@@ -35,11 +28,8 @@ def covid(request, shared_data):
 def test_judged_documents_are_kept_in_their_order_with_new_ranks_and_all_columns():
     kept = Condense(QRELS).transform(RUN)
     assert list(kept.columns) == list(RUN.columns)
-    assert kept.to_numpy(dtype=object).tolist() == [
-        ["q1", "b", 3.0, 0, "B"],
-        ["q1", "a", 1.0, 1, "A"],
-        ["q2", "c", 1.0, 0, "c"],
-    ]
+    expected = [["q1", "b", 3.0, 0, "B"], ["q1", "a", 1.0, 1, "A"], ["q2", "c", 1.0, 0, "c"]]
+    assert kept.to_numpy(dtype=object).tolist() == expected
 
 
 def test_order_is_that_of_scores_not_of_rows_or_given_ranks():

@@ -15,14 +15,7 @@ from vbterrier.kernels.resample import stream
 from vbterrier.unjudged.incomplete import subsample_qrels
 from vbterrier.unjudged.learned_prior import expected_strength
 from vbterrier.unjudged.pool import Judgments
-from vbterrier.unjudged.predicted import (
-    FEATURES,
-    METHODS,
-    by_score,
-    folds,
-    predict_grades,
-    retrieved,
-)
+from vbterrier.unjudged.predicted import FEATURES, METHODS, by_score, folds, predict_grades, retrieved
 
 BY = tuple(FEATURES)
 ALL = [(by, method) for by in BY for method in METHODS]
