@@ -272,9 +272,8 @@ def test_subtopics_that_do_not_fit_the_judgments_are_refused(subtopics, message)
 
 
 PARTS = [["Smith", "CPS", "wages"], ["Jones", "CPS"], ["Jones"]]
-WHOLE = pd.DataFrame(
-    {"qid": ["q1", "q1", "q2"], "entity_id": ["p1", "p2", "p1"], "prob": [0.5, 0.5, 1], "parts": PARTS}
-)
+WHOLE = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["p1", "p2", "p1"], "prob": [0.5, 0.5, 1]})
+WHOLE["parts"] = PARTS
 OF_PARTS = pd.DataFrame({"docno": ["d1"] * 3 + ["d2"] * 3 + ["d3"], "weight": [1.0, 0.5, 0.75, 0.5, 0.25, 1.0, 1.0]})
 OF_PARTS = OF_PARTS.assign(entity_id=["Smith", "CPS", "wages", "CPS", "Jones", "Jones", "x"])
 

@@ -191,10 +191,8 @@ def test_real_linkers_against_gold(shared_data, linker, known):
         nothing = {"<NIL>", "<NO_MAPPING>"}
         linked[name] = {entry["doc"]: {link[2] for link in entry["links"]} - nothing for entry in entries}
     gold, found = linked["gold"], linked[linker]
-    frames = [
-        tags(*[(docno, entity) for docno, entities in of.items() for entity in sorted(entities)])
-        for of in (found, gold)
-    ]
+    rows = [[(docno, one) for docno, entities in of.items() for one in sorted(entities)] for of in (found, gold)]
+    frames = [tags(*of) for of in rows]
     quality = tag_quality(*frames, documents=list(gold))
     correct = sum(len(gold[docno] & found[docno]) for docno in gold)
     precision = correct / sum(len(found[docno]) for docno in gold)

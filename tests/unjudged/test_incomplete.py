@@ -168,9 +168,7 @@ def test_lost_topics_are_told():
 
 def test_what_cannot_be_is_refused():
     runs, qrels = {"one": run(q1=["a"]), "two": run(q1=["b"])}, judged("ab")
-    thinned = [
-        (lambda share=share: subsample_qrels(qrels, share), "from 0 to 1") for share in (-0.1, 1.1, "much", True)
-    ]
+    thinned = [(lambda share=share: subsample_qrels(qrels, share), "0 to 1") for share in (-0.1, 1.1, "much", True)]
     seeds = [(lambda seed=seed: subsample_qrels(qrels, 0.5, seed), "seed") for seed in (-1, 0.5, True)]
     depths = [(lambda depth=depth: shallow_pool(runs, qrels, depth), "cutoff") for depth in (0, 2.0, True)]
     depths += [(lambda depth=depth: leave_group_out(runs, qrels, cutoff=depth), "cutoff") for depth in (0, 2.0, True)]

@@ -108,11 +108,7 @@ def moments_by_hand(outcome):
 
 PLENTY = {"a": 2, "b": 2, "c": 1, "d": 1, "e": 0, "f": 0, **{f"x{i}{g}": g for i in range(5) for g in (1, 2)}}
 SCARCE = {"a": 2, "b": 1, "c": 0, "d": 1, "e": 2}
-LISTS = {
-    "one": ["n1", "a", "n2", "n3"],
-    "two": ["n3", "n1", "c", "n4"],
-    "three": ["a", "b", "n2", "e"],
-}
+LISTS = {"one": ["n1", "a", "n2", "n3"], "two": ["n3", "n1", "c", "n4"], "three": ["a", "b", "n2", "e"]}
 PRIOR = {0: 0.5, 1: 0.3, 2: 0.2}
 
 
@@ -151,9 +147,8 @@ def test_covariance_is_that_of_all_assignments(strength):
     for a, b in itertools.product(range(3), repeat=2):
         names = list(LISTS)
         assert joint.covariance(names[a], names[b])[0] == pytest.approx(covariance[a, b], abs=1e-11)
-    assert [distribution.std[0] ** 2 for distribution in distributions.values()] == pytest.approx(
-        np.diag(covariance), abs=1e-11
-    )
+    variances = [distribution.std[0] ** 2 for distribution in distributions.values()]
+    assert variances == pytest.approx(np.diag(covariance), abs=1e-11)
 
 
 @pytest.mark.parametrize("strength", [2.0, math.inf])

@@ -62,9 +62,8 @@ def test_every_metric_equals_the_process_followed_by_hand(metric, strength, cuto
         assert values == pytest.approx(list(outcome), abs=2e-11)
         assert probs == pytest.approx(list(outcome.values()), abs=1e-12)
         assert distribution.mean[topic] == pytest.approx(values @ probs, abs=1e-12)
-        assert distribution.std[topic] ** 2 == pytest.approx(
-            (values - distribution.mean[topic]) ** 2 @ probs, abs=1e-12
-        )
+        variance = (values - distribution.mean[topic]) ** 2 @ probs
+        assert distribution.std[topic] ** 2 == pytest.approx(variance, abs=1e-12)
     assert distribution.metric is metric
     assert f"{metric.name}@{cutoff}" in repr(distribution)
 
@@ -144,9 +143,7 @@ def test_one_cell_for_all_is_the_mapping_of_the_same_numbers(metric, strength):
 
 
 def test_each_document_has_its_own_numbers():
-    cells = (
-        [[0.1, 0.9], None, [0.2, 0.8, 0.0], "junk", [1], 5.0, [0, 0, 1]] + [[1.0], [0.6, 0.4], [0.5, 0.5]] + [[1.0]] * 2
-    )
+    cells = [[0.1, 0.9], None, [0.2, 0.8, 0.0], "junk", [1], 5.0, [0, 0, 1], [1.0], [0.6, 0.4], [0.5, 0.5], [1], [1]]
     distribution = bootstrap_distribution(own(cells), QRELS, 7, prior="column")
     assert distribution.prob[0].tolist() == [[0.1, 0.9, 0], [0.2, 0.8, 0], [1, 0, 0], [0, 0, 1]]
     assert distribution.prob[1, :2].tolist() == [[0.6, 0.4, 0], [0.5, 0.5, 0]]

@@ -217,9 +217,8 @@ def discriminative_power(
         top = int(table.mean(axis=0).argmax()) if best == "whole" else None
         held = len(names) * max(n_resamples, len(table), len(names))
         wanted = checked_sizes(sizes, len(table), 2)
-        subsets = (
-            [np.sort(block[:, :n]) for n in wanted] for block in orders_of(len(table), order, n_subsets, seed, held)
-        )
+        orders = orders_of(len(table), order, n_subsets, seed, held)
+        subsets = ([np.sort(block[:, :n]) for n in wanted] for block in orders)
         tested = [[_significant(table[rows], top, level, n_resamples, seed) for rows in block] for block in subsets]
         found = np.concatenate([np.stack(block, axis=1) for block in tested])
         low, high = band(found[..., 0], level, order)

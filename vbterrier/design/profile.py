@@ -189,9 +189,8 @@ def _shares(
     # Tolerance for rounding errors of cumulative weights.
     last = np.searchsorted(reached, np.array([*QUANTILES, 1.0]) * reached[-1] * (1 - _ROUNDING))
     items = [*(f"{level:g}" for level in QUANTILES), "max"]
-    rows += [
-        ("frequency quantile", item, float(value)) for item, value in zip(items, frequency[order][last], strict=True)
-    ]
+    values = frequency[order][last].astype(np.float64).tolist()
+    rows += [("frequency quantile", item, value) for item, value in zip(items, values, strict=True)]
     rows.append(("frequency quantile", "mean", float(weights @ frequency / weights.sum())))
     if per_mention is not None:
         rows += shares("ambiguity", ("0", "1", "2+"), np.minimum(per_mention, 2))

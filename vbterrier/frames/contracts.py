@@ -138,9 +138,8 @@ class LabelFrame:
         rows = repeated_pairs(topic, docno)
         if not len(rows):
             return keep
-        same = (topic[rows[1:]] == topic[rows[:-1]]) & (
-            docno.take(rows).fingerprints[1:] == docno.take(rows).fingerprints[:-1]
-        )
+        prints = docno.take(rows).fingerprints
+        same = (topic[rows[1:]] == topic[rows[:-1]]) & (prints[1:] == prints[:-1])
         clash = same & (label[rows[1:]] != label[rows[:-1]])
         if clash.any():
             first, second = rows[int(np.argmax(clash))], rows[int(np.argmax(clash)) + 1]

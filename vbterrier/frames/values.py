@@ -39,9 +39,7 @@ def values_of(given: Any, where: str = "values") -> pd.DataFrame:
     datasets = ids_of(frame["dataset"], f"{where} column 'dataset'").text.to_pandas() if "dataset" in frame else None
     frame = frame[list(COLUMNS)].reset_index(drop=True)
     if frame["measure"].dtype == object:
-        frame["measure"] = frame["measure"].map(
-            lambda value: value if isinstance(value, str) or pd.isna(value) else str(value)
-        )
+        frame["measure"] = frame["measure"].map(lambda one: one if isinstance(one, str) or pd.isna(one) else str(one))
     keys = {name: ids_of(frame[name], f"{where} column {name!r}") for name in KEY}
     if datasets is not None:
         keys["qid"] = ids_of(datasets + "/" + keys["qid"].text.to_pandas(), f"{where} columns 'dataset', 'qid'")

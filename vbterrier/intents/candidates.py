@@ -274,10 +274,8 @@ class Truncate(IntentStage):
         pt.validate.columns(inp, includes=["qid", "entity_id", "prob"])
         candidates = Candidates(inp)
         rows, prob = candidates.entities, candidates.among_entities
-        topic = candidates.topic[rows]
-        is_kept = kept(
-            prob, topic, candidates.tie[rows], threshold=self.threshold or 0.0, top=self.cutoff, mass=self.mass
-        )
+        topic, tie = candidates.topic[rows], candidates.tie[rows]
+        is_kept = kept(prob, topic, tie, threshold=self.threshold or 0.0, top=self.cutoff, mass=self.mass)
         all_prob = candidates.beside_nil(proportional(np.where(is_kept, prob, 0.0), topic, candidates.n))
         all_kept = candidates.nil.copy()
         all_kept[rows] = is_kept

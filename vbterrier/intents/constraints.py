@@ -133,16 +133,14 @@ def _weight(text: str, clause: str) -> float:
 
 
 def _of_mapping(given: Mapping[Any, Any]) -> Iterator[Constraint]:
-    for attribute, value in given.items():
+    for name, value in given.items():
         values = list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
-        texts = [_text(attribute, one) for one in values if not _is_missing(one)]
-        if not isinstance(attribute, str) or not _NAME.fullmatch(attribute.strip()):
-            raise InputError(
-                f"constraints {given!r}: attribute {attribute!r}: wanted a name without : ; | ^ and quotes"
-            )
+        texts = [_text(name, one) for one in values if not _is_missing(one)]
+        if not isinstance(name, str) or not _NAME.fullmatch(name.strip()):
+            raise InputError(f"constraints {given!r}: attribute {name!r}: wanted a name without : ; | ^ and quotes")
         # Mappings read from Parquet contain None for attributes of other rows.
         if texts:
-            yield Constraint(attribute.strip(), tuple(_range(text.strip()) or text for text in texts))
+            yield Constraint(name.strip(), tuple(_range(text.strip()) or text for text in texts))
 
 
 def _is_missing(value: Any) -> bool:

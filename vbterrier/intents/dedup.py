@@ -106,15 +106,13 @@ class MergedCandidates:
         tie = pd.factorize(self.ids, sort=True)[0]
         rank = ranks(np.round(self.prob, DIGITS), group, tie)
         order = np.lexsort([rank, group])
-        chosen = order[np.searchsorted(group[order], np.arange(n))]
+        top = order[np.searchsorted(group[order], np.arange(n))]
         # The first name that is not empty.
         named = pd.Series(self.names[order]).where(self.names[order] != "")
         names = named.groupby(group[order]).first().fillna("").to_numpy(dtype=object)
         known = per_topic(self.known.astype(np.float64), group, n) > 0
         total = per_topic(self.prob, group, n)
-        return MergedCandidates(
-            self.topic[chosen], self.ids[chosen], total, names, known, self.row[chosen], group[self.of_row]
-        )
+        return MergedCandidates(self.topic[top], self.ids[top], total, names, known, self.row[top], group[self.of_row])
 
     def forms(self) -> Texts:
         """Return normal forms of the names, or of the ids of groups without a name."""

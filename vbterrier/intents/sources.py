@@ -125,12 +125,10 @@ def from_nuggets(
     number("partial", partial, low=0, high=1)
     frame = read_nuggets(nuggets) if isinstance(nuggets, (str, os.PathLike)) else frame_of(nuggets, "nuggets")
     require(frame, ("name", "qid", "docno", "entity_id", "importance", "assignment"), "nuggets")
-    for column, legal in NUGGET_MEMBERS.items():
-        odd = frame[~frame[column].isin(legal)]
+    for name, legal in NUGGET_MEMBERS.items():
+        odd = frame[~frame[name].isin(legal)]
         if len(odd):
-            raise InputError(
-                f"nuggets: row {odd.index[0]}: {column} is {odd[column].iloc[0]!r}, wanted {', '.join(legal)}"
-            )
+            raise InputError(f"nuggets: row {odd.index[0]}: {name} is {odd[name].iloc[0]!r}, wanted {', '.join(legal)}")
     answer, nugget = ["name", "qid", "docno"], ["qid", "entity_id"]
     again = frame.duplicated([*answer, "entity_id"])
     if again.any():

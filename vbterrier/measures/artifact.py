@@ -103,21 +103,19 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
 
     def __init__(self, path: StrPath) -> None:
         super().__init__(Path(path))
-        folder, wanted = self.path, {"type": self.ARTIFACT_TYPE, "format": self.ARTIFACT_FORMAT}
+        root, wanted = self.path, {"type": self.ARTIFACT_TYPE, "format": self.ARTIFACT_FORMAT}
         try:
-            with (folder / _META).open("rb") as file:
+            with (root / _META).open("rb") as file:
                 meta = json.loads(file.read(1 << 16))
         except OSError as error:
-            what = "is no IntentSet" if folder.is_dir() else "is no folder"
-            raise FileError(folder, f"{what}: {_META} cannot be read ({error.strerror or error})") from error
+            what = "is no IntentSet" if root.is_dir() else "is no folder"
+            raise FileError(root, f"{what}: {_META} cannot be read ({error.strerror or error})") from error
         except (ValueError, RecursionError) as error:
-            raise FileError(folder / _META, f"is no JSON ({error}); build the set again") from error
+            raise FileError(root / _META, f"is no JSON ({error}); build the set again") from error
         if not isinstance(meta, dict) or {name: meta.get(name) for name in wanted} != wanted:
-            raise FileError(
-                folder / _META, f"wanted {wanted}, found {meta!r:.200}; pt.Artifact.load finds who reads it"
-            )
-        if not (folder / _INTENTS).is_file():
-            raise FileError(folder / _INTENTS, "is missing; build the set again")
+            raise FileError(root / _META, f"wanted {wanted}, found {meta!r:.200}; pt.Artifact.load finds who reads it")
+        if not (root / _INTENTS).is_file():
+            raise FileError(root / _INTENTS, "is missing; build the set again")
 
     @classmethod
     def build(

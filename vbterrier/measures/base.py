@@ -93,12 +93,10 @@ CUTOFF = Param(int, low=1, high=MOST_RANKS, desc="ranking cutoff k, as in @10; t
 _LOG = logging.getLogger(__name__)
 
 _POLICIES = ("raise", "zero", "skip", "warn")
-_UNDEFINED_DESC = (
-    "a topic without a value: an error, 0, or left out of the mean, and with a warning in hosts without counts"
-)
-UNDEFINED = Param(str, "raise", choices=_POLICIES, desc=_UNDEFINED_DESC)
+_DESC = "a topic without a value: an error, 0, or left out of the mean, and with a warning in hosts without counts"
+UNDEFINED = Param(str, "raise", choices=_POLICIES, desc=_DESC)
 # Measures of properties that many pools lack, such as non-relevant documents.
-WARN_IF_UNDEFINED = Param(str, "warn", choices=_POLICIES, desc=_UNDEFINED_DESC)
+WARN_IF_UNDEFINED = Param(str, "warn", choices=_POLICIES, desc=_DESC)
 
 
 class Measure(ir_measures.Measure):  # type: ignore[misc]
@@ -181,11 +179,8 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
                 )
             if policy == "zero":
                 values = np.where(missing, 0.0, values)
-        return {
-            topic: value
-            for topic, value in zip(scoring.target.topics, values.tolist(), strict=True)
-            if not np.isnan(value)
-        }
+        pairs = zip(scoring.target.topics, values.tolist(), strict=True)
+        return {topic: value for topic, value in pairs if not np.isnan(value)}
 
     def shared(self, *own: str) -> Hashable:
         """Key of the results that this measure shares with measures that differ only in the parameters ``own``."""

@@ -299,10 +299,7 @@ def _of_subtopics(target: EvaluationTarget) -> EvaluationTarget:
     if intents is None or target.tags is None:
         return target
     tags = target.tags
-    made: EvaluationTarget = target.memo(
-        "subtopics as judgments", lambda: EvaluationTarget(to_diversity(intents, tags))
-    )
-    return made
+    return target.memo("subtopics as judgments", lambda: EvaluationTarget(to_diversity(intents, tags)))
 
 
 def is_of_first(measure: ir_measures.Measure) -> bool:

@@ -40,6 +40,9 @@ _PERCENTILE = re.compile(r"q(\d{1,2}(\.\d+)?|100)")
 STRENGTHS = ("auto", "inf")
 
 
+_REL = Param(int, 1, low=1, desc="lowest relevant grade")
+
+
 class _Prior(Param):
     """The name of a prior, or a mapping of grade to probability."""
 
@@ -148,9 +151,8 @@ class Bootstrapped(Measure):
         process = self.process()
         _ = target.judgments(drop_negative=process.drops_negative).lookup
         if process.uses_evidence and target.evidence and not process.model:
-            _draws_of(target, target, target.evidence, self.cutoff, process, target.labels)(
-                process.n_draws, process.seed
-            )
+            draw = _draws_of(target, target, target.evidence, self.cutoff, process, target.labels)
+            draw(process.n_draws, process.seed)
 
     def distribution(self, scoring: Scoring) -> BootstrapDistribution:
         """The distribution that all statistics with the same process and cutoff share."""
@@ -183,9 +185,7 @@ class Bootstrapped(Measure):
 
 def uses_evidence(measures: Iterable[ir_measures.Measure]) -> bool:
     """Return True if a measure fits the evidence model to all runs of a call."""
-    bootstrapped = (
-        measure for measure in measures if isinstance(measure, Bootstrapped) and measure["stat"] not in RBP_BOUNDS
-    )
+    bootstrapped = (one for one in measures if isinstance(one, Bootstrapped) and one["stat"] not in RBP_BOUNDS)
     return any(measure.process().uses_evidence for measure in bootstrapped)
 
 
@@ -342,9 +342,7 @@ class _BP(Bootstrapped):
 
     PRETTY_NAME = "Bootstrapped precision"
     SHORT_DESC = "precision over the grades of unjudged documents"
-    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
-        rel=Param(int, 1, low=1, desc="lowest relevant grade")
-    )
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(rel=_REL)
 
     def metric(self) -> Metric:
         return Precision(self["rel"])
@@ -371,9 +369,7 @@ class _BAP(Bootstrapped):
 
     PRETTY_NAME = "Bootstrapped average precision"
     SHORT_DESC = "average precision over the grades of unjudged documents"
-    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
-        rel=Param(int, 1, low=1, desc="lowest relevant grade")
-    )
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(rel=_REL)
 
     def metric(self) -> Metric:
         return AP(self["rel"])

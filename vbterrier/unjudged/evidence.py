@@ -310,9 +310,7 @@ def _neighbours(evidence: Evidence) -> Floats:
 
     def share(cell: Ints, prior: Any) -> Floats:
         both = cell * PARTS + part
-        judged, relevant = (
-            np.bincount(cell, mask)[cell] - np.bincount(both, mask)[both] for mask in (level >= 0, level > 0)
-        )
+        judged, relevant = (np.bincount(cell, of)[cell] - np.bincount(both, of)[both] for of in (level >= 0, level > 0))
         return np.asarray((relevant + NEIGHBOUR_COUNT * prior) / (judged + NEIGHBOUR_COUNT))
 
     base = share(topic, overall)

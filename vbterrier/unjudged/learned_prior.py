@@ -140,9 +140,7 @@ def random_missing(judged: Bools, unjudged: Bools) -> float:
     """
     from scipy.special import softmax
 
-    by_topic, by_rank = (
-        _clustered(judged.sum(axis=axis, dtype=np.float64), unjudged.sum(axis=axis)) for axis in (1, 0)
-    )
+    by_topic, by_rank = (_clustered(judged.sum(axis, np.float64), unjudged.sum(axis)) for axis in (1, 0))
     even, uneven, *_ = softmax([np.log(3), by_rank, by_topic, by_topic + by_rank])
     return float(even + uneven / 2)
 

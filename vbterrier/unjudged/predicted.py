@@ -254,10 +254,8 @@ def predict_grades(
         whole(name, number, low=low)
     loaded = runs_of(runs)
     judgments = Judgments(qrels)
-    if judgments.grades[-1] > MOST_GRADES:
-        raise InputError(
-            f"{judgments.name}: grade {judgments.grades[-1]}; wanted at most {MOST_GRADES}; map labels to grades"
-        )
+    if (top := judgments.grades[-1]) > MOST_GRADES:
+        raise InputError(f"{judgments.name}: grade {top}; wanted at most {MOST_GRADES}; map labels to grades")
     entries = retrieved(loaded, judgments, cutoff)
     if not (entries.level >= 0).any():
         raise InputError(
@@ -291,12 +289,10 @@ def _pool_shares(counts: Ints, evidence: RetrievalEvidence) -> tuple[Floats, Flo
     overall = (relevant.sum() + 0.5) / (total.sum() + 1)
     grades = pools[:, 1:].sum(axis=0) / max(relevant.sum(), 1)
     strength = expected_strength(relevant, total, np.full(len(total), overall))
-    split_strength = expected_strength(
-        pools[:, 1:].ravel(), np.repeat(relevant, len(grades)), np.tile(grades, len(relevant))
-    )
+    of_split = expected_strength(pools[:, 1:].ravel(), np.repeat(relevant, len(grades)), np.tile(grades, len(relevant)))
     # Without the item itself.
     remaining = counts[evidence.topic] - (evidence.level[:, None] == np.arange(counts.shape[1]))
     known = remaining[:, 1:].sum(axis=1)
     share: Floats = logit((known + strength * overall) / (remaining.sum(axis=1) + strength))
-    split: Floats = (remaining[:, 1:] + split_strength * grades) / (known + split_strength)[:, None]
+    split: Floats = (remaining[:, 1:] + of_split * grades) / (known + of_split)[:, None]
     return share, split

@@ -96,9 +96,8 @@ def textbook_random(judged, unjudged):
     def ratio(axis):
         hits, trials = judged.sum(axis), judged.sum(axis) + unjudged.sum(axis)
         even = stats.binom.pmf(hits, trials, share).prod()
-        clusters = [
-            stats.betabinom.pmf(hits, trials, (1 / r - 1) * share, (1 / r - 1) * (1 - share)).prod() for r in CLUSTERING
-        ]
+        strengths = [1 / correlation - 1 for correlation in CLUSTERING]
+        clusters = [stats.betabinom.pmf(hits, trials, s * share, s * (1 - share)).prod() for s in strengths]
         return np.mean(clusters) / even
 
     topics, ranks = ratio(1), ratio(0)

@@ -177,9 +177,8 @@ def test_isotonic_regression_finds_steps():
     features = np.column_stack([x, np.zeros((len(x), 2))]).astype(float)
     relevant = rng.random(len(x)) < chance
     model = METHODS["isotonic"](features, relevant)
-    assert model(np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 0]])) == pytest.approx(
-        [0.1, 0.1, 0.7, 0.9], abs=0.02
-    )
+    found = model(np.array([[0, 0, 0], [1, 0, 0], [2, 0, 0], [3, 0, 0]]))
+    assert found == pytest.approx([0.1, 0.1, 0.7, 0.9], abs=0.02)
     # A logistic regression cannot.
     assert METHODS["logistic"](features, relevant)(features[x == 1][:1])[0] > 0.15
 
