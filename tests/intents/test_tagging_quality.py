@@ -212,11 +212,7 @@ def test_real_linkers_against_gold(shared_data, linker, known):
 def test_the_sample_may_be_ids_or_a_frame_or_a_column_of_one():
     gold = tags(("d1", "A"), ("d2", "B"))
     ids = ["d1", "d3"]
-    for sample in (
-        ids,
-        pd.Series(ids),
-        pytest.importorskip("polars").Series(ids),
-        pd.DataFrame({"docno": [*ids, "d1"]}),
-    ):
+    polars = pytest.importorskip("polars")
+    for sample in (ids, pd.Series(ids), polars.Series(ids), pd.DataFrame({"docno": [*ids, "d1"]})):
         quality = tag_quality(gold, gold, documents=sample)
         assert (quality.documents["docno"].tolist(), quality.n_documents) == (ids, 2)

@@ -37,10 +37,8 @@ def joint_draws(distributions, cuts, n_draws=1000, seed=0):
 
 
 def pool_of(labels):
-    return pd.DataFrame(
-        [(qid, docno, label) for qid, of in labels.items() for docno, label in of.items()],
-        columns=["qid", "docno", "label"],
-    )
+    rows = [(qid, docno, label) for qid, of in labels.items() for docno, label in of.items()]
+    return pd.DataFrame(rows, columns=["qid", "docno", "label"])
 
 
 def cuts_of(frames, qrels, k=K):

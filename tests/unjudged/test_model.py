@@ -397,19 +397,14 @@ def test_a_registered_model_gives_one_run_the_evidence_of_all(tmp_path):
     fit(RUNS, THIN).register("planted")
     together = vbterrier.score(RUNS, THIN, ["BNDCG@10"]).values.query("name == 'b'")
     measure = vbterrier.BNDCG(model="planted") @ 10
-    alone = {row.query_id: row.value for row in ir_measures.iter_calc([measure], *renamed(THIN, RUNS["b"]))}
+    names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+    frames = (frame.rename(columns=names) for frame in (THIN, RUNS["b"]))
+    alone = {row.query_id: row.value for row in ir_measures.iter_calc([measure], *frames)}
     assert [alone[qid] for qid in together["qid"]] == pytest.approx(together["value"].tolist())
     fit(RUNS, THIN).save(tmp_path / "planted")
     by_path = vbterrier.BNDCG(model=str(tmp_path / "planted")) @ 10
     found = vbterrier.score({"b": RUNS["b"]}, THIN, [by_path]).values["value"].tolist()
     assert found == pytest.approx(together["value"].tolist())
-
-
-def renamed(qrels, run):
-    return (
-        qrels.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"}),
-        run.rename(columns={"qid": "query_id", "docno": "doc_id"}),
-    )
 
 
 def test_a_run_with_other_documents_joins_the_evidence():

@@ -44,10 +44,8 @@ class ClosedCandidates:
         topics, code = qid.codes()
         here = places(topics, self.topics)
         if without := [topic for topic, place in zip(topics, here, strict=True) if place < 0]:
-            warn(
-                f"{len(without)} of {len(topics)} queries have no intents, so their documents get no tags "
-                f"({examples(without)})"
-            )
+            said = f"{len(without)} of {len(topics)} queries have no intents, so their documents get no tags"
+            warn(f"{said} ({examples(without)})")
         among = np.zeros(len(row), dtype=bool)
         among[self._lookup.find(here[code[row]], entity)[0]] = True
         return among

@@ -45,11 +45,8 @@ def planted(rng, *, n_topics=60, keep=evenly, n_pool=60):
                 missed.append(label > 0)
         qrels += [(qid, f"pool{i}", int(rng.random() < relevant / 3)) for i in range(n_pool)]
         truth[qid] = float(np.mean(missed)) if missed else np.nan
-    return (
-        pd.DataFrame(run, columns=["qid", "docno", "score"]),
-        pd.DataFrame(qrels, columns=["qid", "docno", "label"]),
-        pd.Series(truth),
-    )
+    run, qrels = (pd.DataFrame(rows, columns=["qid", "docno", of]) for rows, of in ((run, "score"), (qrels, "label")))
+    return run, qrels, pd.Series(truth)
 
 
 def learn(run, qrels, k=K):
