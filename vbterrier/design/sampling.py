@@ -203,30 +203,25 @@ def _frame(
     query = np.concatenate([queries for queries, _ in drawn])
     number, distinct = pd.factorize(query)
     _, first = np.unique(number, return_index=True)
-    frame: pd.DataFrame = corpus.frame[extras].iloc[corpus.rows[distinct]].reset_index(drop=True)
-    for place, (name, ids) in enumerate(_ids(corpus, distinct).items()):
+    rows = corpus.frame.iloc[corpus.rows[distinct]]
+    frame: pd.DataFrame = rows[extras].reset_index(drop=True)
+    docno, mention = (ids_of(rows[name], f"mentions column {name!r}") for name in ("docno", "mention"))
+    if "qid" in rows.columns:
+        qid = ids_of(rows["qid"], "mentions column 'qid'")
+        if len(pc.unique(qid.text)) < len(qid):
+            raise InputError("mentions column 'qid': two queries have the same qid; make it unique, or drop the column")
+    else:
+        # Fingerprints of docno and mention; the length distinguishes ("a", "bc") from ("ab", "c").
+        length = pc.cast(pc.binary_length(docno.text), pa.large_string())
+        text = pc.binary_join_element_wise(length, docno.text, mention.text, pa.scalar(" ", pa.large_string()))
+        qid = Ids(pa.array([f"q{number:016x}" for number in Ids(text).fingerprints.tolist()], pa.large_string()))
+    for place, (name, ids) in enumerate({"qid": qid, "docno": docno, "mention": mention}.items()):
         frame.insert(place, name, ids.text.to_pandas())
     frame["n_documents"] = corpus.frequency[distinct]
     frame["stratum"] = pd.Series(names, dtype=frame["qid"].dtype).iloc[stratum[distinct]].to_numpy()
     frame["prob"] = np.concatenate([prob for _, prob in drawn])[first]
     frame["n_draws"] = np.bincount(number)
     return frame
-
-
-def _ids(corpus: MentionCorpus, query: Ints) -> dict[str, Ids]:
-    """The qid, docno and mention of some queries; without a column qid, fingerprints of docno and mention."""
-    rows = corpus.frame.iloc[corpus.rows[query]]
-    docno, mention = (ids_of(rows[name], f"mentions column {name!r}") for name in ("docno", "mention"))
-    if "qid" not in rows.columns:
-        # The length distinguishes ("a", "bc") from ("ab", "c").
-        length = pc.cast(pc.binary_length(docno.text), pa.large_string())
-        text = pc.binary_join_element_wise(length, docno.text, mention.text, pa.scalar(" ", pa.large_string()))
-        prints = [f"q{number:016x}" for number in Ids(text).fingerprints.tolist()]
-        return {"qid": Ids(pa.array(prints, pa.large_string())), "docno": docno, "mention": mention}
-    qid = ids_of(rows["qid"], "mentions column 'qid'")
-    if len(pc.unique(qid.text)) < len(qid):
-        raise InputError("mentions column 'qid': two queries have the same qid; make it unique, or drop the column")
-    return {"qid": qid, "docno": docno, "mention": mention}
 
 
 ESTIMATORS = ("hajek", "ht")

@@ -302,7 +302,12 @@ class Dedup(IntentStage):
         distinct = list(dict.fromkeys(given))
         canonical = dict(zip(distinct, self._resolve(self._alias(self._resolve(distinct))), strict=True))
         ids = [canonical[one] for one in given]
-        known, names = self._names(candidates, ids)
+        frame, known = candidates.frame, np.zeros(len(ids), dtype=bool)
+        names = frame["name"].fillna("").astype("str").tolist() if "name" in frame.columns else [""] * len(frame)
+        if self.kb is not None:
+            of_kb = self.kb.names(ids)
+            known = np.array(of_kb, dtype=object) != ""
+            names = [own or other for own, other in zip(names, of_kb, strict=True)]
         groups = by_id(candidates.topic, ids, candidates.prob, names, known)
         if self.strings:
             groups = by_name(groups, self.kb, candidates.topics)
@@ -324,15 +329,6 @@ class Dedup(IntentStage):
             ids = after
         looping = next(one for one in ids if one in aliases)
         raise InputError(f"aliases: {looping!r} is part of a cycle; remove one of its aliases")
-
-    def _names(self, candidates: Candidates, ids: list[str]) -> tuple[Bools, list[str]]:
-        """Return True for ids in the knowledge base, and the name of each row, empty if unknown."""
-        frame = candidates.frame
-        names = frame["name"].fillna("").astype("str").tolist() if "name" in frame.columns else [""] * len(frame)
-        if self.kb is None:
-            return np.zeros(len(ids), dtype=bool), names
-        known = self.kb.names(ids)
-        return np.array(known, dtype=object) != "", [own or other for own, other in zip(names, known, strict=True)]
 
 
 def _checked(aliases: Any) -> dict[str, str]:

@@ -305,13 +305,9 @@ class _OracleCov(_OfEntities):
     """Relevant coverage of the best k entities of the pool, in [0, 1], independently of the run.
 
     The entities are selected greedily, which reaches at least ``1 - 1/e`` (63 %) of the maximum (Nemhauser, Wolsey and
-    Fisher 1978), and in practice nearly all. Without k, the share of relevant documents with any entity. Undefined
-    without a relevant document in the pool.
-
-    Parameters
-    ----------
-    exact
-        Solve the integer programme of each topic for which the greedy selection may not be optimal; for small cases.
+    Fisher 1978), and in practice nearly all; ``exact`` solves the integer programme of each topic for which it may not
+    be optimal, for small cases. Without k, the share of relevant documents with any entity. Undefined without a
+    relevant document in the pool.
 
     >>> import vbterrier
     >>> vbterrier.OracleCov(exact=True) @ 20

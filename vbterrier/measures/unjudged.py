@@ -267,23 +267,14 @@ class _BRBP(Bootstrapped):
     """Bootstrapped rank-biased precision, RBP@k over the grades of unjudged documents.
 
     ``RBP = (1 - p) Σ_r p^(r-1) gain_r``, in [0, 1]; the process and its statistics are those of
-    :data:`vbterrier.BNDCG`. Three more statistics need no model (Moffat and Zobel, TOIS 2008, section 5): ``lower``,
-    the RBP of the judged documents; ``residual``, the weight of all ranks without a judged document, those below the
-    cutoff included; and ``upper``, their sum. RBP of the ranking without a cutoff, and every other statistic, lies
-    between lower and upper for any grades of unjudged documents.
+    :data:`vbterrier.BNDCG`, with persistence p in [0, 1). Grades from ``rel`` on have gain 1, lower ones 0, as in
+    ``RBP(rel=1)`` of ir_measures; with ``rel=0`` (default) the gain is ``grade / max_grade``, by default of the highest
+    grade of the given qrels: set it for topics in batches.
 
-    Parameters
-    ----------
-    stat
-        As for BNDCG; or ``lower``, ``residual``, ``upper``.
-    p
-        Persistence, in [0, 1).
-    rel
-        The lowest grade with gain 1, lower grades having gain 0, as in ``RBP(rel=1)`` of ir_measures; 0 (default) for
-        graded gains, ``grade / max_grade``.
-    max_grade
-        The grade with gain 1 if gains are graded; the highest grade of the given qrels by default. Set it for topics in
-        batches.
+    Three more statistics need no model (Moffat and Zobel, TOIS 2008, section 5): ``lower``, the RBP of the judged
+    documents; ``residual``, the weight of all ranks without a judged document, those below the cutoff included; and
+    ``upper``, their sum. RBP of the ranking without a cutoff, and every other statistic, lies between lower and upper
+    for any grades of unjudged documents.
 
     >>> import vbterrier
     >>> vbterrier.BRBP(p=0.95, rel=1) @ 10
@@ -328,12 +319,8 @@ class _BP(Bootstrapped):
     """Bootstrapped precision, P@k over the grades of unjudged documents.
 
     ``P@k = relevant documents in the first k / k``, in [0, 1]; the process and its statistics are those of
-    :data:`vbterrier.BNDCG`. Without unjudged documents it equals ``P(rel=...)@k`` of trec_eval. The cutoff is required.
-
-    Parameters
-    ----------
-    rel
-        The lowest grade that counts as relevant.
+    :data:`vbterrier.BNDCG`. Without unjudged documents it equals ``P(rel=...)@k`` of trec_eval, with the lowest
+    relevant grade ``rel``. The cutoff is required.
 
     >>> import vbterrier
     >>> vbterrier.BP(rel=2, stat="lo") @ 10
@@ -354,13 +341,8 @@ class _BAP(Bootstrapped):
     ``AP@k = (1/R) Σ_{r<=k} I(r) P@r`` with R relevant documents in the pool, in [0, 1]; the process and its statistics
     are those of :data:`vbterrier.BNDCG`. R is constant: a document drawn as relevant replaces one of the judged
     documents outside the ranking. If judgments are missing in the whole pool, R is too small and scores are far too
-    high; condensed lists are more accurate then. Without unjudged documents it equals ``AP(rel=...)[@k]`` of
-    trec_eval.
-
-    Parameters
-    ----------
-    rel
-        The lowest grade that counts as relevant.
+    high; condensed lists are more accurate then. Without unjudged documents it equals ``AP(rel=...)[@k]`` of trec_eval,
+    with the lowest relevant grade ``rel``.
 
     >>> import vbterrier
     >>> vbterrier.BAP(stat="median") @ 100
@@ -380,12 +362,7 @@ class _BERR(Bootstrapped):
 
     ``ERR = Σ_r (1/r) s_r Π_{i<r} (1 - s_i)`` with ``s = (2^grade - 1) / 2^max_grade``, in [0, 1]; the process and its
     statistics are those of :data:`vbterrier.BNDCG`. Without unjudged documents it equals ``ERR@k`` of gdeval
-    (Chapelle et al., CIKM 2009).
-
-    Parameters
-    ----------
-    max_grade
-        The highest possible grade; by default 4, as in gdeval.
+    (Chapelle et al., CIKM 2009), whose highest possible grade is 4, the default.
 
     >>> import vbterrier
     >>> vbterrier.BERR(max_grade=2) @ 20
@@ -407,12 +384,7 @@ class _BQ(Bootstrapped):
 
     ``Q@k = 1/min(k, R) Σ_{r<=k} I(r) (C(r) + β cg(r)) / (r + β cg*(r))``, in [0, 1], with R relevant documents in the
     pool (Sakai, AIRS 2004); see :class:`vbterrier.unjudged.metrics.Q`. The process and its statistics are those of
-    :data:`vbterrier.BNDCG`.
-
-    Parameters
-    ----------
-    beta
-        Weight of gains relative to ranks; 0 gives AP (divided by ``min(k, R)``).
+    :data:`vbterrier.BNDCG`. β weights gains relative to ranks; 0 gives AP (divided by ``min(k, R)``).
 
     >>> import vbterrier
     >>> vbterrier.BQ(prior="pool", beta=10) @ 10
@@ -451,12 +423,8 @@ class _NDCGBound(Measure):
     ``posthoc``     of the pool and the retrieved documents                     if only these are judged
     ==============  ==========================================================  ==================================
 
-    ``naive``, ``rbp`` and ``guaranteed``: Fröbe et al., ECIR 2023, section 3.3; ``posthoc`` is an addition.
-
-    Parameters
-    ----------
-    max_grade
-        The highest grade; by default the highest of the given qrels. Set it for topics in batches.
+    ``naive``, ``rbp`` and ``guaranteed``: Fröbe et al., ECIR 2023, section 3.3; ``posthoc`` is an addition. The highest
+    grade is by default that of the given qrels: set ``max_grade`` for topics in batches.
 
     >>> import vbterrier
     >>> vbterrier.NDCGBound(side="upper", kind="posthoc") @ 10
