@@ -35,10 +35,8 @@ def printed(subset):
 def sets():
     """The full set, whose counts are sums over the three subsets; and the smaller set with its shares."""
     full = sum(printed(subset).cells for subset in PRINTED)
-    return {
-        2853: DecisionCounts(*full.tolist()),
-        1000: DecisionCounts(*np.rint(full * 1000 / 2853).astype(int).tolist()),
-    }
+    smaller = np.rint(full * 1000 / 2853).astype(int)
+    return {2853: DecisionCounts(*full.tolist()), 1000: DecisionCounts(*smaller.tolist())}
 
 
 def frames(counts, rng=None):

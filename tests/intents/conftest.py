@@ -36,9 +36,7 @@ def probs():
     """Probabilities by query and entity, rounded, so that frames in any order compare."""
 
     def by_pair(frame):
-        return {
-            (qid, entity): round(prob, 9)
-            for qid, entity, prob in zip(frame["qid"], frame["entity_id"], frame["prob"], strict=True)
-        }
+        rows = zip(frame["qid"], frame["entity_id"], frame["prob"], strict=True)
+        return {(qid, entity): round(prob, 9) for qid, entity, prob in rows}
 
     return by_pair

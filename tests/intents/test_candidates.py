@@ -177,14 +177,8 @@ def test_a_retriever_that_finds_nothing_leaves_no_candidates():
         assert CandidateIntents(source)(topics("x")).columns.tolist() == COLUMNS
 
 
-INTENTS = pd.DataFrame(
-    {
-        "qid": ["b", "a", "b", "a", "b"],
-        "entity_id": ["B1", "A1", "B2", "A2", "B3"],
-        "prob": [0.04, 0.5, 0.56, 0.5, 0.4],
-        "name": ["x", "y", "z", "u", "v"],
-    }
-)
+INTENTS = pd.DataFrame({"qid": list("babab"), "entity_id": ["B1", "A1", "B2", "A2", "B3"], "name": list("xyzuv")})
+INTENTS.insert(2, "prob", [0.04, 0.5, 0.56, 0.5, 0.4])
 
 
 def test_thresholds_keep_what_reaches_them():
@@ -245,9 +239,6 @@ def test_order_of_rows_and_of_rules_decides_nothing(probs, rows, options, mass, 
         assert row["prob"] <= others["prob"].min() + 1e-12, "what is lost is no more probable than what stays"
 
 
-# Errors
-
-
 @pytest.mark.parametrize(
     ("rows", "message"),
     [
@@ -279,11 +270,7 @@ LINKER, CUT = CandidateIntents(TopEntities(JORDAN)), Truncate(cutoff=1)
         (CUT, {"prob": [0.04, 0.5, 0.56, 0.4, 0.4]}, r"query 'a' sum to 0.9 \(1 query is off\); wanted 1"),
         (CUT, {"prob": [-0.04, 0.5, 0.64, 0.5, 0.4]}, r"row 0 \(candidate 'B1' of query 'b'\) has probability -0.04"),
         (CUT, {"prob": [np.nan, 0.5, 0.56, 0.5, 0.4]}, r"row 0 holds nan \(candidate 'B1' of query 'b'\)"),
-        (
-            CUT,
-            {"entity_id": ["B2", "A1", "B2", "A2", "B3"]},
-            "candidate 'B2' of query 'b' is in rows 0 and 2; keep one",
-        ),
+        (CUT, {"entity_id": ["B2", "A1", "B2", "A2", "B3"]}, "candidate 'B2' of query 'b' is in rows 0 and 2; keep"),
     ],
 )
 def test_topics_and_intents_that_are_none_are_refused(stage, changes, message):

@@ -119,9 +119,6 @@ def test_long_texts_are_read_or_refused_in_a_short_message():
         assert len(str(refused.value)) < 400
 
 
-# Queries
-
-
 @pytest.mark.parametrize(
     ("query", "text", "constraints"),
     [
@@ -214,8 +211,7 @@ def test_relaxed_constraints_of_a_column():
     assert len(RelaxedQueries()(many)) == 120
     for stage, bad in (
         (RelaxedQueries, {"most": 0}),
-        (RelaxedQueries, {"names": "at"}),
-        (ParseConstraints, {"names": "at"}),
+        *((of, {"names": "at"}) for of in (RelaxedQueries, ParseConstraints)),
     ):
         with pytest.raises(ParameterError, match=r"most=0|names='at': wanted a list of names"):
             stage(**bad)

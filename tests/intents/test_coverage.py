@@ -13,9 +13,7 @@ from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
 
 INTENTS = pd.DataFrame({"qid": ["a", "b", "a", "b"], "entity_id": ["A", "A", "B", "C"], "prob": [0.75, 0.5, 0.25, 0.5]})
-RUN = pd.DataFrame(
-    {"qid": ["b", "a", "a", "b", "a"], "docno": ["x", "x", "y", "y", "z"], "score": [2.0, 3.0, 2.0, 1.0, 1.0]}
-)
+RUN = pd.DataFrame({"qid": list("baaba"), "docno": list("xxyyz"), "score": [2.0, 3.0, 2.0, 1.0, 1.0]})
 
 
 def tags(*rows, columns=("docno", "entity_id"), **options):
@@ -61,9 +59,6 @@ def test_the_share_of_tagged_documents_counts_any_tag():
     assert alone.tagged.tolist() == [1.0, 0.0], "nothing retrieved, nothing tagged"
 
 
-# Topics
-
-
 @pytest.mark.parametrize(
     ("intents", "tagged", "message"),
     [
@@ -87,9 +82,7 @@ def test_tags_without_a_row_are_told():
     assert found.success(found.gain(1, "binary")).tolist() == [0.0]
 
 
-TWO_INTENTS = pd.DataFrame(
-    {"qid": ["b", "a", "a", "a"], "entity_id": ["A", "A", "B", "C"], "prob": [1.0, 0.5, 0.25, 0.25]}
-)
+TWO_INTENTS = pd.DataFrame({"qid": list("baaa"), "entity_id": list("AABC"), "prob": [1.0, 0.5, 0.25, 0.25]})
 TAGS = pd.DataFrame({"docno": ["x", "y", "y", "z"], "entity_id": ["A", "B", "C", "elsewhere"]})
 
 
@@ -161,9 +154,6 @@ def test_cutoffs_that_are_none_are_refused(k):
 def test_what_can_never_meet_is_refused(intents, tags, documents, message):
     with pytest.raises(InputError, match=message):
         oracle_success(TWO_INTENTS.assign(**intents), TAGS.assign(**tags), 3, documents=documents)
-
-
-# Real names
 
 
 @pytest.fixture(scope="module")

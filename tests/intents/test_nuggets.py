@@ -24,9 +24,7 @@ def records():
         # A list of nuggets may have a text twice.
         nuggets.append(nuggets[1])
         for system in ("a", "b", "c"):
-            given = [
-                {"text": text, "importance": kind, "assignment": str(rng.choice(SUPPORT))} for text, kind in nuggets
-            ]
+            given = [{"text": one, "importance": kind, "assignment": str(rng.choice(SUPPORT))} for one, kind in nuggets]
             made.append({"query": "?", "qid": f"{q:03}", "answer_text": "...", "run_id": system, "nuggets": given})
     return made
 

@@ -112,8 +112,6 @@ class KnowledgeBaseOfALongName:
         return "KnowledgeBase" * 9
 
 
-# In a row
-
 TOPICS = pd.DataFrame(
     {
         "qid": ["1", "2", "3", "4"],
@@ -204,9 +202,6 @@ def test_candidates_calibrated_again_stay_candidates(people, method):
     made = (CandidateIntents(people) >> Calibrate(method))(TOPICS[2:])
     assert made.columns.tolist() == [*I, "year"]
     assert made.groupby("qid")["prob"].sum().to_numpy() == pytest.approx(1)
-
-
-# Real names
 
 
 def test_relaxation_on_senators_of_one_name(shared_data, tmp_path):

@@ -99,9 +99,6 @@ def test_huge_weights_leave_no_warning_and_one_candidate(people):
     assert made["prob"].tolist() == pytest.approx([1 / 3] * 3), "all violate alike"
 
 
-# Strict
-
-
 def test_strict_filtering_drops_violators(people):
     made = RelaxConstraints(people, strict=True)(intents("state:OH|PA"))
     assert made["entity_id"].tolist() == ["A", "C"]
@@ -110,9 +107,6 @@ def test_strict_filtering_drops_violators(people):
     assert unsure["entity_id"].tolist() == ["A"], "any delta above 0"
     with pytest.warns(DegenerateWarning, match=r"1 query \('q'\) without a candidate that satisfies"):
         assert not len(RelaxConstraints(people, strict=True)(intents("state:XX")))
-
-
-# NIL, ids, queries
 
 
 def test_nil_keeps_its_mass(people):
@@ -189,9 +183,6 @@ def test_intents_that_are_none_are_refused(people, frame, message):
 def test_illegal_parameters_are_refused(people, options, message):
     with pytest.raises(ParameterError, match=message):
         RelaxConstraints(**{"kb": people, **options})
-
-
-# Spellings
 
 
 def test_values_match_across_given_spellings(people):

@@ -102,9 +102,6 @@ def test_what_is_no_diversity_judgment_is_refused(qrels, message):
         from_diversity(qrels)
 
 
-# Tags of a run
-
-
 def run(entities, **columns):
     n = len(entities)
     made = {"qid": "a", "docno": [f"d{i}" for i in range(n)], "score": -np.arange(n, dtype=float)}
@@ -152,8 +149,6 @@ def test_rows_of_several_taggers_are_refused():
     with pytest.raises(InputError, match="run: its rows are tagged by wat and by genre; use one tagger only"):
         from_run(run([["A"], ["B"]], tagger=["wat", "genre"]))
 
-
-# Similarities
 
 ABC = pd.DataFrame({"qid": ["q", "q", "p", "p"], "entity_id": ["A", "B", "B", "C"], "prob": 0.5})
 
@@ -222,9 +217,6 @@ def test_similarities_of_vectors_are_cosines_above_a_floor():
         similarities_from(intents, vectors, floor=1)
 
 
-# Subtopics without a judged document
-
-
 SPARSE = judgments(("a", "0", "v", 0), ("a", "1", "x", 1), ("a", "4", "y", 1), ("b", "0", "v", 0), ("c", "1", "x", 1))
 
 
@@ -280,16 +272,10 @@ def test_subtopics_that_do_not_fit_the_judgments_are_refused(subtopics, message)
 
 
 PARTS = [["Smith", "CPS", "wages"], ["Jones", "CPS"], ["Jones"]]
-WHOLE = pd.DataFrame(
-    {"qid": ["q1", "q1", "q2"], "entity_id": ["p1", "p2", "p1"], "prob": [0.5, 0.5, 1], "parts": PARTS}
-)
-OF_PARTS = pd.DataFrame(
-    {
-        "docno": ["d1", "d1", "d1", "d2", "d2", "d2", "d3"],
-        "entity_id": ["Smith", "CPS", "wages", "CPS", "Jones", "Jones", "x"],
-        "weight": [1.0, 0.5, 0.75, 0.5, 0.25, 1.0, 1.0],
-    }
-)
+WHOLE = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["p1", "p2", "p1"], "prob": [0.5, 0.5, 1]})
+WHOLE["parts"] = PARTS
+OF_PARTS = pd.DataFrame({"docno": ["d1"] * 3 + ["d2"] * 3 + ["d3"], "weight": [1.0, 0.5, 0.75, 0.5, 0.25, 1.0, 1.0]})
+OF_PARTS = OF_PARTS.assign(entity_id=["Smith", "CPS", "wages", "CPS", "Jones", "Jones", "x"])
 
 
 @pytest.mark.parametrize("gain", ["all", "part"])

@@ -18,16 +18,9 @@ from vbterrier.intents.tagging import TagEntities
 from vbterrier.intents.tagging_quality import tag_quality
 from vbterrier.linking.links import Links, links_frame
 
-RUN = pd.DataFrame(
-    {
-        "qid": ["q1", "q1", "q2", "q2"],
-        "docno": ["d1", "d2", "d1", "d3"],
-        "score": [2.0, 1.0, 2.0, 1.0],
-        "rank": [0, 1, 0, 1],
-        "text": ["Paris and Rome", "nothing", "Paris and Rome", "Rome, Rome"],
-    },
-    index=[7, 3, 3, 0],
-)
+TEXTS = ["Paris and Rome", "nothing", "Paris and Rome", "Rome, Rome"]
+RUN = {"qid": ["q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d1", "d3"], "score": [2.0, 1.0] * 2, "rank": [0, 1] * 2}
+RUN = pd.DataFrame({**RUN, "text": TEXTS}, index=[7, 3, 3, 0])
 TOPICS = pd.DataFrame({"qid": ["q1", "q2"], "query": ["one", "two"]})
 TAGS = pd.DataFrame({"docno": ["d1", "d1", "d3"], "entity_id": ["B", "A", "C"], "weight": [0.25, 0.75, 0.5]})
 INTENTS = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "C", "B"], "prob": [0.5, 0.5, 1.0]})
@@ -78,9 +71,6 @@ def lists(stage, run=RUN):
     assert tagged["tagger"].eq(tagged["tagger"].iloc[0]).all()
     assert all(isinstance(value, list) for name in ("entity_id", "weight") for value in tagged[name])
     return [dict(zip(*row, strict=True)) for row in zip(tagged["entity_id"], tagged["weight"], strict=True)]
-
-
-# What tags.
 
 
 def test_documents_are_entities():
@@ -179,9 +169,6 @@ def test_functions_of_a_frame_see_every_document_once_or_once_a_query():
     assert [list(entities) for entities in found] == [["about one"]] * 2 + [["about two"]] * 2
 
 
-# What is kept.
-
-
 def test_top_keeps_the_heaviest_and_of_equals_the_first_id():
     assert lists(TagEntities(Words(CITIES), weights="score", cutoff=2))[0] == {"Q90": 0.75, "Q18": 0.5}
     assert lists(TagEntities(TAGS, cutoff=1, weights="binary"))[0] == {"A": 1.0}
@@ -222,9 +209,6 @@ def test_scores_of_another_scale_are_no_weights():
             TagEntities(Words(scored, scale="score"), **options)(RUN)
 
 
-# Once a text, whatever the batches.
-
-
 def test_a_text_is_read_once_whatever_documents_it_comes_with():
     linker = Words(CITIES)
     stage = TagEntities(linker)
@@ -251,14 +235,6 @@ def test_batches_change_nothing(batches, n_texts):
             pd.testing.assert_frame_equal(stage.transform(RUN.iloc[rows]), whole.iloc[rows])
     finally:
         texts._BATCH = before
-
-
-def test_the_same_document_with_another_text_is_read_again():
-    run = RUN.assign(text=["Paris", "", "Rome", ""])
-    assert lists(TagEntities(cities), run) == [{"Paris": 1.0}, {}, {"Rome": 1.0}, {}]
-
-
-# Tags for a file.
 
 
 def test_tags_of_a_run_are_a_frame_with_each_tag_once():
@@ -298,9 +274,6 @@ def test_a_document_with_two_texts_has_no_tags_of_its_own(other):
     assert kept["qid"].tolist() == ["q1", *["q2"] * len(cities(other))]
     with pytest.raises(InputError, match="document 'd1' has two texts"):
         TagEntities(lambda documents: documents.assign(entity_id="E"), fields=None)(run)
-
-
-# In pipelines.
 
 
 def test_it_scores_in_a_plain_experiment_as_its_tags_given_apart():
@@ -384,9 +357,6 @@ def test_it_travels_to_other_processes_without_what_it_read():
     pd.testing.assert_frame_equal(copy.transform(RUN), expected)
 
 
-# Edges.
-
-
 @pytest.mark.parametrize("tagger", ["docno", TAGS, cities, Words(CITIES)], ids=["docno", "frame", "function", "linker"])
 def test_an_empty_run_stays_empty_with_the_columns(tagger):
     tagged = TagEntities(tagger, intents=INTENTS).transform(RUN.iloc[:0])
@@ -447,12 +417,7 @@ def test_a_run_without_the_text_is_refused_with_the_remedy(missing):
         (TAGS.assign(weight=[0.5, 1.5, 0]), {}, InputError, r"tags: row 1 \(document 'd1'\) has weight 1.5"),
         ("no such tags", {}, InputError, "tags='no such tags': no tags are registered under this name and no such"),
         (cities, {"intents": "no such intents"}, InputError, "intents='no such intents'"),
-        (
-            cities,
-            {"intents": INTENTS[["entity_id"]]},
-            InputError,
-            "intents: wanted columns qid, entity_id; missing qid",
-        ),
+        (cities, {"intents": INTENTS[["entity_id"]]}, InputError, "intents: wanted columns qid, entity_id; missing"),
     ],
 )
 def test_stages_that_could_not_tag_are_refused_when_made(tagger, options, error, message):
@@ -502,9 +467,6 @@ def test_links_of_texts_that_were_not_given_are_refused():
 def test_tags_of_other_documents_are_warned_of():
     with pytest.warns(DegenerateWarning, match="no document has tags: 'D1', 'D1', 'D3' against 'd1', 'd2', 'd1', ..."):
         assert lists(TagEntities(TAGS.assign(docno=TAGS["docno"].str.upper()))) == [{}] * 4
-
-
-# Real texts
 
 
 def test_sentences_about_three_people_called_emerson(shared_data):

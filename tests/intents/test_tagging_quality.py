@@ -120,9 +120,6 @@ def test_rates_are_those_of_plain_loops(found, gold, sample):
     assert list(quality.micro) == pytest.approx(micro, abs=1e-12, nan_ok=True)
 
 
-# Intervals
-
-
 def drawn(n_documents, seed):
     """Tags of documents, of which some are hard: what is right in one document goes together."""
     draw = np.random.default_rng(seed)
@@ -184,9 +181,6 @@ def test_intervals_of_nothing_are_refused(options):
         tag_quality(TAGS, GOLD).intervals(**options)
 
 
-# Real linkers
-
-
 @pytest.mark.parametrize(("linker", "known"), [("wat", (0.7058, 0.6084, 0.6535)), ("genre", (0.8700, 0.8518, 0.8608))])
 def test_real_linkers_against_gold(shared_data, linker, known):
     linked = {}
@@ -197,10 +191,8 @@ def test_real_linkers_against_gold(shared_data, linker, known):
         nothing = {"<NIL>", "<NO_MAPPING>"}
         linked[name] = {entry["doc"]: {link[2] for link in entry["links"]} - nothing for entry in entries}
     gold, found = linked["gold"], linked[linker]
-    frames = [
-        tags(*[(docno, entity) for docno, entities in of.items() for entity in sorted(entities)])
-        for of in (found, gold)
-    ]
+    rows = [[(docno, one) for docno, entities in of.items() for one in sorted(entities)] for of in (found, gold)]
+    frames = [tags(*of) for of in rows]
     quality = tag_quality(*frames, documents=list(gold))
     correct = sum(len(gold[docno] & found[docno]) for docno in gold)
     precision = correct / sum(len(found[docno]) for docno in gold)
@@ -220,11 +212,7 @@ def test_real_linkers_against_gold(shared_data, linker, known):
 def test_the_sample_may_be_ids_or_a_frame_or_a_column_of_one():
     gold = tags(("d1", "A"), ("d2", "B"))
     ids = ["d1", "d3"]
-    for sample in (
-        ids,
-        pd.Series(ids),
-        pytest.importorskip("polars").Series(ids),
-        pd.DataFrame({"docno": [*ids, "d1"]}),
-    ):
+    polars = pytest.importorskip("polars")
+    for sample in (ids, pd.Series(ids), polars.Series(ids), pd.DataFrame({"docno": [*ids, "d1"]})):
         quality = tag_quality(gold, gold, documents=sample)
         assert (quality.documents["docno"].tolist(), quality.n_documents) == (ids, 2)

@@ -189,8 +189,8 @@ def test_evaluators_stay_in_their_process(target):
     (measure,) = measures_from("AP")
     before = list(external_values([measure], target, run_of("1", "2", "3")))
     copied = pickle.loads(pickle.dumps(target))
-    assert copied._evaluators == {}
-    assert target._evaluators != {}
+    assert copied.evaluators.kept == {}
+    assert target.evaluators.kept != {}
     assert list(external_values([measure], copied, run_of("1", "2", "3"))) == before
 
 

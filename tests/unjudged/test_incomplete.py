@@ -25,10 +25,8 @@ QIDS = ("q1", "q2", "q3")
 
 
 def run(**lists):
-    return pd.DataFrame(
-        [(qid, docno, -float(rank)) for qid, docnos in lists.items() for rank, docno in enumerate(docnos)],
-        columns=["qid", "docno", "score"],
-    )
+    rows = [(qid, docno, -float(rank)) for qid, docnos in lists.items() for rank, docno in enumerate(docnos)]
+    return pd.DataFrame(rows, columns=["qid", "docno", "score"])
 
 
 def judged(docnos, labels=None, qid="q1"):
@@ -84,7 +82,7 @@ def test_only_the_first_ranks_count_in_the_order_of_trec_eval():
 
 def test_all_rows_of_a_document_go_together():
     diversity = pd.DataFrame(
-        {"qid": "q1", "iteration": ["1", "2", "1"], "docno": ["a", "a", "b"], "label": [1, 0, 1], "prob": 0.5}
+        {"qid": "q1", "iteration": list("121"), "docno": list("aab"), "label": [1, 0, 1], "prob": 0.5}
     )
     (found,) = leave_group_out({"one": run(q1=["a"])}, diversity)
     assert list(found.qrels["docno"]) == ["b"]
@@ -168,9 +166,7 @@ def test_lost_topics_are_told():
 
 def test_what_cannot_be_is_refused():
     runs, qrels = {"one": run(q1=["a"]), "two": run(q1=["b"])}, judged("ab")
-    thinned = [
-        (lambda share=share: subsample_qrels(qrels, share), "from 0 to 1") for share in (-0.1, 1.1, "much", True)
-    ]
+    thinned = [(lambda share=share: subsample_qrels(qrels, share), "0 to 1") for share in (-0.1, 1.1, "much", True)]
     seeds = [(lambda seed=seed: subsample_qrels(qrels, 0.5, seed), "seed") for seed in (-1, 0.5, True)]
     depths = [(lambda depth=depth: shallow_pool(runs, qrels, depth), "cutoff") for depth in (0, 2.0, True)]
     depths += [(lambda depth=depth: leave_group_out(runs, qrels, cutoff=depth), "cutoff") for depth in (0, 2.0, True)]

@@ -16,7 +16,7 @@ from vbterrier.unjudged import joint as module
 from vbterrier.unjudged.distribution import BootstrapDistribution
 from vbterrier.unjudged.incomplete import subsample_qrels
 from vbterrier.unjudged.joint import JointDistribution
-from vbterrier.unjudged.metrics import AP, Precision
+from vbterrier.unjudged.metrics import AP
 from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.priors import Process
 
@@ -37,10 +37,8 @@ def joint_draws(distributions, cuts, n_draws=1000, seed=0):
 
 
 def pool_of(labels):
-    return pd.DataFrame(
-        [(qid, docno, label) for qid, of in labels.items() for docno, label in of.items()],
-        columns=["qid", "docno", "label"],
-    )
+    rows = [(qid, docno, label) for qid, of in labels.items() for docno, label in of.items()]
+    return pd.DataFrame(rows, columns=["qid", "docno", "label"])
 
 
 def cuts_of(frames, qrels, k=K):
@@ -108,11 +106,7 @@ def moments_by_hand(outcome):
 
 PLENTY = {"a": 2, "b": 2, "c": 1, "d": 1, "e": 0, "f": 0, **{f"x{i}{g}": g for i in range(5) for g in (1, 2)}}
 SCARCE = {"a": 2, "b": 1, "c": 0, "d": 1, "e": 2}
-LISTS = {
-    "one": ["n1", "a", "n2", "n3"],
-    "two": ["n3", "n1", "c", "n4"],
-    "three": ["a", "b", "n2", "e"],
-}
+LISTS = {"one": ["n1", "a", "n2", "n3"], "two": ["n3", "n1", "c", "n4"], "three": ["a", "b", "n2", "e"]}
 PRIOR = {0: 0.5, 1: 0.3, 2: 0.2}
 
 
@@ -151,9 +145,8 @@ def test_covariance_is_that_of_all_assignments(strength):
     for a, b in itertools.product(range(3), repeat=2):
         names = list(LISTS)
         assert joint.covariance(names[a], names[b])[0] == pytest.approx(covariance[a, b], abs=1e-11)
-    assert [distribution.std[0] ** 2 for distribution in distributions.values()] == pytest.approx(
-        np.diag(covariance), abs=1e-11
-    )
+    variances = [distribution.std[0] ** 2 for distribution in distributions.values()]
+    assert variances == pytest.approx(np.diag(covariance), abs=1e-11)
 
 
 @pytest.mark.parametrize("strength", [2.0, math.inf])
@@ -169,9 +162,6 @@ def test_documents_with_their_own_priors(strength):
     draws = joint.scores(0, 60_000, seed=2)
     assert draws.mean(axis=1) == pytest.approx(mean, abs=0.004)
     assert np.cov(draws) == pytest.approx(covariance, abs=0.002)
-
-
-# Distributions of single systems.
 
 
 @pytest.fixture(scope="module")
@@ -226,22 +216,6 @@ def test_no_closed_form_where_grades_run_out():
     assert joint.covariance("three", "three")[0] == pytest.approx(distributions["three"].std[0] ** 2)
 
 
-# What is shared.
-
-
-@pytest.mark.parametrize("strength", [2.0, math.inf])
-def test_a_document_has_one_grade_whoever_retrieved_it_and_wherever(strength):
-    """Precision of the same documents in other orders is the same."""
-    rng = np.random.default_rng(8)
-    documents = [*(f"n{i}" for i in range(6)), "a", "c"]
-    frames = {f"r{i}": run({"q": rng.permutation(documents).tolist()}) for i in range(6)}
-    cuts = cuts_of(frames, pool_of({"q": PLENTY}), k=8)
-    distributions = distribution_of(cuts, Precision(), prior={0: 0.5, 1: 0.5}, prior_strength=strength)
-    draws = joint_draws(distributions, cuts, 300)[:, 0]
-    assert np.ptp(draws, axis=0).max() < 1e-12
-    assert len(np.unique(draws[0].round(9))) > 4
-
-
 def test_document_ids_count_within_a_topic_only():
     lists = {"one": {"q1": ["n", "a"], "q2": ["m", "a"]}, "two": {"q1": ["m", "a"], "q2": ["n", "a"]}}
     labels = {qid: {"a": 1, "b": 1, "x": 1, "c": 0} for qid in ("q1", "q2")}
@@ -258,9 +232,6 @@ def test_ids_that_are_numbers():
     joint = JointDistribution(distribution_of(cuts), cuts)
     assert joint.n_union.tolist() == [2]
     assert joint.covariance("one", "two")[0] > 0
-
-
-# Priors of different strength.
 
 
 def test_common_strength_has_the_mean_correlation_of_documents():
@@ -290,9 +261,6 @@ def test_equal_strengths_stay_as_they_are(strength):
     assert JointDistribution(distributions, cuts).strength.tolist() == [strength]
 
 
-# What draws do not depend on.
-
-
 def test_order_of_systems_rows_and_topics_changes_nothing(many):
     frames, qrels = many
     names = list(frames)
@@ -318,9 +286,6 @@ def test_seeds_and_topics_are_told_apart(many):
     assert (alike[0] != alike[1]).any()
 
 
-# Edges.
-
-
 @pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
 def test_nothing_unjudged_and_nothing_retrieved():
     frames = {"full": run({"q": ["a", "c"]}), "none": run({"q": []})}
@@ -328,7 +293,7 @@ def test_nothing_unjudged_and_nothing_retrieved():
     joint = JointDistribution(distribution_of(cuts), cuts)
     assert joint.n_union.tolist() == [0]
     draws = joint.scores(0, 3)
-    assert draws[0].tolist() == [joint.distribution("full").mean[0]] * 3
+    assert draws[0].tolist() == [joint.distributions[0].mean[0]] * 3
     assert draws[1].tolist() == [0.0] * 3
     assert joint.covariance("full", "none").tolist() == [0.0]
     assert joint_draws(distribution_of(cuts), cuts, 0).shape == (2, 1, 0)
@@ -350,9 +315,6 @@ def test_what_does_not_belong_together_is_refused(many):
         JointDistribution({**distributions, "r1": distribution_of(cuts, dcg="exp-log2")["r1"]}, cuts)
     with pytest.raises(InputError, match="system 'r1': its distribution and its ranking do not"):
         JointDistribution(distributions, {**cuts, "r1": cuts_of(frames, qrels, k=2)["r1"]})
-
-
-# Real data.
 
 
 @pytest.mark.filterwarnings("ignore:.*are left out:vbterrier.DegenerateWarning")

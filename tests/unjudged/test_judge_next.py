@@ -42,10 +42,8 @@ def sequences(prob, strength):
                 grown.append((joined, chance * len(block) / (strength + i)))
         blocks = grown
     for levels in product(range(n_levels), repeat=u):
-        yield (
-            levels,
-            sum(chance * np.prod([shared(ends, levels, block) for block in partition]) for partition, chance in blocks),
-        )
+        parts = [(chance, [shared(ends, levels, block) for block in partition]) for partition, chance in blocks]
+        yield levels, sum(chance * np.prod(part) for chance, part in parts)
 
 
 def shared(ends, levels, block):
@@ -167,9 +165,6 @@ def test_sums_in_another_order_break_no_tie():
     assert worth[0] != worth[1]
     for order in (pair, [ResidualVariance.of_weights(weights, np.array([[0.25]])) for weights in (other, one)]):
         assert [step.topic for step in greedy(order, 2)] == [0, 1]
-
-
-# Plans.
 
 
 def frames(n_topics=3, n_documents=9, seed=0):
@@ -335,10 +330,8 @@ def test_equals_come_by_topic_of_the_qrels_then_by_docno():
     qrels = pd.concat(
         [pd.DataFrame({"qid": qid, "docno": [f"o{i}" for i in range(12)], "label": QREL_LABELS}) for qid in ("9", "10")]
     )
-    runs = [
-        pd.DataFrame({"qid": ["10", "9"], "docno": docno, "score": 1.0})
-        for docno in (["é", "z"], ["Z", "a"], ["y", "b"])
-    ]
+    docnos = (["é", "z"], ["Z", "a"], ["y", "b"])
+    runs = [pd.DataFrame({"qid": ["10", "9"], "docno": docno, "score": 1.0}) for docno in docnos]
     for order in ((0, 1, 2), (2, 0, 1)):
         cuts = [cut(str(i), runs[i], qrels, prior=PRIOR) for i in order]
         found = plan(cuts, 5).frame
@@ -354,9 +347,8 @@ def test_reasons_are_sentences():
     alone = plan([a], 1)
     share = 1 - alone.width_after / alone.width_before
     rank = alone.frame["rank"].item()
-    assert (
-        alone.frame["reason"].item() == f"rank {rank} of ance; 50% likely relevant; narrows the interval by {share:.2%}"
-    )
+    reason = f"rank {rank} of ance; 50% likely relevant; narrows the interval by {share:.2%}"
+    assert alone.frame["reason"].item() == reason
     assert f"rank {rank} of ance, in 1 more run; " in plan([a, b], 1).frame["reason"].item()
     told = plan([a, b], 100, difference=("ance", "bm25")).frame
     shared = told.query("n_runs == 2")["reason"]
@@ -383,9 +375,6 @@ def test_too_many_documents_are_refused(monkeypatch):
     monkeypatch.setattr(judge_next, "MOST_CELLS", 10)
     with pytest.raises(ParameterError, match="use a smaller cutoff"):
         plan([cut("mine", run, qrels, prior="pool")], 2)
-
-
-# Files.
 
 
 @pytest.mark.parametrize("name", ["plan.tsv", "plan.tsv.gz"])

@@ -28,9 +28,6 @@ def values(metric, judged, levels=None):
     return (parts.unit * np.append(parts.gain, [0.0, 0.0])[levels]).sum(axis=1)
 
 
-# With every document judged.
-
-
 @st.composite
 def judged_rankings(draw):
     labels = draw(st.lists(st.integers(-1, 4), min_size=1, max_size=9))
@@ -39,14 +36,8 @@ def judged_rankings(draw):
     return labels, ranking
 
 
-COUNTERPARTS = [
-    (NDCG(), "nDCG"),
-    (AP(), "AP"),
-    (AP(2), "AP(rel=2)"),
-    (AP(4), "AP(rel=4)"),
-    (Precision(), "P"),
-    (Precision(3), "P(rel=3)"),
-]
+COUNTERPARTS = [(NDCG(), "nDCG"), (AP(), "AP"), (AP(2), "AP(rel=2)"), (AP(4), "AP(rel=4)")]
+COUNTERPARTS += [(Precision(), "P"), (Precision(3), "P(rel=3)")]
 
 
 @settings(max_examples=60, deadline=None)
@@ -61,12 +52,6 @@ def test_judged_rankings_score_as_trec_eval_says(case, k):
         measure = ir_measures.parse_measure(name if k is None else f"{name}@{k}")
         expected = one(measure, qrels, run)
         assert values(metric, judged) == pytest.approx([expected], abs=1e-12), name
-
-
-# What the parts say.
-
-
-# Refused.
 
 
 @pytest.mark.parametrize(

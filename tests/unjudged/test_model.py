@@ -14,7 +14,7 @@ from vbterrier.errors import DegenerateWarning, FileError
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.grade_regression import GRID, exact_intercepts, fit_mixed_logit, hashed_uniforms, sigmoid
 from vbterrier.unjudged import EvidenceModel, MachineLabels, fit
-from vbterrier.unjudged.evidence import evidence_of, features_of, judged_shares, pool_depth, selection
+from vbterrier.unjudged.evidence import evidence_of, features_of, pool_depth, selection
 from vbterrier.unjudged.incomplete import hidden_runs, leave_group_out, shallow_pool, sparse_qrels, subsample_qrels
 from vbterrier.unjudged.model import fit_evidence
 from vbterrier.unjudged.pool import Judgments
@@ -164,12 +164,6 @@ def test_the_depth_of_a_pool_is_found(depth, expected):
     one = {"a": RUNS["a"]}
     found = pool_depth(evidence(shallow_pool(one, QRELS, depth), one))
     assert expected[0] <= found <= expected[1]
-
-
-def test_judged_shares_by_rank():
-    shares = judged_shares(evidence(shallow_pool({"a": RUNS["a"]}, QRELS, 4), {"a": RUNS["a"]}))
-    assert (shares[:4] == 1).all()
-    assert (shares[4:] == 0).all()
 
 
 def test_the_evidence_does_not_depend_on_the_order_of_rows_runs_or_topics():
@@ -350,12 +344,6 @@ def test_a_run_of_invented_documents_is_worse_than_real_ones():
     assert rows.loc["strange", "high"] - rows.loc["strange", "low"] > 0.1
 
 
-def test_one_topic_is_estimated():
-    one = {name: run[run["qid"] == "q1"] for name, run in RUNS.items()}
-    scores = vbterrier.score(one, THIN[THIN["qid"] == "q1"], ["BNDCG@10"])
-    assert scores.means()["BNDCG@10"].between(0, 1).all()
-
-
 def test_scales_of_labels_do_not_matter():
     labels = noisy_labels(0.2)
     assert error(labels, THIN) == pytest.approx(error(labels.assign(label=labels["label"] * 7.5 - 3), THIN), rel=1e-6)
@@ -409,19 +397,14 @@ def test_a_registered_model_gives_one_run_the_evidence_of_all(tmp_path):
     fit(RUNS, THIN).register("planted")
     together = vbterrier.score(RUNS, THIN, ["BNDCG@10"]).values.query("name == 'b'")
     measure = vbterrier.BNDCG(model="planted") @ 10
-    alone = {row.query_id: row.value for row in ir_measures.iter_calc([measure], *renamed(THIN, RUNS["b"]))}
+    names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
+    frames = (frame.rename(columns=names) for frame in (THIN, RUNS["b"]))
+    alone = {row.query_id: row.value for row in ir_measures.iter_calc([measure], *frames)}
     assert [alone[qid] for qid in together["qid"]] == pytest.approx(together["value"].tolist())
     fit(RUNS, THIN).save(tmp_path / "planted")
     by_path = vbterrier.BNDCG(model=str(tmp_path / "planted")) @ 10
     found = vbterrier.score({"b": RUNS["b"]}, THIN, [by_path]).values["value"].tolist()
     assert found == pytest.approx(together["value"].tolist())
-
-
-def renamed(qrels, run):
-    return (
-        qrels.rename(columns={"qid": "query_id", "docno": "doc_id", "label": "relevance"}),
-        run.rename(columns={"qid": "query_id", "docno": "doc_id"}),
-    )
 
 
 def test_a_run_with_other_documents_joins_the_evidence():

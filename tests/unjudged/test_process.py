@@ -18,22 +18,12 @@ from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.priors import Process
 
 METRICS = [NDCG(), NDCG("exp-log2"), RBP(), RBP(0.5, rel=2), Precision(), AP(), AP(rel=2), ERR(), Q(), Q(beta=3.0)]
-QRELS = pd.DataFrame(
-    [
-        *[("q1", f"j{i}", grade) for i, grade in enumerate([2, 1, 1, 0, 0, 2, 0])],
-        *[("q2", f"j{i}", grade) for i, grade in enumerate([1, 0, 0, 0])],
-        *[("q3", f"j{i}", 0) for i in range(3)],
-    ],
-    columns=["qid", "docno", "label"],
-)
-RUN = pd.DataFrame(
-    [
-        *[("q1", docno) for docno in ["u9", "j0", "u1", "j3", "u5", "j1", "u2"]],
-        *[("q2", docno) for docno in ["j1", "u3", "u1"]],
-        *[("q3", docno) for docno in ["u1", "j0"]],
-    ],
-    columns=["qid", "docno"],
-).assign(score=lambda frame: -np.arange(len(frame), dtype=float))
+GRADES = {"q1": [2, 1, 1, 0, 0, 2, 0], "q2": [1, 0, 0, 0], "q3": [0, 0, 0]}
+QRELS = [(qid, f"j{i}", grade) for qid, grades in GRADES.items() for i, grade in enumerate(grades)]
+QRELS = pd.DataFrame(QRELS, columns=["qid", "docno", "label"])
+DOCNOS = ["u9", "j0", "u1", "j3", "u5", "j1", "u2", "j1", "u3", "u1", "u1", "j0"]
+RUN = pd.DataFrame({"qid": ["q1"] * 7 + ["q2"] * 3 + ["q3"] * 2, "docno": DOCNOS})
+RUN = RUN.assign(score=-np.arange(12.0))
 
 
 def own(cells, run=RUN, dtype=object):
@@ -72,9 +62,8 @@ def test_every_metric_equals_the_process_followed_by_hand(metric, strength, cuto
         assert values == pytest.approx(list(outcome), abs=2e-11)
         assert probs == pytest.approx(list(outcome.values()), abs=1e-12)
         assert distribution.mean[topic] == pytest.approx(values @ probs, abs=1e-12)
-        assert distribution.std[topic] ** 2 == pytest.approx(
-            (values - distribution.mean[topic]) ** 2 @ probs, abs=1e-12
-        )
+        variance = (values - distribution.mean[topic]) ** 2 @ probs
+        assert distribution.std[topic] ** 2 == pytest.approx(variance, abs=1e-12)
     assert distribution.metric is metric
     assert f"{metric.name}@{cutoff}" in repr(distribution)
 
@@ -154,9 +143,7 @@ def test_one_cell_for_all_is_the_mapping_of_the_same_numbers(metric, strength):
 
 
 def test_each_document_has_its_own_numbers():
-    cells = (
-        [[0.1, 0.9], None, [0.2, 0.8, 0.0], "junk", [1], 5.0, [0, 0, 1]] + [[1.0], [0.6, 0.4], [0.5, 0.5]] + [[1.0]] * 2
-    )
+    cells = [[0.1, 0.9], None, [0.2, 0.8, 0.0], "junk", [1], 5.0, [0, 0, 1], [1.0], [0.6, 0.4], [0.5, 0.5], [1], [1]]
     distribution = bootstrap_distribution(own(cells), QRELS, 7, prior="column")
     assert distribution.prob[0].tolist() == [[0.1, 0.9, 0], [0.2, 0.8, 0], [1, 0, 0], [0, 0, 1]]
     assert distribution.prob[1, :2].tolist() == [[0.6, 0.4, 0], [0.5, 0.5, 0]]
@@ -248,9 +235,8 @@ def test_a_grade_between_those_of_the_qrels_cannot_be_landed_on():
 
 
 def test_without_the_column_there_is_no_such_prior():
-    with pytest.raises(
-        InputError, match="run: prior='column' needs column 'grade_prob', found qid, docno, score; add it"
-    ):
+    message = "run: prior='column' needs column 'grade_prob', found qid, docno, score; add it"
+    with pytest.raises(InputError, match=message):
         bootstrap_distribution(RUN, QRELS, 7, prior="column")
     twice = pd.concat([own(0.5), own(0.5)[["grade_prob"]]], axis=1)
     with pytest.raises(InputError, match="'grade_prob' occurs 2 times"):

@@ -84,10 +84,8 @@ def score_by_size(
 
     Parameters
     ----------
-    values
-        The V frame: name, qid, measure, value.
-    sizes
-        Numbers of queries, 1 to n; by default 20 from ``n/20`` to n.
+    values, sizes
+        The V frame: name, qid, measure, value; and numbers of queries, 1 to n, by default 20 from ``n/20`` to n.
     order
         ``"given"``: the first queries in their order of appearance, as in Figure 1 of the source; ``"random"``: random
         subsets.
@@ -100,15 +98,13 @@ def score_by_size(
     Returns
     -------
     pandas.DataFrame
-        One row per measure, system and size: name, measure, n_qids, mean, low, high, level, order, n_subsets, seed.
-        With ``order="given"``, low and high are NaN.
+        One row per measure, system and size: name, measure, n_qids, mean, low, high (NaN with ``order="given"``),
+        level, order, n_subsets, seed.
 
     Raises
     ------
-    InputError
-        Systems with different topics, missing values.
-    ParameterError
-        A size out of range, an unknown order.
+    InputError, ParameterError
+        Systems with different topics, missing values; a size out of range, an unknown order.
 
     Notes
     -----
@@ -165,10 +161,9 @@ def discriminative_power(
 
     Parameters
     ----------
-    values
-        The V frame: name, qid, measure, value; of at least two systems.
-    sizes, order, n_subsets
-        See :func:`score_by_size`; sizes from 2. The given order is that of Figure 4 of the source.
+    values, sizes, order, n_subsets
+        See :func:`score_by_size`; at least two systems, sizes from 2. The given order is that of Figure 4 of the
+        source.
     level
         Tests are at the significance level ``1 - level``; also the share of the subsets in the band.
     n_resamples, seed
@@ -189,10 +184,8 @@ def discriminative_power(
 
     Raises
     ------
-    InputError
-        Systems with different topics, missing values.
-    ParameterError
-        A size out of range; an unknown order, test or best.
+    InputError, ParameterError
+        See :func:`score_by_size`; an unknown test or best.
 
     Notes
     -----
@@ -200,8 +193,8 @@ def discriminative_power(
     rate of 5 % at level .95 for few queries: .105 of 10,000 pairs at 5 queries, .081 at 10, .058 at 25, .055 at 50
     (normal differences); ``"t"`` has .05. The cost is quadratic in the number of systems.
 
-    Source: Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section
-    3.3; Sakai: Evaluating evaluation metrics based on the bootstrap, SIGIR 2006 (``told_apart``).
+    Source: as for :func:`score_by_size`, section 3.3; Sakai: Evaluating evaluation metrics based on the bootstrap,
+    SIGIR 2006 (``told_apart``).
 
     Examples
     --------
@@ -224,9 +217,8 @@ def discriminative_power(
         top = int(table.mean(axis=0).argmax()) if best == "whole" else None
         held = len(names) * max(n_resamples, len(table), len(names))
         wanted = checked_sizes(sizes, len(table), 2)
-        subsets = (
-            [np.sort(block[:, :n]) for n in wanted] for block in orders_of(len(table), order, n_subsets, seed, held)
-        )
+        orders = orders_of(len(table), order, n_subsets, seed, held)
+        subsets = ([np.sort(block[:, :n]) for n in wanted] for block in orders)
         tested = [[_significant(table[rows], top, level, n_resamples, seed) for rows in block] for block in subsets]
         found = np.concatenate([np.stack(block, axis=1) for block in tested])
         low, high = band(found[..., 0], level, order)

@@ -206,10 +206,8 @@ def interval_width(
 
     Raises
     ------
-    InputError
-        A missing or duplicated value.
-    ParameterError
-        A number below 1, a level outside (0, 1).
+    InputError, ParameterError
+        A missing or duplicated value; a number below 1, a level outside (0, 1).
 
     Notes
     -----

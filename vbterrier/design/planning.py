@@ -84,8 +84,8 @@ def require_possible(n: int, delta: float) -> None:
 def corrected_level(level: float, n_systems: int, correction: str, *, baseline: bool = False) -> float:
     """The level of each test for which all tests between k systems together have a level.
 
-    ``"holm"``: Bonferroni's ``1 - α/m`` of m tests, the first step. ``"max-t"``: for large samples and systems of equal
-    variance and correlation, Tukey's studentised range for all pairs, Dunnett's test for pairs with a baseline.
+    ``"holm"``: Bonferroni's ``1 - α/m`` of m tests. ``"max-t"``: for large samples and systems of equal variance and
+    correlation, Tukey's studentised range for all pairs, Dunnett's test for pairs with a baseline.
     """
     from scipy import optimize, special, stats
 
@@ -199,18 +199,17 @@ def queries_needed(
         ``None``, for a plan before any data: normal differences with the median of the standard deviations that
         differences by ``measure`` have in TREC collections (``vbterrier.design.planning.STANDARD_DEVIATIONS``).
     delta
-        The difference to detect, in the unit of the scores: positive if the first system is better, negative if the
-        second is. Choose a difference of practical relevance, not the observed difference, which is biased by chance.
+        The difference to detect, in the unit of the scores, negative if the second system is better. Choose a
+        difference of practical relevance, not the observed difference, which is biased by chance.
     pair, measure
         Two systems and a measure, if the frame contains more.
-    power
-        Probability of detection, between ``(1 - level)/2`` and 1.
+    power, level
+        Probability of detection, between ``(1 - level)/2`` and 1; level of all tests together, and of the interval of
+        the number of queries.
     assurance
         Probability, above .5 and below 1, that the number suffices for this power in spite of the uncertainty of the
         standard deviation of the pilot: the number for its upper confidence limit at this level. ``None``: the
         number for the standard deviation of the pilot, which falls short in about half of all pilots.
-    level
-        Level of all tests together, and of the interval of the number of queries.
     n_systems, baseline
         Number of systems that will be compared, all pairs or each with a baseline.
     test, correction
@@ -220,10 +219,6 @@ def queries_needed(
     n_simulations, seed
         Number of resamples of each size, and their seed. With 10,000 the number of queries has a Monte Carlo error of
         about 1 %. Cost: ``n_simulations * min(n, 40 k)`` random numbers.
-
-    Returns
-    -------
-    QueryPlan
 
     Raises
     ------
@@ -238,16 +233,13 @@ def queries_needed(
     ``power(n, δ) = P(|t| significant, right sign) = P(τ_n s_n/√n - m_n <= δ)`` with mean m_n and standard deviation s_n
     of a resample of n centred differences and the quantile τ_n of Student's t, so that one set of resamples serves all
     δ. A constant resample, frequent if most queries tie, counts as not detected. The interval follows from that of the
-    standard deviation of the pilot (Bonett 2006): a larger σ is equivalent to a smaller δ.
-    Sizes form a grid; between them, the isotonic curve is interpolated over √n.
-
-    docs/explanation/statistics.md has the coverage of the intervals, the share of plans that reach the power, and the
-    power of sign flips, which is nearly that of t.
+    standard deviation of the pilot (Bonett 2006): a larger σ is equivalent to a smaller δ. Sizes form a grid; between
+    them, the isotonic curve is interpolated over √n. docs/explanation/statistics.md has the coverage of the intervals,
+    the share of plans that reach the power, and the power of sign flips, which is nearly that of t.
 
     Source: Kelley and Maxwell, Psychological Methods 8, 2003 (assurance). Sakai: Topic set size design, Information
-    Retrieval Journal 19 (2016), whose noncentral t is ``n_by_formula``, and whose tables plan without a pilot. Bonett:
-    Approximate confidence interval for standard deviation of nonnormal distributions, Computational Statistics and Data
-    Analysis 50 (2006). Dunnett, JASA 50, 1955.
+    Retrieval Journal 19 (2016), whose noncentral t is ``n_by_formula``, and whose tables plan without a pilot. Bonett,
+    Computational Statistics and Data Analysis 50 (2006). Dunnett, JASA 50, 1955.
 
     Examples
     --------
@@ -349,10 +341,8 @@ def detectable_difference(
 
     Parameters
     ----------
-    pilot, pair, measure, power, level, n_systems, baseline, test, correction, n_simulations, seed
-        See :func:`queries_needed`.
     n_qids
-        Numbers of queries, at least 2.
+        Numbers of queries, at least 2. Other parameters, and errors, are those of :func:`queries_needed`.
 
     Returns
     -------
@@ -418,7 +408,6 @@ def design_errors(n_qids: int | Iterable[int], delta: float, std: float, *, leve
     Notes
     -----
     For normal differences, by the noncentral t; magnitudes by quadrature over 2,000 quantiles of the sample variance.
-
     Source: Gelman and Carlin: Beyond power calculations, Perspectives on Psychological Science 9, 2014.
 
     Examples

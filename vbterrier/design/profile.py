@@ -37,11 +37,9 @@ def query_profile(
 
     Parameters
     ----------
-    queries
-        A :class:`QuerySample`, or a frame (or its path) with docno, mention and optionally entity_id. The column
-        n_draws weights queries that were drawn several times.
-    mentions
-        The corpus, a frame or a path, for the expected values under each sampling method.
+    queries, mentions
+        A :class:`QuerySample`, or a frame (or its path) with docno, mention and optionally entity_id, whose column
+        n_draws weights queries that were drawn several times; and the corpus, for the values expected by each method.
     nil
         One or several entity_id of mentions without an entity in the knowledge base; ``"NIL"`` includes numbered
         clusters of TAC such as NIL0042.
@@ -79,10 +77,8 @@ def query_profile(
     Ambiguity comes from the corpus if it has entity_id, else from the queries.
 
     Shares describe the draws of the design: for a stratified or weighted sample they do not estimate those of the
-    corpus, see :func:`horvitz_thompson`. Intervals treat draws as independent.
-
-    Source: Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 2
-    and Table 1.
+    corpus, see :func:`horvitz_thompson`. Intervals treat draws as independent. Source: that of :func:`sample_queries`,
+    section 2 and Table 1.
 
     Examples
     --------
@@ -110,7 +106,15 @@ def query_profile(
     rows = _counts(own, entity, weights)
     per_mention = None if entity is None else entity.per_mention if reference is None else reference.per_mention[place]
     rows += _shares(own.frequency if frequency is None else frequency, entity, per_mention, weights)
-    expected = [] if corpus is None else _expected(corpus, reference)
+    expected = []
+    if corpus is not None:
+        # Expected values by sampling method; the first includes counts of the corpus.
+        drawn = [np.ones(len(corpus))]
+        drawn += [1 / np.bincount(unit)[unit] for unit in (corpus.document, corpus.mention)]
+        known = None if reference is None else reference.per_mention
+        parts = [_shares(corpus.frequency, reference, known, weight) for weight in drawn]
+        parts[0] += [row for row in _counts(corpus, reference, drawn[0]) if row[1] != "draws"]
+        expected = [{(part, item): value for part, item, value in part_rows} for part_rows in parts]
     return _table(rows, expected, level, float(weights.sum()))
 
 
@@ -161,16 +165,6 @@ def _places(own: MentionCorpus, corpus: MentionCorpus) -> Ints:
     return found
 
 
-def _expected(corpus: MentionCorpus, entity: _Entities | None) -> list[dict[tuple[str, str], float]]:
-    """Expected values by sampling method; the first includes counts of the corpus."""
-    drawn = [np.ones(len(corpus))]
-    drawn += [1 / np.bincount(unit)[unit] for unit in (corpus.document, corpus.mention)]
-    per_mention = None if entity is None else entity.per_mention
-    found = [_shares(corpus.frequency, entity, per_mention, weights) for weights in drawn]
-    found[0] += [row for row in _counts(corpus, entity, drawn[0]) if row[1] != "draws"]
-    return [{(part, item): value for part, item, value in rows} for rows in found]
-
-
 def _counts(mentions: MentionCorpus, entity: _Entities | None, weights: Floats) -> list[tuple[str, str, float]]:
     counts = {"draws": weights.sum(), "queries": len(mentions)}
     counts |= {"documents": mentions.n_documents, "mentions": mentions.n_mentions}
@@ -195,9 +189,8 @@ def _shares(
     # Tolerance for rounding errors of cumulative weights.
     last = np.searchsorted(reached, np.array([*QUANTILES, 1.0]) * reached[-1] * (1 - _ROUNDING))
     items = [*(f"{level:g}" for level in QUANTILES), "max"]
-    rows += [
-        ("frequency quantile", item, float(value)) for item, value in zip(items, frequency[order][last], strict=True)
-    ]
+    values = frequency[order][last].astype(np.float64).tolist()
+    rows += [("frequency quantile", item, value) for item, value in zip(items, values, strict=True)]
     rows.append(("frequency quantile", "mean", float(weights @ frequency / weights.sum())))
     if per_mention is not None:
         rows += shares("ambiguity", ("0", "1", "2+"), np.minimum(per_mention, 2))

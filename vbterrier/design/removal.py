@@ -29,10 +29,7 @@ _LIMIT = 0.95
 
 @dataclass(frozen=True)
 class DecisionCounts(Shown):
-    """Confusion counts of decisions in two stages: detect, then classify.
-
-    In entity linking, a query is a link or NIL, and a link has an entity; the same applies to any classes with a
-    rejection class.
+    """Confusion counts of decisions in two stages: detect, then classify, as links and NIL in entity linking.
 
     Parameters
     ----------
@@ -89,10 +86,8 @@ class DecisionCounts(Shown):
 
         Raises
         ------
-        InputError
-            Rates without corresponding counts.
-        ParameterError
-            A rate outside [0, 1].
+        InputError, ParameterError
+            Rates without corresponding counts, or outside [0, 1].
 
         Examples
         --------
@@ -182,11 +177,9 @@ def simulate_query_removal(
 
     Parameters
     ----------
-    gold
-        The right answers: columns qid, entity_id (NIL without an entity), or a path. Or :class:`DecisionCounts`,
-        for the model alone.
-    system
-        The answers of the system: the same columns, or a run whose documents are entities, or a path.
+    gold, system
+        The right answers and those of a system: columns qid, entity_id (NIL without an entity), or a path; the system
+        also as a run whose documents are entities. Or :class:`DecisionCounts` as gold alone, for the model alone.
     n_removed, fraction
         Number of queries to remove, 1 to N - 1; or their share, rounded to such a number. Give one of the two.
     shares
@@ -213,15 +206,14 @@ def simulate_query_removal(
 
     Notes
     -----
-    The model applies to any decisions in two stages (detect, then classify). It has the same distribution as removing
-    real queries, which are drawn as a check. Worst and best are exact over all removals of m queries; their cost is
-    proportional to the possible numbers of missed links times those of NILs resolved to entities. With ``shares``, they
-    are those of the paper.
-
-    The counts that Tables 1 and 2 of the paper imply reproduce its Table 3. The ranges ".02" and ".08" in its text are
-    .002 and .008.
+    The model applies to any decisions in two stages. It has the same distribution as removing real queries, which are
+    drawn as a check. Worst and best are exact over all removals of m queries; their cost is proportional to the
+    possible numbers of missed links times those of NILs resolved to entities. With ``shares``, they are those of the
+    paper.
 
     Source: Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 3.
+    The counts that its Tables 1 and 2 imply reproduce its Table 3. The ranges ".02" and ".08" in its text are .002 and
+    .008.
 
     Examples
     --------
@@ -231,7 +223,16 @@ def simulate_query_removal(
     [0.8755, 0.0012, 0.8707, 0.9113]
     """
     kind, counts = _known(gold, system, nil=nil, multiple_answers=multiple_answers, unanswered=unanswered)
-    m = _number(n_removed, fraction, len(counts))
+    n = len(counts)
+    if (n_removed is None) == (fraction is None):
+        raise ParameterError("wanted either n_removed or fraction")
+    if n < 2:  # noqa: PLR2004 - one is removed, one is left
+        raise ParameterError(f"{n} queries: wanted at least two, to remove one")
+    if fraction is None:
+        m = whole("n_removed", n_removed, high=n - 1, meaning=f", of {n} queries")
+    else:
+        share = number("fraction", fraction, low=0, high=1, open_low=True, open_high=True)
+        m = min(max(round(share * n), 1), n - 1)
     n_draws = whole("n_draws", n_draws)
     ends: Any
     if shares is None:
@@ -288,16 +289,14 @@ def simulate_query_addition(
     """Simulate the distribution of P, R and F1 when queries from the same population are added.
 
     The numbers of added gold links, of resolved and right links among them, and of recognised NILs are binomial with
-    the observed proportions, the approximation that section 3 of the source names.
+    the observed proportions, the approximation that section 3 of the source of :func:`simulate_query_removal` names.
 
     Parameters
     ----------
-    gold, system, nil, multiple_answers, unanswered, n_draws, seed
-        See :func:`simulate_query_removal`, which has the same source.
     n_added
         Number of further queries, at least 1.
     level
-        Probability that a score is between low and high.
+        Probability that a score is between low and high. Other parameters as in :func:`simulate_query_removal`.
 
     Returns
     -------
@@ -357,17 +356,6 @@ def _known(
     # Sorted, so that draws do not depend on the order of the queries.
     kind = np.sort(cell_at[4 * found.gold_nil + found.answer])
     return kind, DecisionCounts(*np.bincount(kind, minlength=N_CELLS).tolist())
-
-
-def _number(n_removed: int | None, fraction: float | None, n: int) -> int:
-    if (n_removed is None) == (fraction is None):
-        raise ParameterError("wanted either n_removed or fraction")
-    if n < 2:  # noqa: PLR2004 - one is removed, one is left
-        raise ParameterError(f"{n} queries: wanted at least two, to remove one")
-    if fraction is None:
-        return whole("n_removed", n_removed, high=n - 1, meaning=f", of {n} queries")
-    share = number("fraction", fraction, low=0, high=1, open_low=True, open_high=True)
-    return min(max(round(share * n), 1), n - 1)
 
 
 def _distance(model: Floats, queries: Floats) -> tuple[float, float]:

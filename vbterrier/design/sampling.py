@@ -117,8 +117,7 @@ def sample_queries(
         The sampling method.
     replace
         Sample with replacement. Without replacement, RD draws at most one query per document and RM at most one per
-        mention. This keeps the probabilities above exact,
-        unlike drawing until n distinct queries are found.
+        mention, which keeps the probabilities above exact.
     strata
         Strata that are sampled separately: a column; a number of bins of mention frequency with similar numbers of
         queries; or a function from the frame of distinct queries (with n_documents, the mention frequency) to labels.
@@ -131,10 +130,6 @@ def sample_queries(
     weights
         For ``"weighted"``: the column of weights, above 0. Of duplicated rows the first counts.
 
-    Returns
-    -------
-    QuerySample
-
     Raises
     ------
     InputError
@@ -146,10 +141,7 @@ def sample_queries(
     -----
     Without a column qid, the qid is a fingerprint of docno and mention, the same in all samples. Within a stratum, a
     larger n extends a smaller sample (except ``weighted`` without replacement), so that its judgments remain usable.
-
-    ``weighted`` without replacement is systematic sampling in a random order, with exactly these probabilities. Joint
-    inclusion probabilities have no closed form: variances are estimated as for maximum entropy sampling (Hájek 1964),
-    see :func:`horvitz_thompson`.
+    ``weighted`` without replacement is systematic sampling in a random order, with exactly these probabilities.
 
     Source: Mertens, Demeester, Deleu, Feys, Develder: Entity Linking: Test Collections Revisited, FIRE 2014, section 2.
     Hartley and Rao: Sampling with unequal probabilities and without replacement, Annals of Mathematical Statistics 33,
@@ -211,30 +203,25 @@ def _frame(
     query = np.concatenate([queries for queries, _ in drawn])
     number, distinct = pd.factorize(query)
     _, first = np.unique(number, return_index=True)
-    frame: pd.DataFrame = corpus.frame[extras].iloc[corpus.rows[distinct]].reset_index(drop=True)
-    for place, (name, ids) in enumerate(_ids(corpus, distinct).items()):
+    rows = corpus.frame.iloc[corpus.rows[distinct]]
+    frame: pd.DataFrame = rows[extras].reset_index(drop=True)
+    docno, mention = (ids_of(rows[name], f"mentions column {name!r}") for name in ("docno", "mention"))
+    if "qid" in rows.columns:
+        qid = ids_of(rows["qid"], "mentions column 'qid'")
+        if len(pc.unique(qid.text)) < len(qid):
+            raise InputError("mentions column 'qid': two queries have the same qid; make it unique, or drop the column")
+    else:
+        # Fingerprints of docno and mention; the length distinguishes ("a", "bc") from ("ab", "c").
+        length = pc.cast(pc.binary_length(docno.text), pa.large_string())
+        text = pc.binary_join_element_wise(length, docno.text, mention.text, pa.scalar(" ", pa.large_string()))
+        qid = Ids(pa.array([f"q{number:016x}" for number in Ids(text).fingerprints.tolist()], pa.large_string()))
+    for place, (name, ids) in enumerate({"qid": qid, "docno": docno, "mention": mention}.items()):
         frame.insert(place, name, ids.text.to_pandas())
     frame["n_documents"] = corpus.frequency[distinct]
     frame["stratum"] = pd.Series(names, dtype=frame["qid"].dtype).iloc[stratum[distinct]].to_numpy()
     frame["prob"] = np.concatenate([prob for _, prob in drawn])[first]
     frame["n_draws"] = np.bincount(number)
     return frame
-
-
-def _ids(corpus: MentionCorpus, query: Ints) -> dict[str, Ids]:
-    """The qid, docno and mention of some queries; without a column qid, fingerprints of docno and mention."""
-    rows = corpus.frame.iloc[corpus.rows[query]]
-    docno, mention = (ids_of(rows[name], f"mentions column {name!r}") for name in ("docno", "mention"))
-    if "qid" not in rows.columns:
-        # The length distinguishes ("a", "bc") from ("ab", "c").
-        length = pc.cast(pc.binary_length(docno.text), pa.large_string())
-        text = pc.binary_join_element_wise(length, docno.text, mention.text, pa.scalar(" ", pa.large_string()))
-        prints = [f"q{number:016x}" for number in Ids(text).fingerprints.tolist()]
-        return {"qid": Ids(pa.array(prints, pa.large_string())), "docno": docno, "mention": mention}
-    qid = ids_of(rows["qid"], "mentions column 'qid'")
-    if len(pc.unique(qid.text)) < len(qid):
-        raise InputError("mentions column 'qid': two queries have the same qid; make it unique, or drop the column")
-    return {"qid": qid, "docno": docno, "mention": mention}
 
 
 ESTIMATORS = ("hajek", "ht")
@@ -257,7 +244,7 @@ def horvitz_thompson(
     n_resamples: int = 2000,
     seed: int = 0,
 ) -> pd.DataFrame:
-    r"""Estimate the mean (or total) over all queries of a corpus from the values of sampled queries.
+    """Estimate the mean (or total) over all queries of a corpus from the values of sampled queries.
 
     ``"ht"`` (Horvitz and Thompson): ``t = Σ w_i y_i`` with ``w_i = 1/π_i``, or, with replacement, ``w_i = k_i/(n p_i)``
     of a query drawn ``k_i`` times (Hansen and Hurwitz); the mean is ``t/N``. ``"hajek"``: ``Σ w_i y_i / Σ w_i``; the
@@ -265,15 +252,13 @@ def horvitz_thompson(
 
     Parameters
     ----------
-    sample
-        The queries, as :func:`sample_queries` drew them.
-    values
-        A V frame: name, qid, measure, value; one value per system, measure and sampled query.
-    of
-        ``"mean"`` or ``"total"``.
-    estimator
-        ``"ht"`` is unbiased, ``"hajek"`` has a bias of order 1/n. ``"hajek"`` has a smaller variance if values are
-        similar, ``"ht"`` if values are proportional to the probabilities.
+    sample, values
+        The queries, as :func:`sample_queries` drew them, and a V frame: name, qid, measure, value; one value per
+        system, measure and sampled query.
+    of, estimator
+        ``"mean"`` or ``"total"``, by ``"ht"``, which is unbiased, or ``"hajek"``, which has a bias of order 1/n.
+        ``"hajek"`` has a smaller variance if values are similar, ``"ht"`` if they are proportional to the
+        probabilities.
     level
         Nominal coverage of the interval, between 0 and 1.
     interval
@@ -314,18 +299,14 @@ def horvitz_thompson(
       gives no variance within documents. On average this overestimates the variance by a share of n/D of the variance
       of the documents' totals: negligible for a few hundred of a million documents.
 
-
     ``random-mention`` estimates the mean over queries poorly if mention frequencies are skewed, as in news: a few
     frequent mentions represent most queries. The paper reports the unweighted mean of the sampled queries instead, see
-    :func:`vbterrier.stats.topics_interval`.
-
-    Few draws with unequal probabilities often miss the queries with large weights, whose absence t does not notice:
-    docs/explanation/statistics.md has the simulated coverage. Ratios of totals, such as the precision of links, are not
-    means over queries: estimate both totals.
+    :func:`vbterrier.stats.topics_interval`. Few draws with unequal probabilities often miss the queries with large
+    weights, whose absence t does not notice: docs/explanation/statistics.md has the simulated coverage. Ratios of
+    totals, such as the precision of links, are not means over queries: estimate both totals.
 
     Source: Horvitz and Thompson, JASA 47, 1952. Hansen and Hurwitz, Annals of Mathematical Statistics 14, 1943. Hájek,
-    Annals of Mathematical Statistics 35, 1964. Särndal, Swensson, Wretman: Model Assisted Survey Sampling, 1992, 4.3
-    and 5.7.
+    same journal 35, 1964. Särndal, Swensson, Wretman: Model Assisted Survey Sampling, 1992, 4.3 and 5.7.
 
     Examples
     --------

@@ -98,11 +98,7 @@ class MentionCorpus:
 
 
 def strata_of(mentions: MentionCorpus, strata: Strata, extras: Sequence[str]) -> tuple[list[str], Ints]:
-    """Names of the strata, and the index of the stratum of each query.
-
-    ``strata``: a column; a number of bins of mention frequency; a function of the distinct queries, with the columns
-    ``extras`` beside docno and mention; or ``None``.
-    """
+    """Names of the strata, and the index of the stratum of each query; functions get docno, mention and ``extras``."""
     if strata is None:
         return [ALL], np.zeros(len(mentions), dtype=np.int64)
     if isinstance(strata, str):

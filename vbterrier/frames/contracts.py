@@ -104,12 +104,9 @@ _KEY = ("qid", "docno")
 
 
 class LabelFrame:
-    """Judged documents without duplicates.
+    """Judged documents without duplicates: the number of its topic, document and label of each judgment.
 
-    - ``drop_negative``: treat labels below 0 as missing judgments
-    - ``ids``: the columns qid and docno of the frame as ids, if they are known
-    - ``qid``: the column ``qid`` of the frame
-    - ``topic``, ``docno``, ``label``: the topic number, document and label of each judgment
+    ``drop_negative`` treats labels below 0 as missing; ``ids`` are the columns qid and docno as ids, if they are known.
     """
 
     def __init__(
@@ -141,9 +138,8 @@ class LabelFrame:
         rows = repeated_pairs(topic, docno)
         if not len(rows):
             return keep
-        same = (topic[rows[1:]] == topic[rows[:-1]]) & (
-            docno.take(rows).fingerprints[1:] == docno.take(rows).fingerprints[:-1]
-        )
+        prints = docno.take(rows).fingerprints
+        same = (topic[rows[1:]] == topic[rows[:-1]]) & (prints[1:] == prints[:-1])
         clash = same & (label[rows[1:]] != label[rows[:-1]])
         if clash.any():
             first, second = rows[int(np.argmax(clash))], rows[int(np.argmax(clash)) + 1]
@@ -163,10 +159,8 @@ def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:
 
     Parameters
     ----------
-    qrels
-        Columns qid, docno, label; a column ``iteration`` is ignored.
-    name
-        The name in messages.
+    qrels, name
+        Columns qid, docno, label; a column ``iteration`` is ignored. The name is that in messages.
 
     Returns
     -------
@@ -210,8 +204,6 @@ def probabilities_of(
     """Return the probabilities of candidates, shape (n,), and their sum for each query, shape (n_topics,).
 
     The tolerance of a sum is 1e-6 for each candidate, for probabilities that were rounded to six decimals.
-
-    - ``topics``, ``topic``: the queries, and the query number of each candidate
     """
     prob = numbers_of(column, f"{name} column 'prob'", lambda row: f" ({owner(topics, topic, entity, row)})")
     sizes = np.bincount(topic, minlength=len(topics))
@@ -241,10 +233,7 @@ def owner(topics: Sequence[str], topic: Ints, entity: Ids, row: int) -> str:
 
 
 class TagFrame:
-    """Tags of documents, for all queries or for single ones.
-
-    - ``frame``: columns docno, entity_id, and optionally weight in [0, 1] (1 where absent) and qid
-    """
+    """Tags of documents, for all queries or, with qid, for single ones; weights in [0, 1] are 1 where absent."""
 
     def __init__(self, frame: Any, *, name: str = "tags") -> None:
         self.name = name

@@ -121,10 +121,7 @@ class Blocks(NamedTuple):
 
 
 def ids_of(column: pd.Series[Any], where: str) -> Ids:  # noqa: C901 - one error of each kind of column
-    """Check a column of ids and convert it to text.
-
-    - ``column``: text of any storage (object, ``str``, Arrow, categorical), or integers
-    """
+    """Check a column of ids, integers or text of any storage (object, ``str``, Arrow, categorical), and convert it."""
     if not len(column):
         # The type of an empty column is arbitrary in pandas.
         return Ids(pa.array([], pa.large_string()))
@@ -156,10 +153,7 @@ def ids_of(column: pd.Series[Any], where: str) -> Ids:  # noqa: C901 - one error
 
 
 class LazyIds(Ids):
-    """A column of ids that become text when they are looked at, checked then as by :func:`ids_of`.
-
-    - ``column``: a column as for :func:`ids_of`, whose conversion to text takes time
-    """
+    """A column of ids that become text when they are looked at, checked then as by :func:`ids_of`."""
 
     _column: pd.Series[Any]
     _where: str
@@ -323,11 +317,9 @@ def require_same_kind(left: Ids, right: Ids, left_name: str, right_name: str) ->
 
 
 class Lookup:
-    """An index over rows (topic, id), or over ids alone.
+    """An index over rows (topic, id), or over ids alone if ``topics`` is ``None``.
 
     It sorts 64-bit keys and searches them by bisection; the ids of each match are compared in full.
-
-    - ``topics``: the topic number of each row; ``None`` indexes the ids alone
     """
 
     def __init__(self, topics: Ints | None, ids: Ids) -> None:
@@ -355,13 +347,7 @@ class Lookup:
         return _sorted(self._keys)
 
     def find(self, topics: Ints | None, ids: Ids) -> tuple[Ints, Ints]:
-        """Match pairs with rows.
-
-        - ``topics``, ``ids``: the wanted pairs, each of shape (n,)
-
-        Returns (pairs, rows): the positions of the pair and of the row for each match, in ascending order of pairs,
-        then of rows.
-        """
+        """Match pairs with rows: the positions of pair and row of each match, ascending in pairs, then rows."""
         wanted = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
         known, order, repeats = self._near(wanted)
         low = np.searchsorted(known, wanted, side="left")

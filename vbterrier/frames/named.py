@@ -36,12 +36,9 @@ def register_intents(name: str, frame: Any, *, replace: bool = False) -> None:
 
     Parameters
     ----------
-    name
-        The name; it takes precedence over a file of this name.
-    frame
-        Columns qid, entity_id, prob; copied.
-    replace
-        Replace a different frame of this name.
+    name, frame, replace
+        The name, which takes precedence over a file of this name; columns qid, entity_id, prob, copied; True to replace
+        a different frame of this name.
 
     Raises
     ------
@@ -61,10 +58,8 @@ def register_tags(name: str, frame: Any, *, replace: bool = False) -> None:
 
     Parameters
     ----------
-    name, replace
-        As in :func:`register_intents`, with the same errors.
-    frame
-        Columns docno, entity_id, and optionally weight in [0, 1] and qid; copied.
+    name, frame, replace
+        As in :func:`register_intents`; columns docno, entity_id, and optionally weight in [0, 1] and qid.
 
     Examples
     --------
@@ -79,16 +74,13 @@ def register_similarities(name: str, frame: Any, *, replace: bool = False) -> No
 
     Parameters
     ----------
-    name, replace
-        As in :func:`register_intents`, with the same errors.
-    frame
-        Columns entity_id, other_id, similarity in [0, 1], and optionally qid; copied.
+    name, frame, replace
+        As in :func:`register_intents`; columns entity_id, other_id, similarity in [0, 1], and optionally qid.
 
     Examples
     --------
     >>> import pandas as pd
-    >>> pairs = pd.DataFrame({"qid": ["q1"], "entity_id": ["E1"], "other_id": ["E2"], "similarity": [0.5]})
-    >>> register_similarities("example", pairs)
+    >>> register_similarities("example", pd.DataFrame({"entity_id": ["E1"], "other_id": ["E2"], "similarity": [0.5]}))
     """
     _register("similarities", name, frame, replace=replace)
 

@@ -57,11 +57,8 @@ def interval_bar(
 ) -> str:
     """Draw an interval as inline SVG on the scale from ``least`` to ``most``, in the colour of the surrounding text.
 
-    - ``value``, ``low``, ``high``: the point estimate and the bounds of its interval; with a bound of NaN only the
-      point is drawn, with a value of NaN nothing
-    - ``least``, ``most``: the ends of the scale, the same for all rows that are compared
-    - ``rule``: position of a dotted line, such as 0 for differences; not drawn outside the scale
-    - ``digits``: decimals of the numbers in the label for screen readers
+    With a bound of NaN only the point is drawn, with a value of NaN nothing; a dotted line at ``rule`` if it is on the
+    scale. ``digits`` are the decimals of the label for screen readers.
     """
     value, low, high = float(value), float(low), float(high)
     if math.isnan(value):
@@ -125,15 +122,11 @@ def table(
     rule: float | None = None,
     names: Mapping[str, str] | None = None,
 ) -> str:
-    """Return a frame as an HTML table; all text is escaped, and numbers are aligned to the right.
+    """Return a frame as an HTML table without its index; all text is escaped, and numbers are aligned to the right.
 
-    - ``frame``: the rows; the index is not shown
-    - ``rows``: maximum number of rows; a last line counts the rows left out. ``None`` for all rows.
-    - ``heads``: number of leading columns that are row headers
-    - ``bar``: columns with a point estimate, a lower and an upper bound: a column ``interval`` after the last one draws
-      them
-    - ``by``: a column whose values have separate scales, such as ``measure``
-    - ``rule``: position of a dotted line in all bars, such as 0 for differences; it is part of the scale
+    At most ``rows`` rows are shown, and a last line counts the others; the first ``heads`` columns are row headers.
+    ``bar`` are columns with an estimate and the bounds of its interval, which a further column draws, on separate
+    scales for the values of ``by``, with a dotted line at ``rule``.
     """
     for column in (*(bar or ()), *([by] if by else ())):
         if column not in frame.columns:
@@ -268,10 +261,9 @@ class Shown:
         ----------
         kind
             The name of the function; by default the first one that the error message lists.
-        ax
-            The Axes to draw on; a new figure by default.
-        **options
-            Further parameters of the function, such as ``measure=`` and ``width=``.
+        ax, **options
+            The Axes to draw on, by default of a new figure, and further parameters of the function, such as
+            ``measure=``.
 
         Returns
         -------
@@ -279,10 +271,8 @@ class Shown:
 
         Raises
         ------
-        ParameterError
-            The function does not draw such results, or no function does.
-        ImportError
-            matplotlib is missing: ``pip install 'vbterrier[plot]'``.
+        ParameterError, ImportError
+            The function does not draw such results, or none does; matplotlib is missing (``vbterrier[plot]``).
         """
         figures = self._figures()
         wanted = next(iter(figures), "") if kind is None else kind

@@ -28,8 +28,6 @@ def values_of(given: Any, where: str = "values") -> pd.DataFrame:
 
     The result of ``pt.Experiment(perquery=True)`` is accepted, also with Measure objects as measures. With a column
     ``dataset``, topics of different collections are different topics: their ids become ``dataset/qid``.
-
-    - ``given``: a frame with these columns; other columns than dataset are dropped
     """
     frame = frame_of(given, where)
     if "name" in frame and not {"qid", "measure", "value"}.intersection(frame):
@@ -41,9 +39,7 @@ def values_of(given: Any, where: str = "values") -> pd.DataFrame:
     datasets = ids_of(frame["dataset"], f"{where} column 'dataset'").text.to_pandas() if "dataset" in frame else None
     frame = frame[list(COLUMNS)].reset_index(drop=True)
     if frame["measure"].dtype == object:
-        frame["measure"] = frame["measure"].map(
-            lambda value: value if isinstance(value, str) or pd.isna(value) else str(value)
-        )
+        frame["measure"] = frame["measure"].map(lambda one: one if isinstance(one, str) or pd.isna(one) else str(one))
     keys = {name: ids_of(frame[name], f"{where} column {name!r}") for name in KEY}
     if datasets is not None:
         keys["qid"] = ids_of(datasets + "/" + keys["qid"].text.to_pandas(), f"{where} columns 'dataset', 'qid'")
@@ -86,11 +82,7 @@ class MeasureTable(NamedTuple):
 
 
 def measure_tables(values: Any, *, by_id: bool = False) -> list[MeasureTable]:
-    """Return one table for each measure of a V frame, with systems in order of appearance.
-
-    - ``by_id``: sort topics by id, so that resamples do not depend on the order of rows; by default topics are in order
-      of appearance
-    """
+    """Return one table for each measure, with systems, and topics unless ``by_id``, in order of appearance."""
     groups = values_of(values).groupby("measure", sort=False)
     return [_table(str(measure), group, by_id=by_id) for measure, group in groups]
 

@@ -120,11 +120,9 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
 
     Raises
     ------
-    ParameterError
-        A method that needs :meth:`fit` and is not fitted.
-    InputError
-        A score that is missing, infinite, or negative for a prior; a duplicated entity; output of
-        :class:`vbterrier.RelaxConstraints`, whose weights would be lost.
+    ParameterError, InputError
+        A method that needs :meth:`fit` and is not fitted; a score that is missing, infinite, or negative for a prior; a
+        duplicated entity; output of :class:`vbterrier.RelaxConstraints`, whose weights would be lost.
 
     Notes
     -----
@@ -214,21 +212,17 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
 
         Parameters
         ----------
-        topics_or_res_tr
-            Candidates with scores, as for :meth:`transform`.
-        qrels_tr
-            Labels, as for :func:`vbterrier.intents.calibration_error`. Other candidates of a labelled query are
-            incorrect. Warnings count queries without labels and labelled entities that are no candidates, which are
-            left out.
+        topics_or_res_tr, qrels_tr
+            Candidates with scores, as for :meth:`transform`, and labels, as for
+            :func:`vbterrier.intents.calibration_error`. Other candidates of a labelled query are incorrect. Warnings
+            count queries without labels and labelled entities that are no candidates, which are left out.
         topics_or_res_va, qrels_va
             Ignored.
 
         Raises
         ------
-        ParameterError
-            A method without parameters to fit.
-        InputError
-            No query or entity in common, labels of one class, equal scores.
+        ParameterError, InputError
+            A method without parameters to fit; no query or entity in common, labels of one class, equal scores.
         """
         if self.method not in _FITTED:
             raise ParameterError(f"method {self.method!r} has no parameters to fit; use one of {', '.join(_FITTED)}")
@@ -258,13 +252,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         return hash((type(self), self.method, self.temperature))
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write method and parameters as JSON.
-
-        Raises
-        ------
-        FileError
-            The file cannot be written.
-        """
+        """Write method and parameters as JSON; raise FileError if the file cannot be written."""
         content = {name: getattr(self, name) for name in ("method", "temperature", "parameters")}
         try:
             Path(path).write_text(json.dumps({"kind": _KIND, **content}, indent=1) + "\n", encoding="utf-8")
@@ -273,13 +261,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibrate:
-        """Read what :meth:`save` wrote.
-
-        Raises
-        ------
-        FileError
-            A file that is missing or not a saved calibration.
-        """
+        """Read what :meth:`save` wrote; raise FileError if the file is missing or not a saved calibration."""
         try:
             with Path(path).open("rb") as file:
                 text = file.read(_MAX_BYTES + 1)

@@ -147,7 +147,13 @@ def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: flo
     prob = np.concatenate([candidates.prob[rows], np.zeros(len(targets.missed))])
     label = np.concatenate([targets.target[rows], targets.missed])
     n = int(targets.labelled.sum())
-    bins = _bins(prob, label, n_bins)
+    # Bins of about equal size by mean rank; equal probabilities share a bin.
+    pairs = pd.DataFrame({"prob": prob, "label": label})
+    rank = pairs["prob"].round(12).rank(method="average").to_numpy() - 0.5
+    number_of_bin = np.minimum((rank / len(pairs) * n_bins).astype(np.int64), n_bins - 1)
+    prob_of = {"low": ("prob", "min"), "high": ("prob", "max"), "predicted": ("prob", "mean")}
+    bins = pairs.groupby(number_of_bin).agg(**prob_of, observed=("label", "mean"), n=("prob", "size"))
+    bins = bins.reset_index(drop=True)
     gap = np.abs(bins["predicted"] - bins["observed"])
     return CalibrationError(
         ece=float(np.sum(gap * bins["n"]) / len(prob)),
@@ -157,16 +163,6 @@ def calibration_error(intents: Any, labels: Any, *, n_bins: int = 10, floor: flo
         missed=float(targets.missed.sum() / n),
         bins=bins,
     )
-
-
-def _bins(prob: Floats, label: Floats, n_bins: int) -> pd.DataFrame:
-    """Group candidates into bins of about equal size by mean rank; equal probabilities share a bin."""
-    pairs = pd.DataFrame({"prob": prob, "label": label})
-    rank = pairs["prob"].round(12).rank(method="average").to_numpy() - 0.5
-    number_of_bin = np.minimum((rank / len(pairs) * n_bins).astype(np.int64), n_bins - 1)
-    prob_of = {"low": ("prob", "min"), "high": ("prob", "max"), "predicted": ("prob", "mean")}
-    found = pairs.groupby(number_of_bin).agg(**prob_of, observed=("label", "mean"), n=("prob", "size"))
-    return found.reset_index(drop=True)
 
 
 def query_ambiguity(intents: Any, *, alpha: float = 1.0) -> pd.DataFrame:

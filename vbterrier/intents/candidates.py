@@ -49,11 +49,9 @@ class CandidateIntents(IntentStage):
 
     Raises
     ------
-    ParameterError
-        A source that is neither a linker nor a retriever, or an illegal value.
-    InputError
-        A query without text or duplicated; a column of the topics with the name of an output column; scores that are
-        not finite, or negative scores for a prior.
+    ParameterError, InputError
+        A source that is neither a linker nor a retriever, or an illegal value; a query without text or duplicated; a
+        column of the topics with the name of an output column; scores that are not finite, or negative for a prior.
 
     Notes
     -----
@@ -93,7 +91,15 @@ class CandidateIntents(IntentStage):
         if taken := [name for name in _ADDED if name in inp.columns]:
             raise InputError(f"topics: column {taken[0]!r} is an output column; rename or drop it")
         _require_topics(inp)
-        links, scale = self._links(inp) if len(inp) else (_no_links(), "score")
+        links, scale = _no_links(), "score"
+        if len(inp) and not callable(getattr(self.source, "link", None)):
+            links = _retrieved(self.source(inp), inp)
+        elif len(inp):
+            # Equal texts are linked once.
+            text, distinct = pd.factorize(inp["query"])
+            found_links = self.source.link(list(distinct))
+            topics = pd.DataFrame({"text": text, "topic": np.arange(len(inp))})
+            links, scale = topics.merge(found_links.frame, on="text")[list(_LINKS)], found_links.scale
         found = self._scored(links, scale)
         without = np.setdiff1d(np.arange(len(inp)), found["topic"].to_numpy())
         outcome = f"{NIL} has probability 1" if self.nil else "left out"
@@ -105,20 +111,13 @@ class CandidateIntents(IntentStage):
         other = [name for name in inp.columns if name not in {"qid", "query"}]
         return pd.concat([frame[["qid", "query"]], added, frame[other]], axis=1)
 
-    def _links(self, inp: pd.DataFrame) -> tuple[pd.DataFrame, str]:
-        """Return the links of the topics, with the columns of ``_LINKS``, and the scale of the scores."""
-        if not callable(getattr(self.source, "link", None)):
-            return _retrieved(self.source(inp), inp), "score"
-        # Equal texts are linked once.
-        text, distinct = pd.factorize(inp["query"])
-        links = self.source.link(list(distinct))
-        topics = pd.DataFrame({"text": text, "topic": np.arange(len(inp))})
-        return topics.merge(links.frame, on="text")[list(_LINKS)], links.scale
-
     def _scored(self, links: pd.DataFrame, scale: str) -> pd.DataFrame:
         """Return one row per candidate by topic, descending score and id, at most ``cutoff`` per topic."""
         if self.mentions == "longest":
-            links = _longest(links)
+            # The first longest mention of each topic.
+            at = ["topic", "start", "end", "mention"]
+            ordered = links[at].assign(shortness=-links["mention"].str.len()).sort_values([at[0], "shortness", *at[1:]])
+            links = links.merge(ordered.drop_duplicates("topic")[at], on=at)
         found = _by_candidate(links, mean=scale == "probability")
         topic, tie = found["topic"].to_numpy(), ids_of(found["entity_id"], f"{label_of(self.source)} ids").ranks()
         place = ranks(found["score"].to_numpy(dtype=np.float64), topic, tie)
@@ -215,13 +214,6 @@ def _retrieved(results: pd.DataFrame, inp: pd.DataFrame) -> pd.DataFrame:
     )
 
 
-def _longest(links: pd.DataFrame) -> pd.DataFrame:
-    """Return the links of the first longest mention of each topic."""
-    at = ["topic", "start", "end", "mention"]
-    ordered = links[at].assign(shortness=-links["mention"].str.len()).sort_values(["topic", "shortness", *at[1:]])
-    return links.merge(ordered.drop_duplicates("topic")[at], on=at)
-
-
 def _by_candidate(links: pd.DataFrame, *, mean: bool) -> pd.DataFrame:
     """Return each candidate of a topic with its mean score over all mentions or its maximum, and its best link."""
     key, at = ["topic", "entity_id"], ["topic", "start", "end", "mention"]
@@ -252,10 +244,8 @@ class Truncate(IntentStage):
 
     Raises
     ------
-    ParameterError
-        None of the three.
-    InputError
-        Probabilities that do not sum to 1, a duplicated entity.
+    ParameterError, InputError
+        None of the three; probabilities that do not sum to 1, a duplicated entity.
 
     Notes
     -----
@@ -284,10 +274,8 @@ class Truncate(IntentStage):
         pt.validate.columns(inp, includes=["qid", "entity_id", "prob"])
         candidates = Candidates(inp)
         rows, prob = candidates.entities, candidates.among_entities
-        topic = candidates.topic[rows]
-        is_kept = kept(
-            prob, topic, candidates.tie[rows], threshold=self.threshold or 0.0, top=self.cutoff, mass=self.mass
-        )
+        topic, tie = candidates.topic[rows], candidates.tie[rows]
+        is_kept = kept(prob, topic, tie, threshold=self.threshold or 0.0, top=self.cutoff, mass=self.mass)
         all_prob = candidates.beside_nil(proportional(np.where(is_kept, prob, 0.0), topic, candidates.n))
         all_kept = candidates.nil.copy()
         all_kept[rows] = is_kept

@@ -133,16 +133,14 @@ def _weight(text: str, clause: str) -> float:
 
 
 def _of_mapping(given: Mapping[Any, Any]) -> Iterator[Constraint]:
-    for attribute, value in given.items():
+    for name, value in given.items():
         values = list(value) if isinstance(value, (list, tuple, set, frozenset)) else [value]
-        texts = [_text(attribute, one) for one in values if not _is_missing(one)]
-        if not isinstance(attribute, str) or not _NAME.fullmatch(attribute.strip()):
-            raise InputError(
-                f"constraints {given!r}: attribute {attribute!r}: wanted a name without : ; | ^ and quotes"
-            )
+        texts = [_text(name, one) for one in values if not _is_missing(one)]
+        if not isinstance(name, str) or not _NAME.fullmatch(name.strip()):
+            raise InputError(f"constraints {given!r}: attribute {name!r}: wanted a name without : ; | ^ and quotes")
         # Mappings read from Parquet contain None for attributes of other rows.
         if texts:
-            yield Constraint(attribute.strip(), tuple(_range(text.strip()) or text for text in texts))
+            yield Constraint(name.strip(), tuple(_range(text.strip()) or text for text in texts))
 
 
 def _is_missing(value: Any) -> bool:
@@ -251,18 +249,17 @@ class ParseConstraints(IntentStage):
         pt.validate.query_frame(inp, extra_columns=["query"])
         if "constraints" in inp.columns:
             raise InputError("topics: column 'constraints' exists already; rename or drop it")
-        parts = [self._parse(qid, query) for qid, query in zip(inp["qid"], inp["query"], strict=True)]
+        parts = []
+        for qid, query in zip(inp["qid"], inp["query"], strict=True):
+            if not isinstance(query, str):
+                raise InputError(f"topics: query {qid!r} has {query!r} as its text, wanted text")
+            try:
+                parts.append(parse_query(query, self.names))
+            except InputError as error:
+                raise InputError(f"query {qid!r}: {error}; pass names= to keep other words in the query") from error
         pushed: pd.DataFrame = pt.model.push_queries(inp)
         split = pd.DataFrame(parts, index=inp.index, columns=["query", "constraints"], dtype="str")
         return pushed.assign(**split)
-
-    def _parse(self, qid: Any, query: Any) -> tuple[str, str]:
-        if not isinstance(query, str):
-            raise InputError(f"topics: query {qid!r} has {query!r} as its text, wanted text")
-        try:
-            return parse_query(query, self.names)
-        except InputError as error:
-            raise InputError(f"query {qid!r}: {error}; pass names= to keep other words in the query") from error
 
 
 # Limit of the wordings of one query.
@@ -287,10 +284,8 @@ class RelaxedQueries(IntentStage):
 
     Raises
     ------
-    ParameterError
-        ``most`` is no whole number of at least 1.
-    InputError
-        Constraints that cannot be parsed; more than 1,000 wordings of a query.
+    ParameterError, InputError
+        An illegal ``most``; constraints that cannot be parsed; more than 1,000 wordings of a query.
 
     Notes
     -----
@@ -321,21 +316,18 @@ class RelaxedQueries(IntentStage):
             except InputError as error:
                 raise InputError(f"query {qid!r}: {error}") from error
             places = [at for at, part in enumerate(parts) if in_column or _keyed(part, self.names)]
-            wordings.append(self._relaxed(qid, parts, places, "; " if in_column else " "))
+            sizes = range(1, min(self.most, len(places)) + 1)
+            if sum(math.comb(len(places), size) for size in sizes) > _MOST_WORDINGS:
+                raise InputError(
+                    f"query {qid!r}: {len(places)} constraints have more than {_MOST_WORDINGS:,} relaxations with "
+                    f"most={self.most}; lower it"
+                )
+            # Wordings that lack one constraint come first; a query of constraints alone has no words left.
+            dropped = chain.from_iterable(combinations(places, size) for size in sizes)
+            kept = [[part for at, part in enumerate(parts) if at not in lost] for lost in dropped]
+            between = "; " if in_column else " "
+            wordings.append([between.join(part) for part in kept if part or in_column])
         relaxed = inp.assign(**{column: pd.Series(wordings, index=inp.index, dtype=object)})
         some = pd.Series([bool(texts) for texts in wordings], index=inp.index, dtype=bool)
         rows: pd.DataFrame = relaxed[some].explode(column, ignore_index=True)
         return rows
-
-    def _relaxed(self, qid: Any, parts: list[str], places: list[int], between: str) -> list[str]:
-        """Return the texts without some of the constraints at these places, those that lack one constraint first."""
-        sizes = range(1, min(self.most, len(places)) + 1)
-        if sum(math.comb(len(places), size) for size in sizes) > _MOST_WORDINGS:
-            raise InputError(
-                f"query {qid!r}: {len(places)} constraints have more than {_MOST_WORDINGS:,} relaxations with "
-                f"most={self.most}; lower it"
-            )
-        dropped = chain.from_iterable(combinations(places, size) for size in sizes)
-        texts = [between.join(part for at, part in enumerate(parts) if at not in lost) for lost in dropped]
-        # A query of constraints alone has no words left.
-        return [text for text in texts if text or between == "; "]

@@ -257,14 +257,8 @@ def oracle_success(
 
     Raises
     ------
-    ParameterError
-        A cutoff below 1.
-    InputError
-        Illegal intents or tags, ids of different kinds.
-
-    Notes
-    -----
-    Time and memory are linear in the number of matches of tags and intents.
+    ParameterError, InputError
+        A cutoff below 1; illegal intents or tags, ids of different kinds.
 
     Examples
     --------

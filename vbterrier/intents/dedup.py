@@ -106,15 +106,13 @@ class MergedCandidates:
         tie = pd.factorize(self.ids, sort=True)[0]
         rank = ranks(np.round(self.prob, DIGITS), group, tie)
         order = np.lexsort([rank, group])
-        chosen = order[np.searchsorted(group[order], np.arange(n))]
+        top = order[np.searchsorted(group[order], np.arange(n))]
         # The first name that is not empty.
         named = pd.Series(self.names[order]).where(self.names[order] != "")
         names = named.groupby(group[order]).first().fillna("").to_numpy(dtype=object)
         known = per_topic(self.known.astype(np.float64), group, n) > 0
         total = per_topic(self.prob, group, n)
-        return MergedCandidates(
-            self.topic[chosen], self.ids[chosen], total, names, known, self.row[chosen], group[self.of_row]
-        )
+        return MergedCandidates(self.topic[top], self.ids[top], total, names, known, self.row[top], group[self.of_row])
 
     def forms(self) -> Texts:
         """Return normal forms of the names, or of the ids of groups without a name."""
@@ -165,7 +163,12 @@ def _aliased(groups: MergedCandidates, kb: Any) -> Iterator[tuple[int, int]]:
 def by_similarity(groups: MergedCandidates, threshold: float, similarity_of: SimilarityFunction) -> MergedCandidates:
     """Merge groups of a topic with similar names by complete linkage."""
     form = pd.factorize(groups.forms())[0]
-    comparable = list(_comparable(groups))
+    # The named groups of each topic with several, by id, so that row order has no effect.
+    rows = np.flatnonzero(groups.may_merge & (groups.names != ""))
+    tie = pd.factorize(groups.ids, sort=True)[0]
+    rows = rows[np.lexsort([tie[rows], groups.topic[rows]])]
+    starts = np.flatnonzero(np.diff(groups.topic[rows], prepend=-1))
+    comparable = [group for group in np.split(rows, starts[1:]) if len(group) > 1]
     key = np.arange(len(groups.topic))
     lists = [groups.names[group].tolist() for group in comparable]
     for group, similarity in zip(comparable, similarity_of(lists), strict=True):
@@ -174,15 +177,6 @@ def by_similarity(groups: MergedCandidates, threshold: float, similarity_of: Sim
         homonyms = known[:, None] & known & (form[group][:, None] == form[group])
         key[group] = group[complete_linkage(np.where(homonyms, -1.0, similarity), threshold)]
     return groups.merged(key)
-
-
-def _comparable(groups: MergedCandidates) -> Iterator[Ints]:
-    """Yield the named groups of each topic with several, by id, so that row order has no effect."""
-    rows = np.flatnonzero(groups.may_merge & (groups.names != ""))
-    tie = pd.factorize(groups.ids, sort=True)[0]
-    rows = rows[np.lexsort([tie[rows], groups.topic[rows]])]
-    starts = np.flatnonzero(np.diff(groups.topic[rows], prepend=-1))
-    yield from (group for group in np.split(rows, starts[1:]) if len(group) > 1)
 
 
 def embedded(embedder: Callable[[list[str]], Any]) -> SimilarityFunction:
@@ -258,10 +252,9 @@ class Dedup(IntentStage):
 
     Raises
     ------
-    ParameterError
-        An illegal value; both an embedder and a judge.
-    InputError
-        Probabilities that do not sum to 1, cyclic aliases, vectors or confidences of a wrong shape or not finite.
+    ParameterError, InputError
+        An illegal value; both an embedder and a judge; probabilities that do not sum to 1, cyclic aliases, vectors or
+        confidences of a wrong shape or not finite.
 
     Notes
     -----
@@ -304,8 +297,17 @@ class Dedup(IntentStage):
         """Return one row per group of duplicates, in input order."""
         pt.validate.columns(inp, includes=["qid", "entity_id", "prob"])
         candidates = Candidates(inp, repeats=True)
-        ids = self._canonical(candidates.entity.text.to_pylist())
-        known, names = self._names(candidates, ids)
+        # Ids after redirects and aliases, each distinct id looked up once.
+        given = candidates.entity.text.to_pylist()
+        distinct = list(dict.fromkeys(given))
+        canonical = dict(zip(distinct, self._resolve(self._alias(self._resolve(distinct))), strict=True))
+        ids = [canonical[one] for one in given]
+        frame, known = candidates.frame, np.zeros(len(ids), dtype=bool)
+        names = frame["name"].fillna("").astype("str").tolist() if "name" in frame.columns else [""] * len(frame)
+        if self.kb is not None:
+            of_kb = self.kb.names(ids)
+            known = np.array(of_kb, dtype=object) != ""
+            names = [own or other for own, other in zip(names, of_kb, strict=True)]
         groups = by_id(candidates.topic, ids, candidates.prob, names, known)
         if self.strings:
             groups = by_name(groups, self.kb, candidates.topics)
@@ -314,13 +316,6 @@ class Dedup(IntentStage):
         elif self.judge is not None:
             groups = by_similarity(groups, self.similarity, judged(self.judge))
         return _merged(candidates, groups)
-
-    def _canonical(self, ids: Sequence[str]) -> list[str]:
-        """Return ids after redirects and aliases, each distinct id looked up once."""
-        distinct = list(dict.fromkeys(ids))
-        resolved = self._resolve(self._alias(self._resolve(distinct)))
-        found = dict(zip(distinct, resolved, strict=True))
-        return [found[one] for one in ids]
 
     def _resolve(self, ids: list[str]) -> list[str]:
         return ids if self.kb is None else list(self.kb.resolve(ids))
@@ -334,15 +329,6 @@ class Dedup(IntentStage):
             ids = after
         looping = next(one for one in ids if one in aliases)
         raise InputError(f"aliases: {looping!r} is part of a cycle; remove one of its aliases")
-
-    def _names(self, candidates: Candidates, ids: list[str]) -> tuple[Bools, list[str]]:
-        """Return True for ids in the knowledge base, and the name of each row, empty if unknown."""
-        frame = candidates.frame
-        names = frame["name"].fillna("").astype("str").tolist() if "name" in frame.columns else [""] * len(frame)
-        if self.kb is None:
-            return np.zeros(len(ids), dtype=bool), names
-        known = self.kb.names(ids)
-        return np.array(known, dtype=object) != "", [own or other for own, other in zip(names, known, strict=True)]
 
 
 def _checked(aliases: Any) -> dict[str, str]:

@@ -65,7 +65,14 @@ def violations(
     spellings: Mapping[str, Mapping[str, Sequence[str]]] | None = None,
 ) -> Violations:
     """Compare candidates with the constraints of their queries; parameters as in :class:`RelaxConstraints`."""
-    wanted = _wanted(constraints, weights)
+    # One row per constraint: its topic, its index, attribute, values and weight.
+    rows_of_constraints = [
+        (topic, one.attribute, one.values, weights.get(one.attribute, 1.0) if one.weight is None else one.weight)
+        for topic, of_topic in enumerate(constraints)
+        for one in of_topic
+    ]
+    wanted = pd.DataFrame(rows_of_constraints, columns=["topic", "attribute", "values", "weight"], dtype=object)
+    wanted = wanted.astype({"topic": "int64", "weight": "float64"}).assign(place=np.arange(len(wanted)))
     entities = candidates.entity.text.to_pylist()
     known = _facts(kb, entities, wanted) if len(wanted) else _NO_FACTS
     _require_attributes(wanted, known, kb, candidates.topics)
@@ -87,17 +94,6 @@ def violations(
 
 
 _NO_FACTS = pd.DataFrame({"entity_id": [], "attribute": [], "value": [], "form": [], "number": []}, dtype=object)
-
-
-def _wanted(constraints: Sequence[Sequence[Constraint]], weights: Mapping[str, float]) -> pd.DataFrame:
-    """Return one row per constraint: its topic, its index, attribute, values and weight."""
-    rows = [
-        (topic, one.attribute, one.values, weights.get(one.attribute, 1.0) if one.weight is None else one.weight)
-        for topic, of_topic in enumerate(constraints)
-        for one in of_topic
-    ]
-    wanted = pd.DataFrame(rows, columns=["topic", "attribute", "values", "weight"], dtype=object)
-    return wanted.astype({"topic": "int64", "weight": "float64"}).assign(place=np.arange(len(rows)))
 
 
 def _facts(kb: Attributes, entities: Sequence[str], wanted: pd.DataFrame) -> pd.DataFrame:
@@ -231,11 +227,9 @@ class RelaxConstraints(IntentStage):
 
     Raises
     ------
-    ParameterError
-        An illegal value.
-    InputError
-        Constraints that do not parse or differ within a query; an attribute that no entity of the knowledge base has;
-        probabilities that do not sum to 1.
+    ParameterError, InputError
+        An illegal value; constraints that do not parse or differ within a query; an attribute that no entity of the
+        knowledge base has; probabilities that do not sum to 1.
 
     Notes
     -----
@@ -302,17 +296,8 @@ class RelaxConstraints(IntentStage):
         found = violations(candidates, self._of_topics(candidates, column), self.kb, **options)
         lists = pd.Series(found.lists(), index=inp.index, dtype=object)
         made = inp.assign(prob=self._prob(candidates, found.delta), delta=found.delta, violations=lists)
-        return self._without_violators(made, candidates) if self.strict else made
-
-    def _prob(self, candidates: Candidates, delta: Any) -> Any:
-        rows = candidates.entities
-        prob, topic, delta = candidates.among_entities, candidates.topic[rows], delta[rows]
-        if self.strict:
-            return candidates.beside_nil(normalised(np.where(delta > 0, 0.0, prob), topic, candidates.n))
-        return candidates.beside_nil(relaxed(prob, delta, topic, candidates.n))
-
-    @staticmethod
-    def _without_violators(made: pd.DataFrame, candidates: Candidates) -> pd.DataFrame:
+        if not self.strict:
+            return made
         left = (made["delta"] == 0).to_numpy()
         gone = np.setdiff1d(np.arange(candidates.n), candidates.topic[left])
         warn_of(
@@ -320,6 +305,13 @@ class RelaxConstraints(IntentStage):
             "without a candidate that satisfies all constraints, left out; use strict=False to keep violators",
         )
         return made[left].reset_index(drop=True)
+
+    def _prob(self, candidates: Candidates, delta: Any) -> Any:
+        rows = candidates.entities
+        prob, topic, delta = candidates.among_entities, candidates.topic[rows], delta[rows]
+        if self.strict:
+            return candidates.beside_nil(normalised(np.where(delta > 0, 0.0, prob), topic, candidates.n))
+        return candidates.beside_nil(relaxed(prob, delta, topic, candidates.n))
 
     def _of_topics(self, candidates: Candidates, column: str) -> Sequence[tuple[Constraint, ...]]:
         """Return the constraints of each topic, equal texts parsed once."""
@@ -336,11 +328,9 @@ class RelaxConstraints(IntentStage):
         parsed: dict[int, tuple[Constraint, ...]] = {}
         for topic, row in enumerate(first.tolist()):
             if code[row] not in parsed:
-                parsed[code[row]] = self._parsed(given.iloc[row], candidates.topics[topic])
+                one = given.iloc[row]
+                try:
+                    parsed[code[row]] = parse_constraints(self.parser(one)[1] if self.parser else one)
+                except InputError as error:
+                    raise InputError(f"query {candidates.topics[topic]!r}: {error}") from error
         return [parsed[code[row]] for row in first.tolist()]
-
-    def _parsed(self, given: Any, qid: str) -> tuple[Constraint, ...]:
-        try:
-            return parse_constraints(self.parser(given)[1] if self.parser else given)
-        except InputError as error:
-            raise InputError(f"query {qid!r}: {error}") from error

@@ -97,10 +97,9 @@ def from_nuggets(
     ----------
     nuggets
         A frame of :func:`vbterrier.frames.read_nuggets`, or its path.
-    okay
-        The weight of a nugget of importance okay, at least 0; that of a vital nugget is 1.
-    partial
-        The weight of partial support, 0 to 1.
+    okay, partial
+        Weights of a nugget of importance okay, at least 0 (that of a vital nugget is 1), and of partial support, 0 to
+        1.
 
     Returns
     -------
@@ -111,12 +110,8 @@ def from_nuggets(
     Raises
     ------
     InputError
-        A nugget with two importances; a nugget that some answer to a query lacks; a repeated answer.
-
-    Warns
-    -----
-    DegenerateWarning
-        Queries without a nugget of positive weight are left out.
+        A nugget with two importances, or that some answer to a query lacks; a repeated answer. Queries without a nugget
+        of positive weight are left out, with a warning.
 
     Examples
     --------
@@ -130,12 +125,10 @@ def from_nuggets(
     number("partial", partial, low=0, high=1)
     frame = read_nuggets(nuggets) if isinstance(nuggets, (str, os.PathLike)) else frame_of(nuggets, "nuggets")
     require(frame, ("name", "qid", "docno", "entity_id", "importance", "assignment"), "nuggets")
-    for column, legal in NUGGET_MEMBERS.items():
-        odd = frame[~frame[column].isin(legal)]
+    for name, legal in NUGGET_MEMBERS.items():
+        odd = frame[~frame[name].isin(legal)]
         if len(odd):
-            raise InputError(
-                f"nuggets: row {odd.index[0]}: {column} is {odd[column].iloc[0]!r}, wanted {', '.join(legal)}"
-            )
+            raise InputError(f"nuggets: row {odd.index[0]}: {name} is {odd[name].iloc[0]!r}, wanted {', '.join(legal)}")
     answer, nugget = ["name", "qid", "docno"], ["qid", "entity_id"]
     again = frame.duplicated([*answer, "entity_id"])
     if again.any():
@@ -209,11 +202,7 @@ def _all_subtopics(
 
 
 def subtopic_gaps(iterations: Iterations) -> list[str]:
-    """Return the topics of diversity qrels whose subtopic numbers have gaps, such as 1, 2, 4.
-
-    A subtopic without a judged document has no row in the qrels of TREC Web 2009 and 2010. The last subtopics of a
-    topic leave no gap.
-    """
+    """Return the topics of diversity qrels whose subtopic numbers have gaps, such as 1, 2, 4; the last leave none."""
     topics, topic, entities, code = iterations
     digits = len(str(_MOST_SUBTOPICS))
     if not all(one.isascii() and one.isdecimal() and len(one) <= digits for one in entities):
@@ -273,22 +262,7 @@ def from_run(run: Run) -> pd.DataFrame:
     if not len(run):
         return pd.DataFrame({"qid": [], "docno": [], "entity_id": []}, dtype=str)
     require(run.frame, ("entity_id",), run.name)
-    if "tagger" in run.frame.columns:
-        _require_one_tagger(run)
-    columns = ["entity_id", *(["weight"] if "weight" in run.frame.columns else [])]
-    frame = run.frame[["qid", "docno", *columns]]
-    listed = [name for name in columns if frame[name].dtype == object and frame[name].map(_is_list).any()]
-    if listed:
-        frame = frame.explode(listed)
-    return frame[frame["entity_id"].notna()].reset_index(drop=True).infer_objects()
-
-
-def _is_list(one: Any) -> bool:
-    return isinstance(one, (list, tuple, set, np.ndarray))
-
-
-def _require_one_tagger(run: Run) -> None:
-    tagger = run.frame["tagger"]
+    tagger = run.frame.get("tagger", pd.Series(dtype=object))
     if tagger.isna().any():
         qid, docno = run.frame.loc[tagger.isna().to_numpy(), ["qid", "docno"]].iloc[0]
         raise InputError(
@@ -301,6 +275,14 @@ def _require_one_tagger(run: Run) -> None:
             f"{run.name}: its rows are tagged by {taggers[0]} and by {taggers[1]}; use one tagger only, last in the "
             "pipeline, as in (a + b) >> TagEntities(...)"
         )
+    columns = ["entity_id", *(["weight"] if "weight" in run.frame.columns else [])]
+    frame = run.frame[["qid", "docno", *columns]]
+    lists = (list, tuple, set, np.ndarray)
+    objects = [name for name in columns if frame[name].dtype == object]
+    listed = [name for name in objects if frame[name].map(lambda one: isinstance(one, lists)).any()]
+    if listed:
+        frame = frame.explode(listed)
+    return frame[frame["entity_id"].notna()].reset_index(drop=True).infer_objects()
 
 
 def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarities") -> tuple[Ints, Ints, Floats]:
@@ -455,12 +437,9 @@ def tags_of_parts(intents: Any, tags: Any, *, gain: str = "all") -> pd.DataFrame
 
     Parameters
     ----------
-    intents
-        Columns qid, entity_id (of the whole intent) and ``parts``: a list of distinct ids, or text with ``|`` between.
-    tags
-        Columns docno, entity_id (of a part), and optionally weight in [0, 1] and qid.
-    gain
-        ``"all"`` or ``"part"``.
+    intents, tags, gain
+        Columns qid, entity_id (of the whole intent) and ``parts``: a list of distinct ids, or text with ``|`` between;
+        columns docno, entity_id (of a part), and optionally weight in [0, 1] and qid; ``"all"`` or ``"part"``.
 
     Returns
     -------
@@ -470,14 +449,8 @@ def tags_of_parts(intents: Any, tags: Any, *, gain: str = "all") -> pd.DataFrame
 
     Raises
     ------
-    ParameterError
-        Another gain.
-    InputError
-        An intent without parts, with a part that is not text or occurs twice, or with two lists of parts.
-
-    Notes
-    -----
-    Time and memory are linear in the number of matches of tags and parts.
+    ParameterError, InputError
+        Another gain; an intent without parts, with a part that is not text or occurs twice, or with two lists of parts.
 
     Examples
     --------

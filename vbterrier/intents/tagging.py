@@ -44,10 +44,8 @@ class ClosedCandidates:
         topics, code = qid.codes()
         here = places(topics, self.topics)
         if without := [topic for topic, place in zip(topics, here, strict=True) if place < 0]:
-            warn(
-                f"{len(without)} of {len(topics)} queries have no intents, so their documents get no tags "
-                f"({examples(without)})"
-            )
+            said = f"{len(without)} of {len(topics)} queries have no intents, so their documents get no tags"
+            warn(f"{said} ({examples(without)})")
         among = np.zeros(len(row), dtype=bool)
         among[self._lookup.find(here[code[row]], entity)[0]] = True
         return among
@@ -124,17 +122,14 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         ``"binary"``: the best candidate of each mention, ties broken by id, with weight 1. ``"score"``: all candidates
         of each mention with the weights of the tagger; a repeated entity gets its largest weight. ``None``: binary for
         linkers, the given weights for frames and functions.
-    cache
-        If True, cache tags by text, so that a linker or function reads each text once.
-    replace
-        If True, replace existing tags of the run.
+    cache, replace
+        Cache tags by text, so that a linker or function reads each text once; replace existing tags of the run.
 
     Raises
     ------
-    ParameterError
-        Not a tagger; weights from a linker whose scores are not weights.
-    InputError
-        A run that is tagged already, unless ``replace``; illegal tags or texts.
+    ParameterError, InputError
+        Not a tagger; weights from a linker whose scores are not weights; a run that is tagged already, unless
+        ``replace``; illegal tags or texts.
 
     Examples
     --------
@@ -178,7 +173,13 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add the tags of every row of a result frame."""
         self._validate(inp, ("qid", "docno"))
-        self._require_untagged(inp)
+        there = [name for name in COLUMNS if name in inp.columns]
+        by = inp["tagger"].unique().tolist() if there == list(COLUMNS) else []
+        if there and len(inp) and not self.replace and by != [self._label]:
+            whose = f"tagged by {examples(by)}" if by else f"a frame with the columns {', '.join(there)}"
+            raise InputError(
+                f"{self!r}: the run is already {whose}; use one tagger only: drop the other stage, or pass replace=True"
+            )
         entities, weights = self._row_tags(inp).lists(len(inp))
         return inp.assign(
             entity_id=pd.Series(entities, index=inp.index, dtype=object),
@@ -198,12 +199,8 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         Returns
         -------
         pandas.DataFrame
-            Distinct rows with columns docno, entity_id, weight, and qid if tags may differ between queries.
-
-        Raises
-        ------
-        InputError
-            A document with two texts and different tags, without ``per_query``.
+            Distinct rows with columns docno, entity_id, weight, and qid if tags may differ between queries. A document
+            with two texts and different tags is an error without ``per_query``.
         """
         frame = frame_of(results, "results")
         by_query = self.per_query or self._finder.per_query or self._candidates is not None
@@ -251,17 +248,6 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
                 remedy = "put pt.text.get_text(...) before it, or pass other fields="
                 error.args = (f"{error.args[0]} {self!r} reads {', '.join(map(repr, missing))}: {remedy}.",)
             raise
-
-    def _require_untagged(self, inp: pd.DataFrame) -> None:
-        there = [name for name in COLUMNS if name in inp.columns]
-        if self.replace or not there or not len(inp):
-            return
-        by = inp["tagger"].unique().tolist() if there == list(COLUMNS) else []
-        if by != [self._label]:
-            whose = f"tagged by {examples(by)}" if by else f"a frame with the columns {', '.join(there)}"
-            raise InputError(
-                f"{self!r}: the run is already {whose}; use one tagger only: drop the other stage, or pass replace=True"
-            )
 
     def _name(self) -> str:
         finder = self._finder

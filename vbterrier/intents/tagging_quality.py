@@ -87,16 +87,11 @@ class TagQuality(Shown):
         return Rates(*self.documents[RATES].mean().tolist())
 
     def intervals(self, *, level: float = 0.95, n_resamples: int = 2000, seed: int = 0) -> pd.DataFrame:
-        """Return all rates with confidence intervals of a nominal coverage ``level``.
+        """Return all rates with confidence intervals of a nominal coverage ``level``, in (0, 1).
 
         Columns measure, value, low, high, level, method, n_documents, n_resamples, seed. Method ``"documents
         (percentile)"`` resamples documents with their tags; ``"tags (wilson)"``, for micro precision and recall (Wilson
         1927), treats tags as independent draws and is too narrow if documents differ.
-
-        Raises
-        ------
-        ParameterError
-            A level outside (0, 1), no resamples, a negative seed.
         """
         if not 0 < level < 1:
             raise ParameterError(f"level={level}: wanted a number between 0 and 1, such as 0.95")
@@ -107,7 +102,9 @@ class TagQuality(Shown):
 
         names = [f"{kind} {rate}" for kind in ("micro", "macro") for rate in RATES]
         values, resampled = [*self.micro, *self.macro], self._resampled(n_resamples, seed)
-        ends = [_ends(column, level) for column in resampled.T]
+        # Percentiles of the defined rates.
+        defined, tails = [column[~np.isnan(column)] for column in resampled.T], [(1 - level) / 2, (1 + level) / 2]
+        ends = [tuple(np.quantile(column, tails).tolist()) if len(column) else (np.nan, np.nan) for column in defined]
         rows = [(*row, "documents (percentile)", n_resamples, seed) for row in zip(names, values, ends, strict=True)]
         for name, value, n in zip(names, values, (self.n_tags, self.n_gold), strict=False):
             if n:
@@ -149,11 +146,6 @@ def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
     documents
         The sample: ids, or a frame with docno, and with qid if tags have it. By default the documents of ``gold``, also
         with tags of weight 0; labelled documents without gold tags are then missing, and their wrong tags do not count.
-
-    Returns
-    -------
-    TagQuality
-        Rates and counts by document and by entity, and intervals.
 
     Raises
     ------
@@ -210,13 +202,6 @@ def rates(counts: Floats) -> Floats:
     made = np.full(divisors.shape, np.nan)
     np.divide(correct[..., None], divisors, out=made, where=divisors > 0)
     return made
-
-
-def _ends(values: Floats, level: float) -> tuple[float, float]:
-    """Return the percentile interval of the values other than NaN."""
-    known = values[~np.isnan(values)]
-    low, high = np.quantile(known, [(1 - level) / 2, (1 + level) / 2]) if len(known) else (np.nan, np.nan)
-    return float(low), float(high)
 
 
 def _pairs(table: TagTable, on: list[str]) -> pd.DataFrame:

@@ -60,16 +60,8 @@ __all__ = [
 
 
 ENTITY: tuple[Measure, ...] = (
-    RelCov,
-    NonRelCov,
-    DiscRatio,
-    OER,
-    SignalRate,
-    BaitRate,
-    TopBait,
-    OERCorr,
-    ObsCov,
-    OracleCov,
+    *(RelCov, NonRelCov, DiscRatio, OER, SignalRate, BaitRate),
+    *(TopBait, OERCorr, ObsCov, OracleCov),
 )
 LINKING: tuple[Measure, ...] = (LinkP, LinkR, NilP, NilR, LinkingP, LinkingR, LinkingF1)
 MEASURES: tuple[Measure, ...] = (

@@ -103,7 +103,19 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
 
     def __init__(self, path: StrPath) -> None:
         super().__init__(Path(path))
-        _require_intent_set(self.path)
+        root, wanted = self.path, {"type": self.ARTIFACT_TYPE, "format": self.ARTIFACT_FORMAT}
+        try:
+            with (root / _META).open("rb") as file:
+                meta = json.loads(file.read(1 << 16))
+        except OSError as error:
+            what = "is no IntentSet" if root.is_dir() else "is no folder"
+            raise FileError(root, f"{what}: {_META} cannot be read ({error.strerror or error})") from error
+        except (ValueError, RecursionError) as error:
+            raise FileError(root / _META, f"is no JSON ({error}); build the set again") from error
+        if not isinstance(meta, dict) or {name: meta.get(name) for name in wanted} != wanted:
+            raise FileError(root / _META, f"wanted {wanted}, found {meta!r:.200}; pt.Artifact.load finds who reads it")
+        if not (root / _INTENTS).is_file():
+            raise FileError(root / _INTENTS, "is missing; build the set again")
 
     @classmethod
     def build(
@@ -122,23 +134,17 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
         ----------
         path
             A folder that does not exist yet. It is created atomically.
-        intents
-            Columns qid, entity_id, prob, and any others.
-        tags
-            Columns docno, entity_id, and optionally weight, qid and any others; ``None`` for none.
-        topics
-            The queries: qid, query; ``None`` for none.
-        annotations
-            The labels that the intents are based on: qid, entity_id and any others; ``None`` for none.
-        datasheet
-            A description of the set in Markdown; see :func:`vbterrier.evaluate.annotate`.
+        intents, tags
+            Columns qid, entity_id, prob; columns docno, entity_id, and optionally weight and qid; and any others.
+        topics, annotations, datasheet
+            The queries, qid, query; the labels that the intents are based on, qid, entity_id and any others; and a
+            description of the set in Markdown, see :func:`vbterrier.evaluate.annotate`.
 
         Raises
         ------
-        InputError
-            See the contracts of intents and tags; a column that Parquet cannot store.
-        FileError
-            The path exists, or the folder cannot be written.
+        InputError, FileError
+            See the contracts of intents and tags; a column that Parquet cannot store; the path exists, or the folder
+            cannot be written.
         """
         path = Path(path)
         Intents(intents)
@@ -196,13 +202,7 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
         return _frame(path, ("qid", "entity_id")) if path.exists() else None
 
     def datasheet(self) -> str:
-        """The description of the set in Markdown; empty for a set without one.
-
-        Raises
-        ------
-        FileError
-            A file that is too large or no UTF-8.
-        """
+        """The description of the set in Markdown; empty without one. Raises FileError: too large, or no UTF-8."""
         path = self.path / _DATASHEET
         if not path.exists():
             return ""
@@ -250,28 +250,6 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
 
     def __repr__(self) -> str:
         return f"IntentSet({str(self.path)!r})"
-
-
-def _require_intent_set(path: Path) -> None:
-    """Refuse a folder that is no intent set.
-
-    Raises
-    ------
-    FileError
-    """
-    wanted = {"type": IntentSet.ARTIFACT_TYPE, "format": IntentSet.ARTIFACT_FORMAT}
-    try:
-        with (path / _META).open("rb") as file:
-            meta = json.loads(file.read(1 << 16))
-    except OSError as error:
-        what = "is no IntentSet" if path.is_dir() else "is no folder"
-        raise FileError(path, f"{what}: {_META} cannot be read ({error.strerror or error})") from error
-    except (ValueError, RecursionError) as error:
-        raise FileError(path / _META, f"is no JSON ({error}); build the set again") from error
-    if not isinstance(meta, dict) or {name: meta.get(name) for name in wanted} != wanted:
-        raise FileError(path / _META, f"wanted {wanted}, found {meta!r:.200}; pt.Artifact.load finds who reads it")
-    if not (path / _INTENTS).is_file():
-        raise FileError(path / _INTENTS, "is missing; build the set again")
 
 
 def _table(data: Any, what: str) -> pa.Table:

@@ -32,13 +32,9 @@ MOST_RANKS = 1_000_000
 
 
 class Param(ir_measures.ParamInfo):  # type: ignore[misc]
-    """One parameter of a measure.
+    """One parameter of a measure; without a default, it is absent from the measure unless given.
 
-    - ``dtype``: ``str``, ``int``, ``float`` or ``bool``
-    - ``default``: default value; a parameter without a default is absent from the measure unless given
-    - ``choices``: legal values
-    - ``low``, ``high``: legal range of numbers, both ends included
-    - ``desc``: one line for the documentation
+    Values are one of ``choices``, or numbers from ``low`` to ``high``, both included; ``desc`` documents it in a line.
     """
 
     def __init__(
@@ -56,10 +52,7 @@ class Param(ir_measures.ParamInfo):  # type: ignore[misc]
         self.legal, self.low, self.high = choices, low, high
 
     def coerce(self, name: str, value: Any) -> Any:
-        """Return the canonical form of a value: 1 and 1.0 are the same alpha.
-
-        Raises ParameterError: A value of another type, outside the range or not among the choices.
-        """
+        """Return the canonical form of a legal value: 1 and 1.0 are the same alpha."""
         try:
             made = self._made(value)
         except (TypeError, ValueError, OverflowError) as error:
@@ -100,12 +93,10 @@ CUTOFF = Param(int, low=1, high=MOST_RANKS, desc="ranking cutoff k, as in @10; t
 _LOG = logging.getLogger(__name__)
 
 _POLICIES = ("raise", "zero", "skip", "warn")
-_UNDEFINED_DESC = (
-    "a topic without a value: an error, 0, or left out of the mean, and with a warning in hosts without counts"
-)
-UNDEFINED = Param(str, "raise", choices=_POLICIES, desc=_UNDEFINED_DESC)
+_DESC = "a topic without a value: an error, 0, or left out of the mean, and with a warning in hosts without counts"
+UNDEFINED = Param(str, "raise", choices=_POLICIES, desc=_DESC)
 # Measures of properties that many pools lack, such as non-relevant documents.
-WARN_IF_UNDEFINED = Param(str, "warn", choices=_POLICIES, desc=_UNDEFINED_DESC)
+WARN_IF_UNDEFINED = Param(str, "warn", choices=_POLICIES, desc=_DESC)
 
 
 class Measure(ir_measures.Measure):  # type: ignore[misc]
@@ -121,12 +112,17 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
     # Better values: "higher", "lower", or None for neither.
     BETTER: ClassVar[str | None] = "higher"
 
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        # The class of a measure is private and named after it: _RelCov is RelCov.
+        cls.NAME = cls.__name__.removeprefix("_")
+
     def __init__(self, **params: Any) -> None:
         declared = self.SUPPORTED_PARAMS
         unknown = [name for name in params if name not in declared]
         if unknown:
             raise ParameterError(
-                f"{self.__name__} has no parameter {unknown[0]!r}; it has {', '.join(declared)}."
+                f"{self.NAME} has no parameter {unknown[0]!r}; it has {', '.join(declared)}."
                 f"{nearest(unknown[0], declared)}"
             )
         given = {name: value for name, value in params.items() if value is not None}
@@ -170,10 +166,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         raise NotImplementedError
 
     def defined(self, scoring: Scoring) -> dict[str, float]:
-        """Value of each topic, with the parameter ``undefined`` applied to topics without a value.
-
-        Raises InputError: Topics without a value, with ``undefined="raise"``.
-        """
+        """Value of each topic, with the parameter ``undefined`` applied to topics without a value."""
         values = self.values(scoring)
         missing = np.isnan(values)
         if missing.any():
@@ -186,11 +179,8 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
                 )
             if policy == "zero":
                 values = np.where(missing, 0.0, values)
-        return {
-            topic: value
-            for topic, value in zip(scoring.target.topics, values.tolist(), strict=True)
-            if not np.isnan(value)
-        }
+        pairs = zip(scoring.target.topics, values.tolist(), strict=True)
+        return {topic: value for topic, value in pairs if not np.isnan(value)}
 
     def shared(self, *own: str) -> Hashable:
         """Key of the results that this measure shares with measures that differ only in the parameters ``own``."""
@@ -207,7 +197,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
             for name, value in self.params.items()
             if name != "cutoff" and value != self.SUPPORTED_PARAMS[name].default
         )
-        text = f"{self.__name__}({own})" if own else str(self.__name__)
+        text = f"{self.NAME}({own})" if own else str(self.NAME)
         return f"{text}@{self.cutoff}" if self.cutoff is not None else text
 
     def __repr__(self) -> str:
@@ -260,24 +250,20 @@ def _prepared(qrels: pd.DataFrame) -> tuple[list[str], Any]:
             measure: topics for measure, topics in without.items() if topics and measure["undefined"] == "warn"
         }:
             counts = ", ".join(f"{measure} {len(topics)} ({examples(topics)})" for measure, topics in reported.items())
+            # The tests of pt.Experiment know no missing values.
+            has_tests = (of_experiment() or {}).get("baseline") is not None
+            on_tests = (
+                ". Its p-values with the baseline are NaN, whatever 'reject' says: give test= a policy for NaN, or use "
+                "vbterrier.compare"
+            )
             warn(
                 f"topics, of {len(target.topics)}, where a measure is undefined, which its mean leaves out: {counts}. "
-                f"Ask for undefined='skip' to confirm, or for 'zero' or 'raise'{_on_tests()}"
+                f"Ask for undefined='skip' to confirm, or for 'zero' or 'raise'{on_tests if has_tests else ''}"
             )
         # Hosts need a value of each measure for each topic: pt.Experiment fails, ir_measures inserts one.
         yield from ((topic, measure, Omitted()) for measure, topics in without.items() for topic in topics)
 
     return target.topics, values
-
-
-def _on_tests() -> str:
-    """Part of the warning about a comparison with a baseline in pt.Experiment, whose tests know no missing values."""
-    if (of_experiment() or {}).get("baseline") is None:
-        return ""
-    return (
-        ". Its p-values with the baseline are NaN, whatever 'reject' says: give test= a policy for NaN, or use "
-        "vbterrier.compare"
-    )
 
 
 PROVIDER = Provider(Measure, _prepared)

@@ -115,14 +115,11 @@ class _RelCov(_OfEntities):
     [0.5]
     """
 
-    __name__ = "RelCov"
-    NAME = __name__
     PRETTY_NAME = "Relevant coverage"
     SHORT_DESC = "share of the relevant documents that the selected entities reach"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COVERAGE
 
     def values(self, scoring: Scoring) -> Floats:
-        """The share of each topic."""
         return self.reached(scoring, relevant=True)
 
 
@@ -131,22 +128,17 @@ class _NonRelCov(_OfEntities):
 
     Unjudged documents count as non-relevant. Undefined if all documents of the pool are relevant.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.NonRelCov(rel=2) @ 20
     NonRelCov(rel=2)@20
     """
 
-    __name__ = "NonRelCov"
-    NAME = __name__
     BETTER = "lower"
     PRETTY_NAME = "Non-relevant coverage"
     SHORT_DESC = "share of the non-relevant documents that the selected entities reach"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COVERAGE
 
     def values(self, scoring: Scoring) -> Floats:
-        """The share of each topic."""
         return self.reached(scoring, relevant=False)
 
 
@@ -160,15 +152,11 @@ class _DiscRatio(_OfEntities):
     dominate, but the ratio of the means: :func:`vbterrier.stats.disc_ratio`. Undefined without relevant or without
     non-relevant documents.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.DiscRatio @ 20
     DiscRatio@20
     """
 
-    __name__ = "DiscRatio"
-    NAME = __name__
     PRETTY_NAME = "Discrimination ratio of topics (diagnostic)"
     SHORT_DESC = "a diagnostic: the ratio of a collection is mean RelCov over mean NonRelCov (disc_ratio)"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {
@@ -179,7 +167,6 @@ class _DiscRatio(_OfEntities):
     }
 
     def values(self, scoring: Scoring) -> Floats:
-        """The ratio of each topic."""
         relevant, other = (self.reached(scoring, relevant=which) for which in (True, False))
         return ratio(relevant, other, self.table(scoring).n_other, self.params.get("epsilon"))
 
@@ -192,21 +179,16 @@ class _OER(_OfEvidence):
     at most k; entities that no document of the pool mentions have no support and count 0. Topics without retrieved
     entities score 0. Undefined without relevant or without non-relevant documents.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.OER(tau=10) @ 20
     OER(tau=10.0)@20
     """
 
-    __name__ = "OER"
-    NAME = __name__
     PRETTY_NAME = "Observable entity relevance"
     SHORT_DESC = "association of the selected entities with relevance"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
 
     def values(self, scoring: Scoring) -> Floats:
-        """The mean of each topic."""
         return self.where_contrasted(mean_of_first(self.selected_oer(scoring), self.cutoff), scoring)
 
 
@@ -216,21 +198,16 @@ class _SignalRate(_OfEvidence):
     See :func:`vbterrier.kernels.coverage.signal_classes`. Entities that no document of the pool mentions are no signal.
     Topics without retrieved entities score 0.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.SignalRate @ 20
     SignalRate@20
     """
 
-    __name__ = "SignalRate"
-    NAME = __name__
     PRETTY_NAME = "Signal rate"
     SHORT_DESC = "share of selected entities that indicate relevance"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
 
     def values(self, scoring: Scoring) -> Floats:
-        """The share of each topic."""
         return self.share_of(SIGNAL, scoring, self.cutoff)
 
 
@@ -239,37 +216,28 @@ class _BaitRate(_OfEvidence):
 
     See :data:`SignalRate`; topics without retrieved entities score 0.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.BaitRate @ 20
     BaitRate@20
     """
 
-    __name__ = "BaitRate"
-    NAME = __name__
     BETTER = "lower"
     PRETTY_NAME = "Bait rate"
     SHORT_DESC = "share of selected entities that do not indicate relevance, or indicate non-relevance"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
 
     def values(self, scoring: Scoring) -> Floats:
-        """The share of each topic."""
         return self.share_of(BAIT, scoring, self.cutoff)
 
 
 class _TopBait(_OfEvidence):
     """Bait as the first entity: ``BaitRate@1``, 0 or 1; its mean is the share of such topics.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.TopBait
     TopBait
     """
 
-    __name__ = "TopBait"
-    NAME = __name__
     BETTER = "lower"
     PRETTY_NAME = "Top-1 bait"
     SHORT_DESC = "1 if the first entity does not indicate relevance, or indicates non-relevance"
@@ -281,7 +249,6 @@ class _TopBait(_OfEvidence):
         return 1
 
     def values(self, scoring: Scoring) -> Floats:
-        """0 or 1 for each topic."""
         return self.share_of(BAIT, scoring, 1)
 
 
@@ -292,21 +259,16 @@ class _OERCorr(_OfEvidence):
     pool mentions have an OER of 0. Undefined with fewer than three entities, with constant scores or OER, and without
     relevant or without non-relevant documents.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.OERCorr(undefined="zero") @ 20
     OERCorr(undefined='zero')@20
     """
 
-    __name__ = "OERCorr"
-    NAME = __name__
     PRETTY_NAME = "Correlation with OER"
     SHORT_DESC = "rank correlation of entity scores with observable entity relevance"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF, **_EVIDENCE}
 
     def values(self, scoring: Scoring) -> Floats:
-        """The correlation of each topic."""
         oer, score = self.selected_oer(scoring)[:, : self.cutoff], scoring.selection().score[:, : self.cutoff]
         with np.errstate(over="ignore"):
             return rank_correlation(score.astype(np.float32).astype(np.float64), oer)
@@ -319,15 +281,11 @@ class _ObsCov(_OfEvidence):
     links, for comparison with the coverage of runs (Chatterjee, arXiv 2604.05204, section 6.1). Undefined without a
     relevant document in the pool.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.ObsCov
     ObsCov
     """
 
-    __name__ = "ObsCov"
-    NAME = __name__
     BETTER = None
     PRETTY_NAME = "Observable coverage"
     SHORT_DESC = "share of the relevant documents within reach of core entities"
@@ -339,7 +297,6 @@ class _ObsCov(_OfEvidence):
         return 1
 
     def values(self, scoring: Scoring) -> Floats:
-        """The share of each topic."""
         key = ("core coverage", self["rel"], self["alpha"], self["tau"])
         return scoring.target.memo(key, lambda: core_coverage(self.table(scoring), self.classes(scoring)))
 
@@ -348,23 +305,15 @@ class _OracleCov(_OfEntities):
     """Relevant coverage of the best k entities of the pool, in [0, 1], independently of the run.
 
     The entities are selected greedily, which reaches at least ``1 - 1/e`` (63 %) of the maximum (Nemhauser, Wolsey and
-    Fisher 1978), and in practice nearly all. Without k, the share of relevant documents with any entity. Undefined
-    without a relevant document in the pool.
+    Fisher 1978), and in practice nearly all; ``exact`` solves the integer programme of each topic for which it may not
+    be optimal, for small cases. Without k, the share of relevant documents with any entity. Undefined without a
+    relevant document in the pool.
 
-    Parameters
-    ----------
-    exact
-        Solve the integer programme of each topic for which the greedy selection may not be optimal; for small cases.
-
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.OracleCov(exact=True) @ 20
     OracleCov(exact=True)@20
     """
 
-    __name__ = "OracleCov"
-    NAME = __name__
     BETTER = None
     PRETTY_NAME = "Oracle coverage"
     SHORT_DESC = "share of the relevant documents that the best entities of the pool reach"
@@ -376,7 +325,6 @@ class _OracleCov(_OfEntities):
     }
 
     def values(self, scoring: Scoring) -> Floats:
-        """The share of each topic."""
         target, k = scoring.target, self.cutoff
         key = ("oracle", self["rel"], scoring.depth)
         oracle = target.memo(key, lambda: Oracle(target.linked(), self["rel"], scoring.depth))

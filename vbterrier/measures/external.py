@@ -102,10 +102,7 @@ def qrels_of(target: EvaluationTarget) -> pd.DataFrame:
 
 
 def _checked_qrels(target: EvaluationTarget) -> pd.DataFrame:
-    """Judgments for external engines.
-
-    Raises InputError: Judgments that the engines would misread.
-    """
+    """Judgments for external engines; those that the engines would misread are refused."""
     frame = target.frame
     checked = pd.DataFrame(
         {
@@ -115,7 +112,14 @@ def _checked_qrels(target: EvaluationTarget) -> pd.DataFrame:
             "iteration": frame["iteration"].astype(str).to_numpy() if "iteration" in frame.columns else "0",
         }
     )
-    _require_small(checked)
+    large = (checked["label"].abs() > _HIGHEST).to_numpy()
+    if large.any():
+        row = int(np.argmax(large))
+        qid, docno, label = checked.loc[row, ["qid", "docno", "label"]]
+        raise InputError(
+            f"qrels column 'label': row {row} holds {label} (query {qid!r}, document {docno!r}); external "
+            f"measures need labels from {-_HIGHEST:,} to {_HIGHEST:,}: map them to grades"
+        )
     # Without a label of at least 0, nDCG of trec_eval reads outside its memory and may not end. All measures of such a
     # topic are 0, as with labels of 0.
     worthless = (checked.groupby("qid", sort=False)["label"].transform("max") < 0).to_numpy()
@@ -130,18 +134,6 @@ def _checked_qrels(target: EvaluationTarget) -> pd.DataFrame:
             f"qrels: document {docno!r} of query {qid!r} has several labels for subtopic {subtopic!r}; keep one"
         )
     return checked.drop_duplicates(_JUDGMENT, ignore_index=True)
-
-
-def _require_small(checked: pd.DataFrame) -> None:
-    """Refuse labels that are too large for external engines."""
-    large = (checked["label"].abs() > _HIGHEST).to_numpy()
-    if large.any():
-        row = int(np.argmax(large))
-        qid, docno, label = checked.loc[row, ["qid", "docno", "label"]]
-        raise InputError(
-            f"qrels column 'label': row {row} holds {label} (query {qid!r}, document {docno!r}); external "
-            f"measures need labels from {-_HIGHEST:,} to {_HIGHEST:,}: map them to grades"
-        )
 
 
 def ranking_of(run: Run, depth: int | None = None) -> pd.DataFrame:
@@ -195,16 +187,12 @@ def ndcg(judgments: Judgments, run: Run, cutoff: int) -> Floats:
     levels = judgments.judged(run, run.top(cutoff), cutoff).levels
     gain = judgments.grades.astype(np.float64)
     # Levels of unjudged and missing documents, -1 and -2, index the last two positions.
-    found, ideal = _dcg(np.append(gain, [0.0, 0.0])[levels]), _dcg(gain[_ideal_levels(judgments, cutoff)])
-    return np.divide(found, ideal, out=np.zeros(len(found)), where=ideal > 0)
-
-
-def _ideal_levels(judgments: Judgments, cutoff: int) -> NDArray[np.int64]:
-    """The level of the grade at each rank of the ideal ranking of each topic, shape (n_topics, at most cutoff)."""
+    found = _dcg(np.append(gain, [0.0, 0.0])[levels])
+    # The level of the grade at each rank of the ideal ranking, shape (n_topics, at most cutoff).
     at_least = np.cumsum(judgments.counts[:, :0:-1], axis=1)
-    width = min(cutoff, int(at_least.max(initial=0)))
-    best: NDArray[np.int64] = (np.arange(width)[:, None] < at_least[:, None, :]).sum(axis=2)
-    return best
+    ideal_ranks = np.arange(min(cutoff, int(at_least.max(initial=0))))
+    ideal = _dcg(gain[(ideal_ranks[:, None] < at_least[:, None, :]).sum(axis=2)])
+    return np.divide(found, ideal, out=np.zeros(len(found)), where=ideal > 0)
 
 
 def _dcg(gain: Floats) -> Floats:
@@ -234,15 +222,12 @@ def prepare(measure: ir_measures.Measure, target: EvaluationTarget) -> None:
 def external_values(
     measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run, *, warned: bool = False
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
-    """Yield topic, measure and value of external measures.
+    """Yield topic, measure and value of external measures; ``warned`` if topics and ties of this run were checked.
 
     Their engines receive checked frames: ids as text, integer labels, each judgment once. Scores are replaced by ranks
     in the order of trec_eval, because engines break ties in three different ways. Diversity measures are evaluated one
     at a time: pyndeval returns 0 for two settings of one measure in one call. It does not know ``judged_only``, so the
     run is condensed first. It iterates over the rows of a run, so it receives the first k documents only.
-
-    - ``measures``, ``target``, ``run``: what to evaluate
-    - ``warned``: topics and ties of this run were checked before
     """
     if not measures:
         return
@@ -255,7 +240,11 @@ def external_values(
             continue
         judged.memo("checked ids", partial(require_ids_of, judged))
         if not warned:
-            _look_at(asked, judged, run)
+            # Check a run as measures of this package do.
+            run_places(run, judged.topics, judged.qid, "qrels")
+            require_same_kind(judged.docno, run.docno, "qrels column 'docno'", f"{run.name} column 'docno'")
+            cutoffs = [measure.params.get("cutoff") for measure in asked]
+            run.top(None if None in cutoffs else max(cutoffs)).warn_of_ties(run.name)
         if diverse:
             yield from _diversity_values(asked, judged, qrels_of(judged), ranking_of(known, _looked_at(asked)))
         else:
@@ -278,12 +267,14 @@ def _adhoc_values(
                 f"{', '.join(map(str, others))}: the qrels judge documents once a subtopic, and the last one would "
                 "win; flatten them with vbterrier.frames.flatten_qrels, or use diversity measures"
             )
-    for depth, alike in _by_depth(others):
-        if depth is None:
-            yield from _calculated(alike, target, qrels_of(target), ranking_of(run))
-        else:
-            labels = target.memo("labels by topic", partial(by_topic, qrels_of(target), "label"))
-            yield from _calculated(alike, target, labels, by_topic(ranking_of(run, depth), "score"))
+    of_first = [measure for measure in others if is_of_first(measure)]
+    whole = [measure for measure in others if measure not in of_first]
+    if of_first:
+        labels = target.memo("labels by topic", partial(by_topic, qrels_of(target), "label"))
+        ranking = ranking_of(run, max(measure["cutoff"] for measure in of_first))
+        yield from _calculated(of_first, target, labels, by_topic(ranking, "score"))
+    if whole:
+        yield from _calculated(whole, target, qrels_of(target), ranking_of(run))
 
 
 def _diversity_values(
@@ -308,30 +299,7 @@ def _of_subtopics(target: EvaluationTarget) -> EvaluationTarget:
     if intents is None or target.tags is None:
         return target
     tags = target.tags
-    made: EvaluationTarget = target.memo(
-        "subtopics as judgments", lambda: EvaluationTarget(to_diversity(intents, tags))
-    )
-    return made
-
-
-def _look_at(measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run) -> None:
-    """Check a run as measures of this package do."""
-    run_places(run, target.topics, target.qid, "qrels")
-    require_same_kind(target.docno, run.docno, "qrels column 'docno'", f"{run.name} column 'docno'")
-    cutoffs = [measure.params.get("cutoff") for measure in measures]
-    run.top(None if None in cutoffs else max(cutoffs)).warn_of_ties(run.name)
-
-
-def _by_depth(
-    measures: Sequence[ir_measures.Measure],
-) -> Iterator[tuple[int | None, list[ir_measures.Measure]]]:
-    """Group measures by the cutoff that they need; ``None`` for measures of whole rankings."""
-    of_first = [measure for measure in measures if is_of_first(measure)]
-    if of_first:
-        yield max(measure["cutoff"] for measure in of_first), of_first
-    whole = [measure for measure in measures if measure not in of_first]
-    if whole:
-        yield None, whole
+    return target.memo("subtopics as judgments", lambda: EvaluationTarget(to_diversity(intents, tags)))
 
 
 def is_of_first(measure: ir_measures.Measure) -> bool:
@@ -367,9 +335,8 @@ def _calculated(
     """Values from frames or from nested dictionaries."""
     try:
         # Engines iterate over the rows of judgments, too, so this is done once for all runs.
-        evaluator = target.evaluator(
-            tuple(map(str, measures)), lambda: ir_measures.evaluator(measures, _renamed(qrels))
-        )
+        key = tuple(map(str, measures))
+        evaluator = target.evaluators.memo(key, lambda: ir_measures.evaluator(measures, _renamed(qrels)))
         found = list(evaluator.iter_calc(_renamed(ranking)))
     except (ValueError, TypeError, KeyError, AssertionError, RuntimeError, ArithmeticError, SubprocessError) as error:
         names, remedy = ", ".join(map(str, measures)), "change the parameters"

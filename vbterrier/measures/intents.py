@@ -19,7 +19,7 @@ from vbterrier.measures.target import warn_of_another_tagger
 if TYPE_CHECKING:
     import pandas as pd
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Floats
     from vbterrier.measures.target import Scoring
 
 
@@ -61,20 +61,16 @@ class IntentMeasure(Measure):
 
     def gains(self, scoring: Scoring) -> tuple[Coverage, Floats]:
         """The coverage and the gain of every intent."""
-        coverage = self.coverage(scoring)
-        return coverage, coverage.gain(self.cutoff, self["gain"], self._neighbours(scoring, coverage))
+        coverage, name, neighbours = self.coverage(scoring), self["similarities"], None
+        if name:
+            key = ("neighbours", self._sources, name)
+            neighbours = scoring.target.memo(key, lambda: neighbours_of(named("similarities", name), coverage.intents))
+        return coverage, coverage.gain(self.cutoff, self["gain"], neighbours)
 
     def check(self) -> None:
         """Refuse similarities with a gain for which they are not defined."""
         if self["similarities"] and self["gain"] != "binary":
             raise ParameterError(f"{self.NAME}: similarities= are defined for gain='binary' only; drop one of the two")
-
-    def _neighbours(self, scoring: Scoring, coverage: Coverage) -> tuple[Ints, Ints, Floats] | None:
-        name = self["similarities"]
-        if not name:
-            return None
-        key = ("neighbours", self._sources, name)
-        return scoring.target.memo(key, lambda: neighbours_of(named("similarities", name), coverage.intents))
 
     def values(self, scoring: Scoring) -> Floats:
         """The value of each topic, NaN for topics without intents."""
@@ -100,7 +96,10 @@ class IntentMeasure(Measure):
                 name="intents" if self["intents"] or not scoring.target.is_diversity else "qrels",
             ),
         )
-        if self._tags_of_run(scoring, own_tags):
+        # The column entity_id of the run has the tags; subtopics of diversity qrels have their own.
+        there = "entity_id" in scoring.run.frame.columns or not len(scoring.run)
+        given = self["tags"] or scoring.target.tags is not None
+        if there and not given and (own_tags is None or self["intents"]):
             tags = Tags(from_run(scoring.run), pooled=False, name="run")
             warn_of_another_tagger(scoring.run)
         else:
@@ -145,13 +144,6 @@ class IntentMeasure(Measure):
         given = named("intents", self["intents"])
         return given[given["qid"].astype(str).isin(scoring.target.topics)]
 
-    def _tags_of_run(self, scoring: Scoring, own: pd.DataFrame | None) -> bool:
-        """Return True if the column entity_id of the run has the tags; subtopics of diversity qrels have their own."""
-        there = "entity_id" in scoring.run.frame.columns or not len(scoring.run)
-        if self["tags"] or scoring.target.tags is not None:
-            return False
-        return there and (own is None or bool(self["intents"]))
-
     def _tags(self, scoring: Scoring, own: pd.DataFrame | None) -> Tags:
         if self["tags"]:
             return Tags(named("tags", self["tags"]))
@@ -192,14 +184,11 @@ class _ES(IntentMeasure):
     VB(nil='NIL')@5
     """
 
-    __name__ = "ES"
-    NAME = __name__
     PRETTY_NAME = "Expected success"
     SHORT_DESC = "probability that the intent of the user is covered"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COMMON
 
     def per_topic(self, scoring: Scoring) -> Floats:
-        """ES of each topic."""
         coverage, gain = self.gains(scoring)
         return coverage.success(gain)
 
@@ -210,22 +199,17 @@ class _VarPenalty(IntentMeasure):
     ``Var = ES(1 - ES)`` (``variance="bernoulli"``), or ``Σ π_i g_i² - ES²`` (``"intent"``); equal for binary gains
     without weights.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.VarPenalty @ 10
     VarPenalty@10
     """
 
-    __name__ = "VarPenalty"
-    NAME = __name__
     BETTER = None
     PRETTY_NAME = "Variance penalty"
     SHORT_DESC = "standard deviation of success over the intents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {**_COMMON, "variance": _VARIANCE}
 
     def per_topic(self, scoring: Scoring) -> Floats:
-        """The penalty of each topic."""
         coverage, gain = self.gains(scoring)
         return np.sqrt(coverage.variance(gain, self["variance"]))
 
@@ -248,8 +232,6 @@ class _VB(IntentMeasure):
     True
     """
 
-    __name__ = "VB"
-    NAME = __name__
     PRETTY_NAME = "VB-Score"
     SHORT_DESC = "expected success minus a penalty for its variance over intents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {
@@ -268,7 +250,6 @@ class _VB(IntentMeasure):
             raise ParameterError("VB(monotone=True) is defined for variance='bernoulli' only; drop one of the two")
 
     def per_topic(self, scoring: Scoring) -> Floats:
-        """VB of each topic."""
         coverage, gain = self.gains(scoring)
         variance = coverage.variance(gain, self["variance"])
         return vb.vb(coverage.success(gain), variance, self["alpha"], monotone=self["monotone"], clip=self["clip"])
@@ -277,21 +258,16 @@ class _VB(IntentMeasure):
 class _TopIntent(IntentMeasure):
     """Gain of the most probable intent in the first k, in [0, 1]; the mean gain of several equally probable intents.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.TopIntent @ 1
     TopIntent@1
     """
 
-    __name__ = "TopIntent"
-    NAME = __name__
     PRETTY_NAME = "Most probable intent covered"
     SHORT_DESC = "gain of the most probable intent"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _COMMON
 
     def per_topic(self, scoring: Scoring) -> Floats:
-        """The gain of the most probable intent of each topic."""
         coverage, gain = self.gains(scoring)
         return coverage.top_intent(gain)
 

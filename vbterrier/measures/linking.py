@@ -77,13 +77,7 @@ class _Part(LinkingMeasure):
     """Precision or recall of links or of NILs, undefined if there are none."""
 
     def values(self, scoring: Scoring) -> Floats:
-        """Contribution of each query, NaN for all queries if the measure is undefined.
-
-        Raises
-        ------
-        InputError
-            An undefined measure, with ``undefined="raise"``.
-        """
+        """Contribution of each query, NaN for all queries if the measure is undefined."""
         values = super().values(scoring)
         if self["undefined"] == "raise" and np.isnan(values).any():
             kind = repr(self["nil"]) if self.NAME.startswith("Nil") else "an entity"
@@ -96,7 +90,6 @@ class _Total(LinkingMeasure):
     """A measure of links and NILs; the precision of a kind that the system never answers is 0."""
 
     def values(self, scoring: Scoring) -> Floats:
-        """Contribution of each query; warns if a kind that the system never answers is correct for some queries."""
         decisions = self.decisions(scoring)
         scoring.memo(("silence", self._key), lambda: warn_of_silence(decisions, self["nil"], scoring.run.name))
         return super().values(scoring)
@@ -141,8 +134,6 @@ class _LinkP(_Part):
     [1.25, -0.25, 0.5]
     """
 
-    __name__ = "LinkP"
-    NAME = __name__
     PRETTY_NAME = "Link precision"
     SHORT_DESC = "share of the predicted links that are correct"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _PART
@@ -153,15 +144,11 @@ class _LinkR(_Part):
 
     Undefined if no query has an entity.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.LinkR(multiple_answers="any")
     LinkR(multiple_answers='any')
     """
 
-    __name__ = "LinkR"
-    NAME = __name__
     PRETTY_NAME = "Link recall"
     SHORT_DESC = "share of the queries with an entity that are linked to it"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _PART
@@ -172,15 +159,11 @@ class _NilP(_Part):
 
     Undefined if the system predicts no NIL.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.NilP(unanswered="nil")
     NilP(unanswered='nil')
     """
 
-    __name__ = "NilP"
-    NAME = __name__
     PRETTY_NAME = "NIL precision"
     SHORT_DESC = "share of the predicted NILs that are correct"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _PART
@@ -191,15 +174,11 @@ class _NilR(_Part):
 
     Undefined if each query has an entity.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.NilR(undefined="skip")
     NilR(undefined='skip')
     """
 
-    __name__ = "NilR"
-    NAME = __name__
     PRETTY_NAME = "NIL recall"
     SHORT_DESC = "share of the queries without an entity that are answered NIL"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _PART
@@ -213,15 +192,11 @@ class _LinkingP(_Total):
     four totals follow from its components (R of all three sets, P of Random Mention) and two do not: P of the manual
     set is 87.1 instead of 86.6, P of Random Document 87.0 instead of 86.4.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.LinkingP(nil="--NME--")
     LinkingP(nil='--NME--')
     """
 
-    __name__ = "LinkingP"
-    NAME = __name__
     PRETTY_NAME = "Linking precision with NIL"
     SHORT_DESC = "precision of links and of NILs, averaged with their numbers in the gold standard"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _TOTAL
@@ -233,15 +208,11 @@ class _LinkingR(LinkingMeasure):
     Mertens et al. 2014, section 2.2; parameters as in :data:`LinkP`. Its values are 0 or 1, unlike those of the other
     linking measures.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.LinkingR
     LinkingR
     """
 
-    __name__ = "LinkingR"
-    NAME = __name__
     PRETTY_NAME = "Linking recall with NIL"
     SHORT_DESC = "share of the queries with a correct answer"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _TOTAL
@@ -252,15 +223,11 @@ class _LinkingF1(_Total):
 
     Mertens et al. 2014, section 2.2; parameters and values of queries as in :data:`LinkP`.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.LinkingF1 == vbterrier.LinkingF1(nil="NIL")
     True
     """
 
-    __name__ = "LinkingF1"
-    NAME = __name__
     PRETTY_NAME = "Linking F1 with NIL"
     SHORT_DESC = "harmonic mean of precision and recall over links and NILs"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _TOTAL

@@ -31,10 +31,7 @@ if TYPE_CHECKING:
 
 
 class Memo:
-    """Values that are computed at first use and kept.
-
-    - ``kept``: the values by key
-    """
+    """Values that are computed at first use and ``kept`` by key."""
 
     def __init__(self) -> None:
         self.kept: dict[Hashable, Any] = {}
@@ -50,12 +47,9 @@ class Memo:
 class EvaluationTarget(Memo):
     """The frame given as qrels: judgments, intents or the links of a pool, prepared once for many runs.
 
-    - ``frame``: any frame with a column qid
-    - ``intents``, ``tags``: candidate intents and tags that accompany judgments; ``None`` to look for them in the frame
-      and the run
-    - ``subtopics``: all subtopics of diversity judgments; ``None`` for those with a judged document
-
-    Raises InputError: No column qid, or no row.
+    ``frame`` has a column qid. Candidate ``intents`` and ``tags`` may accompany judgments, otherwise they are looked
+    for in the frame and the run; ``subtopics`` are all subtopics of diversity judgments, by default those with a judged
+    document.
     """
 
     def __init__(
@@ -67,7 +61,8 @@ class EvaluationTarget(Memo):
         subtopics: pd.DataFrame | None = None,
     ) -> None:
         super().__init__()
-        self._evaluators: dict[Hashable, Any] = {}
+        # Evaluators of other packages, made once in each process.
+        self.evaluators = Memo()
         self.intents, self.tags, self.subtopics = intents, tags, subtopics
         # The runs whose documents are evidence about unjudged documents; None: of each run, its own.
         self.evidence: Mapping[str, Run] | None = None
@@ -84,19 +79,8 @@ class EvaluationTarget(Memo):
     def __getstate__(self) -> dict[str, Any]:
         # Evaluators of other packages cannot be pickled. Values are copied, since threads of a worker may add some.
         # Workers get the model that is fitted to the evidence, not the evidence.
-        return {
-            **vars(self),
-            "kept": dict(self.kept),
-            "_evaluators": {},
-            "evidence": None if self.evidence is None else {},
-        }
-
-    def evaluator(self, key: Hashable, make: Callable[[], T]) -> T:
-        """Return the evaluator of another package, made once in each process."""
-        if key not in self._evaluators:
-            self._evaluators[key] = make()
-        value: T = self._evaluators[key]
-        return value
+        evidence: dict[str, Run] | None = None if self.evidence is None else {}
+        return {**vars(self), "kept": dict(self.kept), "evaluators": Memo(), "evidence": evidence}
 
     @classmethod
     def of_links(cls, pool: LinkedPool) -> EvaluationTarget:
@@ -130,14 +114,13 @@ class EvaluationTarget(Memo):
 
     def iterations(self) -> Iterations:
         """The queries and iterations of diversity judgments."""
-        found: Iterations = self.memo("iterations", lambda: iterations_of(self.frame))
-        return found
+        return self.memo("iterations", lambda: iterations_of(self.frame))
 
     def warn_of_gaps(self) -> None:
         """Warn once if the subtopic numbers of diversity judgments have gaps and their subtopics are unknown."""
-        self.memo("gaps", self._warn_of_gaps)
-
-    def _warn_of_gaps(self) -> None:
+        if "gaps" in self.kept:
+            return
+        self.kept["gaps"] = None
         gaps = subtopic_gaps(self.iterations()) if self.is_diversity and self.subtopics is None else []
         if gaps:
             warn(
@@ -156,10 +139,7 @@ class EvaluationTarget(Memo):
         return found
 
     def linked(self) -> LinkedPool:
-        """The frame as a linked pool.
-
-        Raises InputError: A frame that is no K frame, or has values that a pool cannot have.
-        """
+        """The frame as a linked pool; another frame than a K frame is an error."""
         if "links" not in self.kept:
             if not self.is_links:
                 found = ", ".join(map(str, self.frame.columns))
@@ -177,12 +157,7 @@ class EvaluationTarget(Memo):
 
 
 class Scoring(Memo):
-    """A run and the target that it is evaluated against.
-
-    - ``target``: judgments, intents or links
-    - ``run``: the run
-    - ``depth``: the largest cutoff of the measures to evaluate, ``None`` if a measure has none
-    """
+    """A run and its target; ``depth`` is the largest cutoff of the measures, ``None`` if a measure has none."""
 
     def __init__(self, target: EvaluationTarget, run: Run, depth: int | None) -> None:
         super().__init__()
@@ -207,10 +182,7 @@ class Scoring(Memo):
 
 
 def require_one_tagger(runs: Iterable[Run]) -> None:
-    """Refuse runs with tags of different taggers, because the tagger has a larger effect than the system.
-
-    Raises InputError: Names the taggers.
-    """
+    """Refuse runs with tags of different taggers, because the tagger has a larger effect than the system."""
     known: dict[str, str] = {}
     for run in runs:
         if "tagger" in run.frame.columns and len(run):
@@ -280,9 +252,8 @@ _FIRST_ROWS, _FEW_ROWS, _FEW = 10_000, 1000, 100
 def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bool = False) -> None:
     """Warn if a run and the judgments share topics but no document.
 
-    - ``target``, ``run``: the judgments and the run
-    - ``only_misspelt``: warn only if ids differ in their spelling: integers, which hosts convert to text, against text;
-      blanks at the ends; Unicode forms. A part of a run may well hold no judged document
+    With ``only_misspelt``, as a part of a run may well hold no judged document, warn only if ids differ in their
+    spelling: integers, which hosts convert to text, against text; blanks at the ends; Unicode forms.
     """
     # The documents of entity runs are entities, which are not judged.
     if target.is_links or not {"docno", "label"} <= set(target.frame.columns) or not len(run):

@@ -18,18 +18,9 @@ _WITHOUT_VALUE = re.compile(r"invalid param (\w+)=<object .*")
 
 
 def measures_from(*texts: str | ir_measures.Measure) -> list[ir_measures.Measure]:
-    """Parse measures of this package and of ir_measures.
+    """Parse measures of this package and of ir_measures; Measure objects are returned unchanged.
 
     ``pt.Experiment`` accepts text only for the names of trec_eval, without parameters; it accepts Measure objects.
-
-    Parameters
-    ----------
-    texts
-        Text such as ``"VB(alpha=1)@10"``, ``"nDCG@10"`` or ``"AP"``. Measure objects are returned unchanged.
-
-    Returns
-    -------
-    list of ir_measures.Measure
 
     Raises
     ------
@@ -45,10 +36,7 @@ def measures_from(*texts: str | ir_measures.Measure) -> list[ir_measures.Measure
 
 
 def distinct_measures(measures: Any, example: str = "BNDCG@10") -> list[ir_measures.Measure]:
-    """Return the distinct measures of a list of measures and texts, or of a single one.
-
-    Raises ParameterError: No measure, text that is no measure, or a measure that no installed engine evaluates.
-    """
+    """Return the distinct measures of a list of measures and texts, or of a single one; each needs an engine."""
     alone = isinstance(measures, (str, ir_measures.Measure))
     found = [] if measures is None else measures_from(*([measures] if alone else measures))
     if not found:

@@ -40,6 +40,9 @@ _PERCENTILE = re.compile(r"q(\d{1,2}(\.\d+)?|100)")
 STRENGTHS = ("auto", "inf")
 
 
+_REL = Param(int, 1, low=1, desc="lowest relevant grade")
+
+
 class _Prior(Param):
     """The name of a prior, or a mapping of grade to probability."""
 
@@ -120,11 +123,7 @@ def process_params(**own: Param) -> dict[str, Param]:
 
 
 class Bootstrapped(Measure):
-    """A statistic of the distribution of a score over the grades of unjudged documents.
-
-    Subclasses declare the parameters of their metric and make it. All statistics of one evaluation share one
-    computation.
-    """
+    """A statistic of the distribution of a score over the grades of unjudged documents."""
 
     @property
     def better(self) -> str | None:
@@ -152,9 +151,8 @@ class Bootstrapped(Measure):
         process = self.process()
         _ = target.judgments(drop_negative=process.drops_negative).lookup
         if process.uses_evidence and target.evidence and not process.model:
-            _draws_of(target, target, target.evidence, self.cutoff, process, target.labels)(
-                process.n_draws, process.seed
-            )
+            draw = _draws_of(target, target, target.evidence, self.cutoff, process, target.labels)
+            draw(process.n_draws, process.seed)
 
     def distribution(self, scoring: Scoring) -> BootstrapDistribution:
         """The distribution that all statistics with the same process and cutoff share."""
@@ -187,9 +185,7 @@ class Bootstrapped(Measure):
 
 def uses_evidence(measures: Iterable[ir_measures.Measure]) -> bool:
     """Return True if a measure fits the evidence model to all runs of a call."""
-    bootstrapped = (
-        measure for measure in measures if isinstance(measure, Bootstrapped) and measure["stat"] not in RBP_BOUNDS
-    )
+    bootstrapped = (one for one in measures if isinstance(one, Bootstrapped) and one["stat"] not in RBP_BOUNDS)
     return any(measure.process().uses_evidence for measure in bootstrapped)
 
 
@@ -251,15 +247,11 @@ class _BNDCG(Bootstrapped):
     (``pt.Experiment(batch_size=...)``) they are learned from the topics of a batch only. ``prior="pool"`` depends on no
     other topic.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.BNDCG(stat="q95", prior="pool") @ 10
     BNDCG(prior='pool',stat='q95')@10
     """
 
-    __name__ = "BNDCG"
-    NAME = __name__
     PRETTY_NAME = "Bootstrapped nDCG"
     SHORT_DESC = "nDCG over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
@@ -268,7 +260,6 @@ class _BNDCG(Bootstrapped):
     )
 
     def metric(self) -> Metric:
-        """Normalised discounted cumulative gain."""
         return NDCG(self["dcg"])
 
 
@@ -276,33 +267,20 @@ class _BRBP(Bootstrapped):
     """Bootstrapped rank-biased precision, RBP@k over the grades of unjudged documents.
 
     ``RBP = (1 - p) Σ_r p^(r-1) gain_r``, in [0, 1]; the process and its statistics are those of
-    :data:`vbterrier.BNDCG`. Three more statistics need no model (Moffat and Zobel, TOIS 2008, section 5): ``lower``,
-    the RBP of the judged documents; ``residual``, the weight of all ranks without a judged document, those below the
-    cutoff included; and ``upper``, their sum. RBP of the ranking without a cutoff, and every other statistic, lies
-    between lower and upper for any grades of unjudged documents.
+    :data:`vbterrier.BNDCG`, with persistence p in [0, 1). Grades from ``rel`` on have gain 1, lower ones 0, as in
+    ``RBP(rel=1)`` of ir_measures; with ``rel=0`` (default) the gain is ``grade / max_grade``, by default of the highest
+    grade of the given qrels: set it for topics in batches.
 
-    Parameters
-    ----------
-    stat
-        As for BNDCG; or ``lower``, ``residual``, ``upper``.
-    p
-        Persistence, in [0, 1).
-    rel
-        The lowest grade with gain 1, lower grades having gain 0, as in ``RBP(rel=1)`` of ir_measures; 0 (default) for
-        graded gains, ``grade / max_grade``.
-    max_grade
-        The grade with gain 1 if gains are graded; the highest grade of the given qrels by default. Set it for topics in
-        batches.
+    Three more statistics need no model (Moffat and Zobel, TOIS 2008, section 5): ``lower``, the RBP of the judged
+    documents; ``residual``, the weight of all ranks without a judged document, those below the cutoff included; and
+    ``upper``, their sum. RBP of the ranking without a cutoff, and every other statistic, lies between lower and upper
+    for any grades of unjudged documents.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.BRBP(p=0.95, rel=1) @ 10
     BRBP(p=0.95,rel=1)@10
     """
 
-    __name__ = "BRBP"
-    NAME = __name__
     PRETTY_NAME = "Bootstrapped RBP"
     SHORT_DESC = "rank-biased precision over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
@@ -313,7 +291,6 @@ class _BRBP(Bootstrapped):
     )
 
     def metric(self) -> Metric:
-        """Rank-biased precision."""
         return RBP(self["p"], self["rel"], self.params.get("max_grade"))
 
     @property
@@ -329,7 +306,6 @@ class _BRBP(Bootstrapped):
             super().prepare(target)
 
     def values(self, scoring: Scoring) -> Floats:
-        """The statistic of each topic."""
         if self["stat"] not in RBP_BOUNDS:
             return super().values(scoring)
         judged = self.judged(scoring)
@@ -343,30 +319,19 @@ class _BP(Bootstrapped):
     """Bootstrapped precision, P@k over the grades of unjudged documents.
 
     ``P@k = relevant documents in the first k / k``, in [0, 1]; the process and its statistics are those of
-    :data:`vbterrier.BNDCG`. Without unjudged documents it equals ``P(rel=...)@k`` of trec_eval. The cutoff is required.
+    :data:`vbterrier.BNDCG`. Without unjudged documents it equals ``P(rel=...)@k`` of trec_eval, with the lowest
+    relevant grade ``rel``. The cutoff is required.
 
-    Parameters
-    ----------
-    rel
-        The lowest grade that counts as relevant.
-
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.BP(rel=2, stat="lo") @ 10
     BP(stat='lo',rel=2)@10
     """
 
-    __name__ = "BP"
-    NAME = __name__
     PRETTY_NAME = "Bootstrapped precision"
     SHORT_DESC = "precision over the grades of unjudged documents"
-    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
-        rel=Param(int, 1, low=1, desc="lowest relevant grade")
-    )
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(rel=_REL)
 
     def metric(self) -> Metric:
-        """Precision."""
         return Precision(self["rel"])
 
 
@@ -376,31 +341,19 @@ class _BAP(Bootstrapped):
     ``AP@k = (1/R) Σ_{r<=k} I(r) P@r`` with R relevant documents in the pool, in [0, 1]; the process and its statistics
     are those of :data:`vbterrier.BNDCG`. R is constant: a document drawn as relevant replaces one of the judged
     documents outside the ranking. If judgments are missing in the whole pool, R is too small and scores are far too
-    high; condensed lists are more accurate then. Without unjudged documents it equals ``AP(rel=...)[@k]`` of
-    trec_eval.
+    high; condensed lists are more accurate then. Without unjudged documents it equals ``AP(rel=...)[@k]`` of trec_eval,
+    with the lowest relevant grade ``rel``.
 
-    Parameters
-    ----------
-    rel
-        The lowest grade that counts as relevant.
-
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.BAP(stat="median") @ 100
     BAP(stat='median')@100
     """
 
-    __name__ = "BAP"
-    NAME = __name__
     PRETTY_NAME = "Bootstrapped average precision"
     SHORT_DESC = "average precision over the grades of unjudged documents"
-    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
-        rel=Param(int, 1, low=1, desc="lowest relevant grade")
-    )
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(rel=_REL)
 
     def metric(self) -> Metric:
-        """Average precision."""
         return AP(self["rel"])
 
 
@@ -409,22 +362,13 @@ class _BERR(Bootstrapped):
 
     ``ERR = Σ_r (1/r) s_r Π_{i<r} (1 - s_i)`` with ``s = (2^grade - 1) / 2^max_grade``, in [0, 1]; the process and its
     statistics are those of :data:`vbterrier.BNDCG`. Without unjudged documents it equals ``ERR@k`` of gdeval
-    (Chapelle et al., CIKM 2009).
+    (Chapelle et al., CIKM 2009), whose highest possible grade is 4, the default.
 
-    Parameters
-    ----------
-    max_grade
-        The highest possible grade; by default 4, as in gdeval.
-
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.BERR(max_grade=2) @ 20
     BERR(max_grade=2)@20
     """
 
-    __name__ = "BERR"
-    NAME = __name__
     PRETTY_NAME = "Bootstrapped expected reciprocal rank"
     SHORT_DESC = "expected reciprocal rank over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
@@ -432,7 +376,6 @@ class _BERR(Bootstrapped):
     )
 
     def metric(self) -> Metric:
-        """Expected reciprocal rank."""
         return ERR(self["max_grade"])
 
 
@@ -441,22 +384,13 @@ class _BQ(Bootstrapped):
 
     ``Q@k = 1/min(k, R) Σ_{r<=k} I(r) (C(r) + β cg(r)) / (r + β cg*(r))``, in [0, 1], with R relevant documents in the
     pool (Sakai, AIRS 2004); see :class:`vbterrier.unjudged.metrics.Q`. The process and its statistics are those of
-    :data:`vbterrier.BNDCG`.
+    :data:`vbterrier.BNDCG`. β weights gains relative to ranks; 0 gives AP (divided by ``min(k, R)``).
 
-    Parameters
-    ----------
-    beta
-        Weight of gains relative to ranks; 0 gives AP (divided by ``min(k, R)``).
-
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.BQ(prior="pool", beta=10) @ 10
     BQ(prior='pool',beta=10.0)@10
     """
 
-    __name__ = "BQ"
-    NAME = __name__
     PRETTY_NAME = "Bootstrapped Q-measure"
     SHORT_DESC = "Q-measure over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
@@ -464,7 +398,6 @@ class _BQ(Bootstrapped):
     )
 
     def metric(self) -> Metric:
-        """The Q-measure."""
         return Q(self["beta"])
 
 
@@ -490,22 +423,14 @@ class _NDCGBound(Measure):
     ``posthoc``     of the pool and the retrieved documents                     if only these are judged
     ==============  ==========================================================  ==================================
 
-    ``naive``, ``rbp`` and ``guaranteed``: Fröbe et al., ECIR 2023, section 3.3; ``posthoc`` is an addition.
+    ``naive``, ``rbp`` and ``guaranteed``: Fröbe et al., ECIR 2023, section 3.3; ``posthoc`` is an addition. The highest
+    grade is by default that of the given qrels: set ``max_grade`` for topics in batches.
 
-    Parameters
-    ----------
-    max_grade
-        The highest grade; by default the highest of the given qrels. Set it for topics in batches.
-
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.NDCGBound(side="upper", kind="posthoc") @ 10
     NDCGBound(side='upper',kind='posthoc')@10
     """
 
-    __name__ = "NDCGBound"
-    NAME = __name__
     BETTER = None
     PRETTY_NAME = "Bound of nDCG"
     SHORT_DESC = "lowest or highest nDCG for any grades of unjudged documents"
@@ -522,7 +447,6 @@ class _NDCGBound(Measure):
         _ = target.judgments().lookup
 
     def values(self, scoring: Scoring) -> Floats:
-        """The bound of each topic."""
         judged = scoring.judged(self.cutoff)
         return ndcg_bound(judged, self["side"], self["kind"], dcg=self["dcg"], max_grade=self.params.get("max_grade"))
 
@@ -532,22 +456,17 @@ class _Unjudged(Measure):
 
     ``1 - Judged@k`` of ir_measures on topics with retrieved documents.
 
-    Examples
-    --------
     >>> import vbterrier
     >>> vbterrier.Unjudged @ 10
     Unjudged@10
     """
 
-    __name__ = "Unjudged"
-    NAME = __name__
     BETTER = None
     PRETTY_NAME = "Share of unjudged documents"
     SHORT_DESC = "share of the ranking without judgments"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {"cutoff": CUTOFF}
 
     def values(self, scoring: Scoring) -> Floats:
-        """The share of each topic."""
         return scoring.judged(self.cutoff).unjudged_share()
 
 

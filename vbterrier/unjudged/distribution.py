@@ -257,9 +257,8 @@ def _value(judged: JudgedTop, visits: Ints, score: Callable[[Ints, int], Floats]
     def value(topic: int, levels: Ints) -> Floats:
         places = visits[topic, : levels.shape[1]]
         step = max(1, MOST_PLACES // max(judged.levels.shape[1], 1))
-        return np.concatenate(
-            [part(topic, places, levels[at : at + step]) for at in range(0, max(len(levels), 1), step)]
-        )
+        starts = range(0, max(len(levels), 1), step)
+        return np.concatenate([part(topic, places, levels[start : start + step]) for start in starts])
 
     def part(topic: int, places: Ints, levels: Ints) -> Floats:
         rankings = np.tile(judged.levels[topic], (len(levels), 1))

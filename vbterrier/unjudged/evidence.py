@@ -199,13 +199,8 @@ class Evidence:
             return self
         kept = self.rank <= depth
         found, item = np.unique(self.item[kept], return_inverse=True)
-        topic, level, docno, labels = (
-            self.topic[found],
-            self.level[found],
-            self.docno.take(found),
-            self.labels[:, found],
-        )
-        cut = replace(self, depth=depth, topic=topic, level=level, docno=docno, labels=labels)
+        docno, labels = self.docno.take(found), self.labels[:, found]
+        cut = replace(self, depth=depth, topic=self.topic[found], level=self.level[found], docno=docno, labels=labels)
         return replace(cut, run=self.run[kept], rank=self.rank[kept], item=item.reshape(-1))
 
 
@@ -315,9 +310,7 @@ def _neighbours(evidence: Evidence) -> Floats:
 
     def share(cell: Ints, prior: Any) -> Floats:
         both = cell * PARTS + part
-        judged, relevant = (
-            np.bincount(cell, mask)[cell] - np.bincount(both, mask)[both] for mask in (level >= 0, level > 0)
-        )
+        judged, relevant = (np.bincount(cell, of)[cell] - np.bincount(both, of)[both] for of in (level >= 0, level > 0))
         return np.asarray((relevant + NEIGHBOUR_COUNT * prior) / (judged + NEIGHBOUR_COUNT))
 
     base = share(topic, overall)

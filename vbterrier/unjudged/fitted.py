@@ -170,9 +170,7 @@ class EvidenceModel(Shown):
         """
         evidence, drawn = self.model.evidence, self._drawn
         relevant, shape = evidence.counts[:, 1:].sum(axis=1), (N_DRAWS, *evidence.counts.shape)
-        total, unseen = (
-            np.broadcast_to(counts, shape)[:, :, 1:].sum(axis=2) for counts in (drawn.counts, drawn.unseen)
-        )
+        total, unseen = (np.broadcast_to(of, shape)[:, :, 1:].sum(axis=2) for of in (drawn.counts, drawn.unseen))
         low, high = np.quantile(total, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf")
         judged = {"qid": evidence.topics, "n_judged": evidence.counts.sum(axis=1), "n_relevant": relevant}
         found = {"found": (total - unseen).mean(axis=0) - relevant, "unseen": unseen.mean(axis=0)}

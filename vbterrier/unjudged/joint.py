@@ -49,8 +49,19 @@ class JointDistribution:
         self.names = list(distributions)
         self.distributions = list(distributions.values())
         self.topics = self.distributions[0].topics
-        for name in self.names:
-            self._require_alike(name, cuts[name])
+        for name, distribution in distributions.items():
+            cut = cuts[name]
+            if distribution.topics != self.topics:
+                odd = sorted(set(distribution.topics) ^ set(self.topics)) or ["their order"]
+                raise InputError(f"systems {self.names[0]!r} and {name!r} have different topics: {examples(odd)}")
+            if not np.array_equal(distribution.model.gain, self.distributions[0].model.gain):
+                raise InputError(
+                    f"systems {self.names[0]!r} and {name!r} have different grades or gains; use one metric and the "
+                    "same qrels for all"
+                )
+            n_unjudged = distribution.n_unjudged
+            if cut.judgments.topics != distribution.topics or not np.array_equal(cut.n_unjudged, n_unjudged):
+                raise InputError(f"system {name!r}: its distribution and its ranking do not belong together")
         self.places, self.n_union = _union(self.distributions, [cuts[name] for name in self.names])
         strength = np.array([each.strength for each in self.distributions])
         count = np.array([each.n_unjudged for each in self.distributions])
@@ -64,23 +75,6 @@ class JointDistribution:
 
     def __repr__(self) -> str:
         return f"JointDistribution({len(self)} systems, {len(self.topics)} topics)"
-
-    def _require_alike(self, name: str, cut: JudgedTop) -> None:
-        distribution, first = self.distribution(name), self.distributions[0]
-        if distribution.topics != self.topics:
-            odd = sorted(set(distribution.topics) ^ set(self.topics)) or ["their order"]
-            raise InputError(f"systems {self.names[0]!r} and {name!r} have different topics: {examples(odd)}")
-        if not np.array_equal(distribution.model.gain, first.model.gain):
-            raise InputError(
-                f"systems {self.names[0]!r} and {name!r} have different grades or gains; use one metric and the same "
-                "qrels for all"
-            )
-        if cut.judgments.topics != distribution.topics or not np.array_equal(cut.n_unjudged, distribution.n_unjudged):
-            raise InputError(f"system {name!r}: its distribution and its ranking do not belong together")
-
-    def distribution(self, name: str) -> BootstrapDistribution:
-        """The distribution of one system."""
-        return self.distributions[self._at(name)]
 
     def _at(self, name: str) -> int:
         if name not in self.names:
@@ -118,22 +112,20 @@ class JointDistribution:
         if a.value is not None or b.value is not None:
             return np.full(len(self.topics), np.nan)
         alike = 1.0 / (self.strength + 1.0)
-        covariance = (1.0 - alike) * self._shared_part(at_a, at_b)
-        covariance += alike * _together((_full(a), _full(b)), (a.weights, b.weights), a.gain)
-        return np.where(a.binds | b.binds, np.nan, covariance)
-
-    def _shared_part(self, at_a: int, at_b: int) -> Floats:
-        """``Σ_d w_d v_d c_d`` over the documents that both systems retrieved, shape (n_topics,)."""
+        # The sum over the documents that both systems retrieved.
         (topic_a, visit_a), (topic_b, visit_b) = (_visited(self.distributions[at]) for at in (at_a, at_b))
         most = int(self.n_union.max(initial=0))
         keys_a = topic_a * most + self.places[at_a][topic_a, visit_a]
         keys_b = topic_b * most + self.places[at_b][topic_b, visit_b]
         _, in_a, in_b = np.intersect1d(keys_a, keys_b, assume_unique=True, return_indices=True)
-        a, b, topic = self.distributions[at_a].model, self.distributions[at_b].model, topic_a[in_a]
+        topic = topic_a[in_a]
         prob = _full(a)[topic, visit_a[in_a]][:, None], _full(b)[topic, visit_b[in_b]][:, None]
         gains = _together(prob, (np.ones((len(topic), 1)),) * 2, a.gain)
         weights = a.weights[topic, visit_a[in_a]] * b.weights[topic, visit_b[in_b]]
-        return np.bincount(topic, weights=weights * gains, minlength=len(self.topics)).astype(np.float64)
+        shared = np.bincount(topic, weights=weights * gains, minlength=len(self.topics)).astype(np.float64)
+        covariance = (1.0 - alike) * shared
+        covariance += alike * _together((_full(a), _full(b)), (a.weights, b.weights), a.gain)
+        return np.where(a.binds | b.binds, np.nan, covariance)
 
 
 def _union(distributions: Sequence[BootstrapDistribution], cuts: Sequence[JudgedTop]) -> tuple[list[Ints], Ints]:

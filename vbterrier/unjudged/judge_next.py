@@ -296,10 +296,8 @@ def write_judging(plan: Any, path: str | os.PathLike[str]) -> None:
 
     Raises
     ------
-    InputError
-        A tab or a line break in an id or a reason.
-    FileError
-        The file cannot be written.
+    InputError, FileError
+        A tab or a line break in an id or a reason; the file cannot be written.
 
     Notes
     -----

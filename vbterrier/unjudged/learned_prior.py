@@ -67,14 +67,10 @@ def beta_binomial(hits: Floats, trials: Floats, expected: Floats, strength: Floa
 
 
 class Learned(NamedTuple):
-    """A Dirichlet prior over the grades of unjudged documents.
+    """A Dirichlet prior over the grades of unjudged documents, with the probability that these are random."""
 
-    Expected probability of each grade, shape (n, L), pseudo-count, shape (n,), and the probability that documents are
-    unjudged at random.
-    """
-
-    prob: Floats
-    strength: Floats
+    prob: Floats  # expected probability of each grade, shape (n, L)
+    strength: Floats  # pseudo-count, shape (n,)
     random: float
 
 
@@ -144,9 +140,7 @@ def random_missing(judged: Bools, unjudged: Bools) -> float:
     """
     from scipy.special import softmax
 
-    by_topic, by_rank = (
-        _clustered(judged.sum(axis=axis, dtype=np.float64), unjudged.sum(axis=axis)) for axis in (1, 0)
-    )
+    by_topic, by_rank = (_clustered(judged.sum(axis, np.float64), unjudged.sum(axis)) for axis in (1, 0))
     even, uneven, *_ = softmax([np.log(3), by_rank, by_topic, by_topic + by_rank])
     return float(even + uneven / 2)
 

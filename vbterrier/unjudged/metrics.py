@@ -88,11 +88,10 @@ class NDCG:
 
 @dataclass(frozen=True)
 class RBP:
-    """``RBP@k = (1 - p) Σ_r p^(r-1) gain_r`` with gains in [0, 1] (Moffat and Zobel, TOIS 2008).
+    """``RBP@k = (1 - p) Σ_r p^(r-1) gain_r`` with gains in [0, 1] and persistence p < 1 (Moffat and Zobel, TOIS 2008).
 
-    - ``p``: persistence, in [0, 1)
-    - ``rel``, ``max_grade``: the lowest grade with gain 1, lower grades having gain 0; or ``rel=0`` for graded gains
-      ``grade / max_grade``, with ``None`` for the highest grade of the qrels
+    Grades from ``rel`` on have gain 1, lower ones 0; with ``rel=0`` the gain is ``grade / max_grade``, by default of
+    the highest grade of the qrels.
     """
 
     name: ClassVar[str] = "RBP"
@@ -169,7 +168,6 @@ class AP:
         """No sum over ranks."""
         gain = _binary(judged, self.rel)
         n_relevant = judged.judgments.counts @ gain.astype(np.int64)
-
         weight = 1.0 / (ranks(judged.levels.shape[1]) * np.maximum(n_relevant, 1)[:, None])
         return Parts(
             gain,
@@ -201,7 +199,6 @@ class ERR:
     def parts(self, judged: JudgedTop) -> Parts:
         """No sum over ranks."""
         gain = self._gain(judged)
-
         return Parts(
             gain,
             np.zeros(judged.levels.shape),
@@ -286,11 +283,7 @@ def cumulative_increments(
 
 
 def cascade_increments(judged: JudgedTop, visits: Ints, stops: Floats) -> Increments:
-    """The increments of ``Σ_r (1/r) s_r Π_{i<r} (1 - s_i)``: expected reciprocal rank.
-
-    An unjudged document at rank r adds ``1/r`` of the proportion of users who stop there. ``stops``: s of each level,
-    shape (L,), below 1.
-    """
+    """The increments of ``Σ_r (1/r) s_r Π_{i<r} (1 - s_i)``, expected reciprocal rank; ``stops`` is s of each level."""
     stop = at(stops, judged.levels)
     reaches = np.cumprod(1.0 - stop, axis=1) / (1.0 - stop)
     share = reaches / ranks(stop.shape[1])

@@ -405,9 +405,8 @@ def fit_model(
 ) -> GradeModel:
     """Fit the model to the evidence runs and the judgments.
 
-    ``cutoff``: the cutoff k of the measure; ``None`` for the length of the longest list. ``horizon``: the depth to
-    which all documents are meant to be judged; 0 for the larger of the cutoff and the depth of the pool, see
-    :func:`vbterrier.unjudged.evidence.pool_depth`.
+    ``cutoff``: ``None`` for the length of the longest list. ``horizon``: the depth to which all documents are meant to
+    be judged; 0 for the larger of the cutoff and the depth of the pool.
     """
     if cutoff is None:
         cutoff = max([1, *(run.top(None).rows.shape[1] for run in runs.values())])

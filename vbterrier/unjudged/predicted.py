@@ -76,11 +76,7 @@ def by_score(entries: Retrieved) -> RetrievalEvidence:
 
 
 def by_votes(entries: Retrieved) -> RetrievalEvidence:
-    """Evidence with features of each document from all runs.
-
-    Mean of ``1/log2(1 + rank)`` over the runs (0 for runs without it), the share of runs that retrieve it, and
-    ``-log2(1 + best rank)``.
-    """
+    """Evidence with three features of each document from all runs, see :func:`predict_grades`."""
     first = np.unique(fingerprints.keys(entries.topic, entries.docno.fingerprints), return_index=True)[1]
     # The lookup compares ids, not only fingerprints.
     item = Lookup(entries.topic[first], entries.docno.take(first)).find_one(entries.topic, entries.docno)
@@ -230,10 +226,8 @@ def predict_grades(
 
     Raises
     ------
-    InputError
-        No runs; no judged document up to the cutoff; infinite scores with ``by="score"``; see the contracts.
-    ParameterError
-        An illegal value.
+    InputError, ParameterError
+        No runs; no judged document up to the cutoff; infinite scores with ``by="score"``; an illegal value.
 
     Notes
     -----
@@ -260,10 +254,8 @@ def predict_grades(
         whole(name, number, low=low)
     loaded = runs_of(runs)
     judgments = Judgments(qrels)
-    if judgments.grades[-1] > MOST_GRADES:
-        raise InputError(
-            f"{judgments.name}: grade {judgments.grades[-1]}; wanted at most {MOST_GRADES}; map labels to grades"
-        )
+    if (top := judgments.grades[-1]) > MOST_GRADES:
+        raise InputError(f"{judgments.name}: grade {top}; wanted at most {MOST_GRADES}; map labels to grades")
     entries = retrieved(loaded, judgments, cutoff)
     if not (entries.level >= 0).any():
         raise InputError(
@@ -297,12 +289,10 @@ def _pool_shares(counts: Ints, evidence: RetrievalEvidence) -> tuple[Floats, Flo
     overall = (relevant.sum() + 0.5) / (total.sum() + 1)
     grades = pools[:, 1:].sum(axis=0) / max(relevant.sum(), 1)
     strength = expected_strength(relevant, total, np.full(len(total), overall))
-    split_strength = expected_strength(
-        pools[:, 1:].ravel(), np.repeat(relevant, len(grades)), np.tile(grades, len(relevant))
-    )
+    of_split = expected_strength(pools[:, 1:].ravel(), np.repeat(relevant, len(grades)), np.tile(grades, len(relevant)))
     # Without the item itself.
     remaining = counts[evidence.topic] - (evidence.level[:, None] == np.arange(counts.shape[1]))
     known = remaining[:, 1:].sum(axis=1)
     share: Floats = logit((known + strength * overall) / (remaining.sum(axis=1) + strength))
-    split: Floats = (remaining[:, 1:] + split_strength * grades) / (known + split_strength)[:, None]
+    split: Floats = (remaining[:, 1:] + of_split * grades) / (known + of_split)[:, None]
     return share, split

@@ -51,14 +51,9 @@ def shares(counts: Ints) -> Floats:
 
 
 def column_probabilities(judged: JudgedTop) -> Floats:
-    """The prior of each unjudged document of the cut, from column ``grade_prob`` of the run.
+    """The prior of each unjudged document of the cut, from column ``grade_prob`` of the run; other cells are ignored.
 
-    A cell is a list of the probabilities of grade 0, 1, 2, ... (missing ones at the end are 0), or one number: the
-    probability of relevance, divided among the grades above 0 in proportion to the topic's pool, or to all pools if it
-    has no relevant document. Cells of judged documents and below the cutoff are ignored.
-
-    Returns documents in the order of their ranks, padded with grade 0, shape (n, most unjudged, L). Messages of errors
-    name query and document.
+    Returns documents in the order of their ranks, padded with grade 0, shape (n, most unjudged, L).
     """
     run, grades = judged.run, judged.judgments.grades
     if COLUMN not in run.frame.columns:
@@ -69,15 +64,7 @@ def column_probabilities(judged: JudgedTop) -> Floats:
     require(run.frame, (COLUMN,), run.name)
     topic, rank = np.nonzero(judged.unjudged)
     rows = judged.rows[topic, rank]
-    first = np.cumsum(judged.n_unjudged) - judged.n_unjudged
-    prob = np.tile(np.eye(1, len(grades)), (len(first), int(judged.n_unjudged.max(initial=0)), 1))
-    prob[topic, np.arange(len(topic)) - first[topic]] = _read(judged, topic, rows)
-    return prob
-
-
-def _read(judged: JudgedTop, topic: Ints, rows: Ints) -> Floats:
-    """The probabilities of the grades in some rows of the run, shape (m, L)."""
-    is_number, number, lists = _split_cells(judged.run.frame[COLUMN].iloc[rows])
+    is_number, number, lists = _split_cells(run.frame[COLUMN].iloc[rows])
     listed = np.flatnonzero(~is_number)
     _refuse(judged, rows, is_number & np.isnan(number), "no value")
     outside = is_number & ~((number >= 0) & (number <= 1))
@@ -86,9 +73,12 @@ def _read(judged: JudgedTop, topic: Ints, rows: Ints) -> Floats:
     relevant = np.where(counts.any(axis=1, keepdims=True), shares(counts), shares(counts.sum(axis=0)))
     above = number[:, None] * relevant[topic]
     # Without any relevant document, grade 0 gets all probability.
-    prob = np.column_stack([1.0 - above.sum(axis=1), above])
+    found = np.column_stack([1.0 - above.sum(axis=1), above])
     if len(listed):
-        prob[listed] = _of_grades(judged, rows[listed], lists)
+        found[listed] = _of_grades(judged, rows[listed], lists)
+    first = np.cumsum(judged.n_unjudged) - judged.n_unjudged
+    prob = np.tile(np.eye(1, len(grades)), (len(first), int(judged.n_unjudged.max(initial=0)), 1))
+    prob[topic, np.arange(len(topic)) - first[topic]] = found
     return prob
 
 
@@ -164,17 +154,9 @@ class Prior(NamedTuple):
 
 
 def prior_of(judged: JudgedTop, process: Process) -> Prior:
-    """The prior over grades for every topic, with its strength.
+    """The prior over grades for every topic, with its strength, see :func:`vbterrier.unjudged.bootstrap_distribution`.
 
-    ``learned``: see :func:`vbterrier.unjudged.learned_prior.learned`; ``hierarchical``: the pool of the query shrunk to
-    the pool of all queries; ``pool``: ``P_r = |J_r| / |J|`` of the query's judged documents; ``run``: the same share
-    among the judged documents of the first k; ``pool+run``: the mean of both (Fröbe et al., ECIR 2023, section 3.2);
-    ``column``: individual priors; or a mapping of grade to probability for all topics. ``auto`` is ``pool+run`` with
-    ``compat``; the evidence model, otherwise the default, has no prior of a topic.
-
-    ``prior_strength="auto"`` uses the learned strength, and treats all other priors as known exactly. If none of the
-    first k is judged, ``all_unjudged="auto"`` uses the pool for ``pool+run`` and raises an error for ``run``;
-    ``"pool"`` uses the pool for both; ``"zero"`` gives every document grade 0 (as the authors do) with any named prior.
+    ``prior_strength="auto"`` uses the learned strength, and treats all other priors as known exactly.
     """
     prior = process.chosen_prior
     if prior == EVIDENCE:

@@ -45,19 +45,13 @@ def planted(rng, *, n_topics=60, keep=evenly, n_pool=60):
                 missed.append(label > 0)
         qrels += [(qid, f"pool{i}", int(rng.random() < relevant / 3)) for i in range(n_pool)]
         truth[qid] = float(np.mean(missed)) if missed else np.nan
-    return (
-        pd.DataFrame(run, columns=["qid", "docno", "score"]),
-        pd.DataFrame(qrels, columns=["qid", "docno", "label"]),
-        pd.Series(truth),
-    )
+    run, qrels = (pd.DataFrame(rows, columns=["qid", "docno", of]) for rows, of in ((run, "score"), (qrels, "label")))
+    return run, qrels, pd.Series(truth)
 
 
 def learn(run, qrels, k=K):
     judged = Judgments(qrels).judge(Run(run), k)
     return judged.judgments.topics, learned(judged)
-
-
-# Parts
 
 
 @pytest.mark.parametrize("strength", [1.0, 7.5, 256.0])
@@ -92,9 +86,6 @@ def test_a_small_pool_leans_on_the_others_and_a_large_one_hardly():
     assert 0.05 < shrunk[2, 1] < 0.15
 
 
-# Is judging random?
-
-
 def textbook_random(judged, unjudged):
     """The same posterior with SciPy's binomial and beta-binomial, explanation by explanation."""
     share = (judged.sum() + 0.5) / (judged.sum() + unjudged.sum() + 1)
@@ -102,9 +93,8 @@ def textbook_random(judged, unjudged):
     def ratio(axis):
         hits, trials = judged.sum(axis), judged.sum(axis) + unjudged.sum(axis)
         even = stats.binom.pmf(hits, trials, share).prod()
-        clusters = [
-            stats.betabinom.pmf(hits, trials, (1 / r - 1) * share, (1 / r - 1) * (1 - share)).prod() for r in CLUSTERING
-        ]
+        strengths = [1 / correlation - 1 for correlation in CLUSTERING]
+        clusters = [stats.betabinom.pmf(hits, trials, s * share, s * (1 - share)).prod() for s in strengths]
         return np.mean(clusters) / even
 
     topics, ranks = ratio(1), ratio(0)
@@ -119,9 +109,6 @@ def test_the_posterior_is_the_textbooks():
         there = rng.random(judged.shape) < 0.9
         judged, unjudged = judged & there, ~judged & there
         assert random_missing(judged, unjudged) == pytest.approx(textbook_random(judged, unjudged), abs=1e-9)
-
-
-# What is learned
 
 
 def test_randomly_missing_documents_are_expected_as_the_judged_ones_are():
