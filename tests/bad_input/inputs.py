@@ -400,24 +400,18 @@ def _both():
         run, qrels = (frame.to_pandas() for frame in frames.values())
         return float(pt.Experiment([run], topics, qrels, [measure])[MEASURE].item())
 
-    yield (
-        "both: polars frames, .to_pandas() for PyTerrier",
-        partial(scored, **frames, experiment=as_pandas, arguments=lambda folder: scored(folder).command()),
-    )
-    yield (
-        "both: two settings of one measure",
-        partial(scored, measure="nDCG@1 nDCG@2 BNDCG(seed=1)@2 BNDCG(prior='pool')@2"),
-    )
+    polars = {**frames, "experiment": as_pandas, "arguments": lambda folder: scored(folder).command()}
+    yield "both: polars frames, .to_pandas() for PyTerrier", partial(scored, **polars)
+    settings = "nDCG@1 nDCG@2 BNDCG(seed=1)@2 BNDCG(prior='pool')@2"
+    yield "both: two settings of one measure", partial(scored, measure=settings)
     subtopics = QRELS.assign(iteration=["1", "2", "1", "1", "2"], label=[1, 1, 0, 1, 0])
     both = pd.concat([subtopics, subtopics.iloc[:1].assign(iteration="2")], ignore_index=True)
     yield "both: diversity qrels given to nDCG", partial(scored, qrels=both, measure="nDCG@10")
-    yield "both: diversity qrels", partial(scored, qrels=both, measure="alpha_nDCG@3")
-    yield (
-        "both: diversity qrels, rows in no order",
-        partial(scored, run=RUN.iloc[[0, 4, 1, 5, 2, 3]], qrels=both, measure="alpha_nDCG@3"),
-    )
-    alpha = "alpha_nDCG(judged_only=True)@3"
-    yield "both: diversity qrels, judged_only", partial(scored, qrels=both, measure=alpha)
+    diverse = partial(scored, qrels=both, measure="alpha_nDCG@3")
+    yield "both: diversity qrels", diverse
+    yield "both: diversity qrels, rows in no order", partial(diverse, run=RUN.iloc[[0, 4, 1, 5, 2, 3]])
+    judged_only = partial(scored, qrels=both, measure="alpha_nDCG(judged_only=True)@3")
+    yield "both: diversity qrels, judged_only", judged_only
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         flat = vbterrier.frames.flatten_qrels(both)
@@ -427,24 +421,17 @@ def _both():
         (plain,) = vbterrier.measures_from("alpha_nDCG@3")
         return float(pt.Experiment([run], topics, both, [plain])[str(plain)].item())
 
-    yield (
-        "both: diversity qrels, judged_only by Condense",
-        partial(scored, qrels=both, measure=alpha, experiment=condensed),
-    )
+    yield "both: diversity qrels, judged_only by Condense", partial(judged_only, experiment=condensed)
 
 
 def _ways():
     """Parameters that ask for what is refused otherwise."""
     first = {"how": {"duplicates": "first"}, "options": ["--duplicates", "first"]}
     yield "run: a document twice, the first wanted", partial(scored, run=TWICE, **first)
-    yield (
-        "intents: a topic without, left out",
-        partial(of_intents, intents=INTENTS.iloc[:2], measure="ES(undefined='skip')@1"),
-    )
-    yield (
-        "intents: probability sum off, made 1",
-        partial(of_intents, intents=cell(INTENTS, "prob", 1, 0.5), measure="ES(normalise=True)@1"),
-    )
+    skipped = partial(of_intents, intents=INTENTS.iloc[:2], measure="ES(undefined='skip')@1")
+    yield "intents: a topic without, left out", skipped
+    normalised = partial(of_intents, intents=cell(INTENTS, "prob", 1, 0.5), measure="ES(normalise=True)@1")
+    yield "intents: probability sum off, made 1", normalised
 
 
 def _files():
@@ -481,6 +468,8 @@ def _systems():
     def means(found):
         return ", ".join(f"{mean:.4f}" for mean in sorted(set(found)))
 
+    as_csv = ["-m", MEASURE, "-f", "csv"]
+
     yield (
         "systems: two of one name",
         partial(
@@ -498,16 +487,7 @@ def _systems():
             experiment=lambda _: means(
                 pt.Experiment([RUN] * 30, topics, QRELS, vbterrier.measures_from(MEASURE))[MEASURE]
             ),
-            arguments=lambda folder: [
-                "score",
-                *many(folder),
-                "-q",
-                judged(folder / "qrels"),
-                "-m",
-                MEASURE,
-                "-f",
-                "csv",
-            ],
+            arguments=lambda folder: ["score", *many(folder), "-q", judged(folder / "qrels"), *as_csv],
         ),
     )
     yield "systems: two that are the same compared", partial(scored, **_compared(topics))

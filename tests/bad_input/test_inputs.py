@@ -171,11 +171,6 @@ def test_good_frames_give_the_right_number(evaluated, run, qrels):
     assert evaluated(run, qrels) == pytest.approx(RIGHT, abs=1e-12)
 
 
-@everywhere
-def test_a_negative_label_counts_as_zero(evaluated):
-    assert evaluated(RUN, QRELS.assign(label=[2, 1, 0, 1, -2])) == evaluated(RUN, QRELS)
-
-
 @in_library
 @pytest.mark.parametrize(("run", "qrels"), GOOD_IN_LIBRARY.values(), ids=GOOD_IN_LIBRARY)
 def test_good_frames_give_the_right_number_in_the_library(evaluated, run, qrels):
@@ -188,15 +183,11 @@ def test_numbers_become_text():
     assert bootstrap_distribution(run, qrels).topics == ["1", "2"]
 
 
-def test_arrow_tables_give_the_right_number():
-    run, qrels = pa.Table.from_pandas(RUN), pa.Table.from_pandas(QRELS)
-    assert by_score(run, qrels) == by_distribution(run, qrels) == pytest.approx(RIGHT, abs=1e-12)
-
-
-def test_polars_frames_give_the_right_number_or_an_error_with_the_remedy_in_ir_measures():
+def test_arrow_and_polars_give_the_right_number_and_polars_an_error_with_the_remedy_in_ir_measures():
     polars = pytest.importorskip("polars")
-    run, qrels = polars.from_pandas(RUN), polars.from_pandas(QRELS)
-    assert by_score(run, qrels) == by_distribution(run, qrels) == pytest.approx(RIGHT, abs=1e-12)
+    for convert in (pa.Table.from_pandas, polars.from_pandas):
+        run, qrels = convert(RUN), convert(QRELS)
+        assert by_score(run, qrels) == by_distribution(run, qrels) == pytest.approx(RIGHT, abs=1e-12)
     renamed = [frame.rename({k: v for k, v in TO_IR_MEASURES.items() if k in frame.columns}) for frame in (qrels, run)]
     with pytest.raises(InputError, match=r"convert polars frames with \.to_pandas\(\), or use vbterrier\.score"):
         ir_measures.calc_aggregate([MEASURE], *renamed)
@@ -600,9 +591,6 @@ def test_a_run_prior_with_nothing_to_go_by_is_an_error_that_names_the_topics_and
         bootstrap_distribution(run, QRELS, prior="run")
 
 
-# Runs with different topics.
-
-
 # Probabilities of intents.
 
 
@@ -620,9 +608,6 @@ def test_topics_without_intents_are_an_error_that_lists_them_unless_asked_otherw
         code, out, _ = es(f",undefined='{undefined}'")
         assert code == 0
         assert f'@1",{expected},' in out or f"@1,{expected}," in out
-
-
-# Files.
 
 
 def test_errors_are_values_errors_so_that_anybody_can_catch_them():

@@ -13,7 +13,7 @@ from vbterrier.evaluate.comparison import compare
 from vbterrier.evaluate.scores import score
 from vbterrier.kernels import linking
 from vbterrier.kernels.linking import FIGURES, figures
-from vbterrier.linking.quality import _limits, linking_report
+from vbterrier.linking.quality import Gold, _limits, answers, decide, linking_report
 from vbterrier.report.comparison import comparison_report
 
 LINKING_R, LINKING_F1 = (FIGURES.index(name) for name in ("LinkingR", "LinkingF1"))
@@ -151,9 +151,10 @@ def test_the_swap_test_is_that_of_all_swaps_one_by_one(seed):
     rng = np.random.default_rng(seed)
     gold, one, other = (rng.choice(["A", "B", "NIL"], 7, p=[0.4, 0.2, 0.4]) for _ in range(3))
     found = linking_report({"a": answers_of(one), "b": answers_of(other)}, answers_of(gold)).pairs
+    correct = Gold(answers_of(gold))
 
     def scored(answer):
-        return linking_report({"x": answers_of(answer)}, answers_of(gold), n_resamples=1).figures().loc["x"].to_numpy()
+        return figures(decide(answers(answers_of(answer)), correct).counts)
 
     observed = np.abs(scored(one) - scored(other))
     # In this order, the last swap of all is the opposite of the first.

@@ -177,7 +177,13 @@ class DictionaryLinker(Identified):
         self.aliases = aliases_of(aliases, id_space)
         self.id_space = self.aliases.id_space
         warn_of_overfull(self._index.lexicon.over)
-        self._warn_of_skipped()
+        if len(self._index.skipped):
+            reasons = self._index.skipped.groupby("reason", sort=True)["alias"]
+            counts = ", ".join(f"{len(names)} {reason} ({examples(names)})" for reason, names in reasons)
+            warn(
+                f"dictionary: some of the {len(self._index.lexicon.name_of_alias)} aliases are left out or truncated: "
+                f"{counts}; see stop_aliases, min_length, numeric and max_candidates, and the linker's .skipped"
+            )
 
     def link(self, texts: Sequence[str]) -> Links:
         """Link the names in each text, from left to right, the most probable first; scale ``"probability"``."""
@@ -207,16 +213,6 @@ class DictionaryLinker(Identified):
             order = order[_non_overlapping(mentions.take(order))]
         text, start, end = mentions.take(order)
         return text + place, start, end, group[order]
-
-    def _warn_of_skipped(self) -> None:
-        reasons = self._index.skipped.groupby("reason", sort=True)["alias"]
-        if not len(self._index.skipped):
-            return
-        counts = ", ".join(f"{len(names)} {reason} ({examples(names)})" for reason, names in reasons)
-        warn(
-            f"dictionary: some of the {len(self._index.lexicon.name_of_alias)} aliases are left out or truncated: "
-            f"{counts}; see stop_aliases, min_length, numeric and max_candidates, and the linker's .skipped"
-        )
 
 
 def _levels(texts: list[str], mentions: Mentions) -> Ints:

@@ -112,7 +112,13 @@ def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
         topic, entity = here[kept], run.docno.take(top.rows[kept, 0])
         correct, nils = gold.is_correct(topic, entity), called_nil(entity, gold.nil, run.name)
         answer[topic] = np.where(nils, linking.NIL, np.where(correct, linking.RIGHT_LINK, linking.WRONG_LINK))
-        _warn_of_id_mismatch(entity.take(np.flatnonzero(~nils)), gold, run.name)
+        found = entity.take(np.flatnonzero(~nils)).text
+        if len(found) and len(gold.entity) and not pc.any(pc.is_in(found, value_set=gold.entity.text)).as_py():
+            answered, wanted = (examples(ids[:4].to_pylist()) for ids in (found, gold.entity.text))
+            warn(
+                f"{run.name}: no answer is an entity of {gold.name}: it has {answered}; {gold.name} has "
+                f"{wanted}; check the id space and the spelling of ids"
+            )
     else:
         warn(f"{run.name}: empty; none of the {len(gold.topics)} queries has an answer")
     return Decisions(gold.is_nil, answer)
@@ -203,16 +209,6 @@ def _entities(frame: pd.DataFrame, column: str, qid: Ids, name: str) -> Ids:
             f"{name}: row {row} (query {qid.text[row].as_py()!r}) has no {column}; write 'NIL' if there is no entity"
         )
     return ids_of(frame[column], f"{name} column {column!r}")
-
-
-def _warn_of_id_mismatch(entity: Ids, gold: Gold, name: str) -> None:
-    """Warn if no answer is an entity of the gold standard: the ids may be of another space."""
-    if len(entity) and len(gold.entity) and not pc.any(pc.is_in(entity.text, value_set=gold.entity.text)).as_py():
-        answered, correct = (examples(ids.text[:4].to_pylist()) for ids in (entity, gold.entity))
-        warn(
-            f"{name}: no answer is an entity of {gold.name}: it has {answered}; {gold.name} has {correct}; check the "
-            "id space and the spelling of ids"
-        )
 
 
 @dataclass(frozen=True, eq=False, repr=False)

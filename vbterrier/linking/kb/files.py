@@ -320,7 +320,11 @@ def _records(
         columns = _cells(path, *first)
     else:
         lines = chain([first], lines)
-    _require_columns(path, columns)
+    twice = [name for name, n in Counter(columns).items() if n > 1]
+    if "id" not in columns or twice:
+        fault = f"duplicate column {twice[0]!r}" if twice else f"no column 'id' among {', '.join(map(repr, columns))}"
+        wanted = f"a tab-separated header line with id and any of {', '.join(_COLUMNS)}, or columns= with their names"
+        raise FileError(path, f"{fault}; wanted {wanted}.{nearest('id', columns)}")
     return ((number, _row(path, number, columns, _cells(path, number, line))) for number, line in lines)
 
 
@@ -329,14 +333,6 @@ def _cells(path: Path, number: int, line: bytes) -> list[str]:
         return line.decode().split("\t")
     except UnicodeDecodeError as error:
         raise FileError(path, f"is not UTF-8 ({error.reason}); save the file as UTF-8", line=number) from error
-
-
-def _require_columns(path: Path, columns: Sequence[str]) -> None:
-    twice = [name for name, n in Counter(columns).items() if n > 1]
-    if "id" not in columns or twice:
-        fault = f"duplicate column {twice[0]!r}" if twice else f"no column 'id' among {', '.join(map(repr, columns))}"
-        wanted = f"a tab-separated header line with id and any of {', '.join(_COLUMNS)}, or columns= with their names"
-        raise FileError(path, f"{fault}; wanted {wanted}.{nearest('id', columns)}")
 
 
 def _row(path: Path, number: int, columns: Sequence[str], cells: list[str]) -> dict[str, Any]:

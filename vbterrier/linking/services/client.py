@@ -170,14 +170,12 @@ class Client(ABC):
         if self.token is not None:
             if not isinstance(self.token, Secret):
                 object.__setattr__(self, "token", Secret(self.token))
-            fault = "a token would be sent unencrypted; use https, or no token"
             if not is_private(self.endpoint):
+                fault = "a token would be sent unencrypted; use https, or no token"
                 raise ParameterError(f"endpoint={self.endpoint!r}: {fault}")
-            fault = (
-                f"would read the token, which goes unencrypted to {self.endpoint}; use an https endpoint, or no proxy"
-            )
             if self.proxy is not None and self.endpoint.startswith("http:"):
-                raise ParameterError(f"proxy={self.proxy!r}: {fault}")
+                fault = f"would read the token, which goes unencrypted to {self.endpoint}"
+                raise ParameterError(f"proxy={self.proxy!r}: {fault}; use an https endpoint, or no proxy")
         # Check the parameters of the format now, not after the first answer.
         _ = self.format
 
