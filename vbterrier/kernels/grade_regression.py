@@ -30,11 +30,12 @@ TOLERANCE, TOPIC_TOLERANCE = 1e-3, 1e-2
 
 def sigmoid(logit: NDArray[np.floating[Any]]) -> NDArray[Any]:
     """``1 / (1 + exp(-logit))``, with logits clipped to [-30, 30]."""
-    found = np.asarray(np.clip(logit, -MOST_LOGIT, MOST_LOGIT))
+    found: NDArray[Any] = np.asarray(np.clip(logit, -MOST_LOGIT, MOST_LOGIT))
     # In place, since most calls are of large arrays.
     np.exp(np.negative(found, out=found), out=found)
     found += 1
-    return np.divide(1, found, out=found)
+    np.divide(1, found, out=found)
+    return found
 
 
 @dataclass(frozen=True, eq=False)

@@ -115,7 +115,12 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         # The class of a measure is private and named after it: _RelCov is RelCov.
-        cls.NAME = cls.__name__.removeprefix("_")
+        cls.NAME = cls.__qualname__.rpartition(".")[2].removeprefix("_")
+
+    @property
+    def __name__(self) -> str:
+        """The name, as measures of ir_measures have it."""
+        return str(self.NAME)
 
     def __init__(self, **params: Any) -> None:
         declared = self.SUPPORTED_PARAMS
