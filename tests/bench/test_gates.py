@@ -10,8 +10,8 @@ from functools import partial
 import numpy as np
 import pytest
 from suite.growth import replicated
-from suite.pairs import readings
 from suite.synthetic import Collection, Shape
+from suite.targets import readings
 from suite.timing import alternating, ratio
 from suite.ways import way_named
 
