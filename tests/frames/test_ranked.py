@@ -86,26 +86,6 @@ def test_order_of_odd_scores_and_ids_is_trec_evals(scores):
     assert order_of(frame(q=scores)) == {"q": order_of_trec_eval(scores)}
 
 
-def average_precision(docnos, relevant):
-    hits = [rank for rank, docno in enumerate(docnos, start=1) if docno in relevant]
-    return sum((n + 1) / rank for n, rank in enumerate(hits)) / len(relevant)
-
-
-@pytest.mark.parametrize("seed", range(20))
-def test_textbook_average_precision_on_our_order_is_trec_evals_although_rows_are_interleaved(seed):
-    rng = np.random.default_rng(1000 + seed)
-    topics = {f"q{i}": tied_scores(rng) for i in range(6)}
-    relevant = {
-        qid: set(rng.choice(list(scores), rng.integers(1, len(scores) + 1), replace=False))
-        for qid, scores in topics.items()
-    }
-    run = frame(**topics).sample(frac=1, random_state=seed)
-    evaluator = pytrec_eval.RelevanceEvaluator({q: dict.fromkeys(docs, 1) for q, docs in relevant.items()}, {"map"})
-    expected = {qid: values["map"] for qid, values in evaluator.evaluate(topics).items()}
-    found = {qid: average_precision(docnos, relevant[qid]) for qid, docnos in order_of(run).items()}
-    assert found == pytest.approx(expected, abs=1e-9)
-
-
 # Against a plain sort.
 
 TOPICS = st.dictionaries(
