@@ -135,11 +135,12 @@ def test_an_experiment_over_transformers_gives_the_means_of_ir_measures_whatever
 
 def test_averages_and_values_per_query_come_together():
     averages, values = pt.Experiment(SYSTEMS, TOPICS, QRELS, MIXED, perquery="both")
+    assert list(averages["name"]) == ["good", "poor"]
     same(means(averages), expected_means())
     assert len(values) == 2 * len(MIXED) * len(TOPICS)
     for name, run in (("good", IR_GOOD), ("poor", IR_POOR)):
         rows = values[values["name"] == name]
-        found = {(m, q): v for m, q, v in zip(rows["measure"], rows["qid"], rows["value"], strict=True)}
+        found = dict(zip(zip(rows["measure"], rows["qid"], strict=True), rows["value"], strict=True))
         assert found == pytest.approx(by_measure_and_topic(ir_measures.iter_calc(MIXED, IR_QRELS, run)), abs=1e-12)
 
 
