@@ -152,23 +152,12 @@ def label_table(data):
     parts = list(leave_group_out(found.runs, found.qrels, found.groups))
     labels = {name: vbterrier.frames.read_labels(data / "trec_dl19" / f"labels.{name}.txt.gz") for name in LABELLERS}
     rows = []
-    for name, given in {
-        "none": None,
-        **{name: {name: one} for name, one in labels.items()},
-        "all four": labels,
-    }.items():
-        one = {"evidence": ESTIMATORS["evidence"]}
-        result = vbterrier.simulate(
-            found.runs, found.qrels, parts, estimators=one, labels=given, levels=LEVELS
-        ).unjudged()
+    options = {"estimators": {"evidence": ESTIMATORS["evidence"]}, "levels": LEVELS}
+    for name, given in {"none": None, **{name: {name: labels[name]} for name in labels}, "all four": labels}.items():
+        result = vbterrier.simulate(found.runs, found.qrels, parts, labels=given, **options).unjudged()
         covered = result.coverage().query("topics == 'unjudged'").set_index("level")["covered"]
-        rows.append(
-            {
-                "labels": name,
-                **result.errors().iloc[0][["n", "rmse", "bias"]],
-                **{f"{k:.0%}": v for k, v in covered.items()},
-            }
-        )
+        shares = {f"{k:.0%}": v for k, v in covered.items()}
+        rows.append({"labels": name, **result.errors().iloc[0][["n", "rmse", "bias"]], **shares})
     return pd.DataFrame(rows)
 
 

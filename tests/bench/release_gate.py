@@ -7,6 +7,7 @@ functions at a smaller size.
 """
 
 import sys
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -114,25 +115,11 @@ def holes_rates(n, n_releases, measure="BNDCG@10"):
     Two systems of equal quality rank 20 documents by noisy relevance; the judges saw the first 10 of the old system.
     The margin is 0, so that both decisions are false.
     """
-    import warnings
-
-    found = []
+    found, ids = [], {"qid": np.repeat([f"q{i}" for i in range(n)], 20), "docno": [f"d{j}" for j in range(20)] * n}
     for seed in range(n_releases):
         rng = np.random.default_rng([seed, n, 2])
         grade = rng.binomial(2, rng.beta(1, 2, (n, 1)), (n, 20))
-        frames = []
-        for _ in range(2):
-            score = grade + rng.normal(0, 1.5, (n, 20))
-            frames.append(
-                DataFrame(
-                    {
-                        "qid": np.repeat([f"q{i}" for i in range(n)], 20),
-                        "docno": np.tile([f"d{j}" for j in range(20)], n),
-                        "score": score.ravel(),
-                    }
-                )
-            )
-        new, old = frames
+        new, old = (DataFrame({**ids, "score": (grade + rng.normal(0, 1.5, (n, 20))).ravel()}) for _ in range(2))
         rank = old.groupby("qid", sort=False)["score"].rank(ascending=False)
         qrels = old.assign(label=grade.ravel())[(rank <= 10).to_numpy()][["qid", "docno", "label"]]
         with warnings.catch_warnings():
