@@ -6,8 +6,6 @@ language models, and simulated ones: honest (errors of a grade in both direction
 systems of a family. Prints the tables of ``docs/how-to/machine-labels.md``.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time
@@ -65,7 +63,7 @@ def row(found, truth, name, judge, share, seeds):
     return cells
 
 
-def main() -> None:
+def main():
     """Print all tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)

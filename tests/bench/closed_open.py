@@ -6,12 +6,12 @@ DATA is the folder of the collections. Documents are reranked by the overlap wit
 closed documents mention one of them, and the others follow in BM25's order.
 """
 
-import json
 import sys
 import warnings
 from pathlib import Path
 
 import pandas as pd
+from aida import aida
 from evidence import markdown
 
 import vbterrier
@@ -26,15 +26,9 @@ MEASURES = ["AP", "nDCG@20", "R@100"]
 
 def collection(data, linker):
     """The linked pool, topics, pool and judgments of AIDA: a document of the dominant intent is relevant."""
-    folder = Path(data) / "aida_ambiguous_labels"
-    topics = [json.loads(line) for line in (folder / "topics.jsonl").read_text(encoding="utf-8").splitlines()]
-    dominant = {topic["qid"]: max(topic["intents"], key=lambda intent: intent["p"])["intent"] for topic in topics}
-    lines = [line.split() for line in (folder / "qrels.intents.txt").read_text(encoding="utf-8").splitlines()]
-    judged = [(qid, docno, 1) for qid, intent, docno, _ in lines if intent == dominant[qid]]
-    qrels = pd.DataFrame(judged, columns=["qid", "docno", "label"])
-    queries = pd.DataFrame(topics)[["qid", "query"]]
-    bm25 = vbterrier.read_run(folder / "runs" / "bm25.run.gz").query("rank < 100").merge(queries)
-    tags = vbterrier.linking.read_spans(folder / f"links.{linker}.jsonl.gz", nil="drop")
+    found = aida(Path(data))
+    bm25, qrels = found.runs["bm25"].query("rank < 100").merge(found.topics), found.qrels.assign(label=1)
+    tags = vbterrier.linking.read_spans(found.folder / f"links.{linker}.jsonl.gz", nil="drop")
     return link_pool(bm25, tags, qrels, cutoff=100), bm25, qrels
 
 

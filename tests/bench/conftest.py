@@ -1,4 +1,4 @@
-"""What benchmarks share: ``--once`` runs each of them a single time, to see that it still runs."""
+"""What benchmarks share: ``--once`` runs each of them a single time, to see that it still runs; results are printed."""
 
 from functools import partial
 
@@ -18,4 +18,5 @@ def benchmark(benchmark, request):
     # Known only where these benchmarks were asked for by their folder.
     if request.config.getoption("--once", default=False):
         benchmark.pedantic = partial(_once, benchmark.pedantic)
-    return benchmark
+    yield benchmark
+    print(request.node.name, benchmark.extra_info)

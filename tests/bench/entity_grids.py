@@ -32,13 +32,8 @@ DOCUMENTS = {
         {"cutoff": CUTOFFS, "weight": WEIGHTS, "entity_weight": ALL},
         {"link_weight": "entity", "entity_weight": "score", "weight": [0.2, 0.4, 0.6, 0.8]},
     ],
-    "propagation": {
-        "cutoff": [5, 10, 20, 50],
-        "damping": WEIGHTS,
-        "steps": [1, 2],
-        "entity_weight": ["uniform", "idf"],
-    },
-    "embedding": {"cutoff": [5, 10, 20, 50], "weight": WEIGHTS, "entity_weight": ALL},
+    "propagation": {"cutoff": CUTOFFS, "damping": WEIGHTS, "steps": [1, 2], "entity_weight": ["uniform", "idf"]},
+    "embedding": {"cutoff": CUTOFFS, "weight": WEIGHTS, "entity_weight": ALL},
 }
 
 
@@ -57,10 +52,8 @@ def contamination(data):
         links, _, _ = collection(data, linker)
         for negatives in ("all", "random", "hard"):
             report = supervision_report(links, negatives=negatives)
-            row, partition = (
-                report.contamination.iloc[0],
-                "negative" if negatives == "all" else f"negative ({negatives})",
-            )
+            row = report.contamination.iloc[0]
+            partition = "negative" if negatives == "all" else f"negative ({negatives})"
             df = report.frequencies.set_index(["partition", "quantity"]).loc[(partition, "df")]
             n = int(report.topics["n_sampled"].sum())
             rows.append((linker, negatives, n, row["pooled"], row["mean"], row["std"], df["median"]))

@@ -4,15 +4,13 @@ DATA is the folder of the collections that ``tests/data`` reads. Every regime re
 true scores are those of the complete judgments. Prints the tables of ``docs/explanation/evidence.md``.
 """
 
-from __future__ import annotations
-
 import argparse
 import re
 import sys
 import time
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import pandas as pd
 
@@ -39,7 +37,7 @@ class Collection(NamedTuple):
     groups: dict[str, str]
 
 
-def trec_web(data: Path) -> Collection:
+def trec_web(data):
     """TREC Web 2012: four runs, each a group."""
     folder = data / "trec_web_diversity"
     qrels = vbterrier.frames.flatten_qrels(vbterrier.read_qrels(folder / "qrels.2012.diversity.gz"))
@@ -49,7 +47,7 @@ def trec_web(data: Path) -> Collection:
     return Collection(_condensed(runs, qrels), qrels, {name: name for name in runs})
 
 
-def trec_dl19(data: Path) -> Collection:
+def trec_dl19(data):
     """TREC Deep Learning 2019: 37 runs of which the first ten documents are judged."""
     folder = data / "trec_dl19"
     qrels = vbterrier.read_qrels(folder / "qrels.nist.txt.gz")
@@ -58,7 +56,7 @@ def trec_dl19(data: Path) -> Collection:
     return Collection(_condensed(runs, qrels), qrels, {name: re.match("[A-Za-z]+", name)[0] for name in runs})
 
 
-def trec_covid(data: Path) -> Collection:
+def trec_covid(data):
     """TREC-COVID: two runs with the judgments of 2021."""
     folder = data / "trec-covid"
     runs = {name: vbterrier.read_run(folder / f"run.{name}.top100.txt.gz") for name in ("ance", "BBGhelani2")}
@@ -68,12 +66,12 @@ def trec_covid(data: Path) -> Collection:
 COLLECTIONS = {"TREC Web 2012": trec_web, "TREC DL 2019": trec_dl19, "TREC-COVID": trec_covid}
 
 
-def _condensed(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame) -> dict[str, pd.DataFrame]:
+def _condensed(runs, qrels):
     condense = vbterrier.Condense(qrels)
     return {name: condense(run.assign(rank=0)) for name, run in runs.items()}
 
 
-def regimes(name: str, data: Path, found: Collection) -> dict[str, list[Any]]:
+def regimes(name, data, found):
     """The reduced judgments of each regime, as ``simulate`` takes them."""
     runs, qrels, groups = found
     thinned = {
@@ -99,7 +97,7 @@ def regimes(name: str, data: Path, found: Collection) -> dict[str, list[Any]]:
     }
 
 
-def joint_coverage(found: Collection, parts: list[Any], horizon: int) -> dict[str, float]:
+def joint_coverage(found, parts, horizon):
     """The share of 90 % intervals of means over topics, and of differences, that contain the true value."""
     truth = vbterrier.score(found.runs, found.qrels, ["nDCG@10"]).means()["nDCG@10"]
     of_means, of_pairs = [], []
@@ -122,7 +120,7 @@ def joint_coverage(found: Collection, parts: list[Any], horizon: int) -> dict[st
     return {"means": float(pd.Series(of_means).mean()), "differences": float(pd.Series(of_pairs).mean())}
 
 
-def table(name: str, data: Path, *, joint: bool) -> tuple[pd.DataFrame, pd.DataFrame]:
+def table(name, data, *, joint):
     """RMSE, bias and correlation of each estimator, and coverage of the default, by regime."""
     found = COLLECTIONS[name](data)
     errors, coverage = [], []
@@ -148,40 +146,29 @@ def table(name: str, data: Path, *, joint: bool) -> tuple[pd.DataFrame, pd.DataF
     return pd.DataFrame(errors), pd.DataFrame(coverage)
 
 
-def label_table(data: Path) -> pd.DataFrame:
+def label_table(data):
     """Leaving out groups of TREC DL 2019 with the labels of each language model as evidence."""
     found = trec_dl19(data)
     parts = list(leave_group_out(found.runs, found.qrels, found.groups))
     labels = {name: vbterrier.frames.read_labels(data / "trec_dl19" / f"labels.{name}.txt.gz") for name in LABELLERS}
     rows = []
-    for name, given in {
-        "none": None,
-        **{name: {name: one} for name, one in labels.items()},
-        "all four": labels,
-    }.items():
-        one = {"evidence": ESTIMATORS["evidence"]}
-        result = vbterrier.simulate(
-            found.runs, found.qrels, parts, estimators=one, labels=given, levels=LEVELS
-        ).unjudged()
+    options = {"estimators": {"evidence": ESTIMATORS["evidence"]}, "levels": LEVELS}
+    for name, given in {"none": None, **{name: {name: labels[name]} for name in labels}, "all four": labels}.items():
+        result = vbterrier.simulate(found.runs, found.qrels, parts, labels=given, **options).unjudged()
         covered = result.coverage().query("topics == 'unjudged'").set_index("level")["covered"]
-        rows.append(
-            {
-                "labels": name,
-                **result.errors().iloc[0][["n", "rmse", "bias"]],
-                **{f"{k:.0%}": v for k, v in covered.items()},
-            }
-        )
+        shares = {f"{k:.0%}": v for k, v in covered.items()}
+        rows.append({"labels": name, **result.errors().iloc[0][["n", "rmse", "bias"]], **shares})
     return pd.DataFrame(rows)
 
 
-def markdown(frame: pd.DataFrame) -> str:
+def markdown(frame):
     """A frame as a Markdown table."""
     rows = [frame.columns, ["---"] * len(frame.columns), *frame.itertuples(index=False)]
     cells = [[f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
-def main() -> None:
+def main():
     """Print all tables as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)

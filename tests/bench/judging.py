@@ -4,12 +4,9 @@ After judging a share of the unjudged documents, the mean width of the 90 % inte
 scores to those of complete judgments.
 """
 
-from __future__ import annotations
-
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -23,7 +20,7 @@ SHARES = (0.1, 0.25, 0.5)
 REGIMES = ("thinned by 70%", "hidden half, depth 5", "pool of depth 3", "a group left out")
 
 
-def unjudged(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame) -> pd.DataFrame:
+def unjudged(runs, qrels):
     """The unjudged documents of the first ten ranks: name, qid, docno, rank."""
     judgments, parts = Judgments(qrels), []
     for name, run in runs.items():
@@ -35,13 +32,13 @@ def unjudged(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame) -> pd.DataFrame
     return pd.concat(parts, ignore_index=True)
 
 
-def by_pooling(candidates: pd.DataFrame, _: pd.Series[Any], n: int) -> pd.DataFrame:
+def by_pooling(candidates, _, n):
     """Judge by the best rank."""
     best = candidates.sort_values(["rank", "qid", "docno"]).drop_duplicates(["qid", "docno"])
     return best.head(n)[["qid", "docno"]]
 
 
-def by_bandit(candidates: pd.DataFrame, truth: pd.Series[Any], n: int) -> pd.DataFrame:
+def by_bandit(candidates, truth, n):
     """Judge the next document of the run with the largest posterior mean of relevance (Losada et al. 2016)."""
     lists = {key: group.sort_values("rank") for key, group in candidates.groupby(["name", "qid"])}
     hits, seen, chosen = dict.fromkeys(lists, 1.0), dict.fromkeys(lists, 2.0), {}
@@ -56,7 +53,7 @@ def by_bandit(candidates: pd.DataFrame, truth: pd.Series[Any], n: int) -> pd.Dat
     return pd.DataFrame(list(chosen), columns=["qid", "docno"])
 
 
-def main() -> None:
+def main():
     """Print a table of regimes and shares."""
     warnings.simplefilter("ignore")
     data, rows = Path(sys.argv[1]), []
@@ -80,7 +77,7 @@ def main() -> None:
                     "pooling": by_pooling(candidates[candidates["qid"].isin(known)], truth, n),
                     "bandit": by_bandit(candidates[candidates["qid"].isin(known)], truth, n),
                 }
-                row: dict[str, Any] = {"collection": name, "regime": regime, "share": share, "n": n}
+                row = {"collection": name, "regime": regime, "share": share, "n": n}
                 for way, plan in plans.items():
                     label = [truth.get(pair, 0) for pair in zip(plan["qid"], plan["docno"], strict=True)]
                     after = pd.concat([qrels[["qid", "docno", "label"]], plan.assign(label=label)])

@@ -8,8 +8,6 @@ LARA: Takehi et al., LLM-assisted relevance assessments, SIGIR 2025. PRECISE: Di
 written from the definitions of the papers, for graded labels without probabilities.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 import time
@@ -155,7 +153,7 @@ def by_budget(table):
     return order.merge(wide, how="left").rename(columns=lambda name: f"{name:.0%}" if isinstance(name, float) else name)
 
 
-def main() -> None:
+def main():
     """Print the table as Markdown."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("data", type=Path)

@@ -7,7 +7,7 @@ normal; differences of two systems are those of two independent draws, and their
 
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import numpy as np
 import pandas as pd
@@ -20,7 +20,7 @@ from vbterrier.stats.paired_tests import TESTS, max_t, paired_p, simultaneous_le
 from vbterrier.stats.topic_intervals import METHODS, tail_probabilities
 
 Draw = Callable[[np.random.Generator, tuple[int, ...]], np.ndarray]
-SCORES: dict[str, tuple[Draw, float]] = {
+SCORES = {
     "often zero": (lambda rng, size: np.where(rng.random(size) < 0.5, 0.0, rng.beta(1, 2, size)), 1 / 6),
     "discrete": (lambda rng, size: rng.binomial(10, 0.3, size) / 10, 0.3),
     "skewed": (lambda rng, size: rng.beta(0.5, 3, size), 1 / 7),
@@ -33,13 +33,13 @@ N_RESAMPLES = 999
 _COLUMNS = 50
 
 
-def columns(n_samples: int) -> Iterator[tuple[int, int]]:
+def columns(n_samples):
     """The seed and number of columns of each block of samples."""
     for seed, start in enumerate(range(0, n_samples, _COLUMNS)):
         yield seed, min(_COLUMNS, n_samples - start)
 
 
-def mean_coverage(method: str, scores: str, n: int, n_samples: int) -> float:
+def mean_coverage(method, scores, n, n_samples):
     """Share of 95 % intervals of a mean that contain the true mean."""
     draw, truth = SCORES[scores]
     covered = 0
@@ -59,7 +59,7 @@ def mean_coverage(method: str, scores: str, n: int, n_samples: int) -> float:
     return covered / n_samples
 
 
-def pair_level(test: str, scores: str, n: int, n_samples: int) -> tuple[float, float]:
+def pair_level(test, scores, n, n_samples):
     """Shares of pairs of equal systems that a test rejects at 5 %, and of 95 % intervals that contain a difference.
 
     The true difference is .05, by which the second ones are shifted.
@@ -78,9 +78,7 @@ def pair_level(test: str, scores: str, n: int, n_samples: int) -> tuple[float, f
     return rejected / n_samples, covered / n_samples
 
 
-def family_errors(
-    correction: str, test: str, scores: str, n: int, n_samples: int, *, better: int = 0
-) -> tuple[float, float]:
+def family_errors(correction, test, scores, n, n_samples, *, better=0):
     """Family-wise errors of ten systems: rejections of equal pairs, and families with an interval without the truth.
 
     Parameters
@@ -111,7 +109,7 @@ def family_errors(
     return rejected / n_samples, missed / n_samples
 
 
-EQUIVALENCE: dict[str, tuple[Draw, float]] = {
+EQUIVALENCE = {
     "5 % of topics differ by 1": (lambda rng, size: (rng.random(size) < 0.05) * 1.0, 0.05),
     "6 % differ by 1 or -1": (
         lambda rng, size: np.where(rng.random(size) < 0.06, np.where(rng.random(size) < 0.9, 1.0, -1.0), 0.0), 0.048
@@ -126,7 +124,7 @@ EQUIVALENCE: dict[str, tuple[Draw, float]] = {
 }  # fmt: skip
 
 
-def equivalence_level(kind: str, n: int, n_samples: int) -> tuple[float, float]:
+def equivalence_level(kind, n, n_samples):
     """Shares of false equivalence at the margin: of two t-tests alone, and of the test that ``compare`` reports."""
     draw, margin = EQUIVALENCE[kind]
     false = np.zeros(2)
@@ -139,7 +137,7 @@ def equivalence_level(kind: str, n: int, n_samples: int) -> tuple[float, float]:
     return tuple(false / n_samples)
 
 
-def peeking_errors(scores: str, n: int, n_samples: int) -> tuple[float, float]:
+def peeking_errors(scores, n, n_samples):
     """Shares of sequences of n topics that exclude a difference of 0 at some time: by Student's t, and by betting."""
     draw, _ = SCORES[scores]
     false = np.zeros(2)
@@ -155,10 +153,10 @@ def peeking_errors(scores: str, n: int, n_samples: int) -> tuple[float, float]:
     return tuple(false / n_samples)
 
 
-def markdown(frame: pd.DataFrame) -> str:
+def markdown(frame):
     """The frame as a table, with numbers as .95."""
 
-    def cell(value: object) -> str:
+    def cell(value):
         if isinstance(value, tuple):
             return " / ".join(map(cell, value))
         return f"{value:.2f}".replace("0.", ".", 1) if isinstance(value, float) else str(value)
@@ -167,7 +165,7 @@ def markdown(frame: pd.DataFrame) -> str:
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)
 
 
-def main(n_samples: int) -> None:
+def main(n_samples):
     """Print all tables."""
     sizes = [f"n = {n}" for n in SIZES]
     rows = [

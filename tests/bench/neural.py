@@ -8,18 +8,15 @@ the encoding of texts. Last, the AUC of entity rankers on held-out binary labels
 The text of the documents cannot be redistributed: a document is the sequence of the surface forms of its gold mentions.
 """
 
-from __future__ import annotations
-
 import argparse
-import gzip
-import json
 import time
 import warnings
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import SimpleNamespace
 
 import numpy as np
 import pandas as pd
+from aida import aida as read_aida
 from scipy.stats import ttest_rel
 
 import vbterrier
@@ -29,50 +26,27 @@ from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate.settings import evaluate_settings
 
 
-class Collection(NamedTuple):
-    """Runs with queries and texts, judgments of the dominant intent, its entity, links by linker, names of entities."""
+def aida(data):
+    """AIDA-CoNLL with queries and texts in the run, the entity that each query mostly means, and names of entities.
 
-    run: pd.DataFrame
-    qrels: pd.DataFrame
-    meant: pd.DataFrame
-    tags: dict[str, pd.DataFrame]
-    names: dict[str, str]
-
-
-def aida(data: Path) -> Collection:
-    """AIDA-CoNLL: a document is relevant to a name if it uses it for the entity that the name mostly means."""
-    folder = data / "aida_ambiguous_labels"
-    links = {}
-    for name in ("gold", "wat", "genre"):
-        with gzip.open(folder / f"links.{name}.jsonl.gz", "rt", encoding="utf-8") as file:
-            links[name] = [json.loads(line) for line in file]
-    tags = {}
-    for name, documents in links.items():
-        frame = pd.DataFrame([(one["doc"], link[2]) for one in documents for link in one["links"]])
-        frame = frame.set_axis(["docno", "entity_id"], axis=1).drop_duplicates()
-        tags[name] = frame[frame["entity_id"].str.fullmatch(r"Q\d+")].reset_index(drop=True)
-    text = {one["doc"]: " ".join(link[3] for link in one["links"]) for one in links["gold"]}
-    topics = [json.loads(line) for line in (folder / "topics.jsonl").read_text(encoding="utf-8").splitlines()]
-    dominant = {topic["qid"]: max(topic["intents"], key=lambda intent: intent["p"]) for topic in topics}
-    named = ["qid", "iteration", "docno", "label"]
-    qrels = pd.read_csv(folder / "qrels.intents.txt", sep=" ", names=named, dtype=str, keep_default_na=False)
-    qrels = qrels[qrels["iteration"] == qrels["qid"].map({qid: one["intent"] for qid, one in dominant.items()})]
-    run = vbterrier.read_run(folder / "runs" / "bm25.run.gz")
-    entities = pd.read_csv(folder / "entities.tsv", sep="\t", dtype=str, keep_default_na=False)
-    return Collection(
-        run.assign(
-            query=run["qid"].map({topic["qid"]: topic["query"] for topic in topics}), text=run["docno"].map(text)
-        ),
-        qrels.assign(label=qrels["label"].astype(int))[["qid", "docno", "label"]],
-        pd.DataFrame([(qid, one["entity"], 1.0) for qid, one in dominant.items()], columns=["qid", "docno", "score"]),
-        tags,
-        dict(zip(entities["qid"], entities["name"], strict=True)),
+    A document is relevant to a name if it uses it for the entity that the name mostly means.
+    """
+    found = read_aida(data)
+    text = found.links["gold"].groupby("docno", sort=False)["surface"].agg(" ".join)
+    run = found.runs["bm25"]
+    query = found.topics.set_index("qid")["query"]
+    meant = found.intents.loc[found.intents.groupby("qid", sort=False)["p"].idxmax(), ["qid", "entity_id"]]
+    entities = pd.read_csv(found.folder / "entities.tsv", sep="\t", dtype=str, keep_default_na=False)
+    return SimpleNamespace(
+        run=run.assign(query=run["qid"].map(query), text=run["docno"].map(text).fillna("")),
+        qrels=found.qrels,
+        meant=meant.rename(columns={"entity_id": "docno"}).assign(score=1.0),
+        tags=found.tags,
+        names=dict(zip(entities["qid"], entities["name"], strict=True)),
     )
 
 
-def trained(
-    found: Collection, links: Any, entities: pd.DataFrame, model: str, encoded: Any
-) -> tuple[Any, dict[str, Any]]:
+def trained(found, links, entities, model, encoded):
     """The run of a model in five folds, and its costs."""
     stage = NeuralReranker(links, entities, model=model, names=found.names)
     # Texts are encoded once for all models, as in one process that compares them.
@@ -99,7 +73,7 @@ def trained(
     return (run, stage._encoded), costs
 
 
-def table(found: Collection, linker: str, models: list[str], encoded: Any) -> tuple[pd.DataFrame, Any]:
+def table(found, linker, models, encoded):
     """MAP of all models in both settings, with gold query entities and with consensus entities."""
     links = link_pool(found.run, found.tags[linker])
     consensus = vbterrier.ConsensusEntities(links, cutoff=20)(found.run)
@@ -124,7 +98,7 @@ def table(found: Collection, linker: str, models: list[str], encoded: Any) -> tu
     return made, encoded
 
 
-def entity_ranker(found: Collection, linker: str) -> pd.DataFrame:
+def entity_ranker(found, linker):
     """AUC on binary labels of held-out topics: consensus, and MonoBERT trained on the labels of other topics."""
     links = link_pool(found.run, found.tags[linker], found.qrels)
     run = vbterrier.ConsensusEntities(links, cutoff=20)(found.run)
@@ -148,7 +122,7 @@ def entity_ranker(found: Collection, linker: str) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["ranker", "pairs", "topics", "AUC", "CPU s"])
 
 
-def main() -> None:
+def main():
     """Print the tables."""
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("data", type=Path)

@@ -18,7 +18,7 @@ import vbterrier
 N_PAIRS, N_LOOKS, BUDGET, LEVEL = 60, 8, 40, 0.9
 
 
-def looks(runs: dict[str, pd.DataFrame], qrels: pd.DataFrame, seed: int) -> tuple[bool, bool]:
+def looks(runs, qrels, seed):
     """Return True if any interval excludes the final difference: with ordinary intervals, and with numbered looks."""
     pair = tuple(runs)
     first = pd.concat([run.sort_values("score", ascending=False).groupby("qid").head(10) for run in runs.values()])

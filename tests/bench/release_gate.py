@@ -7,6 +7,7 @@ functions at a smaller size.
 """
 
 import sys
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -25,12 +26,12 @@ _TOGETHER = 50
 Draw = Callable[[np.random.Generator, int], np.ndarray]
 
 
-def _change(rng: np.random.Generator, n: int, share: float, low: float, high: float) -> np.ndarray:
+def _change(rng, n, share, low, high):
     return np.where(rng.random(n) < share, rng.uniform(low, high, n), 0.0)
 
 
 # Differences of queries; the mean is 0.
-KINDS: dict[str, Draw] = {
+KINDS = {
     "all queries change a little": lambda rng, n: np.clip(rng.normal(0, 0.1, n), -0.5, 0.5),
     "a tenth of the queries change": lambda rng, n: _change(rng, n, 0.1, -0.6, 0.6),
     "a twentieth flips between 0 and 1": lambda rng, n: rng.choice([-0.9, 0.9, 0.0], n, p=[0.025, 0.025, 0.95]),
@@ -42,7 +43,7 @@ _WEIGHTS, _SHARES = np.array([1.0, 10.0, 100.0]), np.array([0.8, 0.18, 0.02])
 HEAD = "2 % of the queries, with 43 % of the traffic, lose"
 
 
-def release(kind: str, rng: np.random.Generator, n: int, shift: float) -> tuple[np.ndarray, np.ndarray]:
+def release(kind, rng, n, shift):
     """Differences and weights of n queries, of which the weighted mean in the population is ``shift``."""
     if kind != HEAD:
         return KINDS[kind](rng, n) + shift, np.ones(n)
@@ -52,7 +53,7 @@ def release(kind: str, rng: np.random.Generator, n: int, shift: float) -> tuple[
     return means[size] + np.clip(rng.normal(0, 0.1, n), -0.5, 0.5) + shift, _WEIGHTS[size]
 
 
-def rates(kind: str, interval: str, n: int, n_releases: int, shift: float = -MARGIN) -> tuple[float, float]:
+def rates(kind, interval, n, n_releases, shift=-MARGIN):
     """Shares of releases that PASS and that FAIL, inspected once."""
     found = []
     for seed in range(n_releases):
@@ -62,7 +63,7 @@ def rates(kind: str, interval: str, n: int, n_releases: int, shift: float = -MAR
     return found.count(PASS) / n_releases, found.count(FAIL) / n_releases
 
 
-def daily_rates(kind: str, n: int, n_releases: int) -> tuple[float, float]:
+def daily_rates(kind, n, n_releases):
     """Upper bounds of the shares of releases that ever PASS and ever FAIL if ``daily=True`` is inspected at each query.
 
     A PASS needs that bets on larger means reject -margin, a FAIL that bets on smaller means do; limits are rounded
@@ -79,7 +80,7 @@ def daily_rates(kind: str, n: int, n_releases: int) -> tuple[float, float]:
     return float(ever[0]), float(ever[1])
 
 
-def peeking_rates(kind: str, how: str, n: int, step: int, n_releases: int) -> tuple[float, float]:
+def peeking_rates(kind, how, n, step, n_releases):
     """Shares of releases that ever PASS and ever FAIL when they are inspected after every ``step`` of n queries.
 
     ``how``: ``"daily"`` uses confidence sequences, ``"look"`` numbered looks at bounded limits, ``"uncorrected"``
@@ -96,7 +97,7 @@ def peeking_rates(kind: str, how: str, n: int, step: int, n_releases: int) -> tu
     return tuple(ever / n_releases)
 
 
-def _looks(drawn: list[tuple[np.ndarray, np.ndarray]], end: int, look: int, how: str) -> list[tuple[float, float]]:
+def _looks(drawn, end, look, how):
     """Limits of each release after ``end`` queries."""
     if how == "look":
         # One set of draws for all releases, which have equal weights: those of one_sided_limits, in less time.
@@ -108,31 +109,17 @@ def _looks(drawn: list[tuple[np.ndarray, np.ndarray]], end: int, look: int, how:
     return [one_sided_limits(d[:end], w[:end], ALPHA, BOUNDS, interval) for d, w in drawn]
 
 
-def holes_rates(n: int, n_releases: int, measure: str = "BNDCG@10") -> tuple[float, float]:
+def holes_rates(n, n_releases, measure="BNDCG@10"):
     """The same as :func:`rates` with runs of which part of the documents are unjudged.
 
     Two systems of equal quality rank 20 documents by noisy relevance; the judges saw the first 10 of the old system.
     The margin is 0, so that both decisions are false.
     """
-    import warnings
-
-    found = []
+    found, ids = [], {"qid": np.repeat([f"q{i}" for i in range(n)], 20), "docno": [f"d{j}" for j in range(20)] * n}
     for seed in range(n_releases):
         rng = np.random.default_rng([seed, n, 2])
         grade = rng.binomial(2, rng.beta(1, 2, (n, 1)), (n, 20))
-        frames = []
-        for _ in range(2):
-            score = grade + rng.normal(0, 1.5, (n, 20))
-            frames.append(
-                DataFrame(
-                    {
-                        "qid": np.repeat([f"q{i}" for i in range(n)], 20),
-                        "docno": np.tile([f"d{j}" for j in range(20)], n),
-                        "score": score.ravel(),
-                    }
-                )
-            )
-        new, old = frames
+        new, old = (DataFrame({**ids, "score": (grade + rng.normal(0, 1.5, (n, 20))).ravel()}) for _ in range(2))
         rank = old.groupby("qid", sort=False)["score"].rank(ascending=False)
         qrels = old.assign(label=grade.ravel())[(rank <= 10).to_numpy()][["qid", "docno", "label"]]
         with warnings.catch_warnings():
@@ -144,7 +131,7 @@ def holes_rates(n: int, n_releases: int, measure: str = "BNDCG@10") -> tuple[flo
     return found.count(PASS) / n_releases, found.count(FAIL) / n_releases
 
 
-def table(rows: list[tuple[object, ...]], *columns: str) -> str:
+def table(rows, *columns):
     """The rows as a table, with pairs of rates as .031 / .048."""
     texts = [
         [
@@ -156,7 +143,7 @@ def table(rows: list[tuple[object, ...]], *columns: str) -> str:
     return markdown(DataFrame(texts, columns=list(columns)))
 
 
-def main(n_releases: int) -> None:
+def main(n_releases):
     """Print all tables."""
     names, head = [*KINDS, HEAD], "differences of queries"
     print("False PASS / false FAIL, one look\n")

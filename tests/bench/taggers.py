@@ -4,17 +4,13 @@ DATA is the folder of the collections that ``tests/data`` reads. AIDA-CoNLL, 199
 and of two linkers; a sample has 20 % of the documents. Prints the tables of docs/explanation/taggers.md.
 """
 
-from __future__ import annotations
-
-import gzip
-import json
 import sys
 import warnings
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pandas as pd
+from aida import aida as read_aida
 
 import vbterrier
 from vbterrier.evaluate.intents import evaluate_intents
@@ -35,45 +31,21 @@ WEIGHTS = (1.0, 0.5, 0.25, 0.125)
 LEVELS = (0.9, 0.95)
 
 
-class Aida:
-    """Topics, intents, runs and tags of AIDA-CoNLL."""
-
-    def __init__(self, data: Path) -> None:
-        folder = data / "aida_ambiguous_labels"
-        topics = _lines(folder / "topics.jsonl")
-        self.topics = pd.DataFrame(topics)[["qid", "query"]]
-        intents = pd.DataFrame([{"qid": topic["qid"], **one} for topic in topics for one in topic["intents"]])
-        intents["prob"] = intents["mentions"] / intents.groupby("qid")["mentions"].transform("sum")
-        intents = intents.drop(columns="intent").rename(columns={"entity": "entity_id"})
-        self.intents = intents[["qid", "entity_id", "prob"]].sort_values(["qid", "entity_id"], ignore_index=True)
-        self.runs = {name: vbterrier.read_run(folder / "runs" / f"{name}.run.gz") for name in ("bm25", "dph")}
-        self.tags = {}
-        for name in ("gold", *LINKERS):
-            records = _lines(folder / f"links.{name}.jsonl.gz")
-            links = [(record["doc"], link[2]) for record in records for link in record["links"]]
-            tags = pd.DataFrame(links, columns=["docno", "entity_id"]).drop_duplicates()
-            self.tags[name] = tags[tags["entity_id"].str.fullmatch(r"Q\d+")].reset_index(drop=True)
-        self.documents = np.array(sorted(self.tags["gold"]["docno"].unique()))
-
-    def sample(self, number: int) -> pd.DataFrame:
-        """Gold tags of a random sample of documents."""
-        order = np.random.default_rng([7, number]).permutation(len(self.documents))
-        drawn = self.documents[order[: round(SHARE * len(order))]]
-        return self.tags["gold"][self.tags["gold"]["docno"].isin(drawn)]
-
-    def evaluated(self, tagger: str, **options: Any) -> pd.DataFrame:
-        """C frame of BM25 under the tags of a tagger."""
-        runs = {"bm25": self.runs["bm25"]}
-        asked = {"intents": self.intents, "tagger": self.tags[tagger], "measures": ["ES", "VB"], "cutoff": [1, 10]}
-        return evaluate_intents(runs, self.topics, **asked, **options).intervals
+def sample(aida, number):
+    """Gold tags of a random sample of documents."""
+    documents = np.array(sorted(aida.tags["gold"]["docno"].unique()))
+    drawn = np.random.default_rng([7, number]).permutation(documents)[: round(SHARE * len(documents))]
+    return aida.tags["gold"][aida.tags["gold"]["docno"].isin(drawn)]
 
 
-def _lines(path: Path) -> list[Any]:
-    with (gzip.open if path.suffix == ".gz" else open)(path, "rt", encoding="utf-8") as file:
-        return [json.loads(line) for line in file]
+def evaluated(aida, tagger, **options):
+    """C frame of BM25 under the tags of a tagger."""
+    intents = aida.intents[["qid", "entity_id", "prob"]].sort_values(["qid", "entity_id"], ignore_index=True)
+    asked = {"intents": intents, "tagger": aida.tags[tagger], "measures": ["ES", "VB"], "cutoff": [1, 10]}
+    return evaluate_intents({"bm25": aida.runs["bm25"]}, aida.topics, **asked | options).intervals
 
 
-def forward(aida: Aida, n_samples: int) -> pd.DataFrame:
+def forward(aida, n_samples):
     """Scores of BM25 under simulated and real tags: the mean of 300 replicas from gold tags, and the linker's score."""
     rows = []
     for linker in LINKERS:
@@ -81,31 +53,29 @@ def forward(aida: Aida, n_samples: int) -> pd.DataFrame:
         share = 1 - quality.micro.recall
         lost = max(0.0, 1 - (quality.n_tags - quality.n_correct) / (quality.n_gold - quality.n_correct))
         noises = {f'by="{unit}"': [TagConfusion(share, lost=lost, by=unit)] for unit in reversed(UNITS)}
-        fits = [fit_tagger(aida.tags[linker], aida.sample(n), intents=aida.intents) for n in range(n_samples)]
+        fits = [fit_tagger(aida.tags[linker], sample(aida, n), intents=aida.intents) for n in range(n_samples)]
         noises["fitted, 20 % labelled"] = [fit.errors for fit in fits]
         noises["fitted, all labelled"] = [fit_tagger(aida.tags[linker], aida.tags["gold"], intents=aida.intents).errors]
         for name, several in noises.items():
-            made = pd.concat([aida.evaluated("gold", n_replicas=300, perturb=[noise]) for noise in several])
+            made = pd.concat([evaluated(aida, "gold", n_replicas=300, perturb=[noise]) for noise in several])
             means = made[made["method"].str.startswith("replicas")].groupby("measure")["mean"].mean()
             rows.append({"linker": linker, "errors": name, **means})
-        real = aida.evaluated(linker).set_index("measure")["value"]
+        real = evaluated(aida, linker).set_index("measure")["value"]
         rows.append({"linker": linker, "errors": "real", **real})
     return pd.DataFrame(rows)
 
 
-def backward(
-    aida: Aida, linker: str, system: str, n_samples: int, weights: tuple[float, ...]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def backward(aida, linker, system, n_samples, weights):
     """Errors of estimates, and by weight and level the coverage and mean width of intervals, of each statistic."""
     run = vbterrier.frames.ranking.Run(aida.runs[system])
     intents, tags, gold = Intents(aida.intents), Tags(aida.tags[linker]), Tags(aida.tags["gold"])
-    truth = _scores(_pairs(run, intents, tags, gold, set(aida.documents)), "gold")
-    naive = _scores(_pairs(run, intents, tags, gold, set(aida.documents)), "tagged")
-    errors: dict[str, list[Any]] = {name: [] for name in ("labels replace tags", "documents", "queries", "model")}
-    ends: dict[Any, list[Any]] = {}
+    truth = _scores(_pairs(run, intents, tags, gold, set(aida.tags["gold"]["docno"])), "gold")
+    naive = _scores(_pairs(run, intents, tags, gold, set(aida.tags["gold"]["docno"])), "tagged")
+    errors = {name: [] for name in ("labels replace tags", "documents", "queries", "model")}
+    ends = {}
     for number in range(n_samples):
-        sample = aida.sample(number)
-        pairs = _pairs(run, intents, tags, Tags(sample), set(sample["docno"]))
+        drawn = sample(aida, number)
+        pairs = _pairs(run, intents, tags, Tags(drawn), set(drawn["docno"]))
         errors["labels replace tags"].append(_scores(pairs, "both"))
         errors["documents"].append(double_sampled(pairs))
         errors["queries"].append(of_labelled_queries(pairs))
@@ -124,11 +94,11 @@ def backward(
     return {"truth": truth, "mean": np.mean(errors["model"], axis=0), **rmse}, covered
 
 
-def _pairs(run: Any, intents: Intents, tags: Tags, gold: Tags, labelled: set[str]) -> Any:
+def _pairs(run, intents, tags, gold, labelled):
     return _retrieved("run", run, intents, {"tags": tags, "model": tags, "gold": gold}, labelled, max(CUTOFFS))
 
 
-def _scores(pairs: Any, kind: str) -> Any:
+def _scores(pairs, kind):
     """Statistics of one of the columns, or of labels where they are known and tags elsewhere."""
     about = np.where(pairs.labelled, pairs.gold, pairs.tagged) if kind == "both" else getattr(pairs, kind)
     found = []
@@ -139,7 +109,7 @@ def _scores(pairs: Any, kind: str) -> Any:
     return np.array([one.mean() for one in found])
 
 
-def double_sampled(pairs: Any) -> Any:
+def double_sampled(pairs):
     """Double sampling of documents: the unbiased estimate of ``1 - Π (1 - gold)``; NaN for VB, which is not linear."""
     factor = 1 - (pairs.tagged + pairs.labelled * (pairs.gold * 1.0 - pairs.tagged) / SHARE)
     found = np.full(len(STATISTICS), np.nan)
@@ -151,7 +121,7 @@ def double_sampled(pairs: Any) -> Any:
     return found
 
 
-def of_labelled_queries(pairs: Any) -> Any:
+def of_labelled_queries(pairs):
     """Prediction-powered means from the queries whose retrieved documents are all labelled; NaN without two."""
     found = []
     for statistic in STATISTICS:
@@ -168,10 +138,10 @@ def of_labelled_queries(pairs: Any) -> Any:
     return np.array(found, dtype=float)
 
 
-def main(data: Path, n_samples: int) -> None:
+def main(data, n_samples):
     """Print the tables."""
     warnings.simplefilter("ignore")
-    aida = Aida(data)
+    aida = read_aida(data)
     print(forward(aida, min(n_samples, 10)).round(3).to_string(index=False))
     names = list(map(str, STATISTICS))
     errors, coverage, chosen = [], [], []

@@ -59,7 +59,6 @@ def compared(benchmark, seconds, name, first, call):
     found = benchmark.pedantic(call, rounds=3, warmup_rounds=1)
     seconds[name] = benchmark.stats.stats.min
     benchmark.extra_info[f"times {first}"] = round(seconds[name] / seconds.get(first, np.nan), 2)
-    print(benchmark.extra_info)
     return found
 
 

@@ -51,7 +51,6 @@ def test_building_from_thirteen_thousand_entities(benchmark, shared_data, tmp_pa
     assert len(made) == 12_766
     benchmark.extra_info["MB"] = round(made.path.stat().st_size / 1e6, 1)
     made.close()
-    print(benchmark.extra_info)
 
 
 @pytest.mark.parametrize("how", ["a dictionary in memory", "exact", "normalised"])
@@ -66,7 +65,6 @@ def test_ten_thousand_look_ups(benchmark, base, people, mentions, how):
                 senses.setdefault(normal_form(name), set()).add(record["id"])
         benchmark.pedantic(lambda: [senses[normal_form(name)] for name in mentions], rounds=5)
     benchmark.extra_info["mentions a second"] = round(N_MENTIONS / benchmark.stats.stats.min)
-    print(benchmark.extra_info)
 
 
 @pytest.mark.parametrize("how", ["RapidFuzz, one by one", "fuzzy"])
@@ -83,7 +81,6 @@ def test_fuzzy_look_ups(benchmark, base, misspelt, how):
             lambda: [process.extract(normal_form(name), names, **options) for name in misspelt], rounds=3
         )
     benchmark.extra_info["mentions a second"] = round(N_FUZZY / benchmark.stats.stats.min)
-    print(benchmark.extra_info)
 
 
 @pytest.mark.parametrize("n_typos", [1, 2, 3])
@@ -101,7 +98,6 @@ def test_narrowed_look_ups_find_what_full_ones_find(benchmark, base, mentions, t
     pairs, all_pairs = (set(zip(frame["text"], frame["alias"], strict=True)) for frame in (found, full))
     benchmark.extra_info["names found"] = round(len(pairs & all_pairs) / len(all_pairs), 3)
     assert benchmark.extra_info["best name found"] > 0.95
-    print(n_typos, benchmark.extra_info)
 
 
 def test_opening_takes_the_same_for_small_and_large(benchmark, base, tmp_path):
@@ -115,4 +111,3 @@ def test_opening_takes_the_same_for_small_and_large(benchmark, base, tmp_path):
     assert sizes > 5
     benchmark.extra_info["times the size"] = round(sizes, 1)
     benchmark.extra_info["times the time"] = round(benchmark.stats.stats.min / small, 2)
-    print(benchmark.extra_info)

@@ -70,14 +70,11 @@ def with_loop(known, texts):
 
 
 def report(benchmark, speeds, way, texts):
-    if not benchmark.stats:
-        return
     seconds = benchmark.stats.stats.min
     speeds[way] = sum(map(len, texts)) / 1e6 / seconds
     benchmark.extra_info["texts/s"] = round(len(texts) / seconds)
     benchmark.extra_info["MB/s"] = round(speeds[way], 3)
     benchmark.extra_info["times slower than the linker"] = round(speeds.get("linker", np.nan) / speeds[way], 1)
-    print(way, benchmark.extra_info)
 
 
 def test_linker(benchmark, names, texts, speeds):
@@ -113,8 +110,6 @@ def test_fuzzy(benchmark, names):
     asked = [name[:-2] + name[-1] for name in names["alias"].drop_duplicates().sample(200, random_state=1)]
     links = benchmark.pedantic(fuzzy.link, (asked,), rounds=3)
     assert links.frame["text"].nunique() > 150
-    if benchmark.stats:
-        median = benchmark.stats.stats.median
-        benchmark.extra_info["mentions/s"] = round(len(asked) / median)
-        benchmark.extra_info["million comparisons/s"] = round(len(asked) * names["alias"].nunique() / median / 1e6)
-        print(benchmark.extra_info)
+    median = benchmark.stats.stats.median
+    benchmark.extra_info["mentions/s"] = round(len(asked) / median)
+    benchmark.extra_info["million comparisons/s"] = round(len(asked) * names["alias"].nunique() / median / 1e6)

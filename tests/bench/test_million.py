@@ -116,7 +116,6 @@ def test_building(benchmark, records, tmp_path):
     )
     assert len(made) == len(records)
     benchmark.extra_info.update(MB=megabytes(made.path), lexicon_MB=megabytes(lexicon_path(made.path)))
-    print(benchmark.stats and benchmark.stats.stats.min, benchmark.extra_info)
 
 
 def test_building_with_plain_sqlite(benchmark, records, tmp_path):
@@ -134,7 +133,6 @@ def test_building_with_plain_sqlite(benchmark, records, tmp_path):
 
     benchmark.pedantic(build, rounds=1)
     benchmark.extra_info["MB"] = megabytes(tmp_path / "plain.db")
-    print(benchmark.stats and benchmark.stats.stats.min, benchmark.extra_info)
 
 
 OPENED = """
@@ -190,12 +188,10 @@ def test_linking(benchmark, path, texts):
         warnings.simplefilter("ignore")
         linker = DictionaryLinker(base)
         links = benchmark.pedantic(linker.link, (texts,), rounds=3, warmup_rounds=1)
-    if benchmark.stats:
-        benchmark.extra_info["texts/s"] = round(len(texts) / benchmark.stats.stats.min)
+    benchmark.extra_info["texts/s"] = round(len(texts) / benchmark.stats.stats.min)
     mentions = links.frame.drop_duplicates(["text", "start"])
     benchmark.extra_info["mentions a text"] = len(mentions) / len(texts)
     benchmark.extra_info["links a text"] = len(links.frame) / len(texts)
-    print(benchmark.extra_info)
 
 
 def test_matches_alone(benchmark, path, texts):
@@ -210,9 +206,7 @@ def test_matches_alone(benchmark, path, texts):
         return sum(len(phrases.find(np.frombuffer(some, np.uint8))[0]) for some in folded)
 
     benchmark.extra_info["matches"] = benchmark.pedantic(find, rounds=3, warmup_rounds=1)
-    if benchmark.stats:
-        benchmark.extra_info["texts/s"] = round(len(texts) / benchmark.stats.stats.min)
-    print(benchmark.extra_info)
+    benchmark.extra_info["texts/s"] = round(len(texts) / benchmark.stats.stats.min)
 
 
 def test_pyahocorasick(benchmark, automaton, texts):
@@ -222,6 +216,4 @@ def test_pyahocorasick(benchmark, automaton, texts):
         return sum(len(list(automaton.iter(some))) for some in folded)
 
     benchmark.extra_info["matches"] = benchmark.pedantic(find, rounds=3, warmup_rounds=1)
-    if benchmark.stats:
-        benchmark.extra_info["texts/s"] = round(len(texts) / benchmark.stats.stats.min)
-    print(benchmark.extra_info)
+    benchmark.extra_info["texts/s"] = round(len(texts) / benchmark.stats.stats.min)

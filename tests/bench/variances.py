@@ -18,7 +18,7 @@ import vbterrier
 MEASURES = ["nDCG@10", "nDCG@20", "P@10", "RR@10", "ERR@10", "Success@5", "nDCG", "AP"]
 
 
-def runs_of(name: str, data: Path) -> dict[str, pd.DataFrame]:
+def runs_of(name, data):
     """All runs as they were submitted."""
     if name == "TREC-COVID":
         return COLLECTIONS[name](data).runs
@@ -27,7 +27,7 @@ def runs_of(name: str, data: Path) -> dict[str, pd.DataFrame]:
     return {path.name: vbterrier.read_run(path) for path in paths}
 
 
-def table(data: Path) -> pd.DataFrame:
+def table(data):
     """Collection, measure, number of systems and topics, and quantiles of the standard deviation over pairs."""
     rows = []
     for name, read in COLLECTIONS.items():

@@ -85,12 +85,8 @@ def test_probabilities_are_shares_of_the_gold_mentions(aida):
 
 
 @pytest.mark.parametrize("tagger", TAGGERS)
-def test_printed_numbers(evaluations, tagger):
+def test_printed_numbers_and_all_values_agree_with_plain_loops(aida, evaluations, textbook, tagger):
     assert evaluations[tagger].means().loc["bm25", "VB@10"] == pytest.approx(VB_10[tagger], abs=0.0005)
-
-
-@pytest.mark.parametrize("tagger", TAGGERS)
-def test_all_values_agree_with_plain_loops(aida, evaluations, textbook, tagger):
     wanted = textbook.expected(aida.runs, aida.intents, aida.tags[tagger], CUTOFFS)
     textbook.assert_values(evaluations[tagger].values, wanted)
 

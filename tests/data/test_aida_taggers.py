@@ -3,26 +3,17 @@
 ``tests/bench/taggers.py`` prints the tables of docs/explanation/taggers.md, from more samples.
 """
 
-import numpy as np
 import pandas as pd
 import pytest
+import taggers
+from taggers import LINKERS, sample
 
-from vbterrier.evaluate.intents import evaluate_intents
 from vbterrier.stats import TagConfusion, fit_tagger
-
-LINKERS = ("wat", "genre")
 
 
 def evaluated(aida, tagger, **options):
-    options |= {"intents": aida.intents, "tagger": aida.tags[tagger], "measures": ["ES", "VB"], "cutoff": [10]}
-    found = evaluate_intents({"bm25": aida.runs["bm25"]}, aida.topics, **options).intervals
+    found = taggers.evaluated(aida, tagger, cutoff=[10], **options)
     return found.assign(kind=found["method"].str.split(" ").str[0]).set_index(["kind", "measure"])
-
-
-def sample(aida, number):
-    documents = np.array(sorted(aida.tags["gold"]["docno"].unique()))
-    drawn = np.random.default_rng([7, number]).permutation(documents)[: round(0.2 * len(documents))]
-    return aida.tags["gold"][aida.tags["gold"]["docno"].isin(drawn)]
 
 
 @pytest.mark.filterwarnings("ignore:.*intervals of replicas exclude the score itself")

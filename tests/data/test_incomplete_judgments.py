@@ -11,13 +11,8 @@ import pytest
 import vbterrier
 from vbterrier.unjudged.incomplete import leave_group_out, subsample_qrels
 
-pytestmark = [
-    pytest.mark.filterwarnings("ignore:.*are tied:vbterrier.errors.DegenerateWarning"),
-    pytest.mark.filterwarnings("ignore:the complete judgments lack documents:vbterrier.errors.DegenerateWarning"),
-    pytest.mark.filterwarnings("ignore:.*topics are not in qrels:vbterrier.errors.DegenerateWarning"),
-    pytest.mark.filterwarnings("ignore:.*lose all:vbterrier.errors.DegenerateWarning"),
-    pytest.mark.filterwarnings("ignore:.*drop_negative:vbterrier.errors.DegenerateWarning"),
-]
+EXPECTED = ".*(are tied|complete judgments lack documents|topics are not in qrels|lose all|drop_negative)"
+pytestmark = pytest.mark.filterwarnings(f"ignore:{EXPECTED}:vbterrier.errors.DegenerateWarning")
 
 # Ratio, and the share of run-topics with an unjudged document whose 90 % interval contains the true score.
 CELLS = {

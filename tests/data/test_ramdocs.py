@@ -110,19 +110,12 @@ def scores(runs, ramdocs):
     return vbterrier.score(runs, ramdocs.qrels, [*MEASURES, *DIVERSITY])
 
 
-def test_the_collection_is_the_one_that_its_readme_tells_of(ramdocs):
+def test_the_collection_is_the_one_that_its_readme_tells_of_and_scores_are_the_published_ones(ramdocs, scores):
     supported = ramdocs.tags[["qid", "entity_id"]].drop_duplicates()
     assert (len(ramdocs.topics), len(ramdocs.intents), len(ramdocs.intents) - len(supported)) == (500, 1100, 84)
     assert (ramdocs.intents["qid"].nunique(), supported["qid"].nunique()) == (500, 497)
-
-
-def test_pisa_ranks_the_same_each_time_and_without_java(retrieve, runs, ramdocs):
-    pd.testing.assert_frame_equal(retrieve()(ramdocs.topics), runs["bm25"])
-    assert not pt.java.started()
-
-
-def test_published_numbers(scores):
     assert scores.means().loc["bm25", COLUMNS].round(3).tolist() == PUBLISHED
+    assert not pt.java.started()
 
 
 def test_every_variant_is_what_was_measured(retrieve, ramdocs):

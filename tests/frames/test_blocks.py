@@ -112,35 +112,17 @@ def test_faults_of_parquet_name_the_row(tmp_path):
         list(blocks([tmp_path / "c.parquet"], 100))
 
 
-def test_parquet_without_ranks_is_read_as_the_frame_is(tmp_path):
-    frame = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "b", "a"], "score": [2.0, 1.0, 3.0]})
-    frame.to_parquet(tmp_path / "a.parquet")
-    assert read_run(tmp_path / "a.parquet").to_numpy().tolist() == frame.to_numpy().tolist()
-    (block,) = blocks([tmp_path / "a.parquet"], 1000)
-    assert block.table.to_pandas().to_numpy().tolist() == frame.to_numpy().tolist()
-
-
 def test_what_measures_read_of_parquet_is_kept(tmp_path):
-    frame = pd.DataFrame(
-        {"qid": ["1"], "docno": ["a"], "score": [1.0], "rank": [1], "text": ["long"], "entity_id": ["X"]}
-    )
-    frame.to_parquet(tmp_path / "a.parquet")
-    (block,) = blocks([tmp_path / "a.parquet"], 1000)
-    assert block.table.column_names == [*KEYS, "entity_id"]
-    assert block.table["entity_id"].to_pylist() == ["X"]
+    frame = pd.DataFrame({"qid": ["1"], "docno": ["a"], "score": [1.0], "text": ["long"], "entity_id": ["X"]})
+    for columns in ({}, {"rank": [1]}):
+        frame.assign(**columns).to_parquet(tmp_path / "a.parquet")
+        (block,) = blocks([tmp_path / "a.parquet"], 1000)
+        assert block.table.to_pydict() == {"qid": ["1"], "docno": ["a"], "score": [1.0], "entity_id": ["X"]}
+    frame[KEYS].to_parquet(tmp_path / "bare.parquet")
+    assert rows(blocks([tmp_path / "bare.parquet"], 1000)) == as_read(tmp_path / "bare.parquet")
     (tmp_path / "b.run").write_text("q1 Q0 d1 1 2.5 t\n")
     with pytest.raises(FileError, match="must be alike"):
         list(blocks([tmp_path / "a.parquet", tmp_path / "b.run"], 1000))
-
-
-def test_a_truncated_archive_and_an_endless_line_are_errors(tmp_path):
-    path = written(tmp_path, "gz", "".join(lines_of(50, 20)))
-    path.write_bytes(path.read_bytes()[:-40])
-    with pytest.raises(FileError, match="cannot be read to its end"):
-        list(blocks([path], 1000))
-    (tmp_path / "long.run").write_bytes(b"q1 Q0 " + b"d" * 2**21)
-    with pytest.raises(FileError, match="holds a line of more than"):
-        list(blocks([tmp_path / "long.run"], 100))
 
 
 def test_parts_of_a_run(tmp_path):
@@ -208,11 +190,18 @@ def test_chunks_and_parts_hold_every_row_once(tmp_path, order, n_bytes, n_parts)
     assert every == list(zip(*whole.values(), strict=True))
 
 
-def test_a_topic_larger_than_the_memory_is_refused(tmp_path):
+def test_what_is_larger_than_the_memory_truncated_or_endless_is_refused(tmp_path):
     (tmp_path / "a.run").write_text("".join(lines_of(2, 100)))
     assert len(list(chunks(blocks([tmp_path / "a.run"], 500), 10_000, "run 'a'"))) == 2
     with pytest.raises(InputError, match=r"run 'a': topic 'q0' alone holds .* ask for more memory"):
         list(chunks(blocks([tmp_path / "a.run"], 500), 1_000, "run 'a'"))
+    path = written(tmp_path, "gz", "".join(lines_of(50, 20)))
+    path.write_bytes(path.read_bytes()[:-40])
+    with pytest.raises(FileError, match="cannot be read to its end"):
+        list(blocks([path], 1000))
+    (tmp_path / "long.run").write_bytes(b"q1 Q0 " + b"d" * 2**21)
+    with pytest.raises(FileError, match="holds a line of more than"):
+        list(blocks([tmp_path / "long.run"], 100))
 
 
 def test_another_level_parts_topics_in_another_way(tmp_path):

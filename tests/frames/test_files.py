@@ -79,20 +79,10 @@ RUNS = {
 def test_runs_that_read_right_whatever_their_name(stored, content, expected, name):
     frame = read_run(stored(content, name))
     assert rows(frame) == expected
-    assert list(frame.columns) == ["qid", "docno", "score", "rank", "name"][: len(expected[0])]
-
-
-def test_types_of_a_run(stored):
-    frame = read_run(stored(ONE_RUN))
     text = "str" if pd.__version__ >= "3" else "object"
-    assert frame.dtypes.astype(str).to_dict() == {
-        "qid": text,
-        "docno": text,
-        "score": "float64",
-        "rank": "int64",
-        "name": text,
-    }
-    assert frame.index.equals(pd.RangeIndex(2))
+    types = {"qid": text, "docno": text, "score": "float64", "rank": "int64", "name": text}
+    assert list(frame.dtypes.astype(str).items()) == list(types.items())[: len(expected[0])]
+    assert frame.index.equals(pd.RangeIndex(len(expected)))
 
 
 QRELS = {
@@ -311,19 +301,19 @@ def test_paths_where_no_file_is(stored, tmp_path, read):
         read(str(tmp_path / "a\0b"))
 
 
-def test_a_fault_far_down_is_named(stored):
+def test_odd_lines_far_down_read_right_and_faults_are_named(stored):
     n_lines = 200_000
-    path = stored(b"q1 Q0 d1 1 2.5 bm25\n" * n_lines + b"q1 Q0 d1 1 bm25\n")
-    with pytest.raises(FileError, match=f":{n_lines + 1}: wanted 6 fields"):
-        read_run(path)
-
-
-def test_an_odd_line_far_down_reads_right(stored):
-    n_lines = 200_000
-    frame = read_run(stored(b"q1 Q0 d1 1 2.5 bm25\n" * n_lines + b" q2  Q0\td2 +2 .5 bm26 \r\n"))
+    plain = b"q1 Q0 d1 1 2.5 bm25\n" * n_lines
+    frame = read_run(stored(plain + b" q2  Q0\td2 +2 .5 bm26 \r\n"))
     assert len(frame) == n_lines + 1
     assert rows(frame.tail(1)) == [["q2", "d2", 0.5, 2, "bm26"]]
     assert frame["score"].iloc[:-1].eq(2.5).all()
+    with pytest.raises(FileError, match=f":{n_lines + 1}: wanted 6 fields"):
+        read_run(stored(plain + b"q1 Q0 d1 1 bm25\n"))
+    # A line longer than a block.
+    long = "d" * 3_000_000
+    frame = read_run(stored(ONE_RUN + f"q1 Q0 {long} 3 1 bm25\n".encode()))
+    assert frame["docno"].tolist() == ["d1", "d2", long]
 
 
 def test_line_ends_inside_quotes_in_a_large_file(stored, monkeypatch):
@@ -334,19 +324,13 @@ def test_line_ends_inside_quotes_in_a_large_file(stored, monkeypatch):
     assert frame["text"].eq("one\nand,\ntwo").all()
 
 
-def test_lines_longer_than_a_block(stored):
-    long = "d" * 3_000_000
-    frame = read_run(stored(ONE_RUN + f"q1 Q0 {long} 3 1 bm25\n".encode()))
-    assert frame["docno"].tolist() == ["d1", "d2", long]
-
-
 def test_the_fast_way_is_taken_by_tidy_files(stored, monkeypatch):
     monkeypatch.setattr(tables, "_tidy", None)
     assert rows(read_run(stored(ONE_RUN.replace(b"\n", b"\r\n")))) == ONE_RUN_ROWS
     assert rows(read_run(stored(gzip.compress(ONE_RUN)))) == ONE_RUN_ROWS
 
 
-def test_small_files_that_inflate_without_end(stored):
+def test_small_files_that_inflate_without_end_and_damaged_parquet(stored, tmp_path):
     path = stored(gzip.compress(ONE_RUN * 100_000))
     with pytest.raises(FileError, match="holds more than 1,000,000 bytes when unpacked; raise max_bytes="):
         read_run(path, max_bytes=1_000_000)
@@ -354,6 +338,12 @@ def test_small_files_that_inflate_without_end(stored):
     one_line = stored(gzip.compress(b"q" * 10_000_000))
     with pytest.raises(FileError, match="holds more than"):
         read_run(one_line, max_bytes=1_000_000)
+    table = tmp_path / "table.parquet"
+    pd.DataFrame({"docno": ["d" * 1000], "entity_id": ["E"]}).to_parquet(table)
+    with pytest.raises(FileError, match="raise max_bytes="):
+        read_tags(table, max_bytes=100)
+    with pytest.raises(FileError, match="is not a readable Parquet file"):
+        read_tags(stored(table.read_bytes()[:-9]))
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs named pipes")
@@ -425,34 +415,29 @@ def test_errors_of_parquet_name_the_column(tmp_path, read, columns, words):
     assert words in str(caught.value)
 
 
-def test_parquet_that_is_damaged_or_too_large(stored, tmp_path):
-    path = tmp_path / "table.parquet"
-    pd.DataFrame({"docno": ["d" * 1000], "entity_id": ["E"]}).to_parquet(path)
-    with pytest.raises(FileError, match="raise max_bytes="):
-        read_tags(path, max_bytes=100)
-    with pytest.raises(FileError, match="is not a readable Parquet file"):
-        read_tags(stored(path.read_bytes()[:-9]))
-
-
 # Writing.
 
 RUN = pd.DataFrame({"qid": ["q2", "q1", "q2"], "docno": ["a", "b", "c"], "score": [1.0, 0.1, 2.0]})
 
 
-def test_a_written_run(tmp_path):
+def test_written_runs_and_qrels(tmp_path):
     path = tmp_path / "run.txt"
     write_run(RUN, path)
     assert path.read_text() == "q2 Q0 a 1 1 vbterrier\nq2 Q0 c 2 2 vbterrier\nq1 Q0 b 1 0.1 vbterrier\n"
+    path.chmod(0o600)
     write_run(RUN.assign(rank=[1, 0, 0], name="other"), path, name="mine")
     assert path.read_text() == "q2 Q0 c 1 2 mine\nq2 Q0 a 2 1 mine\nq1 Q0 b 1 0.1 mine\n"
-
-
-def test_written_qrels(tmp_path):
-    path = tmp_path / "qrels.txt"
+    assert path.stat().st_mode & 0o777 == 0o600, "who may read it stays"
     write_qrels(pd.DataFrame({"qid": [1, 2], "docno": ["a", "b"], "label": [2**62 + 1, -1]}), path)
     assert path.read_text() == f"1 0 a {2**62 + 1}\n2 0 b -1\n"
     write_qrels(pd.DataFrame({"qid": ["1"], "iteration": ["3"], "docno": ["a"], "label": ["1"]}), path)
     assert path.read_text() == "1 3 a 1\n"
+    packed = [tmp_path / name for name in ("a.gz", "b.gz")]
+    for path in packed:
+        write_run(RUN, path)
+    assert packed[0].read_bytes() == packed[1].read_bytes()
+    assert packed[0].read_bytes()[3:8] == bytes(5), "neither a name nor a time"
+    assert gzip.decompress(packed[0].read_bytes()).endswith(b"0.1 vbterrier\n")
 
 
 @pytest.mark.parametrize(
@@ -521,14 +506,6 @@ def test_writing_through_a_link_and_into_a_pipe(tmp_path):
     assert len(read_run(pipe)) == len(RUN)
     writer.join()
     assert pipe.is_fifo()
-
-
-def test_equal_runs_are_equal_files(tmp_path):
-    for name in ("a.gz", "b.gz"):
-        write_run(RUN, tmp_path / name)
-    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()
-    assert (tmp_path / "a.gz").read_bytes()[3:8] == bytes(5), "neither a name nor a time"
-    assert gzip.decompress((tmp_path / "a.gz").read_bytes()).endswith(b"0.1 vbterrier\n")
 
 
 @pytest.mark.parametrize("run", [RUN, RUN.head(0)], ids=["more rows than are written at once", "none"])
@@ -625,11 +602,3 @@ def test_real_runs_and_qrels(shared_data):
                 continue
             n_read += 1
     assert n_read == 11
-
-
-def test_a_file_that_is_replaced_keeps_who_may_read_it(tmp_path):
-    path = tmp_path / "run.txt"
-    write_run(RUN, path)
-    path.chmod(0o600)
-    write_run(RUN, path)
-    assert path.stat().st_mode & 0o777 == 0o600

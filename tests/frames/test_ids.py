@@ -71,11 +71,10 @@ def test_text_of_every_storage_stays_as_it_is(stored):
 )
 def test_whole_numbers_become_text_and_are_remembered(dtype):
     made = ids_of(pd.Series([12, 3, 12], dtype=dtype), "run column 'qid'")
-    assert texts(made) == ["12", "3", "12"]
+    taken = made.take(np.array([1, 0]))
+    assert (texts(made), texts(taken)) == (["12", "3", "12"], ["3", "12"])
     assert made.integers
-
-
-def test_large_whole_numbers_keep_their_digits():
+    assert taken.integers
     assert texts(ids_of(pd.Series([2**63 - 1, -(2**63)]), "x")) == ["9223372036854775807", "-9223372036854775808"]
 
 
@@ -191,12 +190,6 @@ def test_fingerprints_are_equal_exactly_for_equal_ids_also_in_slices(words, star
 def test_fingerprints_of_a_hundred_thousand_ids_that_differ_little_differ():
     words = [f"{stem}{number}" for number in range(20_000) for stem in ("d", "D", "doc-00000000", "\0", "a\0")]
     assert len(np.unique(ids(*words).fingerprints)) == len(words)
-
-
-def test_take_keeps_what_the_ids_were():
-    taken = Ids(pa.array(["1", "2", "3"], pa.large_string()), integers=True).take(np.array([2, 0]))
-    assert texts(taken) == ["3", "1"]
-    assert taken.integers
 
 
 # Numbers.
@@ -322,31 +315,22 @@ def test_repeated_pairs_are_adjacent(pairs):
     assert all(a < b for a, b in itertools.pairwise(found) if pairs[a] == pairs[b])
 
 
-def test_ids_that_end_alike_are_not_equal():
-    text = [f"{number}/index.html" for number in (1, 2, 1, 3)]
-    assert repeated_pairs(np.array([0, 0, 0, 0]), ids(*text)).tolist() == [0, 2]
-    assert repeated_pairs(np.array([0, 0, 1, 1]), ids(*text)).tolist() == []
-
-
 def same_prints(_data, offsets):
     return np.ones(len(offsets) - 1, dtype=np.uint64)
 
 
-def test_two_ids_with_one_fingerprint_are_refused_rather_than_joined(monkeypatch):
+def test_ids_with_one_fingerprint_are_refused_rather_than_joined_and_are_no_repeated_pairs(monkeypatch):
+    endings = ids(*(f"{number}/index.html" for number in (1, 2, 1, 3)))
+    assert repeated_pairs(np.array([0, 0, 0, 0]), endings).tolist() == [0, 2]
+    assert repeated_pairs(np.array([0, 0, 1, 1]), endings).tolist() == []
+    with monkeypatch.context() as patch:
+        patch.setattr(fingerprints, "keys", lambda codes, _prints: np.zeros(len(codes), dtype=np.uint64))
+        with pytest.raises(InputError, match="share a fingerprint"):
+            Lookup(np.array([0]), ids("a")).find(np.array([1]), ids("a"))
     monkeypatch.setattr(fingerprints, "fingerprints", same_prints)
     with pytest.raises(InputError, match="ids 'a' and 'b' share a fingerprint: rename one"):
         Lookup(None, ids("a")).find(None, ids("b"))
     with pytest.raises(InputError, match="ids 'a' and 'b' share a fingerprint"):
         Lookup(np.array([0]), ids("a")).find_one(np.array([0]), ids("b"))
-
-
-def test_one_id_with_the_fingerprint_of_another_topic_is_refused(monkeypatch):
-    monkeypatch.setattr(fingerprints, "keys", lambda codes, _prints: np.zeros(len(codes), dtype=np.uint64))
-    with pytest.raises(InputError, match="share a fingerprint"):
-        Lookup(np.array([0]), ids("a")).find(np.array([1]), ids("a"))
-
-
-def test_different_ids_with_equal_fingerprints_are_no_repeated_pairs(monkeypatch):
-    monkeypatch.setattr(fingerprints, "fingerprints", same_prints)
     monkeypatch.setattr(fingerprints, "rough_keys", lambda codes, *_: np.zeros(len(codes), dtype=np.uint64))
     assert repeated_pairs(np.array([0, 0, 0]), ids("a", "b", "a")).tolist() == [0, 2]

@@ -1,6 +1,7 @@
 """Registered frames."""
 
 import pandas as pd
+import polars as pl
 import pytest
 
 from vbterrier.errors import InputError, ParameterError
@@ -16,24 +17,16 @@ def _own_registry(monkeypatch):
     monkeypatch.setattr(registry, "_NAMED", {"intents": {}, "tags": {}})
 
 
-def test_a_registered_frame_is_found_by_its_name_and_kind():
-    register_intents("mine", INTENTS)
-    register_tags("mine", TAGS)
-    assert named("intents", "mine").equals(INTENTS)
-    assert named("tags", "mine").equals(TAGS)
-
-
-def test_what_the_caller_does_later_changes_nothing():
+def test_a_registered_frame_is_found_by_its_name_and_kind_and_does_not_change(tmp_path, monkeypatch):
     frame = INTENTS.copy()
     register_intents("mine", frame)
-    frame.loc[0, "prob"] = 0.5
-    assert named("intents", "mine")["prob"].tolist() == [1.0]
-
-
-def test_the_same_data_may_be_registered_again():
-    register_intents("mine", INTENTS)
+    register_tags("mine", pl.from_pandas(TAGS))
     register_intents("mine", INTENTS.copy())
-    assert named("intents", "mine").equals(INTENTS)
+    frame.loc[0, "prob"] = 0.5
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "mine").write_text("q9\tE9\t1.0\n")
+    assert named("intents", "mine").equals(INTENTS), "before a file of this name"
+    assert named("tags", "mine").to_numpy().tolist() == TAGS.to_numpy().tolist()
 
 
 @pytest.mark.parametrize(("register", "frame"), [(register_intents, INTENTS), (register_tags, TAGS)])
@@ -48,18 +41,9 @@ def test_other_data_under_a_registered_name_need_replace(register, frame):
 
 
 @pytest.mark.parametrize("name", ["", None, 3])
-def test_a_name_is_a_text(name):
+def test_a_name_is_a_text_and_what_is_no_frame_is_refused(name):
     with pytest.raises(ParameterError, match="wanted a text that is not empty"):
         register_intents(name, INTENTS)
-
-
-def test_polars_frames_can_be_registered():
-    polars = pytest.importorskip("polars")
-    register_tags("mine", polars.from_pandas(TAGS))
-    assert named("tags", "mine").to_numpy().tolist() == [["d1", "E1"]]
-
-
-def test_what_is_no_frame_is_refused():
     with pytest.raises(InputError, match="intents 'mine': found a generator"):
         register_intents("mine", (row for row in []))
 
@@ -69,13 +53,6 @@ def test_files_are_read_by_their_kind(tmp_path):
     (tmp_path / "tags.tsv").write_text("d1\tE1\n")
     assert named("intents", str(tmp_path / "intents.tsv")).to_numpy(dtype=object).tolist() == [["q1", "E1", 0.5]]
     assert named("tags", str(tmp_path / "tags.tsv")).to_numpy(dtype=object).tolist() == [["d1", "E1", 1.0]]
-
-
-def test_a_registered_name_comes_before_a_file(tmp_path, monkeypatch):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "mine").write_text("q9\tE9\t1.0\n")
-    register_intents("mine", INTENTS)
-    assert named("intents", "mine").equals(INTENTS)
 
 
 def test_an_unknown_name_is_refused_with_the_nearest_one():

@@ -1,9 +1,11 @@
 """Adhoc judgments from diversity judgments, and labels of machines."""
 
 import gzip
+from copy import deepcopy
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -42,29 +44,24 @@ def test_each_document_gets_its_highest_label_in_order_of_appearance(rows):
     assert flat.index.equals(pd.RangeIndex(len(expected)))
 
 
-@pytest.mark.parametrize("storage", ["category", "object", "string[pyarrow]"])
-def test_storages_of_ids_make_no_difference(storage):
-    rows = [("q1", "1", "d", 0), ("q2", "1", "d", 1), ("q1", "2", "d", 2), ("q1", "2", "e", 0)]
-    flat = flatten_qrels(qrels(rows).astype({"qid": storage, "docno": storage}))
+@pytest.mark.parametrize("storage", ["category", "object", "string[pyarrow]", "polars"])
+def test_storages_of_ids_make_no_difference_and_do_not_change(storage):
+    frame = qrels([("q1", "1", "d", 0), ("q2", "1", "d", 1), ("q1", "2", "d", 2), ("q1", "2", "e", 0)])
+    frame = pl.from_pandas(frame) if storage == "polars" else frame.astype({"qid": storage, "docno": storage})
+    before = deepcopy(frame)
+    flat = flatten_qrels(frame)
     assert flat.to_numpy(dtype=object).tolist() == [["q1", "d", 2], ["q2", "d", 1], ["q1", "e", 0]]
+    assert frame.equals(before)
 
 
-def test_the_input_is_never_changed():
-    frame = qrels([("q1", "1", "d", 0), ("q1", "2", "d", 2)])
-    before = frame.copy(deep=True)
-    flatten_qrels(frame)
-    assert_frame_equal(frame, before)
-
-
-def test_polars_frames_are_flattened_too():
-    polars = pytest.importorskip("polars")
-    flat = flatten_qrels(polars.from_pandas(qrels([("q1", "1", "d", 0), ("q1", "2", "d", 2)])))
-    assert flat.to_numpy(dtype=object).tolist() == [["q1", "d", 2]]
-
-
-def test_a_missing_column_is_refused_with_the_name_of_the_frame():
+def test_flattening_compares_labels_as_numbers_and_refuses_what_is_missing():
+    assert flatten_qrels(of_labels(["9", "10"]))["label"].tolist() == [10]
     with pytest.raises(InputError, match=r"judgments: wanted columns qid, docno, label; missing docno"):
         flatten_qrels(pd.DataFrame({"qid": [], "label": []}), name="judgments")
+    with pytest.raises(InputError, match="qrels column 'label': row 1"):
+        flatten_qrels(of_labels([1.0, np.nan]))
+    with pytest.raises(InputError, match="qrels column 'docno': row 1 has no id"):
+        flatten_qrels(of_labels([1, 2], ("d", None)))
 
 
 def test_real_diversity_judgments_flatten_to_one_row_a_document(shared_data):
@@ -76,17 +73,6 @@ def test_real_diversity_judgments_flatten_to_one_row_a_document(shared_data):
 
 def of_labels(labels, docnos=("d", "d")):
     return pd.DataFrame({"qid": "q", "docno": list(docnos), "label": labels})
-
-
-def test_flattening_compares_labels_as_numbers():
-    assert flatten_qrels(of_labels(["9", "10"]))["label"].tolist() == [10]
-
-
-def test_flattening_refuses_labels_and_ids_that_are_missing():
-    with pytest.raises(InputError, match="qrels column 'label': row 1"):
-        flatten_qrels(of_labels([1.0, np.nan]))
-    with pytest.raises(InputError, match="qrels column 'docno': row 1 has no id"):
-        flatten_qrels(of_labels([1, 2], ("d", None)))
 
 
 def test_invalid_numbers_are_named_with_query_and_document_as_python_writes_them():
@@ -116,13 +102,10 @@ def test_qrels_without_iterations(tmp_path, content):
     (tmp_path / "qrels").write_text(content)
     assert_frame_equal(read_qrels(tmp_path / "qrels"), OF_TABLES, check_dtype=False)
     assert read_qrels(tmp_path / "qrels")["label"].dtype == "int64"
-
-
-def test_subtopics_and_other_columns_of_tables_are_kept(tmp_path):
+    # Subtopics and other columns are kept.
     (tmp_path / "qrels").write_text("topic-id,subtopic,docno,label,judge\n1,3,d1,2,me\n")
-    assert read_qrels(tmp_path / "qrels").to_dict("records") == [
-        {"qid": "1", "iteration": "3", "docno": "d1", "label": 2, "judge": "me"}
-    ]
+    row = {"qid": "1", "iteration": "3", "docno": "d1", "label": 2, "judge": "me"}
+    assert read_qrels(tmp_path / "qrels").to_dict("records") == [row]
 
 
 @pytest.mark.parametrize(
@@ -147,33 +130,25 @@ def test_tables_that_are_no_qrels(tmp_path, content, message):
 EXPECTED = [["07", "d1", 2.0], ["07", "d2", 0.5]]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "07 0 d1 2\n07 0 d2 0.5\n",
-        "07 d1 2\n07 d2 0.5\n",
-        "07\t0\td1\t2\n07\t0\td2\t0.5\n",
-        "qid,docno,grade\n07,d1,2\n07,d2,0.5\n",
-        '{"qid": "07", "docno": "d1", "label": 2}\n\n{"query": "07", "doc_id": "d2", "grade": "0.5"}\n',
-        '{"query_id": "07", "docid": "d1", "prob": [0, 0, 3]}\n{"qid": "07", "document": "d2", "prob": [1, 1]}\n',
-        "topic_id,doc_id,annotation,prob_0,prob_1,prob_2\n07,d1,0,0,0,1\n07,d2,2,0.25,0.25,0\n",
-        "topic_id,doc_id,annotation\n07,d1,2\n07,d2,0.5\n",
-        '{"qid": "07", "docno": "d1", "judgment": 2}\n{"qid": "07", "docno": "d2", "judgment": 0.5}\n',
-        '{"qid": "07", "docno": "d1", "prob": {"2": 1}}\n{"qid": "07", "docno": "d2", "prob": {"0": 0.5, "1": 0.5}}\n',
-    ],
-    ids=[
-        "qrels",
-        "three columns",
-        "tabs",
-        "header",
-        "json lines",
-        "probabilities",
-        "LARA",
-        "annotation",
-        "UMBRELA",
-        "by grade",
-    ],
-)
+LABELS = {
+    "qrels": "07 0 d1 2\n07 0 d2 0.5\n",
+    "three columns": "07 d1 2\n07 d2 0.5\n",
+    "tabs": "07\t0\td1\t2\n07\t0\td2\t0.5\n",
+    "header": "qid,docno,grade\n07,d1,2\n07,d2,0.5\n",
+    "json lines": ('{"qid": "07", "docno": "d1", "label": 2}\n\n{"query": "07", "doc_id": "d2", "grade": "0.5"}\n'),
+    "probabilities": (
+        '{"query_id": "07", "docid": "d1", "prob": [0, 0, 3]}\n{"qid": "07", "document": "d2", "prob": [1, 1]}\n'
+    ),
+    "LARA": "topic_id,doc_id,annotation,prob_0,prob_1,prob_2\n07,d1,0,0,0,1\n07,d2,2,0.25,0.25,0\n",
+    "annotation": "topic_id,doc_id,annotation\n07,d1,2\n07,d2,0.5\n",
+    "UMBRELA": '{"qid": "07", "docno": "d1", "judgment": 2}\n{"qid": "07", "docno": "d2", "judgment": 0.5}\n',
+    "by grade": (
+        '{"qid": "07", "docno": "d1", "prob": {"2": 1}}\n{"qid": "07", "docno": "d2", "prob": {"0": 0.5, "1": 0.5}}\n'
+    ),
+}
+
+
+@pytest.mark.parametrize("text", LABELS.values(), ids=LABELS)
 @pytest.mark.parametrize("packed", [False, True])
 def test_every_form_gives_the_same_labels(tmp_path, text, packed):
     path = tmp_path / ("labels.gz" if packed else "labels")
@@ -181,11 +156,7 @@ def test_every_form_gives_the_same_labels(tmp_path, text, packed):
     frame = read_labels(path)
     assert frame.to_numpy().tolist() == EXPECTED
     assert frame.columns.tolist() == ["qid", "docno", "label"]
-
-
-def test_parquet_gives_the_same_labels(tmp_path):
-    frame = pd.DataFrame(EXPECTED, columns=["qid", "docno", "grade"])
-    frame.to_parquet(tmp_path / "labels.parquet")
+    frame.rename(columns={"label": "grade"}).to_parquet(tmp_path / "labels.parquet")
     assert read_labels(tmp_path / "labels.parquet").to_numpy().tolist() == EXPECTED
 
 

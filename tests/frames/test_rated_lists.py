@@ -66,18 +66,14 @@ def test_every_form_gives_the_same_ratings(tmp_path, form, packed):
     assert found.n_unrated == 1
 
 
-def test_ids_are_preferred_to_texts(tmp_path):
-    path = tmp_path / "ratings.csv"
-    path.write_text("query,query_id,docid,rating\nred shoes,q7,d1,2\n")
-    assert read_rated_list(path).frame.to_numpy().tolist() == [["q7", "d1", 2]]
-
-
-def test_trec_qrels_and_runs_are_read_as_everywhere(tmp_path):
+def test_trec_qrels_and_runs_are_read_as_everywhere_and_ids_are_preferred_to_texts(tmp_path):
     (tmp_path / "qrels").write_text("q1 0 d1 2\nq1 0 d2 -1\n")
     (tmp_path / "run").write_text("q1 Q0 d1 1 2.5 bm25\n")
     found = read_rated_list(tmp_path / "qrels")
     assert (found.form, found.frame["label"].tolist()) == ("trec", [2, -1])
     assert read_hits(tmp_path / "run")[["qid", "docno", "score"]].to_numpy().tolist() == [["q1", "d1", 2.5]]
+    (tmp_path / "both.csv").write_text("query,query_id,docid,rating\nred shoes,q7,d1,2\n")
+    assert read_rated_list(tmp_path / "both.csv").frame.to_numpy().tolist() == [["q7", "d1", 2]]
 
 
 @pytest.mark.parametrize(
@@ -181,22 +177,16 @@ def test_documents_to_rate_are_written_in_the_form_that_came_in(tmp_path, form):
     assert again.form == like.form
 
 
-def test_the_index_of_a_hit_is_kept(tmp_path):
-    (tmp_path / "ratings").write_text(json.dumps(REQUEST))
-    like = read_rated_list(tmp_path / "ratings")
-    wanted = pd.DataFrame({"qid": "hat", "docno": ["x", "y"], "index": ["shop-2", None]})
-    write_rated_list(wanted, tmp_path / "next", like)
-    found = json.loads((tmp_path / "next").read_text())["requests"][0]["ratings"]
-    assert [one["_index"] for one in found] == ["shop-2", "shop"]
-
-
-def test_documents_without_ratings_are_a_plan_for_trec_qrels(tmp_path):
+def test_documents_without_ratings_are_a_plan_and_a_tab_in_a_query_is_refused(tmp_path):
     write_rated_list(pd.DataFrame({"qid": ["q1"], "docno": ["d1"]}), tmp_path / "next", RatedList(pd.DataFrame()))
     assert (tmp_path / "next").read_text() == "qid\tdocno\treason\nq1\td1\tunjudged\n"
-
-
-def test_a_tab_in_a_query_is_refused(tmp_path):
     like = RatedList(pd.DataFrame(), "table", ("query", "docid", "rating"), "\t")
     with pytest.raises(InputError, match="holds a tab"):
-        write_rated_list(pd.DataFrame({"qid": ["a\tb"], "docno": ["d1"]}), tmp_path / "next", like)
-    assert not (tmp_path / "next").exists()
+        write_rated_list(pd.DataFrame({"qid": ["a\tb"], "docno": ["d1"]}), tmp_path / "other", like)
+    assert not (tmp_path / "other").exists()
+    # The index of a hit is kept.
+    (tmp_path / "ratings").write_text(json.dumps(REQUEST))
+    wanted = pd.DataFrame({"qid": "hat", "docno": ["x", "y"], "index": ["shop-2", None]})
+    write_rated_list(wanted, tmp_path / "next", read_rated_list(tmp_path / "ratings"))
+    found = json.loads((tmp_path / "next").read_text())["requests"][0]["ratings"]
+    assert [one["_index"] for one in found] == ["shop-2", "shop"]

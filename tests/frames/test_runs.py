@@ -68,14 +68,6 @@ def test_runs_in_tables_with_a_header(tmp_path, content, columns, rows):
         assert found.to_numpy(dtype=object).tolist() == rows
 
 
-def test_rows_are_ranks_if_nothing_else_is(tmp_path):
-    path = tmp_path / "group.csv"
-    path.write_text("qid,docno\nq2,b\nq1,x\nq2,a\n")
-    with pytest.warns(DegenerateWarning, match="group.csv: no column score or rank; documents are ranked in the order"):
-        found = read_run(path)
-    assert found.to_numpy().tolist() == [["q2", "b", 0], ["q1", "x", 0], ["q2", "a", -1]]
-
-
 @pytest.mark.parametrize(
     ("content", "message"),
     [
@@ -91,6 +83,10 @@ def test_tables_that_are_no_runs(tmp_path, content, message):
     path.write_text(content)
     with pytest.raises(FileError, match=message):
         read_run(path)
+    # Rows are ranks if nothing else is.
+    path.write_text("qid,docno\nq2,b\nq1,x\nq2,a\n")
+    with pytest.warns(DegenerateWarning, match="group.csv: no column score or rank; documents are ranked in the order"):
+        assert read_run(path).to_numpy().tolist() == [["q2", "b", 0], ["q1", "x", 0], ["q2", "a", -1]]
 
 
 def sheet(path, rows, **others):
@@ -154,15 +150,6 @@ def test_archives_that_are_no_spreadsheets(tmp_path, monkeypatch):
     pytest.importorskip("openpyxl")
     with pytest.raises(FileError, match="is not a readable spreadsheet"):
         read_run(path)
-
-
-def test_tables_are_scored_whole_and_not_in_chunks(tmp_path):
-    path = tmp_path / "a.csv"
-    path.write_text("qid,docno,score\nq1,d1,2\nq2,d1,1\n")
-    qrels = pd.DataFrame({"qid": ["q1", "q2"], "docno": "d1", "label": 1})
-    assert score([path], qrels, ["P@1"]).means().loc["a", "P@1"] == 1
-    with pytest.raises(FileError, match=r"is a table with a header, .*, which are read whole: leave out memory="):
-        score([path], qrels, ["P@1"], memory="64 MiB")
 
 
 MEMBERS = """
@@ -232,7 +219,7 @@ def test_tables_and_json_lines_that_are_no_runs(stored, content, message):
 LINES = '{"qid": "q1", "docno": "d1", "score": 2}\n{"qid": "q2", "docno": "d1", "score": 2}\n'
 
 
-@pytest.mark.parametrize("content", ["q1 d1 1\nq2 d1 1\n", LINES])
+@pytest.mark.parametrize("content", ["q1 d1 1\nq2 d1 1\n", LINES, "qid,docno,score\nq1,d1,2\nq2,d1,1\n"])
 def test_other_kinds_of_runs_are_scored_whole(tmp_path, content):
     path = tmp_path / "mine.jsonl"
     path.write_text(content)
@@ -263,16 +250,13 @@ def test_the_header_is_skipped(tmp_path, rows, pack):
 
 
 @pytest.mark.parametrize("how", [{}, {"memory": "64 MiB"}])
-def test_lines_are_counted_from_the_start_of_the_file(tmp_path, how):
+def test_lines_are_counted_from_the_start_of_the_file_and_a_header_needs_an_end(tmp_path, how):
     path = tmp_path / "a.run"
-    path.write_text(HEADER + ROWS + "q2 Q0 d2 2 x t\n")
     qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [1]})
-    with pytest.raises(FileError, match=r"a\.run:9: score must be a number"):
-        vbterrier.score({"a": path}, qrels, ["nDCG@10"], **how)
-
-
-def test_a_header_needs_an_end(tmp_path):
-    path = tmp_path / "a.run"
-    path.write_text("# ir_metadata.start\n" + ROWS)
-    with pytest.raises(FileError, match=r"a\.run:1: the ir_metadata header has no end: add the line"):
-        vbterrier.read_run(path)
+    for text, message in (
+        (HEADER + ROWS + "q2 Q0 d2 2 x t\n", r"a\.run:9: score must be a number"),
+        ("# ir_metadata.start\n" + ROWS, r"a\.run:1: the ir_metadata header has no end: add the line"),
+    ):
+        path.write_text(text)
+        with pytest.raises(FileError, match=message):
+            vbterrier.score({"a": path}, qrels, ["nDCG@10"], **how)

@@ -3,6 +3,7 @@
 import bz2
 import gzip
 import io
+import itertools
 import json
 import lzma
 import os
@@ -11,7 +12,7 @@ import subprocess
 import sys
 import tarfile
 import threading
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import numpy as np
@@ -43,14 +44,10 @@ def test_more_columns_than_any_table_has_are_refused_before_each_is_looked_for_a
         read(stored(f"qid\tdocno\tquery\t{names}\n".replace("query", "mention").encode()))
 
 
-def test_repeated_columns_are_named_among_many(stored):
+def test_messages_name_repeated_columns_among_many_and_no_more_than_one_can_read(stored):
     names = "\t".join(f"c{n}" for n in range(2_000))
     with pytest.raises(FileError, match=r"input:1: column 'c7' occurs 2 times; keep one"):
         read_topics(stored(f"qid\tquery\t{names}\tc7\n".encode()))
-
-
-def test_messages_name_no_more_columns_than_one_can_read(stored):
-    names = "\t".join(f"c{n}" for n in range(2_000))
     with pytest.raises(FileError, match=r"missing query; found qid, c0.*c28, \.\.\.\.") as refused:
         read_topics(stored(f"qid\t{names}\n".encode()))
     assert len(str(refused.value)) < 1000
@@ -72,12 +69,9 @@ def test_half_a_surrogate_pair_is_no_text(stored, content):
     assert read_topics(stored(b'{"qid": "q1", "query": "\\ud83d\\udc02"}'))["query"].tolist() == ["🐂"]
 
 
-def test_a_path_that_is_too_long_is_a_file_error(tmp_path):
+def test_paths_that_are_too_long_and_links_to_nothing_say_so(tmp_path):
     with pytest.raises(FileError, match="cannot be opened: File name too long"):
         read_run(tmp_path / ("x" * 5_000))
-
-
-def test_a_link_to_nothing_says_so(tmp_path):
     (tmp_path / "link").symlink_to(tmp_path / "gone")
     with pytest.raises(FileError, match="link: is a link to nothing"):
         read_run(tmp_path / "link")
@@ -91,31 +85,33 @@ def test_a_device_without_an_end_is_refused_at_its_start():
         read_run("/dev/null")
 
 
-def test_a_pipe_without_an_end_is_read_up_to_the_limit(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
+@contextmanager
+def pipe_of(path, parts):
+    """A pipe into which a thread writes."""
+    os.mkfifo(path)
 
-    def endless():
-        with suppress(BrokenPipeError), pipe.open("wb", buffering=0) as file:
-            while True:
-                file.write(b"q1 0 d1 1\n" * 10_000)
+    def write():
+        with suppress(BrokenPipeError), path.open("wb", buffering=0) as file:
+            for part in parts:
+                file.write(part)
 
-    writer = threading.Thread(target=endless)
+    writer = threading.Thread(target=write)
     writer.start()
-    with pytest.raises(FileError, match="holds more than 1,000,000 bytes"):
-        read_qrels(pipe, max_bytes=1_000_000)
+    yield path
     writer.join(10)
     assert not writer.is_alive()
 
 
-def test_a_pipe_is_read_to_its_end(tmp_path):
-    pipe = tmp_path / "pipe"
-    os.mkfifo(pipe)
-    lines = b"q1 0 d1 1\n" * 3 + b"".join(b"q2 0 d%d 1\n" % n for n in range(200_000))
-    writer = threading.Thread(target=pipe.write_bytes, args=(lines,))
-    writer.start()
-    assert len(read_qrels(pipe)) == 200_003
-    writer.join()
+def test_pipes_are_read_to_their_end_or_up_to_the_limit(tmp_path):
+    lines = [b"q1 0 d1 1\n" * 3, b"".join(b"q2 0 d%d 1\n" % n for n in range(200_000))]
+    with pipe_of(tmp_path / "pipe", lines) as pipe:
+        assert len(read_qrels(pipe)) == 200_003
+    endless = itertools.repeat(b"q1 0 d1 1\n" * 10_000)
+    with (
+        pipe_of(tmp_path / "endless", endless) as pipe,
+        pytest.raises(FileError, match="holds more than 1,000,000 bytes"),
+    ):
+        read_qrels(pipe, max_bytes=1_000_000)
 
 
 @pytest.mark.parametrize(

@@ -21,14 +21,56 @@ from vbterrier.frames.files.reading import (
 )
 from vbterrier.frames.files.writing import write_intents, write_queries, write_tags
 
+READ = {
+    "topics without a header": (
+        read_topics,
+        "007\tJordan achievements\nNA\thow to query a qid\n",
+        [{"qid": "007", "query": "Jordan achievements"}, {"qid": "NA", "query": "how to query a qid"}],
+    ),
+    "other columns of topics": (
+        read_topics,
+        "query\tqid\tconstraints\nJohn Smith\tq1\tstate:OH\n",
+        [{"qid": "q1", "query": "John Smith", "constraints": "state:OH"}],
+    ),
+    "quoted topics": (read_topics, 'qid,query\nq1,"Paris, Texas"\n', [{"qid": "q1", "query": "Paris, Texas"}]),
+    "documents with a header": (
+        read_documents,
+        "docno\ttitle\tbody\n07\tParis\tin France\n",
+        [{"docno": "07", "title": "Paris", "body": "in France"}],
+    ),
+    "documents": (read_documents, "07\tParis, in France\n", [{"docno": "07", "text": "Paris, in France"}]),
+    "scores of answers": (
+        read_answers,
+        "q1 Q90 0.5\nq1 Q1 1\n",
+        [{"qid": "q1", "entity_id": "Q90", "score": 0.5}, {"qid": "q1", "entity_id": "Q1", "score": 1.0}],
+    ),
+    "other columns of answers": (
+        read_answers,
+        "qid\tmention\tscore\tentity_id\nq1\t12\t2\tQ90\n",
+        [{"qid": "q1", "entity_id": "Q90", "mention": "12", "score": 2.0}],
+    ),
+    "a run as answers": (
+        read_answers,
+        "q1 Q0 Q90 1 0.5 mine\n",
+        [{"qid": "q1", "entity_id": "Q90", "rank": 1, "score": 0.5, "name": "mine"}],
+    ),
+    "judgments as answers": (
+        read_answers,
+        "q1 0 Q90 1\n",
+        [{"qid": "q1", "entity_id": "Q90", "iteration": "0", "label": 1}],
+    ),
+    "mentions without entities": (read_mentions, "d1\tParis\n", [{"docno": "d1", "mention": "Paris"}]),
+    "other columns of mentions": (
+        read_mentions,
+        "docno\tmention\tnote\nd1\tParis\t\n",
+        [{"docno": "d1", "mention": "Paris", "note": ""}],
+    ),
+}
 
-def test_topics_without_a_header_follow_their_qid(stored):
-    topics = read_topics(stored("007\tJordan achievements\nNA\tnull\n"))
-    assert topics.to_numpy().tolist() == [["007", "Jordan achievements"], ["NA", "null"]]
 
-
-def test_the_word_query_in_a_query_is_no_header(stored):
-    assert read_topics(stored("q1\thow to query a qid\n"))["query"].tolist() == ["how to query a qid"]
+@pytest.mark.parametrize(("read", "text", "rows"), READ.values(), ids=READ)
+def test_tables_are_read(stored, read, text, rows):
+    assert read(stored(text)).to_dict("records") == rows
 
 
 @pytest.mark.parametrize("word", ["query", "text", "Wiki", "title", "entity", "topic", "doc", "id"])
@@ -59,39 +101,19 @@ def test_headers_of_other_collections_are_not_data(stored, header, read, wanted)
         read(stored(f"{header}\n1\tParis\n"))
 
 
-def test_documents_are_no_topics(stored):
-    with pytest.raises(FileError, match="wanted columns qid, query; missing qid; found docno, text"):
-        read_topics(stored("docno\ttext\nd1\tParis\n"))
-
-
-def test_other_columns_of_topics_pass_through(stored):
-    topics = read_topics(stored("query\tqid\tconstraints\nJohn Smith\tq1\tstate:OH\n"))
-    assert topics.to_dict("records") == [{"qid": "q1", "query": "John Smith", "constraints": "state:OH"}]
-
-
-def test_topics_between_commas_may_be_quoted(stored):
-    assert read_topics(stored('qid,query\nq1,"Paris, Texas"\n'))["query"].tolist() == ["Paris, Texas"]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
         ("q1 Jordan achievements\n", r"input:1: wanted 2 fields, qid query; found 1 .*write qid<tab>query"),
         ("q1\tJordan\nq2\tEmerson\textra\n", r"input:2: wanted 2 fields"),
         ("qid\ttext\nq1\tJordan\n", r"input:1: .*missing query"),
+        ("docno\ttext\nd1\tParis\n", "wanted columns qid, query; missing qid; found docno, text"),
         ("", "empty"),
     ],
 )
 def test_topics_that_cannot_be_read_name_line_and_remedy(stored, text, message):
     with pytest.raises(FileError, match=message):
         read_topics(stored(text))
-
-
-def test_documents_with_or_without_a_header(stored):
-    with_fields = stored("docno\ttitle\tbody\n07\tParis\tin France\n")
-    assert read_documents(with_fields).to_dict("records") == [{"docno": "07", "title": "Paris", "body": "in France"}]
-    plain = stored("07\tParis, in France\n")
-    assert read_documents(plain).to_dict("records") == [{"docno": "07", "text": "Paris, in France"}]
 
 
 def test_json_lines_keep_what_they_hold(stored):
@@ -130,16 +152,10 @@ ID = st.text(st.characters(whitelist_categories=["L", "N"]), min_size=1, max_siz
 def test_intents_read_back_as_written(tmp_path_factory, rows):
     frame = pd.DataFrame(rows, columns=["qid", "entity_id", "prob", "name"])
     path = tmp_path_factory.mktemp("intents") / "intents.tsv"
-    write_intents(frame, path)
+    # Columns with gaps and unknown columns are not written.
+    write_intents(frame.assign(score=float("nan"), violations=[[1.0]] * len(frame)), path)
     assert read_intents(path).to_numpy().tolist() == frame.to_numpy().tolist()
-
-
-def test_columns_with_gaps_and_unknown_columns_are_not_written(tmp_path):
-    frame = pd.DataFrame(
-        {"qid": ["q1"], "entity_id": ["E"], "prob": [1.0], "score": [float("nan")], "violations": [[1.0]]}
-    )
-    write_intents(frame, tmp_path / "intents.tsv")
-    assert list(read_intents(tmp_path / "intents.tsv")) == ["qid", "entity_id", "prob"]
+    assert list(read_intents(path)) == list(frame)
 
 
 def test_tags_are_written_packed_with_weight_and_query(tmp_path):
@@ -151,16 +167,13 @@ def test_tags_are_written_packed_with_weight_and_query(tmp_path):
     assert read_tags(tmp_path / "tags.tsv.gz").to_dict("records") == frame.to_dict("records")
 
 
-def test_an_empty_id_is_refused(tmp_path):
-    with pytest.raises(InputError, match=r"tags column 'entity_id': row 0 holds ''"):
-        write_tags(pd.DataFrame({"docno": ["d1"], "entity_id": [""]}), tmp_path / "tags.tsv")
-
-
 @pytest.mark.parametrize("bad", ["a\tb", "a\nb", "a\rb", "a\0b"])
 def test_text_that_would_end_its_field_is_refused_by_row(tmp_path, bad):
     frame = pd.DataFrame({"qid": ["q1", "q1"], "entity_id": ["A", "B"], "prob": [0.5, 0.5], "name": ["fine", bad]})
     with pytest.raises(InputError, match=r"intents column 'name': row 1 holds"):
         write_intents(frame, tmp_path / "intents.tsv")
+    with pytest.raises(InputError, match=r"tags column 'entity_id': row 0 holds ''"):
+        write_tags(pd.DataFrame({"docno": ["d1"], "entity_id": [""]}), tmp_path / "tags.tsv")
     assert not list(tmp_path.iterdir())
 
 
@@ -203,20 +216,6 @@ def test_answers_in_gzip_and_parquet_are_recognised_by_content(tmp_path):
     assert found[["qid", "entity_id"]].values.tolist() == GOLD
 
 
-def test_scores_of_answers_are_numbers_and_further_columns_text(stored):
-    found = read_answers(stored("q1 Q90 0.5\nq1 Q1 1\n"))
-    assert found.values.tolist() == [["q1", "Q90", 0.5], ["q1", "Q1", 1.0]]
-    found = read_answers(stored("qid\tmention\tscore\tentity_id\nq1\t12\t2\tQ90\n"))
-    assert found.values.tolist() == [["q1", "Q90", "12", 2.0]]
-
-
-def test_a_run_and_judgments_hold_entities_for_documents(stored):
-    found = read_answers(stored("q1 Q0 Q90 1 0.5 mine\n"))
-    assert found.to_dict("records") == [{"qid": "q1", "entity_id": "Q90", "rank": 1, "score": 0.5, "name": "mine"}]
-    found = read_answers(stored("q1 0 Q90 1\nq1 0 Q1 0\n"))
-    assert found.values.tolist() == [["q1", "Q90", "0", 1], ["q1", "Q1", "0", 0]]
-
-
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -247,20 +246,12 @@ MENTIONS = {
 
 @pytest.mark.parametrize("content", MENTIONS.values(), ids=MENTIONS)
 @pytest.mark.parametrize("packed", [False, True])
-def test_mentions_read_as_they_are(stored, content, packed):
+def test_mentions_read_as_they_are(stored, tmp_path, content, packed):
     found = read_mentions(stored(gzip.compress(content) if packed else content))
     assert found.columns.tolist() == ["docno", "mention", "entity_id"]
     assert found.to_numpy().tolist() == MENTIONED
-
-
-def test_two_fields_parquet_and_other_columns(tmp_path):
-    path = tmp_path / "mentions"
-    path.write_text("d1\tParis\n")
-    assert read_mentions(path).to_dict("records") == [{"docno": "d1", "mention": "Paris"}]
-    pd.DataFrame({"size": [0.5], "mention": ["Paris"], "docno": [7]}).to_parquet(path)
-    assert read_mentions(path).to_dict("records") == [{"docno": "7", "mention": "Paris", "size": 0.5}]
-    path.write_text("docno\tmention\tnote\nd1\tParis\t\n")
-    assert read_mentions(path).to_numpy().tolist() == [["d1", "Paris", ""]]
+    pd.DataFrame({"size": [0.5], "mention": ["Paris"], "docno": [7]}).to_parquet(tmp_path / "mentions")
+    assert read_mentions(tmp_path / "mentions").to_dict("records") == [{"docno": "7", "mention": "Paris", "size": 0.5}]
 
 
 BAD_MENTIONS = {

@@ -169,23 +169,6 @@ class TestShapes:
             np.testing.assert_array_equal(array, kept)
 
 
-EDGES = {
-    # naive lower and upper, RBP upper, guaranteed lower, post hoc lower, guaranteed upper
-    "no document in the list": (one([-2, -2], [0, 1, 1, 1]), [0.0] * 6),
-    "list shorter than k": (one([3, -1, -2], [0, 0, 0, 1], cutoff=4), [1.0, 1.0, 1.0, 0.390380, 1.0, 1.0]),
-    "no cutoff": (one([-1, 3], [0, 0, 0, 2], cutoff=None), [0.386853, 1.0, 0.765361, 0.0, 0.386853, 0.765361]),
-    "depth 0": (one([-1, 3], [0, 0, 0, 1], cutoff=0), [0.0] * 6),
-}
-
-
-@pytest.mark.parametrize("edge", EDGES)
-def test_edges(edge):
-    topics, expected = EDGES[edge]
-    values = [bound(topics) for bound in BOUNDS]
-    assert all(value.shape == (1,) for value in values)
-    np.testing.assert_allclose(np.concatenate(values), expected, atol=1e-6)
-
-
 def test_an_empty_pool_still_has_judgments_that_attain_the_upper_bound():
     # at ratio 1 raising nobody (0/0) ties with raising somebody (1/1)
     assert guaranteed_upper_levels(one([-1, 0, -1], [1, 0, 0, 0], cutoff=3))[0, 0] > 0

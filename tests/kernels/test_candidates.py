@@ -41,28 +41,32 @@ def sums(prob, topic, n_topics):
     return [math.fsum(prob[topic == place]) for place in range(n_topics)]
 
 
-def test_weights_of_nothing_are_alike_and_others_keep_their_shares():
-    prob = candidates.proportional(np.array([0.0, 3.0, 0.0, 1.0]), np.array([1, 0, 1, 0]), 2)
-    assert prob.tolist() == [0.5, 0.75, 0.5, 0.25]
-
-
-@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e300])
-def test_tiny_and_huge_weights_keep_their_shares(scale):
-    prob = candidates.proportional(np.array([1.0, 3.0]) * scale, np.array([0, 0]), 1)
-    assert prob == pytest.approx([0.25, 0.75], abs=1e-3)
-
-
 @given(problems())
 def test_proportional_is_the_share_of_the_sum(problem):
     weights, topic, n = problem
     prob = candidates.proportional(weights, topic, n)
     for place in range(n):
         mine = weights[topic == place]
-        total = mine.sum()
-        share = mine / total if total > 1e-300 else None
-        if share is not None:
-            assert prob[topic == place] == pytest.approx(share, rel=1e-9, abs=1e-300)
+        if mine.sum() > 1e-300:
+            assert prob[topic == place] == pytest.approx(mine / mine.sum(), rel=1e-9, abs=1e-300)
     assert sums(prob, topic, n) == pytest.approx([1.0] * n)
+
+
+def test_edges_of_weights():
+    topic, none = np.array([1, 0, 1, 0]), np.empty(0, dtype=int)
+    assert candidates.proportional(np.array([0.0, 3.0, 0.0, 1.0]), topic, 2).tolist() == [0.5, 0.75, 0.5, 0.25]
+    for scale in (1e-320, 1e-300, 1e300):
+        prob = candidates.proportional(np.array([1.0, 3.0]) * scale, np.array([0, 0]), 1)
+        assert prob == pytest.approx([0.25, 0.75], abs=1e-3)
+    assert candidates.tempered(np.zeros(2), 0.5, np.array([0, 0]), 1).tolist() == [0.5, 0.5]
+    assert candidates.tempered(np.array([0.0, 0.2]), 0.5, np.array([0, 0]), 1).tolist() == [0.0, 1.0]
+    impossible = candidates.relaxed(np.array([0.0, 1.0]), np.array([0.0, 900.0]), np.array([0, 0]), 1)
+    assert impossible.tolist() == [0.0, 1.0]
+    assert softmax(np.array([1e300, -1e300, -5000.0, -5000.0]), topic[[1, 1, 0, 0]], 2).tolist() == [1, 0, 0.5, 0.5]
+    assert normalised(np.array([[0.0, 0.0, 2.0]]), np.array([0, 0, 1]), 2).tolist() == [[0.0, 0.0, 1.0]]
+    assert candidates.proportional(np.empty(0), none, 0).shape == (0,)
+    assert candidates.kept(np.empty(0), none, none, top=1).shape == (0,)
+    assert candidates.softened(np.empty(0), 1.0, none, 0).shape == (0,)
 
 
 @given(problems(low=1e-6), st.floats(0.05, 20))
@@ -75,11 +79,6 @@ def test_tempering_is_a_power(problem, temperature):
 @pytest.mark.parametrize(("temperature", "expected"), [(1.0, [0.2, 0.8]), (2.0, [1 / 3, 2 / 3])])
 def test_tempering_by_hand(temperature, expected):
     assert candidates.tempered(np.array([0.1, 0.4]), temperature, np.array([0, 0]), 1) == pytest.approx(expected)
-
-
-def test_tempering_nothing_gives_all_the_same():
-    assert candidates.tempered(np.zeros(2), 0.5, np.array([0, 0]), 1).tolist() == [0.5, 0.5]
-    assert candidates.tempered(np.array([0.0, 0.2]), 0.5, np.array([0, 0]), 1).tolist() == [0.0, 1.0]
 
 
 @given(problems(low=-50, high=50), st.floats(0.05, 20))
@@ -107,10 +106,6 @@ def test_relaxation_adds_in_log_space(problem, temperature, data):
     alone = candidates.relaxed(candidates.proportional(np.ones(len(score)), topic, n), delta, topic, n)
     expected = np.exp(-delta)
     assert alone == pytest.approx(candidates.proportional(expected, topic, n), abs=1e-12)
-
-
-def test_relaxation_keeps_what_is_impossible_impossible():
-    assert candidates.relaxed(np.array([0.0, 1.0]), np.array([0.0, 900.0]), np.array([0, 0]), 1).tolist() == [0.0, 1.0]
 
 
 def test_masses_that_stay():
@@ -162,12 +157,15 @@ def test_what_is_kept_is_what_the_textbook_keeps(problem, threshold, top, mass, 
     assert set(topic[kept].tolist()) == set(range(n)), "no topic is emptied"
 
 
-def test_masses_are_reached_in_spite_of_rounding():
+def test_masses_are_reached_and_values_equal_in_spite_of_rounding():
     prob = np.array([0.7, 0.1, 0.1, 0.1])
     assert (0.7 + 0.1) + 0.1 < 0.9, "the sum falls short in floats"
     assert candidates.kept(prob, np.zeros(4, int), np.arange(4), mass=0.9).tolist() == [True, True, True, False]
     third = np.full(3, 1 / 3)
     assert candidates.kept(third, np.zeros(3, int), np.arange(3), threshold=1 / 3 + 1e-13).all()
+    alike = np.array([0.4, 0.1 + 0.2, 0.3])
+    assert alike[1] > alike[2]
+    assert candidates.kept(alike, np.zeros(3, int), np.array([0, 2, 1]), top=2).tolist() == [True, False, True]
 
 
 def test_leading_axes_are_replicas():
@@ -193,29 +191,11 @@ def test_leading_axes_are_replicas():
 def test_cross_entropy_by_hand():
     logits, target = np.array([0.0, math.log(3), 5.0]), np.array([1.0, 0.0, 0.0])
     assert candidates.cross_entropy(logits, target, np.array([0, 0, 1]), 2) == pytest.approx(math.log(4))
-    assert candidates.cross_entropy(np.array([1e5, 0.0]), np.array([0.5, 0.5]), np.array([0, 0]), 1) == pytest.approx(
-        5e4
-    )
-
-
-def test_nothing_comes_of_nothing():
-    none, topic = np.empty(0), np.empty(0, dtype=int)
-    assert candidates.proportional(none, topic, 0).shape == (0,)
-    assert candidates.kept(none, topic, topic, top=1).shape == (0,)
-    assert candidates.softened(none, 1.0, topic, 0).shape == (0,)
-
-
-def test_what_rounding_tells_apart_is_equal():
-    prob = np.array([0.4, 0.1 + 0.2, 0.3])
-    assert prob[1] > prob[2]
-    assert candidates.kept(prob, np.zeros(3, int), np.array([0, 2, 1]), top=2).tolist() == [True, False, True]
-
-
-def test_topics_without_rows_leave_the_cross_entropy_as_it_is():
+    half = np.array([0.5, 0.5])
+    assert candidates.cross_entropy(np.array([1e5, 0.0]), half, np.array([0, 0]), 1) == pytest.approx(5e4)
     # Warnings are errors here: the logarithm of an empty topic is never taken.
-    logits, target = np.array([0.0, 0.0]), np.array([1.0, 0.0])
-    alone = candidates.cross_entropy(logits, target, np.array([0, 0]), 1)
-    assert candidates.cross_entropy(logits, target, np.array([1, 1]), 3) == alone == pytest.approx(np.log(2))
+    alone = candidates.cross_entropy(np.zeros(2), target[:2], np.array([1, 1]), 3)
+    assert alone == pytest.approx(np.log(2))
 
 
 # Complete linkage against SciPy and against its definition.
@@ -249,14 +229,10 @@ def test_complete_linkage_is_that_of_scipy(similarity, threshold):
         assert found[list(group)].tolist() == [group[0]] * len(group)
 
 
-def test_of_equal_pairs_the_first_goes_first():
+def test_of_equal_pairs_the_first_goes_first_and_few_things_are_clusters_of_their_own():
     chain = np.array([[1, 0.96, 0.5], [0.96, 1, 0.96], [0.5, 0.96, 1]])
     assert complete_linkage(chain, 0.95).tolist() == [0, 0, 2]
-
-
-@pytest.mark.parametrize("n", [0, 1])
-def test_few_things_are_clusters_of_their_own(n):
-    assert complete_linkage(np.ones((n, n)), 0.95).tolist() == list(range(n))
+    assert [complete_linkage(np.ones((n, n)), 0.95).tolist() for n in (0, 1)] == [[], [0]]
 
 
 def test_a_cosine_of_the_threshold_itself_is_enough():
@@ -326,15 +302,6 @@ def test_the_most_probable_is_raised_to_one_exactly(case):
     there = peaks(logits, topic, n_topics) > -math.inf
     assert (best[there] == 1.0).all()
     assert (best[~there] <= 0.0).all()
-
-
-def test_scores_beyond_the_range_of_exponentials():
-    topic = np.array([0, 0, 1, 1])
-    assert softmax(np.array([1e300, -1e300, -5000.0, -5000.0]), topic, 2).tolist() == [1.0, 0.0, 0.5, 0.5]
-
-
-def test_weights_of_nothing_stay_nothing():
-    assert normalised(np.array([[0.0, 0.0, 2.0]]), np.array([0, 0, 1]), 2).tolist() == [[0.0, 0.0, 1.0]]
 
 
 @given(st.lists(st.integers(0, 4), min_size=1, max_size=12))

@@ -29,8 +29,5 @@ def test_a_document_is_reached_where_the_first_of_its_links_is_listed(links):
     ranks = np.array([rank for of_document in links for rank in of_document], dtype=np.int64)
     expected = [min(of_document, default=NEVER) for of_document in links]
     assert first_ranks(ranks, starts).tolist() == expected
-
-
-def test_without_links_nothing_is_selected():
     none = np.empty(0, dtype=np.int64)
     assert [part.shape for part in greedy_cover(none, none, np.array([0, 0, 0]), 3)] == [(2, 0), (2, 0)]

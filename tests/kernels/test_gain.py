@@ -9,19 +9,14 @@ from hypothesis import strategies as st
 
 from vbterrier.kernels.rankings import cumulative_discounts, discounts, gains, ideal_dcg
 
-pools = st.lists(st.integers(0, 6), min_size=1, max_size=5)
 depths = st.none() | st.integers(0, 30)
-
-
-def rising_gains(n_levels):
-    steps = st.floats(0.1, 10.0)
-    return st.lists(steps, min_size=n_levels - 1, max_size=n_levels - 1).map(lambda d: np.cumsum([0.0, *d]))
 
 
 @st.composite
 def pools_with_gains(draw):
-    pool = draw(pools)
-    return np.array(pool), draw(rising_gains(len(pool)))
+    pool = draw(st.lists(st.integers(0, 6), min_size=1, max_size=5))
+    rises = draw(st.lists(st.floats(0.1, 10.0), min_size=len(pool) - 1, max_size=len(pool) - 1))
+    return np.array(pool), np.cumsum([0.0, *rises])
 
 
 def dcg_by_loop(document_gains, cutoff):
@@ -34,17 +29,10 @@ def dcg_by_loop(document_gains, cutoff):
 
 
 @given(st.integers(0, 50))
-def test_discounts_are_those_of_the_textbook(cutoff):
-    assert discounts(cutoff).tolist() == pytest.approx([1 / math.log2(rank + 1) for rank in range(1, cutoff + 1)])
-
-
-@given(st.integers(0, 50))
-def test_cumulative_discounts_are_sums_of_discounts(cutoff):
-    cumulative = cumulative_discounts(cutoff)
-    assert cumulative.shape == (cutoff + 1,)
-    assert cumulative[0] == 0.0
-    np.testing.assert_allclose(np.diff(cumulative), discounts(cutoff), rtol=1e-12)
-    assert cumulative[-1] == pytest.approx(dcg_by_loop([1.0] * cutoff, None))
+def test_discounts_and_their_sums_are_those_of_the_textbook(cutoff):
+    expected = [1 / math.log2(rank + 1) for rank in range(1, cutoff + 1)]
+    assert discounts(cutoff).tolist() == pytest.approx(expected)
+    assert cumulative_discounts(cutoff).tolist() == pytest.approx([0.0, *np.cumsum(expected)], rel=1e-12)
 
 
 @given(st.lists(st.integers(-3, 5)))
@@ -72,16 +60,4 @@ def test_leading_axes_are_independent():
         assert batch.shape == (4, 3)
         single = [[float(ideal_dcg(pool, gain, cutoff)) for pool in row] for row in many]
         np.testing.assert_allclose(batch, single, rtol=1e-14)
-
-
-@pytest.mark.parametrize("cutoff", [0, 10, None])
-def test_no_topics(cutoff):
-    assert ideal_dcg(np.zeros((0, 3), dtype=np.int64), np.array([0.0, 1.0, 2.0]), cutoff).shape == (0,)
-
-
-def test_by_hand():
-    # 3 + 2/log2(3) + 1/2, and without the last at depth 2
-    pool, gain = np.array([4, 1, 1, 1]), np.array([0.0, 1.0, 2.0, 3.0])
-    assert ideal_dcg(pool, gain, None) == pytest.approx(4.7618595071, abs=1e-10)
-    assert ideal_dcg(pool, gain, 2) == pytest.approx(4.2618595071, abs=1e-10)
-    assert ideal_dcg(pool, gains(np.arange(4), exponential=True), 2) == pytest.approx(8.8927892607, abs=1e-10)
+        assert ideal_dcg(many[:0, 0], gain, cutoff).shape == (0,)

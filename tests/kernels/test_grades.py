@@ -12,7 +12,6 @@ from urn import followed, model_of, moments_of, no_draws, random_problem
 from vbterrier.kernels.grades import choice, exact
 from vbterrier.kernels.grades.choice import distribution_of
 from vbterrier.kernels.grades.distributions import (
-    Convolution,
     Grid,
     Pairs,
     Sample,
@@ -27,15 +26,6 @@ from vbterrier.kernels.grades.value_of_judging import linear_weights
 from vbterrier.kernels.rankings import discounts
 
 LEVELS = np.array([0.05, 0.25, 0.5, 0.75, 0.95])
-
-
-def expected_quantile(outcome, level):
-    reached = 0.0
-    for value, chance in outcome.items():
-        reached += chance
-        if reached >= level - 1e-12:
-            return value
-    return value
 
 
 def free_problem(n_unjudged, left=99, **options):
@@ -56,10 +46,12 @@ def test_five_hundred_random_problems_equal_brute_force(seed):
         values, probs = distribution.atoms()
         assert values == pytest.approx(list(outcome), abs=2e-12)
         assert probs == pytest.approx(list(outcome.values()), abs=1e-12)
-        assert distribution.quantiles(LEVELS) == pytest.approx(
-            [expected_quantile(outcome, q) for q in LEVELS], abs=2e-12
-        )
+        reached = np.cumsum(list(outcome.values()))
+        expected = values[np.minimum([(reached >= level - 1e-12).argmax() for level in LEVELS], len(values) - 1)]
+        assert distribution.quantiles(LEVELS) == pytest.approx(expected, abs=2e-12)
         assert (distribution.brackets(LEVELS) == distribution.quantiles(LEVELS)).all()
+    nothing = model.select(slice(0, 0))
+    assert (moments(nothing)[0].shape, distribution_of(nothing, "auto", no_draws)) == ((0,), [])
 
 
 def test_worked_case_where_every_grade_can_run_out():
@@ -67,17 +59,6 @@ def test_worked_case_where_every_grade_can_run_out():
     mean, variance = moments(model_of(discounts(3) / ideal, [0.5, 0.2, 0.3], [1, 1, 1], [0, 1, 2]))
     assert mean[0] == pytest.approx(0.5586325264, abs=1e-10)
     assert variance[0] == pytest.approx(0.1108513044, abs=1e-10)
-
-
-@pytest.mark.parametrize("n_unjudged", [7, 9, 11])
-def test_two_halves_equal_the_sorted_whole(n_unjudged):
-    model = free_problem(n_unjudged)
-    distribution, whole = distribution_of(model, "auto", no_draws)[0], exact.enumerated_distribution(model, 0)
-    assert isinstance(distribution, Convolution)
-    assert distribution.quantiles(LEVELS) == pytest.approx(whole.quantiles(LEVELS), abs=1e-12)
-    assert [distribution._by_bisection(q) for q in LEVELS] == pytest.approx(whole.quantiles(LEVELS), abs=3e-12)
-    assert distribution._by_bisection(0.0) == pytest.approx(whole.values[0], abs=1e-12)
-    assert distribution.cdf(float(whole.values[500])) == pytest.approx(whole.cdf(float(whole.values[500])), abs=1e-12)
 
 
 def test_halves_too_large_to_multiply_out_are_bisected():
@@ -102,6 +83,7 @@ def test_split_keeps_commensurable_discounts_together():
     assert len({homes[rank] for rank in (1, 3, 7, 15)}) == 1
     assert homes[2] == homes[8]
     assert abs(len(first) - len(second)) <= 1
+    assert [part.tolist() for part in exact.split(np.ones(1))[:2]] == [[0], []]
 
 
 @pytest.mark.parametrize("strength", [None, 0.02, 3.0])
@@ -132,33 +114,12 @@ def test_a_deep_ranking_gets_the_narrower_bracket():
     assert (np.maximum(low, below) <= np.minimum(high, above)).all()
 
 
-def test_no_topics_is_an_empty_answer():
-    model = free_problem(3).select(slice(0, 0))
-    assert moments(model)[0].shape == (0,)
-    assert distribution_of(model, "auto", no_draws) == []
-
-
-def test_impossible_values_are_left_out_and_neighbours_merged():
+def test_atoms_without_impossible_values_with_neighbours_merged():
     values, probs = merged(np.array([0.1, 0.5, 0.5 + 1e-13, 0.9]), np.array([0.0, 0.25, 0.25, 0.5]))
-    assert values.tolist() == [0.5, 0.9]
-    assert probs.tolist() == [0.5, 0.5]
-
-
-def test_the_mode_of_two_equal_peaks_is_the_larger():
-    assert atoms_of(np.array([0.9, 0.1, 0.5]), np.array([0.4, 0.4, 0.2])).mode() == 0.9
-
-
-def test_cdf_below_the_first_atom_is_zero():
-    assert atoms_of(np.array([0.5]), np.ones(1)).cdf(0.4) == 0.0
-    assert atoms_of(np.array([0.5]), np.ones(1)).cdf(0.5) == 1.0
-
-
-def test_legacy_draws_interpolate_and_read_the_mode_from_histograms():
-    values = np.array([0.0, 0.1, 0.1, 0.3])
-    distribution = Sample(values, np.full(4, 0.25), np.arange(1, 5) / 4, method="mc", legacy=True)
-    assert distribution.quantiles(np.array([0.5, 0.75])).tolist() == pytest.approx([0.1, 0.15])
-    assert distribution.mode() == 0.1
-    assert histogram_mode(np.full(5, 0.7)) == 0.7
+    assert (values.tolist(), probs.tolist()) == ([0.5, 0.9], [0.5, 0.5])
+    peaks = atoms_of(np.array([0.9, 0.1, 0.5]), np.array([0.4, 0.4, 0.2]))
+    assert peaks.mode() == 0.9, "the larger of two equal peaks"
+    assert [peaks.cdf(value) for value in (0.05, 0.1)] == [0.0, 0.4]
 
 
 def test_the_mode_of_histograms_is_that_of_counting_by_hand():
@@ -171,6 +132,10 @@ def test_the_mode_of_histograms_is_that_of_counting_by_hand():
     for seed in range(20):
         drawn = np.random.default_rng(seed).gamma(2.0, size=300)
         assert histogram_mode(drawn) == max(fullest(fullest(drawn.tolist())))
+    assert histogram_mode(np.full(5, 0.7)) == 0.7
+    legacy = Sample(np.array([0.0, 0.1, 0.1, 0.3]), np.full(4, 0.25), np.arange(1, 5) / 4, method="mc", legacy=True)
+    assert legacy.quantiles(np.array([0.5, 0.75])).tolist() == pytest.approx([0.1, 0.15]), "interpolated"
+    assert legacy.mode() == 0.1
 
 
 def test_a_sample_is_its_draws_each_as_likely():
@@ -202,12 +167,6 @@ def test_a_grid_covers_what_can_be_scored_and_no_more():
     distribution = choice.grid_distribution(model, 0)
     assert distribution.cell * choice.CELLS == pytest.approx(model.weights.sum())
     assert distribution.mode() <= model.base[0] + model.weights.sum() + distribution.cell
-
-
-def test_one_document_is_a_half_and_nothing():
-    first, second, apart = exact.split(np.ones(1))
-    assert (first.tolist(), second.tolist(), apart) == ([0], [], True)
-    assert np.ones(1)[second].size == 0
 
 
 def test_the_limit_of_work_is_states_by_documents_by_levels(monkeypatch):

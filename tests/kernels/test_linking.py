@@ -145,51 +145,52 @@ def test_edges(counts, wanted):
         np.testing.assert_array_equal(np.isnan(influence(counts)[here]).any(axis=0), np.isnan(wanted))
 
 
-def test_tables_along_leading_axes_are_those_one_by_one():
+def test_swaps_by_hand(monkeypatch):
+    # Of four links that one system alone answers, all or none are swapped in 2 of 16 ways.
+    answers = np.zeros((2, 4, 4), dtype=int)
+    answers[0, linking.RIGHT_LINK, linking.WRONG_LINK], answers[1, linking.NIL, linking.NIL] = 4, 3
+    p_values, n_drawn = linking.swap_p_values(answers, 10, np.random.default_rng(1))
+    assert n_drawn == 0
+    # Both answer NILs alike, and a figure without a difference has p = 1.
+    assert p_values[[LINK_R, LINK_P, F1, NIL_P, NIL_R]].tolist() == [2 / 16, 2 / 16, 2 / 16, 1, 1]
+    same = np.zeros((2, 4, 4), dtype=int)
+    same[0, linking.RIGHT_LINK, linking.RIGHT_LINK] = 5
+    p_values, _ = linking.swap_p_values(same, 10, np.random.default_rng(1))
+    assert p_values[F1] == 1
+    assert np.isnan(p_values[NIL_R])
+    # Drawn swaps count the observed ones.
+    monkeypatch.setattr(linking, "_MOST_SWAPS", 1)
+    answers[0, linking.RIGHT_LINK, linking.WRONG_LINK], answers[1] = 40, 0
+    p_values, n_drawn = linking.swap_p_values(answers, 99, np.random.default_rng(1))
+    assert (p_values[LINK_R], n_drawn) == (1 / 100, 99)
+
+
+def test_tables_along_leading_axes_are_those_one_by_one_and_scores_of_numbers_those_of_tables():
     counts = stream(1, "tables").integers(0, 6, size=(3, 5, 2, 4))
     counts[..., 1, 0] = 0
     found = figures(counts)
     assert found.shape == (3, 5, 7)
     for place in np.ndindex(3, 5):
         np.testing.assert_array_equal(found[place], figures(counts[place]))
-
-
-def test_scores_of_numbers_are_those_of_tables():
-    counts = np.array([[6, 1, 2, 1], [0, 2, 3, 4]])
-    np.testing.assert_allclose(weighted_scores([10, 9], [9, 5], [6, 3]), figures(counts)[P:], atol=1e-15)
-    assert weighted_scores(np.ones((4, 3, 2)), np.ones((4, 3, 2)), np.ones((4, 3, 2)))[2].shape == (4, 3)
-
-
-def test_swaps_by_hand():
-    # Of four links that one system alone answers, all or none are swapped in 2 of 16 ways.
-    answers = np.zeros((2, 4, 4), dtype=int)
-    answers[0, linking.RIGHT_LINK, linking.WRONG_LINK], answers[1, linking.NIL, linking.NIL] = 4, 3
-    p_values, n_drawn = linking.swap_p_values(answers, 10, np.random.default_rng(1))
-    assert n_drawn == 0
-    by_name = dict(zip(linking.FIGURES, p_values.tolist(), strict=True))
-    assert by_name["LinkR"] == by_name["LinkP"] == by_name["LinkingF1"] == 2 / 16
-    # Both answer NILs alike, and a figure without a difference has p = 1.
-    assert by_name["NilP"] == by_name["NilR"] == 1
-    same = np.zeros((2, 4, 4), dtype=int)
-    same[0, linking.RIGHT_LINK, linking.RIGHT_LINK] = 5
-    p_values, _ = linking.swap_p_values(same, 10, np.random.default_rng(1))
-    assert p_values[linking.FIGURES.index("LinkingF1")] == 1
-    assert np.isnan(p_values[linking.FIGURES.index("NilR")])
-
-
-def test_drawn_swaps_count_the_observed_ones(monkeypatch):
-    monkeypatch.setattr(linking, "_MOST_SWAPS", 1)
-    answers = np.zeros((2, 4, 4), dtype=int)
-    answers[0, linking.RIGHT_LINK, linking.WRONG_LINK] = 40
-    p_values, n_drawn = linking.swap_p_values(answers, 99, np.random.default_rng(1))
-    assert (p_values[linking.FIGURES.index("LinkR")], n_drawn) == (1 / 100, 99)
+    expected = figures(np.array([[6, 1, 2, 1], [0, 2, 3, 4]]))[P:]
+    np.testing.assert_allclose(weighted_scores([10, 9], [9, 5], [6, 3]), expected, atol=1e-15)
+    assert weighted_scores(*[np.ones((4, 3, 2))] * 3)[2].shape == (4, 3)
 
 
 @given(st.lists(st.integers(0, 200), min_size=8, max_size=8).filter(any))
 def test_recall_of_a_query_is_exactly_0_or_1(cells):
     # Rounding errors above 0 would count wrong answers as wins.
-    values = influence(np.reshape(cells, (2, 4)))[:, :, FIGURES.index("LinkingR")]
+    values = influence(np.reshape(cells, (2, 4)))[:, :, R]
     assert values.tolist() == [[1, 0, 0, 0], [0, 0, 1, 0]]
+
+
+def test_small_blocks_change_nothing(monkeypatch):
+    counts, kind = np.array([30, 9, 14, 40, 12]), np.repeat(np.arange(N_CELLS), [5, 4, 3, 2, 1])
+    calls = [lambda: extremes(counts, 33), lambda: removed_queries(kind, 4, 50, np.random.default_rng(1))]
+    whole = [call() for call in calls]
+    for size in (1, 7 * len(kind)):
+        monkeypatch.setattr("vbterrier.kernels.linking._BLOCK", size)
+        assert all(map(np.array_equal, [call() for call in calls], whole))
 
 
 # Queries removed from a table of decisions: against enumeration, SciPy, and arithmetic by hand.
@@ -236,13 +237,6 @@ def test_worst_and_best_are_those_of_all_removals(counts, data):
     assert best == pytest.approx(every.max(axis=0))
 
 
-def test_worst_and_best_in_small_blocks_are_the_same(monkeypatch):
-    counts = np.array([30, 9, 14, 40, 12])
-    whole = extremes(counts, 33)
-    monkeypatch.setattr("vbterrier.kernels.linking._BLOCK", 1)
-    assert np.array_equal(extremes(counts, 33), whole)
-
-
 @pytest.mark.parametrize("source", ["model", "queries"])
 @pytest.mark.parametrize(
     ("counts", "m"), [((4, 2, 3, 5, 2), 6), ((3, 0, 2, 1, 4), 9), ((0, 0, 0, 4, 3), 2), ((1, 1, 1, 1, 1), 2)]
@@ -265,10 +259,3 @@ def test_draws_follow_the_exact_law(source, counts, m):
     pooled = [np.append(part[often], part[~often].sum()) for part in (seen, prob * n_draws)]
     kept = pooled[1] > 0
     assert stats.chisquare(pooled[0][kept], pooled[1][kept]).pvalue > 1e-4
-
-
-def test_queries_in_small_blocks_are_the_same(monkeypatch):
-    kind = np.repeat(np.arange(N_CELLS), [5, 4, 3, 2, 1])
-    whole = removed_queries(kind, 4, 50, np.random.default_rng(1))
-    monkeypatch.setattr("vbterrier.kernels.linking._BLOCK", 7 * len(kind))
-    assert np.array_equal(removed_queries(kind, 4, 50, np.random.default_rng(1)), whole)

@@ -62,45 +62,39 @@ def test_many_topics_at_once_are_each_by_itself(several, k, random):
     assert success.tolist() == pytest.approx(expected, abs=1e-12)
 
 
-def test_topics_without_tags_and_without_intents_have_nothing():
-    none = np.empty(0, dtype=np.int64)
-    success, exact = best_success(
-        np.array([1.0]), np.array([1]), 3, intent=none, document=none, weight=np.empty(0), k=2
-    )
-    assert (success.tolist(), exact.tolist()) == ([0.0, 0.0, 0.0], [True, True, True])
-
-
 # The greedy ranking takes the middle document first and cannot cover all with one more.
 TRAP = np.array([[1.0, 1, 0, 0], [0, 0, 1, 1], [0, 1, 1, 0]])
 SHARES = np.array([0.2, 0.3, 0.3, 0.2])
 
 
-def test_where_greedy_is_not_best_the_search_finds_better():
+def of_one_topic(prob, intent, document, weight, k):
+    topic = np.zeros(len(prob), dtype=int)
+    success, exact = best_success(np.array(prob), topic, 1, intent=intent, document=document, weight=weight, k=k)
+    return success.item(), exact.item()
+
+
+def test_a_search_finds_better_than_greedy_and_gives_the_greedy_ranking_if_it_would_hold_too_much(monkeypatch):
     assert greedy_cover(SHARES, TRAP, 2) == pytest.approx(0.8)
     assert best_cover(SHARES, TRAP, 2) == (pytest.approx(1.0), True)
-
-
-def test_a_search_that_would_hold_too_much_gives_the_greedy_ranking_and_says_so(monkeypatch):
     monkeypatch.setattr(vb, "MOST_CELLS", 11)
     assert best_cover(SHARES, TRAP, 2) == (pytest.approx(0.8), False)
-    intent, document = np.nonzero(TRAP.T)
-    success, exact = best_success(
-        SHARES, np.zeros(4, dtype=int), 1, intent=intent, document=document, weight=np.ones(6), k=2
-    )
-    assert (success.tolist(), exact.tolist()) == ([pytest.approx(0.8)], [False])
+    assert of_one_topic(SHARES, *np.nonzero(TRAP.T), np.ones(6), 2) == (pytest.approx(0.8), False)
 
 
-@pytest.mark.parametrize("k", [1, 4])
-def test_simple_topics_are_exact_without_a_search(monkeypatch, k):
+def test_simple_topics_are_exact_without_a_search(monkeypatch):
     monkeypatch.setattr(vb, "MOST_CELLS", 0)
     # One document covers all; with k = 4 every intent could have a separate document.
     intent, document = np.arange(4), np.zeros(4, dtype=int)
-    _, exact = best_success(SHARES, np.zeros(4, dtype=int), 1, intent=intent, document=document, weight=np.ones(4), k=k)
-    assert exact.tolist() == [k == 4]
-    success, exact = best_success(
-        SHARES, np.zeros(4, dtype=int), 1, intent=intent, document=intent, weight=np.ones(4), k=k
-    )
-    assert (success.tolist(), exact.tolist()) == ([pytest.approx(SHARES[:k].sum() if k == 4 else 0.3)], [True])
+    assert [of_one_topic(SHARES, intent, document, np.ones(4), k)[1] for k in (1, 4)] == [False, True]
+    assert of_one_topic(SHARES, intent, intent, np.ones(4), 1) == (pytest.approx(0.3), True)
+    assert of_one_topic(SHARES, intent, intent, np.ones(4), 4) == (pytest.approx(1.0), True)
+    # Tags that weigh nothing make no topic hard.
+    tags = np.array([0, 1, 0, 1]), np.array([0, 1, 2, 2]), np.array([1.0, 1.0, 0.0, 0.0])
+    assert of_one_topic([0.6, 0.4], *tags, 1) == (0.6, True)
+    # Topics without tags and without intents have nothing.
+    none, prob = np.empty(0, dtype=np.int64), np.array([1.0])
+    found = best_success(prob, np.array([1]), 3, intent=none, document=none, weight=np.empty(0), k=2)
+    assert [part.tolist() for part in found] == [[0.0, 0.0, 0.0], [True, True, True]]
 
 
 @settings(deadline=None, max_examples=60)
@@ -111,7 +105,9 @@ def test_greedy_is_never_worse_than_its_factor(topic, k):
     assert (1 - 1 / math.e) * best - 1e-12 <= greedy_cover(prob, weights, k) <= best + 1e-12
 
 
-def test_many_documents_that_differ_are_not_compared_each_with_each(monkeypatch):
+def test_dominated_documents_are_left_out_but_many_are_not_compared_each_with_each(monkeypatch):
+    about_one = np.array([[0.5, 0.0], [0.75, 0.0], [0.25, 0.25], [0.0, 0.25], [0.75, 0.0]])
+    assert vb._undominated(about_one).tolist() == [[0.25, 0.25], [0.75, 0.0]]
     monkeypatch.setattr(vb, "MOST_COMPARED", 2)
     assert best_cover(SHARES, TRAP, 2) == (pytest.approx(1.0), True)
     assert len(vb._undominated(np.eye(4)[[0, 0, 1, 2]] * 0.5)) == 3
@@ -127,29 +123,9 @@ def test_two_hundred_documents_and_a_dozen_intents_are_still_certain():
     assert greedy_cover(prob, weights, 3) < 0.96
 
 
-def test_documents_about_one_intent_are_left_out_for_the_best_of_it():
-    weights = np.array([[0.5, 0.0], [0.75, 0.0], [0.25, 0.25], [0.0, 0.25], [0.75, 0.0]])
-    assert vb._undominated(weights).tolist() == [[0.25, 0.25], [0.75, 0.0]]
-
-
 def test_what_cannot_become_best_is_not_searched(monkeypatch):
     draw = np.random.default_rng(0)
     weights = (draw.random((40, 15)) < 0.1) * draw.random((40, 15))
     # A bound that leaves out too little holds five times as many numbers.
     monkeypatch.setattr(vb, "MOST_CELLS", 2**16)
     assert best_cover(draw.dirichlet(np.full(15, 0.5)), weights, 4)[1]
-
-
-def test_tags_that_weigh_nothing_make_no_topic_hard(monkeypatch):
-    monkeypatch.setattr(vb, "MOST_CELLS", 0)
-    intent, document = np.array([0, 1, 0, 1]), np.array([0, 1, 2, 2])
-    success, exact = best_success(
-        np.array([0.6, 0.4]),
-        np.zeros(2, dtype=int),
-        1,
-        intent=intent,
-        document=document,
-        weight=np.array([1.0, 1.0, 0.0, 0.0]),
-        k=1,
-    )
-    assert (success.tolist(), exact.tolist()) == ([0.6], [True])

@@ -17,6 +17,13 @@ def test_by_hand():
     assert rbp_weights(3, 0.8) == pytest.approx([0.2, 0.16, 0.128])
     assert rbp_weights(3, 0.0).tolist() == [1.0, 0.0, 0.0]
     assert ranks(0).tolist() == []
+    # The ideal ranking scores 1, and empty ones 0.
+    pool, nothing = np.array([3.0, 2.0, 1.0, 1.0]), np.zeros((2, 0))
+    assert q_measure(pool, np.cumsum(pool), 4, beta=3.0) == pytest.approx(1.0)
+    assert average_precision(np.ones(4), 4) == 1.0
+    for score in (average_precision(nothing, 3), err(nothing), q_measure(nothing, nothing, 3)):
+        assert score.tolist() == [0.0, 0.0]
+    assert average_precision(np.zeros(3), 0) == q_measure(np.zeros(3), np.zeros(3), 0) == 0.0
 
 
 def test_leading_axes_are_kept_and_one_number_of_relevant_documents_does_for_all():
@@ -27,16 +34,6 @@ def test_leading_axes_are_kept_and_one_number_of_relevant_documents_does_for_all
     flat = relevant.reshape(6, 5)
     assert average_precision(relevant, 7).ravel() == pytest.approx(average_precision(flat, np.full(6, 7)))
     assert q_measure(relevant, ideal, 7).ravel() == pytest.approx(q_measure(flat, np.tile(ideal, (6, 1)), 7))
-
-
-def test_the_ideal_ranking_has_a_q_of_1_and_empty_rankings_score_0():
-    pool = np.array([3.0, 2.0, 1.0, 1.0])
-    assert q_measure(pool, np.cumsum(pool), 4, beta=3.0) == pytest.approx(1.0)
-    assert average_precision(np.ones(4), 4) == 1.0
-    nothing = np.zeros((2, 0))
-    for score in (average_precision(nothing, 3), err(nothing), q_measure(nothing, nothing, 3)):
-        assert score.tolist() == [0.0, 0.0]
-    assert average_precision(np.zeros(3), 0) == q_measure(np.zeros(3), np.zeros(3), 0) == 0.0
 
 
 @pytest.mark.parametrize("n_keys", [5, 1 << 40, 1 << 62])

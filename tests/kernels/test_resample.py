@@ -1,6 +1,7 @@
 """Streams, resampling and limits of means: random numbers of seed and name alone, against plain loops and SciPy."""
 
 import math
+import operator
 from fractions import Fraction
 
 import numpy as np
@@ -57,6 +58,8 @@ def test_a_stream_is_that_of_numpys_spawn_key(seed, what):
 def test_names_cut_otherwise_are_other_names(group):
     drawn = [tuple(first(3, *what)) for what in group]
     assert len(set(drawn)) == len(group)
+    with pytest.raises(ValueError, match="seed=-1: wanted a whole number of at least 0"):
+        stream(-1, "q1")
 
 
 def test_the_numbers_are_those_of_before():
@@ -66,11 +69,6 @@ def test_the_numbers_are_those_of_before():
         18245194547821072109,
         14452854046650137892,
     ]
-
-
-def test_a_negative_seed_is_refused():
-    with pytest.raises(ValueError, match="seed=-1: wanted a whole number of at least 0"):
-        stream(-1, "q1")
 
 
 def test_resamples_are_counts_of_draws_however_they_are_cut_into_blocks(monkeypatch):
@@ -204,15 +202,10 @@ def drawn():
     return rng.random((N, M, B)), resampled_counts(N, B, stream(1, "topics"))
 
 
-def test_counts_are_those_of_resamples(drawn):
-    _, often = drawn
-    np.testing.assert_array_equal(often.T, np.concatenate(list(resamples(N, B, stream(1, "topics")))))
-    assert often.sum(axis=0).tolist() == [N] * B
-    assert often.max() > 1
-
-
 def test_each_copy_of_a_topic_takes_a_draw_of_its_own(drawn):
     draws, often = drawn
+    np.testing.assert_array_equal(often.T, np.concatenate(list(resamples(N, B, stream(1, "topics")))))
+    assert often.max() > 1
     wanted = np.zeros((M, B))
     for resample in range(B):
         for topic in range(N):
@@ -223,9 +216,7 @@ def test_each_copy_of_a_topic_takes_a_draw_of_its_own(drawn):
     np.testing.assert_allclose(noise, wanted, atol=1e-14)
     np.testing.assert_allclose(means, draws.mean(axis=2).T)
     np.testing.assert_allclose(variances, draws.var(axis=2, ddof=1).T)
-
-
-def test_draws_that_are_all_the_same_have_no_spread_to_the_last_bit():
+    # Draws that are all the same have no spread to the last bit.
     noise, means, variances = nested_noise(np.full((2, 1, 10), 0.1), np.ones((2, 10), dtype=np.uint16))
     assert not noise.any()
     assert not variances.any()
@@ -240,13 +231,9 @@ def test_means_and_variances_of_resamples(drawn):
         chosen = np.repeat(values, often[:, resample], axis=1)
         np.testing.assert_allclose(means[:, resample], chosen.mean(axis=1))
         np.testing.assert_allclose(variances[:, resample], chosen.var(axis=1, ddof=1) * N / (N - 1), rtol=1e-6)
-
-
-def test_rows_far_apart_lose_no_digits_to_each_other(drawn):
-    values, often = drawn[0][:, :, 0].T, drawn[1]
-    _, apart = resampled_variances(values + np.array([[0.0], [1e9]]), often)
-    _, alone = resampled_variances(values[:1], often)
-    assert apart[0] == pytest.approx(alone[0], rel=1e-12)
+    # Rows far apart lose no digits to each other.
+    _, apart = resampled_variances(draws[:, :, 0].T + np.array([[0.0], [1e9]]), often)
+    assert apart[0] == pytest.approx(resampled_variances(draws[:, :1, 0].T, often)[1][0], rel=1e-12)
 
 
 # The Poisson bootstrap: sums that are the same however units are parted.
@@ -255,11 +242,13 @@ def test_rows_far_apart_lose_no_digits_to_each_other(drawn):
 VALUES = st.floats(-(2.0**46), 2.0**46, exclude_min=True, exclude_max=True)
 
 
+UNITS = [Fraction(2) ** power for power in (20, -6, -32, -58)]
+
+
 @given(VALUES)
 def test_digits_add_up_to_the_value_and_are_small(value):
     found = digits(np.array([value]))[:, 0]
-    units = [Fraction(2) ** power for power in (20, -6, -32, -58)]
-    total = sum(Fraction(digit) * unit for digit, unit in zip(found.tolist(), units, strict=True))
+    total = sum(map(operator.mul, map(Fraction, found.tolist()), UNITS))
     assert abs(total - Fraction(value)) <= Fraction(1, 2**59)
     assert (np.abs(found) <= 2**26).all()
     assert (found == np.trunc(found)).all()
@@ -287,17 +276,12 @@ def test_sums_are_exact_in_any_parts(monkeypatch):
     # By hand, in fractions.
     by_unit = poisson_weights(units, 20, seed=1)
     rounded = [[Fraction(round(Fraction(value) * 2**58), 2**58) for value in row] for row in values.tolist()]
-    for resample in range(21):
+    for resample, column in np.ndindex(21, 2):
         own = [Fraction(int(weight)) for weight in by_unit[:, resample]]
-        for column in range(2):
-            exact = sum(weight * row[column] for weight, row in zip(own, rounded, strict=True))
-            held = sum(
-                int(n) * Fraction(2) ** power
-                for n, power in zip(sums[:, resample, column], (20, -6, -32, -58), strict=True)
-            )
-            assert held == exact
-            mean = float(exact / sum(own))
-            assert means_of(weights, sums)[resample, column] == pytest.approx(mean, rel=1e-15, abs=1e-300)
+        exact = sum(weight * row[column] for weight, row in zip(own, rounded, strict=True))
+        assert sum(map(operator.mul, map(int, sums[:, resample, column]), UNITS)) == exact
+        mean = float(exact / sum(own))
+        assert means_of(weights, sums)[resample, column] == pytest.approx(mean, rel=1e-15, abs=1e-300)
     order = rng.permutation(40)
     for part in (np.array_split(order, n) for n in (1, 3, 7)):
         made = [weighted_sums([units[i] for i in rows], values[rows], 20, seed=1) for rows in part]
@@ -307,18 +291,15 @@ def test_sums_are_exact_in_any_parts(monkeypatch):
     assert np.array_equal(weighted_sums(units, values, 20, seed=1)[1], sums)
 
 
-def test_a_resample_without_any_unit_has_no_mean():
+def test_resamples_without_units_have_no_mean_and_values_beyond_what_is_held_are_refused():
     weights, sums = weighted_sums(["only"], np.array([[0.5]]), 200, seed=0)
     means = means_of(weights, sums)
     assert np.isnan(means[weights == 0]).all()
     assert (means[weights > 0] == 0.5).all()
     assert 40 < (weights == 0).sum() < 110, "e^-1 of them"
-
-
-@pytest.mark.parametrize("value", [2.0**46, -(2.0**46), 1e300])
-def test_values_beyond_what_is_held_are_refused(value):
-    with pytest.raises(InputError, match="needs values below 2\\^46"):
-        weighted_sums(["1"], np.array([[value]]), 5, seed=0)
+    for value in (2.0**46, -(2.0**46), 1e300):
+        with pytest.raises(InputError, match="needs values below 2\\^46"):
+            weighted_sums(["1"], np.array([[value]]), 5, seed=0)
 
 
 # Slopes that leave one query out, against fits without it.
@@ -327,45 +308,32 @@ def test_values_beyond_what_is_held_are_refused(value):
 @settings(max_examples=50, deadline=None)
 @given(st.integers(3, 12), st.integers(0, 10_000))
 def test_each_slope_is_the_fit_without_the_query(n, seed):
-    rng = np.random.default_rng(seed)
-    labels, scores = rng.normal(5, 1, n), rng.normal(-3, 2, n)
-    expected = [np.polyfit(np.delete(scores, i), np.delete(labels, i), 1)[0] for i in range(n)]
-    assert left_out_slopes(labels, scores) == pytest.approx(expected, rel=1e-6, abs=1e-8)
-
-
-def test_leading_axes_are_replicas():
-    rng = np.random.default_rng(1)
-    labels, scores = rng.random((2, 3, 4, 9))
+    """The leading axis is that of replicas."""
+    labels, scores = np.random.default_rng(seed).normal([[[5.0]], [[-3.0]]], [[[1.0]], [[2.0]]], (2, 2, n))
     found = left_out_slopes(labels, scores)
-    assert found.shape == (3, 4, 9)
-    assert found[2, 1] == pytest.approx(left_out_slopes(labels[2, 1], scores[2, 1]))
+    for slopes, label, score in zip(found, labels, scores, strict=True):
+        expected = [np.polyfit(np.delete(score, i), np.delete(label, i), 1)[0] for i in range(n)]
+        assert slopes == pytest.approx(expected, rel=1e-6, abs=1e-8)
 
 
-@pytest.mark.parametrize("size", [1e-9, 0.1, -0.1, 1e9])
+@pytest.mark.parametrize("size", [1e-9, 0.1, -0.1, 1e9, 0.0])
 def test_scores_that_do_not_differ_have_no_slope(size):
     labels = np.array([0.3, 0.1, 0.9, 0.5, 0.7, 0.7])
     assert not left_out_slopes(labels, np.full(6, size)).any()
     # All others are alike without the first.
     one = left_out_slopes(labels, np.array([size, 0, 0, 0, 0, 0]))
     assert one[0] == 0
-    assert (one[1:] != 0).all()
+    assert (one[1:] != 0).all() == (size != 0)
     assert not left_out_slopes(labels[:2], np.array([0.0, size])).any()
-
-
-def test_scores_of_zero_have_no_slope():
-    assert left_out_slopes(np.array([0.3, 0.1, 0.9]), np.zeros(3)).tolist() == [0.0, 0.0, 0.0]
 
 
 # Means in units of their own spread, where there is one.
 
 
-def test_it_is_students_t_without_the_factor_of_n():
+def test_it_is_students_t_without_the_factor_of_n_and_variation_by_rounding_alone_is_none():
     values = np.random.default_rng(1).normal(0.1, 1, (5, 30))
     t = values.mean(axis=1) / (values.std(axis=1, ddof=1) / np.sqrt(30))
     assert studentised(values.mean(axis=1), (values**2).mean(axis=1)) * np.sqrt(29) == pytest.approx(t, rel=1e-12)
-
-
-def test_what_varies_by_rounding_alone_does_not_vary():
     means = np.array([0.3, -0.3, 2.0, 1e-17, 0.0])
     squares = means**2 * (1 + np.array([1e-15, 1e-15, -1e-15, 0, 0]))
     assert studentised(means, squares).tolist() == [ENDLESS, -ENDLESS, ENDLESS, 0.0, 0.0]

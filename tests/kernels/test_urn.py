@@ -1,7 +1,6 @@
 """Draws that share their prior's uncertainty, against the urn followed by hand, ball by ball."""
 
 import dataclasses
-import itertools
 import math
 
 import numpy as np
@@ -14,11 +13,9 @@ from vbterrier.kernels.grades.exact import (
     enumerated_distribution,
     n_walk_states,
     scores_of,
-    sequence_probs,
-    sequences,
     walk,
 )
-from vbterrier.kernels.grades.model import UnjudgedModel, comonotone_variance, joint_probs, urn
+from vbterrier.kernels.grades.model import UnjudgedModel, comonotone_variance, urn
 from vbterrier.kernels.grades.moments import moments
 from vbterrier.kernels.rankings import discounts
 
@@ -188,30 +185,10 @@ def test_numbers_of_the_urn_give_the_exact_distribution(shared, known):
         assert sample.values.mean() == pytest.approx(values @ probs, abs=within)
 
 
-@pytest.mark.parametrize("strength", [0.3, 2.0, 25.0])
-def test_marginals_and_agreement_of_the_urn(strength):
-    n = 60_000
-    numbers = urn(np.random.default_rng(2), n, 5, strength)
-    for document in range(5):
-        share = np.searchsorted(np.sort(numbers[:, document]), [0.1, 0.5, 0.8]) / n
-        assert share == pytest.approx([0.1, 0.5, 0.8], abs=0.01)
-    for one, other in itertools.combinations(range(5), 2):
-        assert (numbers[:, one] == numbers[:, other]).mean() == pytest.approx(1 / (strength + 1), abs=0.01)
-
-
 def test_a_known_prior_gives_independent_numbers():
     numbers = urn(np.random.default_rng(2), 100, 5, np.inf)
     assert (numbers == np.random.default_rng(2).random((100, 5))).all()
     assert urn(np.random.default_rng(2), 3, 0, 1.0).shape == (3, 0)
-
-
-def test_deep_rankings_of_a_known_number_of_levels_have_exact_moments():
-    n = 60
-    model = model_of(discounts(n) / 20, [0.7, 0.2, 0.1], [99, 9, 4], [0, 1, 2], strength=5.0)
-    mean, variance = moments(model)
-    scores = scores_of(model, 0, urn(np.random.default_rng(0), 100_000, n, 5.0))
-    assert mean[0] == pytest.approx(scores.mean(), abs=5 * scores.std() / 300)
-    assert variance[0] == pytest.approx(scores.var(), rel=0.03)
 
 
 def product(levels):
@@ -246,30 +223,24 @@ def test_some_topics_keep_their_place_in_the_score():
 
 
 @pytest.mark.parametrize("kind", ["sum", "value", "binding", "priors"])
-def test_too_large_is_an_error_or_sampled(kind, monkeypatch):
-    for name in ("MAX_LISTED", "MAX_SETS", "MAX_HALF", "MAX_JOINED", "MAX_CELLS", "MAX_LATTICE"):
-        for method in getattr(choice, name):
-            monkeypatch.setitem(getattr(choice, name), method, 1)
+def test_too_large_is_an_error_or_sampled_and_scores_or_draws_that_do_not_come_apart_have_no_grid(kind, monkeypatch):
     rng = np.random.default_rng(11)
     model = uncertain_problem(rng, n_levels=3, n_unjudged=4, shared=kind != "priors", binding=kind == "binding")
     if kind == "value":
         model = dataclasses.replace(model, value=lambda _, levels: product(levels))
     if kind == "sum":
         model = dataclasses.replace(model, strength=None)
+    if kind in ("value", "priors"):
+        with pytest.raises(TooLargeError, match="topic 0"):
+            distribution_of(model, "grid", no_draws)
+    for name in ("MAX_LISTED", "MAX_SETS", "MAX_HALF", "MAX_JOINED", "MAX_CELLS", "MAX_LATTICE"):
+        for method in getattr(choice, name):
+            monkeypatch.setitem(getattr(choice, name), method, 1)
     for method in ("exact", "grid"):
         with pytest.raises(TooLargeError, match="topic 0"):
             distribution_of(model, method, no_draws)
     distribution = distribution_of(model, "auto", lambda _: urn(rng, 50, 4, 1.0))[0]
     assert (distribution.method, distribution.legacy) == ("mc", False)
-
-
-@pytest.mark.parametrize("kind", ["value", "priors"])
-def test_no_grid_of_scores_or_draws_that_do_not_come_apart(kind):
-    model = uncertain_problem(np.random.default_rng(12), n_unjudged=3, shared=kind == "value", n_levels=2)
-    if kind == "value":
-        model = dataclasses.replace(model, value=lambda _, levels: product(levels))
-    with pytest.raises(TooLargeError, match="topic 0"):
-        distribution_of(model, "grid", no_draws)
 
 
 def test_blocks_of_draws_do_not_change_scores(monkeypatch):
@@ -341,14 +312,6 @@ def test_kin_too_many_to_multiply_out_goes_to_the_grid():
         "grid",
         "mc",
     )
-
-
-@pytest.mark.parametrize("strength", [1e-12, 0.5, 3.0, 1e12])
-def test_pairs_of_sequences_have_the_probability_of_the_whole(strength):
-    prob, n = np.array([0.2, 0.0, 0.8]), 5
-    whole = sequence_probs(prob[None, None], n, np.array([strength]))[0]
-    left, right = ((sequences(3, half)[:, :, None] == np.arange(3)).sum(axis=1) for half in (2, 3))
-    assert joint_probs(prob, strength, left, right).reshape(-1) == pytest.approx(whole, abs=1e-13)
 
 
 def test_certain_and_uncertain_priors_do_not_mix_where_the_same_grades_run_out():

@@ -3,6 +3,7 @@
 import itertools
 import math
 import tempfile
+from functools import partial
 from pathlib import Path
 
 import ir_measures
@@ -147,53 +148,55 @@ def agree(case, target, run, k, kind, *, pooled, **bound):
 
 
 cutoffs, kinds = st.sampled_from([1, 2, 3, 5, 20]), st.sampled_from(["binary", "dcg"])
-few = settings(max_examples=80, deadline=None)
 
 
-@unambiguous
-@few
-@given(cases(uniform=True), cutoffs, kinds)
-def test_diversity_judgments_are_uniform_intents_and_their_tags(case, k, kind):
-    agree(case, qrels_of(case, prob=False), run_of(case), k, kind, pooled=True)
+def as_qrels(case, _, *, prob):
+    return qrels_of(case, prob=prob), run_of(case), {}
 
 
-@unambiguous
-@few
-@given(cases(), cutoffs, kinds)
-def test_diversity_judgments_with_probabilities(case, k, kind):
-    agree(case, qrels_of(case, prob=True), run_of(case), k, kind, pooled=True)
-
-
-@few
-@given(cases(several=False), cutoffs, kinds)
-def test_intents_as_qrels_and_one_entity_a_row_of_the_run(case, k, kind):
-    run = run_of(case)
-    run["entity_id"] = [
-        next(iter(case[qid]["tags"][docno]), None) for qid, docno in zip(run["qid"], run["docno"], strict=True)
-    ]
-    run["entity_id"] = run["entity_id"].astype(object)
-    agree(case, intents_of(case), run, k, kind, pooled=False)
-
-
-@few
-@given(cases(weighted=True), cutoffs, kinds, st.sampled_from([list, tuple, np.array]))
-def test_intents_as_qrels_and_lists_of_entities_in_the_run(case, k, kind, form):
+def in_the_run(case, data, *, several):
+    """Intents as qrels; lists of entities, or one entity, in each row of the run."""
     run = run_of(case)
     tags = [case[qid]["tags"][docno] for qid, docno in zip(run["qid"], run["docno"], strict=True)]
+    if not several:
+        return (
+            intents_of(case),
+            run.assign(entity_id=pd.Series([next(iter(of), None) for of in tags], dtype=object)),
+            {},
+        )
+    form = data.draw(st.sampled_from([list, tuple, np.array]))
     run["entity_id"] = pd.Series([form(list(entities)) for entities in tags], dtype=object)
     run["weight"] = pd.Series([form(list(entities.values())) for entities in tags], dtype=object)
-    agree(case, intents_of(case), run, k, kind, pooled=False)
+    return intents_of(case), run, {}
 
 
-@few
-@given(cases(weighted=True), cutoffs, kinds, st.booleans())
-def test_intents_and_tags_bound_by_name(case, k, kind, per_query):
+def by_name(case, data):
     tags = tags_of(case)
     register_intents("bound intents", intents_of(case), replace=True)
     # Entities of different queries differ here, so tags that hold for all queries say the same.
-    register_tags("bound tags", tags if per_query else tags.drop(columns="qid"), replace=True)
+    register_tags("bound tags", tags if data.draw(st.booleans()) else tags.drop(columns="qid"), replace=True)
     adhoc = pd.DataFrame({"qid": list(case), "docno": "d0", "label": 1})
-    agree(case, adhoc, run_of(case), k, kind, pooled=True, intents="bound intents", tags="bound tags")
+    return adhoc, run_of(case), {"intents": "bound intents", "tags": "bound tags"}
+
+
+# What cases are like, how they are given, and whether the tags of all documents are known.
+GIVEN = {
+    "diversity judgments are uniform intents and tags": ({"uniform": True}, partial(as_qrels, prob=False), True),
+    "diversity judgments with probabilities": ({}, partial(as_qrels, prob=True), True),
+    "one entity a row of the run": ({"several": False}, partial(in_the_run, several=False), False),
+    "lists of entities in the run": ({"weighted": True}, partial(in_the_run, several=True), False),
+    "names": ({"weighted": True}, by_name, True),
+}
+
+
+@unambiguous
+@pytest.mark.parametrize(("options", "give", "pooled"), GIVEN.values(), ids=GIVEN)
+@settings(max_examples=80, deadline=None)
+@given(data=st.data(), k=cutoffs, kind=kinds)
+def test_every_way_to_give_intents_and_tags(options, give, pooled, data, k, kind):
+    case = data.draw(cases(**options))
+    target, run, bound = give(case, data)
+    agree(case, target, run, k, kind, pooled=pooled, **bound)
 
 
 @settings(max_examples=25, deadline=None)
@@ -251,6 +254,8 @@ def test_iteration_zero_is_no_intent_where_the_query_has_others():
     )
     assert values(ES @ 5, qrels, ranked(a=["y", "x"], b=["x"])) == {"a": 0.5, "b": 1.0}
     assert values(ES @ 5, qrels, ranked(a=["y"], b=["y"])) == {"a": 0.0, "b": 0.0}
+    numbered = diversity(("a", 1, "x", "1"), ("a", 2, "y", "0"), ("a", 0, "x", "1"))
+    assert values(ES @ 5, numbered, ranked(a=["x", "y"])) == {"a": 0.5}
 
 
 def test_an_intent_without_a_relevant_document_still_counts():
@@ -276,11 +281,6 @@ def test_judgments_for_one_iteration_only_are_scored_with_a_warning():
     qrels = diversity(("a", "0", "x", 1), ("b", "0", "y", 1))
     with pytest.warns(DegenerateWarning, match="qrels: only one iteration, so no query is ambiguous"):
         assert values(ES @ 5, qrels, ranked(a=["x"], b=["x"])) == {"a": 1.0, "b": 0.0}
-
-
-def test_labels_as_text_and_numbered_iterations_are_read():
-    qrels = diversity(("a", 1, "x", "1"), ("a", 2, "y", "0"), ("a", 0, "x", "1"))
-    assert values(ES @ 5, qrels, ranked(a=["x", "y"])) == {"a": 0.5}
 
 
 # Where intents and tags come from, the first place that has them
@@ -313,26 +313,21 @@ def test_subtopics_come_with_their_own_documents_and_other_intents_ask_the_run_f
     assert values(ES(tags="x is A") @ 1, qrels, run) == {"a": 0.0}
 
 
-def test_nothing_found_is_an_error_that_names_the_ways():
-    adhoc, run = pd.DataFrame({"qid": ["a"], "docno": ["x"], "label": [1]}), ranked(a=["x"])
-    with pytest.raises(InputError) as caught:
-        values(VB @ 10, adhoc, run)
-    for way in ("VB@10: found no intents", "intents=", "register_intents", "qid, entity_id, prob", "diversity qrels"):
-        assert way in str(caught.value)
-    register_intents("A only", pd.DataFrame({"qid": ["a"], "entity_id": ["A"], "prob": [1.0]}), replace=True)
-    with pytest.raises(InputError) as caught:
-        values(VB(intents="A only") @ 10, adhoc, run)
-    for way in ("found no tags", "tags=", "register_tags", "entity_id in the run", "diversity qrels"):
-        assert way in str(caught.value)
-
-
-def test_intents_for_none_of_the_topics_are_an_error_and_those_of_further_topics_are_left_out(places):
-    adhoc = pd.DataFrame({"qid": ["other"], "docno": ["x"], "label": [1]})
+def test_nothing_found_is_an_error_that_names_the_ways(places):
+    adhoc = pd.DataFrame({"qid": ["a"], "docno": ["x"], "label": [1]})
+    for measure, ways in (
+        (VB, ("VB@10: found no intents", "intents=", "register_intents", "qid, entity_id, prob", "diversity qrels")),
+        (VB(intents="A only"), ("found no tags", "tags=", "register_tags", "entity_id in the run", "diversity qrels")),
+    ):
+        with pytest.raises(InputError) as caught:
+            values(measure @ 10, adhoc, places)
+        assert all(way in str(caught.value) for way in ways)
+    # Intents for none of the topics are an error, and those of further topics are left out.
     with pytest.raises(InputError, match=r"intents='A only' have none of the topics \['other'\]"):
-        values(ES(intents="A only", tags="x is A") @ 1, adhoc, ranked(other=["x"]))
+        values(ES(intents="A only", tags="x is A") @ 1, adhoc.assign(qid="other"), ranked(other=["x"]))
     more = pd.DataFrame({"qid": ["a", "b"], "entity_id": ["A", "A"], "prob": [1.0, 1.0]})
     register_intents("two", more, replace=True)
-    assert values(ES(intents="two") @ 1, adhoc.assign(qid="a"), places.assign(entity_id="A")) == {"a": 1.0}
+    assert values(ES(intents="two") @ 1, adhoc, places.assign(entity_id="A")) == {"a": 1.0}
 
 
 # Probabilities
@@ -367,12 +362,9 @@ def test_normalise_divides_by_the_sum_of_each_query(prob, success):
     intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": prob})
     run = ranked(a=["x"]).assign(entity_id="A")
     assert values(ES(normalise=True) @ 1, intents, run)["a"] == pytest.approx(success, abs=1e-6)
-
-
-def test_a_sum_off_by_rounding_is_repaired_without_asking():
-    intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B"], "prob": [0.5, 0.5 + 9e-7]})
-    run = ranked(a=["x", "y"]).assign(entity_id=["A", "B"])
-    assert values(ES @ 2, intents, run) == values(VB @ 2, intents, run) == {"a": 1.0}
+    # A sum off by rounding is repaired without asking.
+    rounded, both = intents.assign(prob=[0.5, 0.5 + 9e-7]), ranked(a=["x", "y"]).assign(entity_id=["A", "B"])
+    assert values(ES @ 2, rounded, both) == values(VB @ 2, rounded, both) == {"a": 1.0}
 
 
 def test_normalise_of_one_measure_does_not_repair_for_another():
@@ -385,24 +377,17 @@ def test_normalise_of_one_measure_does_not_repair_for_another():
             ir_measures.calc_aggregate([*asked, measure], intents, run)
 
 
-def test_an_intent_that_stands_twice_is_refused():
+def test_entities_that_stand_twice_or_as_numbers_against_text_are_refused_and_any_text_is_an_id():
     intents = pd.DataFrame({"qid": "a", "entity_id": ["A", "B", "A"], "prob": [0.25, 0.5, 0.25]})
-    with pytest.raises(InputError, match="candidate 'A' of query 'a' is in rows 0 and 2"):
-        values(ES @ 1, intents, ranked(a=["x"]).assign(entity_id="A"))
-
-
-def test_numbered_entities_against_text_are_refused_with_the_cast():
-    intents = pd.DataFrame({"qid": "a", "entity_id": [1, 2], "prob": [0.5, 0.5]})
     run = ranked(a=["x"])
-    assert values(ES @ 1, intents, run.assign(entity_id=2)) == {"a": 0.5}
+    with pytest.raises(InputError, match="candidate 'A' of query 'a' is in rows 0 and 2"):
+        values(ES @ 1, intents, run.assign(entity_id="A"))
+    numbered = pd.DataFrame({"qid": "a", "entity_id": [1, 2], "prob": [0.5, 0.5]})
+    assert values(ES @ 1, numbered, run.assign(entity_id=2)) == {"a": 0.5}
     with pytest.raises(InputError, match=r"intents column 'entity_id' holds integers, run column.*astype\(str\)"):
-        values(ES @ 1, intents, run.assign(entity_id="2"))
-
-
-def test_ids_that_look_like_missing_values_are_ids():
-    intents = pd.DataFrame({"qid": "NA", "entity_id": ["null", "NaN"], "prob": [0.75, 0.25]})
-    run = ranked(NA=["nan", "None"]).assign(entity_id=["null", "007"])
-    assert values(ES @ 2, intents, run) == {"NA": 0.75}
+        values(ES @ 1, numbered, run.assign(entity_id="2"))
+    odd = pd.DataFrame({"qid": "NA", "entity_id": ["null", "NaN"], "prob": [0.75, 0.25]})
+    assert values(ES @ 2, odd, ranked(NA=["nan", "None"]).assign(entity_id=["null", "007"])) == {"NA": 0.75}
 
 
 # Tags
@@ -417,11 +402,7 @@ def test_without_a_pool_the_ideal_is_k_documents_and_with_one_those_it_knows():
     known = values(ES(gain="dcg", tags="two of A") @ 4, intents, run)["a"]
     assert known == pytest.approx(1 / (1 + 1 / math.log2(3)), abs=1e-12)
     assert values(ES(gain="dcg", tags="two of A") @ 1, intents, run)["a"] == pytest.approx(1.0, abs=1e-12)
-
-
-def test_without_a_pool_and_without_a_cutoff_there_is_no_ideal():
-    intents = pd.DataFrame({"qid": ["a"], "entity_id": ["A"], "prob": [1.0]})
-    run = ranked(a=["x", "y"]).assign(entity_id=["A", None])
+    # Without a cutoff there is no ideal but that of a pool.
     with pytest.raises(
         ParameterError, match=r"gain='dcg' divides by the DCG of k matches.*use a cutoff k, such as @10"
     ):

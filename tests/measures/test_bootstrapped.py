@@ -7,7 +7,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from ir_measures import nDCG
-from one_topic import discounted, one, qrels_of, run_of
+from one_topic import RENAMED, discounted, one, qrels_of, run_of
 
 from vbterrier import BNDCG, NDCGBound, ParameterError, Unjudged
 from vbterrier.kernels.grades.distributions import histogram_mode
@@ -38,23 +38,6 @@ def test_the_second_worked_case():
         assert one(BNDCG(prior=prior, stat="std") @ 4, qrels, run) ** 2 == pytest.approx(variance, abs=1e-10)
 
 
-# Nothing unjudged: nDCG
-
-
-@pytest.mark.parametrize("name", ["ance", "BBGhelani2"])
-@pytest.mark.parametrize("k", [5, 10])
-def test_without_unjudged_documents_every_statistic_is_ndcg_on_real_runs(covid, values_of, name, k):
-    run = covid.runs[name]
-    qrels = covid.complete[covid.complete["qid"].isin(run["qid"])]
-    complete = [qid for qid, share in values_of(Unjudged @ k, qrels, run).items() if share == 0]
-    assert len(complete) >= {"ance": 49, "BBGhelani2": 30}[name]
-    qrels, run = qrels[qrels["qid"].isin(complete)], run[run["qid"].isin(complete)]
-    expected = values_of(nDCG @ k, qrels, run)
-    for stat in ("mean", "median", "mode", "q5", "q95"):
-        assert values_of(BNDCG(stat=stat) @ k, qrels, run) == pytest.approx(expected, abs=1e-9)
-    assert set(values_of(BNDCG(stat="std") @ k, qrels, run).values()) == {0.0}
-
-
 # TREC-COVID with judgments missing
 
 
@@ -66,14 +49,19 @@ def test_every_published_value_of_the_ance_run(covid, values_of, letter):
         expected = {qid: topic[letter][key] for qid, topic in covid.expected.items()}
         assert len(expected) == 50
         assert values_of(measure, covid.incomplete, covid.runs["ance"]) == pytest.approx(expected, abs=1e-9)
-
-
-@pytest.mark.parametrize("letter", PRIORS)
-def test_every_published_probability_of_the_ance_run(covid, letter):
     distribution = bootstrap_distribution(covid.runs["ance"], covid.incomplete, prior=PRIORS[letter], compat="ecir23")
     assert distribution.grades.tolist() == [0, 1, 2, 3]
     for qid, prob in zip(distribution.topics, distribution.prob, strict=True):
         assert prob == pytest.approx(covid.expected[qid][letter]["p"], abs=1e-9)
+
+
+def test_priors_that_compat_does_not_know_and_topics_too_large_for_a_method_are_refused():
+    with pytest.raises(ParameterError, match="compat='ecir23' needs one of the priors 'pool', 'run'"):
+        one(BNDCG(prior={0: 1}, compat="ecir23") @ 2, qrels_of({"a": 1, "b": 0}), run_of(["a", "new"]))
+    qrels, run = qrels_of({f"j{i}": i % 4 for i in range(400)}), run_of([f"u{i}" for i in range(100)])
+    words = "method='exact' is too expensive for query 'q' with 100 unjudged documents"
+    with pytest.raises(ParameterError, match=words):
+        one(BNDCG(prior="learned", method="exact", stat="q5") @ 100, qrels, run)
 
 
 def test_a_prior_that_is_sure_of_one_grade_is_a_naive_bound(covid, values_of):
@@ -98,12 +86,6 @@ def test_the_level_moves_the_ends_of_the_interval(covid, values_of, by_hand):
 
 
 # Priors that are none, topics without a judged document
-
-
-def test_compat_knows_priors_by_name_only():
-    qrels, run = qrels_of({"a": 1, "b": 0}), run_of(["a", "new"])
-    with pytest.raises(ParameterError, match="compat='ecir23' needs one of the priors 'pool', 'run'"):
-        one(BNDCG(prior={0: 1}, compat="ecir23") @ 2, qrels, run)
 
 
 @pytest.fixture(scope="module")
@@ -135,18 +117,6 @@ def test_what_a_topic_without_a_judged_document_is_worth(blind, values_of, prior
     other = "run" if prior == "run" else prior
     qrels, run = (frame[frame["qid"] == "half"] for frame in blind)
     assert found["half"] == pytest.approx(values_of(BNDCG(prior=other, stat=stat) @ 3, qrels, run)["half"], abs=1e-12)
-
-
-# Methods and seeds
-
-
-def test_a_topic_too_large_for_a_method_says_what_to_do():
-    qrels = qrels_of({f"j{i}": i % 4 for i in range(400)})
-    run = run_of([f"u{i}" for i in range(100)])
-    with pytest.raises(
-        ParameterError, match="method='exact' is too expensive for query 'q' with 100 unjudged documents"
-    ):
-        one(BNDCG(prior="learned", method="exact", stat="q5") @ 100, qrels, run)
 
 
 # compat="ecir23" with draws
@@ -187,25 +157,22 @@ def test_a_cutoff_below_the_end_of_the_list_counts_the_empty_ranks():
 
 def test_labels_below_zero_are_grade_zero_and_under_compat_no_judgments():
     labels = {"a": 2, "b": -1, "c": 1, "d": 0, "e": -2}
-    run = run_of(["b", "a", "new"])
+    qrels, run = qrels_of(labels), run_of(["b", "a", "new"])
     as_zero = qrels_of({document: max(label, 0) for document, label in labels.items()})
     without = qrels_of({document: label for document, label in labels.items() if label >= 0})
     for stat in ("mean", "q5", "mode"):
         for prior in ("pool", "run", "pool+run"):
             ours = BNDCG(stat=stat, prior=prior) @ 3
             theirs = ours(compat="ecir23")
-            assert one(ours, qrels_of(labels), run) == one(ours, as_zero, run)
-            assert one(theirs, qrels_of(labels), run) == one(theirs, without, run)
-    assert one(Unjudged @ 3, qrels_of(labels), run) == pytest.approx(1 / 3)
-    assert one(BNDCG @ 3, qrels_of(labels), run) != one(BNDCG @ 3, without, run)
-
-
-def test_both_readings_of_labels_below_zero_live_in_one_call():
-    qrels = qrels_of({"a": 2, "b": -1, "c": 1, "d": 0}).set_axis(["query_id", "doc_id", "relevance"], axis=1)
-    run = run_of(["b", "a", "new"]).set_axis(["query_id", "doc_id", "score"], axis=1)
+            assert one(ours, qrels, run) == one(ours, as_zero, run)
+            assert one(theirs, qrels, run) == one(theirs, without, run)
+    assert one(Unjudged @ 3, qrels, run) == pytest.approx(1 / 3)
+    assert one(BNDCG @ 3, qrels, run) != one(BNDCG @ 3, without, run)
+    # Both readings live in one call.
     measures = [BNDCG @ 3, BNDCG(compat="ecir23") @ 3, Unjudged @ 3, BNDCG(compat="ecir23") @ 1, BNDCG @ 1]
-    alone = {measure: measure.calc_aggregate(qrels, run) for measure in measures}
-    assert ir_measures.calc_aggregate(measures, qrels, run) == pytest.approx(alone, abs=1e-15)
+    together = ir_measures.calc_aggregate(measures, qrels.rename(columns=RENAMED), run.rename(columns=RENAMED))
+    alone = {measure: one(measure, qrels, run) for measure in measures}
+    assert together == pytest.approx(alone, abs=1e-15)
     assert alone[measures[0]] != alone[measures[1]]
 
 

@@ -243,13 +243,10 @@ def test_topics_without_relevant_or_without_other_documents(measure, documents, 
 @pytest.mark.parametrize(
     "run", [{"A": 1.0, "B": 2.0}, {"A": 1.0, "B": 1.0, "C": 1.0}, {"X": 3.0, "Y": 2.0, "Z": 1.0}, {}]
 )
-def test_no_correlation_of_few_or_of_constants(run):
+def test_no_correlation_of_few_or_of_constants_but_of_infinite_scores(run):
     world = [(PLAIN, RUN), (PLAIN, run)]
     with pytest.raises(InputError, match=r"OERCorr\(undefined='raise'\) is undefined for 1 topics"):
         values_of([OERCorr(undefined="raise")], links_of(world), run_of(world))
-
-
-def test_infinite_scores_are_ranked():
     documents = [(1, {"A", "C"}), (1, {"A"}), (0, {"B"}), (0, {"B", "C"})]
     world = [(documents, {"A": math.inf, "C": 0.0, "B": -math.inf})]
     assert values_of([OERCorr], links_of(world), run_of(world)) == {("OERCorr", "q0"): pytest.approx(1.0)}
@@ -268,18 +265,14 @@ def test_a_topic_without_a_list_scores_nothing_but_what_the_pool_itself_is():
 # What is refused
 
 
-def test_qrels_that_are_no_links_are_named(values_of):
+def test_qrels_that_are_no_links_are_named_and_topics_as_integers_never_meet_text(values_of):
     qrels = pd.DataFrame({"qid": ["q0"], "docno": ["d0"], "label": [1]})
-    with pytest.raises(
-        InputError, match=r"need the links of a pool.*found qid, docno, label.*vbterrier.entities.link_pool"
-    ):
-        values_of(RelCov @ 20, qrels, run_of([(PLAIN, RUN)]))
-
-
-def test_topics_as_integers_never_meet_text():
-    links = links_of([(PLAIN, RUN)]).assign(qid=7)
+    run = run_of([(PLAIN, RUN)])
+    words = r"need the links of a pool.*found qid, docno, label.*vbterrier.entities.link_pool"
+    with pytest.raises(InputError, match=words):
+        values_of(RelCov @ 20, qrels, run)
     with pytest.raises(InputError, match="qrels column 'qid' holds integers, run column 'qid' holds text"):
-        values_of([RelCov @ 20], links, run_of([(PLAIN, RUN)]).assign(qid="7"))
+        values_of(RelCov @ 20, links_of([(PLAIN, RUN)]).assign(qid=7), run.assign(qid="7"))
 
 
 # Hosts
@@ -298,21 +291,14 @@ def test_an_experiment_with_links_as_qrels():
     links, run = collection()
     topics = pd.DataFrame({"qid": links["qid"].unique(), "query": "words"})
     run = run.assign(rank=run.groupby("qid")["score"].rank(ascending=False).astype(int) - 1)
-    reversed_ = run.assign(score=-run["score"], rank=8 - run["rank"])
-    systems, measures = {"one": run, "other": reversed_}, [at(measure, k) for measure in ENTITY for k in (3, 20)]
-    measures = list(dict.fromkeys(measures))
+    systems = {"one": run, "other": run.assign(score=-run["score"], rank=8 - run["rank"])}
+    measures = list(dict.fromkeys(at(measure, k) for measure in ENTITY for k in (3, 20)))
     found = pt.Experiment(list(systems.values()), topics, links, measures, names=list(systems), perquery=True)
     assert set(found["qid"]) == set(topics["qid"])
-    got = {
-        (name, str(measure), qid): value
-        for name, qid, measure, value in found[["name", "qid", "measure", "value"]].itertuples(index=False)
-    }
-    wanted = {
-        (name, *key): value
-        for name, frame in systems.items()
-        for key, value in values_of(measures, links, frame).items()
-    }
-    assert got == pytest.approx(wanted, abs=1e-12)
+    for name, frame in systems.items():
+        mine = found[found["name"] == name]
+        got = dict(zip(zip(mine["measure"].astype(str), mine["qid"], strict=True), mine["value"], strict=True))
+        assert got == pytest.approx(values_of(measures, links, frame), abs=1e-12)
 
 
 def test_ir_measures_takes_links_and_a_pool_itself(theirs):
@@ -337,6 +323,11 @@ def test_the_ratio_of_a_collection_is_that_of_the_means():
     assert disc_ratio(above, below, seed=4).low != disc_ratio(above, below, seed=5).low
     same = disc_ratio([0.6] * 5, [0.5] * 5)
     assert (same.low, same.value, same.high) == pytest.approx((1.2, 1.2, 1.2))
+    with pytest.warns(DegenerateWarning, match="the ratio is infinite"):
+        found = disc_ratio([1.0, 0.0], [0.0, 0.0])
+    assert (found.value, found.high) == (math.inf, math.inf)
+    with pytest.warns(DegenerateWarning, match="no document is reached: the ratio is undefined"):
+        assert math.isnan(disc_ratio([0.0], [0.0]).low)
 
 
 def test_the_interval_of_the_ratio_holds_it_as_often_as_it_says():
@@ -366,11 +357,3 @@ def test_shares_that_make_no_ratio(arguments, message):
         disc_ratio(*arguments)
     with pytest.raises(ParameterError, match="n_resamples=0"):
         disc_ratio([1.0], [0.5], n_resamples=0)
-
-
-def test_no_other_document_reached_at_all():
-    with pytest.warns(DegenerateWarning, match="the ratio is infinite"):
-        found = disc_ratio([1.0, 0.0], [0.0, 0.0])
-    assert (found.value, found.high) == (math.inf, math.inf)
-    with pytest.warns(DegenerateWarning, match="no document is reached: the ratio is undefined"):
-        assert math.isnan(disc_ratio([0.0], [0.0]).low)

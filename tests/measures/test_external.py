@@ -34,17 +34,18 @@ def ndcg(run, qrels, **options):
     return score({"mine": run}, qrels, ["nDCG@10"], n_resamples=2, **options).means().loc["mine", "nDCG@10"]
 
 
-def test_conflicting_labels_of_a_file_are_refused_and_are_no_diversity():
-    qrels = pd.concat([QRELS, QRELS.iloc[:1].assign(label=0)], ignore_index=True).assign(iteration="0")
-    with pytest.raises(InputError, match=r"document 'd1' of query 'q1' has the labels 2 .* and 0 "):
-        ndcg(RUN, qrels)
-
-
-def test_repeated_judgments_are_warned_of_once_and_are_no_diversity():
+def test_repeated_judgments_are_warned_of_once_and_refused_if_they_conflict_and_are_no_diversity():
     qrels = pd.concat([QRELS, QRELS.iloc[:1]], ignore_index=True).assign(iteration="0")
     with pytest.warns(DegenerateWarning, match="1 repeated judgments with the same label count once") as said:
         assert ndcg(RUN, qrels) == pytest.approx(RIGHT)
     assert len(said) == 1
+    with pytest.raises(InputError, match=r"document 'd1' of query 'q1' has the labels 2 .* and 0 "):
+        ndcg(RUN, qrels.assign(label=[2, 1, 0, 1, 0, 0]))
+
+
+def test_one_text_is_one_measure_and_measures_asked_for_twice_count_once():
+    assert score(RUN, QRELS, "BNDCG(prior='learned')@10").means().iloc[0, 0] == pytest.approx(RIGHT)
+    assert len(score(RUN, QRELS, ["BNDCG@10", "BNDCG@10"]).intervals) == 2
 
 
 @pytest.mark.parametrize("label", [2**15, 10**8, 2**31, 2**32 + 1, -(2**31) - 1])
@@ -83,14 +84,6 @@ def test_ties_of_diversity_measures_are_in_trec_evals_order():
 def test_what_the_engines_of_others_refuse_is_a_usage_error(text):
     with pytest.raises(ParameterError, match=r"alpha_nDCG|RBP|AP"):
         score(RUN, QRELS.assign(iteration=list("12121")), [text])
-
-
-def test_measures_asked_for_twice_count_once():
-    assert len(score(RUN, QRELS, ["BNDCG@10", "BNDCG@10"]).intervals) == 2
-
-
-def test_one_text_is_one_measure():
-    assert score(RUN, QRELS, "BNDCG(prior='learned')@10").means().iloc[0, 0] == pytest.approx(RIGHT)
 
 
 @pytest.mark.filterwarnings("ignore:no document of the evidence is judged:vbterrier.errors.DegenerateWarning")
@@ -142,15 +135,19 @@ def test_measures_of_the_first_documents_are_those_of_whole_runs(seed):
 
 
 @pytest.mark.parametrize(
-    ("name", "n"), [("nDCG@10", 10), ("AP", None), ("alpha_nDCG@20", 20), ("alpha_nDCG(judged_only=True)@20", None)]
+    ("name", "n", "topicwise"),
+    [
+        ("nDCG@10", 10, True),
+        ("AP", None, True),
+        ("alpha_nDCG@20", 20, None),
+        ("alpha_nDCG(judged_only=True)@20", None, None),
+        ("Compat(p=0.95)", None, False),
+    ],
 )
-def test_how_many_documents_decide_a_measure(name, n):
-    assert n_decisive(ir_measures.parse_measure(name)) == n
-
-
-@pytest.mark.parametrize(("name", "topicwise"), [("nDCG@10", True), ("AP", True), ("Compat(p=0.95)", False)])
-def test_judgments_of_other_topics_change_what_trec_eval_calculates_in_nothing(name, topicwise):
-    assert is_topicwise(ir_measures.parse_measure(name)) is topicwise
+def test_how_many_documents_decide_a_measure_and_whether_judgments_of_other_topics_do(name, n, topicwise):
+    measure = ir_measures.parse_measure(name)
+    assert n_decisive(measure) == n
+    assert topicwise is None or is_topicwise(measure) is topicwise
 
 
 def test_judgments_of_subtopics_are_warned_of_where_no_diversity_measure_asks():

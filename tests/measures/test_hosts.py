@@ -104,10 +104,6 @@ def same(found, expected):
         assert found[name] == pytest.approx(values, abs=1e-12)
 
 
-def transformers():
-    return [pt.Transformer.from_df(run) for run in SYSTEMS.values()]
-
-
 @pytest.fixture
 def strings():
     enable_string_measures()
@@ -116,12 +112,6 @@ def strings():
 
 
 # pt.Experiment
-
-
-def test_an_experiment_over_frames_gives_the_means_of_ir_measures():
-    table = pt.Experiment(SYSTEMS, TOPICS, QRELS, MIXED)
-    assert list(table["name"]) == ["good", "poor"]
-    same(means(table), expected_means())
 
 
 @pytest.mark.parametrize(
@@ -137,18 +127,20 @@ def test_an_experiment_over_frames_gives_the_means_of_ir_measures():
     ],
     ids=str,
 )
-def test_an_experiment_over_transformers_gives_the_same_whatever_the_options(options):
-    table = pt.Experiment(transformers(), TOPICS, QRELS, MIXED, names=list(SYSTEMS), **options)
+def test_an_experiment_over_transformers_gives_the_means_of_ir_measures_whatever_the_options(options):
+    systems = list(map(pt.Transformer.from_df, SYSTEMS.values()))
+    table = pt.Experiment(systems, TOPICS, QRELS, MIXED, names=list(SYSTEMS), **options)
     same(means(table), expected_means())
 
 
 def test_averages_and_values_per_query_come_together():
     averages, values = pt.Experiment(SYSTEMS, TOPICS, QRELS, MIXED, perquery="both")
+    assert list(averages["name"]) == ["good", "poor"]
     same(means(averages), expected_means())
     assert len(values) == 2 * len(MIXED) * len(TOPICS)
     for name, run in (("good", IR_GOOD), ("poor", IR_POOR)):
         rows = values[values["name"] == name]
-        found = {(m, q): v for m, q, v in zip(rows["measure"], rows["qid"], rows["value"], strict=True)}
+        found = dict(zip(zip(rows["measure"], rows["qid"], strict=True), rows["value"], strict=True))
         assert found == pytest.approx(by_measure_and_topic(ir_measures.iter_calc(MIXED, IR_QRELS, run)), abs=1e-12)
 
 
@@ -325,39 +317,36 @@ def test_all_calls_of_ir_measures_agree():
 # ir_measures: forms of data
 
 
-def qrels_tuples():
-    return [Qrel(*row) for row in IR_QRELS[["query_id", "doc_id", "relevance", "iteration"]].itertuples(index=False)]
-
-
-def run_tuples():
-    return [ScoredDoc(*row) for row in IR_GOOD[["query_id", "doc_id", "score"]].itertuples(index=False)]
-
-
-def test_lists_and_generators_of_named_tuples_are_frames():
+def test_named_tuples_and_dicts_of_dicts_are_frames():
+    qrels, run = tuples()
     expected = by_measure_and_topic(ir_measures.iter_calc(MIXED, IR_QRELS, IR_GOOD))
-    assert by_measure_and_topic(ir_measures.iter_calc(MIXED, qrels_tuples(), run_tuples())) == expected
-    generators = ir_measures.iter_calc(MIXED, iter(qrels_tuples()), iter(run_tuples()))
-    assert by_measure_and_topic(generators) == expected
+    for given in ((qrels, run), (iter(qrels), iter(run))):
+        assert by_measure_and_topic(ir_measures.iter_calc(MIXED, *given)) == expected
+    adhoc = IR_QRELS.drop(columns="iteration")
+    qrels, run = (
+        {qid: dict(zip(rows["doc_id"], rows[name], strict=True)) for qid, rows in frame.groupby("query_id")}
+        for frame, name in ((adhoc, "relevance"), (IR_GOOD, "score"))
+    )
+    expected = by_measure_and_topic(ir_measures.iter_calc(JUDGED, adhoc, IR_GOOD))
+    for given in ((qrels, run), (adhoc, run)):
+        assert by_measure_and_topic(ir_measures.iter_calc(JUDGED, *given)) == pytest.approx(expected, abs=1e-15)
+    with pytest.warns(DegenerateWarning, match="run: empty"):
+        assert (BNDCG @ 10).calc_aggregate(qrels, {}) == 0.0
+
+
+def tuples():
+    qrels = IR_QRELS[["query_id", "doc_id", "relevance", "iteration"]].itertuples(index=False)
+    run = IR_GOOD[["query_id", "doc_id", "score"]].itertuples(index=False)
+    return [Qrel(*row) for row in qrels], [ScoredDoc(*row) for row in run]
 
 
 def test_a_generator_that_was_used_up_is_noticed():
-    run, qrels = iter(run_tuples()), iter(qrels_tuples())
+    qrels, run = map(iter, tuples())
     ir_measures.calc_aggregate([BNDCG @ 10], qrels, run)
     with pytest.warns(DegenerateWarning, match="run: empty; all 15 topics score 0"):
         assert ir_measures.calc_aggregate([BNDCG @ 10], IR_QRELS, run) == {BNDCG @ 10: 0.0}
     with pytest.raises(InputError, match="qrels: no rows"):
         ir_measures.calc_aggregate([BNDCG @ 10], qrels, IR_GOOD)
-
-
-def test_dicts_of_dicts_are_frames():
-    adhoc = IR_QRELS.drop(columns="iteration")
-    qrels = {q: dict(zip(rows["doc_id"], rows["relevance"], strict=True)) for q, rows in adhoc.groupby("query_id")}
-    run = {q: dict(zip(rows["doc_id"], rows["score"], strict=True)) for q, rows in IR_GOOD.groupby("query_id")}
-    expected = by_measure_and_topic(ir_measures.iter_calc(JUDGED, adhoc, IR_GOOD))
-    assert by_measure_and_topic(ir_measures.iter_calc(JUDGED, qrels, run)) == pytest.approx(expected, abs=1e-15)
-    assert by_measure_and_topic(ir_measures.iter_calc(JUDGED, adhoc, run)) == pytest.approx(expected, abs=1e-15)
-    with pytest.warns(DegenerateWarning, match="run: empty"):
-        assert (BNDCG @ 10).calc_aggregate(qrels, {}) == 0.0
 
 
 TEXTS = {
@@ -493,15 +482,12 @@ def test_an_experiment_over_systems_of_two_taggers_warns_once(options):
     assert len(again) == 1
 
 
-def test_separate_experiments_over_the_same_intents_do_not_warn():
+def test_separate_experiments_and_tags_for_all_systems_do_not_warn():
     for tagger in ("WAT", "REL", "gold"):
         experiment([tagger, tagger])
         pt.Evaluate(tagged(tagger), INTENTS, OVER_INTENTS)
     pipelines = [pt.Transformer.from_df(tagged("WAT")) >> pt.apply.generic(lambda found: found) for _ in range(2)]
     pt.Experiment(pipelines, QUERIES, INTENTS, OVER_INTENTS, names=[*"ab"], batch_size=1)
-
-
-def test_tags_for_all_systems_are_of_one_tagger():
     vbterrier.register_tags("tags of test_hosts", pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["E1", "E2"]}))
     experiment(["WAT", "REL"], [ES(tags="tags of test_hosts") @ 1])
 

@@ -1,5 +1,7 @@
 """Measures of entity linking in ir_measures, pt.Experiment, score and the command line."""
 
+import itertools
+import json
 import math
 
 import ir_measures
@@ -13,6 +15,7 @@ from ir_measures import Success
 from one_topic import RENAMED
 from scipy import stats
 
+from vbterrier import write_qrels, write_run
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.comparison import compare
 from vbterrier.evaluate.scores import score
@@ -117,24 +120,19 @@ def test_differences_of_f1_have_the_standard_error_of_the_jackknife():
 
 
 def test_recall_over_both_kinds_is_success_at_1_of_ir_measures():
-    qrels = GOLD.rename(columns={"entity_id": "doc_id", "qid": "query_id"}).assign(relevance=1)
-    both = ir_measures.iter_calc([LinkingR, Success @ 1], qrels, IR_RUN)
-    by_measure = {LinkingR: {}, Success @ 1: {}}
-    for metric in both:
-        by_measure[metric.measure][metric.query_id] = metric.value
-    assert by_measure[LinkingR] == pytest.approx(by_measure[Success @ 1], abs=1e-12)
-    assert len(by_measure[LinkingR]) == len(GOLD)
-    # Judgments in any form of ir_measures are a gold standard.
-    listed = [ir_measures.Qrel(q, e, 1) for q, e in GOLD.itertuples(index=False)]
-    assert LinkingF1.calc_aggregate(listed, IR_RUN) == pytest.approx(FIGURES["LinkingF1"], abs=1e-12)
-
-
-def test_measures_of_others_go_beside_ours_over_runs_and_qrels():
     qrels = GOLD.rename(columns={"entity_id": "docno"}).assign(label=1)
+    found = {LinkingR: {}, Success @ 1: {}}
+    for metric in ir_measures.iter_calc(list(found), qrels.rename(columns=RENAMED), IR_RUN):
+        found[metric.measure][metric.query_id] = metric.value
+    assert found[LinkingR] == pytest.approx(found[Success @ 1], abs=1e-12)
+    assert len(found[LinkingR]) == len(GOLD)
     means = score({"mine": RUN}, qrels, ["LinkingR", "Success@1"]).means().loc["mine"]
     assert means["LinkingR"] == pytest.approx(means["Success@1"], abs=1e-12)
     with pytest.raises(InputError, match="wanted columns qid, docno, score; missing docno"):
         score({"mine": SYSTEM}, qrels, ["LinkingR", "Success@1"])
+    # Judgments in any form of ir_measures are a gold standard.
+    listed = [ir_measures.Qrel(q, e, 1) for q, e in GOLD.itertuples(index=False)]
+    assert LinkingF1.calc_aggregate(listed, IR_RUN) == pytest.approx(FIGURES["LinkingF1"], abs=1e-12)
 
 
 @pytest.mark.parametrize(
@@ -189,34 +187,22 @@ def test_parameters_reach_the_answers():
 # The command line
 
 
-@pytest.fixture
-def files(tmp_path):
-    GOLD.to_csv(tmp_path / "gold.tsv", sep="\t", index=False)
-    SYSTEM.to_csv(tmp_path / "plain.tsv", sep="\t", index=False, header=False)
-    trec = RUN.assign(q0="Q0", tag="mine")[["qid", "q0", "docno", "rank", "score", "tag"]]
-    trec.to_csv(tmp_path / "trec.txt", sep=" ", index=False, header=False)
-    qrels = GOLD.assign(iteration="0", label=1)[["qid", "iteration", "entity_id", "label"]]
-    qrels.to_csv(tmp_path / "qrels.txt", sep=" ", index=False, header=False)
-    return tmp_path
-
-
 @pytest.mark.parametrize("gold", ["gold.tsv", "qrels.txt"])
-def test_the_command_line_scores_answers_and_runs(command, files, gold):
-    systems = [files / "plain.tsv", files / "trec.txt"]
-    code, out, err = command("score", *systems, "--qrels", files / gold, "-m", "LinkingF1", "-m", "NilR", "-f", "csv")
+def test_the_command_line_scores_answers_and_runs(command, tmp_path, gold):
+    if gold == "gold.tsv":
+        GOLD.to_csv(tmp_path / gold, sep="\t", index=False)
+    else:
+        write_qrels(GOLD.rename(columns={"entity_id": "docno"}).assign(label=1), tmp_path / gold)
+    systems = [tmp_path / "plain.tsv", tmp_path / "trec.txt"]
+    SYSTEM.to_csv(systems[0], sep="\t", index=False, header=False)
+    write_run(RUN, systems[1])
+    asked = ["-q", tmp_path / gold, "-m", "LinkingF1", "-m", "NilR", "-f", "json"]
+    code, out, err = command("score", *systems, *asked)
     assert (code, err) == (0, "")
-    lines = [line.split(",") for line in out.splitlines()]
-    found = {(line[0], line[1]): float(line[2]) for line in lines[1:]}
-    for name in ("plain", "trec"):
-        assert found[name, "LinkingF1"] == pytest.approx(FIGURES["LinkingF1"], abs=1e-12)
-        assert found[name, "NilR"] == pytest.approx(FIGURES["NilR"], abs=1e-12)
-
-
-def test_the_command_line_says_what_a_file_of_answers_is(command, files):
-    (files / "bad.tsv").write_text("q1\n")
-    code, _, err = command("score", files / "plain.tsv", "--qrels", files / "bad.tsv", "-m", "LinkingF1")
+    found = {(row["name"], row["measure"]): row["value"] for row in json.loads(out)}
+    for name, figure in itertools.product(("plain", "trec"), ("LinkingF1", "NilR")):
+        assert found[name, figure] == pytest.approx(FIGURES[figure], abs=1e-12)
+    (tmp_path / "bad.tsv").write_text("q1\n")
+    code, _, err = command("score", systems[0], "--qrels", tmp_path / "bad.tsv", "-m", "LinkingF1")
     assert code != 0
     assert "bad.tsv:1: wanted 2 fields, qid entity_id; found 1" in err
-    code, _, err = command("score", files / "plain.tsv", "--qrels", files / "gold.tsv", "-m", "nDCG@10")
-    assert code != 0
-    assert "gold.tsv:1" in err

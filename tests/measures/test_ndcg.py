@@ -65,14 +65,7 @@ def test_beside_measures_that_take_an_engine_it_is_the_same():
 def test_ids_that_engines_misread_are_refused_all_the_same(column, value):
     qrels = pd.DataFrame({"qid": ["q", "q"], "docno": ["a", "b"], "label": [1, 0]})
     run = qrels.assign(score=1.0)
-    odd = run.assign(**{column: [value, run[column].iloc[1]]})
+    odd = run.assign(**{column: [run[column].iloc[0], value]})
     for frames in ((odd, qrels), (run, odd)):
-        with pytest.raises(InputError, match=r"is empty|NUL"):
-            score({"run": frames[0]}, frames[1], ["nDCG@10"])
-
-
-def test_the_row_of_a_topic_that_engines_misread_is_said():
-    run = pd.DataFrame({"qid": ["p", "p", "q\0", "q\0"], "docno": list("abab"), "score": 1.0})
-    qrels = pd.DataFrame({"qid": ["p"], "docno": ["a"], "label": [1]})
-    with pytest.raises(InputError, match=r"column 'qid': row 2 holds 'q\\x00'"):
-        score({"run": run}, qrels, ["nDCG@10"], on_topics="all")
+        with pytest.raises(InputError, match=rf"column '{column}': row 1 .*(is empty|NUL)"):
+            score({"run": frames[0]}, frames[1], ["nDCG@10"], on_topics="all")

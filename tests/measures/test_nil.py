@@ -36,39 +36,33 @@ def test_showing_no_entity_serves_the_nil_intent_until_one_is_shown(gain):
         assert values(VB(**options) @ 2, INTENTS, untagged_first)["a"] == pytest.approx(0.75 - penalty)
 
 
-def test_without_nil_an_entity_of_that_name_is_like_any_other():
-    assert values(ES @ 1, INTENTS, run([], ["NIL"])) == {"a": 0.0}
-    assert values(ES @ 2, INTENTS, run([], ["NIL"])) == {"a": 0.75}
-    assert repr(ES(nil="") @ 2) == "ES@2"
-
-
 def test_a_topic_that_retrieves_nothing_abstains():
     both = pd.concat([INTENTS, INTENTS.assign(qid="b")])
     assert values(ES(nil="NIL") @ 5, both, run(["A"])) == {"a": 0.25, "b": 0.75}
     assert values(ES(nil="NIL"), both, run(["A"])) == {"a": 0.25, "b": 0.75}
 
 
-def test_an_empty_run_serves_the_nil_intents_alone():
-    with pytest.warns(DegenerateWarning, match="run: empty; no intent but 'NIL' is covered") as said:
-        assert values(ES(nil="NIL") @ 5, INTENTS, run()) == {"a": 0.75}
-    assert "scores 0" not in str(said[0].message)
-
-
-def test_a_nil_that_is_no_intent_is_warned_of():
-    with pytest.warns(DegenerateWarning, match="nil='nil': intents have no intent with this entity"):
-        assert values(ES(nil="nil") @ 1, INTENTS, run(["A"])) == {"a": 0.25}
-
-
-def test_tags_that_meet_no_intent_are_warned_of_in_other_words():
-    with pytest.warns(DegenerateWarning, match="no entity of run is among the intents, so no intent but 'NIL' is"):
-        assert values(ES(nil="NIL") @ 1, INTENTS, run(["elsewhere"])) == {"a": 0.0}
+@pytest.mark.parametrize(
+    ("nil", "shown", "value", "words"),
+    [
+        ("NIL", [], 0.75, "run: empty; no intent but 'NIL' is covered"),
+        ("nil", ["A"], 0.25, "nil='nil': intents have no intent with this entity"),
+        ("NIL", ["elsewhere"], 0.0, "no entity of run is among the intents, so no intent but 'NIL' is"),
+    ],
+)
+def test_empty_runs_unknown_nils_and_tags_that_meet_no_intent_are_warned_of(nil, shown, value, words):
+    with pytest.warns(DegenerateWarning, match=words) as said:
+        assert values(ES(nil=nil) @ 1, INTENTS, run(*shown)) == {"a": value}
+    assert shown or "scores 0" not in str(said[0].message)
 
 
 def test_measures_with_and_without_nil_share_one_call():
+    """Without ``nil``, an entity of that name is like any other."""
     target, frame = INTENTS.rename(columns=RENAMED), run([], ["NIL"]).rename(columns=RENAMED)
     measures = [ES @ 1, ES(nil="NIL") @ 1, ES @ 2, ES(nil="NIL") @ 2, ES(nil="A") @ 1]
     found = ir_measures.calc_aggregate(measures, target, frame)
     assert [found[measure] for measure in measures] == [0.0, 0.75, 0.75, 0.75, 0.25]
+    assert repr(ES(nil="") @ 2) == "ES@2"
 
 
 ENTITIES = ("A", "B", "NIL", "other")

@@ -60,23 +60,18 @@ def test_scores_of_real_runs_are_trec_evals(peers, covid):
             assert peers.largest_difference(found[listed], expected[listed]) <= EXACT
 
 
-@pytest.mark.parametrize("rel", [2, 3])
-def test_levels_of_relevance_are_trec_evals(peers, adhoc, rel):
-    names = {
-        f"P(rel={rel})@5": "P_5",
-        f"AP(rel={rel})": "map",
-        f"AP(rel={rel})@10": "map_cut_10",
-        f"RR(rel={rel})": "recip_rank",
-    }
-    found = peers.scored(adhoc.run, adhoc.qrels, list(names))[list(names)]
-    expected = theirs(peers, adhoc.qrels, adhoc.run, names.values(), relevance_level=rel)
-    assert peers.largest_difference(found, expected) <= EXACT
+def at_level(rel):
+    names = {"P({})@5": "P_5", "AP({})": "map", "AP({})@10": "map_cut_10", "RR({})": "recip_rank"}
+    return {ours.format(f"rel={rel}"): theirs for ours, theirs in names.items()}, {"relevance_level": rel}
 
 
-def test_condensed_measures_are_trec_evals_of_judged_documents_only(peers, adhoc):
-    names = {"nDCG(judged_only=True)@5": "ndcg_cut_5", "AP(judged_only=True)": "map", "P(judged_only=True)@5": "P_5"}
+JUDGED = {"nDCG(judged_only=True)@5": "ndcg_cut_5", "AP(judged_only=True)": "map", "P(judged_only=True)@5": "P_5"}
+
+
+@pytest.mark.parametrize(("names", "options"), [at_level(2), at_level(3), (JUDGED, {"judged_docs_only_flag": True})])
+def test_levels_of_relevance_and_condensed_measures_are_trec_evals(peers, adhoc, names, options):
     found = peers.scored(adhoc.run, adhoc.qrels, list(names))[list(names)]
-    expected = theirs(peers, adhoc.qrels, adhoc.run, names.values(), judged_docs_only_flag=True)
+    expected = theirs(peers, adhoc.qrels, adhoc.run, names.values(), **options)
     assert peers.largest_difference(found, expected) <= EXACT
 
 

@@ -1,73 +1,54 @@
 """How times grow with queries, depth, intents, grades and replicas: exponents of power laws."""
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from suite.engines import OURS, SCORE
 from suite.synthetic import Collection, Shape
 from suite.timing import alternating, median, slope
 from suite.ways import Way
 from vbterrier.kernels.resample import stream
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    Call = Callable[[], object]
+from vbterrier.stats.matches import Matches, Statistic
+from vbterrier.stats.perturbations import Dirichlet
+from vbterrier.stats.replicas import replicate
 
 N_QUERIES, N_INTENTS = 250, 8
 # What grows, from where; the largest size says what the slope tells, as costs of each call fade.
-SERIES: tuple[tuple[str, str, str, tuple[int, ...]], ...] = (
-    ("judged", "BNDCG@10", "n_queries", (1000, 2000, 4000, 8000)),
-    ("judged", "BNDCG@10", "depth", (500, 1000, 2000, 4000, 8000)),
-    ("judged", "nDCG@10", "n_queries", (1000, 2000, 4000, 8000)),
-    ("judged", "nDCG@10", "depth", (500, 1000, 2000, 4000, 8000)),
+QUERIES, DEPTHS = ("n_queries", (1000, 2000, 4000, 8000)), ("depth", (500, 1000, 2000, 4000, 8000))
+SERIES = (
+    *(("judged", measure, *grown) for measure in ("BNDCG@10", "nDCG@10") for grown in (QUERIES, DEPTHS)),
     ("judged", "BNDCG@10", "n_grades", (2, 4, 8, 16)),
-    ("intents", "VB@10", "n_queries", (1000, 2000, 4000, 8000)),
-    ("intents", "VB@10", "depth", (500, 1000, 2000, 4000, 8000)),
+    *(("intents", "VB@10", *grown) for grown in (QUERIES, DEPTHS)),
     ("intents", "VB@10", "n_intents", (4, 8, 16, 32)),
 )
 REPLICAS = (500, 1000, 2000, 4000)
 
 
-def growth(
-    rounds: int,
-    *,
-    seed: int = 0,
-    series: Sequence[tuple[str, str, str, tuple[int, ...]]] = SERIES,
-    replicas: tuple[int, ...] = REPLICAS,
-    said: Callable[[str], object] = lambda _: None,
-) -> list[dict[str, Any]]:
+def growth(rounds, *, seed=0, said=lambda _: None):
     """A record for each series: ``task``, ``by``, ``sizes``, median seconds on processors, ``slope``.
 
     A slope of 1 is linear. Where other than the depth grows, queries have 250 documents, so that what is measured does
     not hide behind reading rows.
     """
     found = []
-    for kind, measure, by, sizes in series:
+    for kind, measure, by, sizes in SERIES:
         said(f"growth of {measure} with {by}")
         with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
             base = Shape(kind, N_QUERIES, 250, seed=seed)
             way = Way(SCORE if measure == "nDCG@10" else OURS, measure, kind)
-            calls = {size: way.ready(Collection(_sized(base, by, size), folder)) for size in sizes}
+            calls = {size: way.ready(Collection(replace(base, **{by: size}), folder)) for size in sizes}
             found.append(_grown(measure, by, calls, rounds))
     said("growth of replicas")
     given = replicated(seed=seed)
-    found.append(_grown("VB@10 replicas", "n_replicas", {n: partial(given, n) for n in replicas}, rounds))
+    found.append(_grown("VB@10 replicas", "n_replicas", {n: partial(given, n) for n in REPLICAS}, rounds))
     return found
 
 
-def _sized(shape: Shape, by: str, size: int) -> Shape:
-    grown: dict[str, Any] = {by: size}
-    return replace(shape, **grown)
-
-
-def _grown(task: str, by: str, calls: dict[int, Call], rounds: int) -> dict[str, Any]:
+def _grown(task, by, calls, rounds):
     times, failed = alternating({str(size): call for size, call in calls.items()}, rounds)
     if failed:
         raise RuntimeError(f"{task} by {by}: {failed}")
@@ -75,14 +56,8 @@ def _grown(task: str, by: str, calls: dict[int, Call], rounds: int) -> dict[str,
     return {"task": task, "by": by, "sizes": list(calls), "cpu": seconds, "slope": slope(list(calls), seconds)}
 
 
-def replicated(*, seed: int = 0) -> Callable[[int], object]:
+def replicated(*, seed=0):
     """A call that draws as many Dirichlet replicas of VB@10 on 250 queries with 8 intents as it is told to."""
-    import pandas as pd
-
-    from vbterrier.stats.matches import Matches, Statistic
-    from vbterrier.stats.perturbations import Dirichlet
-    from vbterrier.stats.replicas import replicate
-
     draw = stream(seed, "replicas")
     frame = pd.DataFrame(
         {

@@ -3,8 +3,6 @@
 tracemalloc does not see what Arrow takes, and a process that has done other work before has memory to reuse.
 """
 
-from __future__ import annotations
-
 import ctypes
 import gc
 import json
@@ -13,54 +11,40 @@ import sys
 import tempfile
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from suite.synthetic import Collection, Shape
 from suite.ways import way_named
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
 _MIB = 1 / 1024
 TIMEOUT = 3600
 
 
-def peak_above(call: Callable[[], object]) -> float | None:
+def peak_above(call):
     """MiB that a call takes at its peak above what is held before; ``None`` where the system does not say."""
-    _give_back()
-    if not _reset():
+    # What earlier calls freed is returned, so that the next one cannot take it unseen.
+    gc.collect()
+    pa.default_memory_pool().release_unused()
+    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
+    if trim is not None:
+        trim(0)
+    try:
+        # Set the peak back to what is held now.
+        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
+    except OSError:
         return None
     before = _status("VmRSS")
     call()
     return (_status("VmHWM") - before) * _MIB
 
 
-def _give_back() -> None:
-    """Return what earlier calls freed, so that the next one cannot take it unseen."""
-    gc.collect()
-    pa.default_memory_pool().release_unused()
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)
-
-
-def _reset() -> bool:
-    """Set the peak back to what is held now."""
-    try:
-        Path("/proc/self/clear_refs").write_text("5", encoding="ascii")
-    except OSError:
-        return False
-    return True
-
-
-def _status(name: str) -> int:
+def _status(name):
     lines = Path("/proc/self/status").read_text(encoding="ascii", errors="replace").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith(f"{name}:"))
 
 
-def peaks(names: Sequence[str], collection: Collection, source: str) -> dict[str, float | None]:
+def peaks(names, collection, source):
     """:func:`peak_above` of ways by their names, in a process of its own that reads the kept frames."""
     told = json.dumps(
         {"ways": list(names), "shape": asdict(collection.shape), "folder": str(collection.folder), "source": source}
@@ -71,11 +55,10 @@ def peaks(names: Sequence[str], collection: Collection, source: str) -> dict[str
     )
     if done.returncode:
         raise RuntimeError(f"no peaks of memory: {done.stderr.strip()[-500:]}")
-    found: dict[str, float | None] = json.loads(done.stdout.splitlines()[-1])
-    return found
+    return json.loads(done.stdout.splitlines()[-1])
 
 
-def main(told: str) -> None:
+def main(told):
     """Measure what was told, and print the peaks."""
     asked = json.loads(told)
     shape = Shape(**asked["shape"])

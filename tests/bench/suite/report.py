@@ -1,17 +1,12 @@
 """Benchmarks as Markdown: ratios, growth, and which targets are met."""
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING, Any, cast
+from typing import cast
 
 import pandas as pd
 
 from suite.timing import median, ratio
 from suite.ways import Way, compared
 from vbterrier.report.tables import escaped, rendered
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _INTRODUCTION = """Made by `python -m suite` in `tests/bench`; written from its JSON, not by hand.
 
@@ -22,7 +17,7 @@ process. `vbterrier` is the measure through `ir_measures.calc_aggregate`; `vbter
 which also computes an interval from 2,000 resamples."""
 
 
-def bench_report(found: Mapping[str, Any]) -> str:
+def bench_report(found):
     """A page from what :func:`suite.suite.benchmark` found."""
     parts = ["# Benchmarks", _INTRODUCTION, _made(found)]
     if found["targets"]:
@@ -41,7 +36,7 @@ def bench_report(found: Mapping[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def _made(found: Mapping[str, Any]) -> str:
+def _made(found):
     machine, options = found["machine"], found["options"]
     versions = ", ".join(f"{name} {version}" for name, version in found["versions"].items())
     what = f"{machine['n_processors']} x {machine['processor']}, {machine['memory_gib']} GiB, {machine['system']}"
@@ -49,7 +44,7 @@ def _made(found: Mapping[str, Any]) -> str:
     return escaped(f"{found['made']}; {what}; {versions}; {how}.", "markdown")
 
 
-def targets(records: list[dict[str, Any]]) -> pd.DataFrame:
+def targets(records):
     """A row for each target: what is wanted, what was measured, whether it is met."""
     rows = [
         {
@@ -63,7 +58,7 @@ def targets(records: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["goal", "wanted", "measured", "met"])
 
 
-def grown(records: list[dict[str, Any]]) -> pd.DataFrame:
+def grown(records):
     """A row for each series."""
     rows = [
         {
@@ -78,7 +73,7 @@ def grown(records: list[dict[str, Any]]) -> pd.DataFrame:
     return pd.DataFrame(rows, columns=["measure", "grows with", "sizes", "seconds", "slope"])
 
 
-def comparisons(timings: list[dict[str, Any]]) -> Iterator[tuple[str, pd.DataFrame]]:
+def comparisons(timings):
     """A title and a table for each collection and source: every way of ours beside each peer's nearest."""
     if not timings:
         return
@@ -92,10 +87,10 @@ def comparisons(timings: list[dict[str, Any]]) -> Iterator[tuple[str, pd.DataFra
         yield title, pd.DataFrame(rows).fillna("")
 
 
-def _row(way: Way, records: Mapping[str, Any], ways: Mapping[str, Way]) -> dict[str, Any]:
+def _row(way, records, ways):
     own = records[way.name]
     peak = own["peak_mib"]
-    row: dict[str, Any] = {
+    row = {
         "way": way.name,
         "CPU s": _short(median(own["cpu"])),
         "wall s": _short(median(own["wall"])),
@@ -110,10 +105,10 @@ def _row(way: Way, records: Mapping[str, Any], ways: Mapping[str, Way]) -> dict[
     return row
 
 
-def _spread(measured: Mapping[str, float]) -> str:
+def _spread(measured):
     return f"{_short(measured['median'])} ({_short(measured['low'])}–{_short(measured['high'])})"
 
 
-def _short(value: float) -> str:
+def _short(value):
     """Two digits that say something, or all in front of the point."""
     return f"{value:.0f}" if abs(value) >= 10 else f"{value:.2g}"

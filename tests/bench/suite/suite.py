@@ -1,16 +1,13 @@
 """The suite: every measure on collections of several sizes, growth, and the targets; a result that JSON holds."""
 
-from __future__ import annotations
-
-import importlib
 import os
 import platform
 import tempfile
 from datetime import datetime, timezone
 from importlib import metadata
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
+import vbterrier
 from suite.growth import growth
 from suite.memory import peaks
 from suite.synthetic import KINDS, Collection, Shape
@@ -18,49 +15,27 @@ from suite.targets import met
 from suite.timing import alternating
 from suite.ways import SOURCES, ways
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
-
-    from suite.ways import Way
-
 SIZES = ((250, 1000), (6980, 1000))
 ROUNDS = 3
 _PACKAGES = ("vbterrier", "numpy", "pandas", "pyarrow", "ir_measures", "pytrec_eval-terrier", "pyndeval", "ranx",
              "trectools", "python-terrier")  # fmt: skip
 
 
-def benchmark(
-    *,
-    sizes: Sequence[tuple[int, int]] = SIZES,
-    rounds: int = ROUNDS,
-    seed: int = 0,
-    said: Callable[[str], object] = lambda _: None,
-) -> dict[str, Any]:
+def benchmark(*, sizes=SIZES, rounds=ROUNDS, seed=0, said=lambda _: None):
     """Time every measure beside the nearest that others have, in turns, on synthetic collections.
 
-    Parameters
-    ----------
-    sizes
-        Pairs of (queries, documents of each). Collections of 1,000 queries and more have numbers as ids, smaller ones
-        those of ClueWeb.
-    rounds
-        How often everything is timed, after a first time that is not.
-    seed
-        Decides the collections.
-    said
-        Is told what is done next.
-
-    Returns
-    -------
-    dict
-        What :func:`json.dump` takes: ``made``, ``machine``, ``versions``, ``options``; ``timings``, a record for each
-        way, size and source with the seconds of each round, on processors and on the wall, and the peak in MiB above
-        the frames; ``skipped`` (packages that are not installed or fail), ``growth`` and ``targets``.
+    ``sizes`` are pairs of (queries, documents of each): collections of 1,000 queries and more have numbers as ids,
+    smaller ones those of ClueWeb. Returned is what :func:`json.dump` takes: ``made``, ``machine``, ``versions``,
+    ``options``; ``timings``, a record for each way, size and source with the seconds of each round, on processors and
+    on the wall, and the peak in MiB above the frames; ``skipped`` (packages that are not installed or fail),
+    ``growth`` and ``targets``.
     """
-    timings: list[dict[str, Any]] = []
-    skipped: list[dict[str, Any]] = []
+    timings = []
+    skipped = []
     for n_queries, depth in sizes:
-        for shape in _shapes(n_queries, depth, seed):
+        for kind in KINDS:
+            ids = "numbers" if n_queries >= 1000 else "clueweb"
+            shape = Shape(kind, n_queries, 1 if kind == "linking" else depth, ids=ids, seed=seed)
             said(f"{shape.kind}, {n_queries:,} queries x {shape.depth:,}")
             _time(shape, ways(shape.kind), rounds, timings, skipped)
     numbers = {
@@ -76,21 +51,7 @@ def benchmark(
     return {key: rounded(value) for key, value in numbers.items()}
 
 
-def _shapes(n_queries: int, depth: int, seed: int) -> list[Shape]:
-    ids = "numbers" if n_queries >= 1000 else "clueweb"
-    return [
-        Shape(kind, n_queries, 1 if kind == "linking" else depth, ids=ids, seed=seed)
-        for kind in KINDS
-    ]  # fmt: skip
-
-
-def _time(
-    shape: Shape,
-    found: list[Way],
-    rounds: int,
-    timings: list[dict[str, Any]],
-    skipped: list[dict[str, Any]],
-) -> None:
+def _time(shape, found, rounds, timings, skipped):
     """Add the records of one collection, from memory and from files."""
     there = [way for way in found if not way.missing()]
     skipped += [{"way": way.name, "why": way.missing()} for way in found if way.missing()]
@@ -101,7 +62,7 @@ def _time(
             calls = {way.name: way.ready(collection, source) for way in there}
             times, failed = alternating(calls, rounds)
             skipped += [{"way": name, "why": why, "source": source} for name, why in failed.items()]
-            held: dict[str, float | None] = {}
+            held = {}
             try:
                 held = peaks(list(times), collection, source)
             except RuntimeError as error:
@@ -116,7 +77,7 @@ def _time(
                     timings.append(about | named | measured)
 
 
-def machine() -> dict[str, Any]:
+def machine():
     """What the numbers were measured on."""
     return {
         "processor": _processor(),
@@ -126,7 +87,7 @@ def machine() -> dict[str, Any]:
     }
 
 
-def _processor() -> str:
+def _processor():
     try:
         lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -135,42 +96,28 @@ def _processor() -> str:
     return next(named, platform.processor())
 
 
-def _memory() -> float | None:
+def _memory():
     try:
         return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
     except (AttributeError, ValueError, OSError):
         return None
 
 
-def versions() -> dict[str, str]:
+def versions():
     """Versions of Python and of the packages that take part."""
-    installed = {_plain(found.name): found.version for found in metadata.distributions()}
-    others = {name: installed[_plain(name)] for name in _PACKAGES if _plain(name) in installed}
-    # By name: the package imports everything lazily, and no floor imports it.
-    ours = importlib.import_module("vbterrier").__version__
-    return {"python": platform.python_version(), "vbterrier": ours} | others
+    installed = {found.name.lower().replace("_", "-"): found.version for found in metadata.distributions()}
+    spelt = {name: name.lower().replace("_", "-") for name in _PACKAGES}
+    others = {name: installed[plain] for name, plain in spelt.items() if plain in installed}
+    return {"python": platform.python_version(), "vbterrier": vbterrier.__version__} | others
 
 
-def _plain(name: str) -> str:
-    """A package's name, however it is spelt."""
-    return name.lower().replace("_", "-")
-
-
-def once(records: list[Any]) -> list[Any]:
-    """Records without repetitions.
-
-    >>> once([{"a": 1}, {"a": 2}, {"a": 1}])
-    [{'a': 1}, {'a': 2}]
-    """
+def once(records):
+    """Records without repetitions."""
     return [record for place, record in enumerate(records) if record not in records[:place]]
 
 
-def rounded(value: Any) -> Any:
-    """Numbers to six digits, seconds to the microsecond: a page of what was kept is the page of what was measured.
-
-    >>> rounded({"seconds": [0.12345678]})
-    {'seconds': [0.123457]}
-    """
+def rounded(value):
+    """Numbers to six digits, seconds to the microsecond: a page of what was kept is the page of what was measured."""
     if isinstance(value, float):
         return round(value, 6)
     if isinstance(value, dict):

@@ -1,11 +1,8 @@
 """Collections of any size that look like real ones: what benchmarks run on."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
@@ -13,17 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from vbterrier.errors import choice, whole
+from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.kernels.resample import stream
 
-if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
-    Ints = NDArray[np.int64]
-
 KINDS = ("judged", "intents", "entities", "linking")
-IDS = ("numbers", "clueweb")
-TEXTS = ("str", "object")
 # Judged documents of a query (of an intent, where it has some), and the documents and mentions of its pool.
 N_JUDGED, N_POOLED, N_MENTIONS = 20, 50, 10
 # As many as passages of MS MARCO; a prime, so that any stride through it meets every number.
@@ -37,28 +27,12 @@ _FILES = {
 
 @dataclass(frozen=True)
 class Shape:
-    """What a synthetic collection is like.
+    """What a synthetic collection is like, which the seed decides; labels are 0 to ``n_grades - 1``.
 
-    Parameters
-    ----------
-    kind
-        ``"judged"``: a run and graded judgments; ``"intents"``: a run and judgments of several intents; ``"entities"``:
-        a run of entities and the links of a pool; ``"linking"``: one answer a query, and the right one.
-    n_queries, depth
-        The run: queries, and documents of each; answers have depth 1.
-    ids
-        ``"numbers"``, as MS MARCO's; ``"clueweb"``, as clueweb09-en0003-55-31884.
-    text
-        How frames hold ids: pandas' ``"str"``, or ``"object"``.
-    n_intents, n_grades
-        Intents of a query; labels are 0 to ``n_grades - 1``.
-    seed
-        Decides everything that is drawn.
-
-    Raises
-    ------
-    ParameterError
-        Another word, or a size below 1.
+    Kinds: ``"judged"``, a run and graded judgments; ``"intents"``, a run and judgments of several intents;
+    ``"entities"``, a run of entities and the links of a pool; ``"linking"``, one answer a query, and the right one.
+    Ids: ``"numbers"``, as MS MARCO's; ``"clueweb"``, as clueweb09-en0003-55-31884. Frames hold them as ``"str"``
+    or as ``"object"``.
     """
 
     kind: str = "judged"
@@ -70,86 +44,62 @@ class Shape:
     n_grades: int = 4
     seed: int = 0
 
-    def __post_init__(self) -> None:
-        choice("kind", self.kind, KINDS)
-        choice("ids", self.ids, IDS)
-        choice("text", self.text, TEXTS)
-        for name in ("n_queries", "depth", "n_intents"):
-            whole(name, getattr(self, name))
-        whole("n_grades", self.n_grades, low=2)
-        whole("seed", self.seed, low=0)
-
-    def made(self) -> dict[str, pd.DataFrame]:
+    def made(self):
         """The frames: ``run`` and ``qrels``, whatever stands in their places."""
-        made = {"judged": _judged, "intents": _judged, "entities": _entities, "linking": _linking}[self.kind](self)
+        made = {"entities": _entities, "linking": _linking}.get(self.kind, _judged)(self)
         if self.text == "str":
             return made
         return {name: frame.astype(dict.fromkeys(_text(frame), object)) for name, frame in made.items()}
 
 
 class Collection:
-    """The frames of a shape, and the files of a folder that hold the same.
+    """The frames of a shape, and the files of a folder that hold the same, written when one is first asked for."""
 
-    Parameters
-    ----------
-    shape
-        What to make.
-    folder
-        Where the files stand, or are written when one is first asked for.
-    """
-
-    def __init__(self, shape: Shape, folder: str | Path) -> None:
+    def __init__(self, shape, folder):
         self.shape, self.folder = shape, Path(folder)
 
     @cached_property
-    def frames(self) -> dict[str, pd.DataFrame]:
+    def frames(self):
         """The frames, from the folder where :meth:`keep` put them."""
         kept = {name: self.folder / f"{name}.parquet" for name in ("run", "qrels")}
         if not all(path.exists() for path in kept.values()):
             return self.shape.made()
-        dtype: Any = object if self.shape.text == "object" else "str"
+        dtype = object if self.shape.text == "object" else "str"
         found = {name: pd.read_parquet(path) for name, path in kept.items()}
         return {name: frame.astype(dict.fromkeys(_text(frame), dtype)) for name, frame in found.items()}
 
     @cached_property
-    def as_theirs(self) -> dict[str, pd.DataFrame]:
+    def as_theirs(self):
         """The frames under ir_measures' names of columns."""
-        from vbterrier.hosts.ir_measures import TO_IR_MEASURES
-
         return {name: frame.rename(columns=TO_IR_MEASURES) for name, frame in self.frames.items()}
 
-    def keep(self) -> None:
+    def keep(self):
         """Write the frames, so that another process need not make them."""
         for name, frame in self.frames.items():
             frame.to_parquet(self.folder / f"{name}.parquet", index=False)
 
-    def file(self, name: str) -> Path:
+    def file(self, name):
         """The path of a TREC file; of links for the ``qrels`` of entities."""
-        path = self.folder / f"{name}.{'links.parquet' if self._is_links(name) else 'txt'}"
-        if not path.exists():
-            self._write(name, path)
-        return path
-
-    def _is_links(self, name: str) -> bool:
-        return self.shape.kind == "entities" and name == "qrels"
-
-    def _write(self, name: str, path: Path) -> None:
-        frame = self.frames[name]
-        if self._is_links(name):
+        is_links = self.shape.kind == "entities" and name == "qrels"
+        path, frame = self.folder / f"{name}.{'links.parquet' if is_links else 'txt'}", self.frames[name]
+        if path.exists():
+            return path
+        if is_links:
             frame.to_parquet(path, index=False)
-            return
+            return path
         constant = {"Q0": "Q0", "iteration": "0", "tag": "bench"}
         full = frame.assign(**{key: value for key, value in constant.items() if key not in frame})[list(_FILES[name])]
         options = pacsv.WriteOptions(include_header=False, delimiter=" ", quoting_style="none")
         # Six decimals, as most runs have.
         pacsv.write_csv(pa.Table.from_pandas(full.round(6), preserve_index=False), path, options)
+        return path
 
 
-def _text(frame: pd.DataFrame) -> list[str]:
+def _text(frame):
     return [name for name in ("qid", "docno", "entity_id", "iteration") if name in frame]
 
 
-def _judged(shape: Shape) -> dict[str, pd.DataFrame]:
+def _judged(shape):
     draw, n, depth = stream(shape.seed, "judged"), shape.n_queries, shape.depth
     qid, docs = _qids(n, draw), _distinct(n, depth, draw)
     score = -np.sort(-draw.gamma(9.0, size=(n, depth)), axis=1)
@@ -159,7 +109,7 @@ def _judged(shape: Shape) -> dict[str, pd.DataFrame]:
     at = np.floor(depth * draw.random((n, n_judged)) ** 2).astype(np.int64)
     topic = np.repeat(np.arange(n), n_judged)
     label = draw.integers(0, shape.n_grades, topic.size)
-    columns: dict[str, Any] = {"label": label}
+    columns = {"label": label}
     if shape.kind == "intents":
         columns["iteration"] = draw.integers(1, shape.n_intents + 1, topic.size)
     keys = pd.DataFrame({"topic": topic, "at": at.ravel()} | columns)
@@ -171,7 +121,7 @@ def _judged(shape: Shape) -> dict[str, pd.DataFrame]:
     return {"run": run, "qrels": qrels}
 
 
-def _entities(shape: Shape) -> dict[str, pd.DataFrame]:
+def _entities(shape):
     """Entities are as frequent in the pool as words are, and a run finds frequent ones first, more or less."""
     draw, n, depth = stream(shape.seed, "entities"), shape.n_queries, shape.depth
     qid, first = _qids(n, draw), _distinct(n, depth, draw)
@@ -193,7 +143,7 @@ def _entities(shape: Shape) -> dict[str, pd.DataFrame]:
     return {"run": run, "qrels": links.assign(label=label[at], rank=at % N_POOLED, weight=1.0)}
 
 
-def _linking(shape: Shape) -> dict[str, pd.DataFrame]:
+def _linking(shape):
     """Every tenth query has no entity, which systems see, and some more get no answer; three of four are right."""
     draw, n = stream(shape.seed, "linking"), shape.n_queries
     qid = _qids(n, draw)
@@ -209,18 +159,17 @@ def _linking(shape: Shape) -> dict[str, pd.DataFrame]:
     return {"run": given.assign(score=1.0, rank=0), "qrels": gold.assign(label=1)}
 
 
-def _qids(n: int, draw: np.random.Generator) -> Any:
+def _qids(n, draw):
     return pc.cast(pa.array(np.sort(draw.choice(max(_N_QUERIES, 2 * n), n, replace=False))), pa.large_string())
 
 
-def _distinct(n: int, depth: int, draw: np.random.Generator) -> Ints:
+def _distinct(n, depth, draw):
     """Numbers of documents, none twice in a row: a walk of its own through a prime for each."""
     start, stride = draw.integers(1, _N_DOCUMENTS, (2, n, 1))
-    made: Ints = (start + np.arange(depth) * stride) % _N_DOCUMENTS
-    return made
+    return (start + np.arange(depth) * stride) % _N_DOCUMENTS
 
 
-def _named(number: Ints, ids: str) -> Any:
+def _named(number, ids):
     """Numbers of documents as their ids."""
     text = pc.cast(pa.array(number), pa.large_string())
     if ids == "numbers":
@@ -230,27 +179,27 @@ def _named(number: Ints, ids: str) -> Any:
     return pc.binary_join_element_wise(_prefixed("clueweb09-en00", parts[0]), *parts[1:], _word("-"))
 
 
-def _prefixed(prefix: str, number: Any) -> Any:
+def _prefixed(prefix, number):
     text = pc.cast(pa.array(number) if isinstance(number, np.ndarray) else number, pa.large_string())
     return pc.binary_join_element_wise(_word(prefix), text, _word(""))
 
 
-def _word(text: str) -> Any:
+def _word(text):
     return pa.scalar(text, pa.large_string())
 
 
-def _repeated(text: Any, times: int) -> Any:
+def _repeated(text, times):
     return text.take(pa.array(np.repeat(np.arange(len(text)), times)))
 
 
-def _counted(n: int, depth: int) -> Ints:
+def _counted(n, depth):
     return np.tile(np.arange(depth), n)
 
 
-def _series(text: Any) -> Any:
+def _series(text):
     """Ids as pandas holds text: its own type of strings since 3, objects before."""
     return pd.Series(text.to_pandas()).astype("str")
 
 
-def _frame(qid: Any, docno: Any, **columns: Any) -> pd.DataFrame:
+def _frame(qid, docno, **columns):
     return pd.DataFrame({"qid": _series(qid), "docno": _series(docno), **columns})

@@ -1,29 +1,29 @@
 """The targets: how many times faster than others, how much time and memory at most; measured in the same run."""
 
-from __future__ import annotations
-
 import tempfile
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Any
 
+import ir_measures
 import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyterrier as pt
 
 from suite.engines import IR_MEASURES, OURS, SCORE
 from suite.growth import replicated
 from suite.memory import peaks
-from suite.pairs import POOL, commands, experiments, five_systems, readings
 from suite.synthetic import Collection, Shape
 from suite.timing import alternating, median, ratio
 from suite.ways import way_named
+from vbterrier.evaluate.scores import score
+from vbterrier.frames.files.reading import read_run
 from vbterrier.kernels.resample import stream
+from vbterrier.stats.topic_intervals import topics_intervals
 
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
-
-    from suite.timing import Times
-
-LARGE = 1000
+LARGE, N_SYSTEMS = 1000, 5
+# The measure of the targets: the default prior fits a model, which other packages have not.
+POOL = "BNDCG(prior='pool')@10"
 
 
 @dataclass(frozen=True)
@@ -35,10 +35,6 @@ class Faster:
     small: float
     large: float
     text: str = "str"
-
-    def wanted(self, n_queries: int) -> float:
-        """The ratio at a size."""
-        return self.large if n_queries >= LARGE else self.small
 
 
 _NDCG, _ALPHA = f"{IR_MEASURES} nDCG@10", f"{IR_MEASURES} alpha_nDCG@10"
@@ -57,81 +53,94 @@ FILE_SECONDS = 1.5
 N_REPLICAS, N_RESAMPLES, N_TOPICS, N_COLUMNS = 1000, 10_000, 6980, 40
 
 
-def met(
-    sizes: Sequence[tuple[int, int]],
-    timings: list[dict[str, Any]],
-    rounds: int,
-    *,
-    seed: int = 0,
-    said: Callable[[str], object] = lambda _: None,
-) -> list[dict[str, Any]]:
+def readings(collection):
+    """A run's file, read with all its checks; and by pyarrow, without."""
+    path, columns = collection.file("run"), ["qid", "Q0", "docno", "rank", "score", "name"]
+    text = dict.fromkeys(("qid", "Q0", "docno", "name"), pa.string())
+    plain = pacsv.ReadOptions(column_names=columns), pacsv.ParseOptions(delimiter=" ", quote_char=False)
+    bare = partial(pacsv.read_csv, path, *plain, pacsv.ConvertOptions(column_types=text))
+    return {"ours": partial(read_run, path), "other": bare}
+
+
+def five_systems(collection):
+    """``score`` of five runs, against one."""
+    run, qrels = collection.frames["run"], collection.frames["qrels"]
+    runs = {f"run {shift}": run.assign(score=run["score"] + shift) for shift in range(N_SYSTEMS)}
+    return {"ours": lambda: score(runs, qrels, [POOL]), "other": lambda: score({"run": run}, qrels, [POOL])}
+
+
+def experiments(collection):
+    """``pt.Experiment`` with nDCG@10 and :data:`POOL`, against nDCG@10 alone."""
+    run, qrels = collection.frames["run"], collection.frames["qrels"]
+    topics, ndcg = run[["qid"]].drop_duplicates().assign(query=""), ir_measures.nDCG @ 10
+    measures = {"ours": [ndcg, ir_measures.parse_measure(POOL)], "other": [ndcg]}
+    return {
+        name: partial(pt.Experiment, [pt.Transformer.from_df(run)], topics, qrels, m) for name, m in measures.items()
+    }
+
+
+def met(sizes, timings, rounds, *, seed=0, said=lambda _: None):
     """A record for each target and size: ``goal``, ``wanted``, ``measured`` (median, low, high), ``unit``, ``met``.
 
     Ratios are of seconds on processors, that of five systems on the wall. Those of frames with pandas' strings are
     read off the timings.
     """
-    found: list[dict[str, Any]] = []
+    found = []
     for n_queries, depth in sizes:
-        said(f"targets at {n_queries:,} x {depth:,}")
         where = f"{n_queries:,} x {depth:,}"
-        objects = of_objects(n_queries, depth, rounds, seed=seed)
-        by_name = {
-            row["way"]: row for row in timings if (row["n_queries"], row["source"]) == (n_queries, "memory")
-        }  # fmt: skip
-        found += _of_ways(by_name, objects, n_queries, where)
-        found += _of_collection(Shape("judged", n_queries, depth, seed=seed), rounds)
+        said(f"targets at {where}")
+        rows = {row["way"]: row for row in timings if (row["n_queries"], row["source"]) == (n_queries, "memory")}
+        rows = {"str": rows, "object": _of_objects(n_queries, depth, rounds, seed=seed)}
+        found += _of_ways(rows, n_queries, where)
+        found += _of_collection(Shape("judged", n_queries, depth, seed=seed), rounds, where)
     said("targets of replicas and resamples")
     return [*found, *_of_statistics(rounds, seed=seed)]
 
 
-def _of_ways(
-    by_name: Mapping[str, Any], objects: Mapping[str, Any], n_queries: int, where: str
-) -> list[dict[str, Any]]:
+def _of_ways(rows, n_queries, where):
     """How many times faster our ways are, of those that were timed beside their peers."""
     found = []
     for target in FASTER:
-        rows = by_name if target.text == "str" else objects
-        if target.ours in rows and target.theirs in rows:
+        cpu = {name: row["cpu"] for name, row in rows[target.text].items()}
+        if target.ours in cpu and target.theirs in cpu:
             columns = ", object columns" if target.text == "object" else ""
             goal = f"{target.ours} against {target.theirs}{columns}, {where}"
-            measured = ratio(rows[target.theirs]["cpu"], rows[target.ours]["cpu"])
-            found.append(_record(goal, target.wanted(n_queries), measured, "times faster", at_least=True))
+            wanted = target.large if n_queries >= LARGE else target.small
+            found.append(
+                _record(goal, wanted, ratio(cpu[target.theirs], cpu[target.ours]), "times faster", at_least=True)
+            )
     return found
 
 
-def of_objects(n_queries: int, depth: int, rounds: int, *, seed: int = 0) -> dict[str, dict[str, list[float]]]:
+def _of_objects(n_queries, depth, rounds, *, seed=0):
     """Times on frames that hold ids as objects."""
     shape = Shape("judged", n_queries, depth, text="object", seed=seed)
     with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
         collection = Collection(shape, folder)
-        named = [way_named(name) for name in (*_OURS, _NDCG)]
-        times, _ = alternating({way.name: way.ready(collection) for way in named}, rounds)
+        times, _ = alternating({name: way_named(name).ready(collection) for name in (*_OURS, _NDCG)}, rounds)
     return {name: {"cpu": took.cpu} for name, took in times.items()}
 
 
-def _of_collection(shape: Shape, rounds: int) -> list[dict[str, Any]]:
+def _of_collection(shape, rounds, where):
     """Reading, files to scores, several systems, pt.Experiment and memory on one collection."""
-    where = f"{shape.n_queries:,} x {shape.depth:,}"
     with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
         collection = Collection(shape, folder)
         collection.keep()
         found = []
-        for goal, wanted, calls, clock in (
-            ("reading a run against bare pyarrow", TIMES_ARROW, readings(collection), "cpu"),
-            (
-                f"score, {POOL}, five systems against one on the wall",
-                TIMES_ONE_SYSTEM,
-                five_systems(collection),
-                "wall",
-            ),
-            (f"pt.Experiment, nDCG@10 and {POOL} against nDCG@10", TIMES_EXPERIMENT, experiments(collection), "cpu"),
+        for goal, wanted, pair, clock in (
+            ("reading a run against bare pyarrow", TIMES_ARROW, readings, "cpu"),
+            (f"score, {POOL}, five systems against one on the wall", TIMES_ONE_SYSTEM, five_systems, "wall"),
+            (f"pt.Experiment, nDCG@10 and {POOL} against nDCG@10", TIMES_EXPERIMENT, experiments, "cpu"),
         ):
-            measured = _measured(*alternating(calls, rounds), clock)
+            times, failed = alternating(pair(collection), rounds)
+            measured = dict.fromkeys(("median", "low", "high"), float("nan"))
+            if not failed:
+                measured = ratio(getattr(times["ours"], clock), getattr(times["other"], clock))
             found.append(_record(f"{goal}, {where}", wanted, measured, "times the time"))
-        times, _ = alternating(commands(collection), rounds)
         if shape.n_queries >= LARGE:
-            wall = _spread(times["ours"].wall)
-            found.append(_record(f"file to nDCG@10, {where}", FILE_SECONDS, wall, "seconds on the wall"))
+            call = partial(score, {"run": collection.file("run")}, collection.file("qrels"), ["nDCG@10"])
+            wall = alternating({"ours": call}, rounds)[0]["ours"].wall
+            found.append(_record(f"file to nDCG@10, {where}", FILE_SECONDS, _spread(wall), "seconds on the wall"))
         way = f"{OURS} {POOL}"
         peak = peaks([way], collection, "memory")[way]
         if peak is not None:
@@ -140,36 +149,24 @@ def _of_collection(shape: Shape, rounds: int) -> list[dict[str, Any]]:
         return found
 
 
-def _of_statistics(rounds: int, *, seed: int) -> list[dict[str, Any]]:
-    from vbterrier.stats.topic_intervals import topics_intervals
-
+def _of_statistics(rounds, *, seed):
     values = stream(seed, "values").random((N_TOPICS, N_COLUMNS))
-    calls: dict[str, Callable[[], object]] = {
-        "replicas": partial(replicated(seed=seed), N_REPLICAS),
-        "bootstrap": partial(topics_intervals, values, n_resamples=N_RESAMPLES),
+    calls = {
+        f"{N_REPLICAS:,} Dirichlet replicas, 250 x 8": partial(replicated(seed=seed), N_REPLICAS),
+        f"{N_RESAMPLES:,} resamples of {N_TOPICS:,} topics, {N_COLUMNS} columns": partial(
+            topics_intervals, values, n_resamples=N_RESAMPLES
+        ),
     }
     times, _ = alternating(calls, rounds)
-    goals = (
-        (f"{N_REPLICAS:,} Dirichlet replicas, 250 x 8", REPLICAS_SECONDS, "replicas"),
-        (f"{N_RESAMPLES:,} resamples of {N_TOPICS:,} topics, {N_COLUMNS} columns", BOOTSTRAP_SECONDS, "bootstrap"),
-    )
-    return [_record(goal, wanted, _spread(times[name].cpu), "seconds") for goal, wanted, name in goals]
+    limits = zip(calls, (REPLICAS_SECONDS, BOOTSTRAP_SECONDS), strict=True)
+    return [_record(goal, wanted, _spread(times[goal].cpu), "seconds") for goal, wanted in limits]
 
 
-def _measured(times: dict[str, Times], failed: dict[str, str], clock: str) -> dict[str, float]:
-    """The ratio of ours to the other, of seconds on processors (``"cpu"``) or on the wall (``"wall"``)."""
-    if failed:
-        return dict.fromkeys(("median", "low", "high"), float("nan"))
-    return ratio(getattr(times["ours"], clock), getattr(times["other"], clock))
-
-
-def _spread(seconds: list[float]) -> dict[str, float]:
+def _spread(seconds):
     return {"median": median(seconds), "low": float(np.min(seconds)), "high": float(np.max(seconds))}
 
 
-def _record(
-    goal: str, wanted: float, measured: dict[str, float], unit: str, *, at_least: bool = False
-) -> dict[str, Any]:
+def _record(goal, wanted, measured, unit, *, at_least=False):
     middle = measured["median"]
     reached = bool(middle >= wanted if at_least else middle <= wanted)
     return {"goal": goal, "at_least": at_least, "wanted": wanted, "measured": measured, "unit": unit, "met": reached}

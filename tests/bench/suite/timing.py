@@ -1,16 +1,10 @@
 """Times of ways of doing the same, taken in turns; ratios with their spread; growth."""
 
-from __future__ import annotations
-
 import gc
 import time
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
 
 # Seconds that a call may take and still be repeated.
 PATIENCE = 60.0
@@ -23,7 +17,7 @@ class Times:
     cpu: list[float] = field(default_factory=list)
     wall: list[float] = field(default_factory=list)
 
-    def take(self, call: Callable[[], object]) -> None:
+    def take(self, call):
         """Time one more round."""
         # What others left behind is not this one's to clean up.
         gc.collect()
@@ -33,7 +27,7 @@ class Times:
         self.wall.append(time.perf_counter() - wall)
 
 
-def processor_seconds() -> float:
+def processor_seconds():
     """Seconds on processors, those of finished children included: some engines are programs of their own."""
     try:
         import resource
@@ -43,9 +37,7 @@ def processor_seconds() -> float:
     return time.process_time() + children.ru_utime + children.ru_stime
 
 
-def alternating(
-    calls: Mapping[str, Callable[[], object]], rounds: int, *, patience: float = PATIENCE
-) -> tuple[dict[str, Times], dict[str, str]]:
+def alternating(calls, rounds, *, patience=PATIENCE):
     """Times of calls, one after the other in each round, and what is wrong with those that failed.
 
     The order is turned by one from round to round, so that nobody always comes after the same. Everything runs once
@@ -53,8 +45,8 @@ def alternating(
     processors is not repeated: that time is its only round.
     """
     times = {name: Times() for name in calls}
-    failed: dict[str, str] = {}
-    done: set[str] = set()
+    failed = {}
+    done = set()
     order = list(calls)
     for number in range(-1, rounds):
         for name in order:
@@ -73,30 +65,23 @@ def alternating(
     return {name: found for name, found in times.items() if name not in failed}, failed
 
 
-def ratio(slow: Sequence[float], fast: Sequence[float]) -> dict[str, float]:
+def ratio(slow, fast):
     """How many times longer the one takes, round by round: the median, and the least and the most.
 
     Of ways with unequal rounds, those that both have.
-
-    >>> ratio([4.0, 6.0, 9.0], [2.0, 2.0, 3.0])
-    {'median': 3.0, 'low': 2.0, 'high': 3.0}
     """
     # A clock that has not moved is one that cannot say less than a microsecond.
     each = np.array([one / max(other, 1e-6) for one, other in zip(slow, fast, strict=False)])
     return {"median": float(np.median(each)), "low": float(each.min()), "high": float(each.max())}
 
 
-def slope(sizes: Sequence[float], seconds: Sequence[float]) -> float:
-    """The exponent b of ``seconds = a sizes^b``, by least squares of the logarithms.
-
-    >>> round(slope([1, 2, 4], [3, 6, 12]), 6)
-    1.0
-    """
+def slope(sizes, seconds):
+    """The exponent b of ``seconds = a sizes^b``, by least squares of the logarithms."""
     x, y = np.log(np.asarray(sizes, dtype=float)), np.log(np.maximum(seconds, 1e-6))
     x = x - x.mean()
     return float((x * (y - y.mean())).sum() / (x * x).sum())
 
 
-def median(values: Any) -> float:
+def median(values):
     """The median of some seconds."""
     return float(np.median(values))

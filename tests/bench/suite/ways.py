@@ -1,21 +1,10 @@
 """Ways to evaluate a run: our measures, and what other packages have that comes nearest."""
 
-from __future__ import annotations
-
 import importlib.util
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING
 
 from suite.engines import FROM_FILES, FROM_FRAMES, IR_MEASURES, OURS, SCORE
-from vbterrier.errors import ParameterError, choice, nearest
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from suite.synthetic import Collection
-
-    Call = Callable[[], object]
 
 SOURCES = ("memory", "file")
 # Our measures by the collections that they are for, each beside the measure of ir_measures that comes nearest.
@@ -36,11 +25,7 @@ MEASURES = {
     "entities": dict.fromkeys(
         (
             "RelCov@20",
-            "NonRelCov(undefined='zero')@20",
-            "DiscRatio(undefined='zero')@20",
-            "OER(undefined='zero')@20",
-            "SignalRate(undefined='zero')@20",
-            "BaitRate(undefined='zero')@20",
+            *(f"{name}(undefined='zero')@20" for name in ("NonRelCov", "DiscRatio", "OER", "SignalRate", "BaitRate")),
             "TopBait(undefined='zero')",
             "OERCorr(undefined='zero')@20",
             "ObsCov(undefined='zero')",
@@ -63,16 +48,10 @@ PEERS = {
 
 @dataclass(frozen=True)
 class Way:
-    """One way to get a value for every query.
+    """One way to get a value for every query of a kind of collections.
 
-    Parameters
-    ----------
-    tool
-        Who does it: ``"vbterrier"`` (through ``ir_measures.calc_aggregate``), ``"vbterrier.score"``, or a peer.
-    measure
-        What is computed, in the tool's own words.
-    kind
-        The collections that it is for.
+    The tool is ``"vbterrier"`` (through ``ir_measures.calc_aggregate``), ``"vbterrier.score"`` or a peer; the measure
+    is written in the tool's own words.
     """
 
     tool: str
@@ -80,30 +59,23 @@ class Way:
     kind: str
 
     @property
-    def name(self) -> str:
+    def name(self):
         """How tables call it."""
         return f"{self.tool} {self.measure}"
 
     @property
-    def is_ours(self) -> bool:
+    def is_ours(self):
         """Whether this package does the work."""
         return self.tool in (OURS, SCORE)
 
-    def missing(self) -> str:
+    def missing(self):
         """What keeps it from being tried, or nothing."""
         if self.is_ours or self.tool == IR_MEASURES or importlib.util.find_spec(self.tool) is not None:
             return ""
         return f"{self.tool} is not installed"
 
-    def ready(self, collection: Collection, source: str = "memory") -> Call:
-        """The call, with the frames or files that it starts from made before.
-
-        Raises
-        ------
-        ParameterError
-            Another source than ``"memory"`` and ``"file"``.
-        """
-        choice("source", source, SOURCES)
+    def ready(self, collection, source="memory"):
+        """The call, with the frames or files that it starts from made before."""
         if source == "file":
             paths = collection.file("run"), collection.file("qrels")
             return partial(FROM_FILES[self.tool], self, *paths)
@@ -111,7 +83,7 @@ class Way:
         return partial(FROM_FRAMES[self.tool], self, frames["run"], frames["qrels"])
 
 
-def ways(kind: str) -> list[Way]:
+def ways(kind):
     """What is measured on collections of a kind: our measures, then the peers' nearest, each once."""
     found = [Way(OURS, text, kind) for text in MEASURES[kind]]
     if kind != "linking":
@@ -123,30 +95,17 @@ def ways(kind: str) -> list[Way]:
     return [*found, *dict.fromkeys(theirs)]
 
 
-def way_named(name: str) -> Way:
-    """The way that tables call so.
-
-    Raises
-    ------
-    ParameterError
-        There is none.
-    """
-    every = {way.name: way for kind in MEASURES for way in ways(kind)}
-    if name not in every:
-        raise ParameterError(f"no way {name!r}; wanted one of those in the table.{nearest(name, every)}")
-    return every[name]
+def way_named(name):
+    """The way that tables call so."""
+    return next(way for kind in MEASURES for way in ways(kind) if way.name == name)
 
 
-def bare(measure: str) -> str:
-    """A measure's name without parameters and cutoff.
-
-    >>> bare("OER(undefined='zero')@20")
-    'OER'
-    """
+def bare(measure):
+    """A measure's name without parameters and cutoff."""
     return measure.partition("(")[0].partition("@")[0]
 
 
-def compared(way: Way) -> list[str]:
+def compared(way):
     """The peers' ways that one of ours stands beside: its nearest in ir_measures first."""
     theirs = MEASURES[way.kind].get(way.measure, way.measure)
     raw = [f"{tool} {of[way.kind]}" for tool, of in PEERS.items() if way.kind in of]
