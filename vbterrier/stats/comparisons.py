@@ -270,13 +270,18 @@ def _effects(
     equivalence: Any = np.nan
     if margin is not None:
         equivalence = _equivalence(differences, margin)
-        ordered, half = np.sort(differences, axis=0), ceil(_DISCRETE * len(differences))
-        # Sorted differences that are half the topics apart.
-        apart = ordered[half - 1 :] - ordered[: len(ordered) - half + 1]
-        discrete = (apart <= _EQUAL).any(axis=0) & ~np.isnan(equivalence)
+        discrete = _is_discrete(differences) & ~np.isnan(equivalence)
         equivalence[discrete] = bounded_equivalence(differences[:, discrete], margin, bounds, n_resamples, seed)
     found = {"effect_size": t_of(differences) / np.sqrt(len(differences)), "effect_low": low, "effect_high": high}
     return {**found, **dict(zip(("wins", "losses", "ties"), counts, strict=True)), "p_equivalence": equivalence}
+
+
+def _is_discrete(differences: Floats) -> Bools:
+    """Return True if at least half of the topics have the same difference, up to rounding errors, shape (k,)."""
+    ordered, half = np.sort(differences, axis=0), ceil(_DISCRETE * len(differences))
+    # Sorted differences that are half the topics apart.
+    apart = ordered[half - 1 :] - ordered[: len(ordered) - half + 1]
+    return np.asarray((apart <= _EQUAL).any(axis=0))
 
 
 def bounded_equivalence(differences: Floats, margin: float, bounds: Bounds, n_draws: int, seed: int) -> Floats:

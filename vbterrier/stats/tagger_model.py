@@ -189,9 +189,8 @@ def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = No
     Parameters
     ----------
     tags, gold
-        Tags of documents by the tagger, and gold tags of the labelled documents (docno, entity_id [, weight]): frames,
-        registered names, or paths. Weights other than 0 count as 1. Tags of documents that are not labelled are
-        ignored.
+        Tags of documents by the tagger, and gold tags of the labelled ones (docno, entity_id [, weight]): frames,
+        registered names, or paths. Weights other than 0 count as 1. Tags of other documents are ignored.
     intents
         Candidates of ambiguous queries (qid, entity_id, prob): only these entities count, and only confusions between
         candidates of the same query. Entities of ambiguous names are harder than others, so that a model without
