@@ -776,16 +776,6 @@ def test_table_1_of_the_paper_is_a_pooled_evaluation():
     assert (ends.loc[["Group 1", "Group 2"], "high"] < 0).all()
 
 
-def test_915_projects_are_the_fewest_that_give_table_1():
-    def fits(n, success, half, whole):
-        p = np.arange(n + 1) / n
-        spread = np.sqrt(p * (1 - p))
-        columns = ((p, success), (p - 0.5 * spread, half), (p - spread, whole))
-        return np.logical_and.reduce([np.abs(found - printed) <= 0.0005 + 1e-9 for found, printed in columns]).any()
-
-    assert next(n for n in range(2, 2000) if all(fits(n, *row) for row in TABLE_1.values())) == N_PROJECTS
-
-
 def test_both_case_studies_pooled():
     found = evaluated(pool="collection", measures=["ES", "VB(alpha=0.5)", "VB", "VarPenalty", "TopIntent"])
     # Success .8 and .2: one half over both, where the penalty is largest.

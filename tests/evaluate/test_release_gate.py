@@ -72,33 +72,6 @@ def test_small_tails_are_drawn_often_enough():
     assert lows[2] < lows[1] - 0.01
 
 
-def test_weighted_sequences_follow_equal_weights_and_bets_one_by_one():
-    rng = np.random.default_rng(5)
-    x, w = rng.random(40), rng.uniform(0.2, 1, 40)
-    assert confidence_sequence(x, weights=np.full(40, 7.0)).equals(confidence_sequence(x))
-    found = confidence_sequence(x, weights=w)
-    assert found["value"].to_numpy() == pytest.approx(np.cumsum(w * x) / np.cumsum(w))
-    u, means, alpha = w / w.max(), np.linspace(0, 1, 2001), 0.05
-    more = less = np.ones(2001)
-    mean, squares, low, high = 0.5, 0.25, 0.0, 1.0
-    for at, (value, weight) in enumerate(zip(x, u, strict=True), 1):
-        bet = np.sqrt(2 * np.log(2 / alpha) / (squares / at * at * np.log(at + 1)))
-        with np.errstate(divide="ignore"):
-            more = more * (1 + np.minimum(bet, 0.5 / means) * weight * (value - means))
-            less = less * (1 - np.minimum(bet, 0.5 / (1 - means)) * weight * (value - means))
-        left = means[np.maximum(more, less) < 2 / alpha]
-        low, high = max(low, left.min() - 0.0005), min(high, left.max() + 0.0005)
-        assert found.loc[at - 1, ["low", "high"]].tolist() == pytest.approx([low, high], abs=1e-9)
-        mean = ((u * x)[:at].sum() + 0.5) / (u[:at].sum() + 1)
-        squares += (weight * (value - mean)) ** 2
-
-
-@pytest.mark.parametrize("weights", [[1.0, 0.0], [1.0, -1.0], [1.0], [1.0, np.inf]])
-def test_weights_of_sequences_are_checked(weights):
-    with pytest.raises(InputError, match="weights: wanted a finite number above 0"):
-        confidence_sequence([0.1, 0.2], weights=weights)
-
-
 @pytest.mark.parametrize(
     ("kind", "n_releases"),
     [

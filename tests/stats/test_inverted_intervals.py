@@ -231,23 +231,31 @@ def test_all_intervals_together_contain_the_mean_as_often_as_they_say(kind, n_sa
     assert peeked > 0.35 * n_samples
 
 
-def test_capitals_are_those_of_bets_one_by_one():
-    x, alpha = np.random.default_rng(3).beta(2, 3, 60), 0.05
-    found = confidence_sequence(x)
-    means = np.linspace(0, 1, 2001)
+def test_weighted_sequences_follow_equal_weights_and_bets_one_by_one():
+    rng = np.random.default_rng(5)
+    x, w = rng.random(40), rng.uniform(0.2, 1, 40)
+    assert confidence_sequence(x, weights=np.full(40, 7.0)).equals(confidence_sequence(x))
+    found = confidence_sequence(x, weights=w)
+    assert found["value"].to_numpy() == pytest.approx(np.cumsum(w * x) / np.cumsum(w))
+    u, means, alpha = w / w.max(), np.linspace(0, 1, 2001), 0.05
     more = less = np.ones(2001)
     mean, squares, low, high = 0.5, 0.25, 0.0, 1.0
-    for at, value in enumerate(x, 1):
-        variance = squares / at
-        bet = np.sqrt(2 * np.log(2 / alpha) / (variance * at * np.log(at + 1)))
+    for at, (value, weight) in enumerate(zip(x, u, strict=True), 1):
+        bet = np.sqrt(2 * np.log(2 / alpha) / (squares / at * at * np.log(at + 1)))
         with np.errstate(divide="ignore"):
-            more = more * (1 + np.minimum(bet, 0.5 / means) * (value - means))
-            less = less * (1 - np.minimum(bet, 0.5 / (1 - means)) * (value - means))
+            more = more * (1 + np.minimum(bet, 0.5 / means) * weight * (value - means))
+            less = less * (1 - np.minimum(bet, 0.5 / (1 - means)) * weight * (value - means))
         left = means[np.maximum(more, less) < 2 / alpha]
         low, high = max(low, left.min() - 0.0005), min(high, left.max() + 0.0005)
         assert found.loc[at - 1, ["low", "high"]].tolist() == pytest.approx([low, high], abs=1e-9)
-        mean = (x[:at].sum() + 0.5) / (at + 1)
-        squares += (value - mean) ** 2
+        mean = ((u * x)[:at].sum() + 0.5) / (u[:at].sum() + 1)
+        squares += (weight * (value - mean)) ** 2
+
+
+@pytest.mark.parametrize("weights", [[1.0, 0.0], [1.0, -1.0], [1.0], [1.0, np.inf]])
+def test_weights_of_sequences_are_checked(weights):
+    with pytest.raises(InputError, match="weights: wanted a finite number above 0"):
+        confidence_sequence([0.1, 0.2], weights=weights)
 
 
 def test_intervals_narrow_and_follow_the_bounds():

@@ -71,15 +71,10 @@ _MAX_REASON = 200
 class AnnotationTask(Shown):
     """Candidate intents to be labelled; the result of :func:`annotate`.
 
-    Parameters
-    ----------
-    topics
-        The queries: qid, query.
-    items
-        A row to label for each candidate, and for NIL, any other entity: qid, query, entity_id, prob, and name,
-        description and kind if the intents have them.
-    blind
-        True if sheets do not show probabilities.
+    - ``topics``: the queries: qid, query
+    - ``items``: a row to label for each candidate, and for NIL, any other entity: qid, query, entity_id, prob, and
+      name, description and kind if the intents have them
+    - ``blind``: True if sheets do not show probabilities
     """
 
     topics: pd.DataFrame
@@ -217,25 +212,16 @@ class AnnotationTask(Shown):
 class Annotations(Shown):
     """Labels of all annotators with agreement and calibration; the result of :meth:`AnnotationTask.collect`.
 
-    Parameters
-    ----------
-    task
-        The task.
-    labels
-        qid, entity_id, and a column for each annotator: 1, 0, or missing for unanswered queries.
-    votes
-        The queries that any annotator answered: qid, entity_id, prob (mean over annotators of the uniform distribution
-        over the entities that they label 1), votes (the share of annotators who label it 1), n (annotators).
-    annotators
-        annotator, kind (sheet or function), n_qids, n_missing (unanswered queries), saw_prob.
-    unanswered
-        annotator, qid, reason.
-    agreement
-        Cohen's and Fleiss' kappa and full agreement over the rows that all answered, see
-        :func:`vbterrier.stats.judge_agreement`; Krippendorff's alpha over all rows, with queries resampled. Empty for
-        one annotator.
-    calibration
-        The candidates' probabilities against ``votes``; NIL counts as missed unless it is a candidate.
+    - ``task``: the task
+    - ``labels``: qid, entity_id, and a column for each annotator: 1, 0, or missing for unanswered queries
+    - ``votes``: the queries that any annotator answered: qid, entity_id, prob (mean over annotators of the uniform
+      distribution over the entities that they label 1), votes (the share of annotators who label it 1), n (annotators)
+    - ``annotators``: annotator, kind (sheet or function), n_qids, n_missing (unanswered queries), saw_prob
+    - ``unanswered``: annotator, qid, reason
+    - ``agreement``: Cohen's and Fleiss' kappa and full agreement over the rows that all answered, see
+      :func:`vbterrier.stats.judge_agreement`; Krippendorff's alpha over all rows, with queries resampled. Empty for one
+      annotator
+    - ``calibration``: the candidates' probabilities against ``votes``; NIL counts as missed unless it is a candidate
     """
 
     task: AnnotationTask
@@ -263,12 +249,9 @@ class Annotations(Shown):
 
         Parameters
         ----------
-        min_votes
-            The smallest share of annotators who label an entity 1, above 0.
-        probs
-            ``"votes"``: the labels of the annotators; ``"candidates"``: the given probabilities. Both are divided by
-            their sum over the entities that are kept.
-        nil
+        min_votes, probs, nil
+            The smallest share of annotators who label an entity 1, above 0. ``"votes"``: the labels of the annotators;
+            ``"candidates"``: the given probabilities; both are divided by their sum over the entities that are kept.
             Keep NIL, the intent of any other entity; only for ``"votes"``.
 
         Raises
@@ -346,18 +329,11 @@ def annotate(
 
     Parameters
     ----------
-    topics
-        Columns qid and query; a frame or a path.
-    intents
-        Columns qid, entity_id, prob, and optionally name, description and kind, which sheets show: a pipeline, a frame,
-        a registered name, a path or an :class:`vbterrier.IntentSet`.
-    blind
-        Leave probabilities out of the sheets, and shuffle the candidates of each query. Annotators who see the
-        probabilities tend to agree with them: calibrate on blind labels.
-    undefined
-        Queries without candidates: ``"raise"``, or ``"skip"`` to leave them out with a warning.
-    seed
-        Seed of the order of candidates.
+    topics, intents, undefined
+        As in :func:`vbterrier.evaluate_intents`; sheets show the columns name, description and kind of intents.
+    blind, seed
+        Leave probabilities out of the sheets, and shuffle the candidates of each query by this seed. Annotators who see
+        the probabilities tend to agree with them: calibrate on blind labels.
 
     Examples
     --------

@@ -58,36 +58,26 @@ _OTHERS = "\0others"
 class JudgeAudit(Shown):
     """Result of :func:`audit_judge`.
 
-    Parameters
-    ----------
-    systems
-        name, measure, estimate (``"judge alone"``, ``"humans alone"``, ``"corrected"``), judge (of ``"judge alone"``),
-        value, low, high, level, method, n_qids, n_draws, seed.
-    pairs
-        Differences of two systems under each estimate: name_a, name_b, measure, estimate, judge, diff, low, high, ...
-    quality
-        Agreement, confusion and calibration of each judge, see :func:`label_quality`.
-    bias
-        judge, by (grade, rank, length or family), group, n, bias (mean of label - grade; NaN for labels on another
-        scale), residual (mean of the grade that the label predicts, calibrated on other topics, minus the grade: above
-        0 where the judge overrates; of documents that one family alone retrieves up to the cutoff, minus that of
-        documents of one other family or system: above 0 if the judge prefers the family), low, high (of the residual;
-        topics are independent), level.
-    calibration
-        method (the judge), predicted, observed, n: predicted and observed grades, divided by the highest, by tenths.
-    agreement
-        Of humans and all judges on the documents that all of them labelled, see
-        :func:`vbterrier.stats.judge_agreement`; empty for labels on another scale.
-    mixed
-        name, judge, human, machine, neither (shares of the documents up to the cutoff, by the source of their label),
-        filled (nDCG if labels of the judge fill the gaps of the judgments), shift (filled - corrected). Do not report
-        filled: it has more of the judge's bias the more gaps a system has.
-    needed
-        labels (with or without), width (of the interval of a mean by the model, averaged over systems), n (human
-        judgments until it is at most twice the margin; NaN if the plan does not reach it), n_planned and width_after
-        (the length of the plan, at most the budget, and the width after all of it), margin.
-    plan
-        The documents to judge next, see :func:`vbterrier.judge_next`.
+    - ``systems``: name, measure, estimate (``"judge alone"``, ``"humans alone"``, ``"corrected"``), judge (of ``"judge
+      alone"``), value, low, high, level, method, n_qids, n_draws, seed
+    - ``pairs``: differences of two systems under each estimate: name_a, name_b, measure, estimate, judge, diff, low,
+      high, ...
+    - ``quality``: agreement, confusion and calibration of each judge, see :func:`label_quality`
+    - ``bias``: judge, by (grade, rank, length or family), group, n, bias (mean of label - grade; NaN for labels on
+      another scale), residual (mean of the grade that the label predicts, calibrated on other topics, minus the grade:
+      above 0 where the judge overrates; of documents that one family alone retrieves up to the cutoff, minus that of
+      documents of one other family or system: above 0 if the judge prefers the family), low, high (of the residual;
+      topics are independent), level
+    - ``calibration``: method (the judge), predicted, observed (grades, divided by the highest, by tenths), n
+    - ``agreement``: of humans and all judges on the documents that all of them labelled, see
+      :func:`vbterrier.stats.judge_agreement`; empty for labels on another scale
+    - ``mixed``: name, judge, human, machine, neither (shares of the documents up to the cutoff, by the source of their
+      label), filled (nDCG if labels of the judge fill the gaps of the judgments), shift (filled - corrected). Do not
+      report filled: it has more of the judge's bias the more gaps a system has
+    - ``needed``: labels (with or without), width (of the interval of a mean by the model, averaged over systems), n
+      (human judgments until it is at most twice the margin; NaN if the plan does not reach it), n_planned and
+      width_after (the length of the plan, at most the budget, and the width after all of it), margin
+    - ``plan``: the documents to judge next, see :func:`vbterrier.judge_next`
     """
 
     systems: pd.DataFrame
@@ -167,24 +157,19 @@ def audit_judge(
 
     Parameters
     ----------
-    runs, on_topics, duplicates
-        See :func:`vbterrier.score`.
-    qrels, labels
-        The human judgments, a frame (qid, docno, label) or a path, ideally of a random sample of the documents; and the
-        labels of one or more judges, in the same form or as a mapping of name to these.
+    runs, qrels, labels, on_topics, duplicates
+        See :func:`vbterrier.score`. The human judgments are ideally of a random sample of the documents; ``labels`` are
+        those of one or more judges.
     cutoff
         The cutoff k of nDCG@k. The ideal ranking is that of all documents that a judge labelled, a human judged, or a
         run retrieves up to the cutoff.
     margin, budget
         Half the width of the interval that more human judgments should reach, and the most judgments to plan.
-    baseline
-        A system: pairs with this system alone.
-    families
-        The family of each system, such as the language model that it uses, by the system's name.
-    documents
-        Texts (docno, text), for bias by length.
-    level, n_draws, seed
-        Nominal coverage of intervals, draws of the model, and their seed.
+    baseline, level, n_draws, seed
+        A system: pairs with this system alone. Nominal coverage of intervals, draws of the model, and their seed.
+    families, documents
+        The family of each system, such as the language model that it uses, by the system's name; texts (docno, text),
+        for bias by length.
     scale
         The smallest and the largest grade of human judgments, by default any. Labels may be on another scale.
 
@@ -271,10 +256,11 @@ def audit_judge(
         word: judge_next(frames, target.frame, budget, f"BNDCG@{cutoff}", labels=used, **options)
         for word, used in (("without", None), ("with", judges))
     }
-    found = [
-        (word, each.width_before, _until(each, 2 * margin), len(each), each.width_after) for word, each in plans.items()
-    ]
-    needed = pd.DataFrame(found, columns=["labels", "width", "n", "n_planned", "width_after"]).assign(margin=margin)
+    rows = []
+    for word, plan in plans.items():
+        narrow = np.flatnonzero(np.array([plan.width_before, *plan.frame["width_after"]]) <= 2 * margin)
+        rows.append((word, plan.width_before, float(narrow[0]) if len(narrow) else np.nan, len(plan), plan.width_after))
+    needed = pd.DataFrame(rows, columns=["labels", "width", "n", "n_planned", "width_after"]).assign(margin=margin)
     agreement = _agreement(documented, judges.names, level)
     return JudgeAudit(systems, pairs, quality, bias, calibration, agreement, mixed, needed, plans["with"])
 
@@ -621,9 +607,3 @@ def _agreement(frame: pd.DataFrame, judges: list[str], level: float) -> pd.DataF
     if not whole_labels or not len(common):
         return pd.DataFrame(columns=["judges", "statistic", "value", "low", "high", "level", "method", "n_items"])
     return judge_agreement(common, level=level, n_resamples=500)
-
-
-def _until(plan: JudgingPlan, width: float) -> float:
-    """The number of judgments until an interval is at most so wide; NaN if the plan is too short."""
-    narrow = np.flatnonzero(np.array([plan.width_before, *plan.frame["width_after"]]) <= width)
-    return float(narrow[0]) if len(narrow) else float("nan")

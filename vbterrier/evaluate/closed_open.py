@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, whole
-from vbterrier.evaluate.inputs import is_pipeline
+from vbterrier.evaluate.inputs import is_pipeline, table_of
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.settings import (
     UNREACHED,
@@ -21,7 +20,7 @@ from vbterrier.evaluate.settings import (
     linked,
     mean_and_interval,
 )
-from vbterrier.frames.contracts import frame_of, score_bounds
+from vbterrier.frames.contracts import score_bounds
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means
 from vbterrier.frames.ranking import loaded_run, ranked
@@ -111,8 +110,7 @@ def evaluate_closed_open(
     qrels, measures, rel, unreached, interval, level, n_resamples, seed
         See :func:`evaluate_settings`; ``unreached`` applies to reachable judgments.
     links, pool
-        Entity links of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags; and the
-        documents to rerank, a run.
+        As in :func:`evaluate_settings`; ``pool`` are the documents to rerank, a run.
     entities, cutoff
         Two entity runs by name, as ``{"closed": trained_on_labels, "open": of_the_whole_pool}``; number of entities per
         topic that select the closed documents of each.
@@ -152,7 +150,7 @@ def evaluate_closed_open(
         )
     if not hasattr(entities, "items") or len(entities) != len(DOCUMENT_SIDES):
         raise InputError("entities: wanted two entity runs by name, as {'closed': run, 'open': run}")
-    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+    judged = table_of(qrels, "qrels", read_qrels, ())
     known, documents = linked(links, pool, is_ranked=True), loaded_run("pool", pool)
     options: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": n_resamples, "seed": seed}
     found, coverage = {}, {}

@@ -137,10 +137,8 @@ def compare(
         ``pt.Experiment(perquery=True)`` returns it, or its path; or runs, as :func:`vbterrier.score` takes them, with
         ``qrels``, ``intents`` or both. Several collections: values with a column dataset, or mappings of the name of a
         collection to its runs and to its qrels; topics of two collections are different topics of the same weight.
-    qrels, intents, tags, labels, subtopics, duplicates, progress
-        For runs: see :func:`vbterrier.score`.
-    measures
-        For runs, the measures to evaluate; for scores and values, the measures to compare (default: all).
+    qrels, measures, intents, tags, labels, subtopics, duplicates, progress
+        For runs: see :func:`vbterrier.score`. For scores and values, the measures to compare (default: all).
     baseline
         The system that all others are compared with; several form one family of tests; ``None`` for all pairs.
     test, correction, family, margin

@@ -110,10 +110,6 @@ class CoverageReport(Shown):
             "forest": lambda: {"intervals": self.documents if len(self.documents) else self.entities},
         }
 
-    def text(self) -> str:
-        """The report as plain text: the pool and the three levels."""
-        return _text(self)
-
     def gains(
         self, name: str, measure: str, *, baseline: str | None = None, entities: str | None = None
     ) -> pd.DataFrame:
@@ -139,48 +135,48 @@ class CoverageReport(Shown):
         topics = self.topics.set_index("qid").drop(columns=["n_documents", "n_unjudged", "n_without_entities"])
         return gained.join(topics).join(own).rename_axis(columns=None).reset_index(names="qid")
 
+    def text(self) -> str:
+        """The report as plain text: the pool and the three levels."""
 
-def _text(report: CoverageReport) -> str:
-    def plain(frame: pd.DataFrame, *columns: str) -> str:
-        return frame[list(columns)].to_string(index=False, float_format=lambda value: f"{value:.4f}", na_rep="-")
+        def plain(frame: pd.DataFrame, *columns: str) -> str:
+            return frame[list(columns)].to_string(index=False, float_format="{:.4f}".format, na_rep="-")
 
-    cutoff, alpha, shrinkage, level = (report.settings[name] for name in ("cutoff", "alpha", "shrinkage", "level"))
-    pool, missing = report.pool.to_dict("records")[0], report.missing[report.missing["n_missing"] > 0]
-    linked = f"{pool['n_links']} links to {pool['n_entities']} entities"
-    head = [
-        f"Pool: {pool['n_documents']} documents of {pool['n_qids']} topics, {linked}",
-        f"Relevant documents (label at least {report.settings['rel']:g}): {pool['n_relevant']}",
-        f"Unjudged documents, which count as non-relevant: {pool['n_unjudged']} ({pool['share_unjudged']:.1%})",
-        f"Documents without entities: {pool['n_without_entities']} ({pool['share_without_entities']:.1%})",
-        f"Topics without relevant documents: {pool['n_without_relevant']}",
-        f"Topics without non-relevant documents: {pool['n_without_other']}",
-        *(f"{name}, which does not depend on the run: {pool[name]:.4f}" for name in report.offers),
-    ]
-    means = ("name", "measure", "value", "low", "high", "n_qids", "method")
-    strata = _NOTHING
-    if len(report.strata):
-        columns = ("name", "measure", "stratum", "coverage_low", "coverage_high", "value", "low", "high", "n_qids")
-        left_out = int(report.strata["n_undefined"].iloc[0])
-        note = f"\n{left_out} topics without coverage are in no stratum" if left_out else ""
-        strata = plain(report.strata, *columns) + note
-    parts = [
-        "\n".join(head),
-        f"Level 1: documents, open-world; {level:.0%} intervals over topics",
-        plain(report.documents, *means) if len(report.documents) else _NOTHING,
-        f"Level 2: entities, the first {cutoff:g} of each run; OER with alpha {alpha:g}, shrinkage {shrinkage:g}",
-        plain(report.entities, *means) + "\n" + _DEFINED,
-        "On the topics for which both coverages are defined\n"
-        + plain(report.discrimination, *report.discrimination.columns.drop("level")),
-        *(
-            f"{name} has no entities for {n} of {n_qids} topics, which count as empty lists"
-            for name, n_qids, n in missing.itertuples(index=False)
-        ),
-        f"Level 3: documents by RelCov@{cutoff:g} of {report.reference}"
-        + (f"; gains over {report.baseline}" if report.baseline else ""),
-        strata,
-    ]
-    # Names from files must not contain terminal control sequences.
-    return "\n".join(map(printable, "\n\n".join(parts).split("\n"))) + "\n"
+        cutoff, alpha, shrinkage, level = (self.settings[name] for name in ("cutoff", "alpha", "shrinkage", "level"))
+        pool, missing = self.pool.to_dict("records")[0], self.missing[self.missing["n_missing"] > 0]
+        linked = f"{pool['n_links']} links to {pool['n_entities']} entities"
+        head = [
+            f"Pool: {pool['n_documents']} documents of {pool['n_qids']} topics, {linked}",
+            f"Relevant documents (label at least {self.settings['rel']:g}): {pool['n_relevant']}",
+            f"Unjudged documents, which count as non-relevant: {pool['n_unjudged']} ({pool['share_unjudged']:.1%})",
+            f"Documents without entities: {pool['n_without_entities']} ({pool['share_without_entities']:.1%})",
+            f"Topics without relevant documents: {pool['n_without_relevant']}",
+            f"Topics without non-relevant documents: {pool['n_without_other']}",
+            *(f"{name}, which does not depend on the run: {pool[name]:.4f}" for name in self.offers),
+        ]
+        means = ("name", "measure", "value", "low", "high", "n_qids", "method")
+        strata, gains = _NOTHING, f"; gains over {self.baseline}" if self.baseline else ""
+        if len(self.strata):
+            columns = ("name", "measure", "stratum", "coverage_low", "coverage_high", "value", "low", "high", "n_qids")
+            left_out = int(self.strata["n_undefined"].iloc[0])
+            note = f"\n{left_out} topics without coverage are in no stratum" if left_out else ""
+            strata = plain(self.strata, *columns) + note
+        parts = [
+            "\n".join(head),
+            f"Level 1: documents, open-world; {level:.0%} intervals over topics",
+            plain(self.documents, *means) if len(self.documents) else _NOTHING,
+            f"Level 2: entities, the first {cutoff:g} of each run; OER with alpha {alpha:g}, shrinkage {shrinkage:g}",
+            plain(self.entities, *means) + "\n" + _DEFINED,
+            "On the topics for which both coverages are defined\n"
+            + plain(self.discrimination, *self.discrimination.columns.drop("level")),
+            *(
+                f"{name} has no entities for {n} of {n_qids} topics, which count as empty lists"
+                for name, n_qids, n in missing.itertuples(index=False)
+            ),
+            f"Level 3: documents by RelCov@{cutoff:g} of {self.reference}{gains}",
+            strata,
+        ]
+        # Names from files must not contain terminal control sequences.
+        return "\n".join(map(printable, "\n\n".join(parts).split("\n"))) + "\n"
 
 
 def require_known(what: str, name: str, known: Iterable[Any]) -> None:
@@ -273,7 +269,12 @@ class EntityLevel:
                     ends = topics_interval(known.to_numpy(), method=interval, qids=qids, bounds=bounds, **shared)
                 rows.append((name, measure, known.mean(), ends.low, ends.high, ends.method, len(known)))
                 if measure == str(self.nonrel_cov):
-                    ratio = self._ratio(wide, **shared)
+                    both = wide.reindex(columns=[str(self.rel_cov), measure]).dropna()
+                    ratio = Ratio(np.nan, np.nan, np.nan, 0)
+                    if len(both):
+                        ratio = disc_ratio(*(column for _, column in both.items()), **shared)
+                    if len(both) < _TWO:
+                        ratio = Ratio(ratio.value, np.nan, np.nan, len(both))
                     label = measure.replace("NonRelCov", "DiscRatio")
                     rows.append((name, label, ratio.value, ratio.low, ratio.high, RATIO, ratio.n_qids))
         found = pd.DataFrame(rows, columns=["name", "measure", "value", "low", "high", "method", "n_qids"])
@@ -296,14 +297,6 @@ class EntityLevel:
             rows.append((name, *wide.mean(), *row[["value", "low", "high", "n_qids", "level", "method"]]))
         names = ["name", "RelCov", "NonRelCov", "DiscRatio", "low", "high", "n_qids", "level", "method"]
         return pd.DataFrame(rows, columns=names)
-
-    def _ratio(self, wide: pd.DataFrame, **options: Any) -> Ratio:
-        columns = [str(self.rel_cov), str(self.nonrel_cov)]
-        both = wide.reindex(columns=columns).dropna()
-        if not len(both):
-            return Ratio(np.nan, np.nan, np.nan, 0)
-        found = disc_ratio(*(both[name] for name in columns), **options)
-        return found if len(both) >= _TWO else Ratio(found.value, np.nan, np.nan, len(both))
 
 
 def coverage_report(
@@ -340,8 +333,8 @@ def coverage_report(
     qrels, measures
         A frame (qid, docno, label) or the path of TREC qrels, to evaluate document systems with the measures. The
         entity level uses the labels of ``links``.
-    cutoff
-        Number of entities per topic.
+    cutoff, n_strata
+        Numbers of entities per topic, and of strata, 3 for tertiles.
     baseline, reference
         The document system that gains refer to; the entity run whose RelCov@cutoff defines the strata, by default the
         first.
@@ -349,8 +342,6 @@ def coverage_report(
         The lowest relevant label on the entity level. Unjudged documents count as non-relevant.
     alpha, shrinkage
         Parameters of OER, see :meth:`vbterrier.entities.coverage.EntityTable.oer`. The paper gives no values.
-    n_strata
-        Number of strata, 3 for tertiles.
     on_topics, interval, level, n_resamples, seed
         See :func:`vbterrier.score`. Intervals of strata are Student's t; DiscRatio has a percentile interval.
 

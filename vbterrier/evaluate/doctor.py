@@ -75,12 +75,8 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None) -> Diagnosis:
 
     Parameters
     ----------
-    runs
-        See :func:`vbterrier.score`: a mapping of name to frame (qid, docno, score) or path, or paths.
-    qrels
-        A frame (qid, docno, label[, iteration]) or the path of TREC qrels.
-    subtopics
-        All subtopics of diversity qrels: a frame (qid, entity_id) or a path.
+    runs, qrels, subtopics
+        See :func:`vbterrier.score`.
 
     Examples
     --------

@@ -232,19 +232,14 @@ def entity_grid(
         (:class:`~vbterrier.entities.rankers.similarity.EntitySimilarity`), ``hybrid`` (rankers: names of two families,
         fusion: ("rrf", k) or ("linear", None), weight: of the first), ``chance``. By default ``ENTITY_GRID`` of this
         module: 187 configurations, of which those without resources are omitted, with a warning.
-    measures
-        Measures of entity runs, or their names.
-    embeddings, query_entities
-        Vectors of entities by id, and the entities of the queries, for the family ``vectors``.
-    embed, texts
-        A function from texts to vectors, which embeds every text once, and texts of entities by id (otherwise the name
-        in the id), for the family ``texts``.
-    cutoff
-        The number of entities of each topic to keep.
-    n_jobs, path, progress
-        See :func:`rerank_grid`.
-    level, n_resamples, seed
-        Percentile intervals of the means over topics.
+    measures, cutoff
+        Measures of entity runs, or their names; the number of entities of each topic to keep.
+    embeddings, query_entities, embed, texts
+        For the family ``vectors``: vectors of entities by id, and the entities of the queries. For ``texts``: a
+        function from texts to vectors, which embeds every text once, and texts of entities by id (otherwise the name in
+        the id).
+    n_jobs, path, level, n_resamples, seed, progress
+        See :func:`rerank_grid`; percentile intervals of the means over topics.
 
     Raises
     ------

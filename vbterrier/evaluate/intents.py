@@ -224,19 +224,17 @@ def evaluate_intents(
     n_replicas, perturb
         Number of replicas, 0 for none, and their perturbations, applied in this order: those of
         :mod:`vbterrier.stats`, :class:`Paraphrases`, :class:`RerunPipeline`.
-    baseline
-        The system that all other systems are compared with; ``None`` for all pairs.
+    baseline, undefined
+        The system that all other systems are compared with, ``None`` for all pairs; queries without candidates:
+        ``"raise"``, or ``"skip"`` to leave them out with a warning.
     gold, tagger_model
         A labelled sample (docno, entity_id), to report precision and recall of the tags; the result of
         :func:`vbterrier.stats.fit_tagger` for these tags: intervals of the scores under gold tags, from 1,000 replicas
         by default. The labelled documents must be a random sample of the documents.
-    undefined
-        Queries without candidates: ``"raise"``, or ``"skip"`` to leave them out with a warning.
-    interval, level, n_resamples, seed
-        Intervals over queries: ``"percentile"``, ``"bca"`` or ``"normal"``, also of replicas; the seed of both.
-    on_topics, duplicates, memory, n_jobs, client, progress
-        See :func:`vbterrier.score`. With ``memory``, the documents down to the largest cutoff are kept. Processes run
-        pipelines, and read run files in chunks, one file each; a cluster reads run files.
+    on_topics, duplicates, interval, level, n_resamples, seed, memory, n_jobs, client, progress
+        See :func:`vbterrier.score`; intervals of replicas are ``"percentile"``, ``"bca"`` or ``"normal"``. With
+        ``memory``, the documents down to the largest cutoff are kept. Processes run pipelines, and read run files in
+        chunks, one file each; a cluster reads run files.
 
     Examples
     --------

@@ -73,19 +73,17 @@ def judge_next(
     runs, qrels, labels, on_topics, duplicates, progress
         As in :func:`vbterrier.score`. For several runs, the criterion is the mean of their variances, which favours
         documents that many runs retrieve.
-    n
-        The budget: the number of documents to judge, at least 1.
-    measure
-        A bootstrapped measure with its prior; its ``stat`` is ignored.
+    n, measure
+        The budget: the number of documents to judge, at least 1; a bootstrapped measure with its prior, whose ``stat``
+        is ignored.
     difference
         Names of two runs: narrow the interval of the difference between their means. A document that both retrieve has
         the difference between its two weights; other runs are ignored.
-    level
-        Nominal coverage of the interval, between 0 and 1.
-    look
-        The number of this inspection, from 1, if judging goes on until the interval allows a conclusion, such as until
-        that of a difference excludes 0. The interval then has the level ``1 - 6 (1 - level)/(π look)²``, so that the
-        intervals of all looks together have ``level``. Without it, the interval is valid for one look alone.
+    level, look
+        Nominal coverage of the interval, between 0 and 1; the number of this inspection, from 1, if judging goes on
+        until the interval allows a conclusion, such as until that of a difference excludes 0. The interval then has the
+        level ``1 - 6 (1 - level)/(π look)²``, so that the intervals of all looks together have ``level``. Without it,
+        the interval is valid for one look alone.
     quota, costs
         The largest number of judgments of a topic, for all topics or by topic, and the cost of a judgment in each
         topic, above 0. ``n`` is then the sum of the costs, and documents are selected by the variance that they remove
@@ -218,12 +216,9 @@ def label_quality(labels: Any, qrels: Any, *, level: float = 0.95) -> LabelQuali
 
     Parameters
     ----------
-    labels
+    labels, qrels, level
         A frame (qid, docno, label), a path, or a mapping of name to these; labels on the scale of the judgments or on
-        any other, as probabilities.
-    qrels
-        The human judgments, as in :func:`vbterrier.score`; grades above 0 are relevant.
-    level
+        any other, as probabilities. The human judgments, as in :func:`vbterrier.score`; grades above 0 are relevant.
         Nominal coverage of intervals, between 0 and 1.
 
     Raises
@@ -347,14 +342,11 @@ def corrected_scores(
 
     Parameters
     ----------
-    runs, duplicates
-        See :func:`vbterrier.score`.
-    qrels
-        Human judgments of a random sample of the topics, complete to the cutoff: a frame (qid, docno, label) or a path.
-    labels
-        Labels of one machine on the scale of the judgments, for all topics: whole numbers, as qrels.
-    measures
-        Measures that are evaluated by both kinds of labels.
+    runs, measures, duplicates
+        See :func:`vbterrier.score`; the measures are evaluated by both kinds of labels.
+    qrels, labels
+        Human judgments of a random sample of the topics, complete to the cutoff: a frame (qid, docno, label) or a path;
+        labels of one machine on the scale of the judgments, for all topics: whole numbers, as qrels.
     baseline, target, level
         As in :func:`vbterrier.stats.prediction_powered`.
 

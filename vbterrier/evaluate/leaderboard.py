@@ -215,16 +215,15 @@ def leaderboard(
         :func:`vbterrier.judge_next`. For several collections, quotas and costs by topic are mappings of these by
         collection, and each collection is planned with the whole budget before the documents that narrow its intervals
         most are selected.
-    pool_cutoff
-        The rank up to which runs were judged, for ``groups``; the cutoff of the measure by default.
+    pool_cutoff, scale
+        The rank up to which runs were judged, for ``groups``, the cutoff of the measure by default; the smallest and
+        the largest label of qrels and automatic judges, by default any.
     uncertainty
         The source of uncertainty of the main table. ``"unjudged"``: the labels of unjudged documents of these topics.
         ``"topics"``: other topics from the same populations. ``"both"``. ``"collections"``: other collections from the
         same population, and labels of unjudged documents; the topics of a collection stay together.
     n_draws, level, seed, progress
         Number of draws, nominal coverage of intervals, seed, and a progress bar over groups.
-    scale
-        The smallest and the largest label of qrels and automatic judges, by default any.
 
     Raises
     ------

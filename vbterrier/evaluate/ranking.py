@@ -106,15 +106,14 @@ def rank_systems(
     ----------
     runs, qrels, labels, on_topics, duplicates, progress
         See :func:`vbterrier.score`.
-    measure
-        A bootstrapped measure or its name; draws depend on its prior and prior strength.
+    measure, baseline
+        A bootstrapped measure or its name; draws depend on its prior and prior strength. The system that all other
+        systems are paired with; ``None`` for all pairs.
     uncertainty
         ``"unjudged"``: draw the labels of unjudged documents, topics are fixed. ``"topics"``: resample the topics with
         their expected scores. ``"both"``: resample the topics in every draw of the labels.
     n_draws, level, seed
         Number of draws, nominal coverage of the intervals between their quantiles ``(1 ± level)/2``, and seed.
-    baseline
-        The system that all other systems are paired with; ``None`` for all pairs.
 
     Raises
     ------

@@ -199,8 +199,9 @@ def release_gate(
         A measure whose value is a mean over queries. Measures of unjudged documents, such as ``BNDCG@10``, predict the
         ratings of unjudged documents, and their limits contain the error of the prediction; other measures treat
         unjudged documents as non-relevant, which is a disadvantage for a system that retrieves more of them.
-    margin
-        The largest loss that is acceptable, in units of the measure, at least 0.
+    margin, budget
+        The largest loss that is acceptable, in units of the measure, at least 0; the number of documents to judge next,
+        if the decision is UNKNOWN.
     traffic
         Weights and segments of all rated queries: a frame (qid, and weight, segment or both) or the path of a table.
         Queries of weight 0 are left out.
@@ -214,12 +215,8 @@ def release_gate(
         Use confidence sequences instead: valid for any number of looks if ratings of further queries are appended to
         the file and those of previous queries, up to the cutoff complete, do not change. UNKNOWN while documents up to
         the cutoff are unjudged.
-    budget
-        Number of documents to judge next, if the decision is UNKNOWN.
-    labels, duplicates
-        As in :func:`vbterrier.score`.
-    n_resamples, seed
-        Number of draws of bounded limits, and the seed of all draws.
+    labels, duplicates, n_resamples, seed
+        As in :func:`vbterrier.score`; the number of draws of bounded limits, and the seed of all draws.
 
     Raises
     ------
@@ -310,7 +307,11 @@ def release_gate(
     unknown = pairs.loc[pairs["decision"] == UNKNOWN, "baseline"]
     if found.decision == UNKNOWN and budget:
         listed = releases.judge_next((newest[0][0], unknown.iloc[0]), budget)
-        return replace(found, judge=_with_index(listed, runs))
+        indexed = [run[["qid", "docno", "index"]] for run in runs.values() if "index" in getattr(run, "columns", ())]
+        if indexed and len(listed):
+            known = pd.concat(indexed).drop_duplicates(["qid", "docno"])
+            listed = listed.merge(known, on=["qid", "docno"], how="left")
+        return replace(found, judge=listed)
     return found
 
 
@@ -486,11 +487,3 @@ def _queries(
         empty = list(found.index[~found.index.isin(run.topics)])
         notes.append((f"queries for which {name} has no document, scored as empty rankings", empty))
     return found, notes
-
-
-def _with_index(listed: pd.DataFrame, runs: Mapping[str, Any]) -> pd.DataFrame:
-    """Add the index of each document, if runs have it."""
-    indexed = [run[["qid", "docno", "index"]] for run in runs.values() if "index" in getattr(run, "columns", ())]
-    if not indexed or not len(listed):
-        return listed
-    return listed.merge(pd.concat(indexed).drop_duplicates(["qid", "docno"]), on=["qid", "docno"], how="left")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import os
 import warnings
 from dataclasses import dataclass
 from functools import partial
@@ -19,11 +18,11 @@ from vbterrier.entities.rerank import FAMILIES
 from vbterrier.entities.rerank.base import require_finite
 from vbterrier.entities.stage import PoolLinks, TopEntities
 from vbterrier.errors import DegenerateWarning, FileError, ParameterError, examples, nearest, warn
-from vbterrier.evaluate.inputs import named_runs
+from vbterrier.evaluate.inputs import named_runs, table_of
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
 from vbterrier.execution.parallel import mapped
 from vbterrier.execution.pending import Shared
-from vbterrier.frames.contracts import frame_of, score_bounds, systems_of
+from vbterrier.frames.contracts import score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import Ids, ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranking import Run, loaded_run, run_places
@@ -34,6 +33,7 @@ from vbterrier.measures.text import distinct_measures
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_intervals
 
 if TYPE_CHECKING:
+    import os
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     import ir_measures
@@ -226,15 +226,13 @@ def rerank_grid(
         Entity links of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or tags (docno,
         entity_id [, weight, qid]); and the documents to rerank, a run or its path, with the column ``text`` if a family
         reads it.
-    entity_runs
-        Entity runs by name, or paths.
+    entity_runs, measures, qrels
+        Entity runs by name, or paths; measures of this package or of ir_measures, or their names; a frame (qid, docno,
+        label) or the path of TREC qrels.
     grid
         By family (``overlap``, ``expansion``, ``embedding``, ``propagation``, ``similarity``), a mapping of parameter
         to value or list of values, which are combined; or a list of such mappings. Other parameters have their
         defaults. A list of grids is the union of their configurations.
-    measures, qrels
-        Measures of this package or of ir_measures, or their names; a frame (qid, docno, label) or the path of TREC
-        qrels.
     embeddings, document_embeddings, texts
         See :class:`~vbterrier.entities.rerank.EmbeddingReranker` and
         :class:`~vbterrier.entities.rerank.ExpansionReranker`.
@@ -271,7 +269,7 @@ def rerank_grid(
     [['pool', nan, 0.5, 0.0], ['overlap', 0.2, 0.5, 0.0], ['overlap', 0.8, 1.0, 0.5]]
     """
     asked = distinct_measures(measures, "AP")
-    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+    judged = table_of(qrels, "qrels", read_qrels, ())
     documents = loaded_run(POOL, pool)
     runs = {name: loaded_run(name, run) for name, run in systems_of(named_runs(entity_runs))}
     target = EvaluationTarget(judged)
@@ -397,11 +395,7 @@ def _table(
         ends = topics_intervals(gains.T, qids=qids, bounds=score_bounds(f"{measure} - "), **options)
         # The pool gains nothing over itself.
         low, high = (np.where(table["family"] == POOL, 0.0, end) for end in (ends.low, ends.high))
-        means: dict[str, Any] = {
-            "value": [row.mean() for row in own],
-            "gain": [row.mean() for row in gains],
-            "low": low,
-            "high": high,
-        }
-        tables.append(table.assign(measure=measure, **means, level=options["level"], n_qids=len(qids)))
+        means = {"value": [row.mean() for row in own], "gain": [row.mean() for row in gains]}
+        made = table.assign(measure=measure, **means, low=low, high=high, level=options["level"], n_qids=len(qids))
+        tables.append(made)
     return pd.concat(tables).sort_index(kind="stable", ignore_index=True)

@@ -66,11 +66,10 @@ def intent_sensitivity(
     intents, tags
         See :func:`vbterrier.score`; intents have a column delta for weights, as :class:`vbterrier.RelaxConstraints`
         writes it; tags may be a tagger.
-    temperature
-        Values of T, relative to that of the given probabilities, above 0. The reference is 1.
-    weight
-        Factors w of the weights of all constraints, at least 0. The reference is 1; 0 ignores constraints. By default
-        0, 0.5, 2 and 4 if intents have a column delta.
+    temperature, weight
+        Values of T, relative to that of the given probabilities, above 0, and factors w of the weights of all
+        constraints, at least 0 (0 ignores constraints; by default 0, 0.5, 2 and 4 if intents have a column delta). The
+        reference is 1 for both.
     threshold, n_intents, mass
         Truncations: ``π >= τ``, the most probable intents, the smallest number of intents with this mass.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -12,9 +11,9 @@ import pandas as pd
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import Finder, PoolLinks, TopEntities
 from vbterrier.errors import InputError, choice, examples, warn, whole
-from vbterrier.evaluate.inputs import is_pipeline, named_runs, run_of_system, topics_of
+from vbterrier.evaluate.inputs import is_pipeline, named_runs, run_of_system, table_of, topics_of
 from vbterrier.evaluate.scores import TOPICS, score
-from vbterrier.frames.contracts import frame_of, score_bounds, systems_of
+from vbterrier.frames.contracts import score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means, systems_line
@@ -229,21 +228,16 @@ def evaluate_settings(
 
     Parameters
     ----------
-    systems
-        Pipelines, frames (qid, docno, score) or paths of TREC runs, by name; or paths, named after their files.
-    qrels
-        A frame (qid, docno, label) or the path of TREC qrels.
-    measures
-        Measures of this package or of ir_measures, or their names.
+    systems, qrels, measures, on_topics, interval, level, n_resamples, seed, progress
+        See :func:`vbterrier.score`; systems may be pipelines, and ``on_topics`` applies to the unchanged rankings.
     links, pool
         Entity links of documents: a :class:`~vbterrier.entities.pool.LinkedPool`, its K frame (its labels are ignored),
         or tags (docno, entity_id [, weight, qid]) together with the candidate pool, a run.
     entities, cutoff
         The entity run (qid, docno = an entity's id, score) whose first k entities per topic select documents.
-    topics
-        With pipelines: the queries, a frame (qid, query) or a path.
-    rel
-        The lowest relevant label, for coverage and unreached topics.
+    topics, rel
+        With pipelines: the queries, a frame (qid, query) or a path. The lowest relevant label, for coverage and
+        unreached topics.
     beyond
         Documents outside the pool in the open world: ``"keep"`` them, or ``"drop"`` them from rankings and judgments,
         ``D_ow = D``, so that the gap measures reachability alone. The conditional setting never includes them.
@@ -252,8 +246,6 @@ def evaluate_settings(
         setting, ``"zero"`` keeps them as topics without relevant documents. Both warn; ``coverage`` marks the topics.
     baseline
         The system that all other systems are compared with in each setting.
-    on_topics, interval, level, n_resamples, seed, progress
-        See :func:`vbterrier.score`; ``on_topics`` applies to the unchanged rankings.
 
     Notes
     -----
@@ -277,7 +269,7 @@ def evaluate_settings(
     choice("unreached", unreached, UNREACHED)
     choice("on_topics", on_topics, TOPICS)
     reachability = Reachability(linked(links, pool), loaded_run("entities", entities), whole("cutoff", cutoff))
-    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+    judged = table_of(qrels, "qrels", read_qrels, ())
     runs = runs_of(systems, topics)
     target = restricted(EvaluationTarget(judged), runs, on_topics)
     runs = {name: run.only(target.topics) for name, run in runs.items()} if on_topics == "common" else runs

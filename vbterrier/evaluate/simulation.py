@@ -322,10 +322,8 @@ def simulate(
 
     Parameters
     ----------
-    runs, labels, duplicates, progress
-        See :func:`vbterrier.score`.
-    qrels
-        The complete judgments, a frame (qid, docno, label) or the path of TREC qrels.
+    runs, qrels, labels, duplicates, progress
+        See :func:`vbterrier.score`; ``qrels`` are the complete judgments.
     incomplete
         ``(name, qrels)``, ``(name, qrels, names of the runs to evaluate)`` or ``(name, qrels, names, names of the runs
         that are evidence)`` for each simulation, ``None`` for all runs: frames or paths, as

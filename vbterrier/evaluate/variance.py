@@ -219,10 +219,9 @@ def variance_shares(
     ----------
     runs, qrels, subtopics, on_topics, duplicates, progress
         See :func:`vbterrier.score`.
-    measure
-        A bootstrapped measure, or one over intents (``ES``, ``VB``...), or its name.
-    intents, tags
-        For measures over intents, see :func:`vbterrier.score`; or an :class:`vbterrier.IntentSet`.
+    measure, intents, tags
+        A bootstrapped measure, or one over intents (``ES``, ``VB``...), or its name; for measures over intents, see
+        :func:`vbterrier.score`.
     perturb
         Perturbations of intents and tags, see :mod:`vbterrier.stats`: each is a separate source, named ``intents`` or
         ``tags``; or a mapping of names to one or several perturbations.
@@ -232,10 +231,9 @@ def variance_shares(
     scores
         ``"expected"``: true scores are distributed around the scores (or the means of the replicas) as the draws are.
         ``"measured"``: the scores are noisy measurements; the noise is subtracted from their variance over topics.
-    method, level
-        Method of the combined interval, ``"nested"`` resampling or ``"normal"``; nominal coverage of all intervals.
-    n_draws, seed
-        Number of draws within each topic, and of resamples of the topics, at least 2; their seed.
+    method, level, n_draws, seed
+        Method of the combined interval, ``"nested"`` resampling or ``"normal"``; nominal coverage of all intervals;
+        number of draws within each topic, and of resamples of the topics, at least 2; their seed.
 
     Notes
     -----

@@ -46,7 +46,11 @@ def explained_by_cuts(
     common = _above(weights[:, :, None, None] * terms[:, :, None] * beside[:, None, :], cuts)
     gram = own - common @ inverse[:, None] @ common.swapaxes(2, 3)
     cross = _above((weights * left)[:, :, None] * terms, cuts)
-    valid = _valid(weights, cuts, least) & _independent(gram, own)
+    # Enough weight in both segments, and some at the x of the breakpoint.
+    above = _above(weights, cuts)
+    below = weights.sum(axis=1, keepdims=True) - above
+    at = above - np.concatenate([above[:, 1:], np.zeros((len(above), 1))], axis=1)
+    valid = (above >= least) & (below >= least) & (at > 0) & _independent(gram, own)
     gram = np.where(valid[:, :, None, None], gram, np.eye(n_terms))
     reduction = (cross * np.linalg.solve(gram, cross[:, :, :, None])[:, :, :, 0]).sum(axis=2)
     # Residuals at the level of rounding errors are 0.
@@ -59,14 +63,6 @@ def explained_by_cuts(
 def _above(rows: Floats, cuts: Ints) -> Floats:
     """Sums over the rows of each upper segment, shape (b, c, ...)."""
     return np.flip(np.cumsum(np.flip(rows, axis=1), axis=1), axis=1)[:, cuts]
-
-
-def _valid(weights: Floats, cuts: Ints, least: float) -> Bools:
-    """Breakpoints with enough weight in both segments and some weight at their x, shape (b, c)."""
-    above = _above(weights, cuts)
-    below = weights.sum(axis=1, keepdims=True) - above
-    at = above - np.concatenate([above[:, 1:], np.zeros((len(above), 1))], axis=1)
-    return np.asarray((above >= least) & (below >= least) & (at > 0))
 
 
 def _independent(gram: Floats, own: Floats) -> Bools:
@@ -149,21 +145,17 @@ def breakpoint_sweep(
 
     Parameters
     ----------
-    table
-        A frame with a row for each topic.
-    gain, coverage
-        Columns. Topics whose coverage is undefined (NaN) are left out and counted.
-    controls
-        Columns with the same coefficient in both segments, such as the baseline's AP.
+    table, gain, coverage, controls
+        A frame with a row for each topic, and its columns: controls, such as the baseline's AP, have the same
+        coefficient in both segments. Topics whose coverage is undefined (NaN) are left out and counted.
     model
         ``"lines"``: a line in each segment, against one line. ``"step"``: a mean in each segment, against one mean; it
         detects any increase with coverage, also a linear one.
     min_segment
         The smallest fraction of the topics in each segment, above 0 and below 0.5.
-    level, n_resamples
-        Nominal coverage of the interval, and number of resamples of the topics for it; 0 for none.
-    n_permutations, seed
-        Number of permutations of the residuals of the model without a cut (Freedman and Lane 1983), and the seed.
+    level, n_resamples, n_permutations, seed
+        Nominal coverage of the interval, and number of resamples of the topics for it, 0 for none; number of
+        permutations of the residuals of the model without a cut (Freedman and Lane 1983); the seed of both.
 
     Returns
     -------
@@ -203,8 +195,11 @@ def breakpoint_sweep(
     rows = known[np.argsort(columns[coverage][known], kind="stable")]
     x, y = columns[coverage][rows], columns[gain][rows]
     scaled = (x - x.mean()) / (x.std() or 1.0) if len(x) else x
-    lines = [scaled] if model == "lines" else []
-    shared = [np.ones(len(x)), *lines, *(_unit_scaled(columns[name][rows]) for name in controls)]
+    shared = [np.ones(len(x)), *([scaled] if model == "lines" else [])]
+    for name in controls:
+        # Centred and scaled to at most 1, for numerical accuracy.
+        centred = columns[name][rows] - columns[name][rows].mean()
+        shared.append(centred / (np.abs(centred).max(initial=0.0) or 1.0))
     search = _Search(scaled, np.stack(shared, axis=1), MODELS[model], max(1, min_segment * len(x)))
     sweep = _sweep(search, x, y)
     given = {"n_permutations": n_permutations, "n_resamples": n_resamples, "seed": seed}
@@ -303,9 +298,3 @@ def _sweep(search: _Search, x: Floats, y: Floats) -> pd.DataFrame:
     above = len(x) - cuts
     columns = (x[cuts], cuts, above, total[cuts] / cuts, (total[-1] - total[cuts]) / above, f_statistic, explained)
     return pd.DataFrame(dict(zip(names, columns, strict=True)))
-
-
-def _unit_scaled(values: Floats) -> Floats:
-    """Centre values and scale them to at most 1, for numerical accuracy."""
-    centred = values - values.mean()
-    return np.asarray(centred / (np.abs(centred).max(initial=0.0) or 1.0))

@@ -76,10 +76,9 @@ def comparisons(
 
     Parameters
     ----------
-    values
-        The V frame: name, qid, measure, value.
-    baseline
-        The system to compare all other systems with; several form one family of tests; ``None`` for all pairs.
+    values, baseline
+        The V frame: name, qid, measure, value; the system to compare all other systems with; several form one family of
+        tests; ``None`` for all pairs.
     test
         ``"randomisation"``: sign flips, all of them if there are at most ``n_resamples``. ``"bootstrap"``: studentised
         bootstrap over topics, under a mean difference of 0. ``"t"``: Student's paired t. ``"wilcoxon"``: signed ranks.
@@ -210,7 +209,12 @@ def _compared(
         levels = corrected_levels(corrected, correction, alpha)
     ends = np.cumsum([len(table.pairs) for table in family])[:-1]
     for table, p, q, its in zip(family, *(np.split(each, ends) for each in (p_values, corrected, levels)), strict=True):
-        _warn_of_constant(table.differences, test)
+        n_constant = int(((std_of(table.differences) == 0) & (table.differences[0] != 0)).sum())
+        if test in {"t", "bootstrap"} and n_constant and len(table.differences) > 1:
+            warn(
+                f"in {n_constant} of {len(table.pairs)} pairs all topics differ by the same amount: t is infinite and "
+                "p is as small as possible for any number of topics; sign flips (test='randomisation') remain valid"
+            )
         bounds = score_bounds(f"{table.measure} - ")
         rejected = is_significant(q, level)
         # The statistic of max-T is Student's, with a critical value for all pairs.
@@ -240,15 +244,6 @@ def pairs_of(names: Sequence[str], baseline: str | Sequence[str] | None) -> list
     if len(set(bases)) < len(bases) or (len(names) > 1 and set(bases) >= set(names)):
         raise ParameterError(f"baseline={bases!r}: wanted different systems, and another one to compare with them")
     return [(name, base) for base in bases for name in names if name not in bases]
-
-
-def _warn_of_constant(differences: Floats, test: str) -> None:
-    n_constant = int(((std_of(differences) == 0) & (differences[0] != 0)).sum())
-    if test in {"t", "bootstrap"} and n_constant and len(differences) > 1:
-        warn(
-            f"in {n_constant} of {differences.shape[1]} pairs all topics differ by the same amount: t is infinite and "
-            "p is as small as possible for any number of topics; sign flips (test='randomisation') remain valid"
-        )
 
 
 def _warn_of_few_resamples(tables: Sequence[_Table], test: str, n_tests: int, level: float, n_resamples: int) -> None:
@@ -284,7 +279,7 @@ def _effects(
 def _is_discrete(differences: Floats) -> Bools:
     """Return True if at least half of the topics have the same difference, up to rounding errors, shape (k,)."""
     ordered, half = np.sort(differences, axis=0), ceil(_DISCRETE * len(differences))
-    # The sorted differences that are half the topics apart.
+    # Sorted differences that are half the topics apart.
     apart = ordered[half - 1 :] - ordered[: len(ordered) - half + 1]
     return np.asarray((apart <= _EQUAL).any(axis=0))
 

@@ -84,10 +84,8 @@ def pareto_frontier(
 
     Parameters
     ----------
-    values
-        The V frame: name, qid, measure, value.
-    maximised, minimised
-        The names of the measures in ``values``.
+    values, maximised, minimised
+        The V frame: name, qid, measure, value; the names of two of its measures.
     targets
         Target regions: (lower bound of the maximised measure, upper bound of the minimised one), both exclusive.
     level, n_resamples, seed

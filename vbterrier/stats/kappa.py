@@ -53,15 +53,13 @@ def cohen_kappa(
 
     Parameters
     ----------
-    first, second
-        The labels of each judge, shape (n_items,).
+    first, second, level
+        The labels of each judge, shape (n_items,); nominal coverage of the interval.
     weights
         ``None``: labels are equal or not. ``"linear"``, ``"quadratic"``: disagreement is the distance of the labels
         among the categories, or its square.
     categories
         All labels, from low to high. By default the sorted labels that occur; required for weights of text labels.
-    level
-        Nominal coverage of the interval.
 
     Returns
     -------
@@ -107,10 +105,9 @@ def fleiss_kappa(labels: Any, *, level: float = 0.95, n_resamples: int = N_RESAM
 
     Parameters
     ----------
-    labels
-        A row for each item, a column for each judge: a frame, or an array of shape (n_items, n_judges).
-    level, n_resamples, seed
-        Nominal coverage of the interval; number and seed of the resamples of the items.
+    labels, level, n_resamples, seed
+        A row for each item, a column for each judge: a frame, or an array of shape (n_items, n_judges); nominal
+        coverage of the interval; number and seed of the resamples of the items.
 
     Returns
     -------

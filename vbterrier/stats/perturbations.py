@@ -257,10 +257,8 @@ class TagConfusion:
 
     Parameters
     ----------
-    share
-        The probability, 0 to 1.
-    lost
-        The proportion of wrong tags that are lost, 0 to 1.
+    share, lost
+        The probability, and the proportion of wrong tags that are lost, each 0 to 1.
     by
         The unit whose tags share an error. ``"entity"``: in a replica, all documents of an entity of a query are tagged
         alike: right, with the same other candidate, or not at all. ``"name"``: so are all tags of a query, most of
@@ -350,10 +348,9 @@ def stability_bounds(success: Any, distance: Any, *, alpha: float = 1.0, tau: fl
 
     Parameters
     ----------
-    success, distance
-        ES, in [0, 1], and ε, in [0, 2]; numbers or shape (n,).
-    alpha
-        Weight of the penalty of VB, at least 0, with the Bernoulli variance.
+    success, distance, alpha
+        ES, in [0, 1], and ε, in [0, 2], numbers or shape (n,); weight of the penalty of VB, at least 0, with the
+        Bernoulli variance.
     tau
         τ of C2, in (0, 0.5]; by default the largest that ε guarantees, ``min(ES, 1 - ES) - ε/2``.
 

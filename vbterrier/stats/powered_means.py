@@ -67,27 +67,19 @@ def prediction_powered_mean(
     used = weights.mean(axis=-1)
     if target == "these":
         residual = y - weights * (f - mean)
-        extra, largest = _unseen_errors(residual, np.ptp(np.concatenate([y, f], axis=-1), axis=-1), used)
+        # A score that is rarely wrong shows few of its errors among few labels: one more, as large as the range of
+        # labels and scores, has a weight that falls to 0 with ten errors among the labels.
+        span = np.ptp(np.concatenate([y, f], axis=-1), axis=-1)
+        n_errors = (np.abs(residual - np.median(residual, axis=-1, keepdims=True)) > _ERROR * span[..., None]).sum(-1)
+        extra = np.where(used > 0, np.maximum(1 - n_errors / _ENOUGH, 0.0), 0.0)
         squares = ((residual - residual.mean(axis=-1, keepdims=True)) ** 2).sum(axis=-1)
-        variance = share * (squares + extra * largest**2) / (n - 1 + extra) / n
+        variance = share * (squares + extra * span**2) / (n - 1 + extra) / n
     else:
         # The two terms of PPI: variances of residuals and of scores. Its λ is this λ times the share without labels.
         residual = (y - weights * share * (f - mean)).var(axis=-1, ddof=1) / n
         variance = residual + used**2 * share * every.var(axis=-1, ddof=1) / (n + m)
     half_width = float(special.stdtrit(n - 1, (1 + level) / 2)) * np.sqrt(variance)
     return PoweredMean(value, value - half_width, value + half_width, used)
-
-
-def _unseen_errors(residual: Floats, span: Floats, lam: Floats) -> tuple[Floats, Floats]:
-    """The weight and the size of an error of the score that the labels do not show, shape (...).
-
-    A score that is rarely wrong has few errors among few labels, or none. One more error, as large as the range of
-    labels and scores, is added to the residuals; its weight falls to 0 with ten errors among the labels. Residuals
-    that differ from their median by a fifth of the range are errors.
-    """
-    apart = np.abs(residual - np.median(residual, axis=-1, keepdims=True)) > _ERROR * span[..., None]
-    weight = np.maximum(1 - apart.sum(axis=-1) / _ENOUGH, 0.0)
-    return np.where(lam > 0, weight, 0.0), span
 
 
 COLUMNS = (
@@ -186,7 +178,18 @@ def prediction_powered(
         for (name, measure, label), group in joined.groupby(["name", "measure", "label"], sort=False)
     ]
     found = pd.DataFrame(rows, columns=list(COLUMNS)).assign(level=level, method=_METHODS[target])
-    _warn_if_unreliable(found)
+    few = found["n_labelled"] < _FEW
+    if few.any():
+        warn(
+            f"{examples(found.loc[few, 'name'].unique())}: fewer than {_FEW} labels; if the score is rarely wrong, "
+            "intervals from so few labels are too narrow"
+        )
+    flat = (found["high"] - found["low"] <= _ROUNDING) & (found["n_labelled"] < found["n_qids"])
+    if flat.any():
+        warn(
+            f"{examples(found.loc[flat, 'name'].unique())}: no label contradicts another label or the score, so that "
+            "the interval has zero width, which is too narrow; label more queries"
+        )
     return found
 
 
@@ -273,18 +276,3 @@ def _estimated(group: pd.DataFrame, *, level: float, lam: float | None, target: 
     ratio = width / plain_width if plain_width > _ROUNDING else np.nan
     numbers = {name: float(number) for name, number in {**estimates, **without, "width_ratio": ratio}.items()}
     return {**numbers, "n_qids": len(f), "n_labelled": int(has.sum())}
-
-
-def _warn_if_unreliable(found: pd.DataFrame) -> None:
-    few = found["n_labelled"] < _FEW
-    if few.any():
-        warn(
-            f"{examples(found.loc[few, 'name'].unique())}: fewer than {_FEW} labels; if the score is rarely wrong, "
-            "intervals from so few labels are too narrow"
-        )
-    flat = (found["high"] - found["low"] <= _ROUNDING) & (found["n_labelled"] < found["n_qids"])
-    if flat.any():
-        warn(
-            f"{examples(found.loc[flat, 'name'].unique())}: no label contradicts another label or the score, so that "
-            "the interval has zero width, which is too narrow; label more queries"
-        )

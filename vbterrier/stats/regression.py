@@ -64,16 +64,11 @@ def coverage_strata(
 
     Parameters
     ----------
-    table
-        A frame with a row for each topic.
-    coverage
-        The column to stratify by. Topics with undefined coverage (NaN) belong to no stratum and are counted.
-    measures
-        The columns to average: gains, or scores of systems.
-    n_strata
-        Number of strata of about equal size: 3 for tertiles.
-    level
-        Nominal coverage of the intervals, which are Student's t.
+    table, coverage, measures
+        A frame with a row for each topic; the column to stratify by, whose undefined topics (NaN) belong to no stratum
+        and are counted; the columns to average: gains, or scores of systems.
+    n_strata, level
+        Number of strata of about equal size, 3 for tertiles; nominal coverage of the intervals, which are Student's t.
 
     Returns
     -------
@@ -172,16 +167,13 @@ def gain_regressions(
 
     Parameters
     ----------
-    table
-        A frame with a row for each topic.
-    gain, measures
-        The columns of the gain, such as the difference in AP between a re-ranker and its baseline, and of the coverage
-        measures. A topic with an undefined measure (NaN) is left out of its regression.
-    controls
-        The columns of controls, such as the baseline's AP and the number of relevant documents. A control that is
-        collinear with earlier ones is dropped.
-    level
-        Nominal coverage of the intervals.
+    table, gain, measures
+        A frame with a row for each topic; its columns of the gain, such as the difference in AP between a re-ranker and
+        its baseline, and of the coverage measures. A topic with an undefined measure (NaN) is left out of its
+        regression.
+    controls, level
+        The columns of controls, such as the baseline's AP and the number of relevant documents (one that is collinear
+        with earlier ones is dropped); nominal coverage of the intervals.
 
     Returns
     -------

@@ -274,10 +274,14 @@ def replicate(
     """
     whole("n_replicas", n_replicas)
     whole("seed", seed, low=0)
-    noise = _by_target(perturbations)
+    # Perturbations of candidates and of tags, each with the name of its random stream.
+    noise: dict[str, list[tuple[str, Any]]] = {"intents": [], "tags": []}
+    for perturbation, name in zip(perturbations, numbered(type(one).__name__ for one in perturbations), strict=True):
+        check_perturbation(perturbation)
+        noise[getattr(perturbation, "target", "intents")].append((name, perturbation))
     candidates = CandidateArrays.of(intents)
     plan = _ReplicaPlan(candidates, _aligned(systems, candidates), list(statistics))
-    values = plan.scores(n_replicas, seed, *noise, progress=progress)
+    values = plan.scores(n_replicas, seed, noise["intents"], noise["tags"], progress=progress)
     point = plan.scores(1, seed, [], [])[:, :, 0]
     return Replicas(candidates.topics, list(systems), plan.statistics, values, point, tuple(perturbations), seed)
 
@@ -305,15 +309,6 @@ def _aligned(
         [AlignedMatches(one, candidates, name) for one in ([given] if isinstance(given, Matches) else given)]
         for name, given in systems.items()
     ]
-
-
-def _by_target(perturbations: Sequence[Any]) -> tuple[list[tuple[str, Any]], list[tuple[str, Any]]]:
-    """Split perturbations into those of candidates and those of tags, each with the name of its random stream."""
-    noise: dict[str, list[tuple[str, Any]]] = {"intents": [], "tags": []}
-    for perturbation, name in zip(perturbations, numbered(type(one).__name__ for one in perturbations), strict=True):
-        check_perturbation(perturbation)
-        noise[getattr(perturbation, "target", "intents")].append((name, perturbation))
-    return noise["intents"], noise["tags"]
 
 
 def check_perturbation(perturbation: Any) -> None:
@@ -381,8 +376,8 @@ class _ReplicaPlan:
                 found = [_of_variant(of_kind, state) for of_kind in each_kind]
                 served = [WeightedSuccess(weights, total, gain, draws.candidates.topic) for gain in found]
                 for column, statistic in enumerate(self.statistics):
-                    kind = self.kinds.index(statistic.kind)
-                    values[number, column, rows, first:last] = statistic.of(served[kind])
+                    success = served[self.kinds.index(statistic.kind)]
+                    values[number, column, rows, first:last] = statistic.of(success)
         return values
 
     def _batches(self, n_replicas: int, seed: int, *, with_tags: bool) -> Iterator[tuple[int, int, Draws]]:

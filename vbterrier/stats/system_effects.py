@@ -177,10 +177,8 @@ def bayesian_comparison(
 
     Parameters
     ----------
-    values
-        The V frame: name, qid, measure, value.
-    baseline
-        The system to compare all other systems with; ``None`` for all pairs.
+    values, baseline
+        The V frame: name, qid, measure, value; the system to compare all other systems with; ``None`` for all pairs.
     rope
         Half the width of the region of practical equivalence: differences between ``-rope`` and ``rope`` do not matter,
         in units of the measure, at least 0.
@@ -188,10 +186,8 @@ def bayesian_comparison(
         ``"conjugate"``: normal differences with the reference prior ``p(μ, σ²) ∝ 1/σ²``, whose posterior of μ is
         Student's t with n - 1 degrees of freedom, the mean and the standard error of the differences. ``"bootstrap"``:
         means of the differences with uniform Dirichlet weights of the topics (Rubin 1981), for any distribution.
-    level
-        Probability of the credible interval.
-    n_draws, seed
-        Draws of the bootstrap, and their seed.
+    level, n_draws, seed
+        Probability of the credible interval; draws of the bootstrap, and their seed.
 
     Returns
     -------
@@ -286,10 +282,9 @@ def risk_table(
 
     Parameters
     ----------
-    values
-        The V frame: name, qid, measure, value; all systems on the same topics.
-    measure
-        The measure whose risk is computed, such as ``"ES@10"``; the first of the frame by default.
+    values, measure
+        The V frame: name, qid, measure, value, all systems on the same topics; the measure whose risk is computed, such
+        as ``"ES@10"``, the first of the frame by default.
     baseline
         The system with the scores b; ``None`` for the mean of all systems on each topic.
     alpha

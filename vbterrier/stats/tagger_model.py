@@ -189,9 +189,8 @@ def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = No
     Parameters
     ----------
     tags, gold
-        Tags of documents by the tagger, and gold tags of the labelled documents (docno, entity_id [, weight]): frames,
-        registered names, or paths. Weights other than 0 count as 1. Tags of documents that are not labelled are
-        ignored.
+        Tags of documents by the tagger, and gold tags of the labelled ones (docno, entity_id [, weight]): frames,
+        registered names, or paths. Weights other than 0 count as 1. Tags of other documents are ignored.
     intents
         Candidates of ambiguous queries (qid, entity_id, prob): only these entities count, and only confusions between
         candidates of the same query. Entities of ambiguous names are harder than others, so that a model without
@@ -254,7 +253,11 @@ def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = No
     missed, wrong = counted[~_in(counted, counted_tags)], counted_tags[~_in(counted_tags, counted)]
     pairs = missed.merge(wrong.rename(columns={"entity_id": "taken_for"}), on="docno")
     if candidates is not None:
-        pairs = pairs[_share_query(pairs, candidates.topic, names)]
+        # Entities that are candidates of the same query.
+        frame = pd.DataFrame({"entity_id": names, "topic": candidates.topic})
+        both = pairs[["entity_id", "taken_for"]].drop_duplicates().merge(frame, on="entity_id")
+        both = both.merge(frame.rename(columns={"entity_id": "taken_for"}), on=["taken_for", "topic"])
+        pairs = pairs[_in(pairs[["entity_id", "taken_for"]], both[["entity_id", "taken_for"]].drop_duplicates())]
     n_taken = len(pairs[["docno", "entity_id"]].drop_duplicates()) if candidates is not None else len(wrong)
     pairs["n"] = 1 / pairs.groupby(["docno", "entity_id"])["taken_for"].transform("size")
     confusions = pairs.groupby(["entity_id", "taken_for"], as_index=False)["n"].sum()
@@ -291,14 +294,6 @@ def _probabilities(candidates: CandidateArrays) -> Floats:
     """Return the probability of each candidate."""
     delta = 0.0 if candidates.delta is None else candidates.delta
     return normalised(np.exp(candidates.log_base - delta), candidates.topic, len(candidates.topics))
-
-
-def _share_query(pairs: pd.DataFrame, topic: Ints, names: pd.Series[str]) -> Any:
-    """Return True for pairs of entities that are candidates of the same query."""
-    frame = pd.DataFrame({"entity_id": names.to_numpy(), "topic": topic})
-    both = pairs[["entity_id", "taken_for"]].drop_duplicates().merge(frame, on="entity_id")
-    both = both.merge(frame.rename(columns={"entity_id": "taken_for"}), on=["taken_for", "topic"])
-    return _in(pairs[["entity_id", "taken_for"]], both[["entity_id", "taken_for"]].drop_duplicates())
 
 
 def _documents(documents: Any, gold: TagFrame) -> pd.DataFrame:

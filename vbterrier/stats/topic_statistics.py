@@ -182,10 +182,9 @@ def disc_ratio(
 
     Parameters
     ----------
-    rel_cov, nonrel_cov
-        The values of each topic, in the same order, shape (n,), without topics in which either is undefined.
-    level, n_resamples, seed
-        Nominal coverage, 0 to 1; number and seed of the resamples of the topics.
+    rel_cov, nonrel_cov, level, n_resamples, seed
+        The values of each topic, in the same order, shape (n,), without topics in which either is undefined; nominal
+        coverage; number and seed of the resamples of the topics.
 
     Returns
     -------

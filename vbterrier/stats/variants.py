@@ -178,16 +178,12 @@ def with_variants(intents: Any, perturbations: Iterable[Any]) -> pd.DataFrame:
     if "delta" in both.columns:
         both["delta"] = both["delta"].fillna(0.0)
     if "violations" in both.columns:
-        both["violations"] = _padded(both)
+        # Lists are padded with 0 to the longest list of their query.
+        lists = both["violations"].map(lambda one: list(one) if isinstance(one, (list, tuple, np.ndarray)) else [])
+        most = lists.str.len().groupby(both["qid"]).transform("max")
+        filled = [values + [0.0] * (n - len(values)) for values, n in zip(lists, most, strict=True)]
+        both["violations"] = pd.Series(filled, index=both.index, dtype=object)
     return both
-
-
-def _padded(frame: pd.DataFrame) -> pd.Series[Any]:
-    """Return lists of violations, padded with 0 to the longest list of their query."""
-    lists = frame["violations"].map(lambda value: list(value) if isinstance(value, (list, tuple, np.ndarray)) else [])
-    most = lists.str.len().groupby(frame["qid"]).transform("max")
-    filled = [values + [0.0] * (n - len(values)) for values, n in zip(lists, most, strict=True)]
-    return pd.Series(filled, index=frame.index, dtype=object)
 
 
 def _places(whole: CandidateArrays, variant: CandidateArrays) -> Ints:
