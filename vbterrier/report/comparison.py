@@ -285,7 +285,23 @@ def gate_report(found: ReleaseGate, style: str) -> str:
         head = {"decision": found.decision, "exit_code": found.exit_code}
         return json.dumps({**head, **parts}, indent=2, ensure_ascii=False)
     if style == "junit":
-        return _junit(found)
+        pairs = found.pairs.to_dict("records")
+        decisions = [row["decision"] for row in pairs]
+        root = ET.Element("testsuites")
+        counts = {"failures": str(decisions.count(FAIL)), "skipped": str(decisions.count(UNKNOWN))}
+        about = {"name": "vbterrier gate", "tests": str(len(pairs)), "errors": "0"}
+        suite = ET.SubElement(root, "testsuite", {**about, **counts})
+        for row in pairs:
+            title = f"{row['name']} is at most {row['margin']:g} below {row['baseline']} by {row['measure']}"
+            case = ET.SubElement(suite, "testcase", classname="release_gate", name=printable(title))
+            message = f"{row['decision']}: {row['diff']:+.4f}, limits {row['low']:+.4f} to {row['high']:+.4f}"
+            tag = {FAIL: "failure", UNKNOWN: "skipped"}.get(row["decision"])
+            if tag is not None:
+                ET.SubElement(case, tag, message=message)
+        out = ET.SubElement(suite, "system-out")
+        out.text = "\n".join(map(printable, gate_report(found, "table").splitlines()))
+        ET.indent(root)
+        return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}'
     above = escaped(found.summary(), style)
     said = [f"## {above}" if style == "markdown" else above, rendered(_gate_rows(found.pairs), style)]
     if len(found.segments):
@@ -324,24 +340,3 @@ def _gate_notes(found: ReleaseGate) -> Iterator[str]:
     )
     for row in found.excluded.to_dict("records"):
         yield f"{row['n']} {row['reason']}" + (f" ({row['examples']})" if row["examples"] else "")
-
-
-def _junit(found: ReleaseGate) -> str:
-    """JUnit XML; control characters, which XML cannot hold, are spelled out."""
-    pairs = found.pairs.to_dict("records")
-    decisions = [row["decision"] for row in pairs]
-    root = ET.Element("testsuites")
-    counts = {"failures": str(decisions.count(FAIL)), "skipped": str(decisions.count(UNKNOWN))}
-    about = {"name": "vbterrier gate", "tests": str(len(pairs)), "errors": "0"}
-    suite = ET.SubElement(root, "testsuite", {**about, **counts})
-    for row in pairs:
-        title = f"{row['name']} is at most {row['margin']:g} below {row['baseline']} by {row['measure']}"
-        case = ET.SubElement(suite, "testcase", classname="release_gate", name=printable(title))
-        message = f"{row['decision']}: {row['diff']:+.4f}, limits {row['low']:+.4f} to {row['high']:+.4f}"
-        tag = {FAIL: "failure", UNKNOWN: "skipped"}.get(row["decision"])
-        if tag is not None:
-            ET.SubElement(case, tag, message=message)
-    out = ET.SubElement(suite, "system-out")
-    out.text = "\n".join(map(printable, gate_report(found, "table").splitlines()))
-    ET.indent(root)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}'

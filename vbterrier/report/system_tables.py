@@ -189,7 +189,17 @@ def leaderboard_report(found: Leaderboard, style: str, *, part: str = "") -> str
             continue
         title, label = PARTS[name]
         if name == "systems":
-            table = _leaders(frame, level)
+            columns = {
+                "tier": frame["tier"],
+                "rank": whole_ranks(frame)["rank"],
+                "run": frame["name"],
+                "mean": frame["mean"],
+                f"{level} of means": _range(frame["low"], frame["high"]),
+                f"{level} of ranks": joined_ranks(frame, "rank_low", "rank_high", "ranks")["ranks"],
+                "beats next": frame["p_beats_next"],
+                "unjudged": frame["n_unjudged_share"],
+            }
+            table = pd.DataFrame(columns)
         elif name == "ranks":
             title, table = f"{title}, {level}", found.ranks_by_source().rename(columns={"name": "run"})
         else:
@@ -199,20 +209,6 @@ def leaderboard_report(found: Leaderboard, style: str, *, part: str = "") -> str
     if style == "table":
         pages.append("\n".join([repr(found), *leaderboard_caption(found)]))
     return "\n\n".join(pages)
-
-
-def _leaders(frame: pd.DataFrame, level: str) -> pd.DataFrame:
-    columns = {
-        "tier": frame["tier"],
-        "rank": whole_ranks(frame)["rank"],
-        "run": frame["name"],
-        "mean": frame["mean"],
-        f"{level} of means": _range(frame["low"], frame["high"]),
-        f"{level} of ranks": joined_ranks(frame, "rank_low", "rank_high", "ranks")["ranks"],
-        "beats next": frame["p_beats_next"],
-        "unjudged": frame["n_unjudged_share"],
-    }
-    return pd.DataFrame(columns)
 
 
 def _with_range(frame: pd.DataFrame, level: str) -> pd.DataFrame:

@@ -66,7 +66,14 @@ def differences(
     (['dense', 'splade'], 'difference in nDCG@10 from bm25')
     """
     frame = _turned(captions.only(_checked(pairs), "measure", measure, "pairs"), baseline)
-    rows = _ordered(frame, sort=sort)
+    rows = frame.drop_duplicates("pair")
+    if len(rows) > _MOST:
+        raise ParameterError(
+            f"{len(rows)} pairs are too many for one figure (at most {_MOST}); choose one system with baseline="
+        )
+    if sort and len(rows):
+        first = rows["diff"].where(rows["measure"] == rows["measure"].iloc[0], -np.inf)
+        rows = rows.iloc[np.argsort(-first.to_numpy(), kind="stable")]
     parts = elements.few(frame, "measure")
     n, preferred = len(rows), 0.09 + 0.08 * len(parts)
     row = max(float(np.clip(style.PAGE / max(n, 1), min(0.075, preferred), preferred)), 0.25 / max(n, 1))
@@ -148,19 +155,6 @@ def _checked(pairs: Any) -> pd.DataFrame:
     # 1 - 0.9 is below 0.1 by rounding.
     frame = frame.assign(significant=p <= (1 - frame["level"]).round(12), flagged=[flag != "" for flag in flags])
     return frame.assign(flagged=frame.groupby("pair")["flagged"].transform("any"))
-
-
-def _ordered(frame: pd.DataFrame, *, sort: bool) -> pd.DataFrame:
-    """One row for each pair; if sorted, pairs without the first measure are last."""
-    rows = frame.drop_duplicates("pair")
-    if len(rows) > _MOST:
-        raise ParameterError(
-            f"{len(rows)} pairs are too many for one figure (at most {_MOST}); choose one system with baseline="
-        )
-    if sort and len(rows):
-        first = rows["diff"].where(rows["measure"] == rows["measure"].iloc[0], -np.inf)
-        rows = rows.iloc[np.argsort(-first.to_numpy(), kind="stable")]
-    return rows
 
 
 def _labels(rows: pd.DataFrame, space: float) -> list[str]:

@@ -84,19 +84,14 @@ def canvas(ax: Any, width: float, inner: float | None) -> Iterator[Any]:
             axis.label.set(fontsize=SIZE, color=INK)
         yield drawn
         if ax is None:
-            _settle(drawn, inner)
-
-
-def _settle(ax: Any, inner: float | None) -> None:
-    """Set the height of the figure to that of its axes and the labels around them."""
-    with warnings.catch_warnings():
-        # matplotlib warns of missing glyphs when it draws them.
-        warnings.simplefilter("ignore", UserWarning)
-        around = ax.get_tightbbox().height - ax.bbox.height
-        beside = _outline(ax).width - ax.bbox.width
-    if inner is None:
-        inner = ax.figure.get_figwidth() - beside / ax.figure.dpi - 2 * _PAD
-    ax.figure.set_figheight(inner + around / ax.figure.dpi + 2 * _PAD)
+            with warnings.catch_warnings():
+                # matplotlib warns of missing glyphs when it draws them.
+                warnings.simplefilter("ignore", UserWarning)
+                around = drawn.get_tightbbox().height - drawn.bbox.height
+                beside = _outline(drawn).width - drawn.bbox.width
+            if inner is None:
+                inner = drawn.figure.get_figwidth() - beside / drawn.figure.dpi - 2 * _PAD
+            drawn.figure.set_figheight(inner + around / drawn.figure.dpi + 2 * _PAD)
 
 
 def _figure(width: float) -> Any:
