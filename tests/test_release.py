@@ -65,13 +65,6 @@ def test_the_wheel_is_the_package_and_nothing_else(wheel):
     assert names >= {f"{about}{name}" for name in ("METADATA", "RECORD", "entry_points.txt", "licenses/LICENSE")}
 
 
-def test_the_wheel_has_data_pages_and_the_mark_of_types(wheel):
-    names = set(wheel.namelist())
-    for name in ("py.typed", "demo/qrels.txt", "pt_docs/index.rst", "report/page/assets/core.js"):
-        assert f"vbterrier/{name}" in names
-    assert {Path(name).suffix for name in names} >= {".css", ".js", ".html", ".rst", ".run", ".tsv"}
-
-
 def test_the_wheel_says_what_it_is(wheel):
     about = email.message_from_bytes(wheel.read(f"vbterrier-{vbterrier.__version__}.dist-info/METADATA"))
     assert about["Version"] == vbterrier.__version__

@@ -36,6 +36,18 @@ def refused(command):
 
 
 @pytest.fixture
+def done(command):
+    """Run a command that succeeds without warnings, and return what it prints."""
+
+    def run(*arguments):
+        code, out, err = command(*arguments)
+        assert (code, err) == (0, "")
+        return out
+
+    return run
+
+
+@pytest.fixture
 def process():
     """Run the command line in a separate process."""
 

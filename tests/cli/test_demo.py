@@ -96,25 +96,18 @@ def test_texts_are_filled_and_differ(name, n, columns):
     assert all(frame[column].str.strip().ne("").all() and frame[column].is_unique for column in frame)
 
 
-def test_every_reference_has_its_document_and_topic():
+def test_judgments_and_every_reference_are_complete():
     docnos, qids = set(table("documents.tsv")["docno"]), set(table("topics.tsv")["qid"])
-    for frame in (qrels("qrels.txt"), qrels("complete.txt"), *map(run, SYSTEMS)):
+    incomplete, complete = qrels("qrels.txt"), qrels("complete.txt")
+    for frame in (incomplete, complete, *map(run, SYSTEMS)):
         assert set(frame["docno"]) <= docnos
         assert set(frame["qid"]) == qids
         assert not frame.duplicated(["qid", "docno"]).any()
     assert set(table("intents.tsv")["qid"]) == qids
     assert set(table("tags.tsv")["docno"]) == docnos
-
-
-def test_labels_are_grades_and_every_topic_has_a_full_answer():
-    complete = qrels("complete.txt")
     assert set(complete["label"]) == {0, 1, 2}
     assert complete.groupby("qid")["label"].agg(lambda labels: (labels == 2).sum()).min() >= 3
-
-
-def test_the_incomplete_judgments_are_some_of_the_complete_ones():
-    both = qrels("qrels.txt").merge(qrels("complete.txt"), on=["qid", "docno", "label"])
-    assert len(both) == len(qrels("qrels.txt")) < len(qrels("complete.txt"))
+    assert len(incomplete.merge(complete, on=["qid", "docno", "label"])) == len(incomplete) < len(complete)
 
 
 @pytest.mark.parametrize("name", SYSTEMS)

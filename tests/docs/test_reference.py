@@ -54,11 +54,6 @@ def test_what_each_measure_means_and_when_not_to_use_it_is_explained():
     assert len(re.findall(r"(?m)^Do not use", numbers)) >= 4
 
 
-def test_every_notebook_is_on_the_page_of_notebooks():
-    listed = re.findall(r"\]\(\.\./notebooks/([\w.-]+)\)", (ROOT / "docs/notebooks.md").read_text(encoding="utf-8"))
-    assert listed == sorted(path.name for path in ROOT.glob("notebooks/*.ipynb"))
-
-
 def test_parameters_are_shown_as_they_are_declared():
     measures = extension("measures")
     declared = vbterrier.VB.SUPPORTED_PARAMS

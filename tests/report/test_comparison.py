@@ -126,15 +126,3 @@ def test_stars_of_flagged_systems_have_a_dagger(style):
     stars = {"table": [False, True, True, False], "latex": [False, False, True, True]}
     assert [star in row for row in rows] == stars.get(style, [False, True, False, True])
     assert all(dagger in row or r"\textdagger{}" in row for row in rows)
-
-
-def test_notes_give_test_correction_and_intervals():
-    values = frame(a=A, b=less(0.1, 3))
-    text = comparison_report(compare(values, test="t", interval="normal", margin=0.2, seed=4), "table")
-    assert "nDCG@10: 8 topics; test: paired t" in text
-    assert "intervals: of means, topics (normal); of differences, inverted paired t; seed 4" in text
-    assert "differ by 0.2 or more" in text
-    assert "resamples" not in text
-    assert "* differs" not in text, "no star is explained where there is none"
-    starred = comparison_report(compare(frame(a=A, b=less(0.1)), **FEW), "table")
-    assert "* differs significantly: adjusted p at most 0.05" in starred

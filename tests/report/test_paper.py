@@ -10,7 +10,6 @@ from vbterrier import compare, score
 from vbterrier.errors import ParameterError
 from vbterrier.linking.quality import linking_report
 from vbterrier.report.captions import best_rows, better, measures_sentence
-from vbterrier.report.comparison import comparison_caption, pairs_caption
 from vbterrier.report.paper import caption_of, paper_table, save_table, scores_caption, scores_report
 
 # One run deliberately lacks a topic.
@@ -30,14 +29,6 @@ def scores():
 def compared(baseline=None, margin=None):
     values = score(RUNS, QRELS, ["nDCG@2"], on_topics="all", n_resamples=40)
     return compare(values, baseline=baseline, margin=margin, n_resamples=400, seed=5)
-
-
-def test_a_caption_gives_measures_cutoffs_topics_method_resamples_and_seed(scores):
-    said = scores_caption(scores)
-    assert said[:2] == ["Means over 8 topics: nDCG@2, BNDCG@2, Unjudged@2.", "k = 2; BNDCG@2: prior = auto."]
-    assert said[2].startswith("Intervals, 90%: topics (percentile): 40 resamples, seed 3")
-    assert "unjudged (normal)" in said[2]
-    assert said[-1] == "bad retrieved nothing for 1 topic, scored as empty rankings."
 
 
 def test_captions_give_default_settings_that_names_omit():
@@ -63,43 +54,11 @@ def test_the_highest_mean_is_bold_where_a_measure_has_a_best(scores):
     assert best_rows(both).tolist() == [False, False, False, True, False, False], "means over other topics"
 
 
-def test_latex_has_a_column_a_measure_and_a_line_for_each_interval(scores):
-    body = re.search(r"\\midrule\n(.*)\\bottomrule", paper_table(scores), re.DOTALL)[1]
-    rows = [[cell.strip() for cell in line.removesuffix(r" \\").split("&")] for line in body.splitlines()]
-    kinds = [r"{\scriptsize 90\% topics}", r"{\scriptsize 90\% unjudged}"]
-    assert [row[0] for row in rows] == ["good", *kinds, r"\addlinespace", "bad", *kinds]
-    ends = scores.intervals.set_index(["name", "measure", "method"]).loc[("bad", "BNDCG@2", "unjudged (normal)")]
-    assert rows[6][1:] == ["", rf"{{\scriptsize [{ends.low:.4f}, {ends.high:.4f}]}}", ""]
-    means = scores.means()
-    (first, second, third), bad = ([f"{value:.4f}" for value in means.loc[name]] for name in ("good", "bad"))
-    assert rows[0][1:] == [rf"\textbf{{{first}}}", rf"\textbf{{{second}}}", third]
-    assert rows[4][1:] == bad
-
-
 def test_too_many_measures_for_columns_are_rows():
     found = score(RUNS, QRELS, ["nDCG@1", "nDCG@2", "RR", "AP", "P@1"], on_topics="all", n_resamples=20)
     text = paper_table(found)
     assert r"run & measure & mean & 95\% topics \\" in text
     assert len(re.findall(r"(?m)^(good|bad) & ", text)) == 10
-
-
-def test_significance_is_marked_in_means_and_explained():
-    text = paper_table(compared(baseline="bad"))
-    assert r"\textbf{1.0000}\textsuperscript{{*}}" in text
-    assert "{*} differs significantly from bad: adjusted p at most 0.05." in text
-    letters = paper_table(compared())
-    assert r"\textbf{1.0000}\textsuperscript{a}" in letters
-    assert r"0.0000\textsuperscript{b}" in letters
-    assert "letters: systems that share a letter do not differ significantly." in letters
-    means, pairs = " ".join(comparison_caption(compared())), " ".join(pairs_caption(compared()))
-    assert "differs significantly" not in means
-    # The caption gives the level even if nothing is significant.
-    assert "Differences: sign-flip randomisation, holm over 1 test, at the level 0.05." in text
-    # Means have intervals over topics, differences those that invert the test.
-    assert "Intervals, 95%: topics (percentile)" in means
-    assert "Intervals, 95%: inverted sign-flip randomisation" in pairs
-    assert "holm over 1 test; level 0.05." in pairs
-    assert "p equivalence: two one-sided tests" in " ".join(pairs_caption(compared(margin=0.1)))
 
 
 @pytest.mark.parametrize("suffix", [".csv", ".json", ".md", ".tex", ".txt"])
@@ -129,12 +88,6 @@ def test_objects_that_are_not_results_are_refused(tmp_path):
     with pytest.raises(ParameterError, match=r"ends in \.tex, \.md, \.csv, \.json, \.txt"):
         save_table(pd.DataFrame({"a": [1]}), tmp_path / "table.xlsx")
     assert list(tmp_path.iterdir()) == []
-
-
-def test_markdown_captions_are_one_paragraph_behind_the_table(scores):
-    table, caption = paper_table(scores, "markdown").split("\n\n")
-    assert all(line.startswith("|") for line in table.splitlines())
-    assert caption.startswith("Table: Means over 8 topics")
 
 
 def test_names_of_runs_are_escaped_in_captions():

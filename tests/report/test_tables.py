@@ -148,16 +148,6 @@ def test_the_summary_has_a_row_for_each_system_and_measure_and_names_each_interv
     assert table["mean"].tolist() == [means.loc[row.run, row.measure] for row in table.itertuples()]
 
 
-def test_the_summary_shows_the_ends_of_each_interval_and_nothing_where_there_is_none(scores):
-    table = summary(scores, "markdown").set_index(["run", "measure"])
-    ends = scores.intervals.set_index(["name", "measure", "method"])
-    for measure, method in (("BNDCG@10", "unjudged (normal)"), ("nDCG@10", "topics (percentile)")):
-        low, high = ends.loc[("b", measure, method), ["low", "high"]]
-        assert table.loc[("b", measure), f"90% {method}"] == f"{low:.4f} to {high:.4f}"
-    assert table.loc[("b", "nDCG@10"), "90% unjudged (normal)"] == ""
-    assert table.loc[("b", "NumRet"), "90% topics (percentile)"] == ""
-
-
 def test_per_query_is_a_row_a_topic_and_a_column_a_measure_in_the_order_asked(scores):
     table = per_query(scores, "table")
     measures = scores.values["measure"].unique().tolist()
@@ -168,13 +158,6 @@ def test_per_query_is_a_row_a_topic_and_a_column_a_measure_in_the_order_asked(sc
     for row in table.to_dict("records"):
         for measure in measures:
             assert row[measure] == expected[row["run"], row["qid"], measure]
-
-
-def test_the_footing_gives_the_method_of_each_kind_of_interval(scores):
-    assert footing(scores) == (
-        "topics (percentile): 50 resamples, seed 4: other topics from the same population; "
-        "unjudged (normal): grades of unjudged documents of these topics under the model"
-    )
 
 
 def test_the_footing_omits_missing_kinds():

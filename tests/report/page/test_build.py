@@ -194,12 +194,6 @@ def test_command(in_demo, tmp_path):
     assert "vbterrier report" in text
 
 
-def test_command_refuses_names_without_a_run(in_demo, tmp_path):
-    code, _, err = in_demo("report", "dense.run", "-q", "qrels.txt", "-o", tmp_path / "r.html", "--name", "Dense")
-    assert code == 2
-    assert "wanted the name of a run and its name on the page" in " ".join(err.split())
-
-
 def test_a_page_keeps_first_ranks_and_its_numbers_do_not_depend_on_memory(tmp_path, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     few = ComparisonOptions(n_resamples=50)

@@ -62,26 +62,6 @@ def test_the_best_mean_is_bold_and_nothing_else(demo_page):
     assert first[0] > first[-1]
 
 
-def test_letters_of_all_pairs(demo_page, demo_scores):
-    _, text, _ = demo_page
-    rows, measures = table_of(text), ["nDCG@10", "VB@10"]
-    for row in vbterrier.compare(demo_scores, measures=measures, n_resamples=200, seed=3).systems.itertuples():
-        assert rows[row.name][row.measure]["mark"] == row.letters
-    assert "share a letter" in text
-
-
-def test_signs_of_differences_from_a_baseline(written, small):
-    runs, qrels = small
-    _, text, _ = written({**runs, "twin": runs["first"]}, qrels, "nDCG@10", baseline="first")
-    marks = {name: row["nDCG@10"]["mark"] for name, row in table_of(text).items()}
-    assert marks == {"first": "", "twin": "", "second": "▼"}
-    assert 'title="significantly lower than first"' in text
-    assert {name for name, row in table_of(text).items() if row["nDCG@10"]["best"]} == {"first", "twin"}
-    _, text, _ = written(runs, qrels, "nDCG@10", baseline="second")
-    assert table_of(text)["first"]["nDCG@10"]["mark"] == "▲"
-    assert "▲ and ▼: significantly higher and lower than second." in text
-
-
 def test_equal_means_have_no_best_and_empty_topics_are_counted(written, small):
     runs, qrels = small
     _, text, _ = written({"a": runs["first"], "b": runs["first"]}, qrels, "nDCG@10")

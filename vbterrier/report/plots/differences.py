@@ -208,6 +208,7 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
     n = len(names)
     row = float(np.clip(0.62 * width / max(n, 1), 0.065, 0.2))
     with style.canvas(ax, width, n * row if n else 0.5) as drawn:
+        from matplotlib.colors import LinearSegmentedColormap
         from matplotlib.patches import Patch
 
         if not n:
@@ -216,7 +217,13 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
         row = row if ax is None else max(down - 0.9, 0.3) / n
         taken = style.row_labels(drawn, [f"{place} {name}" for place, name in enumerate(names, 1)], row, 0.38 * across)
         space = across - taken - 0.15
-        cells = _shade(drawn, prob)
+        edges = np.arange(n + 1)
+        drawn.set_facecolor(style.RULE)
+        for side in ("left", "bottom"):
+            drawn.spines[side].set_visible(False)
+        shades = LinearSegmentedColormap.from_list("beats", list(_SHADES))
+        look = {"cmap": shades, "vmin": 0, "vmax": 1, "edgecolors": "white", "linewidth": 0.4}
+        cells = drawn.pcolormesh(edges + 0.5, edges - 0.5, np.ma.masked_invalid(prob), **look)
         _percents(drawn, prob, (space / n, row))
         elements.number_columns(drawn, n, space)
         drawn.tick_params(axis="x", length=0)
@@ -258,18 +265,6 @@ def _matrix(pairs: Any) -> tuple[list[str], Floats]:
     wins = np.where(known, matrix, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     order = np.argsort(np.where(known.any(axis=1), -wins, np.inf), kind="stable")
     return [names[place] for place in order], matrix[np.ix_(order, order)]
-
-
-def _shade(ax: Any, prob: Floats) -> Any:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    edges = np.arange(len(prob) + 1)
-    ax.set_facecolor(style.RULE)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_visible(False)
-    shades = LinearSegmentedColormap.from_list("beats", list(_SHADES))
-    look = {"cmap": shades, "vmin": 0, "vmax": 1, "edgecolors": "white", "linewidth": 0.4}
-    return ax.pcolormesh(edges + 0.5, edges - 0.5, np.ma.masked_invalid(prob), **look)
 
 
 def _percents(ax: Any, prob: Floats, size: tuple[float, float]) -> None:

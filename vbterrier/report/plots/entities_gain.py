@@ -264,7 +264,18 @@ def oer_distributions(
         handles: list[Any] = [Patch(facecolor=_LOOK[name], edgecolor=style.MUTED, linewidth=0.3) for name in there]
         mean = Line2D([], [], color="black", marker="D", markersize=3.4, linestyle="none")
         legend_from_left(drawn, [*handles, mean], [*there, "mean"], space, taken)
-        style.caption(drawn, *_described(frame, known, names, edges))
+        lost, several = len(frame) - len(known), n > 1
+        # Settings that are the same in all rows.
+        shared = {name: frame[name].iloc[0] for name in _SETTINGS if name in frame.columns and not varies(frame[name])}
+        style.caption(
+            drawn,
+            captions.counted(known.groupby("name").size().reindex(names, fill_value=0), "entity")
+            + " for each run" * several,
+            captions.counted(known["qid"].nunique(), "topic"),
+            ", ".join(_SETTINGS[name].format(f"{value:g}") for name, value in shared.items()),
+            f"bars: shares in steps of {edges[1] - edges[0]:.3g}" + ", scaled to the highest bar of each run" * several,
+            f"not drawn, no OER for their topics: {lost:,}" if lost else "",
+        )
     return drawn
 
 
@@ -302,19 +313,3 @@ def _draw(ax: Any, known: pd.DataFrame, names: list[str], edges: Any) -> None:
         look = {"marker": "D", "markersize": 3.4, "color": "black", "markeredgecolor": "white", "markeredgewidth": 0.5}
         ax.plot([mean], [at + 0.45], **look, linestyle="none", clip_on=False, zorder=5)
     ax.set_xlim(edges[0], edges[-1])
-
-
-def _described(frame: pd.DataFrame, known: pd.DataFrame, names: list[str], edges: Any) -> list[str]:
-    """Parts of the caption: entities, topics, settings, bars, missing OER."""
-    n_entities = known.groupby("name").size().reindex(names, fill_value=0)
-    lost = len(frame) - len(known)
-    # Settings that are the same in all rows.
-    shared = {name: frame[name].iloc[0] for name in _SETTINGS if name in frame.columns and not varies(frame[name])}
-    several, step = len(names) > 1, edges[1] - edges[0]
-    return [
-        captions.counted(n_entities, "entity") + " for each run" * several,
-        captions.counted(known["qid"].nunique(), "topic"),
-        ", ".join(_SETTINGS[name].format(f"{value:g}") for name, value in shared.items()),
-        f"bars: shares in steps of {step:.3g}" + ", scaled to the highest bar of each run" * several,
-        f"not drawn, no OER for their topics: {lost:,}" if lost else "",
-    ]
