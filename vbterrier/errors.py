@@ -161,12 +161,7 @@ def module_of_extra(name: str, extra: str) -> Any:
 
 
 def choice(name: str, value: Any, legal: Iterable[str]) -> str:
-    """Return a parameter that is one of some words.
-
-    Raises
-    ------
-    ParameterError
-        Another value; suggests the nearest legal one.
+    """Return a parameter that is one of some words; the error suggests the nearest one.
 
     >>> choice("method", "softmx", ["softmax", "prior"])
     Traceback (most recent call last):
@@ -192,11 +187,6 @@ def number(
 ) -> float:
     """Return a parameter that is a finite number from ``low`` to ``high``, open ends excluded.
 
-    Raises
-    ------
-    ParameterError
-        Any other value.
-
     >>> number("temperature", 2, low=0, open_low=True)
     2.0
     >>> number("damping", 1, low=0, high=1, open_low=True, open_high=True)
@@ -219,11 +209,6 @@ def number(
 def numbers(name: str, given: Mapping[str, Any] | None, *, low: float) -> dict[str, float] | None:
     """Return a parameter that maps words to numbers of at least ``low``.
 
-    Raises
-    ------
-    ParameterError
-        Any other value.
-
     >>> numbers("weights", {"state": 2}, low=0)
     {'state': 2.0}
     """
@@ -235,23 +220,7 @@ def numbers(name: str, given: Mapping[str, Any] | None, *, low: float) -> dict[s
 
 
 def whole(name: str, value: Any, *, low: int = 1, high: int | None = None, meaning: str = "") -> int:
-    """Return a parameter that is an integer of at least ``low`` and at most ``high``.
-
-    Parameters
-    ----------
-    name
-        The parameter.
-    value
-        Its value.
-    low, high
-        Its range.
-    meaning
-        Addition to the message, as ", as in @10".
-
-    Raises
-    ------
-    ParameterError
-        A fraction, text, True or False; an integer out of range.
+    """Return a parameter that is an integer of at least ``low`` and at most ``high``; ``meaning`` ends the message.
 
     >>> whole("cutoff", 5)
     5
@@ -269,8 +238,5 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None, meani
 
 
 def whole_or_none(name: str, value: Any, *, low: int = 1) -> int | None:
-    """Return a parameter that is an integer of at least ``low``, or ``None``.
-
-    >>> whole_or_none("cutoff", None)
-    """
+    """Return a parameter that is an integer of at least ``low``, or ``None``."""
     return None if value is None else whole(name, value, low=low)

@@ -26,11 +26,7 @@ logging.getLogger(NAME).addHandler(logging.NullHandler())
 def timed(log: logging.Logger, what: str, *arguments: object, level: int = logging.INFO) -> Iterator[list[str]]:
     """Log a message with the elapsed time when the block ends; nothing is logged if it raises.
 
-    - ``log``: the logger of the module
-    - ``what``, ``arguments``: the message and its arguments, whose control characters are escaped
-    - ``level``: the level of the message
-
-    Yields a list, to which the block appends further parts of the message.
+    Control characters of the arguments are escaped. Yields a list, to which the block appends parts of the message.
     """
     found: list[str] = []
     started = time.perf_counter()
@@ -61,13 +57,9 @@ def bar(
     unit: str = "it",
     **options: Any,
 ) -> Any:
-    """Return a progress bar over items, or one without items that callers advance with ``update``.
+    """Return a progress bar over items, or, for ``None``, one that callers advance with ``update``.
 
-    - ``items``: the items to iterate over; ``None`` for a bar without items
-    - ``what``, ``unit``: the description of the work, and the unit of an item
-    - ``shown``: show the bar in notebooks and terminals
-    - ``total``: the number of items, if they have no length
-    - ``options``: further parameters of ``tqdm``
+    ``shown``: show the bar in notebooks and terminals. ``options``: further parameters of ``tqdm``.
     """
     if not (shown and is_seen()):
         from tqdm.std import tqdm as silent

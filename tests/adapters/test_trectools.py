@@ -116,13 +116,10 @@ def test_vb_and_expected_success_are_those_of_the_second_column(files, depth):
     assert evaluation.get_vb_score(depth, alpha=0.5) == pytest.approx(score[f"VB@{depth}"].mean())
 
 
-def test_trectools_own_measures_still_work(evaluation):
-    theirs = TrecEval(evaluation.run, evaluation.qrels).get_ndcg(depth=10, per_query=True)
-    pd.testing.assert_frame_equal(evaluation.get_ndcg(depth=10, per_query=True), theirs)
-
-
-def test_frames_look_as_those_of_trectools(evaluation):
-    here, there = evaluation.get_bootstrapped_ndcg(per_query=True), evaluation.get_ndcg(depth=10, per_query=True)
+def test_trectools_own_measures_still_work_and_frames_look_as_theirs(evaluation):
+    there = TrecEval(evaluation.run, evaluation.qrels).get_ndcg(depth=10, per_query=True)
+    pd.testing.assert_frame_equal(evaluation.get_ndcg(depth=10, per_query=True), there)
+    here = evaluation.get_bootstrapped_ndcg(per_query=True)
     assert (here.index.name, here.columns.name) == (there.index.name, there.columns.name)
     assert set(there.index) <= set(here.index)
     assert here.index.is_monotonic_increasing
@@ -182,9 +179,13 @@ def frames():
     return run, qrels
 
 
-def test_ids_from_frames_stay_as_they_are():
-    evaluation = VBTrecEval.from_frames(*frames())
-    assert evaluation.get_bootstrapped_ndcg(per_query=True)["BNDCG@10"].to_dict() == {"001": 1 / math.log2(3)}
+def test_ids_from_frames_of_pandas_and_polars_stay_as_they_are():
+    def found(*given):
+        return VBTrecEval.from_frames(*given).get_bootstrapped_ndcg(per_query=True)["BNDCG@10"].to_dict()
+
+    assert found(*frames()) == {"001": 1 / math.log2(3)}
+    polars = pytest.importorskip("polars")
+    assert found(*map(polars.from_pandas, frames())) == {"001": 1 / math.log2(3)}
 
 
 def test_files_read_by_trectools_have_lost_their_zeros(tmp_path):
@@ -269,18 +270,9 @@ def test_frames_that_cannot_be_evaluated_are_refused(change, message):
 
 
 @pytest.mark.parametrize("depth", [0, -1, 2.5])
-def test_a_depth_that_is_no_rank_is_refused(evaluation, depth):
+def test_parameters_are_checked(evaluation, depth):
     for method in (evaluation.get_bootstrapped_ndcg, evaluation.get_unjudged, evaluation.get_ndcg_bounds):
         with pytest.raises(ParameterError, match="whole number"):
             method(depth=depth)
-
-
-def test_a_parameter_that_does_not_exist_is_refused_with_the_nearest(evaluation):
     with pytest.raises(ParameterError, match=r"BNDCG has no parameter 'priors'; .* Did you mean prior\?"):
         evaluation.get_bootstrapped_ndcg(priors="pool")
-
-
-def test_polars_frames_are_taken():
-    polars = pytest.importorskip("polars")
-    evaluation = VBTrecEval.from_frames(*(polars.from_pandas(frame) for frame in frames()))
-    assert evaluation.get_bootstrapped_ndcg() == 1 / math.log2(3)

@@ -5,12 +5,24 @@ from functools import partial
 
 import numpy as np
 import pandas as pd
+import pytest
 from matplotlib.collections import LineCollection
 
 from vbterrier.report import plots
 from vbterrier.unjudged.drawn import bootstrap_distribution
 
 LONG = [f"pisa:BM25(k1=1.{place},b=0.75)>>monoT5(castorini/monot5-base)>>rerank({place})" for place in range(9)]
+
+
+def refusals(error, cases):
+    """A test that each figure raises this error with its message."""
+
+    @pytest.mark.parametrize(("draw", "message"), cases)
+    def test(draw, message):
+        with pytest.raises(error, match=message):
+            draw()
+
+    return test
 
 
 def rows_named(ax):

@@ -17,11 +17,12 @@ from figures import (
     c_frame,
     legend_of,
     points,
+    refusals,
     rows_named,
     said,
     segments,
     sensitivity_table,
-)  # fmt: skip
+)
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from matplotlib import pyplot as plt
@@ -401,8 +402,8 @@ def map_of(**options):
 VALUES = pd.DataFrame({"name": "a", "qid": "q1", "measure": ["ES@1", "ES@1"], "value": 0.5})
 
 
-@pytest.mark.parametrize(
-    ("draw", "message"),
+test_frames_that_cannot_be_drawn = refusals(
+    InputError,
     [
         (forest_of(low=[-0.3, np.nan]), r"row 1 \('b', 'VB@10'\) has the interval nan to"),
         (forest_of(low=0.9, high=0.1), r"row 0 \('a', 'VB@10'\) has the interval 0.9 to 0.1; wanted two ends in order"),
@@ -423,13 +424,10 @@ VALUES = pd.DataFrame({"name": "a", "qid": "q1", "measure": ["ES@1", "ES@1"], "v
         (lambda: reliability({"one": BINS.assign(method="prior")}), r"bins\['one'\]: .* already have a column method"),
     ],
 )
-def test_frames_that_cannot_be_drawn(draw, message):
-    with pytest.raises(InputError, match=message):
-        draw()
 
 
-@pytest.mark.parametrize(
-    ("draw", "message"),
+test_options_that_are_refused = refusals(
+    ParameterError,
     [
         (lambda: forest(c_frame(), measure="VB@1"), "measure='VB@1': intervals has 'VB@10'. Did you mean VB@10"),
         (lambda: forest(many_marks()), r"8 pairs of measures \('VB@1', .*\) and methods \('one', 'two'\) .* at most 7"),
@@ -444,9 +442,6 @@ def test_frames_that_cannot_be_drawn(draw, message):
         (map_of(qids=["a", "z"]), "qids: no intents of 'z'; the intents have 'a', 'b'"),
     ],
 )
-def test_options_that_are_refused(draw, message):
-    with pytest.raises(ParameterError, match=message):
-        draw()
 
 
 # Properties of all figures

@@ -3,7 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
-from figures import legend_of, said, segments
+from figures import legend_of, refusals, said, segments
 from matplotlib.colors import to_hex
 from matplotlib.patches import Rectangle
 from planted import planted_collection
@@ -348,8 +348,8 @@ def test_strata_and_breaks_can_be_left_out(table):
 RUNS, EIGHT = v_frame(POINTS), v_frame(dict.fromkeys("abcdefgh", (0.1, 0.2)))
 
 
-@pytest.mark.parametrize(
-    ("draw", "message"),
+test_frames_that_cannot_be_drawn = refusals(
+    InputError,
     [
         (
             lambda: coverage_discrimination(pd.concat([RUNS] * 2)),
@@ -361,13 +361,10 @@ RUNS, EIGHT = v_frame(POINTS), v_frame(dict.fromkeys("abcdefgh", (0.1, 0.2)))
         (lambda: gain_by_coverage(RUNS, at=0.5), "at: wanted the result of breakpoint_sweep, found float"),
     ],
 )
-def test_frames_that_cannot_be_drawn(draw, message):
-    with pytest.raises(InputError, match=message):
-        draw()
 
 
-@pytest.mark.parametrize(
-    ("draw", "message"),
+test_options_that_are_refused = refusals(
+    ParameterError,
     [
         (lambda: coverage_discrimination(RUNS, y="RelCov@2"), "no RelCov@2; found .*Did you mean RelCov@20"),
         (lambda: coverage_discrimination(RUNS, oracle="orakel"), "oracle='orakel': no such run"),
@@ -380,9 +377,6 @@ def test_frames_that_cannot_be_drawn(draw, message):
         (lambda: oer_distributions(SLOTS, runs=["c"]), "name='c'"),
     ],
 )
-def test_options_that_are_refused(draw, message):
-    with pytest.raises(ParameterError, match=message):
-        draw()
 
 
 def test_figures_without_data_say_so():

@@ -13,6 +13,7 @@ from figures import (
     legend_of,
     lines_of,
     pairs_frame,
+    refusals,
     rows_named,
     said,
     segments,
@@ -392,8 +393,8 @@ SIZES_OF, SHARES, PAIRS, DRAWS = sizes_frame(), shares_frame(), pairs_frame(), d
 NINE = [f"P@{k}" for k in range(1, 10)]
 
 
-@pytest.mark.parametrize(
-    ("draw", "message"),
+test_frames_that_cannot_be_drawn = refusals(
+    InputError,
     [
         (lambda: score_by_size(SIZES_OF.drop(columns="order")), "missing order"),
         (lambda: score_by_size(twice(SIZES_OF)), r"row 8 has name 'a', .* n_qids 10, .*; wanted each size once"),
@@ -428,13 +429,10 @@ NINE = [f"P@{k}" for k in range(1, 10)]
         (changed(differences, PAIRS, level=95), "wanted a level between 0 and 1, as 0.95"),
     ],
 )
-def test_frames_that_cannot_be_drawn(draw, message):
-    with pytest.raises(InputError, match=message):
-        draw()
 
 
-@pytest.mark.parametrize(
-    ("draw", "message"),
+test_options_that_are_refused = refusals(
+    ParameterError,
     [
         (lambda: score_by_size(SIZES_OF, measure="F2"), "measure='F2': scores has 'F1'"),
         (lambda: score_by_size(sizes_frame(measures=NINE)), "9 kinds of lines .* at most 6 with measure= and order="),
@@ -451,9 +449,6 @@ def test_frames_that_cannot_be_drawn(draw, message):
         ),
     ],
 )
-def test_options_that_are_refused(draw, message):
-    with pytest.raises(ParameterError, match=message):
-        draw()
 
 
 def test_as_many_sources_as_colours_and_interactions_are_drawn():

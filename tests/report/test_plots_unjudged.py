@@ -17,6 +17,7 @@ from figures import (
     inside,
     legend_of,
     points,
+    refusals,
     rows_named,
     said,
     segments,
@@ -460,8 +461,8 @@ def of_pairs(*rows):
     return lambda: beats_matrix(chances_frame(*rows))
 
 
-@pytest.mark.parametrize(
-    ("draw", "message"),
+test_frames_that_cannot_be_drawn = refusals(
+    InputError,
     [
         (lambda: score_distributions(small().frame()), "wanted the result of bootstrap_distribution, found DataFrame"),
         (
@@ -498,16 +499,13 @@ def of_pairs(*rows):
         (of_pairs(("a", "b", 0.7), ("b", "a", 0.5)), "at most 1 together with the same pair the other way round"),
     ],
 )
-def test_frames_that_cannot_be_drawn(draw, message):
-    with pytest.raises(InputError, match=message):
-        draw()
 
 
 MANY = pd.concat([estimates(estimator=str(place)) for place in range(8)])
 
 
-@pytest.mark.parametrize(
-    ("draw", "message"),
+test_options_that_are_refused = refusals(
+    ParameterError,
     [
         (of_scores(topics=["a", "z"]), "topics: 'z' not evaluated; there are 'a', 'b', 'c'"),
         (
@@ -519,6 +517,3 @@ MANY = pd.concat([estimates(estimator=str(place)) for place in range(8)])
         (lambda: estimate_against_truth(MANY), r"8 estimators \('0', .*\) are too many .* at most 7 with estimator="),
     ],
 )
-def test_options_that_are_refused(draw, message):
-    with pytest.raises(ParameterError, match=message):
-        draw()

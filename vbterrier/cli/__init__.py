@@ -56,19 +56,6 @@ app.add_typer(preparation.app)
 app.add_typer(queries.app)
 
 
-def _show_once() -> Callable[..., None]:
-    """Show each warning once, as one line; Python's own "once" forgets whenever filters change."""
-    seen: set[str] = set()
-
-    def shown(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-        line = _line(message)
-        if issubclass(category, DegenerateWarning) and line not in seen:
-            seen.add(line)
-            sys.stderr.write(f"vbterrier: warning: {line}\n")
-
-    return shown
-
-
 def main(run: Callable[..., Any] = app) -> None:
     """Run the command line; the console script."""
     called = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
@@ -76,7 +63,15 @@ def main(run: Callable[..., Any] = app) -> None:
     usage = BAD_INPUT if called == "gate" else BAD_USAGE
     with warnings.catch_warnings(), restored_logging():
         warnings.simplefilter("always", DegenerateWarning)
-        warnings.showwarning = _show_once()
+        seen: set[str] = set()
+
+        def shown(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+            line = _line(message)
+            if issubclass(category, DegenerateWarning) and line not in seen:
+                seen.add(line)
+                sys.stderr.write(f"vbterrier: warning: {line}\n")
+
+        warnings.showwarning = shown
         try:
             sys.exit(run(standalone_mode=False))
         except VBTerrierError as error:

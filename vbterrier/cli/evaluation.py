@@ -95,7 +95,11 @@ def score(
 
     Linking measures, such as LinkingF1, take files with qid and entity_id (or NIL) as runs and as --qrels.
     """
+    from vbterrier.evaluate.inputs import intents_and_tags, named_runs
+    from vbterrier.evaluate.intents import evaluate_intents
     from vbterrier.evaluate.scores import score as score_runs
+    from vbterrier.frames.contracts import systems_of
+    from vbterrier.frames.named import named
 
     style = require_format(style, output)
     if qrels is None and intents is None:
@@ -113,7 +117,13 @@ def score(
             option_name = "--resume" if labels is None else "--labels"
             raise ParameterError(f"{option_name}: wanted --qrels; score against intents alone without it")
         shared |= {"n_replicas": replicas, "pool": pool, "parts": parts}
-        scores = _over_intents(runs, intents, tags, measures, perturb or [], **shared)
+        if perturb:
+            shared["perturb"] = [perturbation_of(text) for text in perturb]
+        found, given = intents_and_tags(intents, tags)
+        frame = named("intents", found)
+        queries = frame[["qid"]].drop_duplicates().assign(query="")
+        systems = dict(systems_of(named_runs(runs)))
+        scores = evaluate_intents(systems, queries, intents=frame, tagger=given, measures=measures, **shared)
     else:
         wanted = "wanted --intents without --qrels"
         if (pool, parts) != ("query", "all"):
@@ -152,25 +162,6 @@ def rank(
     only = option.only("--baseline", baseline)
     found = rank_systems(runs, qrels, measure, baseline=only, progress=sys.stderr.isatty(), **options)
     deliver(found, style, output, pairs=pairs)
-
-
-def _over_intents(
-    runs: list[Path], intents: Path, tags: Path | None, measures: list[str], perturb: list[str], **options: Any
-) -> Any:
-    """Evaluate without qrels."""
-    from vbterrier.evaluate.inputs import intents_and_tags, named_runs
-    from vbterrier.evaluate.intents import evaluate_intents
-    from vbterrier.frames.contracts import systems_of
-    from vbterrier.frames.named import named
-
-    changes = [perturbation_of(text) for text in perturb]
-    if changes:
-        options["perturb"] = changes
-    found, given = intents_and_tags(intents, tags)
-    frame = named("intents", found)
-    topics = frame[["qid"]].drop_duplicates().assign(query="")
-    systems = dict(systems_of(named_runs(runs)))
-    return evaluate_intents(systems, topics, intents=frame, tagger=given, measures=measures, **options)
 
 
 def perturbation_of(text: str) -> Any:

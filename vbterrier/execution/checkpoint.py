@@ -45,10 +45,7 @@ _SAMPLE = 1 << 16
 
 
 def rows_fingerprint(columns: Iterable[NDArray[Any]]) -> str:
-    """Return a short digest of a table that does not depend on the order of rows.
-
-    ``columns``: 64-bit numbers, each of shape (n,).
-    """
+    """Return a short digest of a table, given as columns of 64-bit numbers; the order of rows does not matter."""
     key = np.zeros(1, dtype=np.uint64)
     for column in columns:
         key = mix(key + mix(np.ascontiguousarray(column).view(np.uint64) + np.uint64(1)))
@@ -100,10 +97,7 @@ _TO_NAME = str.maketrans({" ": "-", "/": "-", ".": "-"})
 
 @contextmanager
 def opened(folder: Path | None) -> Iterator[Path]:
-    """Open a folder and lock it against other processes; without a folder, open a temporary one.
-
-    Raises FileError: a folder that cannot be made, or is in use.
-    """
+    """Open a folder and lock it against other processes; without a folder, open a temporary one."""
     if folder is None:
         try:
             temporary = TemporaryDirectory(prefix="vbterrier-")
@@ -142,13 +136,10 @@ def _locked(folder: Path) -> Iterator[None]:
 
 
 class Journal:
-    """A file of named results, one per line, for one set of inputs.
+    """A file of named results, one per line, for one set of inputs; ``None`` as the path keeps results in memory only.
 
-    ``path``: the file, created if missing; ``None`` to keep results in memory only. ``inputs``: a digest of the inputs
-    and the version. ``kinds``: the kinds of inputs, for messages. ``done``: the results by name. Raises FileError: a
-    file that cannot be opened or created, is no journal, or holds results of other inputs.
-
-    An incomplete last line is removed. Of two results of the same name, the last one counts.
+    ``inputs``: a digest of the inputs and the version. ``kinds``: the kinds of inputs, for messages. ``done``: the
+    results by name; of two results of the same name, the last one counts. An incomplete last line is removed.
     """
 
     def __init__(self, path: str | os.PathLike[str] | None, inputs: str, kinds: str = _GRID_INPUTS) -> None:
@@ -185,10 +176,7 @@ class Journal:
                 file.truncate(len(whole))
 
     def add(self, name: str, result: Any) -> None:
-        """Write a result to the file before it counts as done.
-
-        Raises FileError: a file that cannot be written.
-        """
+        """Write a result to the file before it counts as done."""
         if self._path is not None:
             with kept_in(self._path), self._path.open("a", encoding="utf-8") as file:
                 file.write(json.dumps({"name": name, "result": result}) + "\n")
@@ -198,10 +186,9 @@ class Journal:
 
 @dataclass(frozen=True, eq=False)
 class Streamed:
-    """The result of streaming one run.
+    """The result of streaming one run: the first rows of all its topics, and the evaluation of each chunk.
 
-    ``run``: the first rows of all its topics. ``work``: the evaluation of each chunk. ``values``: by measure and topic,
-    for measures that are evaluated chunk by chunk.
+    ``values``: by measure and topic, for measures that are evaluated chunk by chunk.
     """
 
     run: Run
@@ -238,10 +225,10 @@ class Streamed:
 
 @dataclass(frozen=True, eq=False)
 class PendingChunk:
-    """Whole topics of a run, to be evaluated.
+    """The rows of whole topics of a run, to be evaluated, and their name in the journal.
 
-    ``key``: name in the journal. ``table``: its rows. ``behind``: start of the next chunk, for a run that is read in
-    the order of its files. ``file``: file to remove when the chunk is done.
+    ``behind``: start of the next chunk, for a run that is read in the order of its files. ``file``: file to remove when
+    the chunk is done.
     """
 
     key: str
@@ -291,10 +278,7 @@ class Checkpoint:
             chunk.file.unlink(missing_ok=True)
 
     def kept(self, result: dict[str, Any]) -> Any:
-        """The rows of a part.
-
-        Raises FileError: a file that is missing or damaged.
-        """
+        """The rows of a part; FileError if the file is missing or damaged."""
         path = self.folder / "kept" / result["file"]
         try:
             with pa.OSFile(str(path)) as file:

@@ -57,10 +57,9 @@ _TEXT = {pa.large_string(): pd.StringDtype("pyarrow")}
 
 @dataclass(frozen=True)
 class MeasurePlan:
-    """Measures that are evaluated at the end, and chunk by chunk.
+    """Measures with a cutoff, evaluated ``last`` on the first ``depth`` rows of all topics, and the others.
 
-    ``last``: measures with a cutoff, evaluated for all topics together on the kept rows. ``depth``: number of documents
-    that they depend on. ``at_once``: measures of whole rankings, evaluated for each topic separately as it is read.
+    ``at_once``: measures of whole rankings, evaluated for each topic separately as it is read.
     """
 
     last: tuple[ir_measures.Measure, ...]
@@ -120,12 +119,10 @@ def _require_topicwise(measure: Measure) -> None:
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Result of a chunk of whole topics.
+    """Result of a chunk of whole topics: the first rows of each, in the order of trec_eval, values and warnings.
 
-    ``kept``: the first rows of each topic, in the order of trec_eval. ``values``: values of the judged topics of the
-    chunk, by text of the measure, for measures evaluated chunk by chunk. ``n_dropped``: number of duplicated documents
-    that were dropped. ``tied``: number of tied documents, of documents and of ranks that the measures depend on;
-    ``None`` without measures evaluated chunk by chunk. ``told``: warnings.
+    ``values``: by text of the measure and judged topic, for measures evaluated chunk by chunk. ``tied``: number of tied
+    documents, of documents and of ranks that these measures depend on; ``None`` without such measures.
     """
 
     kept: Any
@@ -137,11 +134,10 @@ class Part:
 
 @dataclass(frozen=True)
 class Work:
-    """Evaluation of a chunk: a function of the chunk alone that can be pickled.
+    """Evaluation of a chunk: a function of the chunk alone that can be pickled. ``name``: the run in messages.
 
-    ``name``: the name of the run in messages. ``plan``: the measures. ``target``: the target. ``duplicates``: see
-    :func:`vbterrier.score`. ``longest``: the length of the longest list of the run. Rankings are padded to it, as in
-    memory, so that sums over ranks agree to the last digit.
+    ``longest``: the length of the longest list of the run, to which rankings are padded, as in memory, so that sums
+    over ranks agree to the last digit.
     """
 
     name: str

@@ -65,17 +65,14 @@ def mapped(
 ) -> Iterator[R]:
     """Return the result of every item in order, each as soon as it and all items before it are done.
 
-    ``function``: a function of one item; several processes need a function that can be pickled, so no lambda. Its
-    results must depend on the item alone. ``items``: the items; only as many are requested as keep all workers busy.
     ``n_jobs``: number of processes on this machine; -1 for the number of processors. ``client``: a
-    ``distributed.Client``, or the address of a Dask scheduler such as ``"tcp://host:8786"``; its workers do the work.
-    ``max_bytes``: for items of bytes: maximum number of bytes in flight. ``progress, description``: show a progress
-    bar, and its description. Raises ParameterError: ``n_jobs`` is neither a whole number of at least 1 nor -1;
-    ``client`` is neither client nor address; both are given. Raises ServiceError: no scheduler at the address; no
-    worker; a lost cluster; workers that died during an item. Raises ImportError: a ``client`` without Dask.
+    ``distributed.Client``, or the address of a Dask scheduler such as ``"tcp://host:8786"``. ``max_bytes``: for items
+    of bytes: maximum number of bytes in flight. Raises ParameterError: see :func:`require_workers`. Raises
+    ServiceError: no scheduler at the address; no worker; a lost cluster; workers that died during an item. Raises
+    ImportError: a ``client`` without Dask.
 
-    The function is pickled for every item; put large values into a :class:`Shared`. Exceptions of the function are
-    raised unchanged. The work of a worker or process that dies is repeated by another.
+    The function is pickled for every item, so put large values into a :class:`Shared`; its results must depend on the
+    item alone. Its exceptions are raised unchanged. The work of a worker or process that dies is repeated by another.
     """
     require_workers(n_jobs, client)
     n_items = len(items) if isinstance(items, Sized) else None
@@ -89,10 +86,7 @@ def mapped(
 
 
 class Workers:
-    """Processes of this machine, or the workers of a cluster; see :func:`workers`.
-
-    ``n_jobs, client``: see :func:`mapped`.
-    """
+    """Processes of this machine, or the workers of a cluster; see :func:`mapped`."""
 
     def __init__(self, n_jobs: int = 1, client: Any = None) -> None:
         self.n_jobs, self.client = n_jobs, client
@@ -117,10 +111,7 @@ class Workers:
 
 @contextmanager
 def workers(n_jobs: int, client: Any) -> Iterator[Workers]:
-    """Yield processes of this machine, or connect to a cluster once.
-
-    Raises ParameterError, ServiceError, ImportError: see :func:`mapped`.
-    """
+    """Yield processes of this machine, or connect to a cluster once; errors as in :func:`mapped`."""
     require_workers(n_jobs, client)
     if client is None:
         yield Workers(n_jobs)
@@ -130,10 +121,7 @@ def workers(n_jobs: int, client: Any) -> Iterator[Workers]:
 
 
 def require_workers(n_jobs: int, client: Any) -> None:
-    """Refuse arguments that are no workers, before any work is done.
-
-    Raises ParameterError: see :func:`mapped`. Raises ImportError: a ``client`` without Dask.
-    """
+    """Refuse arguments that are no workers, before any work is done."""
     if isinstance(n_jobs, bool) or not isinstance(n_jobs, int) or (n_jobs < 1 and n_jobs != -1):
         raise ParameterError(f"n_jobs={n_jobs!r}: wanted a whole number of at least 1, or -1 for all processors")
     if client is None:

@@ -12,19 +12,17 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from vbterrier.errors import InputError, VBTerrierError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     T = TypeVar("T")
     R = TypeVar("R")
 
 
 class Shared:
-    """A value for several processes: written once, and read once by each process, which keeps it.
+    """A value for several processes: written once, at the first pickle, and read once by each process, which keeps it.
 
-    A context manager, which removes the file at its end. In one process nothing is written.
-
-    ``value``: any object that can be pickled. Changes in one process do not reach other processes. Raises InputError:
-    the file cannot be written.
+    A context manager, which removes the file at its end. Changes in one process do not reach other processes. Raises
+    InputError: the file cannot be written.
     """
 
     def __init__(self, value: Any) -> None:
@@ -87,13 +85,9 @@ def windowed(
 ) -> Iterator[Any]:
     """Yield the result of every item in order, as soon as it is available.
 
-    ``items``: the items; an item is requested when it can be sent. ``send``: sends an item to a worker and returns a
-    task. ``receive``: waits for the result of a task, given it and the tasks sent after it. ``n_ahead``: maximum number
-    of tasks in flight. ``max_bytes``: maximum total length of the items in flight; a single item may be longer.
-    ``None`` for no limit.
-
-    If the iterator of items raises an error, results of items in flight are yielded first: errors come in the order of
-    the items, and no work is lost.
+    ``send`` sends an item to a worker and returns a task, ``receive`` waits for the result of a task, given it and the
+    tasks sent after it. At most ``n_ahead()`` tasks of at most ``max_bytes`` in total (or a single longer one) are in
+    flight. If the items raise an error, results of items in flight are yielded first, so that no work is lost.
     """
     sent: deque[tuple[Any, int]] = deque()
     left = iter(items)
@@ -174,7 +168,12 @@ def in_processes(
         yield from windowed(items, sent, received, lambda: _AHEAD * n, max_bytes)
     finally:
         if tasks:
-            _stopped(n, tasks)
+            # Work that its thread has not started makes loky fail; threads start it immediately.
+            for _ in range(1000):
+                if all(task.future.running() or task.future.done() for task in tasks):
+                    break
+                time.sleep(0.005)
+            _executor(n).shutdown(wait=True, kill_workers=True)
 
 
 def n_processes(n_jobs: int) -> int:
@@ -182,16 +181,6 @@ def n_processes(n_jobs: int) -> int:
     import joblib
 
     return int(joblib.cpu_count()) if n_jobs == -1 else n_jobs
-
-
-def _stopped(n: int, tasks: Sequence[_Task]) -> None:
-    """End work whose results are not needed."""
-    # Work that its thread has not started makes loky fail; threads start it immediately.
-    for _ in range(1000):
-        if all(task.future.running() or task.future.done() for task in tasks):
-            break
-        time.sleep(0.005)
-    _executor(n).shutdown(wait=True, kill_workers=True)
 
 
 def _submitted(n: int, function: Callable[[T], R], item: T) -> Any:

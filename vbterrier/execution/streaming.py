@@ -103,10 +103,8 @@ def first_ranks_of(
 ) -> dict[str, pd.DataFrame]:
     """Read the runs in files in bounded memory, one worker each, and keep the ranks that the measures depend on.
 
-    ``named_runs``: runs by name; those that are not in files are left out. ``work``: the measures, all with a cutoff,
-    and the treatment of duplicates. ``memory``: limit of the memory of a worker for blocks; 1 GiB by default.
-    ``workers``: processes, or a cluster. Raises ParameterError: a measure without a cutoff. Raises InputError: files
-    that cannot be evaluated.
+    Other runs are left out. ``memory``: limit of the memory of a worker for blocks; 1 GiB by default. Raises
+    ParameterError: a measure without a cutoff.
     """
     if work.plan.at_once:
         raise ParameterError(
@@ -144,12 +142,11 @@ def streamed(
     folder: Path | None = None,
     progress: bool = False,
 ) -> Streamed:
-    """Evaluate a run in files in bounded memory.
+    """Evaluate a run in files in bounded memory, by default in this process only.
 
-    ``paths``: the files. ``work``: the evaluation of each chunk of whole topics. ``workers``: the workers; only this
-    process by default. ``memory``: limit of the memory for blocks and their evaluation, in bytes. ``folder``: folder of
-    finished parts, from which a later call resumes; ``None`` to keep nothing. ``progress``: show a progress bar. Raises
-    InputError: files that cannot be evaluated; a topic that is too large; a folder with parts of other inputs.
+    ``memory``: limit of the memory for blocks and their evaluation, in bytes. ``folder``: folder of finished parts,
+    from which a later call resumes; ``None`` to keep nothing. Raises InputError: files that cannot be evaluated; a
+    topic that is too large; a folder with parts of other inputs.
     """
     workers = workers or Workers()
     with opened(folder) as place, memory_returned():
@@ -259,11 +256,7 @@ def _n_blocks(paths: Sequence[Path], n_bytes: int) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Scorer:
-    """Evaluation of runs against one target.
-
-    ``judged``: all judgments, with intents and tags. ``measures``: the measures. ``duplicates, memory, resume``: see
-    :func:`vbterrier.score`. ``is_linking``: runs are answers of linkers.
-    """
+    """Evaluation of runs against one target, with intents and tags; other options as in :func:`vbterrier.score`."""
 
     judged: EvaluationTarget
     measures: Sequence[ir_measures.Measure]
@@ -330,10 +323,9 @@ class Scorer:
 
 @dataclass(frozen=True, eq=False)
 class RunSummary:
-    """Summary of a run that was read by a worker.
+    """Summary of a run that was read by a worker: its name in messages, topics, rows of V and warnings.
 
-    ``name``: the name of the run in messages. ``topics``: its topics, in order of appearance. ``frame``: the distinct
-    taggers of its documents. ``rows``: rows of V. ``messages``: warnings.
+    ``frame``: the distinct taggers of its documents.
     """
 
     name: str
@@ -354,10 +346,7 @@ def distribute(
     *,
     progress: bool = False,
 ) -> tuple[EvaluationTarget, dict[str, RunSummary], list[Row]]:
-    """Return the target with the topics to average over, summaries of the runs, and rows of V.
-
-    Raises InputError: see :func:`vbterrier.score`.
-    """
+    """Return the target with the topics to average over, summaries of the runs, and rows of V."""
     if scorer.is_in_parts:
         planned(scorer.measures)
     items = [(name, _absolute(run)) for name, run in named]

@@ -10,11 +10,9 @@ if TYPE_CHECKING:
 
 
 def require_api(host: Any, distribution: str, tested: str, names: Iterable[str]) -> None:
-    """Check that a host package has the names that this package uses.
+    """Check that a host package has the names that this package uses: attributes, and keys of dictionaries.
 
-    - ``host``: the imported module, or an instance of one of its classes
-    - ``tested``: the version that this package was tested with
-    - ``names``: names below the host: attributes, and keys of dictionaries, joined by dots
+    ``host``: the imported module, or an instance of one of its classes. ``tested``: the version that tests use.
 
     >>> import math
     >>> require_api(math, "mathematics", "1.0", ["pi", "tau.imag", "phi"])

@@ -27,34 +27,14 @@ NAME = "vbterrier"
 # Engines of ir_measures, by their names in its registry of providers.
 TREC_EVAL, NDEVAL, JUDGED = "pytrec_eval", "pyndeval", "judged"
 
-require_api(
-    ir_measures,
-    "ir_measures",
-    "0.4.3",
-    (
-        "DefaultPipeline.providers.insert",
-        "ERR",
-        "Evaluator",
-        "MeanAgg",
-        "Measure.AT_PARAM",
-        "Measure.SUPPORTED_PARAMS",
-        "Measure.aggregator",
-        "Measure.validate_params",
-        "Metric",
-        "ParamInfo",
-        "Provider.install_instructions",
-        "Provider.is_available",
-        "Provider.supports",
-        "evaluator",
-        "measures.registry",
-        "parse_trec_measure",
-        *(f"providers.registry.{engine}" for engine in (TREC_EVAL, NDEVAL, JUDGED)),
-        "util.QrelsConverter.as_pd_dataframe",
-        "util.QrelsConverter.predict_type",
-        "util.RunConverter.as_pd_dataframe",
-        "util.RunConverter.predict_type",
-    ),
+_NAMES = (
+    "DefaultPipeline.providers.insert ERR Evaluator MeanAgg Measure.AT_PARAM Measure.SUPPORTED_PARAMS "
+    "Measure.aggregator Measure.validate_params Metric ParamInfo Provider.install_instructions Provider.is_available "
+    "Provider.supports evaluator measures.registry parse_trec_measure util.QrelsConverter.as_pd_dataframe "
+    "util.QrelsConverter.predict_type util.RunConverter.as_pd_dataframe util.RunConverter.predict_type"
 )
+_ENGINES = [f"providers.registry.{engine}" for engine in (TREC_EVAL, NDEVAL, JUDGED)]
+require_api(ir_measures, "ir_measures", "0.4.3", [*_NAMES.split(), *_ENGINES])
 
 
 def repair_parser() -> None:

@@ -21,27 +21,12 @@ if TYPE_CHECKING:
 
     import pandas as pd
 
-require_api(
-    pt,
-    "pyterrier",
-    "1.1.2",
-    (
-        "Artifact",
-        "Experiment",
-        "Transformer",
-        "datasets.Dataset",
-        "datasets.DatasetProvider",
-        "inspect.subtransformers",
-        "inspect.transformer_inputs",
-        "model.push_queries",
-        "model.query_columns",
-        "validate.InputValidationError",
-        "validate.any",
-        "validate.columns",
-        "validate.query_frame",
-        "validate.result_frame",
-    ),
+_NAMES = (
+    "Artifact Experiment Transformer datasets.Dataset datasets.DatasetProvider inspect.subtransformers "
+    "inspect.transformer_inputs model.push_queries model.query_columns validate.InputValidationError validate.any "
+    "validate.columns validate.query_frame validate.result_frame"
 )
+require_api(pt, "pyterrier", "1.1.2", _NAMES.split())
 
 
 class DemoDataset(pt.datasets.Dataset):  # type: ignore[misc]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import json
 import xml.etree.ElementTree as ET
 from typing import TYPE_CHECKING
@@ -119,10 +118,16 @@ def _for_papers(found: Comparison, means: pd.DataFrame, style: str) -> Iterator[
     else:
         bold = [(int(row), "mean") for row in best[best].index]
         yield rendered(_systems(found, means), style, caption=caption, label=label, bold=bold)
-    if style == "latex":
-        yield from _pairs_by_measure(found)
-    else:
+    if style != "latex":
         yield rendered(_pairs(found), style, caption=pairs_caption(found))
+        return
+    # A table for each measure: together they are too wide for a page.
+    every = _pairs(found, one_table=False).groupby("measure", sort=False)
+    for number, (measure, table) in enumerate(every, 1):
+        shown = table.drop(columns="measure")
+        shown.columns = pd.Index([_SHORT.get(name, name).replace(" - ", " − ") for name in map(str, shown.columns)])
+        said = [*pairs_caption(found, found.pairs[found.pairs["measure"] == measure]), _SHORT_NOTE]
+        yield rendered(shown, "latex", caption=said, label=f"tab:pairs-{number}")
 
 
 def _wide(found: Comparison, best: pd.Series[bool]) -> str:
@@ -183,17 +188,6 @@ def _range(frame: pd.DataFrame) -> pd.Series[str]:
 def _without_single_measure(table: pd.DataFrame) -> pd.DataFrame:
     """Drop the column of measures if there is only one, which the notes name."""
     return table if len(table["measure"].unique()) > 1 else table.drop(columns="measure")
-
-
-def _pairs_by_measure(found: Comparison) -> Iterator[str]:
-    """A LaTeX table for each measure: together they are too wide for a page."""
-    every, labels = _pairs(found, one_table=False), itertools.count(1)
-    for measure, table in every.groupby("measure", sort=False):
-        of = found.pairs[found.pairs["measure"] == measure]
-        shown = table.drop(columns="measure")
-        shown.columns = pd.Index([_SHORT.get(name, name).replace(" - ", " − ") for name in map(str, shown.columns)])
-        caption = [*pairs_caption(found, of), _SHORT_NOTE]
-        yield rendered(shown, "latex", caption=caption, label=f"tab:pairs-{next(labels)}")
 
 
 def _pairs(found: Comparison, *, one_table: bool = True) -> pd.DataFrame:
@@ -285,7 +279,23 @@ def gate_report(found: ReleaseGate, style: str) -> str:
         head = {"decision": found.decision, "exit_code": found.exit_code}
         return json.dumps({**head, **parts}, indent=2, ensure_ascii=False)
     if style == "junit":
-        return _junit(found)
+        pairs = found.pairs.to_dict("records")
+        decisions = [row["decision"] for row in pairs]
+        root = ET.Element("testsuites")
+        counts = {"failures": str(decisions.count(FAIL)), "skipped": str(decisions.count(UNKNOWN))}
+        about = {"name": "vbterrier gate", "tests": str(len(pairs)), "errors": "0"}
+        suite = ET.SubElement(root, "testsuite", {**about, **counts})
+        for row in pairs:
+            title = f"{row['name']} is at most {row['margin']:g} below {row['baseline']} by {row['measure']}"
+            case = ET.SubElement(suite, "testcase", classname="release_gate", name=printable(title))
+            message = f"{row['decision']}: {row['diff']:+.4f}, limits {row['low']:+.4f} to {row['high']:+.4f}"
+            tag = {FAIL: "failure", UNKNOWN: "skipped"}.get(row["decision"])
+            if tag is not None:
+                ET.SubElement(case, tag, message=message)
+        out = ET.SubElement(suite, "system-out")
+        out.text = "\n".join(map(printable, gate_report(found, "table").splitlines()))
+        ET.indent(root)
+        return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}'
     above = escaped(found.summary(), style)
     said = [f"## {above}" if style == "markdown" else above, rendered(_gate_rows(found.pairs), style)]
     if len(found.segments):
@@ -295,7 +305,19 @@ def gate_report(found: ReleaseGate, style: str) -> str:
         said += ["Judge next, in this order:", rendered(found.judge[columns], style)]
     elif found.decision == UNKNOWN:
         said.append("No document is listed to judge next: evaluate more queries.")
-    said += [escaped(line, style) for line in _gate_notes(found)]
+    one = found.pairs.iloc[0]
+    corrected = f", corrected for {one['n_tests']} baselines" if one["n_tests"] > 1 else ""
+    if len(found.segments):
+        corrected += f", segments for {found.segments['n_tests'].iloc[0]} tests"
+    looks = f", look {one['look']}" if not pd.isna(one["look"]) else ""
+    drawn = f", {one['n_resamples']} draws, seed {one['seed']}" if one["n_resamples"] else ""
+    notes = (
+        f"PASS: the lower limit is above -{one['margin']:g}; FAIL: the upper limit is below. Limits: {one['method']}"
+        f"{corrected}{looks}{drawn}. unjudged: documents of the new run / of the baseline."
+    )
+    excluded = found.excluded.to_dict("records")
+    left_out = [f"{row['n']} {row['reason']}" + f" ({row['examples']})" * bool(row["examples"]) for row in excluded]
+    said += [escaped(line, style) for line in (notes, *left_out)]
     return "\n\n".join(part.strip("\n") for part in said)
 
 
@@ -309,39 +331,3 @@ def _gate_rows(frame: pd.DataFrame) -> pd.DataFrame:
     if "weight" in frame.columns:
         text["traffic"] = frame["weight"].map("{:.1%}".format)
     return pd.DataFrame(text)
-
-
-def _gate_notes(found: ReleaseGate) -> Iterator[str]:
-    one = found.pairs.iloc[0]
-    corrected = f", corrected for {one['n_tests']} baselines" if one["n_tests"] > 1 else ""
-    if len(found.segments):
-        corrected += f", segments for {found.segments['n_tests'].iloc[0]} tests"
-    looks = f", look {one['look']}" if not pd.isna(one["look"]) else ""
-    drawn = f", {one['n_resamples']} draws, seed {one['seed']}" if one["n_resamples"] else ""
-    yield (
-        f"PASS: the lower limit is above -{one['margin']:g}; FAIL: the upper limit is below. Limits: {one['method']}"
-        f"{corrected}{looks}{drawn}. unjudged: documents of the new run / of the baseline."
-    )
-    for row in found.excluded.to_dict("records"):
-        yield f"{row['n']} {row['reason']}" + (f" ({row['examples']})" if row["examples"] else "")
-
-
-def _junit(found: ReleaseGate) -> str:
-    """JUnit XML; control characters, which XML cannot hold, are spelled out."""
-    pairs = found.pairs.to_dict("records")
-    decisions = [row["decision"] for row in pairs]
-    root = ET.Element("testsuites")
-    counts = {"failures": str(decisions.count(FAIL)), "skipped": str(decisions.count(UNKNOWN))}
-    about = {"name": "vbterrier gate", "tests": str(len(pairs)), "errors": "0"}
-    suite = ET.SubElement(root, "testsuite", {**about, **counts})
-    for row in pairs:
-        title = f"{row['name']} is at most {row['margin']:g} below {row['baseline']} by {row['measure']}"
-        case = ET.SubElement(suite, "testcase", classname="release_gate", name=printable(title))
-        message = f"{row['decision']}: {row['diff']:+.4f}, limits {row['low']:+.4f} to {row['high']:+.4f}"
-        tag = {FAIL: "failure", UNKNOWN: "skipped"}.get(row["decision"])
-        if tag is not None:
-            ET.SubElement(case, tag, message=message)
-    out = ET.SubElement(suite, "system-out")
-    out.text = "\n".join(map(printable, gate_report(found, "table").splitlines()))
-    ET.indent(root)
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}'

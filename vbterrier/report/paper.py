@@ -115,14 +115,14 @@ def is_pooled(scores: Scores) -> bool:
     return isinstance(scores, IntentEvaluation) and scores.pool == "collection"
 
 
-def _of_comparison(found: Comparison, *, systems: bool = False) -> list[str]:
-    return comparison_caption(found) if systems else pairs_caption(found)
-
-
 # The table and the caption of each kind of result.
 _TABLES: tuple[tuple[type, Callable[..., str], Callable[..., list[str]]], ...] = (
     (Scores, scores_report, scores_caption),
-    (Comparison, comparison_report, _of_comparison),
+    (
+        Comparison,
+        comparison_report,
+        lambda found, systems=False: comparison_caption(found) if systems else pairs_caption(found),
+    ),
     (SystemRanking, system_tables.ranking_report, system_tables.ranking_caption),
     (Leaderboard, system_tables.leaderboard_report, system_tables.leaderboard_caption),
     (LinkingReport, system_tables.linking_table, system_tables.linking_caption),

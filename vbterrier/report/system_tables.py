@@ -89,25 +89,34 @@ def ranking_report(found: SystemRanking, style: str, *, pairs: bool = False) -> 
     frame = found.pairs if pairs else found.systems
     if style in ("csv", "json"):
         return rendered(frame, style)
-    table, label = (_pairs(frame), "tab:beats") if pairs else (_systems(frame), "tab:ranks")
+    level, label = _level(frame), "tab:beats" if pairs else "tab:ranks"
+    if pairs:
+        columns = {
+            "a": frame["name_a"],
+            "b": frame["name_b"],
+            "a - b": frame["diff"],
+            f"{level} of a - b": _range(frame["low"], frame["high"]),
+            "a beats b, these topics": frame["p_a_beats_b_unjudged"],
+            "other topics": frame["p_a_beats_b_both"],
+        }
+    else:
+        columns = {
+            "run": frame["name"],
+            "mean": frame["mean"],
+            f"{level} of means": _range(frame["low"], frame["high"]),
+            "rank": frame["expected_rank"],
+            f"{level} of ranks": _range(frame["rank_low"], frame["rank_high"], None),
+            "best: these": frame["p_best_unjudged"],
+            "best: all": frame["p_best_both"],
+            "unjudged": frame["n_unjudged_share"],
+        }
+    table = pd.DataFrame(columns)
     text = rendered(table, style, digits=3, caption=ranking_caption(found, pairs=pairs), label=label)
     if style != "table":
         return text
     one = found.systems.iloc[0]
     drawn = f"{one['method']}: {one['n_draws']} draws, seed {one['seed']}"
     return f"{text}\n{one['measure']}, {one['n_qids']} topics; {drawn}: {_uncertain(found)}"
-
-
-def _pairs(frame: pd.DataFrame) -> pd.DataFrame:
-    columns = {
-        "a": frame["name_a"],
-        "b": frame["name_b"],
-        "a - b": frame["diff"],
-        f"{_level(frame)} of a - b": _range(frame["low"], frame["high"]),
-        "a beats b, these topics": frame["p_a_beats_b_unjudged"],
-        "other topics": frame["p_a_beats_b_both"],
-    }
-    return pd.DataFrame(columns)
 
 
 def _level(frame: pd.DataFrame) -> str:
@@ -120,21 +129,6 @@ def _range(low: pd.Series[float], high: pd.Series[float], digits: int | None = 3
     # An empty column of numbers stays one of numbers, to which no text can be added.
     ends = low.map(form).astype(object) + " to " + high.map(form).astype(object)
     return ends.where(low.notna() & high.notna(), "")
-
-
-def _systems(frame: pd.DataFrame) -> pd.DataFrame:
-    level = _level(frame)
-    columns = {
-        "run": frame["name"],
-        "mean": frame["mean"],
-        f"{level} of means": _range(frame["low"], frame["high"]),
-        "rank": frame["expected_rank"],
-        f"{level} of ranks": _range(frame["rank_low"], frame["rank_high"], None),
-        "best: these": frame["p_best_unjudged"],
-        "best: all": frame["p_best_both"],
-        "unjudged": frame["n_unjudged_share"],
-    }
-    return pd.DataFrame(columns)
 
 
 def _uncertain(found: SystemRanking) -> str:
@@ -189,7 +183,17 @@ def leaderboard_report(found: Leaderboard, style: str, *, part: str = "") -> str
             continue
         title, label = PARTS[name]
         if name == "systems":
-            table = _leaders(frame, level)
+            columns = {
+                "tier": frame["tier"],
+                "rank": whole_ranks(frame)["rank"],
+                "run": frame["name"],
+                "mean": frame["mean"],
+                f"{level} of means": _range(frame["low"], frame["high"]),
+                f"{level} of ranks": joined_ranks(frame, "rank_low", "rank_high", "ranks")["ranks"],
+                "beats next": frame["p_beats_next"],
+                "unjudged": frame["n_unjudged_share"],
+            }
+            table = pd.DataFrame(columns)
         elif name == "ranks":
             title, table = f"{title}, {level}", found.ranks_by_source().rename(columns={"name": "run"})
         else:
@@ -199,20 +203,6 @@ def leaderboard_report(found: Leaderboard, style: str, *, part: str = "") -> str
     if style == "table":
         pages.append("\n".join([repr(found), *leaderboard_caption(found)]))
     return "\n\n".join(pages)
-
-
-def _leaders(frame: pd.DataFrame, level: str) -> pd.DataFrame:
-    columns = {
-        "tier": frame["tier"],
-        "rank": whole_ranks(frame)["rank"],
-        "run": frame["name"],
-        "mean": frame["mean"],
-        f"{level} of means": _range(frame["low"], frame["high"]),
-        f"{level} of ranks": joined_ranks(frame, "rank_low", "rank_high", "ranks")["ranks"],
-        "beats next": frame["p_beats_next"],
-        "unjudged": frame["n_unjudged_share"],
-    }
-    return pd.DataFrame(columns)
 
 
 def _with_range(frame: pd.DataFrame, level: str) -> pd.DataFrame:

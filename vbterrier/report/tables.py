@@ -56,7 +56,11 @@ def rendered(
     text = frame.map(lambda value: _cell(value, digits))
     right = [pd.api.types.is_numeric_dtype(frame[name]) for name in frame.columns]
     if style == "markdown":
-        return captioned(_markdown(text, right, bold), style, caption)
+        cells = _emphasised(text.map(lambda cell: escaped(cell, "markdown")), bold, "**{}**")
+        rows = [[escaped(name, "markdown") for name in text.columns], *cells.to_numpy().tolist()]
+        lines = ["| " + " | ".join(row) + " |" for row in rows]
+        rule = "|" + "|".join("---:" if numeric else ":---" for numeric in right) + "|"
+        return captioned("\n".join([lines[0], rule, *lines[1:]]), style, caption)
     if style == "latex":
         return captioned(_latex(text, right, bold), style, caption or [title] * bool(title), label)
     if style == "table":
@@ -68,14 +72,6 @@ def _cell(value: Any, digits: int) -> str:
     if isinstance(value, float):
         return "" if pd.isna(value) else latex.fixed(value, digits)
     return printable(value)
-
-
-def _markdown(text: pd.DataFrame, right: list[bool], bold: Collection[tuple[int, str]]) -> str:
-    cells = _emphasised(text.map(lambda cell: escaped(cell, "markdown")), bold, "**{}**")
-    rows = [[escaped(name, "markdown") for name in text.columns], *cells.to_numpy().tolist()]
-    lines = ["| " + " | ".join(row) + " |" for row in rows]
-    rule = "|" + "|".join("---:" if numeric else ":---" for numeric in right) + "|"
-    return "\n".join([lines[0], rule, *lines[1:]])
 
 
 def _emphasised(text: pd.DataFrame, bold: Collection[tuple[int, str]], form: str) -> pd.DataFrame:

@@ -171,7 +171,24 @@ def page_data(found: ReportNumbers, given: Inputs, tables: Sequence[Table]) -> d
             for top in found.tops.values()
         ]
     if found.distributions:
-        data["distributions"] = _distributions(found)
+        shapes, lows, highs = list[list[str]](), list[list[float | None]](), list[list[float | None]]()
+        for distribution in found.distributions.values():
+            at = places(found.topics, distribution.topics)
+            low, high = distribution.interval(LEVEL)
+            # Without unjudged documents there is no interval, unless the ideal ranking is uncertain.
+            is_open = (distribution.n_unjudged > 0) | (high > low)
+            shapes.append([_shape(distribution, place) if place >= 0 and is_open[place] else "" for place in at])
+            open_ = np.where(is_open, 1.0, np.nan)
+            for ends, column in ((low, lows), (high, highs)):
+                column.append(_numbers(np.array([(ends * open_)[place] if place >= 0 else np.nan for place in at])))
+        data["distributions"] = {
+            "measure": found.bootstrapped,
+            "level": LEVEL,
+            "bars": BARS,
+            "shapes": shapes,
+            "low": lows,
+            "high": highs,
+        }
     if found.covered:
         data["intents"] = _intents(found, depth)
     return data
@@ -276,20 +293,6 @@ def _chances(found: ReportNumbers, rows: pd.DataFrame, n_items: int) -> Floats:
             chance = drawn.probabilities[:, drawn.grades > 0].sum(axis=1)
             chances[at[~np.isnan(at)].astype(np.int64)] = chance[~np.isnan(at)]
     return chances
-
-
-def _distributions(found: ReportNumbers) -> dict[str, Any]:
-    shapes, lows, highs = list[list[str]](), list[list[float | None]](), list[list[float | None]]()
-    for distribution in found.distributions.values():
-        at = places(found.topics, distribution.topics)
-        low, high = distribution.interval(LEVEL)
-        # Without unjudged documents there is no interval, unless the ideal ranking is uncertain.
-        is_open = (distribution.n_unjudged > 0) | (high > low)
-        shapes.append([_shape(distribution, place) if place >= 0 and is_open[place] else "" for place in at])
-        open_ = np.where(is_open, 1.0, np.nan)
-        for ends, column in ((low, lows), (high, highs)):
-            column.append(_numbers(np.array([(ends * open_)[place] if place >= 0 else np.nan for place in at])))
-    return {"measure": found.bootstrapped, "level": LEVEL, "bars": BARS, "shapes": shapes, "low": lows, "high": highs}
 
 
 def _shape(distribution: BootstrapDistribution, topic: int) -> str:

@@ -39,8 +39,16 @@ _CORRECTIONS = {
 
 def sentences(found: ReportNumbers) -> list[str]:
     """A sentence for each measure by which systems are compared, and sentences on measures that disagree."""
+    said = []
     if found.comparison is None:
-        return _means_only(found)
+        # A single system, or measures by which systems are not compared.
+        for row in found.scores.intervals.drop_duplicates(["name", "measure"]).to_dict("records"):
+            name, measure, value = printable(row["name"]), row["measure"], row["value"]
+            ends = f" ({100 * row['level']:g}% interval {row['low']:.3f} to {row['high']:.3f})"
+            ends = "" if math.isnan(row["low"]) else ends
+            means = f"{name} scores {value:.3f} by {measure}{ends} over {topics_of([row['n_qids']])}."
+            said.append(f"{measure} is undefined for all topics of {name}." if math.isnan(value) else means)
+        return said
     said = [_verdict(found.comparison, measure, can=not has_no_power(found, measure)) for measure in found.compared]
     return said + _disagreements(found.comparison, found.compared)
 
@@ -70,18 +78,6 @@ def agreement(found: ReportNumbers) -> list[str]:
     said += [f"{listed(against)} {'contradict' + 's' * (len(against) == 1)} it"] if against else []
     text = "; ".join(said)
     return [f"{text[0].upper()}{text[1:]}."]
-
-
-def _means_only(found: ReportNumbers) -> list[str]:
-    """Means of a single system, or of measures by which systems are not compared."""
-    said = []
-    for row in found.scores.intervals.drop_duplicates(["name", "measure"]).to_dict("records"):
-        name, measure, value = printable(row["name"]), row["measure"], row["value"]
-        ends = f" ({100 * row['level']:g}% interval {row['low']:.3f} to {row['high']:.3f})"
-        ends = "" if math.isnan(row["low"]) else ends
-        means = f"{name} scores {value:.3f} by {measure}{ends} over {topics_of([row['n_qids']])}."
-        said.append(f"{measure} is undefined for all topics of {name}." if math.isnan(value) else means)
-    return said
 
 
 def _verdict(found: Comparison, measure: str, *, can: bool) -> str:

@@ -66,7 +66,14 @@ def differences(
     (['dense', 'splade'], 'difference in nDCG@10 from bm25')
     """
     frame = _turned(captions.only(_checked(pairs), "measure", measure, "pairs"), baseline)
-    rows = _ordered(frame, sort=sort)
+    rows = frame.drop_duplicates("pair")
+    if len(rows) > _MOST:
+        raise ParameterError(
+            f"{len(rows)} pairs are too many for one figure (at most {_MOST}); choose one system with baseline="
+        )
+    if sort and len(rows):
+        first = rows["diff"].where(rows["measure"] == rows["measure"].iloc[0], -np.inf)
+        rows = rows.iloc[np.argsort(-first.to_numpy(), kind="stable")]
     parts = elements.few(frame, "measure")
     n, preferred = len(rows), 0.09 + 0.08 * len(parts)
     row = max(float(np.clip(style.PAGE / max(n, 1), min(0.075, preferred), preferred)), 0.25 / max(n, 1))
@@ -150,19 +157,6 @@ def _checked(pairs: Any) -> pd.DataFrame:
     return frame.assign(flagged=frame.groupby("pair")["flagged"].transform("any"))
 
 
-def _ordered(frame: pd.DataFrame, *, sort: bool) -> pd.DataFrame:
-    """One row for each pair; if sorted, pairs without the first measure are last."""
-    rows = frame.drop_duplicates("pair")
-    if len(rows) > _MOST:
-        raise ParameterError(
-            f"{len(rows)} pairs are too many for one figure (at most {_MOST}); choose one system with baseline="
-        )
-    if sort and len(rows):
-        first = rows["diff"].where(rows["measure"] == rows["measure"].iloc[0], -np.inf)
-        rows = rows.iloc[np.argsort(-first.to_numpy(), kind="stable")]
-    return rows
-
-
 def _labels(rows: pd.DataFrame, space: float) -> list[str]:
     """Names of pairs within this many inches; the first system alone if the second is the same in all pairs."""
     daggers = [_FLAGGED if flagged else "" for flagged in rows["flagged"]]
@@ -214,6 +208,7 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
     n = len(names)
     row = float(np.clip(0.62 * width / max(n, 1), 0.065, 0.2))
     with style.canvas(ax, width, n * row if n else 0.5) as drawn:
+        from matplotlib.colors import LinearSegmentedColormap
         from matplotlib.patches import Patch
 
         if not n:
@@ -222,7 +217,13 @@ def beats_matrix(pairs: Any, *, ax: Any = None, width: float = style.COLUMN) -> 
         row = row if ax is None else max(down - 0.9, 0.3) / n
         taken = style.row_labels(drawn, [f"{place} {name}" for place, name in enumerate(names, 1)], row, 0.38 * across)
         space = across - taken - 0.15
-        cells = _shade(drawn, prob)
+        edges = np.arange(n + 1)
+        drawn.set_facecolor(style.RULE)
+        for side in ("left", "bottom"):
+            drawn.spines[side].set_visible(False)
+        shades = LinearSegmentedColormap.from_list("beats", list(_SHADES))
+        look = {"cmap": shades, "vmin": 0, "vmax": 1, "edgecolors": "white", "linewidth": 0.4}
+        cells = drawn.pcolormesh(edges + 0.5, edges - 0.5, np.ma.masked_invalid(prob), **look)
         _percents(drawn, prob, (space / n, row))
         elements.number_columns(drawn, n, space)
         drawn.tick_params(axis="x", length=0)
@@ -264,18 +265,6 @@ def _matrix(pairs: Any) -> tuple[list[str], Floats]:
     wins = np.where(known, matrix, 0).sum(axis=1) / np.maximum(known.sum(axis=1), 1)
     order = np.argsort(np.where(known.any(axis=1), -wins, np.inf), kind="stable")
     return [names[place] for place in order], matrix[np.ix_(order, order)]
-
-
-def _shade(ax: Any, prob: Floats) -> Any:
-    from matplotlib.colors import LinearSegmentedColormap
-
-    edges = np.arange(len(prob) + 1)
-    ax.set_facecolor(style.RULE)
-    for side in ("left", "bottom"):
-        ax.spines[side].set_visible(False)
-    shades = LinearSegmentedColormap.from_list("beats", list(_SHADES))
-    look = {"cmap": shades, "vmin": 0, "vmax": 1, "edgecolors": "white", "linewidth": 0.4}
-    return ax.pcolormesh(edges + 0.5, edges - 0.5, np.ma.masked_invalid(prob), **look)
 
 
 def _percents(ax: Any, prob: Floats, size: tuple[float, float]) -> None:

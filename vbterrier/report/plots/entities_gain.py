@@ -141,6 +141,8 @@ def gain_by_coverage(
     known = ~np.isnan(columns[coverage])
     x, y = columns[coverage][known], columns[gain][known]
     with style.canvas(ax, width, min(0.58 * width, 3.2) if len(x) else 0.5) as drawn:
+        from matplotlib.lines import Line2D
+
         if not len(x):
             return style.nothing(drawn, "topics with coverage")
         size = 3.4 if len(x) <= _SPARSE else 2.4
@@ -150,7 +152,17 @@ def gain_by_coverage(
         handles, names, said = [points], ["topic"], []
         if n_strata is not None:
             means = coverage_strata(table, coverage, [gain], n_strata=n_strata, level=level)
-            handles.append(_strata(drawn, means))
+            there = means[means["value"].notna()]
+            # A minimal width keeps a stratum with a single coverage visible.
+            least = 0.012 * float(there["coverage_high"].max() - there["coverage_low"].min() or 1.0)
+            columns_shown = ["coverage_low", "coverage_high", "value", "low", "high"]
+            for left, right, value, low, high in there[columns_shown].to_numpy():
+                middle, half = (left + right) / 2, max((right - left) / 2, least)
+                ends = middle - half, middle + half
+                drawn.hlines(value, *ends, color=_MEANS, linewidth=1.8, zorder=5)
+                if not np.isnan(low):
+                    drawn.fill_between(ends, low, high, color=_MEANS, alpha=0.18, linewidth=0, zorder=2)
+            handles.append(Line2D([], [], color=_MEANS, linewidth=1.8))
             names.append(f"mean of {'tertile' if n_strata == 3 else 'stratum'}")  # noqa: PLR2004 - the word for 3
             said = [f"means of {captions.counted(means['n_qids'], 'topic')}, {100 * level:g}% intervals: Student's t"]
         if at is not None and not np.isnan(at.value):
@@ -168,22 +180,6 @@ def gain_by_coverage(
         topics = captions.counted(len(x), "topic") + f" ({lost} without coverage)" * bool(lost)
         style.caption(drawn, f"{topics}, mean gain {y.mean():+.3f}", *said, _broken(at))
     return drawn
-
-
-def _strata(ax: Any, means: pd.DataFrame) -> Any:
-    """Draw bars and bands of strata; returns the handle of the legend."""
-    from matplotlib.lines import Line2D
-
-    there = means[means["value"].notna()]
-    # A minimal width keeps a stratum with a single coverage visible.
-    least = 0.012 * float(there["coverage_high"].max() - there["coverage_low"].min() or 1.0)
-    for left, right, value, low, high in there[["coverage_low", "coverage_high", "value", "low", "high"]].to_numpy():
-        middle, half = (left + right) / 2, max((right - left) / 2, least)
-        ends = middle - half, middle + half
-        ax.hlines(value, *ends, color=_MEANS, linewidth=1.8, zorder=5)
-        if not np.isnan(low):
-            ax.fill_between(ends, low, high, color=_MEANS, alpha=0.18, linewidth=0, zorder=2)
-    return Line2D([], [], color=_MEANS, linewidth=1.8)
 
 
 def _broken(at: Breakpoint | None) -> str:
@@ -241,6 +237,9 @@ def oer_distributions(
     n = len(names)
     row = float(np.clip(style.PAGE / max(n, 1), 0.22, 1.3 / max(n, 1) + 0.3))
     with style.canvas(ax, width, n * row if len(known) else 0.5) as drawn:
+        from matplotlib.lines import Line2D
+        from matplotlib.patches import Patch
+
         if not len(known):
             return style.nothing(drawn, "entities with an OER")
         across, down = style.cell(drawn)
@@ -260,8 +259,23 @@ def oer_distributions(
         drawn.spines["left"].set_visible(False)
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.4, 2, 8)))
         drawn.set_xlabel("OER (log odds)")
-        _explain(drawn, known, space, taken)
-        style.caption(drawn, *_described(frame, known, names, edges))
+        # The legend is aligned with the names of the rows.
+        there = [name for name in reversed(_LOOK) if (known["signal"] == name).any()]
+        handles: list[Any] = [Patch(facecolor=_LOOK[name], edgecolor=style.MUTED, linewidth=0.3) for name in there]
+        mean = Line2D([], [], color="black", marker="D", markersize=3.4, linestyle="none")
+        legend_from_left(drawn, [*handles, mean], [*there, "mean"], space, taken)
+        lost, several = len(frame) - len(known), n > 1
+        # Settings that are the same in all rows.
+        shared = {name: frame[name].iloc[0] for name in _SETTINGS if name in frame.columns and not varies(frame[name])}
+        style.caption(
+            drawn,
+            captions.counted(known.groupby("name").size().reindex(names, fill_value=0), "entity")
+            + " for each run" * several,
+            captions.counted(known["qid"].nunique(), "topic"),
+            ", ".join(_SETTINGS[name].format(f"{value:g}") for name, value in shared.items()),
+            f"bars: shares in steps of {edges[1] - edges[0]:.3g}" + ", scaled to the highest bar of each run" * several,
+            f"not drawn, no OER for their topics: {lost:,}" if lost else "",
+        )
     return drawn
 
 
@@ -299,30 +313,3 @@ def _draw(ax: Any, known: pd.DataFrame, names: list[str], edges: Any) -> None:
         look = {"marker": "D", "markersize": 3.4, "color": "black", "markeredgecolor": "white", "markeredgewidth": 0.5}
         ax.plot([mean], [at + 0.45], **look, linestyle="none", clip_on=False, zorder=5)
     ax.set_xlim(edges[0], edges[-1])
-
-
-def _explain(ax: Any, known: pd.DataFrame, space: float, beside: float) -> None:
-    """Draw the legend, aligned with the names of the rows."""
-    from matplotlib.lines import Line2D
-    from matplotlib.patches import Patch
-
-    there = [name for name in reversed(_LOOK) if (known["signal"] == name).any()]
-    handles: list[Any] = [Patch(facecolor=_LOOK[name], edgecolor=style.MUTED, linewidth=0.3) for name in there]
-    mean = Line2D([], [], color="black", marker="D", markersize=3.4, linestyle="none")
-    legend_from_left(ax, [*handles, mean], [*there, "mean"], space, beside)
-
-
-def _described(frame: pd.DataFrame, known: pd.DataFrame, names: list[str], edges: Any) -> list[str]:
-    """Parts of the caption: entities, topics, settings, bars, missing OER."""
-    n_entities = known.groupby("name").size().reindex(names, fill_value=0)
-    lost = len(frame) - len(known)
-    # Settings that are the same in all rows.
-    shared = {name: frame[name].iloc[0] for name in _SETTINGS if name in frame.columns and not varies(frame[name])}
-    several, step = len(names) > 1, edges[1] - edges[0]
-    return [
-        captions.counted(n_entities, "entity") + " for each run" * several,
-        captions.counted(known["qid"].nunique(), "topic"),
-        ", ".join(_SETTINGS[name].format(f"{value:g}") for name, value in shared.items()),
-        f"bars: shares in steps of {step:.3g}" + ", scaled to the highest bar of each run" * several,
-        f"not drawn, no OER for their topics: {lost:,}" if lost else "",
-    ]

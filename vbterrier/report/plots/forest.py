@@ -150,7 +150,18 @@ def estimate_against_truth(
         said = [_errors(part) for part in points]
         if len(parts) > 1:
             said = [f"{name}: {errors}" for (name, _), errors in zip(parts, said, strict=True)]
-        style.caption(drawn, *said, *_counts(frame, points))
+        known = pd.Series([int((part["n_unjudged"] == 0).sum()) for part in points])
+        sizes = pd.Series([len(part) for part in points])
+        lost = len(frame) - int(sizes.sum())
+        style.caption(
+            drawn,
+            *said,
+            "hollow: truth not covered" if any(_misses(part).any() for part in points) else "",
+            f"n = {captions.counted(sizes, 'run-topic')}"
+            + (" each" if len(points) > 1 else "")
+            + (f", {captions.counted(known, '').rstrip(' s')} without unjudged documents" if known.any() else ""),
+            f"without truth or estimate: {lost:,}" if lost else "",
+        )
     return drawn
 
 
@@ -224,17 +235,3 @@ def _errors(part: pd.DataFrame) -> str:
     nominal = f", nominal {100 * levels[0]:g}%" if len(levels) == 1 and levels[0] == levels[0] else ""
     share = 100 * covered / len(unsure)
     return f"{said}, truth in {covered:,} of {len(unsure):,} intervals ({share:.0f}%{nominal})"
-
-
-def _counts(frame: pd.DataFrame, points: list[pd.DataFrame]) -> list[str]:
-    """Parts of the caption: numbers of points, of hollow ones, of those with a known score, and of missing ones."""
-    known = pd.Series([int((part["n_unjudged"] == 0).sum()) for part in points])
-    sizes = pd.Series([len(part) for part in points])
-    lost = len(frame) - int(sizes.sum())
-    return [
-        "hollow: truth not covered" if any(_misses(part).any() for part in points) else "",
-        f"n = {captions.counted(sizes, 'run-topic')}"
-        + (" each" if len(points) > 1 else "")
-        + (f", {captions.counted(known, '').rstrip(' s')} without unjudged documents" if known.any() else ""),
-        f"without truth or estimate: {lost:,}" if lost else "",
-    ]

@@ -153,6 +153,7 @@ def _tables(found: Coverage) -> tuple[Floats, Floats]:
 def _draw(ax: Any, prob: Floats, rank: Floats, cutoff: int, size: tuple[float, float]) -> None:
     """Draw cells, rings and ranks; ``size`` is the width and height of a cell in inches."""
     from matplotlib.colors import LinearSegmentedColormap
+    from matplotlib.ticker import MaxNLocator
 
     n_rows, n_columns = prob.shape
     edges, most = (np.arange(n_columns + 1) + 0.5, np.arange(n_rows + 1) - 0.5), float(np.nanmax(prob))
@@ -176,18 +177,12 @@ def _draw(ax: Any, prob: Floats, rank: Floats, cutoff: int, size: tuple[float, f
     for side in ("left", "bottom"):
         ax.spines[side].set_visible(False)
     ax.tick_params(axis="x", length=0)
-    _key(ax, cells, n_rows * size[1])
-
-
-def _key(ax: Any, cells: Any, height: float) -> None:
-    """Colour bar of the probability, right of the axes: as high as they are, up to an inch."""
-    from matplotlib.ticker import MaxNLocator
-
+    # A colour bar right of the axes: as high as they are, up to an inch.
     beside = ax.inset_axes([1, 0, 0.05, 1])
     beside.set_axes_locator(partial(_beside, ax))
     bar = ax.figure.colorbar(cells, cax=beside)
     bar.outline.set_visible(False)
-    bar.locator = MaxNLocator(nbins=int(np.clip(height / 0.25, 1, 4)))
+    bar.locator = MaxNLocator(nbins=int(np.clip(n_rows * size[1] / 0.25, 1, 4)))
     beside.tick_params(labelsize=style.SMALL, width=0.5, length=2, color=style.INK, labelcolor=style.INK)
     bar.set_label("probability", fontsize=style.SMALL, color=style.INK)
 

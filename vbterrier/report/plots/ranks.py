@@ -58,7 +58,17 @@ def rank_uncertainty(ranking: Any, probabilities: Any = None, *, ax: Any = None,
         taken = style.row_labels(drawn, frame["name"].tolist(), row, 0.42 * across)
         space = across - taken - 0.15 - elements.beside_rows(drawn, [f"{mean:.3f}" for mean in frame["mean"]], "mean")
         shades = "" if shares is None else _shade(drawn, shares)
-        _draw_ranks(drawn, frame, row, "#000000" if shades else style.COLOURS[0])
+        colour = "#000000" if shades else style.COLOURS[0]
+        y, size = np.arange(len(frame)), float(np.clip(0.4 * 72 * row, 2.0, 4.0))
+        expected, low, high = (frame[column].to_numpy() for column in ("expected_rank", "low", "high"))
+        known = ~np.isnan(low)
+        if colour == style.COLOURS[0]:
+            drawn.hlines(y, 0, 1, transform=drawn.get_yaxis_transform(), color=style.RULE, lw=0.5, zorder=0)
+        drawn.hlines(y[known], low[known], high[known], color=colour, linewidth=min(1.1, size / 2.8), zorder=2)
+        look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": size, "color": colour}
+        drawn.plot(expected[known], y[known], **look, markeredgecolor="white", markeredgewidth=0.4, zorder=3)
+        drawn.plot(expected[~known], y[~known], **look, markerfacecolor="white", markeredgewidth=0.6, zorder=3)
+        drawn.spines["left"].set_visible(False)
         elements.number_columns(drawn, n, space)
         drawn.set_xlabel("rank")
         levels = frame.loc[frame["low"].notna(), "level"].unique()
@@ -114,19 +124,6 @@ def _shade(ax: Any, shares: Floats) -> str:
     return f"shade: probability of a rank, at most {highest:.2g}"
 
 
-def _draw_ranks(ax: Any, frame: pd.DataFrame, row: float, colour: str) -> None:
-    y, size = np.arange(len(frame)), float(np.clip(0.4 * 72 * row, 2.0, 4.0))
-    expected, low, high = (frame[column].to_numpy() for column in ("expected_rank", "low", "high"))
-    known = ~np.isnan(low)
-    if colour == style.COLOURS[0]:
-        ax.hlines(y, 0, 1, transform=ax.get_yaxis_transform(), color=style.RULE, lw=0.5, zorder=0)
-    ax.hlines(y[known], low[known], high[known], color=colour, linewidth=min(1.1, size / 2.8), zorder=2)
-    look: dict[str, Any] = {"linestyle": "none", "marker": "o", "markersize": size, "color": colour}
-    ax.plot(expected[known], y[known], **look, markeredgecolor="white", markeredgewidth=0.4, zorder=3)
-    ax.plot(expected[~known], y[~known], **look, markerfacecolor="white", markeredgewidth=0.6, zorder=3)
-    ax.spines["left"].set_visible(False)
-
-
 def variance_shares(
     shares: Any, *, measure: Names = None, sort: bool = False, ax: Any = None, width: float = style.COLUMN
 ) -> Any:
@@ -168,7 +165,19 @@ def variance_shares(
         handles = _draw_shares(drawn, table, sources, (space, row))
         drawn.set_xlabel("share of the variance (%)")
         elements.legend_from_left(drawn, handles, sources, space, taken)
-        style.caption(drawn, *_described_shares(frame, table))
+        measures, data = captions.short(list(frame["measure"].unique()))
+        kinds = elements.kinds(frame, "n_draws", "seed")
+        bare, below = int((~(np.nan_to_num(table) != 0).any(axis=1)).sum()), bool((table < 0).any())
+        style.caption(
+            drawn,
+            measures[0] if len(measures) == 1 else "",
+            data,
+            captions.counted(frame["n_qids"], "topic"),
+            " and ".join(f"{n_draws:,} draws, seed {seed}" for n_draws, seed in kinds),
+            "std. error: square root of the total variance",
+            "negative shares: estimates of small shares" if below else "",
+            f"no variance: {bare} of {len(table)}" if bare else "",
+        )
     return drawn
 
 
@@ -246,18 +255,3 @@ def _numbers(ax: Any, middle: Floats, shares: Floats, size: tuple[float, float],
         if abs(share) * size[0] > style.text_width(text, fits) + 0.04:
             look = {"ha": "center", "va": "center_baseline", "fontsize": fits, "color": ink}
             ax.text(middle[row], row, text, **look, zorder=4)
-
-
-def _described_shares(frame: pd.DataFrame, table: Floats) -> list[str]:
-    measures, data = captions.short(list(frame["measure"].unique()))
-    said = " and ".join(f"{n_draws:,} draws, seed {seed}" for n_draws, seed in elements.kinds(frame, "n_draws", "seed"))
-    bare, below = int((~(np.nan_to_num(table) != 0).any(axis=1)).sum()), bool((table < 0).any())
-    return [
-        measures[0] if len(measures) == 1 else "",
-        data,
-        captions.counted(frame["n_qids"], "topic"),
-        said,
-        "std. error: square root of the total variance",
-        "negative shares: estimates of small shares" if below else "",
-        f"no variance: {bare} of {len(table)}" if bare else "",
-    ]

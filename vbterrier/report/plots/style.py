@@ -68,13 +68,21 @@ def canvas(ax: Any, width: float, inner: float | None) -> Iterator[Any]:
         raise ImportError("plots need matplotlib: pip install 'vbterrier[plot]'") from error
     if ax is None:
         # The backend of notebooks changes settings when it is loaded, so it must be loaded outside rc_context. Of
-        # pyplot's public functions, this one loads it without creating a figure. Import errors surface in _figure.
+        # pyplot's public functions, this one loads it without creating a figure. Import errors surface below.
         from matplotlib import pyplot as plt
+        from matplotlib.figure import Figure
 
         with suppress(ImportError):
             plt.draw_if_interactive()
     with mpl.rc_context(_RC):
-        drawn = _figure(width).add_subplot() if ax is None else ax
+        drawn = ax
+        if ax is None:
+            size: dict[str, Any] = {"figsize": (width, 3.0), "layout": "constrained"}
+            try:
+                drawn = plt.figure(**size).add_subplot()
+            except ImportError:
+                # The chosen backend cannot run: a figure that notebooks and ``pyplot.show`` do not know.
+                drawn = Figure(**size).add_subplot()
         for side in ("top", "right"):
             drawn.spines[side].set_visible(False)
         for side in ("left", "bottom"):
@@ -84,31 +92,14 @@ def canvas(ax: Any, width: float, inner: float | None) -> Iterator[Any]:
             axis.label.set(fontsize=SIZE, color=INK)
         yield drawn
         if ax is None:
-            _settle(drawn, inner)
-
-
-def _settle(ax: Any, inner: float | None) -> None:
-    """Set the height of the figure to that of its axes and the labels around them."""
-    with warnings.catch_warnings():
-        # matplotlib warns of missing glyphs when it draws them.
-        warnings.simplefilter("ignore", UserWarning)
-        around = ax.get_tightbbox().height - ax.bbox.height
-        beside = _outline(ax).width - ax.bbox.width
-    if inner is None:
-        inner = ax.figure.get_figwidth() - beside / ax.figure.dpi - 2 * _PAD
-    ax.figure.set_figheight(inner + around / ax.figure.dpi + 2 * _PAD)
-
-
-def _figure(width: float) -> Any:
-    """A figure that notebooks and ``pyplot.show`` know, or a bare one if the chosen backend cannot run."""
-    from matplotlib import pyplot as plt
-    from matplotlib.figure import Figure
-
-    size: dict[str, Any] = {"figsize": (width, 3.0), "layout": "constrained"}
-    try:
-        return plt.figure(**size)
-    except ImportError:
-        return Figure(**size)
+            with warnings.catch_warnings():
+                # matplotlib warns of missing glyphs when it draws them.
+                warnings.simplefilter("ignore", UserWarning)
+                around = drawn.get_tightbbox().height - drawn.bbox.height
+                beside = _outline(drawn).width - drawn.bbox.width
+            if inner is None:
+                inner = drawn.figure.get_figwidth() - beside / drawn.figure.dpi - 2 * _PAD
+            drawn.figure.set_figheight(inner + around / drawn.figure.dpi + 2 * _PAD)
 
 
 def cell(ax: Any) -> tuple[float, float]:

@@ -297,7 +297,16 @@ def removal_distributions(
     frame = captions.only(frame, "measure", measure, "draws")
     several = varies(frame["measure"])
     centred = several if centred is None else centred
-    rows = _removal_rows(frame.dropna(subset=["value"]), limits if extremes else {}, centred=centred, several=several)
+    rows = []
+    for (name, of), part in frame.dropna(subset=["value"]).groupby(["name", "measure"], sort=False):
+        values = {source: part.loc[part["source"] == source, "value"].to_numpy() for source in _SIDES}
+        values = {source: own for source, own in values.items() if len(own)}
+        mean = float(next(iter(values.values())).mean())
+        centre = mean if centred else 0.0
+        label = ", ".join([str(name)] * bool(name) + [str(of)] * (several or not name))
+        worst, best = limits.get((str(name), str(of)), (np.nan, np.nan)) if extremes else (np.nan, np.nan)
+        shifted = {source: own - centre for source, own in values.items()}
+        rows.append(Row(f"{label} ({mean:.3f})" if centred else label, shifted, worst - centre, best - centre))
     n = len(rows)
     row = float(np.clip(style.PAGE / max(n, 1), 0.22, 1.0 / max(n, 1) + 0.3))
     with style.canvas(ax, width, n * row if n else 0.5) as drawn:
@@ -336,22 +345,6 @@ def _draws(removal: Any) -> tuple[pd.DataFrame, dict[tuple[str, str], tuple[floa
             limits |= {(str(name), measure): (worst, best) for measure, worst, best in ends.to_numpy().tolist()}
     columns = ["name", "source", "measure", "value"]
     return pd.concat(parts, ignore_index=True)[columns] if parts else pd.DataFrame(columns=columns), limits
-
-
-def _removal_rows(
-    frame: pd.DataFrame, limits: Mapping[Any, tuple[float, float]], *, centred: bool, several: bool
-) -> list[Row]:
-    rows = []
-    for (name, measure), part in frame.groupby(["name", "measure"], sort=False):
-        values = {source: part.loc[part["source"] == source, "value"].to_numpy() for source in _SIDES}
-        values = {source: own for source, own in values.items() if len(own)}
-        mean = float(next(iter(values.values())).mean())
-        centre = mean if centred else 0.0
-        label = ", ".join([str(name)] * bool(name) + [str(measure)] * (several or not name))
-        worst, best = limits.get((name, measure), (np.nan, np.nan))
-        shifted = {source: own - centre for source, own in values.items()}
-        rows.append(Row(f"{label} ({mean:.3f})" if centred else label, shifted, worst - centre, best - centre))
-    return rows
 
 
 def _draw(ax: Any, rows: list[Row], step: float | None, space: float) -> tuple[dict[str, Any], float]:
