@@ -16,8 +16,9 @@ import numpy as np
 import pytest
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTerrierError, warn
-from vbterrier.execution.parallel import in_threads, mapped
+from vbterrier.execution.parallel import mapped
 from vbterrier.execution.pending import Shared, windowed
+from vbterrier.execution.streaming import in_threads
 
 
 def test_results_come_in_order_whatever_the_number_of_processes():

@@ -3,6 +3,7 @@
 import ast
 import re
 import sys
+import threading
 from collections import Counter
 from functools import cache
 from pathlib import Path
@@ -176,10 +177,12 @@ def traced():
         call()
         before = sys.getprofile()
         sys.setprofile(seen)
+        threading.setprofile(seen)
         try:
             call()
         finally:
             sys.setprofile(before)
+            threading.setprofile(None)
         return files, depth
 
     return run

@@ -4,53 +4,23 @@ from __future__ import annotations
 
 import io
 import logging
-import os
 import pickle
 import warnings
 from collections.abc import Sized
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from contextvars import copy_context
-from functools import partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from vbterrier._version import __version__
-from vbterrier.errors import FileError, ParameterError, ServiceError, VBTerrierError, heard, warn
+from vbterrier.errors import FileError, ParameterError, ServiceError, VBTerrierError
 from vbterrier.execution.pending import Shared, in_processes, n_processes, windowed
 from vbterrier.log import tracked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator
 
     T = TypeVar("T")
     R = TypeVar("R")
-
-
-# More threads would wait for memory.
-_MOST_THREADS = 4
-
-
-def in_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
-    """Return the results of a function that mostly computes outside of Python's lock, as NumPy and Arrow do.
-
-    Warnings are issued, and the first exception is raised, in the order of the items.
-    """
-    n_threads = min(_MOST_THREADS, os.cpu_count() or 1, len(items))
-    if n_threads < 2:  # noqa: PLR2004 - one works without a thread
-        return [function(item) for item in items]
-    with ThreadPoolExecutor(n_threads) as pool:
-        # Limits of files are context variables.
-        calls = [pool.submit(copy_context().run, heard, partial(function, item)) for item in items]
-        try:
-            results = [call.result() for call in calls]
-        except BaseException:
-            pool.shutdown(cancel_futures=True)
-            raise
-    for _, messages in results:
-        for message in messages:
-            warn(message)
-    return [result for result, _ in results]
 
 
 def mapped(

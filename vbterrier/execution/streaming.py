@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import hashlib
 import logging
+import os
 import shutil
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 import pandas as pd
@@ -20,7 +23,7 @@ import pyarrow as pa
 from vbterrier.errors import ParameterError, heard, printable, warn
 from vbterrier.execution.checkpoint import Checkpoint, PendingChunk, Streamed, inputs_of, memory_returned, opened
 from vbterrier.execution.chunks import SHALLOW, Work, planned, register, registered_sets
-from vbterrier.execution.parallel import Workers, in_threads
+from vbterrier.execution.parallel import Workers
 from vbterrier.execution.pending import Shared
 from vbterrier.frames.files.blocks import (
     Place,
@@ -46,7 +49,6 @@ from vbterrier.measures.target import aligned, deepest, require_one_tagger, rest
 from vbterrier.measures.unjudged import uses_evidence
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     import ir_measures
@@ -56,6 +58,8 @@ if TYPE_CHECKING:
     from vbterrier.measures.target import EvaluationTarget
 
     Row = tuple[str, str, str, float]
+    T = TypeVar("T")
+    R = TypeVar("R")
 
 
 _LOG = logging.getLogger(__name__)
@@ -65,6 +69,8 @@ _PER_BLOCK, _PER_TOPIC = 64, 16
 # Chunks sent to workers take additional memory: two blocks for each worker.
 _IN_TRANSIT, _PER_WORKER = 8, 16
 LEAST_BLOCK = 1 << 18
+# More threads would wait for memory.
+_MOST_THREADS = 4
 # A buffer of the block size is allocated for every file, however small; larger blocks save no time.
 _MOST_BLOCK = 1 << 28
 _MOST_PARTS = 256
@@ -319,6 +325,28 @@ class Scorer:
         scope = f"{len(target.topics):,} topics, {', '.join(map(str, self.measures))}"
         _LOG.info("scored run %s, %s (%.2f s)", printable(name), scope, time.perf_counter() - started)
         return rows
+
+
+def in_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
+    """Return the results of a function that mostly computes outside of Python's lock, as NumPy and Arrow do.
+
+    Warnings are issued, and the first exception is raised, in the order of the items.
+    """
+    n_threads = min(_MOST_THREADS, os.cpu_count() or 1, len(items))
+    if n_threads < 2:  # noqa: PLR2004 - one works without a thread
+        return [function(item) for item in items]
+    with ThreadPoolExecutor(n_threads) as pool:
+        # Limits of files are context variables.
+        calls = [pool.submit(copy_context().run, heard, partial(function, item)) for item in items]
+        try:
+            results = [call.result() for call in calls]
+        except BaseException:
+            pool.shutdown(cancel_futures=True)
+            raise
+    for _, messages in results:
+        for message in messages:
+            warn(message)
+    return [result for result, _ in results]
 
 
 @dataclass(frozen=True, eq=False)
