@@ -31,6 +31,7 @@ def test_correlated_errors_come_closer_to_real_linkers_than_independent_ones(aid
     assert 0 < simulated["fitted"] - real < 0.16
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("linker", LINKERS)
 def test_a_fifth_of_the_documents_corrects_the_score_towards_gold(aida, linker):
     gold = evaluated(aida, "gold")["value"]

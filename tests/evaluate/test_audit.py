@@ -84,6 +84,7 @@ def test_a_judge_that_prefers_a_family_is_found_and_corrected(planted):
     assert corrected.loc["d", "low"] < gap < corrected.loc["d", "high"]
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_scores_under_all_judgments():
     inside = {"systems": [], "pairs": []}
     errors = {"humans alone": [], "corrected": []}
@@ -129,6 +130,7 @@ def test_deviations_are_shrunk_by_the_factor_of_james_and_stein(n, size, weight)
     assert factor == pytest.approx(weight, abs=0.35)
 
 
+@pytest.mark.slow
 def test_residuals_correct_the_model_on_a_collection(shared_data):
     folder = shared_data / "trec_dl19"
     truth = vbterrier.read_qrels(folder / "qrels.nist.txt.gz")
@@ -196,6 +198,7 @@ def test_gaps_filled_in_proportion_to_holes_are_shown_and_flagged(planted):
     assert methods == ["unjudged (normal)"]
 
 
+@pytest.mark.slow
 def test_judgments_that_were_filled_are_recognised(planted):
     runs, truth, labels, _, _ = planted
     cuts = {name: set(first_ten(run)) for name, run in runs.items()}
