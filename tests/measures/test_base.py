@@ -571,11 +571,11 @@ def test_intents_are_covered_once_for_all_their_measures(monkeypatch):
 
 
 def test_a_measure_without_values_cannot_be_asked_for_any():
-    bare = type("Bare", (vbterrier.measures.Measure,), {"__name__": "Bare"})()
+    bare = type("Bare", (vbterrier.measures.Measure,), {})()
     with pytest.raises(NotImplementedError):
         list(bare.runtime_impl(QRELS, RUN))
     covering = importlib.import_module("vbterrier.measures.intents").IntentMeasure
-    declared = {"__name__": "Covering", "SUPPORTED_PARAMS": ES.SUPPORTED_PARAMS}
+    declared = {"SUPPORTED_PARAMS": ES.SUPPORTED_PARAMS}
     with pytest.raises(NotImplementedError):
         list(type("Covering", (covering,), declared)().runtime_impl(QRELS, RUN))
     with pytest.raises(NotImplementedError):

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import DegenerateWarning, ParameterError, choice, number, whole
+from vbterrier.errors import ParameterError, choice, number, warn, whole
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import resampled_means, stream
 
@@ -212,7 +211,7 @@ def discriminative_power(
     rows: list[tuple[Any, ...]] = []
     for measure, names, table, _ in measure_tables(values, by_id=order == "random"):
         if len(names) < 2:  # noqa: PLR2004 - a pair
-            warnings.warn(f"values: {measure} has one system; wanted at least two", DegenerateWarning, 2)
+            warn(f"values: {measure} has one system; wanted at least two")
             continue
         top = int(table.mean(axis=0).argmax()) if best == "whole" else None
         held = len(names) * max(n_resamples, len(table), len(names))

@@ -333,7 +333,7 @@ def in_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
     Warnings are issued, and the first exception is raised, in the order of the items.
     """
     n_threads = min(_MOST_THREADS, os.cpu_count() or 1, len(items))
-    if n_threads < 2:  # noqa: PLR2004 - one works without a thread
+    if n_threads <= 1:
         return [function(item) for item in items]
     with ThreadPoolExecutor(n_threads) as pool:
         # Limits of files are context variables.

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Bools, Floats, Ints
+    from vbterrier.annotations import Floats, Ints
     from vbterrier.kernels.grades.model import Increments, UnjudgedModel
 
 
@@ -27,7 +27,8 @@ _BATCH = 400_000
 MAX_WORK = 1e7
 # The work of a state of pairs of documents in terms of that of a count of levels.
 _PAIR_WORK = 8
-# The number of counts of levels, over the square of the number of documents, up to which they are few.
+# The number of counts of levels, over the square of the number of documents, up to which they give the mean as fast
+# as the recursion over levels.
 _FEW_COUNTS = 3
 # The largest number of documents whose factorial leaves all digits to the weights of counts.
 _MOST_DOCUMENTS = 100
@@ -38,9 +39,9 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
 
     If every level has enough documents, ``mean = base + Σ_i w_i μ_i``. Independent draws have the variance
     ``Σ_i w_i² σ_i²``. Draws from an urn of strength s have ``var = s/(s+1)·Σ_i w_i² σ_i² + 1/(s+1)·C``, where C is the
-    variance if all documents had the same uniform number (``(Σ_i w_i)² σ²`` with a shared prior). Otherwise a recursion
-    over levels computes the mean of topics with a shared prior, and a dynamic program over documents the variance, and
-    the mean of other topics, from the probability and the first two moments of the score in every state.
+    variance if all documents had the same uniform number (``(Σ_i w_i)² σ²`` with a shared prior). Otherwise a dynamic
+    program over documents computes both from the first two moments of the score in every state. If there are more than
+    few states, a recursion over levels computes the mean of topics with a shared prior, in less time.
 
     Returns (mean, variance): Each of shape (n,); NaN if there are too many states (``MAX_WORK``) and for scores that
     are neither sums nor :class:`~vbterrier.kernels.grades.model.Increments`; callers compute these from the
@@ -56,16 +57,15 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
     if not len(binding):
         return mean, variance
     part = model.select(binding)
-    few, n_unjudged = _has_few_counts(part), part.n_unjudged
-    by_levels = ~few & (n_unjudged <= _MOST_DOCUMENTS) & (n_unjudged**3 * len(model.gain) <= MAX_WORK) & part.is_shared
-    variance[binding] = np.nan
+    n_unjudged, many = part.n_unjudged, _n_counts(part) > _FEW_COUNTS * part.n_unjudged**2
+    by_levels = many & (n_unjudged <= _MOST_DOCUMENTS) & (n_unjudged**3 * len(model.gain) <= MAX_WORK) & part.is_shared
     # The mean comes from the same recursion with and without the variance, so that all its digits are the same.
-    lost = _shortfall(part.select(np.flatnonzero(by_levels))) if by_levels.any() else 0.0
+    if by_levels.any():
+        mean[binding[by_levels]] -= _shortfall(part.select(np.flatnonzero(by_levels)))
+    variance[binding] = np.nan
     states = np.flatnonzero(~by_levels | with_variance)
     first, variance[binding[states]] = _limited_moments(part.select(states), with_variance=with_variance)
-    exact = ~by_levels[states]
-    mean[binding[states[exact]]] = first[exact]
-    mean[binding[by_levels]] -= lost
+    mean[binding[states]] = np.where(by_levels[states], mean[binding[states]], first)
     return mean, variance
 
 
@@ -128,15 +128,12 @@ def _shortfall(model: UnjudgedModel) -> Floats:
     return row_sums((weights - np.pad(weights[:, 1:], ((0, 0), (0, 1)))) * lost[:, 1:])
 
 
-def _has_few_counts(model: UnjudgedModel) -> Bools:
-    """Topics whose counts of drawn levels are so few that these give the mean as fast as :func:`_shortfall`."""
-    return model.is_shared & (_n_counts(model) <= _FEW_COUNTS * model.n_unjudged**2)
-
-
-def _n_counts(model: UnjudgedModel) -> Ints:
+def _n_counts(model: UnjudgedModel) -> NDArray[Any]:
     """Number of different counts of the levels that all documents of each topic draw, shape (n,)."""
-    sizes = zip(model.n_unjudged.tolist(), model.n_active.tolist(), strict=True)
-    return np.array([comb(u + s - 1, s - 1) for u, s in sizes])
+    # Few pairs of sizes differ, and numbers are sorted faster than pairs.
+    width = len(model.gain) + 1
+    sizes, kind = np.unique(model.n_unjudged * width + model.n_active, return_inverse=True)
+    return np.array([comb(u + s - 1, s - 1) for u, s in (divmod(size, width) for size in sizes.tolist())])[kind]
 
 
 def _limited_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, Floats]:
@@ -144,7 +141,8 @@ def _limited_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floa
     moments_of = np.full((2, len(model)), np.nan)
     n_unjudged, n_active = model.n_unjudged, model.n_active
     counts = n_unjudged * _n_counts(model)
-    pairs = _PAIR_WORK * np.array([comb(u + 4, 4) for u in n_unjudged.tolist()])
+    # The pairs of counts of u documents that landed and are left over are C(u + 4, 4).
+    pairs = _PAIR_WORK * np.prod([n_unjudged + more for more in range(1, 5)], axis=0, dtype=np.float64) / 24
     by_counts = model.is_shared & (np.minimum(counts, pairs) * n_active <= MAX_WORK)
     by_caps = ~by_counts & ~model.depends
     walks = (
