@@ -128,14 +128,20 @@ def test_moments_by_recursion_over_levels_equal_those_of_all_sequences(n_levels,
     expected = [distribution.values @ distribution.probs for distribution in listed]
     assert moments(model, with_variance=False)[0] == pytest.approx(expected, rel=1e-12)
     squares = [(each.values - mean) ** 2 @ each.probs for each, mean in zip(listed, expected, strict=True)]
-    for work, batch in ((0, 1), (0, 100_000), (10**6, 100_000)):
+    for few, work, batch in ((0, 0, 1), (0, 0, 100_000), (3, 10**6, 100_000)):
+        monkeypatch.setattr("vbterrier.kernels.grades.moments._FEW_COUNTS", few)
         monkeypatch.setattr("vbterrier.kernels.grades.moments._PAIR_WORK", work)
         monkeypatch.setattr("vbterrier.kernels.grades.moments._BATCH", batch)
         mean, variance = moments(model)
         assert mean == pytest.approx(expected, rel=1e-12)
         assert variance == pytest.approx(squares, rel=1e-9, abs=1e-12)
     monkeypatch.setattr("vbterrier.kernels.grades.moments._MOST_DOCUMENTS", 0)
-    assert moments(model)[0] == pytest.approx(expected, rel=1e-12)
+    for work in (0, 10**6):
+        # Pairs need the mean of the recursion over levels.
+        monkeypatch.setattr("vbterrier.kernels.grades.moments._PAIR_WORK", work)
+        mean, variance = moments(model)
+        assert mean == pytest.approx(expected, rel=1e-12)
+        assert variance == pytest.approx(squares, rel=1e-9, abs=1e-12)
 
 
 @pytest.mark.parametrize("strength", [0.05, 4.0, np.inf])

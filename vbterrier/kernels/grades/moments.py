@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from functools import lru_cache, partial
+from functools import lru_cache
+from itertools import pairwise
 from math import comb
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -58,14 +59,15 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
         return mean, variance
     part = model.select(binding)
     n_unjudged, many = part.n_unjudged, _n_counts(part) > _FEW_COUNTS * part.n_unjudged**2
-    by_levels = many & (n_unjudged <= _MOST_DOCUMENTS) & (n_unjudged**3 * len(model.gain) <= MAX_WORK) & part.is_shared
+    by_levels = many & (n_unjudged <= _MOST_DOCUMENTS) & (n_unjudged**3 * part.n_active <= MAX_WORK) & part.is_shared
     # The mean comes from the same recursion with and without the variance, so that all its digits are the same.
+    known = np.full(len(binding), np.nan)
     if by_levels.any():
-        mean[binding[by_levels]] -= _shortfall(part.select(np.flatnonzero(by_levels)))
-    variance[binding] = np.nan
+        known[by_levels] = mean[binding[by_levels]] - _shortfall(part.select(np.flatnonzero(by_levels)))
+    mean[binding], variance[binding] = known, np.nan
     states = np.flatnonzero(~by_levels | with_variance)
-    first, variance[binding[states]] = _limited_moments(part.select(states), with_variance=with_variance)
-    mean[binding[states]] = np.where(by_levels[states], mean[binding[states]], first)
+    found = _limited_moments(part.select(states), known[states], with_variance=with_variance)
+    mean[binding[states]], variance[binding[states]] = found
     return mean, variance
 
 
@@ -136,28 +138,36 @@ def _n_counts(model: UnjudgedModel) -> NDArray[Any]:
     return np.array([comb(u + s - 1, s - 1) for u, s in (divmod(size, width) for size in sizes.tolist())])[kind]
 
 
-def _limited_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, Floats]:
-    """The dynamic programs, for topics with the same states together."""
-    moments_of = np.full((2, len(model)), np.nan)
+def _limited_moments(model: UnjudgedModel, known: Floats, *, with_variance: bool) -> tuple[Floats, Floats]:
+    """The dynamic programs, for topics with the same states together; ``known`` are means of a recursion or NaN."""
+    moments_of = np.stack([known, np.full(len(model), np.nan)])
     n_unjudged, n_active = model.n_unjudged, model.n_active
     counts = n_unjudged * _n_counts(model)
     # The pairs of counts of u documents that landed and are left over are C(u + 4, 4).
     pairs = _PAIR_WORK * np.prod([n_unjudged + more for more in range(1, 5)], axis=0, dtype=np.float64) / 24
+    pairs[np.isnan(known)] = np.inf
     by_counts = model.is_shared & (np.minimum(counts, pairs) * n_active <= MAX_WORK)
     by_caps = ~by_counts & ~model.depends
+
+    def by_urn(alike: Ints) -> tuple[Floats, Floats]:
+        return _urn_moments(model.select(alike), with_variance=with_variance)
+
+    def by_pairs(alike: Ints) -> tuple[Floats, Floats]:
+        return known[alike], _pair_variance(model.select(alike), known[alike])
+
     walks = (
-        (by_counts & (counts <= pairs), n_active[:, None], partial(_urn_moments, with_variance=with_variance)),
-        (by_counts & (counts > pairs), n_unjudged[:, None], _pair_moments),
-        (by_caps, np.column_stack([n_unjudged, model.caps]), _landed_moments),
+        (by_counts & (counts <= pairs), n_active[:, None], by_urn),
+        (by_counts & (counts > pairs), n_unjudged[:, None], by_pairs),
+        (by_caps, np.column_stack([n_unjudged, model.caps]), lambda alike: _landed_moments(model.select(alike))),
     )
     for chosen, signature, compute in walks:
         topics = np.flatnonzero(chosen)
         # Equal caps of neighbours make batches with few different supplies.
-        topics = topics[np.lexsort((*model.caps[topics].T, -n_unjudged[topics]))]
+        topics = topics[np.lexsort((*model.caps[topics].T, -n_active[topics], -n_unjudged[topics]))]
         kinds, member = np.unique(signature[topics], axis=0, return_inverse=True)
         for kind in range(len(kinds)):
             alike = topics[member.reshape(-1) == kind]
-            moments_of[:, alike] = compute(model.select(alike))
+            moments_of[:, alike] = compute(alike)
     return moments_of[0], moments_of[1]
 
 
@@ -232,67 +242,91 @@ def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, 
     return model.base + mean, variance
 
 
-def _pair_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
-    """The result of :func:`_urn_moments` in time linear in levels, which is less for many levels.
+def _pair_variance(model: UnjudgedModel, mean: Floats) -> Floats:
+    """The variance of topics as of :func:`_urn_moments` from their mean, in time linear in levels.
 
-    ``E[T²] = Σ_i Σ_j v_i v_j E[G_i G_j]``, with G_i the gain of the first i documents. For ``i <= j``, states of the
+    With G_i the gain of the first i documents, ``E[T²] = Σ_i Σ_j v_i v_j E[G_i G_j]``. For ``i <= j``, states of the
     recursion of :func:`_shortfall` are the documents landed and left over of the first i, and of the next ``j - i``.
+
+    - ``model``: topics with the same number of documents, by decreasing number of active levels
+    - ``mean``: the mean of each topic, shape (n,)
     """
     n, n_unjudged = len(model), int(model.n_unjudged[0])
     states = _pair_states(n_unjudged)
-    step = max(1, _BATCH // len(states.place))
+    step = max(1, _BATCH // len(states.both))
     if n > step:
-        parts = [_pair_moments(model.select(slice(at, at + step))) for at in range(0, n, step)]
-        return np.concatenate([mean for mean, _ in parts]), np.concatenate([variance for _, variance in parts])
+        batches = (slice(at, at + step) for at in range(0, n, step))
+        return np.concatenate([_pair_variance(model.select(part), mean[part]) for part in batches])
     gain, prob, caps = active(model)
     tied = np.zeros((n, 1)) if model.strength is None else 1 / (model.strength[:, None] + 1)
-    numbers, (first, second) = np.arange(n_unjudged + 1), states.pairs.T
-    factorial, ones = np.cumprod(np.maximum(numbers, 1.0)), np.ones((n, 1))
+    numbers, (one, other) = np.arange(n_unjudged + 1), states.pairs.T
+    factorial = np.cumprod(np.maximum(numbers, 1.0))
 
-    def moves(chance: Floats) -> tuple[Floats, Floats]:
-        """The weight of every pair of counts, (n, Q), and as matrices from one pair to another, (n, Q, Q)."""
-        rising = np.cumprod(np.hstack([ones, (1 - tied) * chance + tied * numbers[:-1]]), axis=1)
-        weight = rising[:, first + second] / (factorial[first] * factorial[second])
-        return weight, np.hstack([weight, 0 * ones])[:, states.difference]
+    def weighted(chance: Floats) -> Floats:
+        """The weight of every pair of counts, shape (n, Q)."""
+        shared = tied[: len(chance)]
+        rising = np.cumprod((1 - shared) * chance[:, None] + shared * numbers[:-1], axis=1)
+        rising = np.concatenate([np.ones((len(chance), 1)), rising], axis=1)
+        return np.asarray(rising.take(one + other, axis=1) / (factorial[one] * factorial[other]))
 
-    landed = states.landed[:, 0], states.landed.sum(axis=1)
-    # Weights of states, and these times the gain of the first i documents, of the first j, and their product.
-    carried = np.zeros((n, 4, len(states.place)))
-    carried[:, 0, 0] = 1.0
-    for level in range(gain.shape[1] - 1, 0, -1):
-        matrix = moves(prob[:, 0, level, None])[1]
-        for block, width in states.blocks:
-            part = carried[:, :, block].reshape(n, -1, width)
-            carried[:, :, block] = (part @ matrix[:, :width, :width]).reshape(n, 4, -1)
-        for cap in np.unique(caps[:, level]).tolist():
-            topics = np.flatnonzero(caps[:, level] == cap)
-            order, starts, target = _capped(n_unjudged, cap)
-            sums = np.add.reduceat(carried[topics][:, :, order], starts, axis=2)
-            carried[topics] = 0.0
-            carried[topics[:, None, None], np.arange(4)[:, None], target] = sums
-        rise = (gain[:, level] - gain[:, level - 1])[:, None]
-        one, both = rise * landed[0], rise * landed[1]
-        carried[:, 3] += one * carried[:, 2] + both * carried[:, 1] + one * both * carried[:, 0]
-        carried[:, 1:3] += np.stack([one, both], axis=1) * carried[:, :1]
+    def matrix(chance: Floats) -> Floats:
+        """The weight of the pair that leads from one to another, shape (n, Q, Q)."""
+        weight = np.concatenate([weighted(chance), np.zeros((len(chance), 1))], axis=1)
+        return weight.take(states.difference, axis=1, mode="clip")
+
     falls = model.weights[:, :n_unjudged] - np.pad(model.weights[:, 1:n_unjudged], ((0, 0), (0, 1)))
     falls = np.pad(falls, ((0, 0), (1, 0)))
-    alone = np.where(second == 0, falls[:, first], 0.0)
-    together = np.where(second == 0, 1, 2) * falls[:, first] * falls[:, first + second]
-    ends = np.stack([alone, together], axis=2) / moves(ones)[0][:, :, None]
-    rest = (moves(prob[:, 0, :1])[1] @ ends)[:, states.place]
-    mean, square = (rest * np.moveaxis(carried[:, [1, 3]], 1, 2)).sum(axis=1).T
+    ends = np.where(other == 0, 1, 2) * falls[:, one] * falls[:, one + other] / weighted(np.ones(n))
+    at_most = np.cumsum(prob[:, 0], axis=1)
+    landed = states.pairs[states.landed].astype(np.float64)
+    landed = np.stack([landed[:, 0], landed.sum(axis=1)])
+    # Weights of states, and these times the gain of the first i documents, and of the first j.
+    carried = np.zeros((3, n, len(states.both)))
+    carried[0, :, 0] = 1.0
+    square = np.zeros(n)
+    for level in range(gain.shape[1] - 1, 0, -1):
+        # The first topics have this level.
+        part = slice(np.count_nonzero(model.n_active > level))
+        mass, first, second = now = carried[:, part]
+        draws = matrix(prob[part, 0, level])
+        for block, width in states.blocks:
+            rows = np.moveaxis(now[:, :, block], 0, 1).reshape(len(draws), -1, width) @ draws[:, :width, :width]
+            now[:, :, block] = np.moveaxis(rows.reshape(len(draws), 3, -1), 1, 0)
+        _cap(now, n_unjudged, caps[part, level])
+        rise = (gain[part, level] - gain[part, level - 1])[:, None]
+        rest = (matrix(at_most[part, level - 1]) @ ends[part, :, None])[:, :, 0].take(states.both, axis=1) * rise
+        gained = rise * landed[0]
+        square[part] += (rest * (first + gained * mass)) @ landed[1] + (rest * second) @ landed[0]
+        first += gained * mass
+        second += rise * landed[1] * mass
     lowest = gain[:, 0] * row_sums(model.weights)
-    return model.base + lowest + mean, np.maximum(square - mean**2, 0.0)
+    return np.maximum(square - (mean - model.base - lowest) ** 2, 0.0)
+
+
+def _cap(values: Floats, n_unjudged: int, caps: Ints) -> None:
+    """Let documents land on a level in values of states, shape (3, n, S), with a cap for each topic."""
+    from scipy.sparse import csr_array
+
+    n, n_states = values.shape[1:]
+    kinds, kind = np.unique(caps, return_inverse=True)
+    sources, stops = zip(*(_landing(n_unjudged, cap) for cap in kinds.tolist()), strict=True)
+    rows = np.arange(n, dtype=np.int32)[:, None] * np.int32(n_states)
+    source = (np.stack(sources)[kind] + rows).reshape(-1)
+    stop = np.append(np.int32(0), (np.stack(stops)[kind] + rows).reshape(-1))
+    matrix = csr_array((np.ones(len(source)), source, stop), shape=(len(source), len(source)))
+    for each in values:
+        each[:] = (matrix @ each.reshape(-1)).reshape(each.shape)
 
 
 class _PairStates(NamedTuple):
-    """The states of :func:`_pair_moments`.
+    """The states of :func:`_pair_variance`.
 
     - ``pairs``: all pairs of counts, by their sum, shape (Q, 2)
     - ``difference``: the position in ``pairs`` of the second pair minus the first; Q if a count is negative; shape (Q,
       Q)
-    - ``landed``, ``over``: documents that landed and that are left over in each state, shape (S, 2)
-    - ``place``: the position in ``pairs`` of their sum, shape (S,)
+    - ``landed``, ``over``: the positions in ``pairs`` of the documents that landed and that are left over, shape (S,)
+    - ``both``: the position of their sum, shape (S,)
+    - ``starts``: the first state of each pair that landed, shape (Q,)
     - ``blocks``: the states by the sum of ``landed``, which a draw keeps, and the number of pairs that ``over`` can be
     """
 
@@ -300,7 +334,8 @@ class _PairStates(NamedTuple):
     difference: Ints
     landed: Ints
     over: Ints
-    place: Ints
+    both: Ints
+    starts: Ints
     blocks: list[tuple[slice, int]]
 
 
@@ -315,29 +350,27 @@ def _pair_states(n_unjudged: int) -> _PairStates:
     pairs = np.array([(one, total - one) for total in range(n_unjudged + 1) for one in range(total + 1)])
     apart = pairs[None] - pairs[:, None]
     difference = np.where((apart >= 0).all(axis=2), _place(np.maximum(apart, 0)), len(pairs))
-    widths = [comb(n_unjudged - total + 2, 2) for total in range(n_unjudged + 1)]
-    sizes = [(total + 1) * width for total, width in enumerate(widths)]
-    stops = np.cumsum(sizes).tolist()
-    landed = np.repeat(pairs, np.array(widths)[pairs.sum(axis=1)], axis=0)
-    over = np.concatenate([np.tile(pairs[:width], (total + 1, 1)) for total, width in enumerate(widths)])
-    blocks = [(slice(stop - size, stop), width) for stop, size, width in zip(stops, sizes, widths, strict=True)]
-    return _PairStates(pairs, difference, landed, over, _place(landed + over), blocks)
+    widths = np.array([comb(n_unjudged - total + 2, 2) for total in range(n_unjudged + 1)])[pairs.sum(axis=1)]
+    starts = np.cumsum(widths) - widths
+    landed = np.repeat(np.arange(len(pairs)), widths)
+    over = np.arange(len(landed)) - starts[landed]
+    firsts = [total * (total + 1) // 2 for total in range(n_unjudged + 1)]
+    edges = [*starts[firsts].tolist(), len(landed)]
+    blocks = [(slice(*edge), int(widths[first])) for first, edge in zip(firsts, pairwise(edges), strict=True)]
+    return _PairStates(pairs, difference, landed, over, _place(pairs[landed] + pairs[over]), starts, blocks)
 
 
 @lru_cache(maxsize=256)
-def _capped(n_unjudged: int, cap: int) -> tuple[Ints, Ints, Ints]:
-    """The order of states by the state in which a level with a cap leaves them, its starts, and these states."""
+def _landing(n_unjudged: int, cap: int) -> tuple[Ints, Ints]:
+    """The states before by the state in which a level with a cap leaves them, and the ends of these states."""
     states = _pair_states(n_unjudged)
-    first = np.maximum(states.over[:, 0] - cap, 0)
-    over = np.column_stack([first, np.maximum(states.over.sum(axis=1) - cap, 0) - first])
-    landed = states.landed + states.over - over
-    codes = [
-        _place(one) * len(states.pairs) + _place(other) for one, other in ((states.landed, states.over), (landed, over))
-    ]
-    target = np.searchsorted(codes[0], codes[1])
+    landed, over = states.pairs[states.landed], states.pairs[states.over]
+    first = np.maximum(over[:, 0] - cap, 0)
+    left = np.column_stack([first, np.maximum(over.sum(axis=1) - cap, 0) - first])
+    target = states.starts[_place(landed + over - left)] + _place(left)
     order = np.argsort(target, kind="stable")
-    target, starts = np.unique(target[order], return_index=True)
-    return order, starts, target
+    stops = np.searchsorted(target[order], np.arange(len(target)), side="right")
+    return order.astype(np.int32), stops.astype(np.int32)
 
 
 def _expected(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> Floats:
