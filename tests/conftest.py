@@ -8,9 +8,6 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from vbterrier import cli
-from vbterrier.demo import copy_demo
-
 # Share of a property's examples that a Hypothesis profile tries.
 EXAMPLES = {"default": 0.2, "ci": 0.2, "thorough": 1.0, "nightly": 10.0}
 settings.register_profile("default", deadline=None)
@@ -23,6 +20,9 @@ settings.load_profile("default")
 
 # Figures are drawn without a display.
 os.environ["MPLBACKEND"] = "agg"
+# Two processes with two threads each wait for each other on two cores. NumPy, imported below, reads these once.
+for library in ("OPENBLAS", "MKL", "OMP"):
+    os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 
 
 @pytest.fixture(autouse=True)
@@ -55,6 +55,7 @@ def strategies():
 @pytest.fixture
 def command(capsys, monkeypatch):
     """Run the command line in this process: exit code, output, errors."""
+    from vbterrier import cli
 
     def run(*arguments):
         monkeypatch.setattr(sys, "argv", ["vbterrier", *map(str, arguments)])
@@ -69,6 +70,8 @@ def command(capsys, monkeypatch):
 @pytest.fixture(scope="session")
 def demo_files(tmp_path_factory):
     """A folder with the files of the demo, to be read alone."""
+    from vbterrier.demo import copy_demo
+
     folder = tmp_path_factory.mktemp("demo")
     copy_demo(folder)
     return folder

@@ -147,18 +147,11 @@ def _limited_moments(model: UnjudgedModel, known: Floats, *, with_variance: bool
     pairs = _PAIR_WORK * np.prod([n_unjudged + more for more in range(1, 5)], axis=0, dtype=np.float64) / 24
     pairs[np.isnan(known)] = np.inf
     by_counts = model.is_shared & (np.minimum(counts, pairs) * n_active <= MAX_WORK)
-    by_caps = ~by_counts & ~model.depends
-
-    def by_urn(alike: Ints) -> tuple[Floats, Floats]:
-        return _urn_moments(model.select(alike), with_variance=with_variance)
-
-    def by_pairs(alike: Ints) -> tuple[Floats, Floats]:
-        return known[alike], _pair_variance(model.select(alike), known[alike])
-
-    walks = (
-        (by_counts & (counts <= pairs), n_active[:, None], by_urn),
-        (by_counts & (counts > pairs), n_unjudged[:, None], by_pairs),
-        (by_caps, np.column_stack([n_unjudged, model.caps]), lambda alike: _landed_moments(model.select(alike))),
+    by_pairs, by_caps = by_counts & (counts > pairs), ~by_counts & ~model.depends
+    walks: Any = (
+        (by_counts & ~by_pairs, n_active[:, None], lambda part, _: _urn_moments(part, with_variance=with_variance)),
+        (by_pairs, n_unjudged[:, None], lambda part, mean: (mean, _pair_variance(part, mean))),
+        (by_caps, np.column_stack([n_unjudged, model.caps]), lambda part, _: _landed_moments(part)),
     )
     for chosen, signature, compute in walks:
         topics = np.flatnonzero(chosen)
@@ -167,7 +160,7 @@ def _limited_moments(model: UnjudgedModel, known: Floats, *, with_variance: bool
         kinds, member = np.unique(signature[topics], axis=0, return_inverse=True)
         for kind in range(len(kinds)):
             alike = topics[member.reshape(-1) == kind]
-            moments_of[:, alike] = compute(alike)
+            moments_of[:, alike] = compute(model.select(alike), known[alike])
     return moments_of[0], moments_of[1]
 
 
@@ -261,25 +254,23 @@ def _pair_variance(model: UnjudgedModel, mean: Floats) -> Floats:
     tied = np.zeros((n, 1)) if model.strength is None else 1 / (model.strength[:, None] + 1)
     numbers, (one, other) = np.arange(n_unjudged + 1), states.pairs.T
     factorial = np.cumprod(np.maximum(numbers, 1.0))
+    total, ways = np.append(one + other, 0), np.append(1 / (factorial[one] * factorial[other]), 0.0)
 
     def weighted(chance: Floats) -> Floats:
-        """The weight of every pair of counts, shape (n, Q)."""
+        """The weight of every pair of counts, and 0, shape (n, Q + 1)."""
         shared = tied[: len(chance)]
-        rising = np.cumprod((1 - shared) * chance[:, None] + shared * numbers[:-1], axis=1)
-        rising = np.concatenate([np.ones((len(chance), 1)), rising], axis=1)
-        return np.asarray(rising.take(one + other, axis=1) / (factorial[one] * factorial[other]))
+        steps = (1 - shared) * chance[:, None] + shared * numbers[:-1]
+        rising = np.cumprod(np.concatenate([np.ones((len(chance), 1)), steps], axis=1), axis=1)
+        return np.asarray(rising.take(total, axis=1) * ways)
 
     def matrix(chance: Floats) -> Floats:
         """The weight of the pair that leads from one to another, shape (n, Q, Q)."""
-        weight = np.concatenate([weighted(chance), np.zeros((len(chance), 1))], axis=1)
-        return weight.take(states.difference, axis=1, mode="clip")
+        return weighted(chance).take(states.difference, axis=1, mode="clip")
 
-    falls = model.weights[:, :n_unjudged] - np.pad(model.weights[:, 1:n_unjudged], ((0, 0), (0, 1)))
-    falls = np.pad(falls, ((0, 0), (1, 0)))
-    ends = np.where(other == 0, 1, 2) * falls[:, one] * falls[:, one + other] / weighted(np.ones(n))
+    falls = -np.diff(np.pad(model.weights[:, :n_unjudged], ((0, 0), (1, 1))), axis=1)
+    ends = np.where(other == 0, 1, 2) * falls[:, one] * falls[:, one + other] / weighted(np.ones(n))[:, :-1]
     at_most = np.cumsum(prob[:, 0], axis=1)
-    landed = states.pairs[states.landed].astype(np.float64)
-    landed = np.stack([landed[:, 0], landed.sum(axis=1)])
+    landed = np.cumsum(states.pairs[states.landed].T, axis=0).astype(np.float64)
     # Weights of states, and these times the gain of the first i documents, and of the first j.
     carried = np.zeros((3, n, len(states.both)))
     carried[0, :, 0] = 1.0
