@@ -296,17 +296,11 @@ def _pair_variance(model: UnjudgedModel, mean: Floats) -> Floats:
 
 def _cap(values: Floats, n_unjudged: int, caps: Ints) -> None:
     """Let documents land on a level in values of states, shape (3, n, S), with a cap for each topic."""
-    from scipy.sparse import csr_array
-
-    n, n_states = values.shape[1:]
     kinds, kind = np.unique(caps, return_inverse=True)
-    sources, stops = zip(*(_landing(n_unjudged, cap) for cap in kinds.tolist()), strict=True)
-    rows = np.arange(n, dtype=np.int32)[:, None] * np.int32(n_states)
-    source = (np.stack(sources)[kind] + rows).reshape(-1)
-    stop = np.append(np.int32(0), (np.stack(stops)[kind] + rows).reshape(-1))
-    matrix = csr_array((np.ones(len(source)), source, stop), shape=(len(source), len(source)))
+    target = np.stack([_landing(n_unjudged, cap) for cap in kinds.tolist()])[kind]
+    target += np.arange(len(caps))[:, None] * target.shape[1]
     for each in values:
-        each[:] = (matrix @ each.reshape(-1)).reshape(each.shape)
+        each[:] = np.bincount(target.reshape(-1), each.reshape(-1), each.size).reshape(each.shape)
 
 
 class _PairStates(NamedTuple):
@@ -352,16 +346,13 @@ def _pair_states(n_unjudged: int) -> _PairStates:
 
 
 @lru_cache(maxsize=256)
-def _landing(n_unjudged: int, cap: int) -> tuple[Ints, Ints]:
-    """The states before by the state in which a level with a cap leaves them, and the ends of these states."""
+def _landing(n_unjudged: int, cap: int) -> Ints:
+    """The state in which a level with a cap leaves each state, shape (S,)."""
     states = _pair_states(n_unjudged)
     landed, over = states.pairs[states.landed], states.pairs[states.over]
     first = np.maximum(over[:, 0] - cap, 0)
     left = np.column_stack([first, np.maximum(over.sum(axis=1) - cap, 0) - first])
-    target = states.starts[_place(landed + over - left)] + _place(left)
-    order = np.argsort(target, kind="stable")
-    stops = np.searchsorted(target[order], np.arange(len(target)), side="right")
-    return order.astype(np.int32), stops.astype(np.int32)
+    return states.starts[_place(landed + over - left)] + _place(left)
 
 
 def _expected(values: Floats, chance: list[Floats], after: tuple[Ints, ...]) -> Floats:
