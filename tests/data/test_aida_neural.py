@@ -40,7 +40,11 @@ def trained(aida, searched):
     return lambda model: NeuralReranker(links, entities, model=model, **options).cross_validated(run, qrels)
 
 
-@pytest.mark.parametrize("model", ["edrm-knrm", "duet", "esdrank", "dreq"])
+# It takes longer than the other three together.
+SLOWEST = pytest.param("edrm-knrm", marks=pytest.mark.nightly)
+
+
+@pytest.mark.parametrize("model", [SLOWEST, "duet", "esdrank", "dreq"])
 def test_gold_query_entities_beat_bm25_in_the_open_world(trained, searched, model):
     run, qrels, _ = searched
     ours, first = (

@@ -89,7 +89,7 @@ def test_headings_are_in_order(written, small):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cutoff", [10, 100])
+@pytest.mark.parametrize("cutoff", [10, pytest.param(100, marks=pytest.mark.nightly)])
 def test_twenty_runs_of_250_topics_take_less_than_3_mb(written, cutoff):
     rng = np.random.default_rng(0)
     qids = [f"topic-{number:03d}" for number in range(250)]
