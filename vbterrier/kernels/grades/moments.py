@@ -14,7 +14,7 @@ from vbterrier.kernels.grades.model import comonotone_variance, next_draw
 from vbterrier.kernels.rankings import row_sums
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Callable, Iterator
 
     from numpy.typing import NDArray
 
@@ -148,11 +148,11 @@ def _limited_moments(model: UnjudgedModel, known: Floats, *, with_variance: bool
     pairs[np.isnan(known)] = np.inf
     by_counts = model.is_shared & (np.minimum(counts, pairs) * n_active <= MAX_WORK)
     by_pairs, by_caps = by_counts & (counts > pairs), ~by_counts & ~model.depends
-    walks: Any = (
+    walks: list[tuple[Any, Any, Callable[[UnjudgedModel, Floats], tuple[Floats, Floats]]]] = [
         (by_counts & ~by_pairs, n_active[:, None], lambda part, _: _urn_moments(part, with_variance=with_variance)),
         (by_pairs, n_unjudged[:, None], lambda part, mean: (mean, _pair_variance(part, mean))),
         (by_caps, np.column_stack([n_unjudged, model.caps]), lambda part, _: _landed_moments(part)),
-    )
+    ]
     for chosen, signature, compute in walks:
         topics = np.flatnonzero(chosen)
         # Equal caps of neighbours make batches with few different supplies.
@@ -267,6 +267,7 @@ def _pair_variance(model: UnjudgedModel, mean: Floats) -> Floats:
         """The weight of the pair that leads from one to another, shape (n, Q, Q)."""
         return weighted(chance).take(states.difference, axis=1, mode="clip")
 
+    # The first has no effect, since G_0 is 0.
     falls = -np.diff(np.pad(model.weights[:, :n_unjudged], ((0, 0), (1, 1))), axis=1)
     ends = np.where(other == 0, 1, 2) * falls[:, one] * falls[:, one + other] / weighted(np.ones(n))[:, :-1]
     at_most = np.cumsum(prob[:, 0], axis=1)
