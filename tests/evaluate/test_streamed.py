@@ -369,7 +369,13 @@ for n in map(int, killed):
 @pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills forked processes")
 @pytest.mark.parametrize(
-    ("kind", "steps"), [("gz", [1, 3, 6]), ("shuffled", [2, 9, 24, 27, 29]), ("parquet", [4]), ("late", [7])], ids=str
+    ("kind", "steps"),
+    [
+        *(("gz", [3]), ("shuffled", [9, 27]), ("parquet", [4]), ("late", [7])),
+        pytest.param("gz", [1, 6], marks=pytest.mark.nightly),
+        pytest.param("shuffled", [2, 24, 29], marks=pytest.mark.nightly),
+    ],
+    ids=str,
 )
 def test_killed_at_any_point_it_goes_on_and_counts_every_topic_once(tmp_path, kind, steps):
     run, qrels = made(20)
@@ -420,7 +426,7 @@ print(peak() - before, len(found.values), *found.means().loc["m"])
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="measures memory as Linux tells it")
-@pytest.mark.parametrize("kind", ["grouped", "apart"])
+@pytest.mark.parametrize("kind", [pytest.param("grouped", marks=pytest.mark.nightly), "apart"])
 def test_a_run_five_times_the_cap_stays_under_it(tmp_path, kind):
     cap, depth = 64 * 2**20, 1000
     rows = "".join(f"qTOPIC Q0 doc-{r * 7:09d} {r + 1} {depth - r}.25 a-run\n" for r in range(depth)).encode()
