@@ -20,8 +20,8 @@ settings.load_profile("default")
 
 # Figures are drawn without a display.
 os.environ["MPLBACKEND"] = "agg"
-# Two processes with two threads each wait for each other on two cores. NumPy reads these as
-# it is imported, so that fixtures import the package.
+# Two processes with two threads each wait for each other on two cores. NumPy reads these when it is imported: fixtures
+# import the package.
 for library in ("OPENBLAS", "MKL", "OMP"):
     os.environ.setdefault(f"{library}_NUM_THREADS", "1")
 

@@ -77,7 +77,7 @@ def test_many_rows_fit_a_page_without_overlap(kind):
 def test_captions_stay_inside_at_any_resolution(kind):
     for width in (COLUMN, FULL):
         figure = drawings()[kind](width=width).figure
-        for dpi in (72, 300):
+        for dpi in (72, 130, 150, 300):
             figure.set_dpi(dpi)
             figure.draw_without_rendering()
             assert figure.axes[0].texts[-1].get_window_extent().x1 <= figure.bbox.width, (width, dpi)
