@@ -12,7 +12,6 @@ import pandas as pd
 
 from vbterrier.entities.coverage import ALPHA, LEAST_CORRELATED, SHRINKAGE, mean_overlap
 from vbterrier.entities.pool import LinkedPool, link_pool
-from vbterrier.entities.stage import PoolLinks
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest, printable, warn, whole
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import Scores, missing_topics, score
@@ -403,6 +402,8 @@ def coverage_report(
 
 def _linked(links: Any, pool: Any, qrels: Any) -> LinkedPool:
     """The linked pool, as given or built from tags, a run and judgments."""
+    from vbterrier.entities.stage import PoolLinks
+
     given = PoolLinks(links).given
     if not isinstance(given, LinkedPool):
         if pool is None or qrels is None:

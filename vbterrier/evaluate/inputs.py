@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pandas as pd
-import pyterrier as pt
 
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, warn
@@ -20,8 +19,6 @@ from vbterrier.frames.named import named, registered
 from vbterrier.frames.ranking import Run, loaded_run, ranked, run_places
 from vbterrier.intents.sources import PARTS, from_run
 from vbterrier.intents.taggers import DOCNO
-from vbterrier.intents.tagging import TagEntities
-from vbterrier.measures.artifact import IntentSet
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import Bootstrapped
@@ -92,7 +89,13 @@ def table_of(given: Any, what: str, read: Callable[[Any], pd.DataFrame], columns
 def intents_and_tags(intents: Any, tags: Any = None) -> tuple[Any, Any]:
     """Intents of an :class:`vbterrier.IntentSet` or its folder, and its tags unless others are given."""
     # Path.is_dir would raise for a name that is too long for a file.
-    if is_path(intents) and registered("intents", intents) is None and os.path.isdir(intents):  # noqa: PTH112
+    is_folder = is_path(intents) and registered("intents", intents) is None and os.path.isdir(intents)  # noqa: PTH112
+    if intents is None or is_frame(intents) or (is_path(intents) and not is_folder):
+        return intents, tags
+    # Imports PyTerrier, which takes as long as all that scoring files needs.
+    from vbterrier.measures.artifact import IntentSet
+
+    if is_folder:
         intents = IntentSet(intents)
     if not isinstance(intents, IntentSet):
         return intents, tags
@@ -272,6 +275,10 @@ def tags_of(tagger: Any, runs: Mapping[str, Run], cutoff: int | None) -> pd.Data
         return _tags_of_runs(runs, cutoff)
     if is_frame(tagger) or (is_path(tagger) and tagger != DOCNO):
         return named("tags", tagger)
+    import pyterrier as pt
+
+    from vbterrier.intents.tagging import TagEntities
+
     stage = tagger if isinstance(tagger, TagEntities) else TagEntities(tagger)
     read = pt.inspect.transformer_inputs(stage)[0]
     for name, run in runs.items():

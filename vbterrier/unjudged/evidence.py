@@ -325,9 +325,12 @@ def label_columns(labels: Floats, known: Bools, hit: Bools) -> Floats:
     It is the logit of an isotonic regression of relevance (``hit``) on the label among the judged documents
     (``known``), less its mean; 0 for documents without a label.
     """
+    columns = np.zeros((labels.shape[1], len(labels)))
+    if not len(labels):
+        return columns
+    # Takes longer to import than a small collection to score.
     from sklearn.isotonic import IsotonicRegression
 
-    columns = np.zeros((labels.shape[1], len(labels)))
     for number, label in enumerate(labels):
         given = ~np.isnan(label)
         both = given & known
