@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from night import at_night
 
 import vbterrier
 
@@ -59,9 +60,8 @@ def digest_of(setting):
     return done.stdout.strip()
 
 
-@pytest.mark.parametrize(
-    "seeds", [pytest.param("01", marks=pytest.mark.slow), pytest.param("234567", marks=pytest.mark.nightly)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("seeds", ["0", at_night("1234567")])
 def test_neither_hash_seeds_nor_optimisation_change_a_bit(golden, found, seeds):
     settings = [([], seed) for seed in seeds] + [(["-OO" if "0" in seeds else "-O"], "8")]
     with ThreadPoolExecutor(2) as pool:

@@ -351,30 +351,24 @@ def test_a_process_that_fails_shows_one_line_and_no_traceback(process, files):
 EACH = """
 import json, sys
 from vbterrier.cli import main
-for arguments in json.loads(sys.argv[1]):
-    sys.argv = ["vbterrier", *arguments]
+for command in json.loads(sys.argv[1]):
+    sys.argv = ["vbterrier", *command]
     try:
         main()
     except SystemExit as left:
-        heavy = ("matplotlib", "pyterrier", "scipy.stats", "sklearn", "statsmodels")
-        print(arguments[0], left.code or 0, *(name for name in heavy if name in sys.modules), file=sys.stderr)
+        heavy = {"matplotlib", "pyterrier", "scipy.stats", "sklearn", "statsmodels"} & set(sys.modules)
+        print(command[0], left.code or 0, *sorted(heavy), file=sys.stderr)
 """
 
 
 def test_commands_import_nothing_heavy_that_they_do_not_use(files):
-    inputs = ["a.run", "[b]|_%.run", "-q", "qrels.txt"]
-    commands = [
-        ["demo"],
-        ["doctor", *inputs],
-        ["score", *inputs, *BOTH],
-        ["compare", *inputs, *BOTH],
-        ["rank", *inputs],
-        ["judge", *inputs, "-n", "1"],
-    ]
+    given = ["a.run", "[b]|_%.run", "-q", "qrels.txt"]
+    evaluating = [["doctor", *given], ["rank", *given], ["judge", *given, "-n", "1"]]
+    commands = [["demo"], *evaluating, *([name, *given, *BOTH] for name in ("score", "compare"))]
     argv = [sys.executable, "-W", "ignore", "-c", EACH, json.dumps(commands)]
     done = subprocess.run(argv, capture_output=True, text=True, encoding="utf-8", check=True)
     ended = [line for line in done.stderr.splitlines() if not line.startswith("vbterrier: warning: ")]
-    assert ended == ["demo 0", "doctor 0", "score 0", "compare 0", "rank 0", "judge 0"]
+    assert ended == [f"{command[0]} 0" for command in commands]
 
 
 @pytest.mark.parametrize("arguments", [[*SCORE, *BOTH], ["doctor", "a.run", "-q", "qrels.txt"]], ids=lambda a: a[0])

@@ -10,6 +10,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 from ir_measures import AP
+from night import at_night
 from scipy.stats import ttest_rel
 
 from vbterrier.entities import MiniLMTokens, NeuralReranker, link_pool
@@ -40,11 +41,8 @@ def trained(aida, searched):
     return lambda model: NeuralReranker(links, entities, model=model, **options).cross_validated(run, qrels)
 
 
-# It takes longer than the other three together.
-SLOWEST = pytest.param("edrm-knrm", marks=pytest.mark.nightly)
-
-
-@pytest.mark.parametrize("model", [SLOWEST, "duet", "esdrank", "dreq"])
+# Each of the first two takes longer than the other two together.
+@pytest.mark.parametrize("model", [at_night("edrm-knrm"), at_night("duet"), "esdrank", "dreq"])
 def test_gold_query_entities_beat_bm25_in_the_open_world(trained, searched, model):
     run, qrels, _ = searched
     ours, first = (

@@ -7,6 +7,7 @@ and the learned prior.
 
 import evidence
 import pytest
+from night import at_night
 
 import vbterrier
 from vbterrier.unjudged.incomplete import leave_group_out, subsample_qrels
@@ -38,8 +39,16 @@ def simulated(shared_data):
     return run
 
 
+# A regime takes three times as long on this collection as on the other one.
+LONGEST = ("TREC DL 2019", "a group left out")
+
+
 @pytest.mark.slow
-@pytest.mark.parametrize(("name", "regime"), CELLS, ids=lambda text: text.replace(" ", "-"))
+@pytest.mark.parametrize(
+    ("name", "regime"),
+    [at_night(*cell) if cell == LONGEST else cell for cell in CELLS],
+    ids=lambda text: text.replace(" ", "-"),
+)
 def test_error_and_coverage_are_those_of_the_documentation(simulated, name, regime):
     found = simulated(name, regime).unjudged()
     error = found.errors().set_index("estimator")["rmse"]

@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 from label_budgets import lara, precise, rows, trec_dl19
+from night import at_night
 
 import vbterrier
 
@@ -48,7 +49,7 @@ def test_precise_has_no_error_with_a_perfect_judge_and_is_the_sample_without_one
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_seeds", [1, pytest.param(3, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("n_seeds", [1, at_night(3)])
 def test_an_audit_has_smaller_errors_than_lara_and_precise_with_the_labels_of_a_biased_model(shared_data, n_seeds):
     labels = vbterrier.frames.read_labels(shared_data / "trec_dl19" / "labels.llama3-8b-criteria.txt.gz")
     with warnings.catch_warnings():

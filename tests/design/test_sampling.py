@@ -9,6 +9,7 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
+from night import at_night
 from scipy import stats
 
 from vbterrier.design.sampling import horvitz_thompson, sample_queries
@@ -462,7 +463,7 @@ def test_bad_values_are_refused(six, change, message):
             horvitz_thompson(sample, valued(sample), **options)
 
 
-@pytest.mark.parametrize("estimator", ["hajek", pytest.param("ht", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("estimator", ["hajek", at_night("ht")])
 def test_bounded_intervals_cover_where_t_does_not(estimator):
     rng = np.random.default_rng(4)
     n_queries, n_samples = 400, 150

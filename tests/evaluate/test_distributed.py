@@ -15,6 +15,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from night import at_night
 from pandas.testing import assert_frame_equal
 
 import vbterrier
@@ -172,10 +173,11 @@ def pids(engine):
     return sorted(pending._executor(2)._processes)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "kind", [pytest.param("grouped", marks=pytest.mark.slow), pytest.param("apart", marks=pytest.mark.nightly)]
+    ("name", "kind"),
+    [("dask", "grouped"), ("joblib", "apart"), at_night("dask", "apart"), at_night("joblib", "grouped")],
 )
-@pytest.mark.parametrize("name", ["joblib", "dask"])
 def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monkeypatch, kind, name):
     two.wait_for_workers(2, timeout=60)
     engine = {"client": two} if name == "dask" else {"n_jobs": 2}

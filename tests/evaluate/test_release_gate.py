@@ -6,6 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 import release_gate as bench
+from night import at_night
 from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
@@ -77,7 +78,7 @@ def test_small_tails_are_drawn_often_enough():
     [
         ("1 % of the queries lose all", 40),
         *(pytest.param(kind, 40, marks=pytest.mark.slow) for kind in (*bench.KINDS, bench.HEAD) if kind[:1] != "1"),
-        *(pytest.param(kind, 150, marks=pytest.mark.nightly) for kind in (*bench.KINDS, bench.HEAD)),
+        *(at_night(kind, 150) for kind in (*bench.KINDS, bench.HEAD)),
     ],
 )
 def test_false_decisions_are_as_rare_as_stated(kind, n_releases):
@@ -88,19 +89,20 @@ def test_false_decisions_are_as_rare_as_stated(kind, n_releases):
         assert stats.binom.sf(round(rate * n_releases) - 1, n_releases, bench.ALPHA) > 1e-3
 
 
-@pytest.mark.slow
-def test_numbered_looks_keep_the_level_and_uncorrected_looks_do_not():
-    kind, n_releases = "all queries change a little", 200
+@pytest.mark.parametrize("n_releases", [60, at_night(200)])
+def test_numbered_looks_keep_the_level_and_uncorrected_looks_do_not(n_releases):
+    kind = "all queries change a little"
     for rate in bench.peeking_rates(kind, "look", 200, 20, n_releases):
         assert stats.binom.sf(round(rate * n_releases) - 1, n_releases, bench.ALPHA) > 1e-3
     assert min(bench.peeking_rates(kind, "uncorrected", 200, 20, n_releases)) > 2 * bench.ALPHA
 
 
 @pytest.mark.slow
-def test_predictions_keep_the_level_where_unjudged_documents_bias_ndcg():
-    for rate in bench.holes_rates(40, 60):
-        assert stats.binom.sf(round(rate * 60) - 1, 60, bench.ALPHA) > 1e-3
-    assert bench.holes_rates(40, 10, "nDCG@10") == (0.0, 1.0)
+@pytest.mark.parametrize("n_releases", [12, at_night(60)])
+def test_predictions_keep_the_level_where_unjudged_documents_bias_ndcg(n_releases):
+    for rate in bench.holes_rates(40, n_releases):
+        assert stats.binom.sf(round(rate * n_releases) - 1, n_releases, bench.ALPHA) > 1e-3
+    assert bench.holes_rates(40, n_releases // 6, "nDCG@10") == (0.0, 1.0)
 
 
 def test_harmless_releases_pass_with_enough_queries():

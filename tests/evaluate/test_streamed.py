@@ -10,6 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pytest
+from night import at_night
 
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.evaluate.scores import score
@@ -372,8 +373,8 @@ for n in map(int, killed):
     ("kind", "steps"),
     [
         *(("gz", [3]), ("shuffled", [9, 27]), ("parquet", [4]), ("late", [7])),
-        pytest.param("gz", [1, 6], marks=pytest.mark.nightly),
-        pytest.param("shuffled", [2, 24, 29], marks=pytest.mark.nightly),
+        at_night("gz", [1, 6]),
+        at_night("shuffled", [2, 24, 29]),
     ],
     ids=str,
 )
@@ -426,7 +427,7 @@ print(peak() - before, len(found.values), *found.means().loc["m"])
 
 @pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="measures memory as Linux tells it")
-@pytest.mark.parametrize("kind", [pytest.param("grouped", marks=pytest.mark.nightly), "apart"])
+@pytest.mark.parametrize("kind", ["apart", at_night("grouped")])
 def test_a_run_five_times_the_cap_stays_under_it(tmp_path, kind):
     cap, depth = 64 * 2**20, 1000
     rows = "".join(f"qTOPIC Q0 doc-{r * 7:09d} {r + 1} {depth - r}.25 a-run\n" for r in range(depth)).encode()

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 from figures import JUDGED_RUN, LONG, QRELS, drawings, inside, legend_of, rows_named, said
 from matplotlib.figure import Figure
+from night import at_night
 
 from vbterrier.report import plots
 from vbterrier.report.plots import COLUMN, FULL, SAVING
@@ -39,8 +40,11 @@ FRAMES = [
 ]
 
 
-@pytest.mark.parametrize("width", [COLUMN, FULL])
-@pytest.mark.parametrize("names", [["a"], LONG], ids=len)
+@pytest.mark.parametrize(
+    ("names", "width"),
+    [(["a"], COLUMN), (LONG, COLUMN), (LONG, FULL), at_night(["a"], FULL)],
+    ids=lambda given: len(given) if isinstance(given, list) else given,
+)
 @pytest.mark.parametrize("kind", KINDS)
 def test_nothing_is_cut_off_or_overlaps_at_either_width(kind, names, width):
     names = ["a", "b"] if kind == "differences" and len(names) == 1 else names
@@ -73,14 +77,14 @@ def test_many_rows_fit_a_page_without_overlap(kind):
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize("width", [COLUMN, at_night(FULL)])
 @pytest.mark.parametrize("kind", KINDS)
-def test_captions_stay_inside_at_any_resolution(kind):
-    for width in (COLUMN, FULL):
-        figure = drawings()[kind](width=width).figure
-        for dpi in (72, 130, 150, 300):
-            figure.set_dpi(dpi)
-            figure.draw_without_rendering()
-            assert figure.axes[0].texts[-1].get_window_extent().x1 <= figure.bbox.width, (width, dpi)
+def test_captions_stay_inside_at_any_resolution(kind, width):
+    figure = drawings()[kind](width=width).figure
+    for dpi in (72, 130, 150, 300):
+        figure.set_dpi(dpi)
+        figure.draw_without_rendering()
+        assert figure.axes[0].texts[-1].get_window_extent().x1 <= figure.bbox.width, dpi
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -5,6 +5,7 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from night import at_night
 from scipy import optimize, stats
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
@@ -212,7 +213,7 @@ KINDS = {
     [
         ("sparse", 200),
         *(pytest.param(kind, 60, marks=pytest.mark.slow) for kind in KINDS if kind != "sparse"),
-        *(pytest.param(kind, 200, marks=pytest.mark.nightly) for kind in KINDS if kind != "sparse"),
+        *(at_night(kind, 200) for kind in KINDS if kind != "sparse"),
     ],
 )
 def test_all_intervals_together_contain_the_mean_as_often_as_they_say(kind, n_samples):

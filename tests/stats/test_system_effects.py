@@ -8,6 +8,7 @@ import pytest
 import statsmodels.api as sm
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from night import at_night
 from scipy import stats
 from statsmodels.formula.api import ols
 
@@ -69,9 +70,8 @@ def test_two_systems_have_the_paired_t_test():
     assert ours == pytest.approx(theirs, rel=1e-6)
 
 
-@pytest.mark.parametrize(
-    "n_samples", [pytest.param(60, marks=pytest.mark.slow), pytest.param(240, marks=pytest.mark.nightly)]
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("n_samples", [60, at_night(240)])
 def test_tukeys_family_wise_error_is_nominal(n_samples):
     rng, rejected = np.random.default_rng(4), 0
     for _ in range(n_samples):

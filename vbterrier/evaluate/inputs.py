@@ -90,16 +90,15 @@ def intents_and_tags(intents: Any, tags: Any = None) -> tuple[Any, Any]:
     """Intents of an :class:`vbterrier.IntentSet` or its folder, and its tags unless others are given."""
     # Path.is_dir would raise for a name that is too long for a file.
     is_folder = is_path(intents) and registered("intents", intents) is None and os.path.isdir(intents)  # noqa: PTH112
-    if intents is None or is_frame(intents) or (is_path(intents) and not is_folder):
+    if not is_folder and (intents is None or is_path(intents) or is_frame(intents)):
         return intents, tags
-    # Imports PyTerrier, which takes as long as all that scoring files needs.
+    # Imports PyTerrier, which takes longer than scoring a small collection.
     from vbterrier.measures.artifact import IntentSet
 
-    if is_folder:
-        intents = IntentSet(intents)
-    if not isinstance(intents, IntentSet):
+    given = IntentSet(intents) if is_folder else intents
+    if not isinstance(given, IntentSet):
         return intents, tags
-    return intents.intents(), intents.tags() if tags is None else tags
+    return given.intents(), given.tags() if tags is None else tags
 
 
 def target_of(

@@ -7,6 +7,7 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
+from night import at_night
 
 import vbterrier
 from vbterrier import FileError, InputError, ParameterError
@@ -89,7 +90,7 @@ def test_headings_are_in_order(written, small):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("cutoff", [10, pytest.param(100, marks=pytest.mark.nightly)])
+@pytest.mark.parametrize("cutoff", [10, at_night(100)])
 def test_twenty_runs_of_250_topics_take_less_than_3_mb(written, cutoff):
     rng = np.random.default_rng(0)
     qids = [f"topic-{number:03d}" for number in range(250)]

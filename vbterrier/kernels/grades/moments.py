@@ -404,10 +404,8 @@ def _increment_moments(model: UnjudgedModel, increments: Increments, *, with_var
         n_together = max(1, _BATCH // n_states)
         for start in range(0, len(alike), n_together):
             topics = alike[start : start + n_together]
-            part = _increment_backwards(
-                model.select(topics), increments.select(topics), levels, with_variance=with_variance
-            )
-            mean[topics], variance[topics] = part
+            part = model.select(topics), increments.select(topics)
+            mean[topics], variance[topics] = _increment_backwards(*part, levels, with_variance=with_variance)
     return mean, variance
 
 
