@@ -402,7 +402,7 @@ def coverage_report(
 
 def _linked(links: Any, pool: Any, qrels: Any) -> LinkedPool:
     """The linked pool, as given or built from tags, a run and judgments."""
-    from vbterrier.entities.stage import PoolLinks
+    from vbterrier.entities.stage import PoolLinks  # imports PyTerrier
 
     given = PoolLinks(links).given
     if not isinstance(given, LinkedPool):
