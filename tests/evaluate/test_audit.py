@@ -86,7 +86,7 @@ def test_a_judge_that_prefers_a_family_is_found_and_corrected(planted):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("n_collections", [3, at_night(8)])
+@pytest.mark.parametrize("n_collections", [5, at_night(8)])
 def test_intervals_cover_the_scores_under_all_judgments(n_collections):
     inside = {"systems": [], "pairs": []}
     errors = {"humans alone": [], "corrected": []}
