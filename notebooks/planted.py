@@ -155,8 +155,24 @@ def planted_collection(
     _require(n_topics, n_documents, n_relevant, linker_recall, seed)
     kinds = _kinds(n_entities or {}, log_odds or {}, shares or {})
     qids = [f"q{place:03d}" for place in range(1, n_topics + 1)]
-    parts = [_topic(qid, kinds, n_documents, n_relevant, seed) for qid in qids]
-    pool, mentions, entities = (pd.concat(frames, ignore_index=True) for frames in zip(*parts, strict=True))
+    entities = _entities(qids, kinds)
+    # An array for each topic; a row a document, a column an entity.
+    shape = (n_documents, len(entities) // n_topics)
+    p = entities[["p_relevant", "p_other"]].to_numpy()[: shape[1]].T
+    p = p.repeat([n_relevant, n_documents - n_relevant], axis=0)
+    docnos, scores, mentioned, chances = [], [], [], []
+    for qid in qids:
+        draw = stream(seed, "planted", qid)
+        docnos += [f"{qid}-d{place:04d}" for place in draw.permutation(n_documents).tolist()]
+        scores.append(draw.normal(size=n_documents))
+        mentioned.append(draw.random(shape) < p)
+        chances.append(draw.random(shape[1]))
+    relevant = np.tile(np.arange(n_documents) < n_relevant, n_topics)
+    pool = pd.DataFrame({"qid": np.repeat(qids, n_documents), "docno": docnos, "label": relevant.astype(np.int64)})
+    pool["score"] = np.concatenate(scores) + _LIFT * relevant
+    topic, document, entity = np.nonzero(mentioned)
+    named = pool["docno"].iloc[topic * n_documents + document], entities["entity_id"].iloc[topic * shape[1] + entity]
+    mentions = pd.concat([ids.reset_index(drop=True) for ids in named], axis=1)
     found = _uniform(mentions, seed) < linker_recall
     return Planted(
         topics=pd.DataFrame({"qid": qids, "query": [f"what topic {qid} asks" for qid in qids]}),
@@ -164,43 +180,30 @@ def planted_collection(
         qrels=pool[["qid", "docno", "label"]],
         mentions=mentions,
         tags=mentions[found].reset_index(drop=True),
-        entities=entities.drop(columns="chance"),
-        runs=_runs(entities, n_relevant / n_documents),
+        entities=entities,
+        runs=_runs(entities.assign(chance=np.concatenate(chances)), n_relevant / n_documents),
     )
 
 
-def _topic(
-    qid: str, kinds: Mapping[str, Kind], n_documents: int, n_relevant: int, seed: int
-) -> tuple[pd.DataFrame, pd.DataFrame, pd.DataFrame]:
-    """The documents of a topic, who mentions what, and the entities."""
-    draw = stream(seed, "planted", qid)
-    relevant = np.arange(n_documents) < n_relevant
-    docno = np.array([f"{qid}-d{place:04d}" for place in draw.permutation(n_documents)], dtype=object)
-    entities = pd.concat([_planted(qid, name, kind) for name, kind in kinds.items()], ignore_index=True)
-    score = draw.normal(size=n_documents) + _LIFT * relevant
-    documents = pd.DataFrame({"qid": qid, "docno": docno, "label": relevant.astype(np.int64), "score": score})
-    # A row a document, a column an entity.
-    p = np.where(relevant[:, None], *(entities[column].to_numpy() for column in ("p_relevant", "p_other")))
-    document, entity = np.nonzero(draw.random(p.shape) < p)
-    ids = entities["entity_id"].to_numpy(dtype=object)
-    mentions = pd.DataFrame({"docno": docno[document], "entity_id": ids[entity]})
-    return documents, mentions, entities.assign(chance=draw.random(len(entities)))
-
-
-def _planted(qid: str, name: str, kind: Kind) -> pd.DataFrame:
-    """The entities of one kind."""
-    odds = np.linspace(*kind.log_odds, kind.n)
-    where = "" if kind.everywhere else f"{qid}-"
-    return pd.DataFrame(
-        {
-            "qid": qid,
-            "entity_id": [f"{kind.short}-{where}{place}" for place in range(1, kind.n + 1)],
-            "kind": name,
-            "log_odds": odds,
-            "p_relevant": 1 / (1 + (1 - kind.share) / kind.share * np.exp(-odds)),
-            "p_other": kind.share,
-        }
-    )
+def _entities(qids: list[str], kinds: Mapping[str, Kind]) -> pd.DataFrame:
+    """The entities of all topics, which differ in their ids alone."""
+    n = [kind.n for kind in kinds.values()]
+    share = np.repeat([kind.share for kind in kinds.values()], n)
+    odds = np.concatenate([np.linspace(*kind.log_odds, kind.n) for kind in kinds.values()])
+    ids = [
+        f"{kind.short}-{place}" if kind.everywhere else f"{kind.short}-{qid}-{place}"
+        for qid in qids
+        for kind in kinds.values()
+        for place in range(1, kind.n + 1)
+    ]
+    columns = {
+        "kind": np.repeat(list(kinds), n),
+        "log_odds": odds,
+        "p_relevant": 1 / (1 + (1 - share) / share * np.exp(-odds)),
+        "p_other": share,
+    }
+    same = {name: np.tile(values, len(qids)) for name, values in columns.items()}
+    return pd.DataFrame({"qid": np.repeat(qids, sum(n)), "entity_id": ids, **same})
 
 
 def _uniform(mentions: pd.DataFrame, seed: int) -> Floats:

@@ -111,7 +111,6 @@ def test_cells_compile_and_use_public_names_alone(code):
                     assert node.attr in plots.__all__
 
 
-@pytest.mark.slow
 @pytest.mark.filterwarnings("default")
 @pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
 def test_its_text_says_what_it_finds(path, monkeypatch):

@@ -61,7 +61,6 @@ def mypy(folder, *options, cwd=ROOT, **environment):
     return done.stdout
 
 
-@pytest.mark.slow
 def test_a_users_module_is_checked_against_our_types(tmp_path):
     (tmp_path / "user.py").write_text(USER, encoding="utf-8")
     # From the repository and with its options, so that what mypy knows of the package already is used again.

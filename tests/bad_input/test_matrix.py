@@ -19,7 +19,7 @@ def matrix():
         sys.modules.pop(name, None)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_what_bad_inputs_come_to_is_what_the_page_says_and_no_crash(matrix):
     found = matrix.page()
     assert matrix.CRASH not in found

@@ -115,7 +115,6 @@ def test_markup_of_ids_is_text(page):
     assert page.find_elements("css selector", "#topic b, #table b, header b, #verdict b") == []
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("size", [WIDE, PHONE], ids=["wide", "phone"])
 def test_axe_finds_nothing_serious(page, scheme, size):

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pandas as pd
 import pytest
+from night import at_night
 
 import vbterrier
 from vbterrier.evaluate import audit_judge
@@ -45,7 +46,7 @@ def test_an_audit_shows_every_table(command):
     assert len(found.plan) > 20
 
 
-@pytest.mark.parametrize("table", ["systems", "bias", "needed"])
+@pytest.mark.parametrize("table", ["systems", at_night("bias"), at_night("needed")])
 def test_one_table_is_shown_as_json(command, table):
     code, out, _ = command(*AUDIT, "--show", table, "-f", "json", "--baseline", "a")
     found = audit_judge(RUNS, "human.txt", ["one.txt"], budget=40, baseline="a").tables()[table]

@@ -17,6 +17,7 @@ import ir_measures
 import numpy as np
 import pandas as pd
 import pytest
+from night import at_night
 from typer.testing import CliRunner
 
 import vbterrier
@@ -382,9 +383,10 @@ def test_a_reader_that_went_away_is_no_error(process, files, arguments):
     assert (done.returncode, done.stderr) == (0, "")
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="writes to a device that is full")
-@pytest.mark.parametrize("arguments", [["doctor"], ["score", "-m", "AP"], ["judge", "-n", "1"]], ids=" ".join)
+@pytest.mark.parametrize(
+    "arguments", [at_night(["doctor"]), ["score", "-m", "AP"], at_night(["judge", "-n", "1"])], ids=" ".join
+)
 def test_a_full_disk_behind_the_screen_is_one_line(process, files, arguments):
     with Path("/dev/full").open("w") as full:
         done = process(*arguments, "a.run", "-q", "qrels.txt", stdout=full)

@@ -10,12 +10,11 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 from ir_measures import AP
-from night import at_night
 from scipy.stats import ttest_rel
 
 from vbterrier.entities import MiniLMTokens, NeuralReranker, link_pool
 
-pytestmark = [pytest.mark.usefixtures("neural"), pytest.mark.slow]
+pytestmark = [pytest.mark.usefixtures("neural"), pytest.mark.nightly]
 
 
 @pytest.fixture(scope="module")
@@ -41,8 +40,7 @@ def trained(aida, searched):
     return lambda model: NeuralReranker(links, entities, model=model, **options).cross_validated(run, qrels)
 
 
-# Each of the first two takes longer than the other two together.
-@pytest.mark.parametrize("model", [at_night("edrm-knrm"), at_night("duet"), "esdrank", "dreq"])
+@pytest.mark.parametrize("model", ["edrm-knrm", "duet", "esdrank", "dreq"])
 def test_gold_query_entities_beat_bm25_in_the_open_world(trained, searched, model):
     run, qrels, _ = searched
     ours, first = (

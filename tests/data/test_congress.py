@@ -14,6 +14,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 import pytest
+from night import at_night
 
 from vbterrier import DegenerateWarning
 from vbterrier.intents.candidates import CandidateIntents
@@ -103,7 +104,7 @@ def outcome(made, topics):
     return table.reindex(topics["qid"], fill_value=0.0)
 
 
-@pytest.fixture(scope="module", params=FOUND)
+@pytest.fixture(scope="module", params=[at_night("any"), "confusing", "no"])
 def asked(request, congress):
     topics = queries(congress, request.param)
     candidates = pt.apply.generic(parsed) >> CandidateIntents(congress.kb)
@@ -121,7 +122,6 @@ def asked(request, congress):
     )
 
 
-@pytest.mark.slow
 def test_every_query_has_all_bearers_of_its_name(asked, congress):
     names = asked.topics["query"].str.partition(",")[0]
     found = asked.made["none"].groupby("qid")["entity_id"].agg(set)

@@ -72,7 +72,7 @@ def halves(shared_data, textbook):
     return made
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_ambiguous_names_of_aida_with_the_weight_of_the_other_half(halves):
     """Each half has its prior, its descriptions and its weight from the other one."""
     for half, (of_prior, of_context) in enumerate([(0.493, 0.659), (0.618, 0.758)]):
@@ -92,7 +92,6 @@ STATES = {"OH": "Ohio", "NC": "North Carolina", "VA": "Virginia", "NY": "New Yor
           "TN": "Tennessee"}  # fmt: skip
 
 
-@pytest.mark.slow
 def test_legislators_of_one_name_and_the_state_in_the_query(shared_data, textbook):
     """Queries of a full name, a chamber and a state, as in 'John Smith senator from Ohio'."""
     people = textbook.json_lines(shared_data / "kb_us_congress" / "entities.jsonl.gz")

@@ -9,7 +9,6 @@ from itertools import combinations, product
 import numpy as np
 import pandas as pd
 import pytest
-from night import at_night
 from scipy import stats
 
 from vbterrier.design.sampling import horvitz_thompson, sample_queries
@@ -346,7 +345,7 @@ def test_draws_with_replacement_estimate_mean_and_variance_without_bias(six, met
     assert assert_unbiased(design, six, samples, prob, variance) == pytest.approx(variance)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_stratified_draws_with_replacement_estimate_mean_and_variance_without_bias(six):
     design = sample_queries(six, 5, method="uniform", strata="kind", allocation={"x": 2, "y": 3}, replace=True)
     draws = product(product(range(3), repeat=2), product(range(3, 6), repeat=3))
@@ -404,7 +403,7 @@ def test_a_single_draw_of_a_stratum_says_nothing_of_its_variance(six):
     assert np.isfinite(found["value"])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_intervals_hold_the_truth_as_often_as_they_say():
     """Skewed values on a corpus of 3,000 queries, 40 of them drawn: Hájek's intervals of all methods."""
     draw = np.random.default_rng(0)
@@ -463,7 +462,8 @@ def test_bad_values_are_refused(six, change, message):
             horvitz_thompson(sample, valued(sample), **options)
 
 
-@pytest.mark.parametrize("estimator", ["hajek", at_night("ht")])
+@pytest.mark.nightly
+@pytest.mark.parametrize("estimator", ["hajek", "ht"])
 def test_bounded_intervals_cover_where_t_does_not(estimator):
     rng = np.random.default_rng(4)
     n_queries, n_samples = 400, 150

@@ -3,7 +3,6 @@
 import numpy as np
 import pandas as pd
 import pytest
-from night import at_night
 from scipy import stats
 
 import vbterrier
@@ -85,12 +84,11 @@ def test_a_judge_that_prefers_a_family_is_found_and_corrected(planted):
     assert corrected.loc["d", "low"] < gap < corrected.loc["d", "high"]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("n_collections", [5, at_night(8)])
-def test_intervals_cover_the_scores_under_all_judgments(n_collections):
+@pytest.mark.nightly
+def test_intervals_cover_the_scores_under_all_judgments():
     inside = {"systems": [], "pairs": []}
     errors = {"humans alone": [], "corrected": []}
-    for seed in range(1, n_collections + 1):
+    for seed in range(1, 9):
         runs, truth, labels = collection(seed)
         human = truth.sample(frac=0.2, random_state=seed)
         found = audit_judge(runs, human, {"honest": labels["honest"]}, budget=1, n_draws=300)
@@ -105,7 +103,7 @@ def test_intervals_cover_the_scores_under_all_judgments(n_collections):
         inside["pairs"] += gap.between(pairs["low"], pairs["high"]).tolist()
     # Systems of one collection depend on each other; collections are independent.
     for hits in inside.values():
-        assert np.mean(hits) >= stats.binom.ppf(0.01, n_collections, 0.9) / n_collections
+        assert np.mean(hits) >= stats.binom.ppf(0.01, 8, 0.9) / 8
     rmse = {estimate: np.sqrt(np.mean(np.square(of))) for estimate, of in errors.items()}
     assert rmse["corrected"] < rmse["humans alone"]
 
@@ -132,7 +130,7 @@ def test_deviations_are_shrunk_by_the_factor_of_james_and_stein(n, size, weight)
     assert factor == pytest.approx(weight, abs=0.35)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_residuals_correct_the_model_on_a_collection(shared_data):
     folder = shared_data / "trec_dl19"
     truth = vbterrier.read_qrels(folder / "qrels.nist.txt.gz")
@@ -200,7 +198,7 @@ def test_gaps_filled_in_proportion_to_holes_are_shown_and_flagged(planted):
     assert methods == ["unjudged (normal)"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_judgments_that_were_filled_are_recognised(planted):
     runs, truth, labels, _, _ = planted
     cuts = {name: set(first_ten(run)) for name, run in runs.items()}

@@ -98,7 +98,6 @@ def assert_same(found, expected):
         assert_frame_equal(getattr(found, part), getattr(expected, part), check_exact=True)
 
 
-@pytest.mark.slow
 def test_scores_are_those_of_one_process_to_the_last_bit(engine):
     runs, qrels = collection()
     runs["s1"]["score"] = 1.0
@@ -115,7 +114,7 @@ def test_a_scheduler_is_found_by_its_address(two):
     assert_same(found, quietly(score, runs, qrels, WHOLE)[0])
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_files_are_read_by_the_workers_whole_or_in_chunks(engine, tmp_path, monkeypatch):
     runs, qrels = collection()
     paths = []
@@ -155,8 +154,7 @@ def topics_of_parts(folder):
     return [topic for table in tables for topic in set(table["qid"].to_pylist())]
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["grouped", "apart"])
+@pytest.mark.parametrize("kind", ["grouped", at_night("apart")])
 def test_parts_of_one_run_are_worked_on_by_all(two, tmp_path, monkeypatch, kind):
     two.wait_for_workers(2, timeout=60)
     call, wanted = one_large_run(tmp_path, monkeypatch, kind)
@@ -173,10 +171,12 @@ def pids(engine):
     return sorted(pending._executor(2)._processes)
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "kind"),
-    [("dask", "grouped"), ("joblib", "apart"), at_night("dask", "apart"), at_night("joblib", "grouped")],
+    [
+        ("dask", "grouped"),
+        *(at_night(*case) for case in (("dask", "apart"), ("joblib", "apart"), ("joblib", "grouped"))),
+    ],
 )
 def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monkeypatch, kind, name):
     two.wait_for_workers(2, timeout=60)
@@ -198,7 +198,7 @@ def test_killing_a_worker_among_parts_loses_and_repeats_none(two, tmp_path, monk
     assert len(added) > 3
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_who_is_interrupted_goes_on_with_any_workers(two, tmp_path, monkeypatch):
     two.wait_for_workers(2, timeout=60)
     call, wanted = one_large_run(tmp_path, monkeypatch)
@@ -220,8 +220,7 @@ def test_who_is_interrupted_goes_on_with_any_workers(two, tmp_path, monkeypatch)
     assert len(topics_of_parts(tmp_path / "done")) == 40
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("topics", ["common", "all"])
+@pytest.mark.parametrize("topics", ["common", at_night("all")])
 def test_topics_that_runs_lack_are_treated_alike(two, topics):
     runs, qrels = collection()
     runs["s1"] = runs["s1"][runs["s1"]["qid"] != "q3"]
@@ -267,7 +266,7 @@ def test_an_error_in_a_task_arrives_as_it_was_raised(two, tmp_path):
     assert (caught.value.path, caught.value.line) == (broken, 2)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_killing_a_worker_in_the_middle_loses_nothing(two):
     def slow(shared, number):
         time.sleep(0.05)
@@ -287,6 +286,7 @@ def test_killing_a_worker_in_the_middle_loses_nothing(two):
     assert min(before) not in workers(), "it was killed"
 
 
+@pytest.mark.nightly
 def test_the_only_worker_may_die_too(one):
     # What all items share is gone with it, and made again.
     def slow(shared, number):
@@ -412,7 +412,7 @@ def test_work_that_kills_workers_says_what_to_do(two):
 
 
 # Last: what is left of the cluster is of no use to other tests.
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_work_that_kills_every_worker_ends_with_what_to_do(one, monkeypatch):
     # On a busy machine the guardian of a worker may give it up before the same work has killed it four times.
     monkeypatch.setattr(parallel, "ALONE", 20)

@@ -93,7 +93,7 @@ def collection(seed, n_topics=120):
     return runs, qrels, machine, topics
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_corrected_means_and_differences_are_those_of_human_judgments():
     inside, gaps = [], []
     for seed in range(20):

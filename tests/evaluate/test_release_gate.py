@@ -77,7 +77,6 @@ def test_small_tails_are_drawn_often_enough():
     ("kind", "n_releases"),
     [
         ("1 % of the queries lose all", 40),
-        *(pytest.param(kind, 40, marks=pytest.mark.slow) for kind in (*bench.KINDS, bench.HEAD) if kind[:1] != "1"),
         *(at_night(kind, 150) for kind in (*bench.KINDS, bench.HEAD)),
     ],
 )
@@ -97,7 +96,6 @@ def test_numbered_looks_keep_the_level_and_uncorrected_looks_do_not(n_releases):
     assert min(bench.peeking_rates(kind, "uncorrected", 200, 20, n_releases)) > 2 * bench.ALPHA
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("n_releases", [12, at_night(60)])
 def test_predictions_keep_the_level_where_unjudged_documents_bias_ndcg(n_releases):
     for rate in bench.holes_rates(40, n_releases):

@@ -103,8 +103,7 @@ def assert_streamed(path, run, *given, **options):
     return also, warned
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("kind", ["run", "gz", "parquet", "shuffled", "folder"])
+@pytest.mark.parametrize("kind", ["run", "shuffled", *map(at_night, ("gz", "parquet", "folder"))])
 def test_numbers_are_those_of_a_run_in_memory(tmp_path, kind):
     run, qrels = made()
     also, warned = assert_streamed(as_files(run, tmp_path, kind), run, qrels, MEASURES)
@@ -145,8 +144,7 @@ def test_tags_of_a_parquet_run_are_kept(tmp_path):
     assert_streamed(tmp_path / "r.parquet", run, None, ["VB@2", "ES"], intents=intents)
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("topics", ["all", "common"])
+@pytest.mark.parametrize("topics", [at_night("all"), "common"])
 def test_several_runs_with_other_topics(tmp_path, topics):
     run, qrels = made()
     some = run[run["qid"] != "q5"]
@@ -367,14 +365,14 @@ for n in map(int, killed):
 """
 
 
-@pytest.mark.slow
 @pytest.mark.skipif(sys.platform == "win32", reason="kills forked processes")
 @pytest.mark.parametrize(
     ("kind", "steps"),
     [
-        *(("gz", [3]), ("shuffled", [9, 27]), ("parquet", [4]), ("late", [7])),
-        at_night("gz", [1, 6]),
-        at_night("shuffled", [2, 24, 29]),
+        ("late", [7]),
+        *(at_night("gz", steps) for steps in ([3], [1, 6])),
+        *(at_night("shuffled", steps) for steps in ([9, 27], [2, 24, 29])),
+        at_night("parquet", [4]),
     ],
     ids=str,
 )
@@ -425,9 +423,9 @@ print(peak() - before, len(found.values), *found.means().loc["m"])
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="measures memory as Linux tells it")
-@pytest.mark.parametrize("kind", ["apart", at_night("grouped")])
+@pytest.mark.parametrize("kind", ["apart", "grouped"])
 def test_a_run_five_times_the_cap_stays_under_it(tmp_path, kind):
     cap, depth = 64 * 2**20, 1000
     rows = "".join(f"qTOPIC Q0 doc-{r * 7:09d} {r + 1} {depth - r}.25 a-run\n" for r in range(depth)).encode()

@@ -92,7 +92,6 @@ def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
             assert list(map(str, external_values([made], pickle.loads(pickle.dumps(target)), Run(run)))) == before
 
 
-@pytest.mark.slow
 def test_more_runs_than_workers_end_with_the_numbers_of_one_process(client, qrels, runs):
     options = {"n_resamples": 20}
     found = vbterrier.score(runs, qrels, [*EXTERNAL, "BNDCG@10"], client=client, **options)
@@ -100,7 +99,6 @@ def test_more_runs_than_workers_end_with_the_numbers_of_one_process(client, qrel
     pd.testing.assert_frame_equal(found.values, alone.values, check_exact=True)
 
 
-@pytest.mark.slow
 def test_paused_workers_end_in_an_error_that_names_them(monkeypatch, qrels, runs):
     monkeypatch.setattr(parallel, "STALLED", 2)
     monkeypatch.setattr(parallel, "_LOOK", 1)
@@ -127,13 +125,12 @@ def test_addresses_that_are_none_leave_no_traceback(address, qrels, runs, capfd)
     assert capfd.readouterr().err == ""
 
 
-@pytest.mark.slow
 def test_files_that_a_worker_does_not_see_are_missed_on_the_worker(client, qrels, tmp_path):
     with pytest.raises(FileError, match=r"mine.run: no such file .* \(on the worker tcp://.*, which reads files from"):
         vbterrier.score({"mine": tmp_path / "mine.run"}, qrels, ["P@5"], client=client)
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_a_scheduler_that_dies_is_one_error_of_one_line(qrels, runs, tmp_path, capfd):
     about = tmp_path / "scheduler.json"
     options = ["--port", "0", "--no-dashboard", "--scheduler-file", str(about)]

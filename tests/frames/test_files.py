@@ -587,7 +587,7 @@ def plainly(path):
         return [line.split() for line in file]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_real_runs_and_qrels(shared_data):
     n_read = 0
     for folder in ("trec-covid", "trec_web_diversity"):

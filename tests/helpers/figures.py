@@ -1,7 +1,7 @@
 """What tests of figures share: frames to draw, and what is read off the artists."""
 
 import itertools
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import pandas as pd
@@ -184,6 +184,11 @@ def sensitivity_table(names=("a", "b")):
 
 def drawings(names=("a", "b")):
     """Each kind of figure with some names, as a function of options."""
+    return _drawings(tuple(names))
+
+
+@cache
+def _drawings(names):
     frame = c_frame(names, ["VB@1", "VB@10", "ES@10"])
     intents = pd.DataFrame({"qid": np.repeat(list(names), 2), "entity_id": ["A", "B"] * len(names), "prob": 0.5})
     run = pd.DataFrame({"qid": list(names), "docno": "x", "score": 1.0})

@@ -208,7 +208,7 @@ def test_the_oracle_of_real_names_under_three_taggers(aida, tagger, at_10, at_1)
     assert np.mean(oracle - reached) > 0
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("tagger", "share", "reached"), [("gold", 1.0, 0.9955), ("wat", 0.9985, 0.6610), ("genre", 1.0, 0.8289)]
 )

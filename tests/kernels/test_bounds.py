@@ -109,7 +109,7 @@ def random_batch(rng, n, *, width=8, n_levels=4, cutoff=10, top=3):
 class TestAllJudgmentsTried:
     """3,000 random problems: what the kernels say, and what trying every judgment gives."""
 
-    @pytest.mark.slow
+    @pytest.mark.nightly
     def test_bounds_are_those_of_all_judgments(self):
         for topics in random_topics():
             scores = outcomes(topics)  # the first assignment is all 0, the last is all top

@@ -330,7 +330,7 @@ def test_names_of_legislators_are_found_where_they_were_put(congress):
     assert sums.between(1 - 1e-9, 1 + 1e-9).all()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_whole_names_mean_what_the_knowledge_base_says(shared_data, tmp_path):
     with gzip.open(shared_data / "kb_us_congress" / "entities.jsonl.gz", "rt", encoding="utf-8") as file:
         people = [json.loads(line) for line in file]

@@ -133,6 +133,7 @@ def test_of_a_line_without_end_only_the_limit_is_read(tmp_path):
         staging._next(tmp_path / "source", Endless(), 7)
 
 
+@pytest.mark.nightly
 def test_the_legislators_are_what_their_file_says(shared_data, tmp_path):
     source = shared_data / "kb_us_congress" / "entities.jsonl.gz"
     with gzip.open(source, "rt", encoding="utf-8") as file:
@@ -315,7 +316,7 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss)
 """
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is told in other units elsewhere")
 def test_memory_does_not_grow_with_the_dump(tmp_path):
     def peak(n_items):

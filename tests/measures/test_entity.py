@@ -146,7 +146,7 @@ def test_every_measure_of_every_topic_is_what_plain_loops_find(world, k, rel):
         assert found == pytest.approx(wanted, abs=1e-9), measure.NAME
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @given(WORLDS)
 @settings(max_examples=25, deadline=None)
 def test_many_cutoffs_in_one_pass_are_each_by_itself(world):

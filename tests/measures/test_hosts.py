@@ -275,7 +275,7 @@ print(json.dumps([early, pt.vb.__name__, repr(pt.vb.VB @ 10), pt.vb.Condense.__n
     assert python(code, path=[tmp_path]) == [True, "vbterrier", "VB@10", "Condense"]
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("imports", ["import vbterrier, pyterrier", "import pyterrier, vbterrier"])
 def test_measures_are_pickled_in_either_order_of_imports(python, imports):
     code = f"""
@@ -433,7 +433,6 @@ def test_data_that_cannot_be_evaluated_say_what_was_wanted(measure, qrels, run, 
 # What must not matter
 
 
-@pytest.mark.slow
 def test_the_hash_seed_does_not_matter(tmp_path, python):
     IR_QRELS.to_csv(tmp_path / "qrels.csv", index=False)
     IR_GOOD.to_csv(tmp_path / "run.csv", index=False)

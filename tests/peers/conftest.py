@@ -10,6 +10,7 @@ import pandas as pd
 import pyndeval
 import pytest
 import pytrec_eval
+from night import at_night
 
 import vbterrier
 
@@ -111,7 +112,7 @@ def covid(shared_data):
     )
 
 
-@pytest.fixture(scope="session", params=WEB, ids=lambda case: "-".join(map(str, case)))
+@pytest.fixture(scope="session", params=[*map(at_night, WEB[:-1]), WEB[-1]], ids=lambda case: "-".join(map(str, case)))
 def web(request, shared_data):
     """Each run of the TREC Web tracks, with its judgments of subtopics."""
     year, name = request.param

@@ -42,7 +42,7 @@ FRAMES = [
 
 @pytest.mark.parametrize(
     ("names", "width"),
-    [(["a"], COLUMN), (LONG, COLUMN), (LONG, FULL), at_night(["a"], FULL)],
+    [(LONG, COLUMN), *(at_night(*case) for case in ((LONG, FULL), (["a"], COLUMN), (["a"], FULL)))],
     ids=lambda given: len(given) if isinstance(given, list) else given,
 )
 @pytest.mark.parametrize("kind", KINDS)
@@ -76,8 +76,8 @@ def test_many_rows_fit_a_page_without_overlap(kind):
     assert all(abs(above.y0 - below.y0) > 0.8 * above.height for above, below in itertools.pairwise(boxes))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("width", [COLUMN, at_night(FULL)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("width", [COLUMN, FULL])
 @pytest.mark.parametrize("kind", KINDS)
 def test_captions_stay_inside_at_any_resolution(kind, width):
     figure = drawings()[kind](width=width).figure

@@ -3,6 +3,7 @@
 import numpy as np
 import pandas as pd
 import pytest
+from night import at_night
 from scipy import stats
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
@@ -93,9 +94,10 @@ def test_the_interval_equals_a_loop_over_the_same_resamples(model):
     assert (found.low, found.high) == tuple(np.quantile(places, [0.025, 0.975], method="nearest"))
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("model", ["step", "lines"])
-@pytest.mark.parametrize("controls", [[], ["ap"]])
+@pytest.mark.parametrize(
+    ("model", "controls"),
+    [("step", []), at_night("lines", []), at_night("step", ["ap"]), at_night("lines", ["ap"])],
+)
 def test_without_a_break_p_values_are_uniform_where_unsearched_ones_are_not(model, controls):
     options = {"controls": controls, "model": model, "n_permutations": 99, "n_resamples": 0}
     found = [sweep(topics(40, seed=seed, ties=True), **options) for seed in range(250)]

@@ -84,7 +84,7 @@ def test_studentised_intervals_of_normal_scores_are_exact_with_few_topics(n):
     assert_nominal(topics_held(normal, 0.4, n, "studentised"))
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize(
     ("method", "n"),
     [("bca", 25), ("normal", 25), ("percentile", 50), ("bca", 50), ("poisson", 50), ("normal", 50)]

@@ -320,7 +320,7 @@ def test_intervals_are_narrower_and_hold(tagged, n, target):
     assert stats.binomtest(found["covered"], 2000, 0.945, alternative="less").pvalue > 0.001, found
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("n", [10, 25, 50, 100])
 @pytest.mark.parametrize("share", [0.02, 0.05, 0.2])
 @pytest.mark.parametrize("wrong", ["both", "up", "down"])

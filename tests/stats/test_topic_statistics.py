@@ -213,7 +213,7 @@ def test_pooled_scores_without_spread_between_queries():
     assert PooledScores(given[..., :1], ["all", "none"], scores, QIDS[:1]).comparisons()["low"].isna().all()
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 @pytest.mark.parametrize("prob", [(1 - 0.5**0.5) / 2, 0.7])
 @pytest.mark.parametrize("method", ["percentile", "bca", "normal"])
 def test_pooled_intervals_cover_the_score_of_the_population(method, prob):

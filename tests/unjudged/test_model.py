@@ -238,7 +238,7 @@ def test_estimates_are_close_to_the_truth_and_intervals_cover_it(measure):
     assert 0.82 <= ((low <= truth + 1e-9) & (truth <= high + 1e-9)).mean() <= 0.99
 
 
-@pytest.mark.slow
+@pytest.mark.nightly
 def test_means_and_differences_are_covered():
     truth = vbterrier.score(RUNS, QRELS, ["nDCG@10"]).means()["nDCG@10"]
     inside = []

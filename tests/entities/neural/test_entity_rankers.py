@@ -70,6 +70,7 @@ def once(pool, run, qrels, labels="binary"):
 
 @pytest.mark.usefixtures("neural")
 class TestNeuralEntityRanker:
+    @pytest.mark.nightly
     def test_texts_order_the_entities_of_other_queries(self, data, binary):
         pool, run, qrels = data
         assert 0.3 < auc(run, pool, qrels) < 0.7

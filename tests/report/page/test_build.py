@@ -7,7 +7,6 @@ from html.parser import HTMLParser
 import numpy as np
 import pandas as pd
 import pytest
-from night import at_night
 
 import vbterrier
 from vbterrier import FileError, InputError, ParameterError
@@ -89,8 +88,8 @@ def test_headings_are_in_order(written, small):
     assert text.startswith('<!DOCTYPE html>\n<html lang="en">')
 
 
-@pytest.mark.slow
-@pytest.mark.parametrize("cutoff", [10, at_night(100)])
+@pytest.mark.nightly
+@pytest.mark.parametrize("cutoff", [10, 100])
 def test_twenty_runs_of_250_topics_take_less_than_3_mb(written, cutoff):
     rng = np.random.default_rng(0)
     qids = [f"topic-{number:03d}" for number in range(250)]
@@ -119,7 +118,6 @@ def test_twenty_runs_of_250_topics_take_less_than_3_mb(written, cutoff):
     assert page.n_bytes < 3_000_000
 
 
-@pytest.mark.slow
 def test_the_same_input_gives_the_same_bytes(written, small, monkeypatch):
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1700000000")
     first, again = (written(*small)[1] for _ in range(2))
