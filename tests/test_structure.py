@@ -45,9 +45,14 @@ PHRASES = {
 }
 
 
+@cache
+def parsed(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def lines_of_code(path):
     """Lines that are neither blank, comment nor docstring."""
-    tree, documented = ast.parse(path.read_text(encoding="utf-8")), set()
+    tree, documented = parsed(path), set()
     for node in ast.walk(tree):
         if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)) and ast.get_docstring(node) is not None:
             documented.update(range(node.body[0].lineno, node.body[0].end_lineno + 1))
@@ -66,7 +71,7 @@ def imports():
     names = {name_of(path) for path in MODULES}
     found = {name: set() for name in names}
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("vbterrier"):
                 wholes = {f"{node.module}.{alias.name}" for alias in node.names}
                 found[name_of(path)] |= (wholes | {node.module}) & names
@@ -102,7 +107,7 @@ def test_modules_are_imported_by_name_alone():
     found = {
         name_of(path)
         for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        for node in ast.walk(parsed(path))
         if (isinstance(node, ast.Attribute) and node.attr in {"import_module", "__import__"})
         or (isinstance(node, ast.Subscript) and ast.unparse(node.value) == "sys.modules")
     }
@@ -111,12 +116,7 @@ def test_modules_are_imported_by_name_alone():
 
 
 def test_classes_have_one_name_each():
-    names = Counter(
-        node.name
-        for path in MODULES
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
-        if isinstance(node, ast.ClassDef)
-    )
+    names = Counter(node.name for path in MODULES for node in ast.walk(parsed(path)) if isinstance(node, ast.ClassDef))
     assert [name for name, n in names.items() if n > 1] == []
 
 
@@ -128,7 +128,7 @@ def test_public_names_are_few_and_all_are_there():
 def test_docstrings_begin_with_a_noun_or_an_imperative():
     found = []
     for path in MODULES:
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(parsed(path)):
             if isinstance(node, (ast.Module, ast.ClassDef, ast.FunctionDef)):
                 first = (ast.get_docstring(node) or "").split()[:1]
                 if first and first[0].strip(",") in {"What", "How", "Where", "Whether", "Whoever"}:
@@ -136,19 +136,22 @@ def test_docstrings_begin_with_a_noun_or_an_imperative():
     assert found == []
 
 
+@cache
 def pages():
+    """The lines of each page for readers."""
     found = [*MODULES, *PACKAGE.rglob("*.rst"), *PACKAGE.rglob("*.html"), *PACKAGE.rglob("*.js")]
     found += [*(ROOT / "docs").rglob("*.md"), *(ROOT / "docs").rglob("*.rst"), *ROOT.glob("notebooks/*.ipynb")]
-    return [*found, ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md"]
+    found += [ROOT / "README.md", ROOT / "CHANGELOG.md", ROOT / "SECURITY.md", ROOT / "CONTRIBUTING.md"]
+    return {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8").splitlines() for path in found}
 
 
 @pytest.mark.parametrize("phrase", PHRASES)
 def test_phrases_are_those_of_the_field(phrase):
     pattern = re.compile(phrase, re.IGNORECASE)
     found = [
-        f"{path.relative_to(ROOT)}:{n}: {line.strip()[:100]}"
-        for path in pages()
-        for n, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        f"{path}:{n}: {line.strip()[:100]}"
+        for path, lines in pages().items()
+        for n, line in enumerate(lines, 1)
         if pattern.search(line)
     ]
     assert found == [], f"write: {PHRASES[phrase]}"

@@ -372,7 +372,9 @@ def test_commands_import_nothing_heavy_that_they_do_not_use(files):
     assert ended == [f"{command[0]} 0" for command in commands]
 
 
-@pytest.mark.parametrize("arguments", [[*SCORE, *BOTH], ["doctor", "a.run", "-q", "qrels.txt"]], ids=lambda a: a[0])
+@pytest.mark.parametrize(
+    "arguments", [[*SCORE, *BOTH], at_night(["doctor", "a.run", "-q", "qrels.txt"])], ids=lambda a: a[0]
+)
 def test_a_reader_that_went_away_is_no_error(process, files, arguments):
     read, write = os.pipe()
     os.close(read)

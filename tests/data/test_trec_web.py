@@ -120,6 +120,7 @@ def test_a_run_may_win_by_failing_more_often(web_2012):
     assert gap["VB(monotone=True)@10"] > 0
 
 
+@pytest.mark.nightly
 def test_the_order_of_rows_changes_no_number_in_an_experiment(web_2012):
     topics = pd.DataFrame({"qid": web_2012.intents["qid"].unique(), "query": "text is not available"})
     run = web_2012.runs["indri-rm-cata-filtered"]
@@ -146,7 +147,8 @@ def as_in_2009(qrels):
     return pd.concat([relevant, others.assign(iteration="0", label=0)[list(qrels.columns)]], ignore_index=True)
 
 
-@pytest.mark.parametrize(("year", "n_gaps", "n_topics", "n_without"), [(2011, 2, 4, 4), at_night(2012, 4, 8, 8)])
+@pytest.mark.nightly
+@pytest.mark.parametrize(("year", "n_gaps", "n_topics", "n_without"), [(2011, 2, 4, 4), (2012, 4, 8, 8)])
 def test_subtopics_without_a_row_count_if_the_topic_file_is_given(
     shared_data, textbook, tmp_path, year, n_gaps, n_topics, n_without
 ):

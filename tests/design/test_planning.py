@@ -257,6 +257,7 @@ def test_widths_at_the_edge():
 # Assurance, several systems, and plans without a pilot.
 
 
+@pytest.mark.nightly
 def test_levels_of_several_systems_are_those_of_scipy():
     assert corrected_level(0.95, 2, "max-t") == 0.95
     # A normal deviate beyond the critical value of Tukey's range, and of Dunnett's maximum.
@@ -284,6 +285,7 @@ def test_more_systems_need_more_queries():
     assert found["delta"].item() == pytest.approx(0.05, rel=0.03)
 
 
+@pytest.mark.nightly
 def test_the_power_of_a_plan_is_that_of_a_comparison():
     """Compare five systems of which one is better, with the numbers of queries that plans say."""
     rng, found = np.random.default_rng(5), 0

@@ -58,6 +58,7 @@ def test_every_estimate_is_there_with_its_interval(planted):
     assert pair["diff"] == pytest.approx(values["corrected", "", "d"] - values["corrected", "", "a"])
 
 
+@pytest.mark.nightly
 def test_the_score_by_the_judge_alone_is_its_ndcg(planted):
     runs, _, labels, _, found = planted
     means = vbterrier.score(runs, labels["partial"], ["nDCG@10"]).means()["nDCG@10"]
@@ -168,6 +169,7 @@ def test_agreement_counts_documents_that_all_labelled(planted):
     assert kappa["humans, honest"] > kappa["humans, partial"]
 
 
+@pytest.mark.nightly
 def test_bias_by_grade_and_length_is_a_mean_over_documents(planted):
     runs, truth, labels, human, _ = planted
     texts = truth[["docno"]].assign(text=["word " * (5 + 3 * (i % 40)) for i in range(len(truth))])

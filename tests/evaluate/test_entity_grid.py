@@ -81,6 +81,7 @@ def test_factors_of_similarity_multiply_shifted_cosines(world):
     pd.testing.assert_series_equal(both.loc[plain.index], expected)
 
 
+@pytest.mark.nightly
 def test_the_default_grid_has_187_configurations(world):
     assert sum(len(list(combined(given))) for given in ENTITY_GRID.values()) == 187
     links, topics, _ = world

@@ -119,6 +119,7 @@ def test_two_processes_say_the_same_to_the_bit(world, expected):
     pd.testing.assert_frame_equal(found, same[found.columns], check_exact=True)
 
 
+@pytest.mark.nightly
 def test_links_and_order_of_rows_change_nothing(world, expected):
     pool = link_pool(world.pool, world.tags)
     pd.testing.assert_frame_equal(world.found(links=pool), expected)

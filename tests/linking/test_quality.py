@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pandas as pd
 import pytest
+from night import at_night
 from scipy import stats
 from sklearn.metrics import accuracy_score, precision_score, recall_score
 
@@ -146,7 +147,7 @@ def answers_of(words):
 
 
 @pytest.mark.filterwarnings("ignore:system 'x'")
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *map(at_night, (1, 2, 3))])
 def test_the_swap_test_is_that_of_all_swaps_one_by_one(seed):
     rng = np.random.default_rng(seed)
     gold, one, other = (rng.choice(["A", "B", "NIL"], 7, p=[0.4, 0.2, 0.4]) for _ in range(3))

@@ -65,7 +65,7 @@ def test_nothing_is_cut_off_or_overlaps_at_either_width(kind, names, width):
         assert not any(one.overlaps(other) for one, other in itertools.pairwise(ticks))
 
 
-@pytest.mark.parametrize("kind", ["forest", "one measure", "map", "distributions", "ranks", "pairs"])
+@pytest.mark.parametrize("kind", ["forest", "map", *map(at_night, ("one measure", "distributions", "ranks", "pairs"))])
 def test_many_rows_fit_a_page_without_overlap(kind):
     n, height = (50, 9.8) if kind in ("distributions", "ranks", "pairs") else (100, 9.5)
     ax = drawings([f"system {place}" for place in range(n)])[kind]()

@@ -4,6 +4,8 @@ import os
 import subprocess
 import sys
 
+import pytest
+
 BACKEND = """
 import matplotlib
 from matplotlib.backends.backend_agg import FigureCanvasAgg as FigureCanvas
@@ -36,6 +38,7 @@ def test_figures_are_shown_after_the_first_one(tmp_path):
     assert drawn(tmp_path, "module://shown_by_cells") == ["True", "10.0"]
 
 
+@pytest.mark.nightly
 def test_a_backend_that_cannot_run_is_no_obstacle(tmp_path):
     (tmp_path / "broken.py").write_text("raise ImportError('no display')", encoding="utf-8")
     assert drawn(tmp_path, "module://broken") == ["False", "10.0"]

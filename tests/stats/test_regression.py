@@ -94,6 +94,7 @@ def test_undefined_coefficients_are_nan_and_not_tested():
     assert np.isnan([found["std_error"], found["p_value"], found["p_adjusted"]]).all()
 
 
+@pytest.mark.nightly
 def test_without_an_effect_p_values_are_uniform():
     tables = (topics(50, seed=seed) for seed in range(300))
     p = np.array([gain_regressions(table, "gain", ["two"], controls=["ap"])["p_value"].item() for table in tables])

@@ -245,6 +245,7 @@ print(hashlib.sha256(values.tobytes()).hexdigest())
 """
 
 
+@pytest.mark.nightly
 def test_the_hash_seed_of_python_changes_nothing():
     found = set()
     for seed in ("0", "1", "77"):

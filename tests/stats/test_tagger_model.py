@@ -218,6 +218,7 @@ def test_labels_of_all_documents_give_the_score_itself():
             assert found[row] == pytest.approx(np.full(20, value.mean()), abs=1e-9)
 
 
+@pytest.mark.nightly
 def test_estimates_are_close_to_gold_where_tags_are_not():
     covered, errors = 0, []
     for seed in range(12):

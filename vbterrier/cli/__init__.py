@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import warnings
-from typing import TYPE_CHECKING, Annotated, Any
+from functools import cache
+from typing import Annotated, Any
 
 import typer
 from typer import Option
@@ -17,10 +18,6 @@ import vbterrier
 from vbterrier.cli import comparison, evaluation, judging, preparation, queries
 from vbterrier.cli.options import VERBOSE, in_options, restored_logging, shared, show_log
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 BAD_INPUT, BAD_USAGE = 1, 2
 
@@ -56,7 +53,13 @@ app.add_typer(preparation.app)
 app.add_typer(queries.app)
 
 
-def main(run: Callable[..., Any] = app) -> None:
+@cache
+def _group() -> Any:
+    """The commands, which take as long to build as an import, for the call and for its errors and warnings."""
+    return typer.main.get_command(app)
+
+
+def main() -> None:
     """Run the command line; the console script."""
     called = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     # A script must not take an error of usage for a release that fails.
@@ -73,7 +76,7 @@ def main(run: Callable[..., Any] = app) -> None:
 
         warnings.showwarning = shown
         try:
-            sys.exit(run(standalone_mode=False))
+            sys.exit(_group()(standalone_mode=False))
         except VBTerrierError as error:
             _exit(error, usage if isinstance(error, ParameterError) else BAD_INPUT)
         except MemoryError:
@@ -95,4 +98,4 @@ def _exit(error: Exception | str, code: int) -> None:
 
 def _line(message: Exception | Warning | str) -> str:
     """Return a message as one printable line that names options instead of parameters."""
-    return in_options(printable(" ".join(str(message).split())), typer.main.get_command(app), sys.argv[1:])
+    return in_options(printable(" ".join(str(message).split())), _group(), sys.argv[1:])

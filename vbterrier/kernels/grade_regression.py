@@ -160,18 +160,24 @@ def exact_intercepts(
     without a hit, whose posterior has a long left tail; v and the mean c, ``N(0, 1/ridge)``, are estimated again by
     expectation-maximisation with the distributions on the grid, c added to the values.
     """
-    y, mean = hit.astype(np.float64), 0.0
+    # The documents of a topic are neighbours.
+    order, mean = np.argsort(topic, kind="stable"), 0.0
+    offset, hit, topic = offset[order], hit[order], topic[order]
+    y = hit.astype(np.float64)
+    with_documents, starts = np.unique(topic, return_index=True)
     for step in range(GRID_STEPS):
         values = GRID * np.sqrt(variance)
         logits = offset[:, None] + mean + values
-        likelihood = np.where(hit[:, None], -np.logaddexp(0, -logits), -np.logaddexp(0, logits))
-        log_density = _by_topic(likelihood, topic, n_topics) - GRID**2 / 2
+        # log P(hit) = logit - softplus(logit), log P(no hit) = -softplus(logit).
+        softplus = np.logaddexp(0, logits)
+        log_density = np.tile(-(GRID**2) / 2, (n_topics, 1))
+        log_density[with_documents] += np.add.reduceat(np.where(hit[:, None], logits, 0) - softplus, starts)
         density = np.exp(log_density - log_density.max(axis=1, keepdims=True))
         density /= density.sum(axis=1, keepdims=True)
         if step < GRID_STEPS - 1:
             squares = (density @ values**2).sum()
             variance = (squares + PRIOR_TOPICS * variance_prior) / (n_topics + PRIOR_TOPICS)
-            expected = (sigmoid(logits) * density[topic]).sum(axis=1)
+            expected = (np.exp(logits - softplus) * density[topic]).sum(axis=1)
             information = (expected * (1 - expected)).sum() + ridge
             mean += float(np.clip(((y - expected).sum() - ridge * mean) / information, -MOST_STEP / 2, MOST_STEP / 2))
     return Intercepts(values + mean, np.cumsum(density, axis=1) - density / 2)

@@ -147,11 +147,7 @@ def ranking_of(run: Run, depth: int | None = None) -> pd.DataFrame:
         top = run.top(depth)
         (topic, rank), docno = top.filled, top.docno
     return pd.DataFrame(
-        {
-            "qid": _objects(run.topic_ids.take(topic)),
-            "docno": _objects(docno),
-            "score": -rank.astype(np.float64),
-        }
+        {"qid": _objects(run.topic_ids.take(topic)), "docno": _objects(docno), "score": -rank.astype(np.float64)}
     ).sort_values(["qid", "score"], ascending=[True, False], ignore_index=True)
 
 

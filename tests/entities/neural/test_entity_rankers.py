@@ -77,6 +77,7 @@ class TestNeuralEntityRanker:
         assert auc(binary, pool, qrels) > 0.9
         assert binary["score"].between(0, 1).all()
 
+    @pytest.mark.nightly
     def test_a_frame_of_labels_supervises_as_derived_labels_do(self, data, short):
         pool, run, qrels = data
         found = once(pool, run, None, labels_of(pool, qrels))

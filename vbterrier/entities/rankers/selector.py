@@ -14,16 +14,7 @@ from vbterrier.entities.pool import judged
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.rankers.consensus import pool_df
 from vbterrier.entities.rankers.similarity import entity_texts
-from vbterrier.errors import (
-    InputError,
-    ParameterError,
-    choice,
-    examples,
-    module_of_extra,
-    warn,
-    whole,
-    whole_or_none,
-)
+from vbterrier.errors import InputError, ParameterError, choice, examples, module_of_extra, warn, whole, whole_or_none
 from vbterrier.frames.contracts import LabelFrame, frame_of
 from vbterrier.frames.ids import numbers_of
 from vbterrier.frames.ranking import places, ranked

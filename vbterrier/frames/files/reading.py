@@ -458,10 +458,7 @@ def read_nuggets(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
     return pd.DataFrame(rows, columns=["name", "qid", "docno", "entity_id", *NUGGET_MEMBERS])
 
 
-NUGGET_MEMBERS = {
-    "importance": ("vital", "okay"),
-    "assignment": ("support", "partial_support", "not_support"),
-}
+NUGGET_MEMBERS = {"importance": ("vital", "okay"), "assignment": ("support", "partial_support", "not_support")}
 
 
 def _number(value: Any, *, finite: bool = True) -> float | None:

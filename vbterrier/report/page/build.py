@@ -7,6 +7,7 @@ import hashlib
 import os
 import platform
 import shlex
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from importlib import metadata, resources
@@ -64,8 +65,10 @@ class Page:
 def versions() -> list[tuple[str, str]]:
     """Names and versions of the packages that computed the numbers."""
     found = [("vbterrier", __version__), ("Python", platform.python_version())]
-    installed = {one.name.replace("-", "_").lower(): one.version for one in metadata.distributions() if one.name}
-    return found + [(name, installed[name]) for name in _PACKAGES if name in installed]
+    for name in _PACKAGES:
+        with suppress(metadata.PackageNotFoundError):
+            found.append((name, metadata.version(name)))
+    return found
 
 
 def parameters(found: ReportNumbers, given: Inputs, options: ComparisonOptions) -> list[tuple[str, str]]:
