@@ -9,7 +9,7 @@ import pytest
 from hypothesis import settings
 
 # Share of a property's examples that a Hypothesis profile tries.
-EXAMPLES = {"default": 0.2, "ci": 0.2, "thorough": 1.0, "nightly": 10.0}
+EXAMPLES = {"default": 0.1, "ci": 0.1, "thorough": 1.0, "nightly": 10.0}
 settings.register_profile("default", deadline=None)
 settings.register_profile("thorough", deadline=None)
 # The same examples in every run: CI fails for changes alone. Nightly runs look for new examples.
@@ -100,7 +100,7 @@ def pytest_collection_modifyitems(config, items):
     properties = {item.function for item in items if hasattr(getattr(item, "function", None), "hypothesis")}
     for test in properties:
         chosen = test._hypothesis_internal_use_settings
-        examples = max(round(share * chosen.max_examples), min(chosen.max_examples, 20))
+        examples = max(round(share * chosen.max_examples), min(chosen.max_examples, 10))
         test._hypothesis_internal_use_settings = settings(chosen, max_examples=examples)
 
 

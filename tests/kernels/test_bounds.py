@@ -148,7 +148,7 @@ class TestShapes:
     @pytest.mark.parametrize("cutoff", [1, 3, 8, 20, None])
     @pytest.mark.parametrize("top", [0, 2, 3])
     def test_a_batch_equals_its_topics(self, bound, cutoff, top):
-        batch = random_batch(np.random.default_rng(3), 200, cutoff=cutoff, top=top)
+        batch = random_batch(np.random.default_rng(3), 60, cutoff=cutoff, top=top)
         single = [
             bound(PartlyJudged(levels[np.newaxis], pool[np.newaxis], batch.gain, top=top, cutoff=cutoff))[0]
             for levels, pool in zip(batch.levels, batch.pool, strict=True)

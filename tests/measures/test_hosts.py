@@ -1,6 +1,7 @@
 """The measures in the hands of their hosts: pt.Experiment and ir_measures."""
 
 import importlib.metadata
+import itertools
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyterrier as pt
 import pytest
 from ir_measures import AP, Qrel, ScoredDoc, alpha_nDCG, nDCG
+from night import at_night
 from one_topic import RENAMED
 from scipy import stats
 
@@ -119,11 +121,11 @@ def strings():
     [
         {"batch_size": 1},
         {"batch_size": 7},
-        {"plan": "tree", "verbose": False},
+        at_night({"plan": "tree", "verbose": False}),
         {"plan": "tree", "verbose": False, "batch_size": 7},
         {"validate": "error"},
         {"filter_by_qrels": True},
-        {"filter_by_topics": False},
+        at_night({"filter_by_topics": False}),
     ],
     ids=str,
 )
@@ -365,8 +367,14 @@ def expected():
     return ir_measures.calc_aggregate(OURS, IR_QRELS, IR_GOOD)
 
 
-@pytest.mark.parametrize("of_qrels", TEXTS)
-@pytest.mark.parametrize("of_run", TEXTS)
+# Other pairs at night.
+PAIRS = [(one, other) for one in TEXTS for other in TEXTS if one == other or "str" in (one, other)]
+
+
+@pytest.mark.parametrize(
+    ("of_qrels", "of_run"),
+    [*PAIRS, *(at_night(*pair) for pair in itertools.product(TEXTS, TEXTS) if pair not in PAIRS)],
+)
 def test_text_of_any_storage_gives_the_same_numbers(expected, of_qrels, of_run):
     qrels = IR_QRELS.astype(dict.fromkeys(["query_id", "doc_id", "iteration"], TEXTS[of_qrels]))
     run = IR_GOOD.astype(dict.fromkeys(["query_id", "doc_id"], TEXTS[of_run]))

@@ -6,6 +6,7 @@ No expected value stands here: a measure is compared with itself after its input
 import numpy as np
 import pandas as pd
 import pytest
+from night import at_night
 
 from vbterrier import (
     BAP,
@@ -216,7 +217,7 @@ def test_entities_of_answers_have_any_names(worlds):
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-@pytest.mark.parametrize("rise", [np.exp, lambda score: score**3 - 1e4])
+@pytest.mark.parametrize("rise", [np.exp, at_night(lambda score: score**3 - 1e4)])
 def test_scores_go_through_any_rising_function(worlds, family, rise):
     frame, run = worlds(family)
     assert_same(

@@ -55,7 +55,7 @@ app.add_typer(queries.app)
 
 @cache
 def _group() -> Any:
-    """The commands, which take as long to build as an import, for the call and for its errors and warnings."""
+    """The commands, built once for the call and for its errors and warnings."""
     return typer.main.get_command(app)
 
 
