@@ -75,10 +75,7 @@ def test_small_tails_are_drawn_often_enough():
 
 @pytest.mark.parametrize(
     ("kind", "n_releases"),
-    [
-        ("1 % of the queries lose all", 40),
-        *(at_night(kind, 150) for kind in (*bench.KINDS, bench.HEAD)),
-    ],
+    [("1 % of the queries lose all", 40), *(at_night(kind, 150) for kind in (*bench.KINDS, bench.HEAD))],
 )
 def test_false_decisions_are_as_rare_as_stated(kind, n_releases):
     for rate in (

@@ -408,14 +408,8 @@ test_frames_that_cannot_be_drawn = refusals(
         (lambda: power_curve([curve_frame(), curve_frame()]), "each size of a difference and test once"),
         (lambda: power_curve(curve_frame().drop(columns="test")), "missing test"),
         (lambda: power_curve("plan"), "curve: wanted a data frame, found str"),
-        (
-            changed(removal_distributions, DRAWS, source="theory"),
-            "row 0 has source 'theory', .*; wanted source 'm",
-        ),
-        (
-            lambda: removal_distributions({"set": DRAWS[["source"]]}),
-            r"draws\['set'\]: .*; missing measure, value",
-        ),
+        (changed(removal_distributions, DRAWS, source="theory"), "row 0 has source 'theory', .*; wanted source 'm"),
+        (lambda: removal_distributions({"set": DRAWS[["source"]]}), r"draws\['set'\]: .*; missing measure, value"),
         (lambda: variance_shares(twice(SHARES)), "wanted each source once"),
         (changed(variance_shares, SHARES, share=0.5), "row 0 .*share 0.5; wanted shares that sum to 1"),
         (changed(variance_shares, SHARES, variance=np.nan), "wanted a variance where there is a share"),
@@ -443,10 +437,7 @@ test_options_that_are_refused = refusals(
         (lambda: removal_distributions(DRAWS, step=0), "step=0"),
         (lambda: variance_shares(shares_frame("a", [1 / 9] * 9, NINE)), "9 sources .* add up small ones, at most 7"),
         (lambda: differences(PAIRS, baseline="d"), "baseline='d': pairs has 'a', 'b', 'c'"),
-        (
-            lambda: differences(pairs_frame(range(27))),
-            "351 pairs are too many .* .at most 120.; .* baseline=",
-        ),
+        (lambda: differences(pairs_frame(range(27))), "351 pairs are too many .* .at most 120.; .* baseline="),
     ],
 )
 

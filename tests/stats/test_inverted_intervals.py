@@ -209,11 +209,7 @@ KINDS = {
 
 
 @pytest.mark.parametrize(
-    ("kind", "n_samples"),
-    [
-        ("sparse", 200),
-        *(at_night(kind, 200) for kind in KINDS if kind != "sparse"),
-    ],
+    ("kind", "n_samples"), [("sparse", 200), *(at_night(kind, 200) for kind in KINDS if kind != "sparse")]
 )
 def test_all_intervals_together_contain_the_mean_as_often_as_they_say(kind, n_samples):
     rng, n = np.random.default_rng(1), 120
