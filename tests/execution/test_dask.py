@@ -11,6 +11,7 @@ import time
 import numpy as np
 import pandas as pd
 import pytest
+from night import at_night
 
 import vbterrier
 from vbterrier.entities.pool import link_pool
@@ -50,7 +51,7 @@ def runs():
     return {f"run{number}": run() for number in range(N_RUNS)}
 
 
-@pytest.fixture(scope="module", params=[2, 3])
+@pytest.fixture(scope="module", params=[at_night(2), 3])
 def client(request):
     cluster = distributed.LocalCluster(n_workers=request.param, threads_per_worker=1, dashboard_address=":0")
     with cluster, distributed.Client(cluster) as made:
