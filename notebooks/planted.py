@@ -203,7 +203,7 @@ def _entities(qids: list[str], kinds: Mapping[str, Kind]) -> pd.DataFrame:
         "p_other": share,
     }
     same = {name: np.tile(values, len(qids)) for name, values in columns.items()}
-    return pd.DataFrame({"qid": np.repeat(qids, sum(n)), "entity_id": ids, **same})
+    return pd.DataFrame({"qid": np.repeat(qids, sum(n)), "entity_id": pd.Series(ids, dtype="str"), **same})
 
 
 def _uniform(mentions: pd.DataFrame, seed: int) -> Floats:

@@ -104,7 +104,7 @@ def outcome(made, topics):
     return table.reindex(topics["qid"], fill_value=0.0)
 
 
-@pytest.fixture(scope="module", params=[at_night("any"), at_night("confusing"), "no"])
+@pytest.fixture(scope="module", params=[one if one == "no" else at_night(one) for one in FOUND])
 def asked(request, congress):
     topics = queries(congress, request.param)
     candidates = pt.apply.generic(parsed) >> CandidateIntents(congress.kb)

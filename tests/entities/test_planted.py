@@ -50,6 +50,11 @@ def test_less_recall_finds_less_of_the_same():
     assert pairs(small.tags) & both == pairs(other.tags) & both
 
 
+def test_there_may_be_no_entity():
+    made = planted_collection(n_topics=2, n_entities=dict.fromkeys(KINDS, 0))
+    assert (len(made.pool), len(made.mentions), len(made.tags), len(made.entities)) == (400, 0, 0, 0)
+
+
 def test_oer_recovers_the_planted_order():
     made = planted_collection(n_topics=20, n_documents=1000, n_relevant=300)
     pool = linked(made)

@@ -66,7 +66,7 @@ def test_an_interval_excludes_0_only_if_the_test_rejects(test, correction, kind)
         assert found["high"].max() <= 1
         n_open += int((rejected & at_zero).sum())
     # Truncation at 0 is the exception.
-    assert n_open < 25
+    assert n_open < 6
 
 
 @settings(max_examples=60, deadline=None)
