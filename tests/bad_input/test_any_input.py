@@ -94,6 +94,18 @@ def test_an_empty_run_over_judgments_that_are_all_relevant_is_no_arithmetic():
         assert score(run, qrels, ["BNDCG@5"], n_resamples=2).values["value"].tolist() == [0.0, 0.0]
 
 
+@pytest.mark.parametrize(("weight", "said"), [("x", "'x'"), (None, "None"), (math.nan, "nan"), (-1, "weight -1")])
+@pytest.mark.parametrize("measure", ["StRecall@5", "ES@5"])
+def test_weights_of_tags_are_checked_for_measures_of_other_packages_too(measure, weight, said):
+    # Found by the properties above: tags were left out in silence, or text compared with 0.
+    run = pd.DataFrame({"qid": ["q1", "q2"], "docno": "d1", "score": 1.0})
+    intents = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], "entity_id": [*"ABAB"], "prob": 0.5})
+    tags = pd.DataFrame({"docno": "d1", "entity_id": ["A", "B"], "weight": pd.Series([weight, "1"], dtype=object)})
+    with pytest.raises(InputError, match=f"row 0 .*{said}"):
+        score(run, intents, [measure], tags=tags)
+    assert score(run, intents, [measure], tags=tags.assign(weight="1")).values["value"].tolist() == [1.0, 1.0]
+
+
 @pytest.mark.parametrize("label", [1e308, 2.0**63, 2**63, -(2.0**64)])
 def test_a_label_beyond_64_bits_is_an_error_and_no_other_label(label):
     qrels = pd.DataFrame({"qid": ["q1"], "docno": ["d1"], "label": [label]})

@@ -9,12 +9,7 @@ from urn import followed, model_of, moments_of, no_draws, random_problem
 
 from vbterrier.kernels.grades import choice
 from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
-from vbterrier.kernels.grades.exact import (
-    enumerated_distribution,
-    n_walk_states,
-    scores_of,
-    walk,
-)
+from vbterrier.kernels.grades.exact import enumerated_distribution, n_walk_states, scores_of, walk
 from vbterrier.kernels.grades.model import UnjudgedModel, comonotone_variance, urn
 from vbterrier.kernels.grades.moments import moments
 from vbterrier.kernels.rankings import discounts
@@ -92,8 +87,7 @@ def test_a_strong_prior_is_a_known_one(shared, binding):
 def batch_of(singles):
     names = ("base", "weights", "n_unjudged", "prob", "left", "strength")
     return UnjudgedModel(
-        **{name: np.concatenate([getattr(single, name) for single in singles]) for name in names},
-        gain=singles[0].gain,
+        **{name: np.concatenate([getattr(single, name) for single in singles]) for name in names}, gain=singles[0].gain
     )
 
 

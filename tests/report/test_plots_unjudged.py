@@ -465,10 +465,7 @@ test_frames_that_cannot_be_drawn = refusals(
     InputError,
     [
         (lambda: score_distributions(small().frame()), "wanted the result of bootstrap_distribution, found DataFrame"),
-        (
-            of_scores(marks={"truth": {"z": 1.0}}),
-            r"marks\['truth'\]: none of its queries \('z'\) was evaluated",
-        ),
+        (of_scores(marks={"truth": {"z": 1.0}}), r"marks\['truth'\]: none of its queries \('z'\) was evaluated"),
         (of_scores(marks={"truth": {"a": "high"}}), r"marks\['truth'\]: wanted numbers or NaN"),
         (of_scores(marks={"truth": pd.Series([1, 2], index=["a", "a"])}), "query 'a' is duplicated"),
         (of_bounds(qid=[*"ab"], low=[0.9, 0], high=[0.1, 1]), "query 'a' has 0.9 to 0.1; wanted two ends"),
@@ -508,10 +505,7 @@ test_options_that_are_refused = refusals(
     ParameterError,
     [
         (of_scores(topics=["a", "z"]), "topics: 'z' not evaluated; there are 'a', 'b', 'c'"),
-        (
-            of_scores(marks={str(place): {"a": 1.0} for place in range(7)}),
-            "7 are too many .*; choose at most 6",
-        ),
+        (of_scores(marks={str(place): {"a": 1.0} for place in range(7)}), "7 are too many .*; choose at most 6"),
         (of_scores(level=2), "level=2: wanted a number from 0 to 1"),
         (lambda: estimate_against_truth(estimates(), estimator="means"), "estimator='means': estimates has 'mean'"),
         (lambda: estimate_against_truth(MANY), r"8 estimators \('0', .*\) are too many .* at most 7 with estimator="),

@@ -245,8 +245,7 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
     [['q1', 'E1', '-', 0], ['q1', 'E2', 'd1', 1]]
     """
     require(intents, ("qid", "entity_id"), "intents")
-    require(tags, ("docno", "entity_id"), "tags")
-    weighted = tags[tags["weight"] > 0] if "weight" in tags.columns else tags
+    weighted = tags[TagFrame(tags).weight > 0]
     on = [name for name in ("qid", "entity_id") if name in weighted.columns]
     # Compared as text, because ids may be integers in one of the frames.
     left = intents[["qid", "entity_id"]].astype(str)
