@@ -214,10 +214,10 @@ def audit_judge(
     for name, count, low in (("cutoff", cutoff, 1), ("budget", budget, 1), ("n_draws", n_draws, 2), ("seed", seed, 0)):
         whole(name, count, low=low)
     judges = MachineLabels(labels)
-    judged = target_of(qrels, None, None, labels=judges)
+    judged = target_of(qrels, None, None)
     loaded = loaded_runs(runs, duplicates)
     require_scale(judged.frame, scale, "qrels")
-    require_spellings(judged, loaded)
+    require_spellings(judged, loaded, judges)
     for what, names in (("baseline", [baseline] if baseline else []), ("families", families or {})):
         for name in names:
             if name not in loaded:
@@ -253,7 +253,7 @@ def audit_judge(
     bias, calibration = _bias(documented, judges.names, judgments, families, level)
     options: dict[str, Any] = {"level": level, "on_topics": on_topics, "duplicates": duplicates}
     plans = {
-        word: judge_next(frames, target.frame, budget, f"BNDCG@{cutoff}", labels=used, **options)
+        word: judge_next(frames, target.frame, budget, f"ENDCG@{cutoff}", labels=used, **options)
         for word, used in (("without", None), ("with", judges))
     }
     rows = []

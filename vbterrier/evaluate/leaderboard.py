@@ -12,8 +12,8 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, warn, whole
 from vbterrier.evaluate.comparison import by_collection
 from vbterrier.evaluate.inputs import (
-    bootstrapped,
     loaded_runs,
+    measure_with_distribution,
     quietly,
     require_scale,
     require_spelling,
@@ -35,13 +35,14 @@ from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
 from vbterrier.stats.agreement import EQUAL, rank_biased_overlap, rank_correlations
 from vbterrier.stats.paired_tests import rank_intervals
 from vbterrier.stats.topic_intervals import check_level
 from vbterrier.unjudged.evidence import evidence_of, pool_depth
 from vbterrier.unjudged.incomplete import leave_group_out
 from vbterrier.unjudged.model import DEPTH
+from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,7 +52,8 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget
-    from vbterrier.unjudged.drawn import Joint
+    from vbterrier.unjudged.estimated import Joint
+    from vbterrier.unjudged.pool import MachineLabels
 
 # Sources of uncertainty, with the method in tables.
 SOURCES = {
@@ -60,7 +62,7 @@ SOURCES = {
     "both": "unjudged and topics (draws, max-T)",
     "collections": "unjudged and collections (draws, max-T)",
 }
-MEASURE = "BNDCG@10"
+MEASURE = "ENDCG@10"
 STATISTICS = ("tau", "tau_ap", "rbo")
 # The smallest value of each statistic.
 LEAST = (-1.0, -1.0, 0.0)
@@ -158,6 +160,7 @@ class _Collection:
     unjudged: dict[str, float]
     runs: dict[str, Run] = field(default_factory=dict)
     target: Any = None
+    labels: MachineLabels | None = None
 
     @property
     def topics(self) -> list[str]:
@@ -272,8 +275,8 @@ def leaderboard(
     else:
         (wanted,) = measures_from(MEASURE if measure is None else measure)
         if n_judge:
-            bootstrapped(wanted)
-        if not isinstance(wanted, Bootstrapped):
+            measure_with_distribution(wanted)
+        if not isinstance(wanted, UnjudgedMeasure):
             require_means([str(wanted)])
         collections = _of_runs(runs, qrels, wanted, labels, on_topics, duplicates, scale)
     names = sorted(collections[0].scores.names)
@@ -350,12 +353,13 @@ def _of_runs(
     # Sorted, so that results do not depend on the order of collections.
     for name in sorted(given):
         labelled = labels[name] if name and labels is not None else labels
-        target, which = target_of(given[name][1], None, None, labels=labelled), f" of {name!r}" if name else ""
+        target, which = target_of(given[name][1], None, None), f" of {name!r}" if name else ""
+        machine = labels_of(labelled)
         require_scale(target.frame, scale, f"qrels{which}")
-        require_spellings(target, loaded[name], which)
-        if target.labels is not None:
-            warn_of_uneven_labels(target.labels, loaded[name], measure.params.get("cutoff") or DEPTH)
-        found.append(_evaluated(name, _on_judged_topics(loaded[name], target), target, measure, on_topics))
+        require_spellings(target, loaded[name], machine, which)
+        if machine is not None:
+            warn_of_uneven_labels(machine, loaded[name], measure.params.get("cutoff") or DEPTH)
+        found.append(_evaluated(name, _on_judged_topics(loaded[name], target), target, measure, on_topics, machine))
     return found
 
 
@@ -371,17 +375,23 @@ def _on_judged_topics(runs: dict[str, Run], target: EvaluationTarget) -> dict[st
 
 
 def _evaluated(
-    name: str, runs: dict[str, Run], judged: EvaluationTarget, measure: Any, on_topics: str, horizon: int = 0
+    name: str,
+    runs: dict[str, Run],
+    judged: EvaluationTarget,
+    measure: Any,
+    on_topics: str,
+    labels: MachineLabels | None = None,
+    horizon: int = 0,
 ) -> _Collection:
     """Scores of the runs on a collection, or on its reduced judgments with the horizon of the complete ones."""
+    models = models_of([measure], runs, judged, labels=labels, horizon=horizon)
     target, runs = aligned(judged, runs, on_topics)
-    target.evidence, target.horizon = runs, horizon
-    if isinstance(measure, Bootstrapped):
-        joint, shares = joint_scores(runs, target, measure)
-        return _Collection(name, joint, shares, runs, target)
+    if isinstance(measure, UnjudgedMeasure):
+        joint, shares = joint_scores(runs, target, measure, models)
+        return _Collection(name, joint, shares, runs, target, labels)
     frames = {system: run.frame for system, run in runs.items()}
     values = score(frames, target.frame, [measure], on_topics=on_topics, interval="normal").values
-    return _Collection(name, _known(values), _unjudged(target, runs, measure), runs, target)
+    return _Collection(name, _known(values), _unjudged(target, runs, measure), runs, target, labels)
 
 
 def _unjudged(target: EvaluationTarget, runs: dict[str, Run], measure: Any) -> dict[str, float]:
@@ -493,7 +503,7 @@ def _reusability(
         frames = {name: run.frame for name, run in runs.items()}
         reduced.append(leave_group_out(frames, each.target.frame, groups, depth or cutoff))
         evidence = evidence_of(runs, each.target.judgments(), cutoff, max(DEPTH, cutoff))
-        horizons.append(pool_depth(evidence) if isinstance(measure, Bootstrapped) else 0)
+        horizons.append(pool_depth(evidence) if isinstance(measure, UnjudgedMeasure) else 0)
     rows: list[tuple[Any, ...]] = []
     known = table.set_index("name")
     tiers = table.groupby("tier")["rank"]
@@ -503,10 +513,9 @@ def _reusability(
         for each, part, horizon in zip(collections, parts, horizons, strict=True):
             n_removed += len(each.target.frame) - len(part.qrels)
             target = target_of(part.qrels, None, None)
-            target.labels = each.target.labels
             kept = {name: run.only(target.topics) for name, run in each.runs.items()}
             # The complete judgments are checked; a run without judged documents is no mismatch of ids here.
-            without.append(quietly(_evaluated, each.name, kept, target, measure, "all", horizon))
+            without.append(quietly(_evaluated, each.name, kept, target, measure, "all", each.labels, horizon))
         landed = _ranked(without, names, uncertainty, **options).set_index("name")
         for name in parts[0].runs:
             at, own = landed.loc[name], known.loc[name]
@@ -626,7 +635,7 @@ def _batch(
             name: given[each.name] if each.name and hasattr(given, "items") else given for name, given in named.items()
         }
         frames = {name: run.frame for name, run in each.runs.items()}
-        options: dict[str, Any] = {"level": level, "labels": each.target.labels, "on_topics": on_topics}
+        options: dict[str, Any] = {"level": level, "labels": each.labels, "on_topics": on_topics}
         plan = judge_next(frames, each.target.frame, n, measure, **by_topic, **options)
         price = (by_topic["costs"] or {}).get
         rows.append(plan.frame.assign(dataset=each.name, cost=[float(price(qid, 1)) for qid in plan.frame["qid"]]))

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from math import nan
 from typing import TYPE_CHECKING, Any
@@ -25,9 +26,9 @@ from vbterrier.log import tracked
 from vbterrier.measures.external import is_mean, mean_of
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.linking import LinkingMeasure
-from vbterrier.measures.target import aligned, require_one_tagger
+from vbterrier.measures.target import aligned, require_one_tagger, warn_of_gaps
 from vbterrier.measures.text import distinct_measures, measures_from
-from vbterrier.measures.unjudged import VARIANCE_PART, Bootstrapped, uses_evidence
+from vbterrier.measures.unjudged import VARIANCE_PART, Estimated, UnjudgedMeasure, models_of, needs_model
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
@@ -38,6 +39,7 @@ from vbterrier.stats.topic_intervals import (
     topic_values,
     unjudged_interval,
 )
+from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
     import os
@@ -47,6 +49,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.frames.notebook import Figures
+    from vbterrier.unjudged.fitted import EvidenceModel
 
 
 TOPICS = ("same", "all", "common")
@@ -56,17 +59,20 @@ TOPICS = ("same", "all", "common")
 class Scores(Shown):
     """Result of :func:`score`.
 
-    - ``values``: the V frame: name, qid, measure, value; a row for each system, topic and measure
+    - ``values``: the V frame: name, qid, measure, value; a row for each system, topic and measure; with measures of the
+      E family also ``model``, the digest of the model of the measure, empty for other measures
     - ``intervals``: the C frame: name, measure, value (the mean), low, high, level, method, n_qids, n_resamples, seed;
       one row for each system, measure and method. ``method`` names the source of uncertainty: ``topics (...)`` for
       topics drawn from the same population, ``unjudged (normal)`` for the unjudged documents of these topics
     - ``missing``: name, n_qids, n_missing: the number of topics without any retrieved document; they score as an empty
       ranking
+    - ``model``: the :class:`~vbterrier.unjudged.EvidenceModel` that was fitted to the runs of the call, or ``None``
     """
 
     values: pd.DataFrame
     intervals: pd.DataFrame
     missing: pd.DataFrame
+    model: EvidenceModel | None = field(default=None, kw_only=True)
 
     def _line(self) -> str:
         return systems_line(self.intervals)
@@ -110,6 +116,7 @@ def score(
     intents: Any = None,
     tags: Any = None,
     labels: Any = None,
+    model: EvidenceModel | str | None = None,
     subtopics: Any = None,
     on_topics: str = "same",
     duplicates: str = "error",
@@ -143,9 +150,13 @@ def score(
         Entities of documents: a frame (docno, entity_id[, weight, qid]), a registered name or a path; otherwise the
         column ``entity_id`` of the runs, or diversity qrels.
     labels
-        Labels that machines gave to documents, as evidence about unjudged documents for bootstrapped measures with the
-        default prior: a frame (qid, docno, label), a path, or a mapping of name to these; see
+        Labels that machines gave to documents, as evidence about unjudged documents for the measures of the E family: a
+        frame (qid, docno, label), a path, or a mapping of name to these; see
         :class:`vbterrier.unjudged.pool.MachineLabels`.
+    model
+        The model of unjudged documents for measures of the E family that name none: the result of
+        :func:`vbterrier.unjudged.fit`, a registered name, a digest or a folder. By default one is fitted to all runs of
+        the call.
     subtopics
         All subtopics of diversity qrels, which then count also without a judged document: a frame (qid, entity_id[,
         prob]) or a path, see :func:`vbterrier.frames.read_subtopics`. alpha_nDCG, ERR_IA and StRecall count subtopics
@@ -193,7 +204,7 @@ def score(
     process, chunks queued for workers take at most an eighth of it.
 
     ``memory`` does not change any value. Of each topic, only the rows that measures read are kept: the first k rows for
-    a cutoff k, the first 3k for the learned prior, which needs all topics at once. External measures without a cutoff,
+    a cutoff k, the first 100 for the model of unjudged documents. External measures without a cutoff,
     or with one above 100, are evaluated topic by topic, and only their values are kept. Measures of this package
     without a cutoff are evaluated likewise if the value of a topic depends on that topic alone, and are otherwise
     refused. ``memory`` covers reading and evaluation, not judgments, intents, tags and kept rows. Runs whose topics are
@@ -228,36 +239,50 @@ def score(
     # Answers have their own file format, unless other measures need runs and qrels.
     linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
     read = read_answers if linking else read_qrels
-    judged = target_of(qrels, intents, tags, read, labels=labels, subtopics=subtopics)
-    if any(isinstance(measure, IntentMeasure) and not measure["intents"] for measure in asked):
-        judged.warn_of_gaps()
+    judged = target_of(qrels, intents, tags, read, subtopics=subtopics)
+    if (labels is not None or model is not None) and not needs_model(asked):
+        raise ParameterError(
+            f"labels=, model=: evidence for measures of the E family, as ENDCG@10; {', '.join(map(str, asked))} "
+            "do not use it: add one, or leave it out"
+        )
+    if any(isinstance(measure, IntentMeasure) and measure.reads_subtopics for measure in asked):
+        warn_of_gaps(judged)
     named = list(systems_of(named_runs(runs)))
     # Intervals over unjudged documents need the variance of the mean.
     variances = [part for measure in asked if (part := _variance_of(measure)) is not None]
     wanted = list(dict.fromkeys([*asked, *variances]))
+    fit = partial(models_of, wanted, labels=labels_of(labels), model=model)
     scorer = Scorer(judged, wanted, duplicates, is_linking=linking, memory=memory, resume=resume)
+    models: Mapping[str, EvidenceModel]
     loaded: Mapping[str, Any]
     rows: list[tuple[Any, ...]] = []
     in_this_process = client is None and type(n_jobs) is int and n_jobs == 1
     with nullcontext() if in_this_process else workers(n_jobs, client) as team:
-        in_chunks = scorer.is_in_parts and uses_evidence(wanted)
+        in_chunks = scorer.is_in_parts and needs_model(wanted)
         if team is not None and team.are_processes and not in_chunks and not scorer.is_shared_out(named, team.n):
-            target, loaded, rows = distribute(scorer, named, on_topics, team, progress=progress)
+            target, loaded, rows, models = distribute(scorer, named, on_topics, team, fit, progress=progress)
         else:
             loaded, in_parts = scorer.loaded(named, workers=team, progress=progress)
             require_one_tagger(loaded.values())
+            models = fit(loaded, judged)
             target, loaded = aligned(judged, loaded, on_topics)
-            target.evidence = loaded
             scorer.prepare(target)
             every_run: Iterable[tuple[str, Any]] = loaded.items()
             if progress and len(loaded) > 1:
                 every_run = tracked(every_run, "scoring", shown=True, total=len(loaded), unit="run")
             for name, run in every_run:
-                rows += scorer.rows(name, run, target, in_parts.get(name))
+                rows += scorer.rows(name, run, target, in_parts.get(name), models)
     every = pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
     found = _intervals(every, asked, list(loaded), interval, level=level, n_resamples=n_resamples, seed=seed)
     values = every[every["measure"].isin(list(map(str, asked)))].reset_index(drop=True)
-    return Scores(values, found, missing_topics(target.topics, loaded))
+    if models:
+        values = values.assign(model=values["measure"].map(digests_of(asked, models)).fillna(""))
+    return Scores(values, found, missing_topics(target.topics, loaded), model=models.get(""))
+
+
+def digests_of(measures: Iterable[ir_measures.Measure], models: Mapping[str, EvidenceModel]) -> dict[str, str]:
+    """Return the digest of the model of each measure of the E family, by its text."""
+    return {str(measure): models[measure["model"]].digest for measure in measures if isinstance(measure, Estimated)}
 
 
 def missing_topics(topics: Sequence[str], runs: Mapping[str, Any]) -> pd.DataFrame:
@@ -268,7 +293,7 @@ def missing_topics(topics: Sequence[str], runs: Mapping[str, Any]) -> pd.DataFra
 
 def _variance_of(measure: ir_measures.Measure) -> ir_measures.Measure | None:
     """The variance over unjudged documents, by topic, that belongs to a bootstrapped mean."""
-    return measure(stat=VARIANCE_PART) if isinstance(measure, Bootstrapped) and measure["stat"] == "mean" else None
+    return measure(stat=VARIANCE_PART) if isinstance(measure, UnjudgedMeasure) and measure["stat"] == "mean" else None
 
 
 def _intervals(

@@ -288,6 +288,14 @@ class Run:
         order = np.lexsort((-self.docno.take(among).ranks(), -score[places], owner))
         return places, among[order], np.bincount(owner, minlength=len(starts))
 
+    def fingerprint(self, cutoff: int | None, topics: Collection[str]) -> bytes:
+        """Bytes that determine the first documents of some topics and their ranks, whatever the order of rows."""
+        top = self.top(cutoff)
+        topic, rank = top.filled
+        own = fingerprints.of_groups(topic, top.docno.fingerprints, rank.astype(np.uint64), len(top.topics))
+        kept = [(name, word) for name, word in zip(top.topics, own, strict=True) if name in topics]
+        return fingerprints.of_named_groups([name for name, _ in kept], np.array([word for _, word in kept], np.uint64))
+
     def ranks(self) -> Ints:
         """Return the 0-based rank of every row in its topic, in trec_eval's order, shape (n_rows,)."""
         rows, starts, sizes = self.ordered()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from functools import partial
 from itertools import pairwise, repeat
-from math import log2
 from subprocess import SubprocessError
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +19,7 @@ from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranking import run_places
 from vbterrier.hosts.ir_measures import ENGINES, JUDGED, NDEVAL, TO_IR_MEASURES, TREC_EVAL
 from vbterrier.intents.sources import to_diversity
+from vbterrier.kernels import rankings
 from vbterrier.measures.target import EvaluationTarget
 
 if TYPE_CHECKING:
@@ -176,26 +176,11 @@ def is_plain(measure: ir_measures.Measure) -> bool:
 
 
 def ndcg(judgments: Judgments, run: Run, cutoff: int) -> Floats:
-    """nDCG@k of each topic of the judgments, 0 for topics without a relevant document, shape (n_topics,).
-
-    Terms are added in the order of trec_eval, from the first rank down, so that values agree to the last bit.
-    """
+    """nDCG@k of each topic of the judgments, 0 for topics without a relevant document, shape (n_topics,)."""
     levels = judgments.judged(run, run.top(cutoff), cutoff).levels
     gain = judgments.grades.astype(np.float64)
     # Levels of unjudged and missing documents, -1 and -2, index the last two positions.
-    found = _dcg(np.append(gain, [0.0, 0.0])[levels])
-    # The level of the grade at each rank of the ideal ranking, shape (n_topics, at most cutoff).
-    at_least = np.cumsum(judgments.counts[:, :0:-1], axis=1)
-    ideal_ranks = np.arange(min(cutoff, int(at_least.max(initial=0))))
-    ideal = _dcg(gain[(ideal_ranks[:, None] < at_least[:, None, :]).sum(axis=2)])
-    return np.divide(found, ideal, out=np.zeros(len(found)), where=ideal > 0)
-
-
-def _dcg(gain: Floats) -> Floats:
-    total = np.zeros(len(gain))
-    for rank in range(gain.shape[1]):
-        total += gain[:, rank] / log2(rank + 2)
-    return total
+    return rankings.ndcg(np.append(gain, [0.0, 0.0])[levels], judgments.counts, gain, cutoff)
 
 
 # Measures whose value at k depends on the first k documents only.

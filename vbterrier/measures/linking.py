@@ -43,6 +43,7 @@ class LinkingMeasure(Measure):
     """Base class of linking measures: statistics of a whole set of queries, with the contribution of each query."""
 
     QREL_INPUTS: ClassVar[list[str]] = [TO_IR_MEASURES["qid"]]
+    IS_OF_COLLECTION = True
 
     @property
     def depth(self) -> int:

@@ -1,5 +1,5 @@
 from .distribution import BootstrapDistribution as BootstrapDistribution
-from .drawn import bootstrap_distribution as bootstrap_distribution
+from .distribution import bootstrap_distribution as bootstrap_distribution
 from .fitted import EvidenceModel as EvidenceModel
 from .fitted import fit as fit
 from .incomplete import grade_prevalence as grade_prevalence

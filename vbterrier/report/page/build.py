@@ -90,7 +90,7 @@ def parameters(found: ReportNumbers, given: Inputs, options: ComparisonOptions) 
     if given.links is not None:
         rows.append(("Links", repr(given.links)))
     if distribution is not None:
-        model = f"{found.bootstrapped}: {distribution.source}, seed {distribution.process.seed}"
+        model = f"{found.bootstrapped}: {distribution.source}, seed {distribution.seed}"
         rows.append(("Unjudged documents", model))
     resamples = f"{options.n_resamples:,} resamples, seed {options.seed}"
     rows.append(("Intervals", f"{100 * options.level:g}%, {options.interval}, {resamples}"))

@@ -9,7 +9,7 @@ import numpy as np
 
 from vbterrier.errors import printable
 from vbterrier.frames.ranking import MAX_TIED_SHARE
-from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.measures.unjudged import UnjudgedMeasure
 from vbterrier.report.captions import best_system, better, parsed, topics_of
 from vbterrier.report.comparison import FLAGGED
 from vbterrier.report.page.evaluated import rows_of, wide_of
@@ -157,16 +157,16 @@ def _of_baseline(found: Comparison, measure: str, pairs: pd.DataFrame, means: pd
 
 
 def _disagreements(found: Comparison, measures: Iterable[str]) -> list[str]:
-    """Pairs that differ significantly by a bootstrapped measure or by its plain version, but not by both.
+    """Pairs that differ significantly by a measure of unjudged documents or by its plain version, but not by both.
 
-    The plain version, as nDCG of BNDCG, treats unjudged documents as non-relevant.
+    The plain version, as nDCG of ENDCG, treats unjudged documents as non-relevant.
     """
     said = []
     for measure in measures:
-        # The plain version of BNDCG@10 is nDCG@10, that of BRBP(p=0.8) is RBP(p=0.8).
-        bare = measure.removeprefix("B").casefold()
+        # The plain version of BNDCG@10 and ENDCG@10 is nDCG@10, that of BRBP(p=0.8) is RBP(p=0.8).
+        bare = measure[1:].casefold()
         plain = next((other for other in measures if other.casefold() == bare), None)
-        if plain is not None and isinstance(parsed(measure), Bootstrapped):
+        if plain is not None and isinstance(parsed(measure), UnjudgedMeasure):
             said += _disagreement(found, measure, plain)
     return said
 
