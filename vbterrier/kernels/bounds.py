@@ -76,7 +76,8 @@ class PartlyJudged:
 
     def dcg(self, n_raised: Ints) -> Floats:
         """DCG if the first ``n_raised[:, l - 1]`` unjudged documents have level l or higher, shape (n,)."""
-        raised: Floats = weighted_sums(np.take_along_axis(self.unjudged_discounts, n_raised, axis=1), np.diff(self.gain))
+        n_steps = np.take_along_axis(self.unjudged_discounts, n_raised, axis=1)
+        raised = weighted_sums(n_steps, np.diff(self.gain))
         return self.judged_dcg + raised
 
     def ideal(self, n_top: Ints | int = 0) -> Floats:

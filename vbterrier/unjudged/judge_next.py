@@ -113,7 +113,7 @@ def plan_judging(
 ) -> JudgingPlan:
     r"""Choose the n unjudged documents that narrow the interval most; see :func:`vbterrier.judge_next`.
 
-    ``distributions`` are those of runs by name, with the same judgments, two for a difference. ``look, each_level``: the
+    ``distributions``: those of runs by name, with the same judgments, two for a difference. ``look, each_level``: the
     number of this inspection, and the level of its interval. ``quota, costs``: the largest number of judgments, and the
     cost of a judgment, of each topic; n is then the sum of the costs. ``weights``: the weight of each topic in the
     mean, at least 0, shape (n_topics,); equal by default.
