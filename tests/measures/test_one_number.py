@@ -1,4 +1,4 @@
-"""One name, one number: the text of a measure, the run and the judgments of a topic determine its value in every host."""
+"""One name, one number: measure, run and judgments of a topic determine its value in every host, batch and company."""
 
 import ir_measures
 import numpy as np
