@@ -285,7 +285,8 @@ def test_results_do_not_depend_on_the_order_of_rows_and_show_themselves(planted)
     [
         ({"families": {"e": "llm"}}, ParameterError, "families: no run is called 'e'"),
         ({"baseline": "e"}, ParameterError, "baseline: no run is called 'e'"),
-        ({"margin": 2}, ParameterError, "margin"),
+        ({"margin": 2}, ParameterError, "margin=2: wanted .* below 1; did you mean 0.02, 2 per cent"),
+        ({"margin": 1}, ParameterError, "margin=1: wanted .* below 1$"),
         ({"cutoff": 0}, ParameterError, "cutoff"),
         ({"documents": pd.DataFrame({"docno": ["x"], "text": ["y"]})}, InputError, "no text of a judged document"),
     ],

@@ -222,6 +222,12 @@ def test_parameters_out_of_range_are_named(name, value):
         WATClient("https://example.org/tag", **{name: value})
 
 
+@pytest.mark.parametrize(("name", "value"), [("confidence", 50), ("confidence", -0.1), ("support", 0.5)])
+def test_thresholds_of_spotlight_are_in_their_range(name, value):
+    with pytest.raises(ParameterError, match=f"{name}={value}: wanted a (whole )?number of at least 0"):
+        SpotlightClient("https://example.org/rest/annotate", **{name: value})
+
+
 @pytest.mark.parametrize("token", ["", "two words", "line\nbreak", "é", 7])
 def test_tokens_that_no_header_holds_are_refused_unsaid(token):
     with pytest.raises(ParameterError, match=r"token: wanted printable ASCII text without blanks$"):

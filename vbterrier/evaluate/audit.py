@@ -214,7 +214,7 @@ def audit_judge(
     """
     check_level(level)
     choice("on_topics", on_topics, TOPICS)
-    number("margin", margin, low=0, high=1)
+    number("margin", margin, low=0, high=1, open_high=True)
     for name, count, low in (("cutoff", cutoff, 1), ("budget", budget, 1), ("n_draws", n_draws, 2), ("seed", seed, 0)):
         whole(name, count, low=low)
     judges = MachineLabels(labels)
