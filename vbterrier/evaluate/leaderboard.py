@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -70,7 +70,7 @@ _BATCH = ("dataset", "qid", "docno", "rank", "n_runs", "worth", "width_before", 
 _RANKS = ["name", "uncertainty", "rank", "rank_low", "rank_high", "tier"]
 _REUSE = ["group", "name", "n_runs", "n_removed", "rank", "tier", "rank_without", "low", "high", "tier_without"]
 _REUSE += ["recovered", "covered"]
-_JUDGES = ("judge", "statistic", "uncertainty", "value", "low", "high")
+_JUDGES = ("judge", "statistic", "uncertainty", "value", "low", "high", "level", "n_systems", "n_qids")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -88,7 +88,8 @@ class Leaderboard(Shown):
       its rank) and tier_without without them, recovered (rank_without is one of the ranks of its tier), covered (low to
       high contains its rank)
     - ``judges``: a row per automatic judge, statistic (tau: Kendall's τ_b; tau_ap; rbo) and source of uncertainty:
-      judge, statistic, uncertainty, value, low, high, level, n_systems, n_qids, n_draws, seed
+      judge, statistic, uncertainty, value, low, high, level, n_systems, n_qids (topics that the judge labelled: both
+      leaderboards are of these), n_draws, seed
     - ``batch``: the documents to judge next: dataset, and the columns of
       :class:`vbterrier.unjudged.judge_next.JudgingPlan`
     """
@@ -232,14 +233,15 @@ def leaderboard(
     ------
     InputError, ParameterError
         See :func:`vbterrier.score`; a label outside the scale; a topic in two spellings; collections with different
-        systems; one topic, if topics are resampled; an automatic judge without labels for a topic, or for all documents
-        of a system up to the cutoff; a run without a group, one group; ``"collections"`` for one collection; a batch
-        for a measure that is not bootstrapped.
+        systems; one topic, if topics are resampled; an automatic judge without labels for all topics of a collection,
+        or for all documents of a system up to the cutoff; a run without a group, one group; ``"collections"`` for one
+        collection; a batch for a measure that is not bootstrapped.
 
     Warns
     -----
     DegenerateWarning
-        Topics of runs or of a judge that are not in the qrels are left out; larger shares of some systems' documents
+        Topics of runs or of a judge that are not in the qrels are left out, and topics that a judge did not label from
+        the comparison with it; larger shares of some systems' documents
         are labelled than of others', by an automatic judge or in ``labels``.
 
     Notes
@@ -540,14 +542,14 @@ def _judges(
 ) -> pd.DataFrame:
     """Correlations of the leaderboard of each automatic judge with that of the judgments."""
     rows: list[tuple[Any, ...]] = []
-    n_qids = sum(len(each.topics) for each in collections)
-    is_resampled = min(len(each.topics) for each in collections) > 1
     for judge, given in automatic.items():
-        fixed, labelled = _table(judge, given, names), []
+        fixed, labelled, compared = _table(judge, given, names), [], collections
         if fixed is None:
             labelled = [_labelled(judge, each, given, measure, on_topics, scale) for each in collections]
-        for source in ("topics", "both") if is_resampled else ("unjudged",):
-            means, draws = _draws(collections, names, source, n_draws, seed)
+            compared = [_on_topics(*pair) for pair in zip(collections, labelled, strict=True)]
+        sizes = [len(each.topics) for each in compared]
+        for source in ("topics", "both") if min(sizes) > 1 else ("unjudged",):
+            means, draws = _draws(compared, names, source, n_draws, seed)
             if fixed is None:
                 other, drawn = _draws(labelled, names, source, n_draws, seed, judge)
             else:
@@ -557,9 +559,20 @@ def _judges(
             # Resamples of a sample have lower correlations than samples: their mean becomes the value.
             low, high = equal_tails(found.T, level) - found.mean(axis=0) + values
             for statistic, *ends in zip(STATISTICS, values, np.maximum(low, LEAST), np.minimum(high, 1.0), strict=True):
-                rows.append((judge, statistic, source, *ends))
-    about = {"level": level, "n_systems": len(names), "n_qids": n_qids, "n_draws": n_draws, "seed": seed}
-    return pd.DataFrame(rows, columns=list(_JUDGES)).assign(**about)
+                rows.append((judge, statistic, source, *ends, level, len(names), sum(sizes)))
+    return pd.DataFrame(rows, columns=list(_JUDGES)).assign(n_draws=n_draws, seed=seed)
+
+
+def _on_topics(each: _Collection, labelled: _Collection) -> _Collection:
+    """The scores on a collection, of the topics that an automatic judge labelled."""
+    places = [each.topics.index(topic) for topic in labelled.topics]
+    rows = [SimpleNamespace(mean=row.mean[places]) for row in each.scores.distributions]
+
+    def scores(topic: int, n_draws: int, seed: int) -> Floats:
+        return each.scores.scores(places[topic], n_draws, seed)
+
+    part = SimpleNamespace(names=each.scores.names, topics=labelled.topics, distributions=rows, scores=scores)
+    return replace(each, scores=part)
 
 
 def _correlated(truth: Floats, estimate: Floats) -> tuple[float, float, float]:
@@ -590,7 +603,7 @@ def _table(judge: str, given: Any, names: list[str]) -> Floats | None:
 def _labelled(
     judge: str, each: _Collection, given: Any, measure: Any, on_topics: str, scale: tuple[int, int] | None
 ) -> _Collection:
-    """The scores of all systems by the labels of an automatic judge."""
+    """The scores of all systems by the labels of an automatic judge, on the topics that it labelled."""
     if each.target is None:
         raise ParameterError(f"automatic judge {judge!r}: found values, which have no documents; give its leaderboard")
     if each.name:
@@ -601,17 +614,19 @@ def _labelled(
     require_scale(frame, scale, f"automatic judge {judge!r}")
     own = frame["qid"].astype(str)
     require_spelling(f"automatic judge {judge!r}", own.unique(), each.topics)
-    missing = [topic for topic in each.topics if topic not in set(own)]
+    known, where = set(own), f" of {each.name!r}" if each.name else ""
+    missing = [topic for topic in each.topics if topic not in known]
+    n_topics = f"{len(missing)} of {len(each.topics)} topics{where} ({examples(missing)})"
+    if len(missing) == len(each.topics):
+        raise InputError(f"automatic judge {judge!r}: no label for {n_topics}; use the same ids of topics")
     if missing:
-        raise InputError(
-            f"automatic judge {judge!r}: no label for {len(missing)} of {len(each.topics)} topics "
-            f"({examples(missing)}); label their documents, or leave these topics out of the qrels"
-        )
+        warn(f"judge {judge!r}: no label for {n_topics}: its leaderboard is compared on the others alone")
     kept = own.isin(each.topics)
     if not kept.all():
         warn(f"judge {judge!r}: {own[~kept].nunique()} topics are not in the qrels and are left out")
     target = target_of(frame[kept].reset_index(drop=True), None, None)
-    shares = _unjudged(target, each.runs, measure)
+    runs = {name: run.only(target.topics) for name, run in each.runs.items()}
+    shares = _unjudged(target, runs, measure)
     nothing = [name for name, share in shares.items() if share == 1]
     if nothing:
         raise InputError(
@@ -619,7 +634,7 @@ def _labelled(
             f"({examples(nothing)}) up to the cutoff; label them, or leave these runs out"
         )
     warn_if_uneven(f"automatic judge {judge!r}", {name: 1 - share for name, share in shares.items()}, "its leaderboard")
-    return _evaluated(each.name, each.runs, target, measure, on_topics)
+    return _evaluated(each.name, runs, target, measure, on_topics)
 
 
 def _batch(

@@ -23,7 +23,7 @@ from vbterrier.evaluate.inputs import (
 from vbterrier.evaluate.ranking import distributions_of
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.value_tables import require_means
-from vbterrier.frames.contracts import frame_of, require, score_bounds, systems_of
+from vbterrier.frames.contracts import frame_of, require, require_difference, score_bounds, systems_of
 from vbterrier.frames.files.rated_lists import RatedList, read_hits, read_rated_list, read_traffic, write_rated_list
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Panel, Shown
@@ -204,8 +204,8 @@ def release_gate(
         ratings of unjudged documents, and their limits contain the error of the prediction; other measures treat
         unjudged documents as non-relevant, which is a disadvantage for a system that retrieves more of them.
     margin, budget
-        The largest loss that is acceptable, in units of the measure, at least 0; the number of documents to judge next,
-        if the decision is UNKNOWN.
+        The largest loss that is acceptable, in units of the measure, at least 0 and below its range; the number of
+        documents to judge next, if the decision is UNKNOWN.
     traffic
         Weights and segments of all rated queries: a frame (qid, and weight, segment or both) or the path of a table.
         Queries of weight 0 are left out.
@@ -270,6 +270,7 @@ def release_gate(
     require_means([str(wanted)])
     if getattr(wanted, "better", "higher") != "higher":
         raise ParameterError(f"{wanted}: wanted a measure of which higher values are better")
+    require_difference("margin", margin, str(wanted))
     bounds = score_bounds(f"{wanted} - ")
     if not np.isfinite(bounds).all() and (daily or interval == "bounded"):
         raise ParameterError(f"{wanted}: its range of scores is unknown; use interval='normal' without daily=True")

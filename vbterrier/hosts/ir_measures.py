@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import os
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -34,13 +35,15 @@ require_api(ir_measures, "ir_measures", "0.4.3", [*_NAMES.split(), *_ENGINES])
 
 
 def repair_parser() -> None:
-    """Let ``ir_measures.parse_measure`` read parameters with Python 3.14.
+    """Let ``ir_measures.parse_measure`` read parameters with Python 3.12 and newer.
 
-    Version 0.4.3 reads them through classes of :mod:`ast` that Python 3.14 removed.
+    Version 0.4.3 reads them through classes of :mod:`ast` that are deprecated since Python 3.12 and removed in 3.14.
     """
     try:
-        ir_measures.parse_measure("nDCG@10")
-    except AttributeError:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)
+            ir_measures.parse_measure("nDCG@10")
+    except (AttributeError, DeprecationWarning):
         ir_measures.util._ast_to_value = ast.literal_eval  # noqa: SLF001
 
 

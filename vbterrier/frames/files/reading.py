@@ -19,12 +19,12 @@ from xml.parsers import expat
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import FileError, printable, warn
+from vbterrier.errors import FileError, examples, printable, warn
 from vbterrier.frames.files.source import IDS, WHOLE, Layout, MisfitError, Source, shown, split
 from vbterrier.frames.files.tables import parquet_table, require_columns, text_table, workbook_as_csv
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from vbterrier.annotations import StrPath
@@ -111,7 +111,7 @@ def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
     >>> read_qrels(path).values.tolist()
     [['101', '1', 'd7', 2], ['101', '2', 'd7', -1]]
     """
-    return _read(path, max_bytes, QRELS)
+    return _answered(path, _read(path, max_bytes, QRELS))
 
 
 def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -323,7 +323,8 @@ def read_labels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     and the probabilities of grades, prob_0, prob_1, ..., or else annotation. An object of JSON lines has a query
     (``qid``, ``query_id`` or ``query``), a document (``docno``, ``doc_id``, ``docid`` or ``document``), and a number
     (``label``, ``grade``, ``relevance`` or UMBRELA's ``judgment``) or the probabilities of the grades 0, 1, ...
-    (``probabilities`` or ``prob``: a list, or an object of grade and probability).
+    (``probabilities`` or ``prob``: a list, or an object of grade and probability). A warning counts failed answers,
+    which give no label: objects whose number is null, or with UMBRELA's ``result_status`` 0, whose judgment 0 is none.
 
     Parameters
     ----------
@@ -346,15 +347,45 @@ def read_labels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     """
     source = Source.at(path, max_bytes)
     if not (source.is_parquet or source.is_workbook) and _OBJECT.match(source.first()[1]):
-        rows = [
-            _json_label(source, number, _json_object(source, number, line))
-            for number, line in source.lines()
-            if line.strip()
-        ]
+        rows = [_json_label(source, number, row) for number, row in _answers(source, _LABEL_MEMBERS["label"])]
         return pd.DataFrame(rows, columns=["qid", "docno", "label"]).astype({"label": "float64"})
     if not source.is_parquet and not source.is_workbook and b"topic_id," in source.first()[1]:
         return _annotated(source)
-    return _read(path, max_bytes, LABELS)[["qid", "docno", "grade"]].rename(columns={"grade": "label"})
+    frame = _answered(path, _read(path, max_bytes, LABELS))
+    return frame[["qid", "docno", "grade"]].rename(columns={"grade": "label"})
+
+
+# UMBRELA's column, 0 for an answer without a judgment, whose judgment is then 0, too.
+_STATUS = "result_status"
+_FAILED = "answers of the judge failed and give no label"
+
+
+def _answers(source: Source, labels: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of JSON lines with their numbers, without the failed answers of a judge, which are counted.
+
+    An answer failed if its ``result_status`` is 0, or one of the members ``labels`` is null.
+    """
+    failed, n_answers = [], 0
+    for number, line in source.lines():
+        if line.strip():
+            row = _json_object(source, number, line)
+            n_answers += 1
+            if str(row.get(_STATUS)) == "0" or any(name in row and row[name] is None for name in labels):
+                failed.append(number)
+            else:
+                yield number, row
+    if failed:
+        warn(f"{printable(source.path)}: {len(failed)} of {n_answers} {_FAILED} (lines {examples(failed)})")
+
+
+def _answered(path: StrPath, frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a table without the failed answers of a judge, which are counted."""
+    if _STATUS not in frame.columns:
+        return frame
+    failed = frame[_STATUS].astype(str) == "0"
+    if failed.any():
+        warn(f"{printable(path)}: {int(failed.sum())} of {len(frame)} {_FAILED}")
+    return frame[~failed].reset_index(drop=True)
 
 
 def _annotated(source: Source) -> pd.DataFrame:
@@ -408,8 +439,8 @@ def read_nuggets(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
     r"""Read the nuggets of answers with their assignments, JSON lines as AutoNuggetizer writes them.
 
     An object has ``qid``, ``nuggets`` (a list of objects with ``text``, ``importance``: vital or okay, and
-    ``assignment``: support, partial_support or not_support), and for answers ``run_id``, for retrieved documents
-    ``docid``. See :func:`vbterrier.intents.from_nuggets`.
+    ``assignment``: support, partial_support or not_support; either may be failed), and for answers ``run_id``, for
+    retrieved documents ``docid``. See :func:`vbterrier.intents.from_nuggets`.
 
     Parameters
     ----------
@@ -458,7 +489,11 @@ def read_nuggets(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
     return pd.DataFrame(rows, columns=["name", "qid", "docno", "entity_id", *NUGGET_MEMBERS])
 
 
-NUGGET_MEMBERS = {"importance": ("vital", "okay"), "assignment": ("support", "partial_support", "not_support")}
+FAILED = "failed"  # an answer of a judge that could not be read
+NUGGET_MEMBERS = {
+    "importance": ("vital", "okay", FAILED),
+    "assignment": ("support", "partial_support", "not_support", FAILED),
+}
 
 
 def _number(value: Any, *, finite: bool = True) -> float | None:
@@ -1060,22 +1095,20 @@ def _json_frame(source: Source, kind: FileKind) -> pd.DataFrame:
     """Read one JSON object per line: ids and texts, integers as their digits, numbers, then all other members."""
     path, must = source.path, kind.named or kind.columns
     rows, members = [], dict.fromkeys(must)
-    for number, line in source.lines():
-        if line.strip():
-            given = _json_object(source, number, line)
-            row = dict(zip(_columns_of(kind, list(given)), given.values(), strict=True))
-            members |= dict.fromkeys(row)
-            if len(members) > _MAX_MEMBERS:
-                # Each member is a column of all rows: a small file would take much memory.
-                message = f"has more than {_MAX_MEMBERS:,} different members; nest them"
-                raise FileError(path, message, line=number)
-            if len(row) < len(given):
-                raise FileError(path, f"has two members of one meaning among {', '.join(given)}; keep one", line=number)
-            for name in kind.columns:
-                if name in must or name in members:
-                    checked = _json_number if name in kind.numeric else _json_text
-                    row[name] = checked(source, number, row, name)
-            rows.append(row)
+    for number, given in _answers(source):
+        row = dict(zip(_columns_of(kind, list(given)), given.values(), strict=True))
+        members |= dict.fromkeys(row)
+        if len(members) > _MAX_MEMBERS:
+            # Each member is a column of all rows: a small file would take much memory.
+            message = f"has more than {_MAX_MEMBERS:,} different members; nest them"
+            raise FileError(path, message, line=number)
+        if len(row) < len(given):
+            raise FileError(path, f"has two members of one meaning among {', '.join(given)}; keep one", line=number)
+        for name in kind.columns:
+            if name in must or name in members:
+                checked = _json_number if name in kind.numeric else _json_text
+                row[name] = checked(source, number, row, name)
+        rows.append(row)
     _LOG.info("%s: recognised JSON lines with the members %s", printable(path), ", ".join(members))
     columns = list(members)
     try:
