@@ -367,8 +367,11 @@ def places(wanted: Sequence[str], among: Sequence[str]) -> Ints:
     return np.array([index.get(topic, -1) for topic in wanted], dtype=np.int64)
 
 
-def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str) -> Ints:
-    """Return the position of each topic of a run in the topics to evaluate, -1 for topics that are not evaluated."""
+def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str, *, effect: str = "") -> Ints:
+    """Return the position of each topic of a run in the topics to evaluate, -1 for topics that are not evaluated.
+
+    ``effect`` ends the warning of topics that are not evaluated.
+    """
     if not topics:
         raise InputError(f"{name}: no rows; a run is evaluated over the topics of this frame")
     require_same_kind(qid, run.topic_ids, f"{name} column 'qid'", f"{run.name} column 'qid'")
@@ -382,7 +385,7 @@ def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str) -> Ints:
         )
     elif (found < 0).any():
         extra = [topic for topic, place in zip(run.topics, found, strict=True) if place < 0]
-        warn(f"{run.name}: {len(extra)} topics are not in {name} and are left out ({examples(extra)})")
+        warn(f"{run.name}: {len(extra)} topics are not in {name} and are left out ({examples(extra)}){effect}")
     return found
 
 

@@ -278,8 +278,8 @@ class _ObsCov(_OfEvidence):
     """Observable coverage: share of the relevant documents that mention a core entity, in [0, 1].
 
     All core entities of the pool of the topic count, independently of the run: the measure describes topics and their
-    links, for comparison with the coverage of runs (Chatterjee, arXiv 2604.05204, section 6.1). Undefined without a
-    relevant document in the pool.
+    links, for comparison with the coverage of runs (Chatterjee, arXiv 2604.05204, section 6.1). Undefined without
+    relevant or without non-relevant documents in the pool: such topics have no OER, and so no core entities.
 
     >>> import vbterrier
     >>> vbterrier.ObsCov
