@@ -101,6 +101,22 @@ def test_scores_are_those_that_trec_eval_10_prints(trec_eval10, peers):
     assert "(trec_eval 9)" in engine_of(ir_measures.IPrec @ 0.1)
 
 
+@pytest.mark.parametrize(
+    ("files", "values"),
+    [
+        (("results.test", "qrels.test.with-comments"), "out.test.aq"),
+        (("results.comment.test.gz", "qrels.comment.test.gz"), "out.comment.test"),
+    ],
+)
+def test_comments_and_ids_with_hashes_are_read_as_trec_eval_10_reads_them(trec_eval10, peers, files, values):
+    run, qrels = (trec_eval10 / name for name in files)
+    expected = printed(trec_eval10 / values)
+    assert len(expected) > 25
+    found = {name for name, _ in differences(run, qrels, expected, peers)}
+    # Its recall levels are rounded in another way.
+    assert all(name.startswith("iprec_at_recall") for name in found), found
+
+
 @pytest.mark.parametrize("p", [0.95, 0.9, 0.8])
 def test_compat_is_the_value_of_ir_measures_own_tests(shared_data, peers, p):
     folder = shared_data / "peer_values" / "ir_measures"
