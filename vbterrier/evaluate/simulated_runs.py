@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import ir_measures
 import numpy as np
 import pandas as pd
 
@@ -16,14 +15,13 @@ from vbterrier.frames.ranking import places
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import BERR
 from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.topic_intervals import check_level
-from vbterrier.unjudged.metrics import WEB_GRADE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import ir_measures
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats, Ints
@@ -131,11 +129,7 @@ def true_scores(name: str, run: Run, target: EvaluationTarget, measure: ir_measu
     run = run.only(evaluable)
     retrieved = set(run.topics)
     topics = [topic for topic in evaluable if topic in retrieved]
-    exact = measure
-    if type(measure) is type(ir_measures.ERR) and target.judgments().label.max(initial=0) <= WEB_GRADE:
-        # gdeval rounds ERR to five digits, which may move it out of an interval that ends at the true score.
-        exact = BERR(cutoff=measure.params["cutoff"], prior={0: 1.0})
-    values = _values(run, target, [exact], topics)[str(exact)] if topics else np.empty(0)
+    values = _values(run, target, [measure], topics)[str(measure)] if topics else np.empty(0)
     return TrueScores(name, run, topics, values, _n_unjudged(run, target, measure, topics))
 
 

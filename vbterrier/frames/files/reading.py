@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import FileError, examples, printable, warn
-from vbterrier.frames.files.source import IDS, WHOLE, Layout, MisfitError, Source, shown, split
+from vbterrier.frames.files.source import COMMENT, IDS, REMARK, WHOLE, Layout, MisfitError, Source, shown, split
 from vbterrier.frames.files.tables import parquet_table, require_columns, text_table, workbook_as_csv
 
 if TYPE_CHECKING:
@@ -49,8 +49,8 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
     JSON lines, or the first row of the first sheet of an .xlsx file (extra ``xlsx``), name ``qid``, ``docno`` (also:
     query id, topic id; doc id, document id, corpus id, pid) and ``score`` or ``rank``. Without a score, documents are
     in the order of their ranks; without both, in the order of rows, with a warning. Text may be compressed (gzip, bz2,
-    xz or zstd). The header of an ir_metadata file, lines from ``# ir_metadata.start`` to ``# ir_metadata.end``, is
-    skipped.
+    xz or zstd). Lines of TREC and MS MARCO files that begin with ``#``, such as the header of an ir_metadata file, are
+    comments, as in trec_eval 10; ids may hold ``#`` elsewhere.
 
     Parameters
     ----------
@@ -87,9 +87,10 @@ def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
     r"""Read qrels: a TREC file, a table with a header line, JSON lines, plain or compressed, or a Parquet file.
 
     A line is ``qid iteration docno label``; in diversity qrels the second field is the subtopic. All lines may lack the
-    iteration. The header of a table (values between commas, semicolons or tabs), or the members of an object of JSON
-    lines, name ``qid``, ``docno`` (names as in :func:`read_run`), ``label`` (also: relevance, grade, score) and, if the
-    file has it, ``iteration`` (also: subtopic).
+    iteration, and lines that begin with ``#`` are comments, as in trec_eval 10. The header of a table (values between
+    commas, semicolons or tabs), or the members of an object of JSON lines, name ``qid``, ``docno`` (names as in
+    :func:`read_run`), ``label`` (also: relevance, grade, score) and, if the file has it, ``iteration`` (also:
+    subtopic).
 
     Parameters
     ----------
@@ -700,10 +701,20 @@ def is_read_whole(source: Source) -> bool:
     """Return True for a run that cannot be read in blocks: a table with a header, JSON lines, three columns."""
     if source.is_parquet or source.is_workbook:
         return source.is_workbook
-    number, line = source.first()
+    number, line = first_line(RUN, source)
     return (
         _OBJECT.match(line) is not None or is_ranked(line) or table_header(RUN, source.path, number, line) is not None
     )
+
+
+def first_line(kind: FileKind, source: Source) -> tuple[int, bytes]:
+    """Return the number and bytes of the first line that is neither blank nor a comment; a header may begin with #."""
+    number, line = source.first()
+    if kind.comment is None or not kind.comment.match(line):
+        return number, line
+    if kind.aliases and table_header(kind, source.path, number, line) is not None:
+        return number, line
+    return source.first(kind.comment)
 
 
 def table_header(kind: FileKind, path: Path, number: int, line: bytes, *, must: bool = False) -> Layout | None:
@@ -818,6 +829,13 @@ class FileKind:
     def required(self) -> tuple[str, ...]:
         """Columns that every file must have."""
         return tuple(name for name in self.columns if name not in self.defaults and name not in self.optional)
+
+    @property
+    def comment(self) -> re.Pattern[bytes] | None:
+        """Comments among lines of words, which may have as many words as a row has fields; ``None`` for other lines."""
+        if self.trec is not None:
+            return COMMENT
+        return None if self.separator == "\t" or self.needs_header else REMARK
 
 
 _RUN_FIELDS = ("qid", "Q0", "docno", "rank", "score", "name")
@@ -1009,7 +1027,7 @@ def _frame(source: Source, kind: FileKind) -> pd.DataFrame:
     else:
         in_sheet = source.is_workbook
         source = workbook_as_csv(source) if in_sheet else source
-        number, line = source.first()
+        number, line = first_line(kind, source)
         if kind.xml is not None and line.lstrip()[:1] == b"<":
             return kind.xml(source)
         if kind.json_lines and _OBJECT.match(line):
@@ -1017,7 +1035,10 @@ def _frame(source: Source, kind: FileKind) -> pd.DataFrame:
         else:
             layout = _table_layout(kind, source.path, number, line, must=in_sheet)
             is_named = bool(layout.header)
-            layout = replace(layout, header=layout.header or source.metadata()[0])
+            if not is_named:
+                # Comments at the start are skipped, and others are looked for.
+                skipped = number - 1 if kind.comment is not None and source.first()[0] < number else 0
+                layout = replace(layout, header=skipped, comment=kind.comment)
             frame = text_table(source, layout).to_pandas()
     for name, value in kind.defaults.items():
         if name not in frame.columns:
