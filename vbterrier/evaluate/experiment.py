@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 from collections import Counter
+from functools import partial
 from math import nan
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
@@ -14,7 +15,7 @@ import pandas as pd
 from pandas.api.types import is_integer_dtype as is_integer
 
 from vbterrier.entities.pool import LinkedPool
-from vbterrier.errors import InputError, ParameterError, choice, examples, whole
+from vbterrier.errors import InputError, ParameterError, choice, examples, heard, warn, whole
 from vbterrier.evaluate.experiment_tables import (
     MEAN_RESPONSE_TIME,
     STYLES,
@@ -35,6 +36,9 @@ from vbterrier.measures.text import measures_from
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
+
+
+_OF_INTERVALS = "an interval over topics needs"
 
 
 class ExperimentTables(NamedTuple):
@@ -320,8 +324,11 @@ def _evaluated(
     are_words = all(isinstance(name, str) and "\n" not in name for name in names) and len(set(names)) == len(names)
     keys = names if are_words else [f"system {place}" for place in range(len(names))]
     runs = {key: _of_judged(frame, judged, key) for key, frame in zip(keys, results, strict=True)}
-    # Means are those of scores; their intervals are not shown.
-    scores = score(runs, judged, list(measures), on_topics="all", interval="normal")
+    scores, messages = heard(partial(score, runs, judged, list(measures), on_topics="all", interval="normal"))
+    for message in messages:
+        # Intervals are not shown.
+        if _OF_INTERVALS not in message:
+            warn(message)
     means, rows = scores.means().loc[keys], scores.values
     topics = known if queries is None else list(dict.fromkeys([*known, *queries["qid"].astype(str)]))
     values = np.full((*means.shape, len(topics)), nan)
