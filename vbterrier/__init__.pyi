@@ -19,6 +19,7 @@ from .errors import ServiceError as ServiceError
 from .errors import VBTerrierError as VBTerrierError
 from .evaluate.comparison import compare as compare
 from .evaluate.coverage import coverage_report as coverage_report
+from .evaluate.experiment import Experiment as Experiment
 from .evaluate.intents import evaluate_intents as evaluate_intents
 from .evaluate.judging import judge_next as judge_next
 from .evaluate.ranking import rank_systems as rank_systems

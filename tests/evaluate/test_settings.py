@@ -197,7 +197,7 @@ def test_pipelines_are_run_on_the_topics():
     pipelines = {name: pt.Transformer.from_df(run.assign(query="x", rank=0)) for name, run in data["systems"].items()}
     found = evaluated(data, systems=pipelines, topics=topics)
     pd.testing.assert_series_equal(table(found.values), table(evaluated(data).values))
-    with pytest.raises(InputError, match="'pool' is a pipeline; give topics="):
+    with pytest.raises(InputError, match=r"run 'pool': found the pipeline .*needs queries: give topics="):
         evaluated(data, systems=pipelines)
 
 

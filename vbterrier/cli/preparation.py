@@ -73,7 +73,7 @@ def intents(
     mass: Annotated[float | None, Option(help="Keep the fewest candidates with this much probability.")] = None,
 ) -> None:
     """Write the candidate intents of queries, with probabilities."""
-    from vbterrier.evaluate.inputs import topics_of
+    from vbterrier.frames.pipelines import topics_of
 
     if parse and constraints:
         raise ParameterError(

@@ -15,11 +15,12 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, printable, warn, whole
-from vbterrier.evaluate.inputs import intents_and_tags, intents_of, table_of, topics_of
+from vbterrier.evaluate.inputs import intents_and_tags, intents_of, table_of
 from vbterrier.frames.files.reading import read_annotations
 from vbterrier.frames.files.writing import replacing
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Panel, Shown, counted, facts
+from vbterrier.frames.pipelines import topics_of
 from vbterrier.intents.calibration import CalibrationError, calibration_error, query_ambiguity
 from vbterrier.intents.coverage import Intents
 from vbterrier.intents.stage import NIL

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, whole
-from vbterrier.evaluate.inputs import is_pipeline, table_of
+from vbterrier.evaluate.inputs import table_of
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.settings import (
     UNREACHED,
@@ -23,6 +23,7 @@ from vbterrier.evaluate.settings import (
 from vbterrier.frames.contracts import score_bounds
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means
+from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import loaded_run, ranked
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
-from vbterrier.evaluate.inputs import is_path, named_runs
+from vbterrier.evaluate.inputs import is_path, named_runs, named_systems
 from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.evaluate.value_tables import (
     answered_by,
@@ -29,7 +29,7 @@ from vbterrier.stats.comparisons import comparisons, is_significant, letters, pa
 from vbterrier.stats.topic_intervals import N_RESAMPLES, TOPIC_METHODS, intervals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Sequence
 
     from vbterrier.frames.notebook import Figures
 
@@ -115,6 +115,7 @@ def compare(
     tags: Any = None,
     labels: Any = None,
     subtopics: Any = None,
+    topics: Any = None,
     baseline: str | Sequence[str] | None = None,
     test: str = "randomisation",
     correction: str = "auto",
@@ -136,8 +137,9 @@ def compare(
         Scores of :func:`vbterrier.score`; a frame of values (name, qid, measure, value), as
         ``pt.Experiment(perquery=True)`` returns it, or its path; or runs, as :func:`vbterrier.score` takes them, with
         ``qrels``, ``intents`` or both. Several collections: values with a column dataset, or mappings of the name of a
-        collection to its runs and to its qrels; topics of two collections are different topics of the same weight.
-    qrels, measures, intents, tags, labels, subtopics, duplicates, progress
+        collection to its runs and to its qrels (and topics); topics of two collections are different topics of the same
+        weight.
+    qrels, measures, intents, tags, labels, subtopics, topics, duplicates, progress
         For runs: see :func:`vbterrier.score`. For scores and values, the measures to compare (default: all).
     baseline
         The system that all others are compared with; several form one family of tests; ``None`` for all pairs.
@@ -194,18 +196,19 @@ def compare(
     asked = [measures] if isinstance(measures, (str, ir_measures.Measure)) else list(measures or ())
     data = {"intents": intents, "tags": tags, "labels": labels, "subtopics": subtopics}
     scores: dict[str, Scores] = {}
-    if _is_scored(given, qrels=qrels, **data):
+    if _is_scored(given, qrels=qrels, topics=topics, **data):
         values, missing = _scored(given, on_topics)
     else:
         require_means(map(str, measures_from(*asked)))
         parts = by_collection(given, qrels)
         for part, _ in parts.values():
-            pairs_of([name for name, _ in systems_of(named_runs(part))], baseline)
+            pairs_of([name for name, _ in systems_of(named_systems(part))], baseline)
+        queries = _topics_by_collection(topics, parts)
         of_runs: dict[str, Any] = {"on_topics": on_topics, "duplicates": duplicates, "progress": progress}
         # Intervals of means are computed below, together with those of differences.
         scored = [*asked, *answered_by(map(str, measures_from(*asked)))]
         scores = {
-            name: score(part, judged, scored, interval="normal", **data, **of_runs)
+            name: score(named_runs(part, queries[name]), judged, scored, interval="normal", **data, **of_runs)
             for name, (part, judged) in parts.items()
         }
         frames = [each.values.assign(dataset=name) if name else each.values for name, each in scores.items()]
@@ -236,6 +239,17 @@ def by_collection(given: Any, qrels: Any) -> dict[str, tuple[Any, Any]]:
             "{'dl19': {'bm25': run}, 'dl20': {'bm25': run}}"
         )
     return {str(name): (given[name], qrels[name]) for name in qrels}
+
+
+def _topics_by_collection(topics: Any, names: Collection[str]) -> dict[str, Any]:
+    """Topics of each collection; those of a single one need no name."""
+    if is_frame(topics) or not hasattr(topics, "items"):
+        if topics is not None and "" not in names:
+            raise InputError(f"topics: wanted those of each collection by its name: {examples(names)}")
+        return dict.fromkeys(names, topics)
+    if set(topics) != set(names):
+        raise InputError(f"topics: of collections {examples(topics)}; wanted those of {examples(names)}")
+    return dict(topics)
 
 
 def _is_scored(given: Any, **of_runs: Any) -> bool:

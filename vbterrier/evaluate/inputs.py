@@ -13,9 +13,10 @@ from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import frame_of, is_frame, require, systems_of
 from vbterrier.frames.files.rated_lists import SPELLING, misrated, require_ends, spellings
-from vbterrier.frames.files.reading import read_qrels, read_subtopics, read_topics
+from vbterrier.frames.files.reading import read_qrels, read_subtopics
 from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.named import named, registered
+from vbterrier.frames.pipelines import is_pipeline, retrieved
 from vbterrier.frames.ranking import Run, loaded_run, ranked, run_places
 from vbterrier.intents.sources import PARTS, from_run
 from vbterrier.intents.taggers import DOCNO
@@ -37,21 +38,38 @@ _UNEQUAL = 0.05
 TAGGED = ["entity_id", "weight", "tagger"]
 
 
-def named_runs(runs: Any) -> Any:
-    """Pairs or a mapping of name to run; unnamed files are named after their paths."""
-    if hasattr(runs, "items") and not hasattr(runs, "columns"):
-        return runs
-    if not isinstance(runs, (list, tuple)):
-        return [(_stem(runs) if is_path(runs) else "run", runs)]
-    unnamed = [run for run in runs if not is_path(run)]
+def named_systems(systems: Any) -> Any:
+    """Pairs or a mapping of name to run or pipeline.
+
+    Unnamed files are named after their paths, unnamed pipelines by their text, as ``pt.Experiment`` does.
+    """
+    if hasattr(systems, "items") and not hasattr(systems, "columns"):
+        return systems
+    if not isinstance(systems, (list, tuple)):
+        return [(_name_of(systems) or "run", systems)]
+    unnamed = [system for system in systems if not _name_of(system)]
     if unnamed:
         raise InputError(f"runs: found a {type(unnamed[0]).__name__} in a list; name frames, as {{'mine': frame}}")
-    return [(_stem(run), run) for run in runs]
+    return [(_name_of(system), system) for system in systems]
 
 
-def loaded_runs(runs: Any, duplicates: str) -> dict[str, Run]:
+def named_runs(runs: Any, topics: Any = None) -> Any:
+    """Pairs or a mapping of name to run; pipelines are run on the topics, once each, and refused without topics."""
+    systems = named_systems(runs)
+    every = list(systems.items() if hasattr(systems, "items") else systems)
+    return retrieved(every, topics) if any(is_pipeline(system) for _, system in every) else systems
+
+
+def loaded_runs(runs: Any, duplicates: str, topics: Any = None) -> dict[str, Run]:
     """Runs by name, read and checked."""
-    return {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs))}
+    return {name: loaded_run(name, run, duplicates) for name, run in systems_of(named_runs(runs, topics))}
+
+
+def _name_of(system: Any) -> str:
+    """The name of a file or of a pipeline; empty for other systems."""
+    if is_path(system):
+        return _stem(system)
+    return str(system) if is_pipeline(system) else ""
 
 
 def _stem(path: str | os.PathLike[str]) -> str:
@@ -66,11 +84,6 @@ def quietly(call: Any, *arguments: Any, **options: Any) -> Any:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
         return call(*arguments, **options)
-
-
-def is_pipeline(given: Any) -> bool:
-    """True for a stage or pipeline; data frames have a ``transform``, too."""
-    return hasattr(given, "transform") and not hasattr(given, "columns")
 
 
 def is_path(given: Any) -> bool:
@@ -204,18 +217,6 @@ def measure_with_distribution(measure: str | ir_measures.Measure) -> UnjudgedMea
             "of unjudged documents"
         )
     return wanted
-
-
-def topics_of(topics: Any) -> pd.DataFrame:
-    """Queries (qid, query) from a frame or a path."""
-    frame = table_of(topics, "topics", read_topics, ("qid", "query"))
-    if not len(frame):
-        raise InputError("topics: no rows; give at least one query")
-    _qids(frame, "topics")
-    twice = frame["qid"].duplicated()
-    if twice.any():
-        raise InputError(f"topics: query {frame['qid'][twice].iloc[0]!r} is duplicated; keep one row per query")
-    return frame
 
 
 def _qids(frame: pd.DataFrame, name: str) -> Ids:

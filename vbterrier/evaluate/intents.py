@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, warn, whole
-from vbterrier.evaluate.inputs import TAGGED, intents_and_tags, intents_of, named_runs, tags_of, target_of, topics_of
+from vbterrier.evaluate.inputs import TAGGED, intents_and_tags, intents_of, named_systems, tags_of, target_of
 from vbterrier.evaluate.replicas import (
     gold_intervals,
     nil_of,
@@ -27,6 +27,7 @@ from vbterrier.execution.streaming import first_ranks_of
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.blocks import is_parts, is_table
 from vbterrier.frames.notebook import Panel
+from vbterrier.frames.pipelines import topics_of
 from vbterrier.frames.ranking import Run
 from vbterrier.intents.coverage import Intents, Tags, cover, oracle_success
 from vbterrier.intents.sources import PART_GAINS, PARTS, tags_of_parts
@@ -251,23 +252,23 @@ def evaluate_intents(
     _check(asked, undefined, on_topics, interval, pool, parts, n_replicas, is_modelled=is_modelled)
     check_level(level)
     nil, largest = nil_of(asked), deepest(asked)
-    named_systems = dict(systems_of(named_runs(systems)))
-    if not named_systems:
+    by_name = dict(systems_of(named_systems(systems)))
+    if not by_name:
         raise InputError("no systems; name at least one")
-    pairs_of(list(named_systems), baseline)
+    pairs_of(list(by_name), baseline)
     asked_queries = topics_of(topics)
     pipeline, tagger = intents_and_tags(intents, tagger)
     frame, queries = intents_of(pipeline, asked_queries, undefined)
     work = Work("", planned(asked), target_of(None, frame[["qid", "entity_id", "prob"]], None), duplicates)
-    named_systems |= _read_in_chunks(named_systems, work, memory, n_jobs, client, progress=progress)
-    runs = runs_of_systems(named_systems, queries, asked_queries, duplicates, n_jobs=n_jobs, progress=progress)
+    by_name |= _read_in_chunks(by_name, work, memory, n_jobs, client, progress=progress)
+    runs = runs_of_systems(by_name, queries, asked_queries, duplicates, n_jobs=n_jobs, progress=progress)
     frame, queries, runs = _on_common(frame, queries, runs) if on_topics == "common" else (frame, queries, runs)
     perturbations, reruns = list[Any](), dict[str, list[Run]]()
     if n_replicas:
         perturbations, wordings = resolved(
-            perturb, pipeline, frame, queries, named_systems, n_replicas, seed, progress=progress
+            perturb, pipeline, frame, queries, by_name, n_replicas, seed, progress=progress
         )
-        reruns = runs_of_wordings(named_systems, runs, wordings, duplicates, n_jobs=n_jobs, progress=progress)
+        reruns = runs_of_wordings(by_name, runs, wordings, duplicates, n_jobs=n_jobs, progress=progress)
     others = {run.name: run for several in reruns.values() for run in several[1:]}
     if tagger is None:
         require_one_tagger([*runs.values(), *others.values()])

@@ -9,9 +9,10 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
-from vbterrier.evaluate.inputs import is_pipeline, run_of_system
+from vbterrier.evaluate.inputs import run_of_system
 from vbterrier.execution.parallel import mapped
 from vbterrier.frames.contracts import require
+from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import places
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.kernels.resample import stream

@@ -11,12 +11,13 @@ import pandas as pd
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import Finder, PoolLinks, TopEntities
 from vbterrier.errors import InputError, choice, examples, warn, whole
-from vbterrier.evaluate.inputs import is_pipeline, named_runs, run_of_system, table_of, topics_of
+from vbterrier.evaluate.inputs import named_systems, run_of_system, table_of
 from vbterrier.evaluate.scores import TOPICS, score
 from vbterrier.frames.contracts import score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.frames.notebook import Panel, Shown, joined_names, of_means, systems_line
+from vbterrier.frames.pipelines import topics_of
 from vbterrier.frames.ranking import loaded_run, places
 from vbterrier.measures.target import EvaluationTarget, restricted
 from vbterrier.stats.comparisons import COLUMNS, comparisons
@@ -302,9 +303,7 @@ def runs_of(systems: Any, topics: Any) -> dict[str, Run]:
     """Runs of systems by name; pipelines are run on the topics."""
     queries = None if topics is None else topics_of(topics)
     runs = {}
-    for name, system in systems_of(named_runs(systems)):
-        if is_pipeline(system) and queries is None:
-            raise InputError(f"system {name!r} is a pipeline; give topics=, the queries (qid, query) to run it on")
+    for name, system in systems_of(named_systems(systems)):
         runs[name] = loaded_run(name, system) if queries is None else run_of_system(name, system, queries, queries)
     return runs
 

@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import InputError, choice, examples, warn
-from vbterrier.frames.contracts import frame_of, require, systems_of
+from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.ids import distinct_blocks, lazy_ids, numbers_of, owner_of, repeated_pairs, require_same_kind
+from vbterrier.frames.pipelines import is_pipeline, results_of, retrieved
 from vbterrier.kernels import fingerprints, rankings
 
 if TYPE_CHECKING:
@@ -390,16 +391,21 @@ def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str, *, effect: 
 
 
 def loaded_run(name: str, run: Any, duplicates: str = "everywhere") -> Run:
-    """Return a run from a frame or a path."""
+    """Return a run from a frame or a path; a pipeline, which needs topics, is an error."""
+    if is_pipeline(run):
+        run = results_of(name, run, None)
     frame = read_run(run) if isinstance(run, (str, os.PathLike)) else run
     return Run(frame, name=f"run {name!r}", duplicates=duplicates)
 
 
-def runs_of(runs: Any) -> dict[str, Run]:
-    """Return runs by name from a mapping of names to frames (qid, docno, score) or paths of TREC runs."""
+def runs_of(runs: Any, topics: Any = None) -> dict[str, Run]:
+    """Return runs by name from a mapping of names to frames (qid, docno, score), paths of TREC runs, or pipelines.
+
+    Pipelines are run on the topics, a frame or a path.
+    """
     if not hasattr(runs, "items") or hasattr(runs, "columns"):
         raise InputError(f"runs: wanted a mapping of name to run, found {type(runs).__name__}; pass {{'mine': run}}")
-    loaded = {name: loaded_run(name, run) for name, run in systems_of(runs)}
+    loaded = {name: loaded_run(name, run) for name, run in retrieved(runs, topics).items()}
     if not loaded:
         raise InputError("runs: none; name at least one run")
     return loaded

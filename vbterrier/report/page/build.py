@@ -124,8 +124,8 @@ def write_report(
     Parameters
     ----------
     runs
-        A mapping of name to run (a frame or a path), or paths, which are named after their files. With ``data.links``,
-        entity runs.
+        A mapping of name to run (a frame, a path or, with ``data.topics``, a pipeline), or a list of paths and
+        pipelines, which are named after their files and their text. With ``data.links``, entity runs.
     path
         The file to write.
     qrels

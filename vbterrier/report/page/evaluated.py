@@ -17,7 +17,7 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError, exam
 from vbterrier.evaluate.comparison import Comparison, compare
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.doctor import JudgmentNote, judgment_notes
-from vbterrier.evaluate.inputs import intents_and_tags, named_runs, subtopics_of, target_of, topics_of
+from vbterrier.evaluate.inputs import intents_and_tags, named_systems, subtopics_of, target_of
 from vbterrier.evaluate.scores import Scores, score
 from vbterrier.execution.chunks import Work, planned
 from vbterrier.execution.parallel import Workers
@@ -25,6 +25,7 @@ from vbterrier.execution.streaming import first_ranks_of
 from vbterrier.frames.contracts import flatten_qrels, frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_documents, read_qrels
 from vbterrier.frames.named import named
+from vbterrier.frames.pipelines import retrieved, topics_of
 from vbterrier.frames.ranking import Run, loaded_run
 from vbterrier.intents.coverage import oracle_success
 from vbterrier.intents.sources import from_diversity
@@ -74,7 +75,8 @@ class ReportData:
         The linked pool of entity runs: a :class:`~vbterrier.entities.LinkedPool`, its K frame, or the path of one. With
         ``qrels``, its documents get the labels of these.
     topics, documents
-        The text of queries (qid, query) and of documents (docno, text); the page shows its beginning.
+        The text of queries (qid, query) and of documents (docno, text); the page shows its beginning. Pipelines are run
+        on the queries.
     duplicates, labels, subtopics, memory
         As for :func:`vbterrier.score`. ``memory`` needs measures with a cutoff of at most 100.
     names
@@ -274,7 +276,7 @@ def inputs_of(
         raise ParameterError("links exclude intents and tags: entity runs are evaluated on the linked pool alone")
     if qrels is None and data.intents is None and data.links is None:
         raise ParameterError("nothing to evaluate against: wanted qrels, intents (with tags), or links")
-    systems = _shown_names(dict(systems_of(named_runs(runs))), data.names or {})
+    systems = _shown_names(dict(systems_of(named_systems(runs))), data.names or {})
     if not systems:
         raise InputError("no runs; name at least one")
     intents, tags = intents_and_tags(data.intents, data.tags)
@@ -295,6 +297,7 @@ def inputs_of(
         {} if documents is None else _texts(documents, "docno", "text"),
     )
     asked = given.measures(measures, len(systems))
+    systems = retrieved(systems, data.topics)
     kept, n_rows = dict[str, Run](), dict[str, int]()
     in_chunks: dict[str, pd.DataFrame] = {}
     if data.memory is not None:

@@ -1,0 +1,816 @@
+"""Experiment: each argument of pt.Experiment gives what pt.Experiment gives, and the stated differences are those."""
+
+import importlib
+import inspect
+import pickle
+import subprocess
+import sys
+import time
+import timeit
+import warnings
+from itertools import product
+from math import isnan
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from ir_measures import AP, RR, Bpref, IPrec, Judged, NumRet, P, Rprec, SetF, Success, alpha_nDCG, nDCG
+
+import vbterrier
+from vbterrier import BNDCG, ES, VB, Experiment, RelCov, Unjudged
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+
+MEASURES = [nDCG @ 10, AP, BNDCG(prior="pool") @ 10, P @ 5, RR, Unjudged @ 10]
+
+
+@pytest.fixture(scope="module")
+def demo():
+    return pt.get_dataset("vb:demo")
+
+
+@pytest.fixture(scope="module")
+def topics(demo):
+    return demo.get_topics()
+
+
+@pytest.fixture(scope="module")
+def qrels(demo):
+    return demo.get_qrels()
+
+
+@pytest.fixture(scope="module")
+def frames(demo):
+    return {name: demo.get_results(name) for name in ("lexical", "words", "dense")}
+
+
+@pytest.fixture(scope="module")
+def pipelines(demo, frames, tmp_path_factory):
+    """Pipelines with every operator, on an index of PISA where there is one."""
+    first = {name: pt.Transformer.from_df(frame) for name, frame in frames.items()}
+    if sys.platform == "linux":
+        pisa = pytest.importorskip("pyterrier_pisa")
+        index = pisa.PisaIndex(str(tmp_path_factory.mktemp("pisa") / "demo"), text_field="text")
+        index.index(demo.get_corpus_iter())
+        # The engines break ties in different orders.
+        distinct = pt.apply.doc_score(lambda row: row["score"] - float(row["docno"].removeprefix("d")) / 10_000)
+        first["lexical"] = index.bm25(num_results=15) >> distinct
+    lexical, words, dense = first["lexical"], first["words"], first["dense"]
+    number = pt.apply.doc_score(lambda row: float(row["docno"].removeprefix("d")))
+    return {
+        "lexical": lexical,
+        "dense": dense,
+        "lexical % 5": lexical % 5,
+        "lexical + dense": lexical + dense,
+        "lexical >> number": lexical >> number,
+        "(words | dense) >> number": (words | dense) >> number,
+    }
+
+
+@pytest.fixture(scope="module")
+def pair(frames):
+    return [frames["lexical"], pt.Transformer.from_df(frames["dense"])]
+
+
+NAMES = ["lexical", "dense"]
+
+
+def ran(experiment, *given, **options):
+    """The result of an experiment, and its warnings."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        return experiment(*given, **options), [str(one.message) for one in caught]
+
+
+def both(*given, **options):
+    """Our result and that of pt.Experiment."""
+    return ran(Experiment, *given, **options)[0], ran(pt.Experiment, *given, **options)[0]
+
+
+def same(ours, theirs):
+    """Tables are equal; pt.Experiment orders measures by the hash seed of the process, and adds topics in any order."""
+    assert sorted(ours.columns) == sorted(theirs.columns)
+    theirs = theirs[list(ours.columns)]
+    if "measure" in ours.columns:
+        keys = ["name", "qid", "measure"]
+        assert ours[keys[:2]].drop_duplicates().to_numpy().tolist() == (
+            theirs[keys[:2]].drop_duplicates().to_numpy().tolist()
+        )
+        ours, theirs = (table.sort_values(keys, ignore_index=True) for table in (ours, theirs))
+    pd.testing.assert_frame_equal(ours, theirs, rtol=1e-15, atol=0)
+
+
+def parameters(function):
+    return [(one.name, one.kind, one.default) for one in inspect.signature(function).parameters.values()]
+
+
+def test_arguments_are_those_of_the_installed_pyterrier():
+    assert parameters(Experiment) == parameters(pt.Experiment)
+    with pytest.raises(TypeError, match="unexpected keyword argument 'n_jobs'"):
+        Experiment([], None, None, [], n_jobs=2)
+
+
+def test_pyterrier_is_not_imported_with_the_package():
+    code = "import sys, vbterrier; vbterrier.Experiment; sys.exit('pyterrier' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+# Values and systems.
+
+
+def test_pipelines_of_every_operator_have_the_values_of_pyterrier(pipelines, topics, qrels):
+    ours, theirs = both(pipelines, topics, qrels, MEASURES, validate="ignore")
+    same(ours, theirs)
+    assert list(ours.columns) == ["name", *map(str, MEASURES)]
+    assert list(ours["name"]) == list(pipelines)
+    assert ours["nDCG@10"].nunique() == len(pipelines)
+
+
+@pytest.mark.parametrize(
+    "measures",
+    [
+        ["map", "ndcg_cut_10", "P_5", "recip_rank"],
+        ["official"],
+        ["ndcg_cut.5,10", "map", AP],
+        [RR @ 10, Bpref, Rprec, IPrec @ 0.1, SetF, Success @ 1, Judged @ 10, NumRet],
+        [nDCG(judged_only=True) @ 10, P(rel=2) @ 5, AP(rel=2), RR(rel=2) @ 10],
+        [BNDCG(prior="pool", stat="hi") @ 10, BNDCG(prior="run") @ 5, vbterrier.BRBP(prior="pool") @ 10],
+        [vbterrier.BAP(prior="pool") @ 10, vbterrier.NDCGBound(side="upper") @ 10, Unjudged],
+    ],
+    ids=str,
+)
+def test_measures_have_the_values_of_pyterrier(measures, pair, topics, qrels):
+    ours, theirs = both(pair, topics, qrels, measures, names=NAMES)
+    # pt.Experiment averages these counts, and ir_measures, trec_eval and this package sum them.
+    counts = [column for column in theirs.columns if column in ("NumRet(rel=1)", "NumRel(rel=1)")]
+    same(ours.drop(columns=counts), theirs.drop(columns=counts))
+    n_topics = qrels["qid"].nunique()
+    assert all((ours[column] == (theirs[column] * n_topics).round()).all() for column in counts)
+
+
+def test_measures_of_intents_have_the_values_of_pyterrier(frames, topics, demo):
+    intents = vbterrier.read_intents(vbterrier.demo.demo_folder() / "intents.tsv")
+    systems = {name: frames[name].assign(entity_id=intents["entity_id"].iloc[0]) for name in ("lexical", "dense")}
+    ours, theirs = both(systems, topics, intents, [ES @ 10, VB(alpha=0.5) @ 5])
+    same(ours, theirs)
+    assert (ours["ES@10"] > 0).all()
+
+
+def test_diversity_measures_have_the_values_of_pyterrier(frames, topics, qrels):
+    pytest.importorskip("pyndeval")
+    subtopics = qrels.assign(iteration=qrels["docno"].map(lambda docno: str(1 + sum(map(ord, docno)) % 3)))
+    ours, theirs = both(frames, topics, subtopics, [alpha_nDCG @ 10, ES @ 10, VB @ 10])
+    same(ours, theirs)
+
+
+def linked_pool():
+    """Links of two topics: in the second, no document is relevant, so RelCov has no value there."""
+    rows = [("q1", "d1", "Paris", 1), ("q1", "d2", "Texas", 0), ("q2", "d1", "Paris", 0), ("q2", "d2", "Texas", 0)]
+    links = pd.DataFrame(rows, columns=["qid", "docno", "entity_id", "label"])
+    return links.assign(rank=0, weight=1.0)
+
+
+def entity_runs():
+    both = pd.DataFrame({"qid": ["q1", "q2"], "docno": "Paris", "score": 1.0})
+    return {"paris": both, "texas": both.assign(docno="Texas")}
+
+
+def test_coverage_has_the_values_of_pyterrier():
+    links = linked_pool()
+    defined = links[links["qid"] == "q1"]
+    topics = pd.DataFrame({"qid": ["q1"], "query": ["a"]})
+    ours, theirs = both(entity_runs(), topics, defined, [RelCov @ 5, vbterrier.NonRelCov @ 5])
+    same(ours, theirs)
+    assert ours["RelCov@5"].tolist() == [1.0, 0.0]
+
+
+def test_topics_without_a_value_are_left_out_of_means_and_counted():
+    topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["a", "b"]})
+    given = (entity_runs(), topics, linked_pool(), [RelCov @ 5, vbterrier.NonRelCov @ 5])
+    with pytest.warns(DegenerateWarning, match=r"of 2, for which .* undefined .* RelCov@5 of 'paris': 1; .*texas"):
+        table = Experiment(*given)
+    assert table.to_numpy().tolist() == [["paris", 1.0, 0.25], ["texas", 0.0, 0.75]]
+    assert table.attrs["n_undefined"] == {"paris": {"RelCov@5": 1}, "texas": {"RelCov@5": 1}}
+    perquery = Experiment(*given, perquery=True)
+    assert isnan(perquery.set_index(["name", "qid", "measure"])["value"]["paris", "q2", "RelCov@5"])
+    assert perquery["value"].isna().sum() == 2
+
+
+def test_tests_use_the_topics_where_both_systems_have_a_value():
+    values = {f"q{n}": value for n, value in enumerate([0.1, 0.9, 0.4, 0.8])}
+    links = pd.concat([linked_pool()[lambda rows: rows["qid"] == "q1"].assign(qid=qid) for qid in values])
+    links.loc[(links["qid"] == "q3"), "label"] = 0
+    runs = {
+        "a": pd.DataFrame({"qid": [*values], "docno": ["Paris", "Texas", "Paris", "Paris"], "score": 1.0}),
+        "b": pd.DataFrame({"qid": [*values], "docno": ["Texas", "Texas", "Paris", "Texas"], "score": 1.0}),
+    }
+    topics = pd.DataFrame({"qid": [*values], "query": "a"})
+    seen = []
+
+    def test(a, b):
+        seen.append((a.tolist(), b.tolist()))
+        return 0.0, 0.25
+
+    with pytest.warns(DegenerateWarning, match="undefined"):
+        table = Experiment(runs, topics, links, [RelCov @ 5], baseline="a", test=test)
+    assert seen == [([0.0, 0.0, 1.0], [1.0, 0.0, 1.0])]
+    assert table.iloc[1, 2:].tolist() == [0, 1, 0.25]
+
+
+def test_text_is_accepted_for_measures(pair, topics, qrels):
+    texts = ["nDCG@10", "BNDCG(prior='pool')@10", "map", "AP(rel=2)", "Unjudged@10", "P"]
+    ours = Experiment(pair, topics, qrels, texts, names=NAMES)
+    family = [f"P@{k}" for k in (5, 10, 15, 20, 30, 100, 200, 500, 1000)]
+    assert list(ours.columns) == ["name", *texts[:-1], *family]
+    objects = [nDCG @ 10, BNDCG(prior="pool") @ 10, "map", AP(rel=2), Unjudged @ 10, "P"]
+    same(ours, ran(pt.Experiment, pair, topics, qrels, objects, names=NAMES)[0].rename(columns={"AP": "map"}))
+    same(Experiment(pair, topics, qrels, "nDCG@10", names=NAMES), ours[["name", "nDCG@10"]])
+
+
+@pytest.mark.parametrize("measure", ["nDGC@10", "BNDCG@@", 5, "P@0"])
+def test_what_is_no_measure_is_refused(measure, pair, topics, qrels):
+    with pytest.raises(ParameterError):
+        Experiment(pair, topics, qrels, [measure])
+
+
+@pytest.mark.parametrize("measures", [[], ["mrt"]])
+def test_no_measures_are_refused(measures, pair, topics, qrels):
+    with pytest.raises(ParameterError, match="no measures"):
+        Experiment(pair, topics, qrels, measures)
+
+
+def test_files_frames_and_pipelines_are_systems_of_one_call(frames, pipelines, topics, qrels, tmp_path):
+    path = tmp_path / "words.run.gz"
+    # Files of runs have scores without ties.
+    words = frames["words"].assign(score=-frames["words"]["rank"].astype(float))
+    vbterrier.write_run(words, path)
+    systems = [pipelines["lexical % 5"], frames["dense"], path, str(path)]
+    ours = Experiment(systems, topics, qrels, MEASURES, names=["a", "b", "c", "d"], validate="ignore")
+    frames_alone = [pipelines["lexical % 5"](topics), frames["dense"], words, words]
+    same(ours, ran(pt.Experiment, frames_alone, topics, qrels, MEASURES, names=["a", "b", "c", "d"])[0])
+    assert Experiment([path], topics, qrels, ["map"])["name"].tolist() == ["words"]
+
+
+class Counting(pt.Transformer):
+    """A pipeline that counts its calls, and the topics of each."""
+
+    def __init__(self, frame, pause=0.0, clock=None):
+        self.frame, self.calls, self.pause, self.clock = frame, [], pause, clock
+
+    def transform(self, inp):
+        self.calls.append(inp["qid"].nunique())
+        if self.clock:
+            self.clock.now += self.pause
+        return self.frame[self.frame["qid"].isin(inp["qid"])].reset_index(drop=True)
+
+
+def test_every_system_is_run_once_and_before_anything_is_scored(frames, topics, qrels, monkeypatch):
+    systems = {name: Counting(frame) for name, frame in frames.items()}
+    module = sys.modules["vbterrier.evaluate.experiment"]
+    score, seen = module.score, []
+
+    def scored(runs, *given, **options):
+        seen.append((list(runs), [system.calls for system in systems.values()]))
+        return score(runs, *given, **options)
+
+    monkeypatch.setattr(module, "score", scored)
+    Experiment(systems, topics, qrels, MEASURES, perquery="both", validate="ignore")
+    assert seen == [(list(frames), [[12]] * 3)]
+
+
+# Topics and batches.
+
+
+@pytest.mark.parametrize("batch_size", [1, 5, 100])
+@pytest.mark.parametrize("plan", ["linear", "tree"])
+def test_batches_have_no_effect_on_values(batch_size, plan, pipelines, topics, qrels):
+    given = (pipelines, topics, qrels, MEASURES)
+    ours = Experiment(*given, batch_size=batch_size, plan=plan, validate="ignore")
+    same(ours, Experiment(*given, validate="ignore"))
+    if batch_size == 5:
+        # Evaluated by the batch in pt.Experiment, where these measures have the same values.
+        same(ours, ran(pt.Experiment, *given, batch_size=5, plan=plan, verbose=False, validate="ignore")[0])
+
+
+def test_pipelines_get_batches_of_whole_topics_in_their_order(frames, topics, qrels):
+    system = Counting(frames["lexical"])
+    Experiment([system], topics, qrels, ["map"], batch_size=5, validate="ignore")
+    assert system.calls == [5, 5, 2]
+    reranker = Counting(frames["lexical"])
+    retrieved = frames["dense"].merge(topics, on="qid").sample(frac=1.0, random_state=0)
+    same(*both([reranker], retrieved, qrels, ["map"], batch_size=5, names=["a"], validate="ignore"))
+    assert reranker.calls == [5, 5, 2] * 2
+
+
+def test_a_batch_without_results_is_no_error_if_others_have_some(frames, topics, qrels):
+    some = frames["lexical"][frames["lexical"]["qid"] != topics["qid"].iloc[0]]
+    given = ([pt.Transformer.from_df(some)], topics, qrels, ["map"])
+    same(Experiment(*given, names=["a"], batch_size=1), Experiment(*given, names=["a"]))
+    with pytest.raises(ValueError, match="no results received in batch"):
+        pt.Experiment(*given, names=["a"], batch_size=1)
+
+
+FILTERS = [
+    dict(filter_by_qrels=by_qrels, filter_by_topics=by_topics, perquery=perquery)
+    for by_qrels in (False, True)
+    for by_topics in (False, True)
+    for perquery in (False, True)
+]
+
+
+@pytest.mark.parametrize("options", FILTERS, ids=str)
+@pytest.mark.parametrize("kind", ["frames", "pipelines"])
+def test_topics_of_one_side_are_treated_as_in_pyterrier(options, kind, frames, topics, qrels):
+    # Two topics without judgments, three judged topics that are not asked for, one without results in a system.
+    asked, judged = topics.iloc[3:], qrels[~qrels["qid"].isin(topics["qid"].iloc[[4, 8]])]
+    runs = {**frames, "words": frames["words"][frames["words"]["qid"] != topics["qid"].iloc[6]]}
+    systems = runs if kind == "frames" else {name: pt.Transformer.from_df(run) for name, run in runs.items()}
+    given = (systems, asked, judged, MEASURES)
+    (ours, our_warnings), (theirs, their_warnings) = (
+        ran(call, *given, **options) for call in (Experiment, pt.Experiment)
+    )
+    same(ours, theirs)
+    backfilled = [text for text in their_warnings if "not found in qrels" in text]
+    assert bool(backfilled) == any("2 topics are not in the qrels" in text for text in our_warnings)
+    assert bool(backfilled) == (options["perquery"] and not options["filter_by_qrels"])
+
+
+def test_means_beside_values_of_topics_leave_out_topics_that_are_not_judged(frames, topics, qrels):
+    judged = qrels[~qrels["qid"].isin(topics["qid"].iloc[[4, 8]])]
+    with pytest.warns(DegenerateWarning, match="2 topics are not in the qrels"):
+        averages, perquery = Experiment(frames, topics, judged, MEASURES, perquery="both")
+    same(averages, ran(pt.Experiment, frames, topics, judged, MEASURES)[0])
+    # pt.Experiment warns that these NaN "should not contribute to averages", and averages them.
+    theirs = ran(pt.Experiment, frames, topics, judged, MEASURES, perquery="both")[0]
+    same(perquery, theirs.perquery)
+    assert theirs.averages["AP"].isna().all()
+
+
+@pytest.mark.parametrize("options", [{}, {"filter_by_topics": False, "filter_by_qrels": True}], ids=str)
+def test_topics_and_qrels_without_a_common_topic_are_refused(options, frames, topics, qrels):
+    others = topics.assign(qid="x" + topics["qid"])
+    with pytest.raises(ValueError, match="no overlap"):
+        pt.Experiment(frames, others, qrels, ["map"], **options)
+    with pytest.raises(InputError, match=r"no topic in common: topics have 'xq01', .* qrels have 'q01'"):
+        Experiment(frames, others, qrels, ["map"], **options)
+
+
+def test_runs_without_a_common_topic_are_refused(frames, topics, qrels):
+    run = frames["lexical"].assign(qid="x" + frames["lexical"]["qid"])
+    with pytest.raises(InputError, match="no topic in common: run 'a' has 'xq01'"):
+        Experiment({"a": run}, topics, qrels, ["map"])
+
+
+def test_whole_numbers_as_ids_of_results_meet_ids_that_are_text(topics, qrels, frames):
+    def numbered(frame):
+        return frame.assign(qid=frame["qid"].str.removeprefix("q").astype(int))
+
+    run, judged, asked = (numbered(frame) for frame in (frames["lexical"], qrels, topics))
+    texts = [frame.assign(qid=frame["qid"].astype(str)) for frame in (asked, judged)]
+    # pt.Experiment changes the frames of systems.
+    same(*both({"a": run.copy()}, *texts, MEASURES))
+    given = Experiment({"a": run}, asked, judged, MEASURES)
+    same(given, Experiment({"a": frames["lexical"]}, topics, qrels, MEASURES))
+    with pytest.raises(InputError, match=r"topics column 'qid' holds integers, qrels column 'qid' holds text"):
+        Experiment({"a": run}, asked, texts[1], ["map"])
+
+
+def test_paths_of_topics_and_qrels(frames, topics, qrels, tmp_path):
+    vbterrier.write_qrels(qrels, tmp_path / "qrels.txt")
+    (tmp_path / "topics.tsv").write_text(topics.to_csv(sep="\t", index=False, header=False))
+    sgml = "".join(f"<top>\n<num> Number: {qid}\n<title> {query}\n</top>\n" for qid, query in topics.to_numpy())
+    (tmp_path / "topics.sgml").write_text(sgml)
+    xml = "".join(
+        f'<topic number="{qid}"><query>{query.replace("&", "and")}</query></topic>' for qid, query in topics.to_numpy()
+    )
+    (tmp_path / "topics.xml").write_text(f"<topics>{xml}</topics>")
+    expected = Experiment(frames, topics, qrels, MEASURES)
+    for name in ("topics.tsv", "topics.sgml", "topics.xml"):
+        system = Counting(frames["lexical"])
+        found = Experiment(
+            {**frames, "lexical": system}, str(tmp_path / name), tmp_path / "qrels.txt", MEASURES, validate="ignore"
+        )
+        same(found, expected)
+        assert system.calls == [12]
+    theirs = ran(pt.Experiment, frames, str(tmp_path / "topics.sgml"), str(tmp_path / "qrels.txt"), MEASURES)[0]
+    same(expected, theirs)
+
+
+# Tables.
+
+
+def difference(a, b):
+    return 0, abs(a.mean() - b.mean())
+
+
+CORRECTIONS = [None, "bonferroni", "holm", "hs", "fdr_bh"]
+
+
+@pytest.mark.parametrize(
+    ("test", "correction"), [*product(["t"], CORRECTIONS), ("wilcoxon", None), (difference, "holm")]
+)
+def test_tests_with_a_baseline(test, correction, frames, topics, qrels):
+    options = dict(baseline=1, test=test, correction=correction, correction_alpha=0.2)
+    measures = MEASURES[:2] if test == "wilcoxon" else MEASURES
+    ours, theirs = both(frames, topics, qrels, [*measures, "mrt"], **options)
+    names = list(map(str, measures))
+    parts = [" +", " -", " p-value", *([" reject", " p-value corrected"] if correction else [])]
+    assert list(ours.columns) == ["name", *names, "mrt", *(name + part for name in names for part in parts)]
+    # Where the values of two systems are equal, p is NaN, and pt.Experiment corrects the other p-values with it.
+    undefined = [name for name in names if ours[f"{name} p-value"].drop(index=1).isna().any()]
+    assert undefined == (["Unjudged@10"] if test == "t" else [])
+    odd = ["mrt", *(name + part for name in undefined for part in parts[3:])]
+    same(ours.drop(columns=odd), theirs.drop(columns=odd))
+
+
+def test_p_values_that_are_undefined_are_not_corrected(frames, topics, qrels):
+    systems = {"a": frames["lexical"], "b": frames["dense"], "c": frames["lexical"]}
+    ours, _ = ran(Experiment, systems, topics, qrels, ["map"], baseline="a", correction="holm")
+    assert ours["map reject"].tolist() == [False, False, False]
+    corrected, p_value = ours["map p-value corrected"], ours["map p-value"]
+    assert np.isnan([corrected[2], p_value[2]]).all()
+    # One test is left.
+    assert corrected[1] == p_value[1]
+
+
+def test_a_baseline_by_name(frames, topics, qrels):
+    same(*both(frames, topics, qrels, ["map"], baseline="words"))
+    by_place = Experiment(list(frames.values()), topics, qrels, ["map"], names=list(frames), baseline=1)
+    same(by_place, Experiment(list(frames.values()), topics, qrels, ["map"], names=list(frames), baseline="words"))
+    for wrong in ("word", 3, -1):
+        with pytest.raises(ParameterError, match="baseline="):
+            Experiment(frames, topics, qrels, ["map"], baseline=wrong)
+        with pytest.raises((ValueError, AssertionError)):
+            pt.Experiment(frames, topics, qrels, ["map"], baseline=wrong)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (dict(correction="holm"), "no tests without a baseline"),
+        (dict(baseline=0, perquery=True), "tests are columns of means"),
+        (dict(baseline=0, perquery="both"), "tests are columns of means"),
+        (dict(baseline=0, test="welch"), "test='welch'"),
+        (dict(baseline=0, correction="holms"), "correction='holms'"),
+        (dict(round=-1), "round=-1"),
+        (dict(round=0.5), "round=0.5"),
+        (dict(round={"map": 2.5}), "round"),
+        (dict(round={"map": 2}, perquery=True), "round: places by measure"),
+        (dict(names=["a"]), "names: 1 names of 3 systems"),
+        (dict(highlight="blod"), "highlight='blod'.*Did you mean bold"),
+        (dict(plan="trie"), "plan='trie'"),
+        (dict(validate="warm"), "validate='warm'"),
+        (dict(perquery="all"), "perquery='all'"),
+        (dict(batch_size=0), "batch_size=0"),
+        (dict(save_dir="/no/such/folder"), "save_dir="),
+    ],
+    ids=str,
+)
+def test_illegal_options_are_refused(options, message, frames, topics, qrels):
+    with pytest.raises(ParameterError, match=message):
+        Experiment(list(frames.values()), topics, qrels, ["map"], **options)
+
+
+@pytest.mark.parametrize("places", [0, 2, 4, {"AP": 1, "nDCG@10": 3, "mrt": 0}], ids=str)
+def test_rounding(places, frames, topics, qrels):
+    ours, theirs = both(frames, topics, qrels, [*MEASURES, "mrt"], round=places, baseline=0)
+    same(ours, theirs)
+    if not isinstance(places, dict):
+        same(*both(frames, topics, qrels, MEASURES, round=places, perquery=True))
+        for one, other in zip(*both(frames, topics, qrels, MEASURES, round=places, perquery="both"), strict=True):
+            same(one, other)
+
+
+@pytest.mark.parametrize("highlight", ["bold", "color", "colour"])
+@pytest.mark.parametrize("baseline", [None, 0, 2])
+def test_highlighting(highlight, baseline, pair, frames, topics, qrels):
+    systems = [*pair, frames["lexical"]]
+    options = dict(names=["a", "b", "c"], highlight=highlight, baseline=baseline)
+    ours, theirs = both(systems, topics, qrels, ["map", "mrt"], **options)
+    for styler in (ours, theirs):
+        styler.set_uuid("table")
+        styler.data["mrt"] = 0.5
+    assert ours.to_html() == theirs.to_html()
+    assert ("bold" if highlight == "bold" else "lightgreen") in ours.to_html()
+
+
+def test_highlighting_marks_the_shortest_time(frames, topics, qrels, clock):
+    systems = [Counting(frames["lexical"], pause, clock) for pause in (2, 1)]
+    table = Experiment(systems, topics, qrels, ["map", "mrt"], names=["a", "b"], highlight="bold", validate="ignore")
+    table._compute()
+    assert table.ctx[1, 2] == [("font-weight", "bold")]
+    assert not table.ctx.get((0, 2))
+
+
+def test_values_of_topics(pipelines, topics, qrels):
+    given = (pipelines, topics, qrels, MEASURES)
+    ours, theirs = both(*given, perquery=True, validate="ignore")
+    same(ours, theirs)
+    assert list(ours["measure"][:6]) == list(map(str, MEASURES))
+    pair, pair_theirs = both(*given, perquery="both", validate="ignore")
+    assert pair._fields == pair_theirs._fields == ("averages", "perquery")
+    same(pair.averages, pair_theirs.averages)
+    same(pair.perquery, ours)
+    assert pair._repr_html_().count("<table") == 2
+    # It is a V frame.
+    of_two = ours[ours["name"].isin(["lexical", "dense"])]
+    assert vbterrier.compare(of_two, measures="AP", n_resamples=10).pairs["n_qids"].tolist() == [12]
+
+
+@pytest.mark.parametrize("perquery", [False, True, "both"])
+def test_dictionaries(perquery, pair, topics, qrels):
+    options = dict(names=NAMES, perquery=perquery, dataframe=False, round=1)
+    ours, theirs = both(pair, topics, qrels, MEASURES, **options)
+    assert ours == theirs
+    parts = ours if perquery == "both" else (ours,)
+    assert {type(value) for part in parts for own in part.values() for value in own.values()} <= {float, dict}
+
+
+def test_the_mean_response_time_of_dictionaries(pair, topics, qrels):
+    found = Experiment(pair, topics, qrels, ["mrt", "map"], names=NAMES, dataframe=False)
+    assert found["lexical"]["mrt"] == 0.0
+    assert found["dense"]["mrt"] > 0.0
+    assert list(found["dense"]) == ["map", "mrt"]
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """A clock that only pipelines move: ours, and those of pt.Experiment."""
+    made = SimpleNamespace(now=0.0)
+    tree = importlib.import_module("pyterrier._evaluation._exec_tree")
+    for module, name in ((time, "perf_counter"), (timeit, "default_timer"), (tree, "timer")):
+        monkeypatch.setattr(module, name, lambda: made.now)
+    return made
+
+
+@pytest.mark.parametrize("options", [{}, {"batch_size": 3}, {"plan": "tree"}, {"precompute_prefix": True}], ids=str)
+@pytest.mark.filterwarnings("ignore:precompute_prefix")
+def test_mean_response_times_are_those_of_pyterrier(options, frames, topics, qrels, clock):
+    first, second = (Counting(frames["lexical"], pause, clock) for pause in (60, 30))
+    systems = {"a": first, "b": first >> second, "c": frames["dense"]}
+    if "precompute_prefix" in options:
+        del systems["c"]
+    given = (systems, topics.iloc[2:], qrels, ["map", "mrt"])
+    ours, theirs = both(*given, verbose=False, validate="ignore", **options)
+    same(ours, theirs)
+    # Ten topics, in four batches or at once; pt.Experiment adds the whole time of a prefix.
+    n_batches, of_prefix = (4 if "batch_size" in options else 1), (1 if "precompute_prefix" in options else 10)
+    expected = [1000 * n_batches * 60 / of_prefix, 1000 * n_batches * (60 / of_prefix + 30 / 10), 0.0]
+    assert ours["mrt"].tolist() == pytest.approx(expected[: len(systems)])
+    perquery = Experiment(*given, perquery="both", validate="ignore", **options)
+    assert list(perquery.averages.columns) == ["name", "map"]
+
+
+# Plans.
+
+
+def test_a_tree_runs_equal_first_stages_once(frames, topics, qrels):
+    first, second, third = (Counting(frames["lexical"]) for _ in range(3))
+    systems = {"a": first, "b": first >> second, "c": first >> second >> third, "d": first, "e": frames["dense"]}
+    given = (systems, topics, qrels, MEASURES)
+    ours = Experiment(*given, plan="tree", batch_size=6, validate="ignore")
+    assert [len(stage.calls) for stage in (first, second, third)] == [2, 2, 2]
+    same(ours, Experiment(*given, validate="ignore"))
+    assert [len(stage.calls) for stage in (first, second, third)] == [2 + 4, 2 + 2, 2 + 1]
+    del systems["d"]
+    theirs = ran(pt.Experiment, *given, plan="tree", verbose=False, validate="ignore")[0]
+    same(ours.drop(index=3).reset_index(drop=True), theirs)
+
+
+def test_a_prefix_of_all_systems_is_run_once(frames, topics, qrels):
+    first, second = (Counting(frames["lexical"]) for _ in range(2))
+    systems = {"a": first, "b": first >> second, "c": (first >> second) % 3}
+    ours = Experiment(systems, topics, qrels, MEASURES, precompute_prefix=True, validate="ignore")
+    assert [len(first.calls), len(second.calls)] == [1, 2]
+    same(ours, ran(pt.Experiment, systems, topics, qrels, MEASURES, precompute_prefix=True, validate="ignore")[0])
+    with pytest.warns(DegenerateWarning, match="precompute_prefix: the 2 systems have no first stage in common"):
+        Experiment(
+            {"a": first, "b": frames["dense"]}, topics, qrels, ["map"], precompute_prefix=True, validate="ignore"
+        )
+
+
+def test_progress_is_shown_where_it_is_asked_for(pair, topics, qrels, capsys):
+    for verbose in ("auto", False):
+        Experiment(pair, topics, qrels, ["map"], names=NAMES, verbose=verbose)
+        assert capsys.readouterr().err == ""
+    Experiment(pair, topics, qrels, ["map"], names=NAMES, verbose=True)
+    assert "vbterrier.Experiment: 100%" in capsys.readouterr().err
+
+
+# Validation.
+
+
+class Unknown(pt.Transformer):
+    def transform(self, inp):
+        if not len(inp):
+            raise RuntimeError("no topics")
+        return pd.DataFrame({"qid": inp["qid"], "docno": "d001", "score": 1.0})
+
+
+def test_pipelines_that_do_not_fit_are_reported_as_in_pyterrier(pair, topics, qrels):
+    no_score = pair[1] >> pt.apply.generic(lambda frame: frame.drop(columns="score"), required_columns=["score"])
+    wrong = pair[1] >> pt.apply.generic(lambda frame: frame, required_columns=["text"])
+    for systems, policy, is_error in (
+        ({"a": wrong}, "error", True),
+        ({"a": pair[0].drop(columns="score")}, "error", True),
+        ({"a": Unknown()}, "error", False),
+    ):
+        for experiment in (Experiment, pt.Experiment):
+            if is_error:
+                with pytest.raises(ValueError, match=r"'a'|#0"):
+                    experiment(systems, topics, qrels, ["map"], validate=policy)
+            else:
+                experiment(systems, topics, qrels, ["map"], validate=policy)
+    with pytest.warns(
+        DegenerateWarning, match="systems whose columns PyTerrier cannot find out: 'a'.*validate='ignore'"
+    ):
+        Experiment({"a": Unknown()}, topics, qrels, ["map"])
+    with pytest.warns(DegenerateWarning, match="may not be evaluated: 'a'"), pytest.raises(InputError, match="score"):
+        Experiment({"a": no_score}, topics, qrels, ["map"])
+    # Plain pipelines and frames give no warning.
+    Experiment({"a": pair[0], "b": pair[1]}, topics, qrels, ["map"])
+
+
+# Files.
+
+
+def saved(folder):
+    return {path.name: path.read_bytes() for path in sorted(folder.iterdir())}
+
+
+@pytest.mark.parametrize("batch_size", [None, 5])
+def test_results_and_tables_are_saved_as_in_pyterrier(batch_size, frames, topics, qrels, tmp_path):
+    systems = {
+        "a": pt.Transformer.from_df(frames["lexical"]),
+        "b b": pt.Transformer.from_df(frames["dense"]),
+        "c": frames["words"],
+    }
+    folders = [tmp_path / name for name in ("ours", "theirs")]
+    found = []
+    for folder, experiment in zip(folders, (Experiment, pt.Experiment), strict=True):
+        folder.mkdir()
+        found.append(
+            ran(experiment, systems, topics, qrels, MEASURES, save_dir=str(folder), batch_size=batch_size, round=3)[0]
+        )
+    assert (
+        sorted(saved(folders[0]))
+        == sorted(saved(folders[1]))
+        == ["a.res.gz", "aggregated.csv", "b b.res.gz", "perquery.csv"]
+    )
+    for name in ("a", "b b"):
+        ours, theirs = (pt.io.read_results(str(folder / f"{name}.res.gz")) for folder in folders)
+        pd.testing.assert_frame_equal(ours, theirs)
+    for name in ("aggregated.csv", "perquery.csv"):
+        same(*(pd.read_csv(folder / name) for folder in folders))
+
+
+def test_saved_results_are_reused_replaced_or_refused(frames, topics, qrels, tmp_path):
+    system, other = Counting(frames["lexical"]), Counting(frames["dense"])
+    options = dict(save_dir=tmp_path, validate="ignore")
+    first = Experiment({"a": system}, topics, qrels, MEASURES, **options)
+    reused = Experiment({"a": other}, topics, qrels, MEASURES, **options, save_mode="reuse")
+    assert other.calls == []
+    same(first, reused)
+    for experiment in (Experiment, pt.Experiment):
+        with pytest.raises(ValueError, match="exists"):
+            experiment(
+                {"a": other}, topics, qrels, MEASURES, save_dir=str(tmp_path), save_mode="error", validate="ignore"
+            )
+    assert other.calls == []
+    with pytest.warns(DegenerateWarning, match="exists already: ask for save_mode='reuse'"):
+        replaced = Experiment({"a": other}, topics, qrels, MEASURES, **options)
+    again = Experiment({"a": system}, topics, qrels, MEASURES, **options, save_mode="reuse")
+    same(again, replaced)
+    Experiment({"a": system}, topics, qrels, MEASURES, **options, save_mode="overwrite", batch_size=3)
+    same(Experiment({"a": other}, topics, qrels, MEASURES, **options, save_mode="reuse"), first)
+    with pytest.raises(ParameterError, match="save_mode='append'"):
+        Experiment({"a": other}, topics, qrels, MEASURES, **options, save_mode="append")
+
+
+def test_results_that_trec_files_lose_are_saved_in_other_formats(frames, topics, qrels, tmp_path):
+    intents = vbterrier.read_intents(vbterrier.demo.demo_folder() / "intents.tsv")
+    tagged = frames["lexical"].assign(entity_id=[["x", intents["entity_id"].iloc[0]]] * len(frames["lexical"]))
+    given = ({"a": pt.Transformer.from_df(tagged)}, topics, intents, [ES @ 10])
+    for file_format in (pickle, (pd.read_pickle, pd.DataFrame.to_pickle)):
+        options = dict(save_dir=str(tmp_path), save_format=file_format, save_mode="reuse", validate="ignore")
+        ours = Experiment(*given, **options)
+        same(Experiment({"a": Counting(tagged[:0])}, *given[1:], **options), ours)
+        same(ours, ran(pt.Experiment, *given, **options)[0])
+    assert sorted(path.name for path in tmp_path.glob("a.*")) == ["a.custom", "a.mod"]
+    with pytest.raises(ParameterError, match=r"save_format='trek'.*Did you mean trec"):
+        Experiment(*given, save_dir=tmp_path, save_format="trek", validate="ignore")
+    unranked = pt.Transformer.from_df(frames["lexical"]) >> pt.apply.generic(lambda frame: frame.drop(columns="rank"))
+    with pytest.raises(InputError, match="without the column 'rank'"):
+        Experiment({"b": unranked}, topics, qrels, ["map"], save_dir=tmp_path, validate="ignore")
+    assert not (tmp_path / "b.res.gz").exists()
+
+
+def test_tables_of_a_folder_keep_the_rows_of_other_systems(frames, topics, qrels, tmp_path):
+    results = []
+    for experiment in (Experiment, pt.Experiment):
+        folder = tmp_path / experiment.__module__.partition(".")[0]
+        folder.mkdir()
+        for name in ("NA", "007", "NA"):
+            ran(experiment, {name: frames["lexical"]}, topics, qrels, ["map"], save_dir=str(folder))
+        results.append(folder)
+    ours = pd.read_csv(results[0] / "aggregated.csv", dtype=str, keep_default_na=False)
+    # pt.Experiment reads 007 as 7 and NA as missing, and repeats their rows.
+    assert ours["name"].tolist() == ["NA", "007"]
+    assert pd.read_csv(results[0] / "perquery.csv", dtype=str, keep_default_na=False)[
+        "name"
+    ].value_counts().to_dict() == {
+        "NA": 12,
+        "007": 12,
+    }
+    with pytest.warns(DegenerateWarning, match="its columns and those of this experiment differ"):
+        Experiment({"b": frames["dense"]}, topics, qrels, ["P_5"], save_dir=results[0])
+
+
+# Systems that cannot be evaluated.
+
+
+def test_pipelines_without_results_are_refused(frames, topics, qrels):
+    empty = pt.Transformer.from_df(frames["lexical"][:0])
+    for options in ({}, {"batch_size": 2}, {"plan": "tree"}):
+        with pytest.raises(InputError, match="run 'a': the pipeline returned no results for 12 topics"):
+            Experiment({"a": empty}, topics, qrels, ["map"], **options)
+        with pytest.raises(ValueError, match="no results"):
+            pt.Experiment({"a": empty}, topics, qrels, ["map"], verbose=False, **options)
+
+
+def test_ties_have_the_order_of_trec_eval_in_all_measures(topics, qrels):
+    tied = qrels.assign(score=1.0)[["qid", "docno", "score"]]
+    with pytest.warns(DegenerateWarning, match="tied"):
+        ours = Experiment({"a": tied}, topics, qrels, [RR, RR @ 1000, "map"])
+    theirs = ran(pt.Experiment, {"a": tied}, topics, qrels, [RR, RR @ 1000, "map"])[0]
+    assert ours["RR"][0] == ours["RR@1000"][0] == theirs["RR"][0]
+    # The engine of RR@k breaks ties in ascending order of docno.
+    assert theirs["RR@1000"][0] != theirs["RR"][0]
+
+
+def test_equal_names_keep_their_rows_and_are_refused_where_they_identify_systems(frames, topics, qrels, tmp_path):
+    systems = [frames["lexical"], frames["dense"], frames["words"]]
+    ours, theirs = both(systems, topics, qrels, ["map"], names=["a", "b", "a"], baseline=2)
+    same(ours, theirs)
+    assert Experiment(systems, topics, qrels, ["map"], names=["a", "b", "a"], perquery=True, dataframe=False)[2]
+    for options in ({"perquery": True}, {"perquery": "both"}, {"dataframe": False}, {"save_dir": tmp_path}):
+        with pytest.raises(
+            InputError, match=f"names: 2 systems are called 'a', and {next(iter(options))}.*give names="
+        ):
+            Experiment(systems, topics, qrels, ["map"], names=["a", "b", "a"], **options)
+    with pytest.raises(ParameterError, match="2 systems have this name"):
+        Experiment(systems, topics, qrels, ["map"], names=["a", "b", "a"], baseline="a")
+
+
+def test_frames_without_a_name_are_called_by_their_text_as_in_pyterrier(frames, topics, qrels):
+    same(*both(list(frames.values()), topics, qrels, ["map"]))
+
+
+@pytest.mark.parametrize("system", [5, None, len, {"qid": []}], ids=str)
+def test_what_is_no_system_is_refused(system, topics, qrels):
+    with pytest.raises(InputError, match=r"system 'a': found a .*; wanted a pipeline, a frame of results"):
+        Experiment({"a": system}, topics, qrels, ["map"])
+
+
+@pytest.mark.parametrize(
+    "systems", [[], {}, pd.DataFrame({"qid": ["q1"]}), pt.Transformer.identity(), "a.run"], ids=type
+)
+def test_what_is_no_list_of_systems_is_refused(systems, topics, qrels):
+    with pytest.raises(InputError, match="retr_systems: "):
+        Experiment(systems, topics, qrels, ["map"])
+
+
+def test_repeated_documents_are_refused(frames, topics, qrels):
+    twice = pd.concat([frames["lexical"], frames["lexical"][:1]])
+    with pytest.raises(InputError, match=r"run 'a': document .* is duplicated"):
+        Experiment({"a": twice}, topics, qrels, ["map"])
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (dict(topics=lambda topics: topics.drop(columns="qid")), "topics: wanted columns qid"),
+        (dict(topics=lambda topics: topics[:0]), "topics: no rows"),
+        (dict(topics=lambda topics: pd.concat([topics, topics[:1]])), "topics: query 'q01' is duplicated"),
+        (dict(topics=lambda _: 5), "topics: wanted a data frame"),
+        (dict(topics=lambda _: "no-file.tsv"), "no-file.tsv"),
+        (dict(qrels=lambda qrels: qrels.drop(columns="qid")), "qrels: wanted columns qid"),
+        (dict(qrels=lambda qrels: qrels.drop(columns="label")), "qrels: wanted columns qid, docno, label"),
+        (dict(qrels=lambda qrels: qrels[:0]), "no topic in common"),
+        (dict(qrels=lambda _: "no-file.txt"), "no-file.txt"),
+    ],
+)
+def test_topics_and_qrels_that_cannot_be_used_are_refused(change, message, frames, topics, qrels):
+    given = {"topics": topics, "qrels": qrels}
+    given |= {name: changed(given[name]) for name, changed in change.items()}
+    with pytest.raises(InputError, match=message):
+        Experiment(frames, **given, eval_metrics=["map"])
+
+
+def test_inputs_are_not_changed(frames, pair, topics, qrels):
+    given = [frames["lexical"].astype({"score": "float32"}), topics, qrels]
+    copies = [frame.copy() for frame in given]
+    Experiment([given[0], pair[1]], topics, qrels, MEASURES, names=NAMES, perquery="both", filter_by_qrels=True)
+    for frame, copy in zip(given, copies, strict=True):
+        pd.testing.assert_frame_equal(frame, copy)

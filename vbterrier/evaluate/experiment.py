@@ -1,0 +1,354 @@
+"""pt.Experiment over all runs at once: the arguments and tables of PyTerrier, the values of :func:`vbterrier.score`."""
+
+from __future__ import annotations
+
+import builtins
+from collections import Counter
+from functools import partial
+from math import nan
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import ir_measures
+import numpy as np
+import pandas as pd
+from pandas.api.types import is_integer_dtype as is_integer
+
+from vbterrier.entities.pool import LinkedPool
+from vbterrier.errors import InputError, ParameterError, choice, examples, heard, warn, whole
+from vbterrier.evaluate.experiment_tables import (
+    MEAN_RESPONSE_TIME,
+    STYLES,
+    BaselineTests,
+    ExperimentValues,
+    highlighted,
+    merge_into,
+)
+from vbterrier.evaluate.inputs import is_path, named_systems
+from vbterrier.evaluate.scores import score
+from vbterrier.frames.contracts import frame_of, is_frame, require
+from vbterrier.frames.files.reading import read_qrels
+from vbterrier.frames.ids import ids_of, require_same_kind
+from vbterrier.frames.pipelines import is_pipeline
+from vbterrier.hosts.ir_measures import FROM_IR_MEASURES
+from vbterrier.measures.text import measures_from
+
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Mapping, Sequence
+
+
+_OF_INTERVALS = "an interval over topics needs"
+
+
+class ExperimentTables(NamedTuple):
+    """Means and values of single topics: the result of :func:`Experiment` with ``perquery="both"``."""
+
+    averages: Any
+    perquery: Any
+
+    def _repr_html_(self) -> str:
+        return "".join(table._repr_html_() for table in self)
+
+
+def Experiment(
+    retr_systems: Sequence[Any] | Mapping[str, Any],
+    topics: Any,
+    qrels: Any,
+    eval_metrics: Sequence[str | ir_measures.Measure],
+    names: Sequence[str] | None = None,
+    perquery: bool | Literal["both"] = False,
+    dataframe: bool = True,
+    batch_size: int | None = None,
+    filter_by_qrels: bool = False,
+    filter_by_topics: bool = True,
+    baseline: int | str | None = None,
+    test: str | Callable[..., Any] = "t",
+    correction: str | None = None,
+    correction_alpha: float = 0.05,
+    highlight: str | None = None,
+    round: int | Mapping[str, int] | None = None,
+    verbose: bool | Literal["auto"] = "auto",
+    validate: str = "warn",
+    save_dir: str | os.PathLike[str] | None = None,
+    save_mode: str = "warn",
+    save_format: Any = "trec",
+    precompute_prefix: bool = False,
+    plan: str = "linear",
+    **kwargs: Any,
+) -> Any:
+    """``pt.Experiment`` that knows the results of all systems before it evaluates any of them.
+
+    It has the arguments and the result of ``pt.Experiment``, with three differences. Each system is run once, and all
+    results are known before measures are computed, so that measures which fit a model to the runs of a call can be
+    used. Topics for which a measure is undefined are left out of its mean, and counted in a warning and in the
+    attribute ``attrs["n_undefined"]`` of the table of means. Measures may be text.
+
+    Parameters
+    ----------
+    retr_systems
+        A list, or a mapping of name to system: pipelines, results as frames (qid, docno, score), and paths of runs.
+    topics, qrels
+        The queries, the input of the pipelines, as a frame with a column qid or a path; the judgments, as a frame (qid,
+        docno, label) or a path. For other measures, what :func:`vbterrier.score` takes as qrels.
+    eval_metrics
+        Measures as objects or text, as ``"nDCG@10"`` and ``"BNDCG@10"``; names of trec_eval, such as ``"map"`` and
+        ``"ndcg_cut_10"``, have the meaning that they have in ``pt.Experiment``. ``"mrt"`` is the mean response time.
+    names
+        Names of the systems of a list; by default their text, and the names of their files.
+    perquery, dataframe
+        ``True`` returns values of topics (name, qid, measure, value) instead of means, ``"both"`` a pair of both
+        tables; ``dataframe=False`` returns dictionaries.
+    batch_size
+        Number of topics that pipelines receive at a time; it has no effect on values.
+    filter_by_qrels, filter_by_topics
+        Drop topics that are not in the qrels, and topics of the qrels that are not in ``topics``.
+    baseline, test, correction, correction_alpha
+        Position or name of the system with which the others are compared: columns with the numbers of topics of higher
+        (+) and lower (-) values and the p-value of ``"t"``, ``"wilcoxon"`` or a function; for a correction of
+        statsmodels, as ``"holm"``, also whether the hypothesis is rejected, and the corrected p-value.
+    highlight
+        ``"bold"`` or ``"color"``: return the means as a ``pandas`` style with the best value of each column marked.
+    round
+        Number of decimal places in tables, or a mapping of the name of a measure to it.
+    verbose
+        Show a progress bar over systems.
+    validate
+        ``"warn"``, ``"error"`` or ``"ignore"``: the treatment of pipelines whose columns do not fit.
+    save_dir, save_mode, save_format
+        A folder for the results of the pipelines, as ``bm25.res.gz``, and for ``aggregated.csv`` and ``perquery.csv``,
+        which keep the rows of other systems. Existing results: ``"reuse"``, ``"overwrite"``, ``"warn"`` (and replace
+        them) or ``"error"``. The format: ``"trec"``, a module such as ``pickle``, or a pair of functions that read from
+        and write to a file.
+    precompute_prefix, plan
+        ``plan="tree"`` runs stages with which several pipelines begin once. ``precompute_prefix=True`` runs the stages
+        once with which all begin.
+    kwargs
+        Not used; an unknown name is a TypeError.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per system with the columns name, a column for each measure in the order in which they were asked for,
+        mrt, and the columns of tests. With ``highlight``, a pandas style of it; with ``perquery="both"``, the pair
+        (averages, perquery).
+
+    Raises
+    ------
+    InputError, ParameterError
+        Systems, frames or files that cannot be evaluated; a pipeline without results; names that are not unique where
+        they identify systems (values of topics, dictionaries, files); invalid options.
+    TypeError
+        An unknown argument.
+
+    Warns
+    -----
+    DegenerateWarning
+        Topics for which a measure is undefined, and, for values of topics, topics that are not in the qrels.
+
+    Notes
+    -----
+    Values are those of ``score(..., on_topics="all")``. A topic of the qrels without results scores as an empty
+    ranking, also if a batch has no results at all. A topic that is not in the qrels has no effect on means; its values
+    are NaN. Topics of the qrels that are not in ``topics`` are dropped, or without ``filter_by_topics`` score as empty
+    rankings. Documents with equal scores have the order of trec_eval in all measures, and repeated documents are an
+    error. Counts, such as NumRet(rel=1), are summed, as ir_measures defines them.
+
+    A test takes the topics for which both systems have a value; p-values that are undefined are not corrected.
+
+    ``mrt`` is the time of the pipeline in milliseconds, divided by the number of topics of the qrels, and 0 for frames,
+    files and reused results; a time of shared stages counts for each pipeline. As in ``pt.Experiment``,
+    ``precompute_prefix`` adds the whole time of the shared stages, not its mean over topics (use ``plan="tree"``), and
+    there is no ``mrt`` beside values of topics.
+
+    Examples
+    --------
+    >>> qrels = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["a", "b", "a"], "label": [1, 0, 1]})
+    >>> topics = pd.DataFrame({"qid": ["q1", "q2"], "query": ["Jordan", "Paris"]})
+    >>> good = pd.DataFrame({"qid": ["q1", "q2"], "docno": "a", "score": 1.0})
+    >>> Experiment({"good": good, "bad": good.assign(docno="b")}, topics, qrels, ["P@1", "map"]).values.tolist()
+    [['good', 1.0, 1.0], ['bad', 0.0, 0.0]]
+    """
+    if kwargs:
+        raise TypeError(f"Experiment() got an unexpected keyword argument {next(iter(kwargs))!r}")
+    if perquery not in (False, True, "both"):
+        raise ParameterError(f"perquery={perquery!r}: wanted False, True or 'both'")
+    if batch_size is not None:
+        whole("batch_size", batch_size)
+    if highlight is not None:
+        choice("highlight", highlight, STYLES)
+    systems, shown = _systems(retr_systems, names)
+    by_name = {"perquery": perquery and dataframe, "dataframe=False": not (dataframe or perquery), "save_dir": save_dir}
+    _require_unique(shown, [argument for argument, needed in by_name.items() if needed])
+    measures, is_timed = _measures(eval_metrics)
+    tests = BaselineTests.of(baseline, test, correction, correction_alpha, shown, perquery=bool(perquery))
+    places = _decimal_places(round, perquery=bool(perquery))
+
+    # Imports PyTerrier.
+    from vbterrier.hosts import systems as host
+
+    choice("plan", plan, host.PLANS)
+    queries, judged = _filtered(host.topics_of(topics), qrels, by_qrels=filter_by_qrels, by_topics=filter_by_topics)
+    read = sorted(FROM_IR_MEASURES.get(column, column) for column in ir_measures.run_inputs(list(measures)))
+    host.validate(zip(shown, systems, strict=True), queries, read, validate)
+    files = None if save_dir is None else host.ResultFiles(save_dir, shown, save_mode, save_format)
+    plan = "prefix" if precompute_prefix and plan == "linear" else plan
+    results, times = host.results_of(
+        systems, shown, queries, files, batch_size=batch_size, plan=plan, progress=verbose is True
+    )
+    n_topics = judged["qid"].nunique()
+    milliseconds = [before + elapsed / n_topics for before, elapsed in times] if is_timed else None
+    values = _evaluated(results, shown, judged, measures, queries if perquery else None)
+    tables = averages, per_query = values.averages(places, tests, milliseconds), values.per_query(places)
+    if save_dir is not None:
+        merge_into(Path(save_dir) / "aggregated.csv", averages)
+        merge_into(Path(save_dir) / "perquery.csv", per_query)
+    values.warn(of_means=perquery is not True)
+    if perquery:
+        milliseconds, tables = None, (averages.drop(columns=MEAN_RESPONSE_TIME, errors="ignore"), per_query)
+    if not dataframe:
+        tables = values.by_name(milliseconds), values.by_place()
+    elif highlight is not None:
+        tables = highlighted(tables[0], STYLES[highlight]), per_query
+    return ExperimentTables(*tables) if perquery == "both" else tables[bool(perquery)]
+
+
+def _systems(given: Any, names: Sequence[Any] | None) -> tuple[list[Any], list[Any]]:
+    """Systems and their names."""
+    if hasattr(given, "items") and not is_frame(given):
+        systems, shown = list(given.values()), list(given)
+    elif isinstance(given, (list, tuple)):
+        systems = list(given)
+        shown = list(names) if names is not None else [_text_of(system) for system in systems]
+    else:
+        raise InputError(
+            f"retr_systems: found a {type(given).__name__}; wanted a list of systems, or a mapping of name to system"
+        )
+    if not systems:
+        raise InputError("retr_systems: none; give at least one pipeline, frame of results or path of a run")
+    if len(shown) != len(systems):
+        raise ParameterError(f"names: {len(shown)} names of {len(systems)} systems; give each system one name")
+    for name, system in zip(shown, systems, strict=True):
+        if not (is_frame(system) or is_path(system) or is_pipeline(system)):
+            raise InputError(
+                f"system {name!r}: found a {type(system).__name__}; wanted a pipeline, a frame of results (qid, docno, "
+                "score) or the path of a run"
+            )
+    return systems, shown
+
+
+def _text_of(system: Any) -> str:
+    return str(named_systems([system])[0][0]) if is_path(system) else str(system)
+
+
+def _require_unique(names: Sequence[Any], arguments: Sequence[str]) -> None:
+    """Refuse equal names if they identify systems in results; rows of means have the order of the systems."""
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice and arguments:
+        raise InputError(
+            f"names: {names.count(twice[0])} systems are called {str(twice[0])[:80]!r}, and {arguments[0]} identifies "
+            "systems by name; give names="
+        )
+
+
+def _measures(given: Any) -> tuple[dict[ir_measures.Measure, str], bool]:
+    """Measures with the names of their columns, and whether the mean response time was asked for."""
+    asked = [given] if isinstance(given, (str, ir_measures.Measure)) else list(given)
+    found: dict[ir_measures.Measure, str] = {}
+    for one in asked:
+        if isinstance(one, ir_measures.Measure):
+            found.setdefault(one, str(one))
+        elif not isinstance(one, str):
+            raise ParameterError(f"eval_metrics: found a {type(one).__name__}; wanted measures, as 'nDCG@10'")
+        elif one != MEAN_RESPONSE_TIME:
+            parsed = _parsed(one)
+            # A family, such as "official", has the names of its measures.
+            found |= {measure: one if len(parsed) == 1 else found.get(measure, str(measure)) for measure in parsed}
+    if not found:
+        raise ParameterError("eval_metrics: no measures; name at least one, as 'nDCG@10'")
+    return found, MEAN_RESPONSE_TIME in [one for one in asked if isinstance(one, str)]
+
+
+def _parsed(text: str) -> list[ir_measures.Measure]:
+    """The measures of a text: those of trec_eval first, as in ``pt.Experiment``."""
+    try:
+        found: list[ir_measures.Measure] = ir_measures.parse_trec_measure(text)
+    except ValueError:
+        return measures_from(text)
+    return found
+
+
+def _decimal_places(given: Any, *, perquery: bool) -> Callable[[str, float], float]:
+    """The function that rounds a value of a measure."""
+    if given is None:
+        return lambda _, value: value
+    if not hasattr(given, "items"):
+        n_places = whole("round", given, low=0)
+        return lambda _, value: builtins.round(value, n_places)
+    if perquery:
+        raise ParameterError("round: places by measure are for means; give one number with perquery")
+    by_measure = {str(name): whole(f"round[{str(name)!r}]", value, low=0) for name, value in given.items()}
+    return lambda name, value: builtins.round(value, by_measure[name]) if name in by_measure else value
+
+
+def _filtered(
+    queries: pd.DataFrame, qrels: Any, *, by_qrels: bool, by_topics: bool
+) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Topics and qrels, restricted to each other as asked."""
+    if isinstance(qrels, LinkedPool):
+        qrels = qrels.frame()
+    judged = read_qrels(qrels) if is_path(qrels) else frame_of(qrels, "qrels")
+    require(judged, ("qid",), "qrels")
+    ids = [ids_of(frame["qid"], f"{what} column 'qid'") for frame, what in ((queries, "topics"), (judged, "qrels"))]
+    if len(judged):
+        require_same_kind(*ids, "topics column 'qid'", "qrels column 'qid'")
+    asked, known = (frame["qid"].astype(str) for frame in (queries, judged))
+    if (by_qrels or by_topics) and not asked.isin(known).any():
+        raise InputError(
+            f"no topic in common: topics have {examples(asked.unique())}; qrels have {examples(known.unique())}; look "
+            "for other prefixes or leading zeros, or ask for filter_by_topics=False and filter_by_qrels=False"
+        )
+    queries = queries[asked.isin(known)].reset_index(drop=True) if by_qrels else queries
+    return queries, judged[known.isin(asked)].reset_index(drop=True) if by_topics else judged
+
+
+def _evaluated(
+    results: Sequence[pd.DataFrame],
+    names: list[Any],
+    judged: pd.DataFrame,
+    measures: Mapping[ir_measures.Measure, str],
+    queries: pd.DataFrame | None,
+) -> ExperimentValues:
+    """Evaluate the results of all systems at once; topics are those of the judgments and, if given, the queries."""
+    known = list(judged["qid"].astype(str).unique())
+    are_words = all(isinstance(name, str) and "\n" not in name for name in names) and len(set(names)) == len(names)
+    keys = names if are_words else [f"system {place}" for place in range(len(names))]
+    runs = {key: _of_judged(frame, judged, key) for key, frame in zip(keys, results, strict=True)}
+    scores, messages = heard(partial(score, runs, judged, list(measures), on_topics="all", interval="normal"))
+    for message in messages:
+        # Intervals are not shown.
+        if _OF_INTERVALS not in message:
+            warn(message)
+    means, rows = scores.means().loc[keys], scores.values
+    topics = known if queries is None else list(dict.fromkeys([*known, *queries["qid"].astype(str)]))
+    values = np.full((*means.shape, len(topics)), nan)
+    axes = {"name": keys, "measure": means.columns, "qid": topics}
+    places = tuple(pd.Index(labels).get_indexer(rows[column]) for column, labels in axes.items())
+    values[places] = rows["value"]
+    return ExperimentValues(
+        names, list(measures.values()), topics, len(known), values, means.to_numpy(dtype=np.float64)
+    )
+
+
+def _of_judged(results: Any, judged: pd.DataFrame, key: str) -> pd.DataFrame:
+    """The results for judged topics, if there are any, with ids as text where those of the judgments are text."""
+    frame = frame_of(results, f"run {key!r}")
+    for column in ("qid", "docno"):
+        if column in frame and column in judged and is_integer(frame[column]) and not is_integer(judged[column]):
+            frame = frame.assign(**{column: frame[column].astype(str)})
+    if "qid" in frame:
+        kept = frame["qid"].astype(str).isin(judged["qid"].astype(str))
+        # Without a common topic, the evaluation says what is wrong with the ids.
+        if kept.any() and not kept.all():
+            frame = frame[kept].reset_index(drop=True)
+    return frame

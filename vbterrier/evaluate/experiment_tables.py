@@ -1,0 +1,226 @@
+"""Tables of an experiment: means with tests, values of topics, marks of the best cells, and files."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import nan
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import ParameterError, choice, examples, nearest, number, warn, whole
+from vbterrier.frames.files.writing import replacing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+    from pathlib import Path
+
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Floats
+
+MEAN_RESPONSE_TIME = "mrt"
+_TESTS = {"t": "ttest_rel", "wilcoxon": "wilcoxon"}
+# The styles of the best cells of a column and of the last one of them.
+_BOLD = ("font-weight: bold", "font-weight: bold")
+_COLOURS = ("background-color: antiquewhite", "background-color: lightgreen")
+STYLES = {"bold": _BOLD, "color": _COLOURS, "colour": _COLOURS}
+# Columns of tests that have no best value.
+_UNMARKED = (" p-value", " p-value corrected", " reject")
+# Limits of messages: items, and characters of a name.
+_LISTED, _WIDTH = 6, 80
+
+
+@dataclass(frozen=True)
+class BaselineTests:
+    """Tests of differences from a baseline."""
+
+    place: int
+    function: Callable[..., Any]
+    correction: str | None
+    alpha: float
+
+    @classmethod
+    def of(
+        cls, baseline: Any, test: Any, correction: str | None, alpha: float, names: Sequence[Any], *, perquery: bool
+    ) -> BaselineTests | None:
+        """Return the tests that were asked for, ``None`` without a baseline."""
+        if baseline is None:
+            if correction is not None:
+                raise ParameterError(
+                    f"correction={correction!r}: there are no tests without a baseline; give baseline="
+                )
+            return None
+        if perquery:
+            raise ParameterError("baseline: tests are columns of means; leave it out, or ask for perquery=False")
+        if isinstance(baseline, str):
+            if names.count(baseline) != 1:
+                raise ParameterError(
+                    f"baseline={baseline!r}: {names.count(baseline)} systems have this name; found {examples(names)}."
+                    f"{nearest(baseline, map(str, names))}"
+                )
+            place = names.index(baseline)
+        else:
+            place = whole("baseline", baseline, low=0, high=len(names) - 1, meaning=", the position of a system")
+        if not callable(test):
+            from scipy import stats
+
+            test = getattr(stats, _TESTS[choice("test", test, _TESTS)])
+        number("correction_alpha", alpha, low=0, high=1)
+        return cls(place, test, correction, alpha)
+
+    def columns(self, measure: str, values: Floats) -> dict[str, Any]:
+        """Columns of a measure: topics with higher and lower values than the baseline, p-values and their correction.
+
+        ``values``: shape (n_systems, n_topics). Topics without a value of both systems are left out.
+        """
+        base = values[self.place]
+        p_values = np.full(len(values), nan)
+        for place, own in enumerate(values):
+            both = np.isfinite(own) & np.isfinite(base)
+            if place != self.place and both.any():
+                p_values[place] = self.function(own[both], base[both])[1]
+        higher, lower = ((values > base).sum(axis=1), (values < base).sum(axis=1))
+        found: dict[str, Any] = {}
+        for sign, counts in (("+", higher), ("-", lower)):
+            found[f"{measure} {sign}"] = [None if at == self.place else n for at, n in enumerate(counts.tolist())]
+        found[f"{measure} p-value"] = p_values
+        if self.correction is not None:
+            found[f"{measure} reject"], found[f"{measure} p-value corrected"] = self._corrected(p_values)
+        return found
+
+    def _corrected(self, p_values: Floats) -> tuple[NDArray[np.bool_], Floats]:
+        """Return which hypotheses are rejected, and corrected p-values; undefined p-values remain undefined."""
+        from statsmodels.stats.multitest import multipletests
+
+        reject, corrected = np.zeros(len(p_values), dtype=bool), np.full(len(p_values), nan)
+        known = np.isfinite(p_values)
+        if known.any():
+            try:
+                found = multipletests(p_values[known], alpha=self.alpha, method=self.correction)
+            except ValueError as error:
+                raise ParameterError(f"correction={self.correction!r}: {error}; wanted one of statsmodels") from error
+            reject[known], corrected[known] = found[0], found[1]
+        return reject, corrected
+
+
+@dataclass(frozen=True, eq=False)
+class ExperimentValues:
+    """Values and means of systems: names, columns, topics, of which the first are judged, and the array of values."""
+
+    names: list[Any]
+    columns: list[str]
+    topics: list[str]
+    n_judged: int
+    values: Floats  # NaN where a measure is undefined, shape (n_systems, n_measures, n_topics)
+    means: Floats  # over the judged topics with a value, shape (n_systems, n_measures)
+
+    def n_undefined(self) -> dict[Any, dict[str, int]]:
+        """Numbers of judged topics for which a measure is undefined, by system and measure, where there are any."""
+        counts = np.isnan(self.values[:, :, : self.n_judged]).sum(axis=2)
+        return {
+            self.names[place]: {column: int(n) for column, n in zip(self.columns, own, strict=True) if n}
+            for place, own in enumerate(counts)
+            if own.any()
+        }
+
+    def warn(self, *, of_means: bool) -> None:
+        """Warn of topics that are not judged, whose values are NaN, and of topics that means leave out."""
+        others = self.topics[self.n_judged :]
+        if others:
+            warn(f"{len(others)} topics are not in the qrels ({examples(others)}): their values are NaN, not in means")
+        undefined = [
+            f"{column} of {str(name)[:_WIDTH]!r}: {n}"
+            for name, own in self.n_undefined().items()
+            for column, n in own.items()
+        ]
+        if undefined and of_means:
+            more = f"; and {len(undefined) - _LISTED} more" if len(undefined) > _LISTED else ""
+            warn(
+                f"topics, of {self.n_judged}, for which a measure is undefined and which its mean leaves out: "
+                f"{'; '.join(undefined[:_LISTED])}{more}"
+            )
+
+    def averages(
+        self, rounded: Callable[[str, float], float], tests: BaselineTests | None, times: Sequence[float] | None
+    ) -> pd.DataFrame:
+        """One row per system: name, means, mrt, and the columns of tests."""
+        table: dict[str, Any] = {"name": self.names}
+        for column, means in zip(self.columns, self.means.T.tolist(), strict=True):
+            table[column] = [rounded(column, mean) for mean in means]
+        if times is not None:
+            table[MEAN_RESPONSE_TIME] = [rounded(MEAN_RESPONSE_TIME, elapsed) for elapsed in times]
+        for column, values in zip(self.columns, self.values.swapaxes(0, 1), strict=True):
+            if tests is not None:
+                table |= tests.columns(column, values)
+        frame = pd.DataFrame(table)
+        frame.attrs["n_undefined"] = self.n_undefined()
+        return frame
+
+    def per_query(self, rounded: Callable[[str, float], float]) -> pd.DataFrame:
+        """One row per system, topic and measure: name, qid, measure, value; by name and topic."""
+        n_systems, n_measures, n_topics = self.values.shape
+        measures = self.columns * (n_systems * n_topics)
+        values = self.values.swapaxes(1, 2).ravel().tolist()
+        frame = pd.DataFrame(
+            {
+                "name": np.repeat(np.array(self.names, dtype=object), n_topics * n_measures),
+                "qid": np.tile(np.repeat(np.array(self.topics, dtype=object), n_measures), n_systems),
+                "measure": measures,
+                "value": list(map(rounded, measures, values)),
+            }
+        )
+        return frame.sort_values(["name", "qid"], kind="stable", ignore_index=True)
+
+    def by_name(self, times: Sequence[float] | None) -> dict[Any, dict[str, float]]:
+        """Means by name of the system and measure."""
+        found = {
+            name: dict(zip(self.columns, own, strict=True))
+            for name, own in zip(self.names, self.means.tolist(), strict=True)
+        }
+        if times is not None:
+            for own, elapsed in zip(found.values(), times, strict=True):
+                own[MEAN_RESPONSE_TIME] = elapsed
+        return found
+
+    def by_place(self) -> dict[int, dict[str, dict[str, float]]]:
+        """Values by the position of the system, topic and measure."""
+        return {
+            place: {
+                qid: dict(zip(self.columns, own, strict=True))
+                for qid, own in zip(self.topics, values.T.tolist(), strict=True)
+            }
+            for place, values in enumerate(self.values)
+        }
+
+
+def highlighted(table: pd.DataFrame, style: tuple[str, str]) -> Any:
+    """A pandas style that marks the best cells of measures, times and numbers of topics, and the last one of them."""
+    marked, last = style
+
+    def marks(column: pd.Series[Any]) -> list[str]:
+        name = str(column.name)
+        if name == "name" or name.endswith(_UNMARKED):
+            return [""] * len(column)
+        is_lower_better = name == MEAN_RESPONSE_TIME or name.endswith(" -")
+        is_best = (column == (column.min() if is_lower_better else column.max())).to_numpy(dtype=bool)
+        found = np.where(is_best, marked, "").astype(object)
+        found[np.flatnonzero(is_best)[-1:]] = last
+        return list(map(str, found))
+
+    return table.style.apply(marks, axis=0)
+
+
+def merge_into(path: Path, table: pd.DataFrame) -> None:
+    """Write a table as CSV; rows of an existing file about other systems are kept."""
+    if path.exists():
+        ids = dict.fromkeys(("name", "qid", "measure"), str)
+        old = pd.read_csv(path, dtype=ids, keep_default_na=False, na_values=[""])
+        if set(old.columns) != set(table.columns):
+            odd = examples(sorted(set(old.columns) ^ set(table.columns)))
+            warn(f"{path}: its columns and those of this experiment differ ({odd}); missing values are left empty")
+        old = old[~old["name"].isin(set(table["name"]))]
+        table = pd.concat([table, old], ignore_index=True) if len(old) else table
+    with replacing(path) as file:
+        table.to_csv(file, index=False)
