@@ -215,7 +215,8 @@ def budget_pool(runs: Any, qrels: Any, budget: int = 20) -> pd.DataFrame:
     """Keep only the judgments of the first ``budget`` judged documents of each topic by rank fusion of all runs.
 
     Documents are in the order of their sum over runs of 1/(60 + rank), equal ones by descending docno as in trec_eval;
-    those that no run retrieves are removed. Source of the fusion: Cormack, Clarke, Buettcher: Reciprocal Rank Fusion. SIGIR 2009.
+    those that no run retrieves are removed. Source of the fusion: Cormack, Clarke, Buettcher: Reciprocal Rank Fusion.
+    SIGIR 2009.
 
     Parameters
     ----------
@@ -255,9 +256,9 @@ def budget_pool(runs: Any, qrels: Any, budget: int = 20) -> pd.DataFrame:
 def one_kind_pools(runs: Any, qrels: Any, kinds: Mapping[str, str], cutoff: int = 10) -> Iterator[ReducedQrels]:
     """Pool the runs of one kind of system, and evaluate the runs of other kinds, for each kind in turn.
 
-    Only the judgments of documents that a run of the kind retrieves up to rank ``cutoff`` are kept, as if neural systems
-    were evaluated with judgments of lexical ones. The evaluated runs are the evidence, since the pooled runs are usually
-    unknown.
+    Only the judgments of documents that a run of the kind retrieves up to rank ``cutoff`` are kept, as if neural
+    systems were evaluated with judgments of lexical ones. The evaluated runs are the evidence, since the pooled runs
+    are usually unknown.
 
     Parameters
     ----------
