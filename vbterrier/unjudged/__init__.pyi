@@ -2,13 +2,16 @@ from .distribution import BootstrapDistribution as BootstrapDistribution
 from .distribution import bootstrap_distribution as bootstrap_distribution
 from .fitted import EvidenceModel as EvidenceModel
 from .fitted import fit as fit
+from .incomplete import budget_pool as budget_pool
 from .incomplete import grade_prevalence as grade_prevalence
 from .incomplete import hidden_runs as hidden_runs
 from .incomplete import leave_group_out as leave_group_out
 from .incomplete import merge_duplicates as merge_duplicates
+from .incomplete import one_kind_pools as one_kind_pools
 from .incomplete import shallow_pool as shallow_pool
 from .incomplete import sparse_qrels as sparse_qrels
 from .incomplete import subsample_qrels as subsample_qrels
+from .incomplete import subsample_topics as subsample_topics
 from .judge_next import write_judging as write_judging
 from .pool import MachineLabels as MachineLabels
 from .predicted import predict_grades as predict_grades
