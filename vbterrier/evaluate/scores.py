@@ -118,6 +118,7 @@ def score(
     labels: Any = None,
     model: EvidenceModel | str | None = None,
     subtopics: Any = None,
+    topics: Any = None,
     on_topics: str = "same",
     duplicates: str = "error",
     interval: str = "percentile",
@@ -136,7 +137,7 @@ def score(
     ----------
     runs
         A mapping of name to run; or one run, or several paths, which are named after their files. A run is a frame
-        (qid, docno, score) or the path of a TREC run; for linking measures alone, also the answers (qid, entity_id).
+        (qid, docno, score), the path of a TREC run, or a PyTerrier pipeline, which needs ``topics``; for linking measures alone, also the answers (qid, entity_id).
     qrels
         A frame or the path of TREC qrels; optional if ``intents`` are given. For entity measures, links with labels: a
         :class:`~vbterrier.entities.pool.LinkedPool` or its frame. For linking measures alone, the gold
@@ -161,6 +162,8 @@ def score(
         All subtopics of diversity qrels, which then count also without a judged document: a frame (qid, entity_id[,
         prob]) or a path, see :func:`vbterrier.frames.read_subtopics`. alpha_nDCG, ERR_IA and StRecall count subtopics
         with a relevant document, as ndeval does.
+    topics
+        The queries of pipelines, each of which is run once: a frame (qid, query) or a path.
     on_topics
         ``"same"``: all topics of the qrels; raise if runs differ in their topics. ``"all"``: all topics of the qrels; a
         topic missing from a run scores as an empty ranking. ``"common"``: only topics that every run has.
@@ -247,7 +250,7 @@ def score(
         )
     if any(isinstance(measure, IntentMeasure) and measure.reads_subtopics for measure in asked):
         warn_of_gaps(judged)
-    named = list(systems_of(named_runs(runs)))
+    named = list(systems_of(named_runs(runs, topics)))
     # Intervals over unjudged documents need the variance of the mean.
     variances = [part for measure in asked if (part := _variance_of(measure)) is not None]
     wanted = list(dict.fromkeys([*asked, *variances]))

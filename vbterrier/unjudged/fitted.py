@@ -371,15 +371,22 @@ def _frame(path: Path, wanted: tuple[str, ...], number: str) -> pd.DataFrame:
 
 
 def fit(
-    runs: Any, qrels: Any, *, cutoff: int | None = 10, horizon: int = 0, labels: Any = None, seed: int = 0
+    runs: Any,
+    qrels: Any,
+    *,
+    cutoff: int | None = 10,
+    horizon: int = 0,
+    labels: Any = None,
+    topics: Any = None,
+    seed: int = 0,
 ) -> EvidenceModel:
     """Fit the model of all evidence about unjudged documents to runs and judgments.
 
     Parameters
     ----------
     runs, qrels
-        The evidence: a mapping of name to run, a frame (qid, docno, score) or the path of a TREC run; a frame (qid,
-        docno, label) or the path of TREC qrels, of which at least 5 % have grade 0. The result does not depend on the
+        The evidence: a mapping of name to run, a frame (qid, docno, score), the path of a TREC run, or a PyTerrier
+        pipeline, which is run once on ``topics``, a frame (qid, query) or a path; and judgments, a frame (qid, docno, label) or the path of TREC qrels, of which at least 5 % have grade 0. The result does not depend on the
         order of runs.
     cutoff, horizon
         The deepest cutoff of the measures that use the model, ``None`` for whole rankings; and the depth to which all
@@ -407,7 +414,7 @@ def fit(
     judgments = Judgments(read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels)
     depth = None if cutoff is None else max(DEPTH, cutoff, horizon)
     cut = {}
-    for name, run in runs_of(runs).items():
+    for name, run in runs_of(runs, topics).items():
         judged = judgments.judge(run, depth)
         kept = np.sort(judged.rows[judged.rows >= 0])
         cut[name] = Run(run.frame.iloc[kept].reset_index(drop=True), name=run.name)
