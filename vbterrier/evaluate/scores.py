@@ -28,7 +28,7 @@ from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import aligned, require_one_tagger, warn_of_gaps
 from vbterrier.measures.text import distinct_measures, measures_from
-from vbterrier.measures.unjudged import VARIANCE_PART, Estimated, UnjudgedMeasure, models_of, needs_model
+from vbterrier.measures.unjudged import VARIANCE_PART, Estimated, Unjudged, UnjudgedMeasure, models_of, needs_model
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
@@ -53,6 +53,8 @@ if TYPE_CHECKING:
 
 
 TOPICS = ("same", "all", "common")
+# Smaller differences between an estimate and the score of a fully judged run need no explanation.
+_APART = 5e-4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -67,12 +69,15 @@ class Scores(Shown):
     - ``missing``: name, n_qids, n_missing: the number of topics without any retrieved document; they score as an empty
       ranking
     - ``model``: the :class:`~vbterrier.unjudged.EvidenceModel` that was fitted to the runs of the call, or ``None``
+    - ``notes``: sentences about models of unjudged documents, and about fully judged runs whose estimate differs from
+      the measure of the judgments
     """
 
     values: pd.DataFrame
     intervals: pd.DataFrame
     missing: pd.DataFrame
     model: EvidenceModel | None = field(default=None, kw_only=True)
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
 
     def _line(self) -> str:
         return systems_line(self.intervals)
@@ -253,7 +258,7 @@ def score(
     named = list(systems_of(named_runs(runs, topics)))
     # Intervals over unjudged documents need the variance of the mean.
     variances = [part for measure in asked if (part := _variance_of(measure)) is not None]
-    wanted = list(dict.fromkeys([*asked, *variances]))
+    wanted = list(dict.fromkeys([*asked, *variances, *unjudged_shares(asked)]))
     fit = partial(models_of, wanted, labels=labels_of(labels), model=model)
     scorer = Scorer(judged, wanted, duplicates, is_linking=linking, memory=memory, resume=resume)
     models: Mapping[str, EvidenceModel]
@@ -280,7 +285,58 @@ def score(
     values = every[every["measure"].isin(list(map(str, asked)))].reset_index(drop=True)
     if models:
         values = values.assign(model=values["measure"].map(digests_of(asked, models)).fillna(""))
-    return Scores(values, found, missing_topics(target.topics, loaded), model=models.get(""))
+    notes = [f"{', '.join(texts)}: {model.summary}" for model, texts in _by_model(asked, models)]
+    notes += differences_of_judged_runs(asked, every)
+    return Scores(values, found, missing_topics(target.topics, loaded), model=models.get(""), notes=tuple(notes))
+
+
+def _by_model(
+    measures: Iterable[ir_measures.Measure], models: Mapping[str, EvidenceModel]
+) -> Iterator[tuple[EvidenceModel, list[str]]]:
+    """Yield each model with the texts of its measures."""
+    for name, model in models.items():
+        yield model, [str(one) for one in measures if isinstance(one, Estimated) and one["model"] == name]
+
+
+def _with_plain(measures: Iterable[ir_measures.Measure]) -> list[tuple[Estimated, ir_measures.Measure]]:
+    """Means of the E family, each with the measure of the judgments that it estimates if both are among the measures."""
+    plain = {str(measure).casefold(): measure for measure in measures}
+    pairs = []
+    for measure in measures:
+        if isinstance(measure, Estimated) and measure["stat"] == "mean" and measure.cutoff is not None:
+            other = plain.get(f"{measure.NAME[1:]}@{measure.cutoff}".casefold())
+            if other is not None:
+                pairs.append((measure, other))
+    return pairs
+
+
+def unjudged_shares(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Measure]:
+    """The shares of unjudged documents that :func:`differences_of_judged_runs` needs."""
+    return [Unjudged(cutoff=measure.cutoff) for measure, _ in _with_plain(list(measures))]
+
+
+def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], values: pd.DataFrame) -> list[str]:
+    """Return why the estimates of fully judged runs differ from the same measures of the judgments.
+
+    ``values`` is a V frame with ``Unjudged`` at the cutoffs of the measures.
+    """
+    means = values.groupby(["measure", "name"], sort=False)["value"].mean()
+    notes = []
+    for measure, plain in _with_plain(measures):
+        shares = means.get(str(Unjudged(cutoff=measure.cutoff)))
+        if shares is None:
+            continue
+        judged = [name for name in shares.index[shares == 0] if (str(plain), name) in means.index]
+        estimated, known = (means[str(one)].reindex(judged) for one in (measure, plain))
+        apart = (estimated - known).abs()
+        if (apart > _APART).any():
+            name = apart.idxmax()
+            notes.append(
+                f"{name} has no unjudged document to rank {measure.cutoff}, and yet {measure} is {estimated[name]:.3f} "
+                f"where {plain} is {known[name]:.3f}: {measure.NAME} estimates the score under complete judgments, which "
+                "would contain further relevant documents, of other runs and of none"
+            )
+    return notes
 
 
 def digests_of(measures: Iterable[ir_measures.Measure], models: Mapping[str, EvidenceModel]) -> dict[str, str]:

@@ -112,6 +112,17 @@ class EvidenceModel(Shown):
     def _draws(self) -> dict[tuple[int | None, int, int], GradeDraws]:
         return {}
 
+    @property
+    def summary(self) -> str:
+        """The digest, the numbers of runs and topics, the horizon, and the signs of selection for judging."""
+        fitted = self._fitted
+        evidence = fitted.evidence
+        looks = "at random" if not fitted.gate else f"selected, gate {fitted.gate:.2f}"
+        return (
+            f"model {self.digest}: {counted(evidence.n_runs, 'run')}, {counted(len(evidence.topics), 'topic')}, "
+            f"horizon {evidence.depth}, judged documents look {looks}"
+        )
+
     def at(self, cutoff: int | None) -> GradeModel:
         """Return the regression of grades for a cutoff, fitted at first use."""
         if cutoff not in self._fits:
@@ -386,8 +397,9 @@ def fit(
     ----------
     runs, qrels
         The evidence: a mapping of name to run, a frame (qid, docno, score), the path of a TREC run, or a PyTerrier
-        pipeline, which is run once on ``topics``, a frame (qid, query) or a path; and judgments, a frame (qid, docno, label) or the path of TREC qrels, of which at least 5 % have grade 0. The result does not depend on the
-        order of runs.
+        pipeline, which is run once on ``topics``, a frame (qid, query) or a path; and judgments, a frame (qid, docno,
+        label) or the path of TREC qrels, of which at least 5 % have grade 0. The result does not depend on the order of
+        runs.
     cutoff, horizon
         The deepest cutoff of the measures that use the model, ``None`` for whole rankings; and the depth to which all
         documents are meant to be judged: the ideal ranking of a drawn pool is that of complete judgments to this depth.
