@@ -50,6 +50,12 @@ from .measures import BNDCG as BNDCG
 from .measures import BP as BP
 from .measures import BQ as BQ
 from .measures import BRBP as BRBP
+from .measures import EAP as EAP
+from .measures import EERR as EERR
+from .measures import ENDCG as ENDCG
+from .measures import EP as EP
+from .measures import EQ as EQ
+from .measures import ERBP as ERBP
 from .measures import ES as ES
 from .measures import OER as OER
 from .measures import VB as VB

@@ -203,7 +203,17 @@ def number(
         return made
     bounds = [f"{'above' if open_low else 'of at least'} {low:g}"] if math.isfinite(low) else []
     bounds += [f"{'below' if open_high else 'at most'} {high:g}"] if math.isfinite(high) else []
-    raise ParameterError(f"{name}={value!r}: wanted a number {' and '.join(bounds) or 'that is finite'}")
+    asked = percent(made) if high == 1 else ""
+    raise ParameterError(f"{name}={value!r}: wanted a number {' and '.join(bounds) or 'that is finite'}{asked}")
+
+
+def percent(value: float) -> str:
+    """Return the end of a message that asks about a share above 1 if it was meant in per cent.
+
+    >>> percent(95), percent(-1)
+    ('; did you mean 0.95, 95 per cent?', '')
+    """
+    return f"; did you mean {value / 100:g}, {value:g} per cent?" if 1 < value < 100 else ""  # noqa: PLR2004
 
 
 def numbers(name: str, given: Mapping[str, Any] | None, *, low: float) -> dict[str, float] | None:

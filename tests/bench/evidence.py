@@ -15,7 +15,15 @@ from typing import NamedTuple
 import pandas as pd
 
 import vbterrier
-from vbterrier.unjudged.incomplete import hidden_runs, leave_group_out, shallow_pool, subsample_qrels
+from vbterrier.unjudged.incomplete import (
+    budget_pool,
+    hidden_runs,
+    leave_group_out,
+    one_kind_pools,
+    shallow_pool,
+    subsample_qrels,
+    subsample_topics,
+)
 
 ESTIMATORS = {
     "non-relevant": "nDCG@10",
@@ -30,11 +38,13 @@ LABELLERS = ("llama3-70b-criteria", "llama3-8b-criteria", "llama3-8b-direct", "f
 
 
 class Collection(NamedTuple):
-    """Runs that retrieve judged documents only, complete judgments, and the group of each run."""
+    """Runs whose judged documents define true scores, complete judgments, and the group and the kind of each run."""
 
     runs: dict[str, pd.DataFrame]
     qrels: pd.DataFrame
     groups: dict[str, str]
+    # Kinds of systems, if names tell them.
+    kinds: dict[str, str] | None = None
 
 
 def trec_web(data):
@@ -48,12 +58,13 @@ def trec_web(data):
 
 
 def trec_dl19(data):
-    """TREC Deep Learning 2019: 37 runs of which the first ten documents are judged."""
+    """TREC Deep Learning 2019: 37 runs of which the first ten documents are judged; groups are teams."""
     folder = data / "trec_dl19"
     qrels = vbterrier.read_qrels(folder / "qrels.nist.txt.gz")
-    paths = sorted((folder / "runs").glob("run.*.gz"))
-    runs = {path.name[4:-3]: vbterrier.read_run(path) for path in paths}
-    return Collection(_condensed(runs, qrels), qrels, {name: re.match("[A-Za-z]+", name)[0] for name in runs})
+    runs = _named(folder, qrels)
+    # The submissions describe the first and the third run of srchvrs as classic retrieval.
+    kinds = {name: "lexical" if re.search("bm25|srchvrs_ps_run[13]", name) else "neural" for name in runs}
+    return Collection(runs, qrels, {name: re.match("[A-Za-z]+", name)[0] for name in runs}, kinds)
 
 
 def trec_covid(data):
@@ -63,7 +74,42 @@ def trec_covid(data):
     return Collection(runs, vbterrier.read_qrels(folder / "qrels.complete.txt.gz"), {name: name for name in runs})
 
 
-COLLECTIONS = {"TREC Web 2012": trec_web, "TREC DL 2019": trec_dl19, "TREC-COVID": trec_covid}
+def codec(data):
+    """CODEC: eight runs, each a group."""
+    qrels = vbterrier.read_qrels(data / "codec" / "qrels.txt.gz")
+    runs = _named(data / "codec", qrels)
+    kinds = {name: "neural" if re.search("ance|t5", name) else "lexical" for name in runs}
+    return Collection(runs, qrels, {name: name for name in runs}, kinds)
+
+
+def robust03(data):
+    """TREC Robust 2003: 17 runs of 16 teams; InexpC2 and Sel50 are of one."""
+    qrels = vbterrier.read_qrels(data / "robust03" / "qrels.txt.gz")
+    runs = _named(data / "robust03", qrels)
+    return Collection(runs, qrels, {name: "InexpC2" if name == "Sel50" else name for name in runs})
+
+
+def ehealth18(data):
+    """CLEF eHealth 2018: 24 runs; groups are teams, and the engines of the baselines."""
+    qrels = vbterrier.read_qrels(data / "ehealth18" / "qrels.final.txt.gz")
+    runs = _named(data / "ehealth18", qrels)
+    groups = {name: re.search("(?:baselines__)?([A-Za-z]+)", name)[1] for name in runs}
+    return Collection(runs, qrels, groups)
+
+
+COLLECTIONS = {
+    "TREC Web 2012": trec_web,
+    "TREC DL 2019": trec_dl19,
+    "TREC-COVID": trec_covid,
+    "CODEC": codec,
+    "Robust 2003": robust03,
+    "eHealth 2018": ehealth18,
+}
+
+
+def _named(folder, qrels):
+    paths = sorted((folder / "runs").glob("run.*.gz"))
+    return _condensed({path.name[4:-3]: vbterrier.read_run(path) for path in paths}, qrels)
 
 
 def _condensed(runs, qrels):
@@ -73,28 +119,35 @@ def _condensed(runs, qrels):
 
 def regimes(name, data, found):
     """The reduced judgments of each regime, as ``simulate`` takes them."""
-    runs, qrels, groups = found
-    thinned = {
-        f"thinned by {share:.0%}": [(f"seed {seed}", subsample_qrels(qrels, share, seed)) for seed in SEEDS]
-        for share in (0.3, 0.7)
-    }
-    if name == "TREC-COVID":
-        really = vbterrier.read_qrels(data / "trec-covid" / "qrels.incomplete.txt.gz")
-        return {"really missing": [("2020", really, ["ance"])], **thinned}
+    runs, qrels, groups, kinds = found
     left = list(leave_group_out(runs, qrels, groups))
-    return {
+    made = {
         "a group left out": left,
         "a group left out, its runs alone": [(one.name, one.qrels, one.runs, one.runs) for one in left],
         "a group left out, thinned by 30%": [
             (one.name, subsample_qrels(one.qrels, 0.3, 0), one.runs) for one in left if len(one.qrels)
         ],
-        **thinned,
+        **{
+            f"thinned by {share:.0%}": [(f"seed {seed}", subsample_qrels(qrels, share, seed)) for seed in SEEDS]
+            for share in (0.3, 0.7)
+        },
+        "judged by topic": [(f"seed {seed}", subsample_topics(qrels, 0.3, 0.8, seed)) for seed in SEEDS],
         **{f"pool of depth {depth}": [("all", shallow_pool(runs, qrels, depth))] for depth in (3, 5)},
+        "a budget of 20 documents": [("all", budget_pool(runs, qrels, 20))],
         **{
             f"hidden half, depth {depth}": list(hidden_runs(runs, qrels, groups, depth, len(SEEDS)))
             for depth in (5, 10)
         },
     }
+    if kinds:
+        made["a pool of one kind"] = list(one_kind_pools(runs, qrels, kinds))
+    if name == "TREC-COVID":
+        made["really missing"] = [
+            ("2020", vbterrier.read_qrels(data / "trec-covid" / "qrels.incomplete.txt.gz"), ["ance"])
+        ]
+    if name == "eHealth 2018":
+        made["judged by topic"] = [("partial", vbterrier.read_qrels(data / "ehealth18" / "qrels.partial.txt.gz"))]
+    return made
 
 
 def joint_coverage(found, parts, horizon):

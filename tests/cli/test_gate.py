@@ -45,6 +45,7 @@ def test_exit_codes_are_those_of_the_decision(command):
         (["--baseline", "none.run"], "no such file"),
         ([], "Missing option"),
         (["--baseline", "old.run", "--margin", "-1"], "--margin=-1.0: wanted a number of at least 0"),
+        (["--baseline", "old.run", "--margin", "2"], "--margin=2: means of nDCG@2 differ by at most 1; wanted less"),
         (["--baseline", "old.run", "--format", "latex"], "--format latex: wanted one of table, markdown, json, junit"),
         (["--baseline", "old.run", "-o", "out.csv"], "wanted a name that ends in .xml, .md, .json, .txt"),
         (["--baseline", "old.run", "--unknown"], "No such option"),

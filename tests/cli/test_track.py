@@ -50,6 +50,17 @@ def test_csv_has_one_part_and_json_all(track):
     assert [row["name"] for row in rows] == found.systems["name"].tolist()
 
 
+def test_a_judge_of_some_topics_has_its_number_of_topics(track, tmp_path):
+    lines = (tmp_path / "complete.txt").read_text().splitlines()
+    (tmp_path / "some.txt").write_text("\n".join(line for line in lines if line < "q05"))
+    code, out, err = track("--automatic", "some=some.txt", "--part", "judges")
+    assert code == 0
+    assert "judge 'some': no label for 8 of 12 topics" in err
+    assert [line.split()[-1] for line in out.splitlines() if "some" in line] == ["4"] * 6
+    page = track("--automatic", "some=some.txt", "--part", "judges", "--format", "csv")[1]
+    assert {row["n_qids"] for row in csv.DictReader(io.StringIO(page))} == {"4"}
+
+
 def test_latex_and_its_file(track, tmp_path):
     code, out, _ = track("--format", "latex", "--part", "systems", "--output", "board.tex")
     assert (code, out) == (0, "")

@@ -18,11 +18,14 @@ import pytest
 from vbterrier import DegenerateWarning, NonRelCov, OracleCov, RelCov, score
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
+from vbterrier.entities.rerank import OverlapReranker
+from vbterrier.entities.stage import selected_entities
 from vbterrier.entities.supervision import supervision_report
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.target import EvaluationTarget
+from vbterrier.stats.regression import gain_regressions
 from vbterrier.stats.topic_statistics import disc_ratio
 
 K = 20
@@ -132,3 +135,24 @@ def test_the_report_holds_the_coverage_of_consensus_entities(aida):
     assert report.pool["n_without_other"].item() == 15
     # Nine of ten topics are covered in full: tertiles are far from equal.
     assert report.strata.query("name == 'bm25' and measure == 'AP'")["n_qids"].tolist() == [15, 5, 179]
+
+
+def test_topics_without_other_documents_have_no_observable_coverage(aida):
+    """They have no OER: 184 of 199 topics count, in the mean and in the regression of gains on coverage."""
+    pool = link_pool(aida.runs["bm25"], aida.tags["gold"], aida.qrels, cutoff=100)
+    run = ConsensusEntities(pool, cutoff=K)(aida.runs["bm25"].merge(aida.topics))
+    systems = {"bm25": aida.runs["bm25"], "overlap": OverlapReranker(pool, run)(aida.runs["bm25"])}
+    options = {"baseline": "bm25", "on_topics": "all", "n_resamples": 100}
+    report = coverage_report({"consensus": run}, pool, aida.qrels, systems, **options)
+    assert report.pool["ObsCov"].item() == pytest.approx(0.6504, abs=5e-5)
+    assert report.topics["ObsCov"].count() == 184
+    assert "ObsCov, which does not depend on the run: 0.6504 (184 topics)" in report.text()
+    gains = report.gains("overlap", "AP")
+    row = gain_regressions(gains, "gain", ["ObsCov"], controls=["baseline", "n_relevant"]).iloc[0]
+    assert row["coef"] == pytest.approx(0.1122, abs=5e-5)
+    assert row[["n_qids", "n_undefined"]].tolist() == [184, 15]
+    # Consensus ranks no entity for six of the topics.
+    for found, n in ((selected_entities(run, pool), 9), (supervision_report(pool).pairs, 15)):
+        undefined = found["signal"] == "undefined"
+        assert undefined.equals(found["oer"].isna())
+        assert found.loc[undefined, "qid"].nunique() == n

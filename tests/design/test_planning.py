@@ -207,6 +207,16 @@ def test_what_cannot_be_planned(pilot, options, error, said):
         queries_needed(pilot, **{"delta": 0.1, **options})
 
 
+def test_differences_that_a_measure_cannot_have_are_not_planned():
+    frame = pd.DataFrame({"name": ["a"] * 9 + ["b"] * 9, "qid": [*"123456789"] * 2, "measure": "nDCG@10"})
+    frame["value"] = np.r_[np.linspace(0, 1, 9), np.linspace(0.2, 0.4, 9)]
+    for given in (frame, None):
+        with pytest.raises(ParameterError, match=r"delta=5: means of nDCG@10 differ by at most 1; .* mean 0\.05"):
+            queries_needed(given, 5, measure="nDCG@10")
+    with pytest.raises(ParameterError, match=r"delta=-1: means of nDCG@10 differ by at most 1; wanted less$"):
+        queries_needed(frame, -1)
+
+
 def test_the_width_is_that_of_the_t_interval():
     scores = SKEWED[:12]
     found = interval_width(values(a=scores, b=scores**2), [24, 6], level=0.9)

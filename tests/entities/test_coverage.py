@@ -14,7 +14,15 @@ from vbterrier.entities import coverage
 from vbterrier.entities.coverage import NONE, UNKNOWN, EntityTable, Oracle, Selection
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.frames.ranking import Run
-from vbterrier.kernels.coverage import CLASSES, NEVER, first_ranks, greedy_cover, observable_relevance, signal_classes
+from vbterrier.kernels.coverage import (
+    CLASSES,
+    NEVER,
+    UNDEFINED,
+    first_ranks,
+    greedy_cover,
+    observable_relevance,
+    signal_classes,
+)
 
 # A pool: for each topic its documents, each a label and the entities that it mentions.
 WORLDS = st.lists(
@@ -73,7 +81,7 @@ def test_counts_and_relevance_are_those_of_plain_loops(world, rel, alpha, tau):
         n_rel, n_other = int(table.n_relevant[topic]), int(table.n_other[topic])
         if not (n_rel and n_other):
             assert math.isnan(oer)
-            assert CLASSES[code] == ("sparse" if df_rel + df_other <= 2 else "neutral")
+            assert code == UNDEFINED
             continue
         p, r = (df_rel + alpha) / (n_rel + 2 * alpha), (df_other + alpha) / (n_other + 2 * alpha)
         exact = (1 - math.exp(-(df_rel + df_other) / tau)) * (math.log(p / (1 - p)) - math.log(r / (1 - r)))
@@ -85,13 +93,13 @@ def test_counts_and_relevance_are_those_of_plain_loops(world, rel, alpha, tau):
 EDGES = [
     (9.0, 2, 0, "sparse"), (0.5, 2, 1, "core"), (0.49, 2, 1, "conditional"), (0.6, 2, 2, "conditional"),
     (0.6, 1, 2, "conditional"), (0.0, 25, 25, "generic bait"), (-0.1, 25, 25, "generic bait"),
-    (-0.1, 24, 26, "anti-signal"), (-0.1, 2, 1, "neutral"), (0.0, 20, 29, "neutral"), (np.nan, 30, 30, "neutral"),
+    (-0.1, 24, 26, "anti-signal"), (-0.1, 2, 1, "neutral"), (0.0, 20, 29, "neutral"), (np.nan, 30, 30, "undefined"),
 ]  # fmt: skip
 
 
 def test_classes_at_their_edges():
     oer, df_rel, df_other, names = (np.array(column) for column in zip(*EDGES, strict=True))
-    assert [CLASSES[code] for code in signal_classes(oer, df_rel, df_other)] == names.tolist()
+    assert [(*CLASSES, "undefined")[code] for code in signal_classes(oer, df_rel, df_other)] == names.tolist()
 
 
 def test_the_log_odds_by_hand():

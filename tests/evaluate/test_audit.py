@@ -58,6 +58,39 @@ def test_every_estimate_is_there_with_its_interval(planted):
     assert pair["diff"] == pytest.approx(values["corrected", "", "d"] - values["corrected", "", "a"])
 
 
+def test_judges_of_some_topics_are_compared_with_humans_on_these(planted):
+    runs, _, labels, human, whole = planted
+    topics = sorted(set(human["qid"]))
+    parts = {"half": topics[:20], "rest": topics[20:]}
+    given = {name: labels["honest"][labels["honest"]["qid"].isin(own)] for name, own in parts.items()}
+    with pytest.warns(DegenerateWarning, match=r"no label for 20 of 40 topics .* means over the other 20"):
+        found = audit_judge(runs, human, given, budget=1)
+    frame = found.systems.set_index(["estimate", "judge", "name"]).sort_index()
+    sizes = frame.groupby(["estimate", "judge"])["n_qids"].unique().map(list).to_dict()
+    assert sizes == {("humans alone", ""): [40], ("corrected", ""): [40]} | {
+        (estimate, judge): [20] for estimate in ("humans alone", "judge alone") for judge in parts
+    }
+    pairs = found.pairs.groupby(["estimate", "judge"])["n_qids"].unique().map(list).to_dict()
+    assert pairs == sizes
+    for name, own in parts.items():
+        exact = vbterrier.score({n: run[run["qid"].isin(own)] for n, run in runs.items()}, given[name], ["nDCG@10"])
+        assert frame.loc["judge alone", name]["value"].to_dict() == pytest.approx(exact.means()["nDCG@10"].to_dict())
+    # One model of all topics: means over systems, which no factor shrinks, are those of both halves.
+    halves = [frame.loc["humans alone", name]["value"].mean() for name in parts]
+    every = whole.systems.query("estimate == 'humans alone'")["value"].mean()
+    assert abs(halves[0] - halves[1]) > 0.02
+    assert sum(halves) / 2 == pytest.approx(every, abs=1e-9)
+
+
+def test_equal_labels_of_half_of_the_topics_show_no_bias(shared_data):
+    folder = shared_data / "cases" / "audit-partial-judge"
+    with pytest.warns(DegenerateWarning):
+        found = audit_judge(folder / "good.run", folder / "q.txt", folder / "half.txt").systems
+    humans, judge = (found.query("judge == 'half' and estimate == @name") for name in ("humans alone", "judge alone"))
+    assert humans["value"].item() == pytest.approx(judge["value"].item(), abs=1e-12) == pytest.approx(0.8453, abs=5e-5)
+    assert humans["n_qids"].item() == judge["n_qids"].item() == 6
+
+
 @pytest.mark.nightly
 def test_the_score_by_the_judge_alone_is_its_ndcg(planted):
     runs, _, labels, _, found = planted
@@ -121,7 +154,7 @@ def test_deviations_are_shrunk_by_the_factor_of_james_and_stein(n, size, weight)
     deviation = parts.sum(axis=1) - parts.sum(axis=1).mean()
     noise = ((parts * spread - (parts * spread).mean(axis=0)) ** 2).sum()
     factor = max(1 - (n - 3) / (n - 1) * noise / (deviation**2).sum(), 0.0) if n > 2 else 1.0
-    _, pairs = _Estimate([f"s{i:02}" for i in range(n)], draws, fitted, parts, spread).tables("corrected", 0.9, None)
+    _, pairs = _Estimate([f"s{i:02}" for i in range(n)], 9, draws, fitted, parts, spread).tables("corrected", 0.9, None)
     first = pairs.iloc[0]
     own = fitted[0].mean() - fitted[1].mean() + factor * (parts[0].sum() - parts[1].sum())
     assert first["diff"] == pytest.approx(own)
@@ -252,7 +285,8 @@ def test_results_do_not_depend_on_the_order_of_rows_and_show_themselves(planted)
     [
         ({"families": {"e": "llm"}}, ParameterError, "families: no run is called 'e'"),
         ({"baseline": "e"}, ParameterError, "baseline: no run is called 'e'"),
-        ({"margin": 2}, ParameterError, "margin"),
+        ({"margin": 2}, ParameterError, "margin=2: wanted .* below 1; did you mean 0.02, 2 per cent"),
+        ({"margin": 1}, ParameterError, "margin=1: wanted .* below 1$"),
         ({"cutoff": 0}, ParameterError, "cutoff"),
         ({"documents": pd.DataFrame({"docno": ["x"], "text": ["y"]})}, InputError, "no text of a judged document"),
     ],

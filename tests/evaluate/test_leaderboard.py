@@ -146,6 +146,27 @@ def test_an_automatic_judge_is_compared_with_the_judgments(track):
     assert ((own["low"] <= own["value"]) & (own["value"] <= own["high"]) & (own["high"] <= 1)).all()
 
 
+@pytest.mark.parametrize("measure", ["nDCG@10", "BNDCG(prior='pool')@10"])
+def test_a_judge_of_some_topics_is_compared_on_these(track, measure):
+    runs, qrels, _ = track
+    rng = np.random.default_rng(4)
+    noisy = qrels.assign(label=np.where(rng.random(len(qrels)) < 0.3, 1 - qrels["label"], qrels["label"]))
+    few = ["t03", "t07", "t10", "t01"]
+    judges = {"few": noisy[noisy["qid"].isin(few)], "all": noisy, "one": noisy[noisy["qid"] == "t05"]}
+    with pytest.warns(DegenerateWarning) as told:
+        found = leaderboard(runs, qrels, measure, automatic=judges, **FEW).judges.set_index("judge")
+    lines = [str(each.message) for each in told if "no label" in str(each.message)]
+    assert lines[0].startswith(
+        "judge 'few': no label for 8 of 12 topics ('t00', 't02', 't04', ...): its leaderboard is"
+    )
+    assert len(lines) == 2
+    assert found["n_qids"].groupby(level=0).unique().map(list).to_dict() == {"few": [4], "all": [12], "one": [1]}
+    assert set(found.loc["one", "uncertainty"]) == {"unjudged"}
+    only = {name: run[run["qid"].isin(few)] for name, run in runs.items()}
+    part = leaderboard(only, qrels[qrels["qid"].isin(few)], measure, automatic={"few": judges["few"]}, **FEW).judges
+    pd.testing.assert_frame_equal(found.loc[["few"]].reset_index(), part)
+
+
 def test_intervals_of_correlations_are_quantiles_of_draws_around_the_value(track):
     runs, qrels, _ = track
     values = vbterrier.score(runs, qrels, ["nDCG@10"]).values.pivot(index="name", columns="qid", values="value")
@@ -283,8 +304,8 @@ def test_costs_and_quotas_of_judgments(track):
         (InputError, "wanted runs by the same names", lambda r, q: leaderboard(r, {"a": q})),
         (
             InputError,
-            "no label for 11 of 12 topics",
-            lambda r, q: leaderboard(r, q, automatic={"llm": q[q["qid"] == "t00"]}),
+            r"automatic judge 'llm': no label for 12 of 12 topics \('t00'",
+            lambda r, q: leaderboard(r, q, automatic={"llm": q.assign(qid="x" + q["qid"])}),
         ),
     ],
 )

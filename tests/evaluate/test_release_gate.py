@@ -248,7 +248,15 @@ def test_rated_lists_give_the_same_decision_and_get_the_documents_back(tmp_path)
     ("options", "error", "message"),
     [
         ({"margin": -0.1}, ParameterError, "margin=-0.1: wanted a number of at least 0"),
+        (
+            {"margin": 2},
+            ParameterError,
+            "margin=2: means of nDCG@4 differ by at most 1; wanted less; did you mean 0.02, 2 per cent of 1?",
+        ),
+        ({"margin": 1}, ParameterError, "margin=1: means of nDCG@4 differ by at most 1; wanted less"),
+        ({"margin": 1.3, "measure": "VB@4"}, ParameterError, "means of VB@4 differ by at most 1.20711; wanted less"),
         ({"level": 0.5}, ParameterError, "level=0.5: wanted a number above 0.5 and below 1"),
+        ({"level": 95}, ParameterError, "did you mean 0.95, 95 per cent?"),
         ({"interval": "percentile"}, ParameterError, "wanted one of 'bounded', 'normal'"),
         ({"look": 1, "daily": True}, ParameterError, "give one of them"),
         ({"look": 0}, ParameterError, "look=0"),

@@ -7,8 +7,8 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from vbterrier.errors import InputError
-from vbterrier.frames.contracts import LabelFrame, frame_of, require, systems_of
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.frames.contracts import LabelFrame, frame_of, require, require_difference, systems_of
 from vbterrier.frames.ranking import Run
 
 PLAIN = pd.DataFrame({"qid": ["007"], "docno": ["NA"], "score": [1.5]})
@@ -119,3 +119,13 @@ def test_numbers_in_objects_and_texts_are_numbers_and_half_a_surrogate_pair_is_n
     frame["docno"] = pd.Series(["a", "\ud800", "c"], dtype=object)
     with pytest.raises(InputError, match=r"column 'docno': '\\ud800' holds half of a surrogate pair"):
         Run(frame)
+
+
+def test_differences_are_below_the_range_of_a_measure():
+    for measure, largest in (("nDCG@10", 1), ("LinkingF1", 1), ("VarPenalty@5", 0.5), ("OERCorr@20", 2)):
+        require_difference("margin", min(largest, 1) - 0.01, measure)
+        with pytest.raises(ParameterError, match=f"margin={largest}: means of {measure} differ by at most {largest}"):
+            require_difference("margin", largest, measure)
+    for measure, value in (("OER@20", 5), ("VB@10", 1.1)):
+        with pytest.warns(DegenerateWarning, match=f"margin={value} is in units of {measure}; did you mean 0.0"):
+            require_difference("margin", value, measure)

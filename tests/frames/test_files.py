@@ -63,7 +63,7 @@ RUNS = {
     "quotes": (b'q" Q0 "d 1 1 \'x\n"q Q0 d\' 2 0 ""\n', [['q"', '"d', 1.0, 1, "'x"], ['"q', "d'", 0.0, 2, '""']]),
     "letters beyond ASCII": ("été Q0 東京 1 1 ñ\n".encode(), [["été", "東京", 1.0, 1, "ñ"]]),
     "no-break space in an id": ("q1 Q0 d\xa01 1 1 x\n".encode(), [["q1", "d\xa01", 1.0, 1, "x"]]),
-    "commas, hashes, backslashes": (b"#1 Q0 a,b 1 1 \\\n", [["#1", "a,b", 1.0, 1, "\\"]]),
+    "commas, hashes, backslashes": (b"q#1 Q0 #a,b 1 1 \\\n", [["q#1", "#a,b", 1.0, 1, "\\"]]),
     "odd numbers": (
         b"q Q0 a -1 +1.5 t\nq Q0 b 0 .5e1 t\nq Q0 c 007 -Infinity t\nq Q0 d 3 1e400 t\n",
         [["q", "a", 1.5, -1, "t"], ["q", "b", 5.0, 0, "t"], ["q", "c", -np.inf, 7, "t"], ["q", "d", np.inf, 3, "t"]],

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pandas.testing import assert_frame_equal
 
-from vbterrier.errors import FileError, InputError
+from vbterrier.errors import DegenerateWarning, FileError, InputError
 from vbterrier.frames import read_labels
 from vbterrier.frames.contracts import flatten_qrels
 from vbterrier.frames.files.reading import read_qrels
@@ -158,6 +158,30 @@ def test_every_form_gives_the_same_labels(tmp_path, text, packed):
     assert frame.columns.tolist() == ["qid", "docno", "label"]
     frame.rename(columns={"label": "grade"}).to_parquet(tmp_path / "labels.parquet")
     assert read_labels(tmp_path / "labels.parquet").to_numpy().tolist() == EXPECTED
+
+
+FAILURES = {
+    "labels": '{"qid": 1, "docid": "a", "judgment": 2, "result_status": 1}\n'
+    '{"qid": 1, "docid": "b", "judgment": 0, "result_status": 0}\n{"qid": 1, "docid": "c", "judgment": null}\n'
+    '{"qid": 1, "docid": "d", "judgment": 0, "result_status": 1}\n',
+    "json": '{"qid": 1, "docno": "a", "label": 2, "result_status": 1}\n'
+    '{"qid": 1, "docno": "b", "label": 0, "result_status": 0}\n{"qid": 1, "docno": "c", "result_status": "0"}\n'
+    '{"qid": 1, "docno": "d", "label": 0, "result_status": 1}\n',
+    "table": "qid,docno,label,result_status\n1,a,2,1\n1,b,0,0\n1,c,0,0\n1,d,0,1\n",
+}
+
+
+@pytest.mark.parametrize("form", FAILURES)
+def test_failed_answers_of_a_judge_are_missing_and_counted(tmp_path, form):
+    path = tmp_path / "judge"
+    path.write_text(FAILURES[form])
+    read = read_labels if form == "labels" else read_qrels
+    with pytest.warns(DegenerateWarning, match="judge: 2 of 4 answers of the judge failed and give no label"):
+        frame = read(path)
+    assert frame[["qid", "docno", "label"]].to_numpy().tolist() == [["1", "a", 2], ["1", "d", 0]]
+    frame.assign(result_status=[1, 0]).rename(columns={"label": "grade"}).to_parquet(tmp_path / "table")
+    with pytest.warns(DegenerateWarning, match="1 of 2 answers of the judge failed"):
+        assert read_labels(tmp_path / "table")["docno"].tolist() == ["a"]
 
 
 @pytest.mark.parametrize(

@@ -253,7 +253,7 @@ FOREIGN = {
     "web page": (b"\n<!DOCTYPE html><html><body>404", "is a web page, perhaps of an error or a log-in"),
     "Git LFS": (b"version https://git-lfs.github.com/spec/v1\noid sha256:1\n", "is a pointer of Git LFS: fetch"),
     "JSON": (b'[{"qid": "q1"}]', "is a list in JSON: write one object per line"),
-    "comment": (b"# by bm25\nq1 Q0 d1 1 1 t\n", "input:1: .*this looks like a comment: remove such lines"),
+    "comment": (b"// by bm25\nq1 Q0 d1 1 1 t\n", "input:1: .*this looks like a comment: remove such lines"),
     "CSV": (b"q1,d1,1.5\n", "input:1: .*this looks like CSV: name its columns in a first line, as qid,docno"),
     "semicolons": (b"q1;d1;1,5\n", "input:1: .*this looks like CSV: name its columns in a first line"),
     "JSON lines": (b'{"query": "x", "docno": "d1"}\n', "input:1: member 'qid' is missing, wanted text; found query"),

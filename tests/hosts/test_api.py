@@ -1,7 +1,10 @@
 """Names that the package uses of its hosts are checked at import."""
 
 import importlib
+import subprocess
+import sys
 import types
+import warnings
 from importlib.metadata import EntryPoint
 from pathlib import Path
 
@@ -56,9 +59,19 @@ def test_a_change_of_a_host_stops_the_import_with_what_is_missing(module, name, 
         importlib.reload(adapter)
 
 
-def test_texts_of_measures_are_read_without_the_classes_that_python_3_14_removed(monkeypatch):
-    monkeypatch.setattr(ir_measures.util, "_ast_to_value", lambda node: node.gone)
-    with pytest.raises(AttributeError):
+def _removed(node):
+    return node.gone
+
+
+def _deprecated(node):
+    warnings.warn("ast.Num is deprecated", DeprecationWarning, stacklevel=1)
+    return node.value
+
+
+@pytest.mark.parametrize("reader", [_removed, _deprecated])
+def test_texts_of_measures_are_read_without_deprecated_classes_of_python(monkeypatch, reader):
+    monkeypatch.setattr(ir_measures.util, "_ast_to_value", reader)
+    with pytest.raises((AttributeError, DeprecationWarning)):
         ir_measures.parse_measure("nDCG@10")
     repair_parser()
     for text in ("nDCG@10", "BNDCG(prior='pool')@5", "nDCG(gains={0: 0, 1: 9})@10", "Judged@3"):
@@ -66,6 +79,12 @@ def test_texts_of_measures_are_read_without_the_classes_that_python_3_14_removed
     assert ir_measures.parse_measure("nDCG(gains={0: 0, 1: 9})@10").params == {"gains": {0: 0, 1: 9}, "cutoff": 10}
     with pytest.raises(ValueError, match="malformed"):
         ir_measures.parse_measure("nDCG(dcg=print)@10")
+
+
+def test_the_import_issues_no_warning():
+    asked = "import vbterrier; print(vbterrier.measures_from('nDCG@10'))"
+    found = subprocess.run([sys.executable, "-W", "error", "-c", asked], capture_output=True, text=True, check=False)
+    assert (found.stdout, found.stderr) == ("[nDCG@10]\n", "")
 
 
 def test_the_demo_is_a_dataset_of_pyterrier(monkeypatch):

@@ -95,7 +95,7 @@ def test_answers_that_are_not_comparable_are_refused(path):
         from_nuggets(frame.iloc[1:])
     other = frame.copy()
     other.loc[0, "importance"] = "okay"
-    with pytest.raises(InputError, match="row 0: importance is 'nice', wanted vital, okay"):
+    with pytest.raises(InputError, match="row 0: importance is 'nice', wanted vital, okay, failed"):
         from_nuggets(frame.assign(importance=["nice", *frame["importance"][1:]]))
     with pytest.raises(InputError, match="has two importances"):
         from_nuggets(other)
@@ -103,6 +103,33 @@ def test_answers_that_are_not_comparable_are_refused(path):
         from_nuggets(pd.concat([frame, frame.head(1)]))
     with pytest.raises(ParameterError, match="partial=2"):
         from_nuggets(frame, partial=2)
+
+
+def test_failed_assignments_are_missing_for_all_systems(records, path):
+    rows = [json.loads(line) for line in path.read_text().splitlines()]
+    # The assignment of one system's answer, the importance of another nugget, and all of another query.
+    rows[0]["nuggets"][1]["assignment"] = "failed"
+    for row in rows[3:6]:
+        row["nuggets"][0]["importance"] = "failed"
+    for nugget in rows[7]["nuggets"]:
+        nugget["assignment"] = "failed"
+    path.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    message = (
+        rf"{1 + 3 + len(rows[7]['nuggets'])} of \d+ answers of the judge failed: their nuggets, "
+        rf"{2 + len(rows[7]['nuggets'])} of 3 queries .* left out of all documents .*; 1 queries have no other nugget"
+    )
+    with pytest.warns(DegenerateWarning, match=message):
+        runs, intents, tags = from_nuggets(path)
+    found = vbterrier.score(runs, measures=["ES@1"], intents=intents, tags=tags).values.set_index(["name", "qid"])
+    expected = {}
+    for record in rows:
+        kept = [nugget for nugget in record["nuggets"] if nugget["importance"] != "failed"]
+        kept = [one for place, one in enumerate(kept) if (record["qid"], place) != ("000", 1)]
+        if record["qid"] != "002":
+            expected[record["run_id"], record["qid"]] = recall(record | {"nuggets": kept}, okay=1.0, partial=0.5)
+    assert found["value"].to_dict() == pytest.approx(expected)
+    with pytest.raises(InputError, match="failed on some answer for every nugget"):
+        from_nuggets(read_nuggets(path).assign(assignment="failed"))
 
 
 def test_queries_without_a_vital_nugget_are_counted(path):

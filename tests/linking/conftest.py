@@ -3,12 +3,14 @@
 import json
 import socket
 import threading
-import time
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import NamedTuple
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
+
+# Seconds of slow replies, and between their bytes.
+_LONG, _PAUSE = 60, 0.03
 
 
 class Asked(NamedTuple):
@@ -92,18 +94,18 @@ class Service:
         return reply
 
     def silent(self, handler):
-        """Send nothing until the service stops."""
-        self.over.wait(5)
+        """Send nothing until the service stops; a client without a time limit waits long, and gets another error."""
+        self.over.wait(_LONG)
         handler.close_connection = True
 
     def drip(self, handler, head=b"Content-Length: 100000\r\n\r\n"):
         """Send the body slowly, one byte at a time."""
         handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + head)
-        ends = time.monotonic() + 8
-        while not self.over.is_set() and time.monotonic() < ends:
+        for _ in range(int(_LONG / _PAUSE)):
+            if self.over.wait(_PAUSE):
+                break
             handler.wfile.write(b" ")
             handler.wfile.flush()
-            time.sleep(0.03)
         handler.close_connection = True
 
     def drip_chunk(self, handler):
@@ -121,14 +123,13 @@ class Service:
 
         return reply
 
-    @staticmethod
-    def endless(piece, head=b"", start=b""):
-        """Return a reply with an endless body of unknown length."""
+    def endless(self, piece, head=b"", start=b""):
+        """Return a reply with an endless body of unknown length; ``n_pieces`` counts what the client took of it."""
 
         def reply(handler):
             handler.wfile.write(b"HTTP/1.1 200 OK\r\nConnection: close\r\n" + head + b"\r\n" + start)
             handler.close_connection = True
-            for _ in range(100_000):
+            for self.n_pieces in range(100_000):
                 handler.wfile.write(piece)
 
         return reply

@@ -9,7 +9,6 @@ import pickle
 import socket
 import subprocess
 import sys
-import time
 import traceback
 import tracemalloc
 import zlib
@@ -223,6 +222,12 @@ def test_parameters_out_of_range_are_named(name, value):
         WATClient("https://example.org/tag", **{name: value})
 
 
+@pytest.mark.parametrize(("name", "value"), [("confidence", 50), ("confidence", -0.1), ("support", 0.5)])
+def test_thresholds_of_spotlight_are_in_their_range(name, value):
+    with pytest.raises(ParameterError, match=f"{name}={value}: wanted a (whole )?number of at least 0"):
+        SpotlightClient("https://example.org/rest/annotate", **{name: value})
+
+
 @pytest.mark.parametrize("token", ["", "two words", "line\nbreak", "é", 7])
 def test_tokens_that_no_header_holds_are_refused_unsaid(token):
     with pytest.raises(ParameterError, match=r"token: wanted printable ASCII text without blanks$"):
@@ -355,9 +360,7 @@ def test_a_proxy_that_is_named_is_gone_through(service):
 def test_a_proxy_to_an_https_endpoint_sees_no_token_and_meets_the_deadline(service):
     service.answers(service.silent)
     client = WATClient("https://linker.example.org/tag", proxy=service.url, token=TOKEN, deadline=0.4)
-    started = time.monotonic()
     assert "did not end its answer in time" in str(failure(client))
-    assert time.monotonic() - started < 5
     [asked] = service.asked
     assert asked.method == "CONNECT"
     assert "s3cr3t" not in repr(asked)
@@ -368,11 +371,9 @@ def test_silence_times_out_and_is_tried_again_until_it_ends(service):
     assert len(wat(service, timeout=0.5).link(["Jordan won"]).frame) == 1
     assert len(service.asked) == 2
     service.answers(service.silent)
-    started = time.monotonic()
     error = failure(wat(service, timeout=0.1, retries=1))
     assert "sent nothing for 0.1 s; raise timeout if it is slow (2 tries)" in str(error)
     assert error.status is None
-    assert time.monotonic() - started < 5
 
 
 @pytest.mark.parametrize("how", ["drip", "drip_chunk"])
@@ -380,35 +381,50 @@ def test_a_server_that_sends_its_body_slowly_meets_the_deadline_of_one_text(serv
     service.answers(jordan(), getattr(service, how), jordan())
     client = wat(service, deadline=0.8)
     client.link(["Jordan won"])
-    started = time.monotonic()
     assert "did not end its answer in time" in str(failure(client, ["Jordan lost"]))
-    assert time.monotonic() - started < 5
     assert len(service.asked) == 2
     assert len(client.link(["Jordan lost"]).frame) == 1
 
 
-def test_waits_double_and_end_with_the_deadline(service, monkeypatch):
-    waits = []
-    monkeypatch.setattr("vbterrier.linking.services.client.time.sleep", waits.append)
+class Clock:
+    """A clock that only the waits of a client move."""
+
+    def __init__(self):
+        self.waits = []
+
+    def sleep(self, seconds):
+        self.waits.append(seconds)
+
+    def monotonic(self):
+        return sum(self.waits)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    made = Clock()
+    monkeypatch.setattr("vbterrier.linking.services.client.time", made)
+    return made
+
+
+def test_waits_double_and_end_with_the_deadline(service, clock):
     service.answers(service.send("", 503))
     assert "(5 tries)" in str(failure(wat(service, retries=4, backoff=0.25, deadline=60.0)))
-    assert waits == [0.25, 0.5, 1.0, 2.0]
-    waits.clear()
-    error = failure(wat(service, retries=4, backoff=0.4, deadline=1.0))
-    assert "(3 tries; the next would be in 1.6 s, beyond the deadline of 1 s)" in str(error)
-    assert waits == [0.4, 0.8]
+    assert clock.waits == [0.25, 0.5, 1.0, 2.0]
+    clock.waits.clear()
+    error = failure(wat(service, retries=4, backoff=4.0, deadline=20.0))
+    assert "(3 tries; the next would be in 16 s, beyond the deadline of 20 s)" in str(error)
+    assert clock.waits == [4, 8]
 
 
 @pytest.mark.parametrize("status", [429, 503])
 @pytest.mark.parametrize("form", ["seconds", "date"])
-def test_retry_after_is_respected_within_the_deadline(service, monkeypatch, status, form):
-    waits = []
-    monkeypatch.setattr("vbterrier.linking.services.client.time.sleep", waits.append)
-    header = {"seconds": str, "date": lambda n: formatdate(time.time() + n, usegmt=True)}[form]
+def test_retry_after_is_respected_within_the_deadline(service, clock, monkeypatch, status, form):
+    monkeypatch.setattr("urllib3.util.retry.time.time", lambda: 1e9)
+    header = {"seconds": str, "date": lambda n: formatdate(1e9 + n, usegmt=True)}[form]
     service.answers(service.send("", status, Retry_After=header(7)), service.send("", status, Retry_After=header(3600)))
     error = failure(wat(service, deadline=60.0))
     assert len(service.asked) == 2
-    assert waits == [pytest.approx(7, abs=1.5)]
+    assert clock.waits == [7]
     assert "beyond the deadline of 60 s" in str(error)
 
 
@@ -490,9 +506,9 @@ def test_bytes_beyond_the_limit_are_not_read(service):
     assert zlib.decompressobj(wbits=31).decompress(start + nothing) == b""
     for endless in ([b" " * 65536], [nothing, b"Content-Encoding: gzip\r\n", start]):
         service.answers(service.endless(*endless))
-        started = time.monotonic()
         assert "sent more than 1,000,000 bytes" in str(failure(wat(service, max_bytes=1_000_000)))
-        assert time.monotonic() - started < 5
+        # Sockets hold some more pieces than the client reads.
+        assert service.n_pieces < 500
 
 
 def test_packed_answers_are_read_and_bombs_are_not(service):

@@ -48,6 +48,20 @@ def test_figures_are_those_of_scikit_learn_where_definitions_meet():
     assert found["LinkingP"] == pytest.approx(weighted)
 
 
+def test_links_of_mentions_outside_the_gold_standard_are_reported_and_can_be_counted():
+    gold = pd.DataFrame({"qid": ["m1", "m2"], "entity_id": ["A", "B"]})
+    found = pd.DataFrame({"qid": ["m1", "m2", "m3", "m4"], "entity_id": ["A", "C", "D", "E"]})
+    message = (
+        r"2 topics are not in gold and are left out \('m3', 'm4'\): precision counts answers to queries of gold alone"
+    )
+    with pytest.warns(DegenerateWarning, match=message):
+        assert linking_report({"mine": found}, gold).figures().loc["mine", ["LinkP", "LinkR"]].tolist() == [0.5, 0.5]
+    every = pd.concat([gold, pd.DataFrame({"qid": ["m3", "m4"], "entity_id": "NIL"})])
+    with pytest.warns(DegenerateWarning, match="no query is answered with 'NIL'"):
+        counted = linking_report({"mine": found}, every).figures().loc["mine", ["LinkP", "LinkR"]]
+    assert counted.tolist() == [0.25, 0.5], "one of four predicted links is right, and one of two gold links"
+
+
 def test_counts_are_those_of_a_cross_table():
     counts = linking_report({"mine": SYSTEM}, GOLD).counts.set_index("gold")
     link = GOLD["entity_id"] != "NIL"

@@ -94,10 +94,10 @@ def test_ids_of_documents_that_never_meet_are_warned_of_with_what_to_look_for():
             score(blank, QRELS, [measure])
 
 
-def test_an_engine_that_fails_in_a_process_of_its_own_is_named():
-    # gdeval takes numbers for topics only.
-    with pytest.raises(ParameterError, match=r"ERR@20: ir_measures cannot evaluate this"):
-        score({"mine": RUN}, QRELS, ["ERR@20"], n_resamples=2)
+def test_a_measure_without_a_value_for_a_topic_is_named_with_the_cause():
+    run = RUN[RUN["docno"].isin(["d1", "d2", "d4"])]
+    with pytest.raises(ParameterError, match=r"Accuracy: ir_measures .* a topic has no value, such as Accuracy where"):
+        score({"mine": run}, QRELS, ["Accuracy"], n_resamples=2)
 
 
 def random_collection(seed):

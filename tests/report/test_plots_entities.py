@@ -192,6 +192,8 @@ def test_bars_hold_shares_of_each_run_stacked_by_class():
     assert legend_of(ax) == ["core", "conditional", "sparse", "absent", "anti-signal", "mean"]
     entities = "2 to 4 entities for each run; 1 topic"
     assert said(ax) == f"{entities}; bars: shares in steps of 0.5, scaled to the highest bar of each run"
+    without = pd.DataFrame({"name": ["a"], "qid": ["q2"], "oer": [np.nan], "signal": ["undefined"]})
+    assert said(oer_distributions(pd.concat([SLOTS, without]), step=0.5)).endswith("no OER for their topics: 1")
 
 
 def test_no_bar_mixes_signs_and_all_entities_are_drawn():

@@ -162,6 +162,10 @@ def test_measures_on_different_topics_are_one_family_for_holm_alone():
         ],
         ({"margin": 0}, "margin=0: wanted a number above 0"),
         ({"margin": np.nan}, "margin=nan: wanted a number above 0"),
+        (
+            {"margin": 5},
+            r"margin=5: means of .* differ by at most 1; .* did you mean 0\.05, 5 per cent of 1",
+        ),
         ({"n_resamples": 0}, "n_resamples=0: wanted a whole number of at least 1"),
         ({"seed": -1}, "seed=-1: wanted a whole number of at least 0"),
         ({"level": 95}, "level=95: wanted a number between 0 and 1"),

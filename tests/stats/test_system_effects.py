@@ -129,6 +129,8 @@ def test_posteriors_without_spread_are_unknown():
         bayesian_comparison(values(scores()), posterior="mcmc")
     with pytest.raises(ParameterError, match="rope=-1"):
         bayesian_comparison(values(scores()), rope=-1)
+    with pytest.raises(ParameterError, match=r"rope=2: means of nDCG@10 differ by at most 1; .* did you mean 0\.02"):
+        bayesian_comparison(values(scores()), rope=2)
 
 
 # Risk

@@ -14,11 +14,14 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ids import ids_of
 from vbterrier.unjudged.incomplete import (
     _uniforms,
+    budget_pool,
     grade_prevalence,
     leave_group_out,
     merge_duplicates,
+    one_kind_pools,
     shallow_pool,
     subsample_qrels,
+    subsample_topics,
 )
 
 QIDS = ("q1", "q2", "q3")
@@ -156,6 +159,72 @@ def test_a_shallow_pool_holds_what_runs_have_at_the_top(seed):
     pd.testing.assert_frame_equal(found, qrels[kept].reset_index(drop=True))
 
 
+def test_subsampling_topics_thins_a_share_of_them_as_subsample_qrels_does():
+    qids = [f"q{i}" for i in range(20)]
+    qrels = pd.concat([judged([f"d{i}" for i in range(50)], qid=qid) for qid in qids], ignore_index=True)
+    thinned, found = pairs(subsample_qrels(qrels, 0.8, 3)), subsample_topics(qrels, 0.3, 0.8, 3)
+    left = {qid: {pair for pair in pairs(found) if pair[0] == qid} for qid in qids}
+    chosen = {qid for qid in qids if len(left[qid]) < 50}
+    assert len(chosen) == 6
+    assert all(left[qid] == {pair for pair in thinned if pair[0] == qid} for qid in chosen)
+    pd.testing.assert_frame_equal(found, subsample_topics(qrels, 0.3, 0.8, 3))
+    # Neither the order of rows nor the share removed changes which topics are chosen, and a larger share adds topics.
+    shuffled = subsample_topics(qrels.sample(frac=1, random_state=1), 0.3, 0.8, 3)
+    assert pairs(shuffled) == pairs(found)
+    with pytest.warns(DegenerateWarning, match="30% of the topics subsampled by 1: 6 topics lose all judgments"):
+        assert set(subsample_topics(qrels, 0.3, 1, 3)["qid"]) == set(qids) - chosen
+    with pytest.warns(DegenerateWarning, match="lose all judgments"):
+        assert not chosen & set(subsample_topics(qrels, 0.6, 1, 3)["qid"])
+    assert chosen != {qid for qid, n in subsample_topics(qrels, 0.3, 0.8, 4).value_counts("qid").items() if n < 50}
+    pd.testing.assert_frame_equal(subsample_topics(qrels, 0, 0.8), qrels)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+def test_a_budget_judges_the_first_documents_of_reciprocal_rank_fusion(seed):
+    runs, qrels = random_setting(seed)
+    fused = {}
+    for frame in runs.values():
+        for qid, docno, score in frame[["qid", "docno", "score"]].itertuples(index=False):
+            fused[qid, docno] = fused.get((qid, docno), 0) + 1 / (61 - score)
+    wanted = set()
+    for qid in QIDS:
+        own = [pair for pair in pairs(qrels) & set(fused) if pair[0] == qid]
+        order = sorted(own, key=lambda pair: (round(fused[pair], 12), pair[1]), reverse=True)
+        wanted |= set(order[:5])
+    found = budget_pool(runs, qrels, 5)
+    kept = [pair in wanted for pair in zip(qrels["qid"], qrels["docno"], strict=True)]
+    assert len(wanted) == 15
+    pd.testing.assert_frame_equal(found, qrels[kept].reset_index(drop=True))
+    pd.testing.assert_frame_equal(budget_pool(dict(reversed(runs.items())), qrels, 5), found)
+
+
+def test_a_budget_counts_judged_documents_not_rows_and_keeps_no_unretrieved_ones():
+    diversity = pd.DataFrame(
+        {"qid": "q1", "iteration": list("12121"), "docno": list("aabbd"), "label": [1, 0, 1, 0, 1]}
+    )
+    runs = {"one": run(q1=["unknown", "a", "b"])}
+    assert list(budget_pool(runs, diversity, 1)["docno"]) == ["a", "a"]
+    assert list(budget_pool(runs, diversity, 9)["docno"]) == list("aabb")
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+def test_a_pool_of_one_kind_evaluates_the_other_kinds(seed):
+    runs, qrels = random_setting(seed)
+    kinds = {"r0": "lexical", "r1": "neural", "r2": "lexical", "r3": "sparse"}
+    found = list(one_kind_pools(runs, qrels, kinds, cutoff=3))
+    assert [(part.name, part.runs) for part in found] == [
+        ("pool of lexical", ("r1", "r3")),
+        ("pool of neural", ("r0", "r2", "r3")),
+        ("pool of sparse", ("r0", "r1", "r2")),
+    ]
+    for part in found:
+        pool = {name: frame for name, frame in runs.items() if name not in part.runs}
+        assert part.evidence == part.runs
+        pd.testing.assert_frame_equal(part.qrels, shallow_pool(pool, qrels, 3))
+
+
 def test_lost_topics_are_told():
     qrels = pd.concat([judged("ab", [1, 0]), judged("cd", [1, 0], "q2"), judged("e", [0], "q3")])
     runs = {"one": run(q1=["b"], q2=["x"], q3=["e"])}
@@ -167,10 +236,18 @@ def test_lost_topics_are_told():
 def test_what_cannot_be_is_refused():
     runs, qrels = {"one": run(q1=["a"]), "two": run(q1=["b"])}, judged("ab")
     thinned = [(lambda share=share: subsample_qrels(qrels, share), "0 to 1") for share in (-0.1, 1.1, "much", True)]
+    thinned += [(lambda: subsample_topics(qrels, 2), "of_topics=2: wanted a number from 0 to 1")]
+    thinned += [(lambda: subsample_topics(qrels, 0.3, -1), "share=-1: wanted a number from 0 to 1")]
     seeds = [(lambda seed=seed: subsample_qrels(qrels, 0.5, seed), "seed") for seed in (-1, 0.5, True)]
     depths = [(lambda depth=depth: shallow_pool(runs, qrels, depth), "cutoff") for depth in (0, 2.0, True)]
     depths += [(lambda depth=depth: leave_group_out(runs, qrels, cutoff=depth), "cutoff") for depth in (0, 2.0, True)]
+    depths += [(lambda: budget_pool(runs, qrels, 0), "budget"), (lambda: one_kind_pools(runs, qrels, {}, 0), "cutoff")]
     grouped = [
+        (lambda: one_kind_pools(runs, qrels, dict.fromkeys(runs, "all")), "kinds: found one"),
+        (
+            lambda: one_kind_pools(runs, qrels, {"one": "A"}),
+            r"kinds: 1 runs have no kind \('two'\); give each run a kind",
+        ),
         (lambda: leave_group_out(runs, qrels, {"one": "A"}), r"1 runs have no group \('two'\)"),
         (lambda: leave_group_out(runs, qrels, {"one": "A", "tow": "B"}), r"no run is called 'tow'.*Did you mean two"),
     ]

@@ -10,6 +10,7 @@ import pandas as pd
 
 from vbterrier.design.pilot import Pilot, pilot_of
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, whole
+from vbterrier.frames.contracts import require_difference
 from vbterrier.frames.notebook import Panel, Shown
 
 if TYPE_CHECKING:
@@ -258,12 +259,16 @@ def queries_needed(
     each, by = _of_each_test(level, n_systems, test, correction, baseline=baseline)
     about = (level, test, by, n_systems, np.nan if assurance is None else assurance)
     if pilot is None:
+        if measure is not None:
+            require_difference("delta", delta, measure)
         if assurance is not None:
             raise ParameterError(
                 "assurance needs a pilot, whose standard deviation is uncertain; give one, or plan for high"
             )
         return _without_pilot(delta, measure, power, each, about)
     found = pilot_of(pilot, pair, measure)
+    if hasattr(pilot, "columns"):
+        require_difference("delta", delta, str(pilot["measure"].iloc[0]) if measure is None else measure)
     if delta < 0:
         # Power of skewed differences depends on the sign.
         found = Pilot(-found.values)

@@ -22,8 +22,8 @@ ALPHA = 0.5
 SHRINKAGE = 5.0
 # Entity numbers for ranks beyond the end of a list, and for entities that no document of any topic mentions.
 NONE, UNKNOWN = -1, -2
-# The class of an entity that no document of the topic's pool mentions.
-ABSENT = "absent"
+# The class of an entity that no document of the topic's pool mentions, and of all entities of a topic without OER.
+ABSENT, UNDEFINED = "absent", "undefined"
 
 
 class EntityTable:
@@ -85,7 +85,7 @@ class EntityTable:
         return np.where(self.contrasts[self.topic], found, np.nan)
 
     def classes(self, alpha: float = ALPHA, shrinkage: float = SHRINKAGE) -> Ints:
-        """Return the class of each pair as an index into ``CLASSES``: sparse or neutral in topics without an OER."""
+        """Return the class of each pair as an index into ``CLASSES``, -1 in topics without an OER, shape (n_pairs,)."""
         return signal_classes(self.oer(alpha, shrinkage), self.df_relevant, self.df_other)
 
 
@@ -249,13 +249,16 @@ def rank_correlation(scores: Floats, values: Floats) -> Floats:
 
 
 def core_coverage(table: EntityTable, classes: Ints) -> Floats:
-    """Return the share of each topic's relevant documents that mention a core entity, shape (n_topics,)."""
+    """Return the share of each topic's relevant documents that mention a core entity, shape (n_topics,).
+
+    NaN for topics without relevant or without non-relevant documents, which have no OER and so no core entities.
+    """
     pool = table.pool
     _, link = pool.mentioned(np.flatnonzero(classes == CLASSES.index("core")))
     reached = np.zeros(len(pool), dtype=bool)
     reached[pool.document[link]] = True
     n = np.bincount(pool.topic[reached & pool.relevant(table.rel)], minlength=len(pool.topics))
-    return share(n, table.n_relevant)
+    return np.where(table.contrasts, share(n, table.n_relevant), np.nan)
 
 
 def share(part: Ints | Floats, whole: Ints) -> Floats:

@@ -12,7 +12,7 @@ import pandas as pd
 import pyarrow.compute as pc
 import pyterrier as pt
 
-from vbterrier.entities.coverage import ABSENT, ALPHA, SHRINKAGE, EntityTable
+from vbterrier.entities.coverage import ABSENT, ALPHA, SHRINKAGE, UNDEFINED, EntityTable
 from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.errors import examples, warn, whole
@@ -350,8 +350,9 @@ def selected_entities(
     pandas.DataFrame
         One row per run, topic and rank: name, qid, rank (from 0), entity_id, score, df_relevant, df_other, oer,
         signal (the class; ``"absent"`` with ``oer`` 0 if no document of the topic mentions the entity), k, rel, alpha,
-        tau. In topics without relevant or without non-relevant documents ``oer`` is NaN. In each topic, the mean of
-        ``oer`` is OER@k, and the share of rows of two classes is SignalRate or BaitRate.
+        tau. In topics without relevant or without non-relevant documents, ``oer`` is NaN and ``signal`` is
+        ``"undefined"``. In each other topic, the mean of ``oer`` is OER@k, and the share of rows of two classes is
+        SignalRate or BaitRate.
 
     Raises
     ------
@@ -403,6 +404,6 @@ def _entity_rows(name: str, given: Any, table: EntityTable, oer: Floats, classes
             "df_relevant": np.append(table.df_relevant, 0)[pair],
             "df_other": np.append(table.df_other, 0)[pair],
             "oer": np.where(table.contrasts[topic], np.append(oer, 0.0)[pair], np.nan),
-            "signal": names[np.append(classes, len(CLASSES))[pair]],
+            "signal": np.where(table.contrasts[topic], names[np.append(classes, len(CLASSES))[pair]], UNDEFINED),
         }
     )

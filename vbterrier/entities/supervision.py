@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.entities.coverage import ALPHA, SHRINKAGE, EntityTable, share
+from vbterrier.entities.coverage import ALPHA, SHRINKAGE, UNDEFINED, EntityTable, share
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, random_scores
@@ -203,8 +203,8 @@ class Supervision(Shown):
       share_positive (log odds above 0), share_negative, and the share of each signal class
     - ``contamination``: one row: negatives ("all", "random" or "hard"), pooled (share of all negatives of the sample),
       mean, std and max (over topics), n_qids (topics with such negatives)
-    - ``pairs``: one row per topic and entity: name (the partition), qid, oer, signal; for
-      :func:`vbterrier.plots.oer_distributions`, which draws figure 3
+    - ``pairs``: one row per topic and entity: name (the partition), qid, oer, signal (NaN and ``"undefined"`` in topics
+      without an OER); for :func:`vbterrier.plots.oer_distributions`, which draws figure 3
     - ``n_documents``, ``n_unjudged``, ``n_without_relevant``: the number of documents of all pools, of unjudged ones,
       and of topics whose pool has no relevant document
     - ``alpha``, ``shrinkage``, ``rel``: the parameters of OER, and the lowest relevant label
@@ -322,7 +322,8 @@ def supervision_report(
         for kind, mask in groups.items()
         for quantity, values in quantities.items()
     ]
-    named = (PARTITIONS, partition), (pool.topics, table.topic), (CLASSES, classes)
+    # The code -1, of entities without an OER, indexes the last name.
+    named = (PARTITIONS, partition), (pool.topics, table.topic), ((*CLASSES, UNDEFINED), classes)
     name, qid, signal = (np.array(names, dtype=object)[codes] for names, codes in named)
     return Supervision(
         topics,

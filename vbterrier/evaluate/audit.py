@@ -29,6 +29,8 @@ from vbterrier.unjudged.pool import MachineLabels, frames_of
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
+    from numpy.typing import NDArray
+
     from vbterrier.annotations import Floats
     from vbterrier.evaluate.judging import LabelQuality
     from vbterrier.frames.notebook import Figures
@@ -59,7 +61,8 @@ class JudgeAudit(Shown):
     """Result of :func:`audit_judge`.
 
     - ``systems``: name, measure, estimate (``"judge alone"``, ``"humans alone"``, ``"corrected"``), judge (of ``"judge
-      alone"``), value, low, high, level, method, n_qids, n_draws, seed
+      alone"``, and of ``"humans alone"`` on the topics of a judge that labelled some topics only), value, low, high,
+      level, method, n_qids, n_draws, seed
     - ``pairs``: differences of two systems under each estimate: name_a, name_b, measure, estimate, judge, diff, low,
       high, ...
     - ``quality``: agreement, confusion and calibration of each judge, see :func:`label_quality`
@@ -119,8 +122,9 @@ class JudgeAudit(Shown):
         yield Panel("Judge next, in this order", self.plan.frame, heads=2)
 
     def _figures(self) -> Figures:
-        judge = self.systems["judge"]
-        method = np.where(judge == "", self.systems["estimate"], "judge " + judge)
+        estimate, judge = self.systems["estimate"], self.systems["judge"]
+        topics = (", topics of " + judge).where(judge != "", "")
+        method = np.where(estimate == ALONE, "judge " + judge, estimate + topics)
         frame = self.systems.assign(method=method, n_resamples=0)
         return {"forest": lambda: {"intervals": frame}, "reliability": lambda: {"bins": self.calibration}}
 
@@ -182,8 +186,8 @@ def audit_judge(
     Warns
     -----
     DegenerateWarning
-        Judges that labelled more of some systems' documents than of others'; judgments that seem to be machine labels;
-        gaps that, filled with machine labels, would move systems by more than the margin.
+        Judges that labelled more of some systems' documents than of others', or some topics only; judgments that seem
+        to be machine labels; gaps that, filled with machine labels, would move systems by more than the margin.
 
     Notes
     -----
@@ -210,14 +214,14 @@ def audit_judge(
     """
     check_level(level)
     choice("on_topics", on_topics, TOPICS)
-    number("margin", margin, low=0, high=1)
+    number("margin", margin, low=0, high=1, open_high=True)
     for name, count, low in (("cutoff", cutoff, 1), ("budget", budget, 1), ("n_draws", n_draws, 2), ("seed", seed, 0)):
         whole(name, count, low=low)
     judges = MachineLabels(labels)
-    judged = target_of(qrels, None, None, labels=judges)
+    judged = target_of(qrels, None, None)
     loaded = loaded_runs(runs, duplicates)
     require_scale(judged.frame, scale, "qrels")
-    require_spellings(judged, loaded)
+    require_spellings(judged, loaded, judges)
     for what, names in (("baseline", [baseline] if baseline else []), ("families", families or {})):
         for name in names:
             if name not in loaded:
@@ -229,39 +233,39 @@ def audit_judge(
     given = given[given["qid"].isin(target.topics)]
     every = _evidence_runs(top, given, target, cutoff)
     judgments = target.judgments()
+    labelled = {str(judge): part for judge, part in given.groupby("name", sort=False)}
+    topics = [target.topics, *(sorted(set(part["qid"])) for part in labelled.values())]
     estimates = {}
     for name, used in ((HUMANS, None), (CORRECTED, judges)):
         evidence = evidence_of(every[0], judgments, cutoff, every[1], used)
-        estimates[name] = _estimated(evidence, judgments.grades, list(loaded), n_draws, seed)
-    frames = {name: run.frame for name, run in loaded.items()}
-    shared: dict[str, Any] = {"level": level, "n_qids": len(target.topics), "n_draws": n_draws, "seed": seed}
-    measure = f"nDCG@{cutoff}"
-    tables = [each.tables(name, level, baseline) for name, each in estimates.items()]
-    for judge, part in given.groupby("name", sort=False):
-        tables.append(_alone(str(judge), part, frames, measure, {"level": level, "seed": seed}, baseline))
-    systems, pairs = (
-        pd.concat(parts, ignore_index=True).assign(measure=measure, **shared) for parts in zip(*tables, strict=True)
-    )
+        estimates[name] = _estimated(evidence, judgments.grades, list(loaded), n_draws, seed, topics)
+    measure, options = f"nDCG@{cutoff}", {"level": level, "seed": seed}
+    tables = [estimates[name][0].tables(name, level, baseline) for name in (HUMANS, CORRECTED)]
+    for (judge, part), humans in zip(labelled.items(), estimates[HUMANS][1:], strict=True):
+        if humans.n_qids < len(target.topics):
+            _warn_of_lacking_topics(judge, part, target)
+            tables.append(humans.tables(HUMANS, level, baseline, judge))
+        tables.append(_alone(judge, part, loaded, measure, options, baseline))
+    about: dict[str, Any] = {"measure": measure, "level": level, "n_draws": n_draws, "seed": seed}
+    systems, pairs = (pd.concat(parts, ignore_index=True).assign(**about) for parts in zip(*tables, strict=True))
     for frame, place in ((systems, 1), (pairs, 2)):
         for column in reversed(_FIRST):
             frame.insert(place, column, frame.pop(column))
+        # After the level.
+        frame.insert(frame.shape[1] - 3, "n_qids", frame.pop("n_qids"))
     corrected = systems[systems["estimate"] == CORRECTED].set_index("name")["value"]
     mixed = _mixed(top, given, target, measure, corrected)
     _warn_of_mixture(mixed, margin)
     documented = _described(frames_of(judges, judgments), top, cutoff, families, documents)
     _warn_of_copies(documented, judges.names)
     bias, calibration = _bias(documented, judges.names, judgments, families, level)
-    options: dict[str, Any] = {"level": level, "on_topics": on_topics, "duplicates": duplicates}
+    frames = {name: run.frame for name, run in loaded.items()}
+    planned: dict[str, Any] = {"level": level, "on_topics": on_topics, "duplicates": duplicates}
     plans = {
-        word: judge_next(frames, target.frame, budget, f"BNDCG@{cutoff}", labels=used, **options)
+        word: judge_next(frames, target.frame, budget, f"ENDCG@{cutoff}", labels=used, **planned)
         for word, used in (("without", None), ("with", judges))
     }
-    rows = []
-    for word, plan in plans.items():
-        narrow = np.flatnonzero(np.array([plan.width_before, *plan.frame["width_after"]]) <= 2 * margin)
-        rows.append((word, plan.width_before, float(narrow[0]) if len(narrow) else np.nan, len(plan), plan.width_after))
-    needed = pd.DataFrame(rows, columns=["labels", "width", "n", "n_planned", "width_after"]).assign(margin=margin)
-    agreement = _agreement(documented, judges.names, level)
+    agreement, needed = _agreement(documented, judges.names, level), _needed(plans, margin)
     return JudgeAudit(systems, pairs, quality, bias, calibration, agreement, mixed, needed, plans["with"])
 
 
@@ -285,15 +289,18 @@ def _evidence_runs(
 
 @dataclass(frozen=True, eq=False)
 class _Estimate:
-    """Means of each system, drawn by the model, shape (S, B), and, if corrected, by cross-fitted models, (S, B')."""
+    """Means of each system over some topics, drawn by the model, shape (S, B), and by cross-fitted ones, (S, B')."""
 
     names: list[str]
+    n_qids: int
     draws: Floats
     fitted: Floats | None = None
     parts: Floats | None = None  # corrections of the cross-fitted means by each judgment, shape (S, n)
     spread: Floats | None = None  # the factor of a judgment's part in the standard error, (n,)
 
-    def tables(self, estimate: str, level: float, baseline: str | None) -> tuple[pd.DataFrame, pd.DataFrame]:
+    def tables(
+        self, estimate: str, level: float, baseline: str | None, judge: str = ""
+    ) -> tuple[pd.DataFrame, pd.DataFrame]:
         """Estimates and differences with normal intervals."""
         from scipy import special
 
@@ -318,7 +325,8 @@ class _Estimate:
         reach = np.sqrt(variance(draws[a] - draws[b], errors[a] - errors[b])) * special.ndtri((1 + level) / 2)
         gap = value[a] - value[b]
         means, gaps = (value, value - half, value + half), (gap, gap - reach, gap + reach)
-        return _tables(self.names, baseline, means, gaps, estimate=estimate, judge="", method=method)
+        about = {"estimate": estimate, "judge": judge, "method": method, "n_qids": self.n_qids}
+        return _tables(self.names, baseline, means, gaps, **about)
 
 
 def _places(names: list[str], baseline: str | None) -> Any:
@@ -327,7 +335,7 @@ def _places(names: list[str], baseline: str | None) -> Any:
 
 
 def _tables(
-    names: list[str], baseline: str | None, means: Any, gaps: Any, **about: str
+    names: list[str], baseline: str | None, means: Any, gaps: Any, **about: str | int
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Estimates and differences with their limits; limits of estimates are scores."""
     systems = pd.DataFrame({"name": names, **dict(zip(("value", "low", "high"), means, strict=True))})
@@ -337,30 +345,41 @@ def _tables(
     return systems.assign(**about), pairs.assign(**about)
 
 
-def _estimated(evidence: Evidence, grades: Any, names: list[str], n_draws: int, seed: int) -> _Estimate:
-    """Draw the scores of all systems, and correct those of cross-fitted models by their errors."""
+def _estimated(
+    evidence: Evidence, grades: Any, names: list[str], n_draws: int, seed: int, topics: list[list[str]]
+) -> list[_Estimate]:
+    """Draw the scores of all systems, and correct those of cross-fitted models by their errors.
+
+    One model of all topics; its estimates of the means over each of some lists of ``topics``.
+    """
     gain = np.asarray(grades, dtype=np.float64)
     weights: Floats = np.zeros((len(names), len(evidence)))
     for place, name in enumerate(names):
         own = np.flatnonzero((evidence.run == evidence.names.index(name)) & (evidence.rank <= evidence.cutoff))
         weights[place, evidence.item[own]] = discounts(evidence.cutoff)[evidence.rank[own] - 1]
+    parts_of_topics = [np.isin(evidence.topics, part) for part in topics]
     drawn = fit_evidence(evidence).draw(n_draws, seed)
-    draws = _scores(evidence, drawn.levels, _inverse(ideal_dcg(drawn.counts, gain, evidence.cutoff)), gain, weights)
+    scores = _scores(evidence, drawn.levels, _inverse(ideal_dcg(drawn.counts, gain, evidence.cutoff)), gain, weights)
+    draws = [scores[:, :, part].mean(axis=2) for part in parts_of_topics]
     known = np.flatnonzero(evidence.level >= 0)
     fold = (evidence.keys[known] % np.uint64(_FOLDS)).astype(np.int64)
     expected = np.stack([(drawn.levels == level).mean(axis=0) for level in range(len(gain))], axis=1) @ gain
-    fits = [_Fold(evidence, known[fold == part], gain, weights, seed) for part in np.unique(fold)]
+    fits = [_Fold(evidence, known[fold == part], gain, weights, seed, parts_of_topics) for part in np.unique(fold)]
     predicted, parts = np.empty(len(known)), np.empty((len(names), len(known)))
     for part, fit in zip(np.unique(fold), fits, strict=True):
         predicted[fold == part], parts[:, fold == part] = fit.predicted, fit.parts
     weight = _excess_weights(evidence, known, weights.any(axis=0), predicted, expected)
     if weight is None:
-        return _Estimate(names, draws.mean(axis=2))
+        return [_Estimate(names, int(own.sum()), draw) for own, draw in zip(parts_of_topics, draws, strict=True)]
     # Judged documents of a fold represent those of the other documents, and themselves, which their model did not see.
-    parts *= (weight + 1 / len(fits)) / len(evidence.topics)
+    parts *= weight + 1 / len(fits)
     # The variance of a sum over a sample with inclusion probabilities 1/(1 + w) is the sum of w (1 + w) x².
     spread = np.sqrt(weight * (1 + weight)) / (weight + 1 / len(fits))
-    return _Estimate(names, draws.mean(axis=2), np.mean([fit.scores for fit in fits], axis=0), parts, spread)
+    found = []
+    for place, (own, draw) in enumerate(zip(parts_of_topics, draws, strict=True)):
+        rows, fitted = own[evidence.topic[known]], np.mean([fit.scores[place] for fit in fits], axis=0)
+        found.append(_Estimate(names, int(own.sum()), draw, fitted, parts[:, rows] / own.sum(), spread[rows]))
+    return found
 
 
 def _scores(evidence: Evidence, levels: Any, inverse: Floats, gain: Floats, weights: Floats) -> Floats:
@@ -391,7 +410,9 @@ class _Fold:
     relevant documents outside of the evidence, of which no sample is judged, do not count.
     """
 
-    def __init__(self, evidence: Evidence, rows: Any, gain: Floats, weights: Floats, seed: int) -> None:
+    def __init__(
+        self, evidence: Evidence, rows: Any, gain: Floats, weights: Floats, seed: int, topics: list[NDArray[np.bool_]]
+    ) -> None:
         n_levels, k = len(gain), evidence.cutoff
         judged, topic, level = evidence.level[rows], evidence.topic[rows], evidence.level.copy()
         cells = np.bincount(topic * n_levels + judged, minlength=evidence.counts.size)
@@ -408,8 +429,8 @@ class _Fold:
         more = [ideal_dcg(counts + one, gain, k) - before for one in np.eye(n_levels, dtype=int)]
         ideal = (np.stack(more, axis=2) * inverse[:, :, None]).mean(axis=0)[topic]
         of_ideal = ideal[np.arange(len(rows)), judged] - (probability * ideal).sum(axis=1)
-        # Means over topics, shape (S, B), and the mean predicted grade of each judgment, (n,).
-        self.scores, self.predicted = scores.mean(axis=2), probability @ gain
+        # Means over each of some topics, shape (S, B), and the mean predicted grade of each judgment, (n,).
+        self.scores, self.predicted = [scores[:, :, part].mean(axis=2) for part in topics], probability @ gain
         # The change of the summed scores if one document of the judgment's topic has the judged grade instead of the
         # predicted one, linear in its grade and in the ideal DCG, shape (S, n).
         of_gain = inverse.mean(axis=0)[topic] * (gain[judged] - self.predicted)
@@ -440,9 +461,10 @@ def _excess_weights(evidence: Evidence, known: Any, in_cut: Any, held_out: Float
 
 
 def _alone(
-    name: str, given: pd.DataFrame, frames: Mapping[str, Any], measure: str, options: Any, baseline: str | None
+    name: str, given: pd.DataFrame, runs: Mapping[str, Run], measure: str, options: Any, baseline: str | None
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Scores by the labels of one judge as judgments; nDCG does not depend on the unit of the labels."""
+    """Scores by the labels of one judge on its topics; nDCG does not depend on the unit of the labels."""
+    frames = {system: run.only(set(given["qid"])).frame for system, run in runs.items()}
     label = given["label"].clip(lower=0)
     label = label if (label == label.round()).all() else (1000 / max(label.max(), 1e-9) * label).round()
     values = score(frames, given.assign(label=label.astype(np.int64)), [measure], on_topics="all", n_resamples=2).values
@@ -452,7 +474,26 @@ def _alone(
     of_means = topics_intervals(table, bounds=(0, 1), **options)
     of_gaps = topics_intervals(gap, bounds=(-1, 1), **options)
     means, gaps = (table.mean(axis=0), of_means.low, of_means.high), (gap.mean(axis=0), of_gaps.low, of_gaps.high)
-    return _tables(list(frames), baseline, means, gaps, estimate=ALONE, judge=name, method=of_means.method)
+    about = {"estimate": ALONE, "judge": name, "method": of_means.method, "n_qids": len(table)}
+    return _tables(list(frames), baseline, means, gaps, **about)
+
+
+def _warn_of_lacking_topics(judge: str, labels: pd.DataFrame, target: EvaluationTarget) -> None:
+    own = set(labels["qid"])
+    lacking = [topic for topic in target.topics if topic not in own]
+    warn(
+        f"judge {judge!r}: no label for {len(lacking)} of {len(target.topics)} topics ({examples(lacking)}): its "
+        f"scores are means over the other {len(own)}, as are those of humans alone in rows of this judge"
+    )
+
+
+def _needed(plans: Mapping[str, JudgingPlan], margin: float) -> pd.DataFrame:
+    """The judgments until an interval reaches the margin, with and without labels."""
+    rows = []
+    for word, plan in plans.items():
+        narrow = np.flatnonzero(np.array([plan.width_before, *plan.frame["width_after"]]) <= 2 * margin)
+        rows.append((word, plan.width_before, float(narrow[0]) if len(narrow) else np.nan, len(plan), plan.width_after))
+    return pd.DataFrame(rows, columns=["labels", "width", "n", "n_planned", "width_after"]).assign(margin=margin)
 
 
 def _mixed(

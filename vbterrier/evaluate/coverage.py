@@ -58,7 +58,7 @@ class CoverageReport(Shown):
       <baseline>"``.
     - ``pool``: one row: n_qids, n_documents, n_relevant, n_unjudged, n_without_entities, share_unjudged and
       share_without_entities (of the documents), n_without_relevant and n_without_other (topics), n_entities, n_links,
-      and the means of the measures in ``offers``
+      and the means of the measures in ``offers`` over the topics for which they are defined
     - ``missing``: name, n_qids, n_missing: the number of topics of the pool without any entity of a run, which count as
       empty lists
     - ``topics``: one row per topic of the pool: qid, n_documents, n_relevant, n_unjudged, n_without_entities, and
@@ -150,7 +150,10 @@ class CoverageReport(Shown):
             f"Documents without entities: {pool['n_without_entities']} ({pool['share_without_entities']:.1%})",
             f"Topics without relevant documents: {pool['n_without_relevant']}",
             f"Topics without non-relevant documents: {pool['n_without_other']}",
-            *(f"{name}, which does not depend on the run: {pool[name]:.4f}" for name in self.offers),
+            *(
+                f"{name}, which does not depend on the run: {pool[name]:.4f} ({self.topics[name].count()} topics)"
+                for name in self.offers
+            ),
         ]
         means = ("name", "measure", "value", "low", "high", "n_qids", "method")
         strata, gains = _NOTHING, f"; gains over {self.baseline}" if self.baseline else ""

@@ -22,8 +22,7 @@ from vbterrier.intents.sources import PARTS, from_run
 from vbterrier.intents.taggers import DOCNO
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import Bootstrapped
-from vbterrier.unjudged.pool import labels_of
+from vbterrier.measures.unjudged import UnjudgedMeasure
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
@@ -120,10 +119,9 @@ def target_of(
     tags: Any,
     read: Callable[[Any], pd.DataFrame] = read_qrels,
     *,
-    labels: Any = None,
     subtopics: Any = None,
 ) -> EvaluationTarget:
-    """Judgments (``read`` opens a path) with optional intents, tags, subtopics and labels, or intents alone."""
+    """Judgments (``read`` opens a path) with optional intents, tags and subtopics, or intents alone."""
     if subtopics is not None:
         if qrels is None or intents is not None:
             raise ParameterError("subtopics= are those of diversity qrels: give qrels, and leave out intents")
@@ -136,14 +134,10 @@ def target_of(
     if qrels is None:
         if intents is None:
             raise InputError("nothing to evaluate against; give qrels, or intents (qid, entity_id, prob)")
-        if labels is not None:
-            raise ParameterError("labels= are calibrated on judgments; give qrels, too")
         return EvaluationTarget(intents, tags=tags)
     target = EvaluationTarget(_judgments(qrels, read), intents=intents, tags=tags, subtopics=subtopics)
     if subtopics is not None and not target.is_diversity:
         raise InputError("qrels: no column iteration, which names the subtopic; leave subtopics out")
-    if labels is not None:
-        target.labels = labels_of(labels)
     return target
 
 
@@ -179,13 +173,15 @@ def require_spelling(what: str, queries: Iterable[str], known: Iterable[str] = (
         raise InputError(f"{what}: query {pair[1]!r} and {pair[0]!r}{where} differ only in {SPELLING}")
 
 
-def require_spellings(target: EvaluationTarget, runs: Mapping[str, Run], which: str = "") -> None:
+def require_spellings(
+    target: EvaluationTarget, runs: Mapping[str, Run], labels: MachineLabels | None, which: str = ""
+) -> None:
     """Raise InputError for a topic of judgments, runs or labels in two spellings."""
     require_spelling(f"qrels{which}", target.topics)
     for name, run in runs.items():
         require_spelling(f"run {name!r}{which}", run.topics, target.topics)
-    if target.labels is not None:
-        require_spelling(f"labels{which}", target.labels.frame()["qid"].unique(), target.topics)
+    if labels is not None:
+        require_spelling(f"labels{which}", labels.frame()["qid"].unique(), target.topics)
 
 
 def warn_of_uneven_labels(labels: MachineLabels, runs: Mapping[str, Run], cutoff: int) -> None:
@@ -212,13 +208,13 @@ def subtopics_of(subtopics: Any) -> pd.DataFrame:
     return read_subtopics(subtopics) if is_path(subtopics) else frame_of(subtopics, "subtopics")
 
 
-def bootstrapped(measure: str | ir_measures.Measure) -> Bootstrapped:
-    """Parse a measure that must be bootstrapped."""
+def measure_with_distribution(measure: str | ir_measures.Measure) -> UnjudgedMeasure:
+    """Parse a measure that has a distribution over the grades of unjudged documents."""
     (wanted,) = measures_from(measure)
-    if not isinstance(wanted, Bootstrapped):
+    if not isinstance(wanted, UnjudgedMeasure):
         raise ParameterError(
-            f"{wanted}: wanted a bootstrapped measure, as 'BNDCG@10', which has a distribution over the labels of "
-            "unjudged documents"
+            f"{wanted}: wanted a measure of the B or E family, as 'ENDCG@10', which has a distribution over the grades "
+            "of unjudged documents"
         )
     return wanted
 

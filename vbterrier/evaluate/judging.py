@@ -10,19 +10,20 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
-from vbterrier.evaluate.inputs import bootstrapped, loaded_runs, named_runs, quietly, target_of
+from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, named_runs, quietly, target_of
 from vbterrier.evaluate.scores import TOPICS, score
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.log import tracked
 from vbterrier.measures.target import Scoring, aligned
+from vbterrier.measures.unjudged import models_of
 from vbterrier.stats.agreement import share_interval
 from vbterrier.stats.inverted_intervals import spent_level
 from vbterrier.stats.kappa import cohen_kappa
 from vbterrier.stats.powered_means import prediction_powered
 from vbterrier.stats.topic_intervals import check_level
-from vbterrier.unjudged.judge_next import Cut, plan_judging
-from vbterrier.unjudged.pool import MachineLabels, frames_of
+from vbterrier.unjudged.judge_next import plan_judging
+from vbterrier.unjudged.pool import MachineLabels, frames_of, labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.annotations import Floats, Ints
+    from vbterrier.unjudged.fitted import EvidenceModel
     from vbterrier.unjudged.judge_next import JudgingPlan
     from vbterrier.unjudged.pool import Judgments
 
@@ -42,7 +44,7 @@ def judge_next(
     runs: Any,
     qrels: Any,
     n: int,
-    measure: str | ir_measures.Measure = "BNDCG@10",
+    measure: str | ir_measures.Measure = "ENDCG@10",
     *,
     difference: tuple[str, str] | None = None,
     level: float = 0.9,
@@ -50,6 +52,7 @@ def judge_next(
     quota: int | Mapping[str, int] | None = None,
     costs: Mapping[str, float] | None = None,
     labels: Any = None,
+    model: EvidenceModel | str | None = None,
     on_topics: str = "same",
     duplicates: str = "error",
     progress: bool = False,
@@ -70,7 +73,7 @@ def judge_next(
 
     Parameters
     ----------
-    runs, qrels, labels, on_topics, duplicates, progress
+    runs, qrels, labels, model, on_topics, duplicates, progress
         As in :func:`vbterrier.score`. For several runs, the criterion is the mean of their variances, which favours
         documents that many runs retrieve.
     n, measure
@@ -129,7 +132,7 @@ def judge_next(
     >>> plan.frame["reason"].item()
     'rank 1 of mine; 50% likely relevant; narrows the interval by 55.28%'
     """
-    wanted = bootstrapped(measure)
+    wanted = measure_with_distribution(measure)
     whole("n", n, meaning=": the documents that can be judged")
     check_level(level)
     each_level = level if look is None else spent_level(level, look)
@@ -137,21 +140,20 @@ def judge_next(
     named = dict(systems_of(named_runs(runs)))
     if difference is not None:
         named = _pair(named, difference)
-    judged = target_of(qrels, None, None, labels=labels)
+    judged = target_of(qrels, None, None)
     loaded = loaded_runs(named, duplicates)
+    models = models_of([wanted], loaded, judged, labels=labels_of(labels), model=model)
     target, loaded = aligned(judged, loaded, on_topics)
-    target.evidence = loaded
     options: dict[str, Any] = {"level": level, "look": look, "each_level": each_level}
     if isinstance(quota, int) and not isinstance(quota, bool):
         quota = dict.fromkeys(target.topics, quota)
     for name, given in (("quota", quota), ("costs", costs)):
         options[name] = None if given is None else _of_topics(name, given, target.topics)
-    cuts = []
+    distributions = {}
     for name, run in tracked(loaded.items(), "runs", shown=progress, total=len(loaded), unit="run"):
-        scoring = Scoring(target, run, wanted.cutoff)
-        cuts.append(Cut(name, wanted.judged(scoring), wanted.distribution(scoring)))
-    _LOG.info("planning the judgment of %d documents of %d runs, for %s", n, len(cuts), wanted)
-    return plan_judging(cuts, int(n), measure=str(wanted), difference=difference, **options)
+        distributions[name] = wanted.distribution(Scoring(target, run, wanted.cutoff, models))
+    _LOG.info("planning the judgment of %d documents of %d runs, for %s", n, len(distributions), wanted)
+    return plan_judging(distributions, int(n), measure=str(wanted), difference=difference, **options)
 
 
 def _of_topics(name: str, given: Any, topics: Sequence[str]) -> Mapping[str, float]:

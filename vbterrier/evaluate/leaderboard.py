@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -12,8 +12,8 @@ import pandas as pd
 from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, warn, whole
 from vbterrier.evaluate.comparison import by_collection
 from vbterrier.evaluate.inputs import (
-    bootstrapped,
     loaded_runs,
+    measure_with_distribution,
     quietly,
     require_scale,
     require_spelling,
@@ -35,13 +35,14 @@ from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
 from vbterrier.stats.agreement import EQUAL, rank_biased_overlap, rank_correlations
 from vbterrier.stats.paired_tests import rank_intervals
 from vbterrier.stats.topic_intervals import check_level
 from vbterrier.unjudged.evidence import evidence_of, pool_depth
 from vbterrier.unjudged.incomplete import leave_group_out
 from vbterrier.unjudged.model import DEPTH
+from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -51,7 +52,8 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget
-    from vbterrier.unjudged.drawn import Joint
+    from vbterrier.unjudged.estimated import Joint
+    from vbterrier.unjudged.pool import MachineLabels
 
 # Sources of uncertainty, with the method in tables.
 SOURCES = {
@@ -60,7 +62,7 @@ SOURCES = {
     "both": "unjudged and topics (draws, max-T)",
     "collections": "unjudged and collections (draws, max-T)",
 }
-MEASURE = "BNDCG@10"
+MEASURE = "ENDCG@10"
 STATISTICS = ("tau", "tau_ap", "rbo")
 # The smallest value of each statistic.
 LEAST = (-1.0, -1.0, 0.0)
@@ -68,7 +70,7 @@ _BATCH = ("dataset", "qid", "docno", "rank", "n_runs", "worth", "width_before", 
 _RANKS = ["name", "uncertainty", "rank", "rank_low", "rank_high", "tier"]
 _REUSE = ["group", "name", "n_runs", "n_removed", "rank", "tier", "rank_without", "low", "high", "tier_without"]
 _REUSE += ["recovered", "covered"]
-_JUDGES = ("judge", "statistic", "uncertainty", "value", "low", "high")
+_JUDGES = ("judge", "statistic", "uncertainty", "value", "low", "high", "level", "n_systems", "n_qids")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -86,7 +88,8 @@ class Leaderboard(Shown):
       its rank) and tier_without without them, recovered (rank_without is one of the ranks of its tier), covered (low to
       high contains its rank)
     - ``judges``: a row per automatic judge, statistic (tau: Kendall's τ_b; tau_ap; rbo) and source of uncertainty:
-      judge, statistic, uncertainty, value, low, high, level, n_systems, n_qids, n_draws, seed
+      judge, statistic, uncertainty, value, low, high, level, n_systems, n_qids (topics that the judge labelled: both
+      leaderboards are of these), n_draws, seed
     - ``batch``: the documents to judge next: dataset, and the columns of
       :class:`vbterrier.unjudged.judge_next.JudgingPlan`
     """
@@ -158,6 +161,7 @@ class _Collection:
     unjudged: dict[str, float]
     runs: dict[str, Run] = field(default_factory=dict)
     target: Any = None
+    labels: MachineLabels | None = None
 
     @property
     def topics(self) -> list[str]:
@@ -229,14 +233,15 @@ def leaderboard(
     ------
     InputError, ParameterError
         See :func:`vbterrier.score`; a label outside the scale; a topic in two spellings; collections with different
-        systems; one topic, if topics are resampled; an automatic judge without labels for a topic, or for all documents
-        of a system up to the cutoff; a run without a group, one group; ``"collections"`` for one collection; a batch
-        for a measure that is not bootstrapped.
+        systems; one topic, if topics are resampled; an automatic judge without labels for all topics of a collection,
+        or for all documents of a system up to the cutoff; a run without a group, one group; ``"collections"`` for one
+        collection; a batch for a measure that is not bootstrapped.
 
     Warns
     -----
     DegenerateWarning
-        Topics of runs or of a judge that are not in the qrels are left out; larger shares of some systems' documents
+        Topics of runs or of a judge that are not in the qrels are left out, and topics that a judge did not label from
+        the comparison with it; larger shares of some systems' documents
         are labelled than of others', by an automatic judge or in ``labels``.
 
     Notes
@@ -272,8 +277,8 @@ def leaderboard(
     else:
         (wanted,) = measures_from(MEASURE if measure is None else measure)
         if n_judge:
-            bootstrapped(wanted)
-        if not isinstance(wanted, Bootstrapped):
+            measure_with_distribution(wanted)
+        if not isinstance(wanted, UnjudgedMeasure):
             require_means([str(wanted)])
         collections = _of_runs(runs, qrels, wanted, labels, on_topics, duplicates, scale)
     names = sorted(collections[0].scores.names)
@@ -350,12 +355,13 @@ def _of_runs(
     # Sorted, so that results do not depend on the order of collections.
     for name in sorted(given):
         labelled = labels[name] if name and labels is not None else labels
-        target, which = target_of(given[name][1], None, None, labels=labelled), f" of {name!r}" if name else ""
+        target, which = target_of(given[name][1], None, None), f" of {name!r}" if name else ""
+        machine = labels_of(labelled)
         require_scale(target.frame, scale, f"qrels{which}")
-        require_spellings(target, loaded[name], which)
-        if target.labels is not None:
-            warn_of_uneven_labels(target.labels, loaded[name], measure.params.get("cutoff") or DEPTH)
-        found.append(_evaluated(name, _on_judged_topics(loaded[name], target), target, measure, on_topics))
+        require_spellings(target, loaded[name], machine, which)
+        if machine is not None:
+            warn_of_uneven_labels(machine, loaded[name], measure.params.get("cutoff") or DEPTH)
+        found.append(_evaluated(name, _on_judged_topics(loaded[name], target), target, measure, on_topics, machine))
     return found
 
 
@@ -371,17 +377,23 @@ def _on_judged_topics(runs: dict[str, Run], target: EvaluationTarget) -> dict[st
 
 
 def _evaluated(
-    name: str, runs: dict[str, Run], judged: EvaluationTarget, measure: Any, on_topics: str, horizon: int = 0
+    name: str,
+    runs: dict[str, Run],
+    judged: EvaluationTarget,
+    measure: Any,
+    on_topics: str,
+    labels: MachineLabels | None = None,
+    horizon: int = 0,
 ) -> _Collection:
     """Scores of the runs on a collection, or on its reduced judgments with the horizon of the complete ones."""
+    models = models_of([measure], runs, judged, labels=labels, horizon=horizon)
     target, runs = aligned(judged, runs, on_topics)
-    target.evidence, target.horizon = runs, horizon
-    if isinstance(measure, Bootstrapped):
-        joint, shares = joint_scores(runs, target, measure)
-        return _Collection(name, joint, shares, runs, target)
+    if isinstance(measure, UnjudgedMeasure):
+        joint, shares = joint_scores(runs, target, measure, models)
+        return _Collection(name, joint, shares, runs, target, labels)
     frames = {system: run.frame for system, run in runs.items()}
     values = score(frames, target.frame, [measure], on_topics=on_topics, interval="normal").values
-    return _Collection(name, _known(values), _unjudged(target, runs, measure), runs, target)
+    return _Collection(name, _known(values), _unjudged(target, runs, measure), runs, target, labels)
 
 
 def _unjudged(target: EvaluationTarget, runs: dict[str, Run], measure: Any) -> dict[str, float]:
@@ -493,7 +505,7 @@ def _reusability(
         frames = {name: run.frame for name, run in runs.items()}
         reduced.append(leave_group_out(frames, each.target.frame, groups, depth or cutoff))
         evidence = evidence_of(runs, each.target.judgments(), cutoff, max(DEPTH, cutoff))
-        horizons.append(pool_depth(evidence) if isinstance(measure, Bootstrapped) else 0)
+        horizons.append(pool_depth(evidence) if isinstance(measure, UnjudgedMeasure) else 0)
     rows: list[tuple[Any, ...]] = []
     known = table.set_index("name")
     tiers = table.groupby("tier")["rank"]
@@ -503,10 +515,9 @@ def _reusability(
         for each, part, horizon in zip(collections, parts, horizons, strict=True):
             n_removed += len(each.target.frame) - len(part.qrels)
             target = target_of(part.qrels, None, None)
-            target.labels = each.target.labels
             kept = {name: run.only(target.topics) for name, run in each.runs.items()}
             # The complete judgments are checked; a run without judged documents is no mismatch of ids here.
-            without.append(quietly(_evaluated, each.name, kept, target, measure, "all", horizon))
+            without.append(quietly(_evaluated, each.name, kept, target, measure, "all", each.labels, horizon))
         landed = _ranked(without, names, uncertainty, **options).set_index("name")
         for name in parts[0].runs:
             at, own = landed.loc[name], known.loc[name]
@@ -531,14 +542,14 @@ def _judges(
 ) -> pd.DataFrame:
     """Correlations of the leaderboard of each automatic judge with that of the judgments."""
     rows: list[tuple[Any, ...]] = []
-    n_qids = sum(len(each.topics) for each in collections)
-    is_resampled = min(len(each.topics) for each in collections) > 1
     for judge, given in automatic.items():
-        fixed, labelled = _table(judge, given, names), []
+        fixed, labelled, compared = _table(judge, given, names), [], collections
         if fixed is None:
             labelled = [_labelled(judge, each, given, measure, on_topics, scale) for each in collections]
-        for source in ("topics", "both") if is_resampled else ("unjudged",):
-            means, draws = _draws(collections, names, source, n_draws, seed)
+            compared = [_on_topics(*pair) for pair in zip(collections, labelled, strict=True)]
+        sizes = [len(each.topics) for each in compared]
+        for source in ("topics", "both") if min(sizes) > 1 else ("unjudged",):
+            means, draws = _draws(compared, names, source, n_draws, seed)
             if fixed is None:
                 other, drawn = _draws(labelled, names, source, n_draws, seed, judge)
             else:
@@ -548,9 +559,20 @@ def _judges(
             # Resamples of a sample have lower correlations than samples: their mean becomes the value.
             low, high = equal_tails(found.T, level) - found.mean(axis=0) + values
             for statistic, *ends in zip(STATISTICS, values, np.maximum(low, LEAST), np.minimum(high, 1.0), strict=True):
-                rows.append((judge, statistic, source, *ends))
-    about = {"level": level, "n_systems": len(names), "n_qids": n_qids, "n_draws": n_draws, "seed": seed}
-    return pd.DataFrame(rows, columns=list(_JUDGES)).assign(**about)
+                rows.append((judge, statistic, source, *ends, level, len(names), sum(sizes)))
+    return pd.DataFrame(rows, columns=list(_JUDGES)).assign(n_draws=n_draws, seed=seed)
+
+
+def _on_topics(each: _Collection, labelled: _Collection) -> _Collection:
+    """The scores on a collection, of the topics that an automatic judge labelled."""
+    places = [each.topics.index(topic) for topic in labelled.topics]
+    rows = [SimpleNamespace(mean=row.mean[places]) for row in each.scores.distributions]
+
+    def scores(topic: int, n_draws: int, seed: int) -> Floats:
+        return each.scores.scores(places[topic], n_draws, seed)
+
+    part = SimpleNamespace(names=each.scores.names, topics=labelled.topics, distributions=rows, scores=scores)
+    return replace(each, scores=part)
 
 
 def _correlated(truth: Floats, estimate: Floats) -> tuple[float, float, float]:
@@ -581,7 +603,7 @@ def _table(judge: str, given: Any, names: list[str]) -> Floats | None:
 def _labelled(
     judge: str, each: _Collection, given: Any, measure: Any, on_topics: str, scale: tuple[int, int] | None
 ) -> _Collection:
-    """The scores of all systems by the labels of an automatic judge."""
+    """The scores of all systems by the labels of an automatic judge, on the topics that it labelled."""
     if each.target is None:
         raise ParameterError(f"automatic judge {judge!r}: found values, which have no documents; give its leaderboard")
     if each.name:
@@ -592,17 +614,19 @@ def _labelled(
     require_scale(frame, scale, f"automatic judge {judge!r}")
     own = frame["qid"].astype(str)
     require_spelling(f"automatic judge {judge!r}", own.unique(), each.topics)
-    missing = [topic for topic in each.topics if topic not in set(own)]
+    known, where = set(own), f" of {each.name!r}" if each.name else ""
+    missing = [topic for topic in each.topics if topic not in known]
+    n_topics = f"{len(missing)} of {len(each.topics)} topics{where} ({examples(missing)})"
+    if len(missing) == len(each.topics):
+        raise InputError(f"automatic judge {judge!r}: no label for {n_topics}; use the same ids of topics")
     if missing:
-        raise InputError(
-            f"automatic judge {judge!r}: no label for {len(missing)} of {len(each.topics)} topics "
-            f"({examples(missing)}); label their documents, or leave these topics out of the qrels"
-        )
+        warn(f"judge {judge!r}: no label for {n_topics}: its leaderboard is compared on the others alone")
     kept = own.isin(each.topics)
     if not kept.all():
         warn(f"judge {judge!r}: {own[~kept].nunique()} topics are not in the qrels and are left out")
     target = target_of(frame[kept].reset_index(drop=True), None, None)
-    shares = _unjudged(target, each.runs, measure)
+    runs = {name: run.only(target.topics) for name, run in each.runs.items()}
+    shares = _unjudged(target, runs, measure)
     nothing = [name for name, share in shares.items() if share == 1]
     if nothing:
         raise InputError(
@@ -610,7 +634,7 @@ def _labelled(
             f"({examples(nothing)}) up to the cutoff; label them, or leave these runs out"
         )
     warn_if_uneven(f"automatic judge {judge!r}", {name: 1 - share for name, share in shares.items()}, "its leaderboard")
-    return _evaluated(each.name, each.runs, target, measure, on_topics)
+    return _evaluated(each.name, runs, target, measure, on_topics)
 
 
 def _batch(
@@ -626,7 +650,7 @@ def _batch(
             name: given[each.name] if each.name and hasattr(given, "items") else given for name, given in named.items()
         }
         frames = {name: run.frame for name, run in each.runs.items()}
-        options: dict[str, Any] = {"level": level, "labels": each.target.labels, "on_topics": on_topics}
+        options: dict[str, Any] = {"level": level, "labels": each.labels, "on_topics": on_topics}
         plan = judge_next(frames, each.target.frame, n, measure, **by_topic, **options)
         price = (by_topic["costs"] or {}).get
         rows.append(plan.frame.assign(dataset=each.name, cost=[float(price(qid, 1)) for qid in plan.frame["qid"]]))

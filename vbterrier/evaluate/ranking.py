@@ -10,16 +10,18 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, nearest, whole
-from vbterrier.evaluate.inputs import bootstrapped, loaded_runs, target_of
+from vbterrier.evaluate.inputs import loaded_runs, measure_with_distribution, target_of
 from vbterrier.evaluate.scores import TOPICS
 from vbterrier.frames.notebook import Panel, Shown, systems_line
 from vbterrier.kernels.resample import stream
 from vbterrier.log import timed, tracked
 from vbterrier.measures.target import Scoring, aligned
+from vbterrier.measures.unjudged import models_of
 from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.topic_intervals import check_level
-from vbterrier.unjudged.drawn import Joint, joint_of
+from vbterrier.unjudged.estimated import Joint, joint_of
+from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -30,7 +32,9 @@ if TYPE_CHECKING:
     from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget
-    from vbterrier.measures.unjudged import Bootstrapped
+    from vbterrier.measures.unjudged import UnjudgedMeasure
+    from vbterrier.unjudged.distribution import ScoreDistributions
+    from vbterrier.unjudged.fitted import EvidenceModel
 
 
 _LOG = logging.getLogger(__name__)
@@ -84,7 +88,7 @@ class SystemRanking(Shown):
 def rank_systems(
     runs: Any,
     qrels: Any,
-    measure: str | ir_measures.Measure = "BNDCG@10",
+    measure: str | ir_measures.Measure = "ENDCG@10",
     *,
     uncertainty: str = "unjudged",
     n_draws: int = N_DRAWS,
@@ -92,6 +96,7 @@ def rank_systems(
     seed: int = 0,
     baseline: str | None = None,
     labels: Any = None,
+    model: EvidenceModel | str | None = None,
     on_topics: str = "same",
     duplicates: str = "error",
     progress: bool = False,
@@ -104,7 +109,7 @@ def rank_systems(
 
     Parameters
     ----------
-    runs, qrels, labels, on_topics, duplicates, progress
+    runs, qrels, labels, model, on_topics, duplicates, progress
         See :func:`vbterrier.score`.
     measure, baseline
         A bootstrapped measure or its name; draws depend on its prior and prior strength. The system that all other
@@ -140,7 +145,7 @@ def rank_systems(
     >>> found.pairs["p_a_beats_b"].round(1).tolist()
     [0.7]
     """
-    wanted = bootstrapped(measure)
+    wanted = measure_with_distribution(measure)
     if wanted["stat"] != "mean":
         raise ParameterError(f"{wanted}: rank_systems needs the scores themselves; leave out stat={wanted['stat']!r}")
     choice("uncertainty", uncertainty, UNCERTAINTY)
@@ -148,17 +153,17 @@ def rank_systems(
     check_level(level)
     whole("n_draws", n_draws)
     whole("seed", seed, low=0)
-    judged = target_of(qrels, None, None, labels=labels)
+    judged = target_of(qrels, None, None)
     loaded = loaded_runs(runs, duplicates)
     if baseline is not None and baseline not in loaded:
         raise ParameterError(f"baseline={baseline!r}: wanted a system's name.{nearest(baseline, loaded)}")
+    models = models_of([wanted], loaded, judged, labels=labels_of(labels), model=model)
     target, loaded = aligned(judged, loaded, on_topics)
     if uncertainty != "unjudged" and len(target.topics) == 1:
         raise InputError(
             f"uncertainty={uncertainty!r} resamples topics, but there is only {target.topics[0]!r}; ask for 'unjudged'"
         )
-    target.evidence = loaded
-    joint, shares = joint_scores(loaded, target, wanted)
+    joint, shares = joint_scores(loaded, target, wanted, models)
     with timed(_LOG, "ranked %s systems over %s topics: %s draws", len(loaded), len(target.topics), n_draws):
         found = _drawn(joint, uncertainty, n_draws, seed, progress=progress)
         sources = {"unjudged": found if uncertainty == "unjudged" else _drawn(joint, "unjudged", n_draws, seed)}
@@ -187,14 +192,26 @@ def rank_systems(
     return SystemRanking(systems.assign(**about), pairs.assign(**about), _rank_probabilities(found))
 
 
+def distributions_of(
+    measure: UnjudgedMeasure,
+    runs: Mapping[str, Run],
+    target: EvaluationTarget,
+    models: Mapping[str, EvidenceModel] | None = None,
+) -> dict[str, ScoreDistributions]:
+    """The distributions of each system's scores."""
+    return {name: measure.distribution(Scoring(target, run, measure.cutoff, models)) for name, run in runs.items()}
+
+
 def joint_scores(
-    runs: Mapping[str, Run], target: EvaluationTarget, measure: Bootstrapped
+    runs: Mapping[str, Run],
+    target: EvaluationTarget,
+    measure: UnjudgedMeasure,
+    models: Mapping[str, EvidenceModel] | None = None,
 ) -> tuple[Joint, dict[str, float]]:
     """The joint distribution of scores, and the mean share of unjudged documents of each system."""
-    scorings = {name: Scoring(target, run, measure.cutoff) for name, run in runs.items()}
-    cuts = {name: measure.judged(one) for name, one in scorings.items()}
-    joint = joint_of({name: measure.distribution(one) for name, one in scorings.items()}, cuts)
-    return joint, {name: float(cut.unjudged_share().mean()) for name, cut in cuts.items()}
+    distributions = distributions_of(measure, runs, target, models)
+    shares = {name: float(each.judged.unjudged_share().mean()) for name, each in distributions.items()}
+    return joint_of(distributions), shares
 
 
 @dataclass(frozen=True, eq=False)

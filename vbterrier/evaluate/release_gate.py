@@ -20,9 +20,10 @@ from vbterrier.evaluate.inputs import (
     target_of,
     warn_of_uneven_labels,
 )
+from vbterrier.evaluate.ranking import distributions_of
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.value_tables import require_means
-from vbterrier.frames.contracts import frame_of, require, score_bounds, systems_of
+from vbterrier.frames.contracts import frame_of, require, require_difference, score_bounds, systems_of
 from vbterrier.frames.files.rated_lists import RatedList, read_hits, read_rated_list, read_traffic, write_rated_list
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Panel, Shown
@@ -31,11 +32,12 @@ from vbterrier.kernels.resample import bounded_limits, stream
 from vbterrier.log import timed
 from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
 from vbterrier.stats.inverted_intervals import confidence_sequence, spent_level
 from vbterrier.stats.topic_intervals import topics_intervals
-from vbterrier.unjudged.drawn import joint_of
-from vbterrier.unjudged.judge_next import Cut, plan_judging
+from vbterrier.unjudged.estimated import joint_of
+from vbterrier.unjudged.judge_next import plan_judging
+from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -45,6 +47,8 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, StrPath
     from vbterrier.frames.contracts import Bounds
     from vbterrier.measures.target import EvaluationTarget
+    from vbterrier.unjudged.distribution import ScoreDistributions
+    from vbterrier.unjudged.pool import MachineLabels
 
 
 _LOG = logging.getLogger(__name__)
@@ -163,7 +167,7 @@ def release_gate(
     new: Any,
     baseline: Any,
     qrels: Any,
-    measure: str | ir_measures.Measure = "BNDCG@10",
+    measure: str | ir_measures.Measure = "ENDCG@10",
     *,
     margin: float,
     traffic: Any = None,
@@ -196,12 +200,12 @@ def release_gate(
         Ratings: a frame (qid, docno, label) or a path that :func:`vbterrier.frames.read_rated_list` reads; the smallest
         and the largest rating, by default any.
     measure
-        A measure whose value is a mean over queries. Measures of unjudged documents, such as ``BNDCG@10``, predict the
+        A measure whose value is a mean over queries. Measures of unjudged documents, such as ``ENDCG@10``, predict the
         ratings of unjudged documents, and their limits contain the error of the prediction; other measures treat
         unjudged documents as non-relevant, which is a disadvantage for a system that retrieves more of them.
     margin, budget
-        The largest loss that is acceptable, in units of the measure, at least 0; the number of documents to judge next,
-        if the decision is UNKNOWN.
+        The largest loss that is acceptable, in units of the measure, at least 0 and below its range; the number of
+        documents to judge next, if the decision is UNKNOWN.
     traffic
         Weights and segments of all rated queries: a frame (qid, and weight, segment or both) or the path of a table.
         Queries of weight 0 are left out.
@@ -266,6 +270,7 @@ def release_gate(
     require_means([str(wanted)])
     if getattr(wanted, "better", "higher") != "higher":
         raise ParameterError(f"{wanted}: wanted a measure of which higher values are better")
+    require_difference("margin", margin, str(wanted))
     bounds = score_bounds(f"{wanted} - ")
     if not np.isfinite(bounds).all() and (daily or interval == "bounded"):
         raise ParameterError(f"{wanted}: its range of scores is unknown; use interval='normal' without daily=True")
@@ -278,11 +283,10 @@ def release_gate(
     queries, notes = _queries(ratings.frame, traffic, loaded)
     rated = ratings.frame[ratings.frame["qid"].astype(str).isin(queries.index)]
     loaded = {name: run.only(set(queries.index)) for name, run in loaded.items()}
-    target, loaded = aligned(target_of(rated, None, None, labels=labels), loaded, "all")
-    target.evidence = loaded
+    target, loaded = aligned(target_of(rated, None, None), loaded, "all")
     options = _Options(margin, level, look, "sequence" if daily else interval, bounds, n_resamples, seed)
     with timed(_LOG, "decided on %s over %s queries", newest[0][0], len(queries)):
-        releases = _Releases(target, loaded, wanted, queries["weight"], options)
+        releases = _Releases(target, loaded, wanted, queries["weight"], labels_of(labels), options)
         names = [(newest[0][0], name) for name, _ in others]
         pairs = pd.DataFrame([releases.row(*pair, target.topics, len(names)) for pair in names])
         groups = queries[queries["segment"] != ""].groupby("segment")["weight"]
@@ -341,18 +345,19 @@ class _Releases:
         runs: Mapping[str, Run],
         measure: ir_measures.Measure,
         weights: pd.Series[float],
+        labels: MachineLabels | None,
         options: _Options,
     ) -> None:
         self.measure, self._weights, self._options = measure, weights, options
-        self._target, self._runs = target, runs
+        self._target, self._runs, self._labels = target, runs, labels
         self._place = {qid: at for at, qid in enumerate(target.topics)}
-        self._is_predicted = isinstance(measure, Bootstrapped)
+        self._is_predicted = isinstance(measure, UnjudgedMeasure)
         if self._is_predicted:
             if measure["stat"] != "mean":
                 raise ParameterError(f"{measure}: wanted the score itself; leave out stat={measure['stat']!r}")
-            cuts = self._cuts(measure, runs)
-            self._scores = {cut.name: cut.distribution.mean for cut in cuts}
-            self._joint = joint_of({cut.name: cut.distribution for cut in cuts}, {cut.name: cut.judged for cut in cuts})
+            distributions = self._distributions(measure, runs)
+            self._scores = {name: each.mean for name, each in distributions.items()}
+            self._joint = joint_of(distributions)
         else:
             frames = {name: run.frame for name, run in runs.items()}
             values = score(frames, target.frame, [measure], on_topics="all", interval="normal").values
@@ -361,18 +366,18 @@ class _Releases:
         depth = measure.params.get("cutoff", _CUTOFF)
         judged = {name: Scoring(target, run, depth).judged(depth) for name, run in runs.items()}
         self._shares = {name: cut.unjudged_share() for name, cut in judged.items()}
-        if target.labels is not None:
-            require_spelling("labels", target.labels.frame()["qid"].unique(), target.topics)
-            warn_of_uneven_labels(target.labels, runs, depth)
-        self._like = measure if self._is_predicted else measures_from(f"BNDCG@{depth}")[0]
+        if labels is not None:
+            require_spelling("labels", labels.frame()["qid"].unique(), target.topics)
+            warn_of_uneven_labels(labels, runs, depth)
+        self._like = measure if self._is_predicted else measures_from(f"ENDCG@{depth}")[0]
         found = {name: share.mean() for name, share in self._shares.items() if share.any()}
         if found and not self._is_predicted:
             told = ", ".join(f"{share:.1%} of {name}" for name, share in found.items())
-            warn(f"{measure} treats unjudged documents as non-relevant: {told}; use BNDCG@{depth}, or judge them")
+            warn(f"{measure} treats unjudged documents as non-relevant: {told}; use ENDCG@{depth}, or judge them")
 
-    def _cuts(self, measure: Any, names: Iterable[str]) -> list[Cut]:
-        scorings = {name: Scoring(self._target, self._runs[name], measure.cutoff) for name in names}
-        return [Cut(name, measure.judged(one), measure.distribution(one)) for name, one in scorings.items()]
+    def _distributions(self, measure: Any, names: Iterable[str]) -> dict[str, ScoreDistributions]:
+        models = models_of([measure], self._runs, self._target, labels=self._labels)
+        return distributions_of(measure, {name: self._runs[name] for name in names}, self._target, models)
 
     def row(self, name: str, baseline: str, qids: list[str], n_tests: int, part: str = "") -> dict[str, Any]:
         """The difference of two systems over some queries, its limits and the decision."""
@@ -419,13 +424,13 @@ class _Releases:
     def judge_next(self, pair: tuple[str, str], budget: int) -> pd.DataFrame:
         """The documents whose judgments narrow the interval of a weighted mean difference most."""
         try:
-            cuts = self._cuts(self._like, pair)
+            distributions = self._distributions(self._like, pair)
         except InputError as error:
             warn(f"no list of documents to judge next: {error}")
             return pd.DataFrame(columns=["qid", "docno", "reason"])
-        weights = np.asarray(self._weights.reindex(cuts[0].distribution.topics).fillna(0.0), dtype=np.float64)
+        weights = np.asarray(self._weights.reindex(self._target.topics).fillna(0.0), dtype=np.float64)
         about: dict[str, Any] = {"measure": str(self._like), "difference": pair, "weights": weights}
-        return plan_judging(cuts, budget, level=self._options.level, **about).frame
+        return plan_judging(distributions, budget, level=self._options.level, **about).frame
 
 
 def _named(given: Any, name: str) -> list[tuple[str, Any]]:

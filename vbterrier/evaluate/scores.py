@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 from itertools import product
 from math import nan
 from typing import TYPE_CHECKING, Any
@@ -25,9 +26,9 @@ from vbterrier.log import tracked
 from vbterrier.measures.external import is_mean, mean_of
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.linking import LinkingMeasure
-from vbterrier.measures.target import aligned, require_one_tagger
+from vbterrier.measures.target import aligned, require_one_tagger, warn_of_gaps
 from vbterrier.measures.text import distinct_measures, measures_from
-from vbterrier.measures.unjudged import VARIANCE_PART, Bootstrapped, uses_evidence
+from vbterrier.measures.unjudged import VARIANCE_PART, Estimated, Unjudged, UnjudgedMeasure, models_of, needs_model
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
@@ -38,6 +39,7 @@ from vbterrier.stats.topic_intervals import (
     topic_values,
     unjudged_interval,
 )
+from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
     import os
@@ -47,26 +49,35 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.frames.notebook import Figures
+    from vbterrier.unjudged.fitted import EvidenceModel
 
 
 TOPICS = ("same", "all", "common")
+# Smaller differences between an estimate and the score of a fully judged run need no explanation.
+_APART = 5e-4
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Scores(Shown):
     """Result of :func:`score`.
 
-    - ``values``: the V frame: name, qid, measure, value; a row for each system, topic and measure
+    - ``values``: the V frame: name, qid, measure, value; a row for each system, topic and measure; with measures of the
+      E family also ``model``, the digest of the model of the measure, empty for other measures
     - ``intervals``: the C frame: name, measure, value (the mean), low, high, level, method, n_qids, n_resamples, seed;
       one row for each system, measure and method. ``method`` names the source of uncertainty: ``topics (...)`` for
       topics drawn from the same population, ``unjudged (normal)`` for the unjudged documents of these topics
     - ``missing``: name, n_qids, n_missing: the number of topics without any retrieved document; they score as an empty
       ranking
+    - ``model``: the :class:`~vbterrier.unjudged.EvidenceModel` that was fitted to the runs of the call, or ``None``
+    - ``notes``: sentences about models of unjudged documents, and about fully judged runs whose estimate differs from
+      the measure of the judgments
     """
 
     values: pd.DataFrame
     intervals: pd.DataFrame
     missing: pd.DataFrame
+    model: EvidenceModel | None = field(default=None, kw_only=True)
+    notes: tuple[str, ...] = field(default=(), kw_only=True)
 
     def _line(self) -> str:
         return systems_line(self.intervals)
@@ -110,7 +121,9 @@ def score(
     intents: Any = None,
     tags: Any = None,
     labels: Any = None,
+    model: EvidenceModel | str | None = None,
     subtopics: Any = None,
+    topics: Any = None,
     on_topics: str = "same",
     duplicates: str = "error",
     interval: str = "percentile",
@@ -129,7 +142,7 @@ def score(
     ----------
     runs
         A mapping of name to run; or one run, or several paths, which are named after their files. A run is a frame
-        (qid, docno, score) or the path of a TREC run; for linking measures alone, also the answers (qid, entity_id).
+        (qid, docno, score), the path of a TREC run, or a PyTerrier pipeline, which needs ``topics``; for linking measures alone, also the answers (qid, entity_id).
     qrels
         A frame or the path of TREC qrels; optional if ``intents`` are given. For entity measures, links with labels: a
         :class:`~vbterrier.entities.pool.LinkedPool` or its frame. For linking measures alone, the gold
@@ -143,13 +156,19 @@ def score(
         Entities of documents: a frame (docno, entity_id[, weight, qid]), a registered name or a path; otherwise the
         column ``entity_id`` of the runs, or diversity qrels.
     labels
-        Labels that machines gave to documents, as evidence about unjudged documents for bootstrapped measures with the
-        default prior: a frame (qid, docno, label), a path, or a mapping of name to these; see
+        Labels that machines gave to documents, as evidence about unjudged documents for the measures of the E family: a
+        frame (qid, docno, label), a path, or a mapping of name to these; see
         :class:`vbterrier.unjudged.pool.MachineLabels`.
+    model
+        The model of unjudged documents for measures of the E family that name none: the result of
+        :func:`vbterrier.unjudged.fit`, a registered name, a digest or a folder. By default one is fitted to all runs of
+        the call.
     subtopics
         All subtopics of diversity qrels, which then count also without a judged document: a frame (qid, entity_id[,
         prob]) or a path, see :func:`vbterrier.frames.read_subtopics`. alpha_nDCG, ERR_IA and StRecall count subtopics
         with a relevant document, as ndeval does.
+    topics
+        The queries of pipelines, each of which is run once: a frame (qid, query) or a path.
     on_topics
         ``"same"``: all topics of the qrels; raise if runs differ in their topics. ``"all"``: all topics of the qrels; a
         topic missing from a run scores as an empty ranking. ``"common"``: only topics that every run has.
@@ -193,7 +212,7 @@ def score(
     process, chunks queued for workers take at most an eighth of it.
 
     ``memory`` does not change any value. Of each topic, only the rows that measures read are kept: the first k rows for
-    a cutoff k, the first 3k for the learned prior, which needs all topics at once. External measures without a cutoff,
+    a cutoff k, the first 100 for the model of unjudged documents. External measures without a cutoff,
     or with one above 100, are evaluated topic by topic, and only their values are kept. Measures of this package
     without a cutoff are evaluated likewise if the value of a topic depends on that topic alone, and are otherwise
     refused. ``memory`` covers reading and evaluation, not judgments, intents, tags and kept rows. Runs whose topics are
@@ -228,36 +247,101 @@ def score(
     # Answers have their own file format, unless other measures need runs and qrels.
     linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
     read = read_answers if linking else read_qrels
-    judged = target_of(qrels, intents, tags, read, labels=labels, subtopics=subtopics)
-    if any(isinstance(measure, IntentMeasure) and not measure["intents"] for measure in asked):
-        judged.warn_of_gaps()
-    named = list(systems_of(named_runs(runs)))
+    judged = target_of(qrels, intents, tags, read, subtopics=subtopics)
+    if (labels is not None or model is not None) and not needs_model(asked):
+        raise ParameterError(
+            f"labels=, model=: evidence for measures of the E family, as ENDCG@10; {', '.join(map(str, asked))} "
+            "do not use it: add one, or leave it out"
+        )
+    if any(isinstance(measure, IntentMeasure) and measure.reads_subtopics for measure in asked):
+        warn_of_gaps(judged)
+    named = list(systems_of(named_runs(runs, topics)))
     # Intervals over unjudged documents need the variance of the mean.
     variances = [part for measure in asked if (part := _variance_of(measure)) is not None]
-    wanted = list(dict.fromkeys([*asked, *variances]))
+    wanted = list(dict.fromkeys([*asked, *variances, *unjudged_shares(asked)]))
+    fit = partial(models_of, wanted, labels=labels_of(labels), model=model)
     scorer = Scorer(judged, wanted, duplicates, is_linking=linking, memory=memory, resume=resume)
+    models: Mapping[str, EvidenceModel]
     loaded: Mapping[str, Any]
     rows: list[tuple[Any, ...]] = []
     in_this_process = client is None and type(n_jobs) is int and n_jobs == 1
     with nullcontext() if in_this_process else workers(n_jobs, client) as team:
-        in_chunks = scorer.is_in_parts and uses_evidence(wanted)
+        in_chunks = scorer.is_in_parts and needs_model(wanted)
         if team is not None and team.are_processes and not in_chunks and not scorer.is_shared_out(named, team.n):
-            target, loaded, rows = distribute(scorer, named, on_topics, team, progress=progress)
+            target, loaded, rows, models = distribute(scorer, named, on_topics, team, fit, progress=progress)
         else:
             loaded, in_parts = scorer.loaded(named, workers=team, progress=progress)
             require_one_tagger(loaded.values())
+            models = fit(loaded, judged)
             target, loaded = aligned(judged, loaded, on_topics)
-            target.evidence = loaded
             scorer.prepare(target)
             every_run: Iterable[tuple[str, Any]] = loaded.items()
             if progress and len(loaded) > 1:
                 every_run = tracked(every_run, "scoring", shown=True, total=len(loaded), unit="run")
             for name, run in every_run:
-                rows += scorer.rows(name, run, target, in_parts.get(name))
+                rows += scorer.rows(name, run, target, in_parts.get(name), models)
     every = pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
     found = _intervals(every, asked, list(loaded), interval, level=level, n_resamples=n_resamples, seed=seed)
     values = every[every["measure"].isin(list(map(str, asked)))].reset_index(drop=True)
-    return Scores(values, found, missing_topics(target.topics, loaded))
+    if models:
+        values = values.assign(model=values["measure"].map(digests_of(asked, models)).fillna(""))
+    notes = [f"{', '.join(texts)}: {model.summary}" for model, texts in _by_model(asked, models)]
+    notes += differences_of_judged_runs(asked, every)
+    return Scores(values, found, missing_topics(target.topics, loaded), model=models.get(""), notes=tuple(notes))
+
+
+def _by_model(
+    measures: Iterable[ir_measures.Measure], models: Mapping[str, EvidenceModel]
+) -> Iterator[tuple[EvidenceModel, list[str]]]:
+    """Yield each model with the texts of its measures."""
+    for name, model in models.items():
+        yield model, [str(one) for one in measures if isinstance(one, Estimated) and one["model"] == name]
+
+
+def _with_plain(measures: Iterable[ir_measures.Measure]) -> list[tuple[Estimated, ir_measures.Measure]]:
+    """Means of the E family, each with the measure of the judgments that it estimates if both are among the measures."""
+    plain = {str(measure).casefold(): measure for measure in measures}
+    pairs = []
+    for measure in measures:
+        if isinstance(measure, Estimated) and measure["stat"] == "mean" and measure.cutoff is not None:
+            other = plain.get(f"{measure.NAME[1:]}@{measure.cutoff}".casefold())
+            if other is not None:
+                pairs.append((measure, other))
+    return pairs
+
+
+def unjudged_shares(measures: Iterable[ir_measures.Measure]) -> list[ir_measures.Measure]:
+    """The shares of unjudged documents that :func:`differences_of_judged_runs` needs."""
+    return [Unjudged(cutoff=measure.cutoff) for measure, _ in _with_plain(list(measures))]
+
+
+def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], values: pd.DataFrame) -> list[str]:
+    """Return why the estimates of fully judged runs differ from the same measures of the judgments.
+
+    ``values`` is a V frame with ``Unjudged`` at the cutoffs of the measures.
+    """
+    means = values.groupby(["measure", "name"], sort=False)["value"].mean()
+    notes = []
+    for measure, plain in _with_plain(measures):
+        shares = means.get(str(Unjudged(cutoff=measure.cutoff)))
+        if shares is None:
+            continue
+        judged = [name for name in shares.index[shares == 0] if (str(plain), name) in means.index]
+        estimated, known = (means[str(one)].reindex(judged) for one in (measure, plain))
+        apart = (estimated - known).abs()
+        if (apart > _APART).any():
+            name = apart.idxmax()
+            notes.append(
+                f"{name} has no unjudged document to rank {measure.cutoff}, and yet {measure} is {estimated[name]:.3f} "
+                f"where {plain} is {known[name]:.3f}: {measure.NAME} estimates the score under complete judgments, which "
+                "would contain further relevant documents, of other runs and of none"
+            )
+    return notes
+
+
+def digests_of(measures: Iterable[ir_measures.Measure], models: Mapping[str, EvidenceModel]) -> dict[str, str]:
+    """Return the digest of the model of each measure of the E family, by its text."""
+    return {str(measure): models[measure["model"]].digest for measure in measures if isinstance(measure, Estimated)}
 
 
 def missing_topics(topics: Sequence[str], runs: Mapping[str, Any]) -> pd.DataFrame:
@@ -268,7 +352,7 @@ def missing_topics(topics: Sequence[str], runs: Mapping[str, Any]) -> pd.DataFra
 
 def _variance_of(measure: ir_measures.Measure) -> ir_measures.Measure | None:
     """The variance over unjudged documents, by topic, that belongs to a bootstrapped mean."""
-    return measure(stat=VARIANCE_PART) if isinstance(measure, Bootstrapped) and measure["stat"] == "mean" else None
+    return measure(stat=VARIANCE_PART) if isinstance(measure, UnjudgedMeasure) and measure["stat"] == "mean" else None
 
 
 def _intervals(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-import ir_measures
 import numpy as np
 import pandas as pd
 
@@ -16,19 +15,19 @@ from vbterrier.frames.ranking import places
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import BERR
 from vbterrier.stats.agreement import EQUAL
 from vbterrier.stats.topic_intervals import check_level
-from vbterrier.unjudged.metrics import WEB_GRADE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    import ir_measures
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget
+    from vbterrier.unjudged.fitted import EvidenceModel
 
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
@@ -45,8 +44,7 @@ STANDARD: dict[str, Any] = {
     "mean, pool": "BNDCG(prior='pool')@10",
     "mean, run": "BNDCG(prior='run',all_unjudged='pool')@10",
     "mean, pool+run": "BNDCG(prior='pool+run')@10",
-    "mean, hierarchical": "BNDCG(prior='hierarchical')@10",
-    "mean, learned": "BNDCG(prior='learned')@10",
+    "estimated": "ENDCG@10",
 }
 # The ranges of Table 6 of the paper with their estimates; all start at the naive lower bound.
 _MODE = "BNDCG(stat='mode',prior='pool+run')@10"
@@ -131,11 +129,7 @@ def true_scores(name: str, run: Run, target: EvaluationTarget, measure: ir_measu
     run = run.only(evaluable)
     retrieved = set(run.topics)
     topics = [topic for topic in evaluable if topic in retrieved]
-    exact = measure
-    if type(measure) is type(ir_measures.ERR) and target.judgments().label.max(initial=0) <= WEB_GRADE:
-        # gdeval rounds ERR to five digits, which may move it out of an interval that ends at the true score.
-        exact = BERR(cutoff=measure.params["cutoff"], prior={0: 1.0})
-    values = _values(run, target, [exact], topics)[str(exact)] if topics else np.empty(0)
+    values = _values(run, target, [measure], topics)[str(measure)] if topics else np.empty(0)
     return TrueScores(name, run, topics, values, _n_unjudged(run, target, measure, topics))
 
 
@@ -145,6 +139,7 @@ def simulated_run(
     truth: TrueScores,
     estimators: Sequence[ScoreEstimator],
     measure: ir_measures.Measure,
+    models: Mapping[str, EvidenceModel],
 ) -> SimulatedRun:
     """Estimate the scores of a run from incomplete judgments."""
     evaluable = set(_evaluable(target))
@@ -153,7 +148,7 @@ def simulated_run(
     known = TrueScores(truth.name, truth.run.only(topics), topics, truth.values[at], truth.n_unknown[at])
     parts = ((one.point, *(end for _, *ends in one.ends for end in ends)) for one in estimators)
     asked = list(dict.fromkeys(chain.from_iterable(parts)))
-    values = _values(known.run, target, asked, topics) if topics else {str(part): np.empty(0) for part in asked}
+    values = _values(known.run, target, asked, topics, models) if topics else {str(part): np.empty(0) for part in asked}
     for estimator in estimators:
         for level, low, high in estimator.ends:
             if (values[str(low)] > values[str(high)] + EQUAL).any():
@@ -215,14 +210,18 @@ def _n_unjudged(run: Run, target: EvaluationTarget, measure: ir_measures.Measure
 
 
 def _values(
-    run: Run, target: EvaluationTarget, measures: Sequence[ir_measures.Measure], topics: Sequence[str]
+    run: Run,
+    target: EvaluationTarget,
+    measures: Sequence[ir_measures.Measure],
+    topics: Sequence[str],
+    models: Mapping[str, EvidenceModel] | None = None,
 ) -> dict[str, Floats]:
     """Values of each measure by topic."""
     internal = [measure for measure in measures if isinstance(measure, Measure)]
     external = [measure for measure in measures if not isinstance(measure, Measure)]
     found: dict[str, dict[str, float]] = {str(measure): {} for measure in measures}
     for qid, measure, value in chain(
-        evaluate(internal, target, run) if internal else (),
+        evaluate(internal, target, run, models) if internal else (),
         external_values(external, target, run, warned=bool(internal)),
     ):
         found[str(measure)][qid] = value

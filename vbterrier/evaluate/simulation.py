@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sized
 from dataclasses import asdict, dataclass, fields, replace
+from functools import partial
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.log import tracked
 from vbterrier.measures.text import measures_from
+from vbterrier.measures.unjudged import models_of
 from vbterrier.stats.agreement import (
     EQUAL,
     Correlations,
@@ -49,8 +51,10 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.annotations import Floats
+    from vbterrier.evaluate.simulated_runs import ScoreEstimator
     from vbterrier.frames.notebook import Figures
     from vbterrier.measures.target import EvaluationTarget
+    from vbterrier.unjudged.fitted import EvidenceModel
 
 
 # The level of a range that consists of the estimate alone.
@@ -375,9 +379,9 @@ def simulate(
         for name, run in systems_of(named_runs(runs))
     }
     simulated = [
-        simulated_run(name, target, truths[run], asked, wanted)
-        for name, target, run in tracked(
-            _taken(incomplete, truths, _horizon(truths, complete, wanted), labels),
+        simulated_run(name, target, truths[run], asked, wanted, models)
+        for name, target, run, models in tracked(
+            _taken(incomplete, truths, asked, _horizon(truths, complete, wanted), labels),
             "simulations",
             shown=progress,
             total=len(incomplete) * len(truths) if isinstance(incomplete, Sized) else None,
@@ -407,9 +411,14 @@ def _horizon(truths: Mapping[str, TrueScores], complete: EvaluationTarget, measu
 
 
 def _taken(
-    incomplete: Iterable[Any], truths: Mapping[str, TrueScores], horizon: int, labels: Any
-) -> Iterator[tuple[str, EvaluationTarget, str]]:
-    """Name, judgments and run of each evaluation; judgments are prepared once for all runs."""
+    incomplete: Iterable[Any],
+    truths: Mapping[str, TrueScores],
+    estimators: Sequence[ScoreEstimator],
+    horizon: int,
+    labels: Any,
+) -> Iterator[tuple[str, EvaluationTarget, str, Mapping[str, EvidenceModel]]]:
+    """Name, judgments, run and models of each evaluation; judgments and models are prepared once for all runs."""
+    measures = [one.point for one in estimators]
     seen: set[str] = set()
     runs, labels = list(truths), labels_of(labels)
     for given in incomplete:
@@ -430,11 +439,13 @@ def _taken(
                 f"simulation {name!r}: no run is called {unknown[0]!r}; found {examples(runs)}."
                 f"{nearest(str(unknown[0]), runs)}"
             )
-        target = target_of(qrels, None, None, labels=labels)
-        target.horizon = horizon
-        target.evidence = {run: truths[run].run for run in evidence}
+        target = target_of(qrels, None, None)
+        known = {run: truths[run].run for run in evidence}
+        fit = partial(models_of, measures, target=target, labels=labels, horizon=horizon)
+        shared = fit(known) if known and not set(wanted).isdisjoint(known) else {}
         for run in wanted:
-            yield name, target, run
+            # A model estimates scores of its own runs alone.
+            yield name, target, run, shared if run in known else fit({**known, run: truths[run].run})
 
 
 def _warn_of_unknown(truths: Iterable[TrueScores]) -> None:

@@ -10,6 +10,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, whole
 from vbterrier.evaluate.inputs import intents_and_tags, named_runs, tags_of, target_of
+from vbterrier.evaluate.ranking import distributions_of
 from vbterrier.evaluate.replicas import matches_of, nil_of, statistic_of
 from vbterrier.evaluate.scores import TOPICS as ON_TOPICS
 from vbterrier.frames.contracts import systems_of
@@ -19,9 +20,9 @@ from vbterrier.frames.ranking import loaded_run
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.log import tracked
 from vbterrier.measures.intents import IntentMeasure
-from vbterrier.measures.target import Scoring, aligned, deepest, require_one_tagger
+from vbterrier.measures.target import aligned, deepest, require_one_tagger
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.perturbations import Dirichlet
 from vbterrier.stats.topic_intervals import COLUMNS, check_level
@@ -36,7 +37,7 @@ from vbterrier.stats.variance_components import (
     sources_of,
 )
 from vbterrier.stats.variants import with_variants
-from vbterrier.unjudged.drawn import joint_of
+from vbterrier.unjudged.estimated import joint_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget
     from vbterrier.stats.variance_components import Combined
+    from vbterrier.unjudged.fitted import EvidenceModel
 
 
 N_DRAWS = 1000
@@ -81,10 +83,11 @@ class TopicDraws:
 
 
 def unjudged_draws(
-    measure: Bootstrapped,
+    measure: UnjudgedMeasure,
     target: EvaluationTarget,
     runs: Mapping[str, Run],
     pairs: Sequence[tuple[str, str]] | None,
+    models: Mapping[str, EvidenceModel],
     *,
     n_draws: int,
     seed: int,
@@ -95,10 +98,8 @@ def unjudged_draws(
         raise ParameterError(
             f"{measure}: variance_shares draws the scores themselves; leave out stat={measure['stat']!r}"
         )
-    target.evidence = runs
-    scorings = {name: Scoring(target, run, measure.cutoff) for name, run in runs.items()}
-    distributions = {name: measure.distribution(scoring) for name, scoring in scorings.items()}
-    joint = joint_of(distributions, {name: measure.judged(scoring) for name, scoring in scorings.items()})
+    distributions = distributions_of(measure, runs, target, models)
+    joint = joint_of(distributions)
     contrast = Contrast(list(runs), pairs)
     # Sort the topics, so that results do not depend on their order in the qrels.
     order = sorted(range(len(joint.topics)), key=joint.topics.__getitem__)
@@ -193,11 +194,12 @@ class VarianceShares(Shown):
 def variance_shares(
     runs: Any,
     qrels: Any = None,
-    measure: str | ir_measures.Measure = "BNDCG@10",
+    measure: str | ir_measures.Measure = "ENDCG@10",
     *,
     intents: Any = None,
     tags: Any = None,
     subtopics: Any = None,
+    model: EvidenceModel | str | None = None,
     perturb: Sequence[Any] | Mapping[str, Any] = (Dirichlet(),),
     baseline: str | None = None,
     scores: str = "expected",
@@ -217,7 +219,7 @@ def variance_shares(
 
     Parameters
     ----------
-    runs, qrels, subtopics, on_topics, duplicates, progress
+    runs, qrels, subtopics, model, on_topics, duplicates, progress
         See :func:`vbterrier.score`.
     measure, intents, tags
         A bootstrapped measure, or one over intents (``ES``, ``VB``...), or its name; for measures over intents, see
@@ -273,8 +275,9 @@ def variance_shares(
     pairs = None if baseline is None else pairs_of(list(loaded), baseline)
     target, loaded = aligned(judged, loaded, on_topics)
     options: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "progress": progress}
-    if isinstance(wanted, Bootstrapped):
-        drawn = unjudged_draws(wanted, target, loaded, pairs, **options)
+    if isinstance(wanted, UnjudgedMeasure):
+        models = models_of([wanted], loaded, judged, model=model)
+        drawn = unjudged_draws(wanted, target, loaded, pairs, models, **options)
     elif isinstance(wanted, IntentMeasure):
         drawn = replica_draws(wanted, target, loaded, pairs, intents, tags, sources_of(perturb), **options)
     else:

@@ -27,8 +27,8 @@ from vbterrier.frames.files.writing import kept_in, lock, replacing
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import Run, run_places, warn_of_ties
 from vbterrier.kernels.fingerprints import mix
+from vbterrier.measures.adhoc import is_computed_here
 from vbterrier.measures.base import Measure
-from vbterrier.measures.external import is_plain, judges_once
 
 if TYPE_CHECKING:
     import os
@@ -207,14 +207,14 @@ class Streamed:
             # Topics without retrieved documents are counted separately.
             warnings.simplefilter("ignore", DegenerateWarning)
             empty = values_of(at_once, target, _empty(self.run.name), missing) if missing else {}
-        once, known = judges_once(target), set(target.topics)
+        known = set(target.topics)
         rows: list[tuple[str, str, str, float]] = []
         for measure in at_once:
             text = str(measure)
             found, none = self.values[text], empty.get(text, {})
             # In the order of runs in memory, so that sums over topics agree to the last digit: topics of the target
             # for values computed in this package; sorted topics, those without documents last, for others.
-            if isinstance(measure, Measure) or (once and is_plain(measure)):
+            if isinstance(measure, Measure) or is_computed_here(measure):
                 every = {**found, **none}
                 ordered = [(topic, every[topic]) for topic in target.topics if topic in every]
             else:

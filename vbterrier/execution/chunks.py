@@ -17,10 +17,8 @@ from vbterrier.measures.external import external_values, is_topicwise, n_decisiv
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import deepest
-from vbterrier.measures.unjudged import Bootstrapped, Unjudged
-from vbterrier.unjudged.learned_prior import REACH
+from vbterrier.measures.unjudged import Bootstrapped, Estimated, Unjudged
 from vbterrier.unjudged.model import DEPTH
-from vbterrier.unjudged.priors import EVIDENCE
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -89,31 +87,19 @@ def _depth(measure: ir_measures.Measure) -> int | None:
         n = n_decisive(measure)
         return n if n is not None and n <= SHALLOW else None
     depth = measure.depth
-    if depth is None or not isinstance(measure, Bootstrapped):
-        return depth
-    process = measure.process()
-    if process.uses_evidence:
-        return max(depth, DEPTH, process.horizon)
-    return depth * REACH if process.chosen_prior == "learned" else depth
+    return max(depth, DEPTH) if depth is not None and isinstance(measure, Estimated) else depth
 
 
 def _require_topicwise(measure: Measure) -> None:
     """Refuse a measure of whole rankings whose value for a topic depends on other topics."""
-    if isinstance(measure, Bootstrapped):
-        process, graded = measure.process(), measure.NAME == "BRBP" and not measure["rel"]
-        if process.compat or process.chosen_prior in {EVIDENCE, "learned", "hierarchical"}:
-            remedy = "give a cutoff, as @100, or prior='pool', which is of each topic alone"
-        elif graded and measure.params.get("max_grade") is None:
-            remedy = "give a cutoff, as @100, or max_grade="
-        else:
-            return
-    elif isinstance(measure, (IntentMeasure, type(Unjudged))):
+    if isinstance(measure, (IntentMeasure, type(Unjudged))):
         return
-    else:
-        remedy = "give a cutoff, as @100"
+    # The published code shares the pool of all topics.
+    if isinstance(measure, Bootstrapped) and not measure.process().compat:
+        return
     raise ParameterError(
-        f"{measure}: looks at the whole rankings of all topics at once, which memory= is there to avoid; {remedy}, or "
-        "leave out memory= and resume="
+        f"{measure}: looks at the whole rankings of all topics at once, which memory= is there to avoid; give a "
+        "cutoff, as @100, or leave out memory= and resume="
     )
 
 

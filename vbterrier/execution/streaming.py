@@ -46,7 +46,7 @@ from vbterrier.log import tracked
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values, prepare
 from vbterrier.measures.target import aligned, deepest, require_one_tagger, restricted
-from vbterrier.measures.unjudged import uses_evidence
+from vbterrier.measures.unjudged import Estimated, needs_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -56,6 +56,7 @@ if TYPE_CHECKING:
     from vbterrier.frames.files.blocks import RunBlock
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget
+    from vbterrier.unjudged.fitted import EvidenceModel
 
     Row = tuple[str, str, str, float]
     T = TypeVar("T")
@@ -307,7 +308,14 @@ class Scorer:
             else:
                 prepare(measure, target)
 
-    def rows(self, name: str, run: Run, target: EvaluationTarget, parts: Streamed | None) -> list[Row]:
+    def rows(
+        self,
+        name: str,
+        run: Run,
+        target: EvaluationTarget,
+        parts: Streamed | None,
+        models: Mapping[str, EvidenceModel] | None = None,
+    ) -> list[Row]:
         """Rows of V: the value of each measure for each topic of a target."""
         started = time.perf_counter()
         measures = self.measures if parts is None else parts.work.plan.last
@@ -316,7 +324,7 @@ class Scorer:
         # Values refer to the measures given here, whose text is computed once.
         texts = {id(measure): str(measure) for measure in measures}
         rows: list[Row] = []
-        for qid, measure, value in evaluate(internal, target, run) if internal else ():
+        for qid, measure, value in evaluate(internal, target, run, models) if internal else ():
             rows.append((name, qid, texts.get(id(measure)) or str(measure), value))
         for qid, measure, value in external_values(external, target, run, warned=bool(internal)):
             rows.append((name, qid, texts.get(id(measure)) or str(measure), value))
@@ -371,10 +379,14 @@ def distribute(
     named: Sequence[tuple[str, Any]],
     on_topics: str,
     workers: Workers,
+    fit: Callable[[Mapping[str, Run], EvaluationTarget], Mapping[str, EvidenceModel]],
     *,
     progress: bool = False,
-) -> tuple[EvaluationTarget, dict[str, RunSummary], list[Row]]:
-    """Return the target with the topics to average over, summaries of the runs, and rows of V."""
+) -> tuple[EvaluationTarget, dict[str, RunSummary], list[Row], Mapping[str, EvidenceModel]]:
+    """Return the target with the topics to average over, summaries of the runs, rows of V, and models.
+
+    ``fit`` returns the models of the measures of the E family, fitted to all runs.
+    """
     if scorer.is_in_parts:
         planned(scorer.measures)
     items = [(name, _absolute(run)) for name, run in named]
@@ -388,17 +400,21 @@ def distribute(
             # The common topics are known when all runs are read.
             read = work(partial(_summary, shared, None), items, description="reading")
             target = restricted(target, _checked(read, items, target, on_topics), on_topics)
-        if uses_evidence(scorer.measures):
-            # The model is fitted to all runs in this process; workers get the fitted model.
-            target.evidence = aligned(target, scorer.loaded(named)[0], "all")[1]
+        models: Mapping[str, EvidenceModel] = {}
+        estimated = [measure for measure in scorer.measures if isinstance(measure, Estimated)]
+        if estimated:
+            # Models are fitted to all runs in this process; workers get their draws.
+            models = fit(scorer.loaded(named)[0] if needs_model(estimated) else {}, scorer.judged)
+            for measure in estimated:
+                models[measure["model"]].draw(measure.cutoff, measure["n_draws"], measure["seed"])
             scorer.prepare(target)
-        with Shared(target) as common:
+        with Shared((target, models)) as common:
             scored = work(partial(_summary, shared, common), items, description="scoring")
             loaded = _checked(scored, items, target, "same" if on_topics == "same" else "all")
     for run in loaded.values():
         for message in run.messages:
             warn(message)
-    return target, loaded, [row for run in loaded.values() for row in run.rows]
+    return target, loaded, [row for run in loaded.values() for row in run.rows], models
 
 
 def _require_same(workers: Workers, items: Sequence[tuple[str, Any]], target: EvaluationTarget) -> None:
@@ -449,7 +465,7 @@ def _summary(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> Ru
     scorer, sets = shared.value
     register(sets)
     name, given = item
-    target: EvaluationTarget | None = None if common is None else common.value
+    target, models = (None, None) if common is None else common.value
 
     def read_and_scored() -> tuple[Any, list[Row]]:
         loaded, in_parts = scorer.loaded([(name, given)])
@@ -459,7 +475,7 @@ def _summary(shared: Shared, common: Shared | None, item: tuple[str, Any]) -> Ru
         aligned(scorer.judged, loaded, "all")
         known = set(target.topics)
         evaluated = run.only(known) if len(known) < len(scorer.judged.topics) else run
-        return evaluated, scorer.rows(name, evaluated, target, in_parts.get(name))
+        return evaluated, scorer.rows(name, evaluated, target, in_parts.get(name), models)
 
     (run, rows), messages = heard(read_and_scored)
     columns = [column for column in ("tagger",) if column in run.frame.columns]

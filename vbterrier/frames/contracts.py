@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import InputError, nearest, warn
+from vbterrier.errors import InputError, ParameterError, nearest, warn
 from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, owner_of, repeated_pairs
 from vbterrier.kernels.vb import per_topic
 
@@ -296,6 +296,18 @@ def score_bounds(measure: str) -> Bounds:
         found = re.search(r"alpha=([\d.e+-]+)", measure)
         return (1 - (1 + float(found[1] if found else 1.0) ** 2) ** 0.5) / 2, 1.0
     return _OTHERS.get(name, UNKNOWN)
+
+
+def require_difference(name: str, value: float, measure: str) -> None:
+    """Refuse a difference that no two means of a measure can have; ask about one of 1 or more."""
+    low, high = mean_bounds(measure)
+    largest = high - low
+    asked = f"did you mean {value / 100:g}, {value:g} per cent of 1?"
+    if abs(value) >= largest:
+        hint = f"; {asked}" if abs(value) > 1 else ""
+        raise ParameterError(f"{name}={value:g}: means of {measure} differ by at most {largest:g}; wanted less{hint}")
+    if abs(value) >= 1:
+        warn(f"{name}={value:g} is in units of {measure}; {asked}")
 
 
 def is_linearised(measure: str) -> bool:

@@ -289,6 +289,14 @@ class Run:
         order = np.lexsort((-self.docno.take(among).ranks(), -score[places], owner))
         return places, among[order], np.bincount(owner, minlength=len(starts))
 
+    def fingerprint(self, cutoff: int | None, topics: Collection[str]) -> bytes:
+        """Bytes that determine the first documents of some topics and their ranks, whatever the order of rows."""
+        top = self.top(cutoff)
+        topic, rank = top.filled
+        own = fingerprints.of_groups(topic, top.docno.fingerprints, rank.astype(np.uint64), len(top.topics))
+        kept = [(name, word) for name, word in zip(top.topics, own, strict=True) if name in topics]
+        return fingerprints.of_named_groups([name for name, _ in kept], np.array([word for _, word in kept], np.uint64))
+
     def ranks(self) -> Ints:
         """Return the 0-based rank of every row in its topic, in trec_eval's order, shape (n_rows,)."""
         rows, starts, sizes = self.ordered()
@@ -360,8 +368,11 @@ def places(wanted: Sequence[str], among: Sequence[str]) -> Ints:
     return np.array([index.get(topic, -1) for topic in wanted], dtype=np.int64)
 
 
-def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str) -> Ints:
-    """Return the position of each topic of a run in the topics to evaluate, -1 for topics that are not evaluated."""
+def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str, *, effect: str = "") -> Ints:
+    """Return the position of each topic of a run in the topics to evaluate, -1 for topics that are not evaluated.
+
+    ``effect`` ends the warning of topics that are not evaluated.
+    """
     if not topics:
         raise InputError(f"{name}: no rows; a run is evaluated over the topics of this frame")
     require_same_kind(qid, run.topic_ids, f"{name} column 'qid'", f"{run.name} column 'qid'")
@@ -375,7 +386,7 @@ def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str) -> Ints:
         )
     elif (found < 0).any():
         extra = [topic for topic, place in zip(run.topics, found, strict=True) if place < 0]
-        warn(f"{run.name}: {len(extra)} topics are not in {name} and are left out ({examples(extra)})")
+        warn(f"{run.name}: {len(extra)} topics are not in {name} and are left out ({examples(extra)}){effect}")
     return found
 
 

@@ -27,7 +27,8 @@ def values_of(given: Any, where: str = "values") -> pd.DataFrame:
     """Return a checked V frame: name, qid and measure as text, value as float64; the order of rows is kept.
 
     The result of ``pt.Experiment(perquery=True)`` is accepted, also with Measure objects as measures. With a column
-    ``dataset``, topics of different collections are different topics: their ids become ``dataset/qid``.
+    ``dataset``, topics of different collections are different topics: their ids become ``dataset/qid``. A column
+    ``model`` has the digests of models of unjudged documents: one for each measure and collection.
     """
     frame = frame_of(given, where)
     if "name" in frame and not {"qid", "measure", "value"}.intersection(frame):
@@ -36,6 +37,7 @@ def values_of(given: Any, where: str = "values") -> pd.DataFrame:
             f"topic and measure, with columns {', '.join(COLUMNS)}: ask pt.Experiment for perquery=True"
         )
     require(frame, COLUMNS, where)
+    _require_one_model(frame, where)
     datasets = ids_of(frame["dataset"], f"{where} column 'dataset'").text.to_pandas() if "dataset" in frame else None
     frame = frame[list(COLUMNS)].reset_index(drop=True)
     if frame["measure"].dtype == object:
@@ -56,6 +58,22 @@ def values_of(given: Any, where: str = "values") -> pd.DataFrame:
         first = int(np.argmax((codes == codes.loc[row]).all(axis=1).to_numpy()))
         raise InputError(f"{where}: row {row} repeats row {first}{whose(row)}; keep one value")
     return pd.DataFrame({**{name: ids.text.to_pandas() for name, ids in keys.items()}, "value": numbers})
+
+
+def _require_one_model(frame: pd.DataFrame, where: str) -> None:
+    """Refuse values of one measure that were estimated by different models of unjudged documents."""
+    if "model" not in frame:
+        return
+    keys = [name for name in ("dataset", "measure") if name in frame]
+    models = frame[[*keys, "model"]].astype({"measure": str}).drop_duplicates()
+    odd = models[models.duplicated(keys)]
+    if len(odd):
+        measure = odd["measure"].iloc[0]
+        first, second = models.loc[models["measure"] == measure, "model"].iloc[:2]
+        raise InputError(
+            f"{where}: values of {measure} by the models {first!r} and {second!r}, which do not compare: score all "
+            "systems in one call, or with one model="
+        )
 
 
 def _numbers(column: pd.Series[Any], where: str, whose: Callable[[int], str]) -> NDArray[np.float64]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import ast
-import math
 import os
-import sys
+import warnings
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -17,8 +16,6 @@ from vbterrier.hosts import require_api
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping
-
-    from typing_extensions import Self
 
     Values = Iterable[tuple[str, ir_measures.Measure, float]]
 
@@ -38,13 +35,15 @@ require_api(ir_measures, "ir_measures", "0.4.3", [*_NAMES.split(), *_ENGINES])
 
 
 def repair_parser() -> None:
-    """Let ``ir_measures.parse_measure`` read parameters with Python 3.14.
+    """Let ``ir_measures.parse_measure`` read parameters with Python 3.12 and newer.
 
-    Version 0.4.3 reads them through classes of :mod:`ast` that Python 3.14 removed.
+    Version 0.4.3 reads them through classes of :mod:`ast` that are deprecated since Python 3.12 and removed in 3.14.
     """
     try:
-        ir_measures.parse_measure("nDCG@10")
-    except AttributeError:
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", DeprecationWarning)
+            ir_measures.parse_measure("nDCG@10")
+    except (AttributeError, DeprecationWarning):
         ir_measures.util._ast_to_value = ast.literal_eval  # noqa: SLF001
 
 
@@ -54,37 +53,6 @@ ENGINES: Mapping[str, ir_measures.Provider] = ir_measures.providers.registry
 
 TO_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 FROM_IR_MEASURES = {host: column for column, host in TO_IR_MEASURES.items()}
-
-
-class Omitted(float):
-    """NaN of a topic that a mean leaves out.
-
-    ir_measures and pt.Experiment add the values of all topics to 0.0 and divide by their number. A sum that contains
-    such values counts them, and is divided by the number of the other topics; without any, the mean is NaN. Everything
-    else, such as arrays and frames, treats it as NaN.
-    """
-
-    total: float  # sum of the values of other topics
-    n_omitted: int  # number of topics left out of the sum
-
-    def __new__(cls, total: float = 0.0, n_omitted: int = 1) -> Self:
-        """Make the NaN that carries the sum."""
-        made = super().__new__(cls, math.nan)
-        made.total, made.n_omitted = total, n_omitted
-        return made
-
-    def __getnewargs__(self) -> tuple[float, int]:  # type: ignore[override]
-        return self.total, self.n_omitted
-
-    def __add__(self, other: float) -> Omitted:
-        if isinstance(other, Omitted):
-            return Omitted(self.total + other.total, self.n_omitted + other.n_omitted)
-        return Omitted(self.total + other, self.n_omitted)
-
-    __radd__ = __add__
-
-    def __truediv__(self, n: float) -> float:
-        return self.total / (n - self.n_omitted) if n > self.n_omitted else math.nan
 
 
 def registered(name: str, params: dict[str, Any]) -> ir_measures.Measure:
@@ -102,14 +70,16 @@ class Provider(ir_measures.Provider):  # type: ignore[misc]
     The runtime provider of ir_measures evaluates any measure that has ``runtime_impl``, but sorts the whole run in
     pandas and calls each measure separately.
 
-    - ``prepare``: takes qrels as a frame with the columns of this package; returns the topics and a function that takes
-      measures and a run and yields (topic, measure, value)
+    - ``prepare``: takes measures, and qrels as a frame with the columns of this package; returns the topics and a
+      function that takes measures and a run and yields (topic, measure, value)
     """
 
     NAME = NAME
 
     def __init__(
-        self, kind: type, prepare: Callable[[pd.DataFrame], tuple[Iterable[str], Callable[[list[Any], Run], Values]]]
+        self,
+        kind: type,
+        prepare: Callable[[list[Any], pd.DataFrame], tuple[Iterable[str], Callable[[list[Any], Run], Values]]],
     ) -> None:
         super().__init__()
         self._kind, self._prepare = kind, prepare
@@ -127,8 +97,9 @@ class Provider(ir_measures.Provider):  # type: ignore[misc]
         return sorted({column for measure in measures for column in measure.QREL_INPUTS})
 
     def _evaluator(self, measures: Iterable[ir_measures.Measure], qrels: Any) -> Evaluator:
-        topics, values = self._prepare(_frame(qrels, "qrels", ir_measures.util.QrelsConverter))
-        return Evaluator(list(measures), set(topics), values)
+        asked = list(measures)
+        topics, values = self._prepare(asked, _frame(qrels, "qrels", ir_measures.util.QrelsConverter))
+        return Evaluator(asked, set(topics), values)
 
 
 class Evaluator(ir_measures.Evaluator):  # type: ignore[misc]
@@ -141,7 +112,7 @@ class Evaluator(ir_measures.Evaluator):  # type: ignore[misc]
         self._values = values
 
     def iter_calc(self, run: Any) -> Iterator[ir_measures.Metric]:
-        """Yield the value of each measure and topic, :class:`Omitted` for topics that a measure leaves out."""
+        """Yield the value of each measure and topic."""
         frame = _frame(run, "run", ir_measures.util.RunConverter)
         # Some hosts pass an empty frame without these columns for topics that retrieved nothing.
         empty = pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object)
@@ -178,25 +149,6 @@ def install(provider: Provider) -> None:
 
 
 _ORIGINAL = "_before_vbterrier"
-
-
-_STATE = "__vbterrier_experiment__"
-
-
-def of_experiment() -> dict[str, Any] | None:
-    """Values that live as long as the running call of ``pt.Experiment``; ``None`` outside of one.
-
-    ``pt.Experiment`` evaluates one system at a time and gives each a new copy of the qrels, so that no argument of an
-    evaluation identifies the experiment. The values are kept in the frame of the call, as an additional local variable.
-    """
-    experiment = getattr(sys.modules.get("pyterrier"), "Experiment", None)
-    code, frame = getattr(experiment, "__code__", None), sys._getframe()  # noqa: SLF001 - as in errors.warn
-    while frame.f_back is not None:
-        frame = frame.f_back
-        if frame.f_code is code:
-            values: dict[str, Any] = frame.f_locals.setdefault(_STATE, {"baseline": frame.f_locals.get("baseline")})
-            return values
-    return None
 
 
 def replace_parser(fallback: Callable[[str], list[ir_measures.Measure]] | None) -> None:

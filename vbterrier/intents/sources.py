@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, choice, examples, number, warn
 from vbterrier.frames.contracts import TagFrame, frame_of, require, require_once
-from vbterrier.frames.files.reading import NUGGET_MEMBERS, read_nuggets
+from vbterrier.frames.files.reading import FAILED, NUGGET_MEMBERS, read_nuggets
 from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places
 from vbterrier.kernels.rankings import spans
@@ -110,8 +110,13 @@ def from_nuggets(
     Raises
     ------
     InputError
-        A nugget with two importances, or that some answer to a query lacks; a repeated answer. Queries without a nugget
-        of positive weight are left out, with a warning.
+        A nugget with two importances, or that some answer to a query lacks; a repeated answer; no nugget is left.
+
+    Warns
+    -----
+    DegenerateWarning
+        Queries without a nugget of positive weight are left out; nuggets with a failed importance or assignment are
+        left out of all answers to their query, so that systems are compared on the same nuggets.
 
     Examples
     --------
@@ -137,6 +142,7 @@ def from_nuggets(
             f"nuggets: document {found['docno']!r} of query {found['qid']!r} has nugget {found['entity_id']!r} twice; "
             "keep one assignment"
         )
+    frame = _without_failures(frame, nugget)
     intents = frame.drop_duplicates([*nugget, "importance"])[[*nugget, "importance"]].reset_index(drop=True)
     if (again := intents.duplicated(nugget)).any():
         found = intents[again].iloc[0]
@@ -165,6 +171,26 @@ def from_nuggets(
     by_name = lists.groupby("name", sort=False)
     runs = {str(name): part.drop(columns="name").reset_index(drop=True) for name, part in by_name}
     return runs, intents, tags.drop_duplicates().reset_index(drop=True)
+
+
+def _without_failures(frame: pd.DataFrame, nugget: list[str]) -> pd.DataFrame:
+    """The nuggets without those of which a judge failed to give an importance or an assignment."""
+    failed = frame[list(NUGGET_MEMBERS)].eq(FAILED).any(axis=1)
+    if not failed.any():
+        return frame
+    key = pd.MultiIndex.from_frame(frame[nugget])
+    lost = key[failed].unique()
+    kept = frame[~key.isin(lost)]
+    gone = sorted(set(frame["qid"]).difference(kept["qid"]))
+    if not len(kept):
+        raise InputError("nuggets: the judge failed on some answer for every nugget; ask it again")
+    rest = f"; {len(gone)} queries have no other nugget ({examples(gone)})" if gone else ""
+    warn(
+        f"nuggets: {int(failed.sum())} of {len(frame)} answers of the judge failed: their nuggets, {len(lost)} of "
+        f"{lost.get_level_values('qid').nunique()} queries ({examples(lost.get_level_values('entity_id'))}), are left "
+        f"out of all documents of the query{rest}"
+    )
+    return kept
 
 
 def _all_subtopics(

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from vbterrier.kernels.rankings import cumulative_discounts, discounts, ideal_dcg
+from vbterrier.kernels.rankings import cumulative_discounts, discounts, ideal_dcg, weighted_sums
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -56,7 +56,7 @@ class PartlyJudged:
     @cached_property
     def judged_dcg(self) -> Floats:
         """The DCG if all unjudged documents have gain 0, shape (n,)."""
-        dcg: Floats = self.gain[np.maximum(self.counted, 0)] @ discounts(self.counted.shape[1])
+        dcg: Floats = weighted_sums(self.gain[np.maximum(self.counted, 0)], discounts(self.counted.shape[1]))
         return dcg
 
     @cached_property
@@ -76,7 +76,8 @@ class PartlyJudged:
 
     def dcg(self, n_raised: Ints) -> Floats:
         """DCG if the first ``n_raised[:, l - 1]`` unjudged documents have level l or higher, shape (n,)."""
-        raised: Floats = np.take_along_axis(self.unjudged_discounts, n_raised, axis=1) @ np.diff(self.gain)
+        n_steps = np.take_along_axis(self.unjudged_discounts, n_raised, axis=1)
+        raised = weighted_sums(n_steps, np.diff(self.gain))
         return self.judged_dcg + raised
 
     def ideal(self, n_top: Ints | int = 0) -> Floats:
@@ -217,7 +218,7 @@ def _highest(topics: PartlyJudged) -> tuple[Floats, Ints]:
         best = surplus.argmax(axis=2)
         best[:, topics.top :] = 0
         at_best = np.take_along_axis(ideal, best[:, :, np.newaxis], axis=2)[:, :, 0]
-        candidate = _ratio(topics.dcg(best), at_best @ np.diff(topics.gain))
+        candidate = _ratio(topics.dcg(best), weighted_sums(at_best, np.diff(topics.gain)))
         better = candidate > ratio + 1e-13  # more than rounding; with an empty pool at λ = 1 a tie may be 0/0
         if not better.any():
             return ratio, n_raised

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 # The rank of entities that are not in the list.
 NEVER = np.iinfo(np.int64).max
 CLASSES = ("core", "conditional", "generic bait", "anti-signal", "sparse", "neutral")
+# The code of an entity without an OER, which has no class.
+UNDEFINED = -1
 # The largest document frequency of sparse entities, the smallest of generic ones, the smallest OER of core entities.
 SPARSE, GENERIC, STRONG = 2, 50, 0.5
 
@@ -80,7 +82,7 @@ def signal_classes(oer: Floats, df_relevant: Ints, df_other: Ints) -> Ints:
     conditional, ``OER > 0``; anti-signal, ``OER < 0`` and ``df_nonrel > df_rel``; generic bait, ``OER <= 0`` and
     ``df >= 50``; otherwise neutral, a class that the paper does not name (Chatterjee, arXiv 2604.05204, section 2.5).
 
-    - ``oer``, ``df_relevant``, ``df_other``: shape (m,); an OER of NaN is neither above nor below 0
+    - ``oer``, ``df_relevant``, ``df_other``: shape (m,); an entity with an OER of NaN has no class, the code -1
     """
     df = df_relevant + df_other
     tests = {
@@ -91,7 +93,8 @@ def signal_classes(oer: Floats, df_relevant: Ints, df_other: Ints) -> Ints:
         "generic bait": (oer <= 0) & (df >= GENERIC),
     }
     codes = [CLASSES.index(name) for name in tests]
-    return np.select(list(tests.values()), codes, CLASSES.index("neutral")).astype(np.int64)
+    found = np.select(list(tests.values()), codes, CLASSES.index("neutral")).astype(np.int64)
+    return np.where(np.isnan(oer), UNDEFINED, found)
 
 
 def greedy_cover(

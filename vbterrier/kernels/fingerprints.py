@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Ints, Words
@@ -71,6 +73,19 @@ def fingerprints(data: NDArray[np.uint8], offsets: Ints) -> Words:
 def keys(codes: Ints, fingerprints: Words) -> Words:
     """A 64-bit key for each pair of a small code (a topic's number) and a fingerprint."""
     return mix(fingerprints + mix((codes.astype(np.uint64) + np.uint64(1)) * _STEP))
+
+
+def of_groups(group: Ints, fingerprints: Words, value: Words, n_groups: int) -> Words:
+    """A fingerprint of the pairs (fingerprint, value) of each group, whatever their order, shape (n_groups,)."""
+    total = np.zeros(n_groups, dtype=np.uint64)
+    np.add.at(total, group, mix(fingerprints ^ mix(value + _STEP)))
+    return total
+
+
+def of_named_groups(names: Sequence[str], words: Words) -> bytes:
+    """Bytes that determine the names and words of groups, whatever their order."""
+    parts = sorted(f"{len(name)}:{name}={word:x};" for name, word in zip(names, words.tolist(), strict=True))
+    return "".join(parts).encode()
 
 
 def marks(key: Words) -> Ints:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from math import log2
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -73,6 +74,17 @@ def row_sums(values: Floats) -> Floats:
     return np.asarray(np.add.accumulate(values, axis=1)[:, -1] if values.shape[1] else np.zeros(len(values)))
 
 
+def weighted_sums(values: Floats, weights: Floats) -> Floats:
+    """``Σ_r w_r v_r`` along the last axis, from left to right: a sum does not depend on the number of other sums.
+
+    Products of matrices add up in an order that depends on their shapes.
+    """
+    total = np.zeros(values.shape[:-1])
+    for place, weight in enumerate(weights.tolist()):
+        total += values[..., place] * weight
+    return total
+
+
 def discounts(cutoff: int) -> Floats:
     """``1 / log2(rank + 1)`` for ranks 1 to ``cutoff`` (Järvelin and Kekäläinen 2002, base 2)."""
     return 1.0 / np.log2(np.arange(2, cutoff + 2))
@@ -105,8 +117,34 @@ def ideal_dcg(counts: Ints, gain: Floats, cutoff: int | None) -> Floats:
     if cutoff is not None:
         at_least = np.minimum(at_least, cutoff)
     cumulative = cumulative_discounts(int(at_least.max(initial=0)))
-    ideal: Floats = cumulative[at_least] @ np.diff(gain)
-    return ideal
+    return weighted_sums(cumulative[at_least], np.diff(gain))
+
+
+def ndcg(gained: Floats, counts: Ints, gain: Floats, cutoff: int | None) -> Floats:
+    """``nDCG@k = DCG@k / IDCG@k``, 0 for pools without gain.
+
+    Terms are added in the order of trec_eval, from the first rank down, so that values agree to the last bit.
+
+    - ``gained``: the gain at each rank up to the cutoff, shape (n, width)
+    - ``counts``: documents of each level in the pool, shape (n, n_levels), levels by increasing gain
+    - ``gain``: the gain of each level, shape (n_levels,), increasing from ``gain[0] == 0``
+    - ``cutoff``: the cutoff k; ``None`` for whole rankings and pools
+
+    Returns shape (n,).
+    """
+    # The level of the grade at each rank of the ideal ranking, shape (n, at most cutoff).
+    at_least = np.cumsum(counts[:, :0:-1], axis=1)
+    n_ideal = int(at_least.max(initial=0))
+    ideal_ranks = np.arange(n_ideal if cutoff is None else min(cutoff, n_ideal))
+    ideal = _dcg(gain[(ideal_ranks[:, None] < at_least[:, None, :]).sum(axis=2)])
+    return np.divide(_dcg(gained), ideal, out=np.zeros(len(gained)), where=ideal > 0)
+
+
+def _dcg(gained: Floats) -> Floats:
+    total = np.zeros(len(gained))
+    for rank in range(gained.shape[1]):
+        total += gained[:, rank] / log2(rank + 2)
+    return total
 
 
 def ranks(width: int) -> Floats:

@@ -99,12 +99,19 @@ class Decisions:
 
 
 def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
-    """Compare a system's answers, the best-ranked entity of each query, with the gold standard."""
+    """Compare a system's answers, the best-ranked entity of each query, with the gold standard.
+
+    Answers to queries outside the gold standard do not count; a warning reports them.
+    """
     choice("unanswered", unanswered, UNANSWERED)
     answer = np.full(len(gold.topics), linking.NIL if unanswered == "nil" else linking.UNANSWERED, dtype=np.int64)
     if run.topics:
         # Check queries before entities: a NIL among integer entities can be the only cause of a difference in types.
-        here = run_places(run, gold.topics, gold.qid, gold.name)
+        effect = (
+            f": precision counts answers to queries of {gold.name} alone; to count answers to further mentions as "
+            f"wrong, add the mentions to {gold.name} with {gold.nil!r}"
+        )
+        here = run_places(run, gold.topics, gold.qid, gold.name, effect=effect)
         require_same_kind(gold.entity, run.docno, f"{gold.name} entities", f"{run.name} entities")
         top = run.top(1)
         top.warn_of_ties(run.name)
@@ -262,7 +269,8 @@ def linking_report(
 
     ``R_L`` and ``P_L`` are the right links over gold links and over predicted links, ``R_N`` and ``P_N`` the same for
     NILs, R and P their means weighted by the numbers of gold links and NILs, and ``F1 = 2PR/(P + R)`` (Mertens et al.,
-    *Entity Linking: Test Collections Revisited*, FIRE 2014, section 2.2).
+    *Entity Linking: Test Collections Revisited*, FIRE 2014, section 2.2). Predicted links are those of queries in the
+    gold standard.
 
     Parameters
     ----------
@@ -294,6 +302,10 @@ def linking_report(
     Document set: F1 with 25 queries .87, 50 queries .90, 250 queries .94; link precision .72, .91, .93. It is low if
     errors of one kind are few: of 25 queries some 12 have no entity, and often none of these is wrong. If all or none
     are wrong, resamples do not differ: the limits are then those of Clopper and Pearson for the figure's denominator.
+
+    Links that a system predicts for other mentions than those of the gold standard count neither as right nor as
+    wrong, with a warning. Linkers that find mentions themselves are usually evaluated over all of their links: add
+    their further mentions to the gold standard as NIL, so that links of these mentions are wrong.
 
     Pairs are tested by swapping the answers of both systems (:func:`vbterrier.kernels.linking.swap_p_values`), which is
     exact for any number of queries, and by Student's t over the linearised figures (the delta method). The interval is

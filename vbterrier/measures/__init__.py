@@ -18,7 +18,22 @@ from vbterrier.measures.entity import (
 from vbterrier.measures.intents import ES, VB, TopIntent, VarPenalty
 from vbterrier.measures.linking import LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
 from vbterrier.measures.text import enable_string_measures, measures_from
-from vbterrier.measures.unjudged import BAP, BERR, BNDCG, BP, BQ, BRBP, NDCGBound, Unjudged
+from vbterrier.measures.unjudged import (
+    BAP,
+    BERR,
+    BNDCG,
+    BP,
+    BQ,
+    BRBP,
+    EAP,
+    EERR,
+    ENDCG,
+    EP,
+    EQ,
+    ERBP,
+    NDCGBound,
+    Unjudged,
+)
 
 __all__ = [
     "BAP",
@@ -27,7 +42,13 @@ __all__ = [
     "BP",
     "BQ",
     "BRBP",
+    "EAP",
+    "EERR",
+    "ENDCG",
     "ENTITY",
+    "EP",
+    "EQ",
+    "ERBP",
     "ES",
     "LINKING",
     "MEASURES",
@@ -66,6 +87,7 @@ ENTITY: tuple[Measure, ...] = (
 LINKING: tuple[Measure, ...] = (LinkP, LinkR, NilP, NilR, LinkingP, LinkingR, LinkingF1)
 MEASURES: tuple[Measure, ...] = (
     *(BNDCG, BRBP, BP, BAP, BERR, BQ),
+    *(ENDCG, ERBP, EP, EAP, EERR, EQ),
     *(NDCGBound, Unjudged),
     *(ES, VB, VarPenalty, TopIntent),
     *ENTITY,

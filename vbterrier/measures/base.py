@@ -12,17 +12,18 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import ir_measures
 import numpy as np
 
-from vbterrier.errors import InputError, ParameterError, examples, nearest, printable, warn
-from vbterrier.hosts.ir_measures import Omitted, Provider, of_experiment, registered
-from vbterrier.measures.target import EvaluationTarget, Scoring, deepest, warn_of_id_mismatch
+from vbterrier.errors import InputError, ParameterError, examples, nearest, printable
+from vbterrier.hosts.ir_measures import Provider, registered
+from vbterrier.measures.target import EvaluationTarget, Scoring, deepest, warn_of_gaps, warn_of_id_mismatch
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator
+    from collections.abc import Hashable, Iterable, Iterator, Mapping
 
     import pandas as pd
     from numpy.typing import NDArray
 
     from vbterrier.frames.ranking import Run
+    from vbterrier.unjudged.fitted import EvidenceModel
 
 
 _NOTHING = object()
@@ -92,11 +93,11 @@ CUTOFF = Param(int, low=1, high=MOST_RANKS, desc="ranking cutoff k, as in @10; t
 
 _LOG = logging.getLogger(__name__)
 
-_POLICIES = ("raise", "zero", "skip", "warn")
-_DESC = "a topic without a value: an error, 0, or left out of the mean, and with a warning in hosts without counts"
+_POLICIES = ("raise", "zero", "skip")
+_DESC = "a topic without a value: an error, 0, or left out of the mean (not in hosts that average all topics)"
 UNDEFINED = Param(str, "raise", choices=_POLICIES, desc=_DESC)
 # Measures of properties that many pools lack, such as non-relevant documents.
-WARN_IF_UNDEFINED = Param(str, "warn", choices=_POLICIES, desc=_DESC)
+SKIP_UNDEFINED = Param(str, "skip", choices=_POLICIES, desc=_DESC)
 
 
 class Measure(ir_measures.Measure):  # type: ignore[misc]
@@ -111,6 +112,8 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
     QREL_INPUTS: ClassVar[list[str]] = ["query_id", "doc_id", "relevance"]
     # Better values: "higher", "lower", or None for neither.
     BETTER: ClassVar[str | None] = "higher"
+    # The value of a topic depends on all topics: it is its part of the value of the collection.
+    IS_OF_COLLECTION: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
@@ -149,19 +152,14 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         return self.BETTER
 
     @property
+    def reads_subtopics(self) -> bool:
+        """True if the intents of the measure are the subtopics of diversity judgments."""
+        return False
+
+    @property
     def depth(self) -> int | None:
         """Number of ranks that the measure depends on, ``None`` for all."""
         return self.cutoff
-
-    @property
-    def DEFAULT(self) -> float:  # noqa: N802 - name in ir_measures
-        """Value that hosts use for topics without a value: 0, or a NaN that means omit if undefined topics are."""
-        return Omitted() if self.leaves_out else 0.0
-
-    @property
-    def leaves_out(self) -> bool:
-        """Return True if topics without a value are left out of the mean."""
-        return "undefined" in self.SUPPORTED_PARAMS and self["undefined"] in ("skip", "warn")
 
     def prepare(self, target: EvaluationTarget) -> None:
         """Compute what the measure needs of a target, once for all runs; subclasses may override it."""
@@ -226,10 +224,15 @@ def _text(value: Any) -> str:
     return repr(value)
 
 
-def evaluate(measures: Iterable[Measure], target: EvaluationTarget, run: Run) -> Iterator[tuple[str, Measure, float]]:
-    """Yield topic, measure and value for every measure and topic of the target, measures sorted by their text."""
+def evaluate(
+    measures: Iterable[Measure], target: EvaluationTarget, run: Run, models: Mapping[str, EvidenceModel] | None = None
+) -> Iterator[tuple[str, Measure, float]]:
+    """Yield topic, measure and value for every measure and topic of the target, measures sorted by their text.
+
+    ``models`` are fitted models of unjudged documents, see :class:`vbterrier.measures.target.Scoring`.
+    """
     ordered = sorted(measures, key=repr)
-    scoring, values = Scoring(target, run, deepest(ordered)), {}
+    scoring, values = Scoring(target, run, deepest(ordered), models), {}
     # Means follow from the computation of variances and standard deviations, of which neither direction is better.
     for measure in sorted(ordered, key=lambda measure: measure.better is not None):
         started = time.perf_counter()
@@ -240,33 +243,32 @@ def evaluate(measures: Iterable[Measure], target: EvaluationTarget, run: Run) ->
             yield topic, measure, value
 
 
-def _prepared(qrels: pd.DataFrame) -> tuple[list[str], Any]:
-    """Topics of the qrels, and the function that evaluates runs against them."""
+def _prepared(measures: Iterable[Measure], qrels: pd.DataFrame) -> tuple[list[str], Any]:
+    """Topics of the qrels, and the function that evaluates runs against them, for hosts that average all topics."""
+    for measure in measures:
+        if measure.IS_OF_COLLECTION:
+            raise InputError(
+                f"{measure}: the value of a topic depends on all topics, of which this host may select some; use "
+                "vbterrier.score, vbterrier.Experiment or vbterrier.linking.linking_report"
+            )
     target = EvaluationTarget(qrels)
+    if any(measure.reads_subtopics for measure in measures):
+        warn_of_gaps(target)
 
     def values(measures: list[Measure], run: Run) -> Iterator[tuple[str, Measure, float]]:
         warn_of_id_mismatch(target, run, only_misspelt=True)
-        without = {measure: dict.fromkeys(target.topics) for measure in measures if measure.leaves_out}
+        scores: dict[Measure, dict[str, float]] = {measure: {} for measure in measures}
         for topic, measure, value in evaluate(measures, target, run):
-            if measure in without:
-                del without[measure][topic]
-            yield topic, measure, value
-        if reported := {
-            measure: topics for measure, topics in without.items() if topics and measure["undefined"] == "warn"
-        }:
-            counts = ", ".join(f"{measure} {len(topics)} ({examples(topics)})" for measure, topics in reported.items())
-            # The tests of pt.Experiment know no missing values.
-            has_tests = (of_experiment() or {}).get("baseline") is not None
-            on_tests = (
-                ". Its p-values with the baseline are NaN, whatever 'reject' says: give test= a policy for NaN, or use "
-                "vbterrier.compare"
-            )
-            warn(
-                f"topics, of {len(target.topics)}, where a measure is undefined, which its mean leaves out: {counts}. "
-                f"Ask for undefined='skip' to confirm, or for 'zero' or 'raise'{on_tests if has_tests else ''}"
-            )
-        # Hosts need a value of each measure for each topic: pt.Experiment fails, ir_measures inserts one.
-        yield from ((topic, measure, Omitted()) for measure, topics in without.items() for topic in topics)
+            scores[measure][topic] = value
+        for measure, by_topic in scores.items():
+            without = [topic for topic in target.topics if topic not in by_topic]
+            if without:
+                raise InputError(
+                    f"{measure} is undefined for {len(without)} of {len(target.topics)} topics ({examples(without)}), "
+                    "and this host averages all topics: use vbterrier.Experiment or vbterrier.score, which leave them "
+                    "out and count them, or undefined='zero'"
+                )
+            yield from ((topic, measure, value) for topic, value in by_topic.items())
 
     return target.topics, values
 

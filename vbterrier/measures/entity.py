@@ -28,7 +28,7 @@ from vbterrier.entities.coverage import (
     share,
 )
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
-from vbterrier.measures.base import CUTOFF, WARN_IF_UNDEFINED, Measure, Param
+from vbterrier.measures.base import CUTOFF, SKIP_UNDEFINED, Measure, Param
 
 if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
@@ -37,12 +37,12 @@ if TYPE_CHECKING:
 
 
 _REL = Param(int, 1, low=1, desc="the lowest label of a relevant document")
-_COVERAGE = {"cutoff": CUTOFF, "rel": _REL, "undefined": WARN_IF_UNDEFINED}
+_COVERAGE = {"cutoff": CUTOFF, "rel": _REL, "undefined": SKIP_UNDEFINED}
 _EVIDENCE = {
     "alpha": Param(float, ALPHA, low=1e-9, desc="pseudo-count of the log odds"),
     "tau": Param(float, SHRINKAGE, low=1e-9, desc="how many documents make support"),
     "rel": _REL,
-    "undefined": WARN_IF_UNDEFINED,
+    "undefined": SKIP_UNDEFINED,
 }
 
 
@@ -163,7 +163,7 @@ class _DiscRatio(_OfEntities):
         "cutoff": CUTOFF,
         "epsilon": Param(float, low=1e-12, desc="added to NonRelCov; half a document of the pool without it"),
         "rel": _REL,
-        "undefined": WARN_IF_UNDEFINED,
+        "undefined": SKIP_UNDEFINED,
     }
 
     def values(self, scoring: Scoring) -> Floats:
@@ -278,8 +278,8 @@ class _ObsCov(_OfEvidence):
     """Observable coverage: share of the relevant documents that mention a core entity, in [0, 1].
 
     All core entities of the pool of the topic count, independently of the run: the measure describes topics and their
-    links, for comparison with the coverage of runs (Chatterjee, arXiv 2604.05204, section 6.1). Undefined without a
-    relevant document in the pool.
+    links, for comparison with the coverage of runs (Chatterjee, arXiv 2604.05204, section 6.1). Undefined without
+    relevant or without non-relevant documents in the pool: such topics have no OER, and so no core entities.
 
     >>> import vbterrier
     >>> vbterrier.ObsCov
@@ -321,7 +321,7 @@ class _OracleCov(_OfEntities):
         "cutoff": CUTOFF,
         "exact": Param(bool, False, desc="optimal instead of greedy selection"),
         "rel": _REL,
-        "undefined": WARN_IF_UNDEFINED,
+        "undefined": SKIP_UNDEFINED,
     }
 
     def values(self, scoring: Scoring) -> Floats:

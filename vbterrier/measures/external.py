@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import partial
+from importlib.metadata import PackageNotFoundError, version
 from itertools import pairwise, repeat
-from math import log2
-from subprocess import SubprocessError
 from typing import TYPE_CHECKING, Any
 
 import ir_measures
@@ -14,23 +13,24 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, ParameterError, warn
+from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranking import run_places
-from vbterrier.hosts.ir_measures import ENGINES, JUDGED, NDEVAL, TO_IR_MEASURES, TREC_EVAL
+from vbterrier.hosts.ir_measures import ENGINES, JUDGED, NAME, NDEVAL, TO_IR_MEASURES, TREC_EVAL
 from vbterrier.intents.sources import to_diversity
+from vbterrier.measures import adhoc
+from vbterrier.measures.adhoc import is_computed_here
 from vbterrier.measures.target import EvaluationTarget
+from vbterrier.unjudged.pool import Judgments
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Floats
     from vbterrier.frames.ids import Ids
     from vbterrier.frames.ranking import Run
-    from vbterrier.unjudged.pool import Judgments
 
 
 _JUDGMENT = ["qid", "docno", "iteration"]
@@ -137,7 +137,11 @@ def _checked_qrels(target: EvaluationTarget) -> pd.DataFrame:
 
 
 def ranking_of(run: Run, depth: int | None = None) -> pd.DataFrame:
-    """The documents of each topic up to a cutoff, in rank order."""
+    """The documents of each topic up to a cutoff, in rank order.
+
+    Scores are whole numbers that fall to 1, because engines compare them with 0, the score of documents that were not
+    retrieved: Compat ranks these above documents with negative scores in its ideal ranking.
+    """
     if depth is None:
         run.refuse_duplicates()
         rows, starts, sizes = run.ordered()
@@ -146,8 +150,9 @@ def ranking_of(run: Run, depth: int | None = None) -> pd.DataFrame:
     else:
         top = run.top(depth)
         (topic, rank), docno = top.filled, top.docno
+    score = np.bincount(topic, minlength=len(run.topics))[topic] - rank
     return pd.DataFrame(
-        {"qid": _objects(run.topic_ids.take(topic)), "docno": _objects(docno), "score": -rank.astype(np.float64)}
+        {"qid": _objects(run.topic_ids.take(topic)), "docno": _objects(docno), "score": score.astype(np.float64)}
     ).sort_values(["qid", "score"], ascending=[True, False], ignore_index=True)
 
 
@@ -166,42 +171,33 @@ def _objects(ids: Ids) -> pd.Series[Any]:
     return pd.Series(ids.text.to_pylist(), dtype=object)
 
 
-def is_plain(measure: ir_measures.Measure) -> bool:
-    """Return True for nDCG@k of trec_eval: grades are gains, and all documents count."""
-    given = {name for name, value in measure.params.items() if value is not False}
-    if measure.NAME != "nDCG" or not {"cutoff", "dcg"}.issuperset(given):
-        return False
-    cutoff = measure.params.get("cutoff")
-    return bool(measure["dcg"] == "log2" and type(cutoff) is int and cutoff > 0)
-
-
-def ndcg(judgments: Judgments, run: Run, cutoff: int) -> Floats:
-    """nDCG@k of each topic of the judgments, 0 for topics without a relevant document, shape (n_topics,).
-
-    Terms are added in the order of trec_eval, from the first rank down, so that values agree to the last bit.
-    """
-    levels = judgments.judged(run, run.top(cutoff), cutoff).levels
-    gain = judgments.grades.astype(np.float64)
-    # Levels of unjudged and missing documents, -1 and -2, index the last two positions.
-    found = _dcg(np.append(gain, [0.0, 0.0])[levels])
-    # The level of the grade at each rank of the ideal ranking, shape (n_topics, at most cutoff).
-    at_least = np.cumsum(judgments.counts[:, :0:-1], axis=1)
-    ideal_ranks = np.arange(min(cutoff, int(at_least.max(initial=0))))
-    ideal = _dcg(gain[(ideal_ranks[:, None] < at_least[:, None, :]).sum(axis=2)])
-    return np.divide(found, ideal, out=np.zeros(len(found)), where=ideal > 0)
-
-
-def _dcg(gain: Floats) -> Floats:
-    total = np.zeros(len(gain))
-    for rank in range(gain.shape[1]):
-        total += gain[:, rank] / log2(rank + 2)
-    return total
-
-
 # Measures whose value at k depends on the first k documents only.
 OF_FIRST = ("AP", "P", "R", "RR", "Success", "nDCG")
 # Engines that evaluate each topic separately.
 TOPICWISE = (TREC_EVAL, NDEVAL, JUDGED)
+
+
+# Distributions of engines, and the programs whose values they return.
+_PACKAGES = {TREC_EVAL: ("pytrec_eval-terrier", "trec_eval 9"), NDEVAL: ("pyndeval", "ndeval")}
+
+
+def engine_of(measure: ir_measures.Measure) -> str:
+    """Package, version and program that evaluate a measure of ir_measures; empty for measures computed here.
+
+    >>> engine_of(ir_measures.nDCG @ 10)
+    ''
+    """
+    if is_computed_here(measure):
+        return ""
+    engines = (engine for engine in ir_measures.DefaultPipeline.providers if engine.NAME != NAME)
+    able = next((engine.NAME for engine in engines if engine.supports(measure) and engine.is_available()), "")
+    package, program = _PACKAGES.get(able, ("ir_measures", able))
+    try:
+        installed = version(package)
+    except PackageNotFoundError:
+        # Another distribution of the same module.
+        installed = ""
+    return " ".join(filter(None, (package, installed, f"({program})" * bool(program))))
 
 
 def is_diversity(measure: ir_measures.Measure) -> bool:
@@ -211,7 +207,7 @@ def is_diversity(measure: ir_measures.Measure) -> bool:
 
 def prepare(measure: ir_measures.Measure, target: EvaluationTarget) -> None:
     """Look up the judgments of a target if a measure is computed from them directly."""
-    if is_plain(measure) and {"docno", "label"} <= set(target.frame.columns) and judges_once(target):
+    if is_computed_here(measure) and {"docno", "label"} <= set(target.frame.columns) and judges_once(target):
         _ = target.judgments().lookup
 
 
@@ -220,10 +216,11 @@ def external_values(
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
     """Yield topic, measure and value of external measures; ``warned`` if topics and ties of this run were checked.
 
-    Their engines receive checked frames: ids as text, integer labels, each judgment once. Scores are replaced by ranks
-    in the order of trec_eval, because engines break ties in three different ways. Diversity measures are evaluated one
-    at a time: pyndeval returns 0 for two settings of one measure in one call. It does not know ``judged_only``, so the
-    run is condensed first. It iterates over the rows of a run, so it receives the first k documents only.
+    Their engines receive checked frames: ids as text, integer labels, each judgment once. Scores are replaced by
+    numbers that fall to 1 in the order of trec_eval, because engines break ties in three different ways. Diversity
+    measures are evaluated one at a time: pyndeval returns 0 for two settings of one measure in one call. It does not
+    know ``judged_only``, so the run is condensed first. It iterates over the rows of a run, so it receives the first k
+    documents only.
     """
     if not measures:
         return
@@ -250,19 +247,19 @@ def external_values(
 def _adhoc_values(
     measures: Sequence[ir_measures.Measure], target: EvaluationTarget, run: Run
 ) -> Iterator[tuple[str, ir_measures.Measure, float]]:
-    others = list(measures)
-    if judges_once(target):
-        # Computed here, because converting to the dictionaries of an engine takes most of the time.
-        for measure in filter(is_plain, measures):
-            others.remove(measure)
-            yield from zip(target.topics, repeat(measure), ndcg(target.judgments(), run, measure["cutoff"]).tolist())
-    if others:
-        qrels = qrels_of(target)
-        if has_subtopics(qrels):
-            warn(
-                f"{', '.join(map(str, others))}: the qrels judge documents once a subtopic, and the last one would "
-                "win; flatten them with vbterrier.frames.flatten_qrels, or use diversity measures"
-            )
+    of_subtopics = not judges_once(target) and has_subtopics(qrels_of(target))
+    if of_subtopics:
+        warn(
+            f"{', '.join(map(str, measures))}: the qrels judge documents once a subtopic, and the last one would "
+            "win; flatten them with vbterrier.frames.flatten_qrels, or use diversity measures"
+        )
+    computed = list(filter(is_computed_here, measures))
+    others = [measure for measure in measures if measure not in computed]
+    if computed:
+        judgments = target.memo("last labels", partial(_last_labels, target)) if of_subtopics else target.judgments()
+        target.memo(("scale of", *map(str, computed)), partial(adhoc.warn_of_scale, computed, judgments))
+        for measure, values in adhoc.values(computed, judgments, run):
+            yield from zip(judgments.topics, repeat(measure), values.tolist())
     of_first = [measure for measure in others if is_of_first(measure)]
     whole = [measure for measure in others if measure not in of_first]
     if of_first:
@@ -271,6 +268,11 @@ def _adhoc_values(
         yield from _calculated(of_first, target, labels, by_topic(ranking, "score"))
     if whole:
         yield from _calculated(whole, target, qrels_of(target), ranking_of(run))
+
+
+def _last_labels(target: EvaluationTarget) -> Judgments:
+    """The last label of each document over all subtopics, as engines read them."""
+    return Judgments(qrels_of(target).groupby(["qid", "docno"], sort=False)["label"].last().reset_index())
 
 
 def _diversity_values(
@@ -284,8 +286,7 @@ def _diversity_values(
                 yield qid, measure, value
         else:
             cutoff = measure.params.get("cutoff")
-            # Scores are negative ranks.
-            first = ranking if cutoff is None else ranking[ranking["score"] > -cutoff]
+            first = ranking if cutoff is None else ranking.groupby("qid", sort=False).head(cutoff)
             yield from _calculated([measure], target, qrels, first)
 
 
@@ -308,7 +309,8 @@ def is_of_first(measure: ir_measures.Measure) -> bool:
 
 def n_decisive(measure: ir_measures.Measure) -> int | None:
     """Number of documents at the top of a ranking that decide a measure, ``None`` for the whole ranking."""
-    cut = is_of_first(measure) or (is_diversity(measure) and not measure.params.get("judged_only"))
+    cut = is_computed_here(measure) or is_of_first(measure)
+    cut = cut or (is_diversity(measure) and not measure.params.get("judged_only"))
     n: int | None = measure.params.get("cutoff") if cut else None
     return n
 
@@ -334,10 +336,10 @@ def _calculated(
         key = tuple(map(str, measures))
         evaluator = target.evaluators.memo(key, lambda: ir_measures.evaluator(measures, _renamed(qrels)))
         found = list(evaluator.iter_calc(_renamed(ranking)))
-    except (ValueError, TypeError, KeyError, AssertionError, RuntimeError, ArithmeticError, SubprocessError) as error:
+    except (ValueError, TypeError, KeyError, AssertionError, RuntimeError, ArithmeticError) as error:
         names, remedy = ", ".join(map(str, measures)), "change the parameters"
-        if isinstance(error, SubprocessError):
-            remedy = "gdeval reads topics that are whole numbers, and no others"
+        if isinstance(error, ZeroDivisionError):
+            remedy = "a topic has no value, such as Accuracy where only relevant documents are retrieved: leave it out"
         raise ParameterError(
             f"{names}: ir_measures cannot evaluate this ({' '.join(str(error).split())}); {remedy}, or evaluate the "
             "measures one by one to find the cause"
@@ -346,7 +348,18 @@ def _calculated(
         # Engines iterate over sets of measures, in an order that depends on the hash seed of Python.
         place = {measure: number for number, measure in enumerate(measures)}
         found.sort(key=lambda metric: place[metric.measure])
+    if len(found) < len(measures) * len(target.topics):
+        _warn_of_lost(found, measures, list(ranking if isinstance(ranking, dict) else ranking["qid"].unique()))
     return [(str(metric.query_id), metric.measure, float(metric.value)) for metric in found]
+
+
+def _warn_of_lost(found: list[Any], measures: Sequence[ir_measures.Measure], topics: list[str]) -> None:
+    """Warn of retrieved topics without a value, which means leave out: Accuracy without a relevant document."""
+    for measure in measures:
+        known = {str(metric.query_id) for metric in found if metric.measure == measure}
+        if lost := [topic for topic in topics if topic not in known]:
+            left_out = f"{len(lost)} of {len(topics)} topics have no value, and its mean leaves them out"
+            warn(f"{measure}: {left_out} ({examples(lost)})")
 
 
 def _renamed(data: Any) -> Any:

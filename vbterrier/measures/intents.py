@@ -14,7 +14,6 @@ from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, from_run, neighbours_of
 from vbterrier.kernels import vb
 from vbterrier.measures.base import CUTOFF, UNDEFINED, Measure, Param
-from vbterrier.measures.target import warn_of_another_tagger
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -54,6 +53,11 @@ class IntentMeasure(Measure):
     def _sources(self) -> str:
         """Key of intents and tags: measures with the same key share them."""
         return repr([self[name] for name in ("intents", "tags", "rel", "normalise")])
+
+    @property
+    def reads_subtopics(self) -> bool:
+        """True if the intents of the measure are the subtopics of diversity judgments."""
+        return not self["intents"]
 
     def coverage(self, scoring: Scoring) -> Coverage:
         """The coverage that all measures over the same intents and tags share."""
@@ -101,7 +105,6 @@ class IntentMeasure(Measure):
         given = self["tags"] or scoring.target.tags is not None
         if there and not given and (own_tags is None or self["intents"]):
             tags = Tags(from_run(scoring.run), pooled=False, name="run")
-            warn_of_another_tagger(scoring.run)
         else:
             tags = scoring.target.memo(("tags", self._sources), lambda: self._tags(scoring, own_tags))
         return cover(scoring.run, intents, tags, scoring.depth, nil=self["nil"])
@@ -116,8 +119,6 @@ class IntentMeasure(Measure):
         # Judgments without subtopics are no tags of documents for named intents.
         adhoc = self["intents"] and target.is_diversity and frame["iteration"].astype(str).eq("0").all()
         if target.is_diversity and not adhoc:
-            if not self["intents"]:
-                target.warn_of_gaps()
             intents, tags = from_diversity(
                 frame, rel=self["rel"], subtopics=target.subtopics, iterations=target.iterations()
             )

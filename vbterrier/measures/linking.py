@@ -43,6 +43,7 @@ class LinkingMeasure(Measure):
     """Base class of linking measures: statistics of a whole set of queries, with the contribution of each query."""
 
     QREL_INPUTS: ClassVar[list[str]] = [TO_IR_MEASURES["qid"]]
+    IS_OF_COLLECTION = True
 
     @property
     def depth(self) -> int:
@@ -98,6 +99,9 @@ class _Total(LinkingMeasure):
 class _LinkP(_Part):
     """Link precision: correct links over predicted links, without NIL (Mertens et al. 2014, section 2.2).
 
+    Only links of queries in the gold standard count: a link of any other mention is neither right nor wrong, and a
+    warning reports it. To count such links as wrong, add their mentions to the gold standard as NIL.
+
     Linking measures θ are ratios over all queries, but hosts can only average values of single queries. The value of a
     query is therefore its contribution to the measure, ``v_q = θ + n ∇θ · x_q``
     (:func:`vbterrier.kernels.linking.influence`): the mean over all queries **is** the measure, and intervals and
@@ -135,7 +139,7 @@ class _LinkP(_Part):
     """
 
     PRETTY_NAME = "Link precision"
-    SHORT_DESC = "share of the predicted links that are correct"
+    SHORT_DESC = "share of the predicted links of the queries in the gold standard that are correct"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = _PART
 
 

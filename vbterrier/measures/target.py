@@ -15,7 +15,6 @@ from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import Ids, ids_of, require_same_kind
-from vbterrier.hosts.ir_measures import of_experiment
 from vbterrier.intents.sources import Iterations, iterations_of, subtopic_gaps
 from vbterrier.unjudged.pool import JudgedTop, Judgments
 
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.frames.ranking import Run
-    from vbterrier.unjudged.pool import MachineLabels
+    from vbterrier.unjudged.fitted import EvidenceModel
 
     T = TypeVar("T")
 
@@ -64,11 +63,6 @@ class EvaluationTarget(Memo):
         # Evaluators of other packages, made once in each process.
         self.evaluators = Memo()
         self.intents, self.tags, self.subtopics = intents, tags, subtopics
-        # The runs whose documents are evidence about unjudged documents; None: of each run, its own.
-        self.evidence: Mapping[str, Run] | None = None
-        self.horizon = 0
-        # Labels of machines, further evidence.
-        self.labels: MachineLabels | None = None
         require(frame, ("qid",), "qrels")
         if not len(frame):
             raise InputError("qrels: no rows; a run is evaluated over the topics of this frame")
@@ -78,9 +72,7 @@ class EvaluationTarget(Memo):
 
     def __getstate__(self) -> dict[str, Any]:
         # Evaluators of other packages cannot be pickled. Values are copied, since threads of a worker may add some.
-        # Workers get the model that is fitted to the evidence, not the evidence.
-        evidence: dict[str, Run] | None = None if self.evidence is None else {}
-        return {**vars(self), "kept": dict(self.kept), "evaluators": Memo(), "evidence": evidence}
+        return {**vars(self), "kept": dict(self.kept), "evaluators": Memo()}
 
     @classmethod
     def of_links(cls, pool: LinkedPool) -> EvaluationTarget:
@@ -107,27 +99,11 @@ class EvaluationTarget(Memo):
     def part(self, rows: Any) -> EvaluationTarget:
         """Return a target with some rows, a mask, and the same intents, tags and subtopics."""
         given = {"intents": self.intents, "tags": self.tags, "subtopics": self.subtopics}
-        made = EvaluationTarget(self.frame[rows].reset_index(drop=True), **given)
-        if "gaps" in self.kept:
-            made.kept["gaps"] = None
-        return made
+        return EvaluationTarget(self.frame[rows].reset_index(drop=True), **given)
 
     def iterations(self) -> Iterations:
         """The queries and iterations of diversity judgments."""
         return self.memo("iterations", lambda: iterations_of(self.frame))
-
-    def warn_of_gaps(self) -> None:
-        """Warn once if the subtopic numbers of diversity judgments have gaps and their subtopics are unknown."""
-        if "gaps" in self.kept:
-            return
-        self.kept["gaps"] = None
-        gaps = subtopic_gaps(self.iterations()) if self.is_diversity and self.subtopics is None else []
-        if gaps:
-            warn(
-                f"qrels: the subtopic numbers of {len(gaps)} of {len(self.topics)} topics have gaps "
-                f"({examples(gaps)}): subtopics without a judged document do not count, nor do those after the last "
-                "judged one; give the topic file, as subtopics='topics.xml', or VB(intents='topics.xml') as a measure"
-            )
 
     def judgments(self, *, drop_negative: bool = False) -> Judgments:
         """The frame as judgments."""
@@ -157,11 +133,17 @@ class EvaluationTarget(Memo):
 
 
 class Scoring(Memo):
-    """A run and its target; ``depth`` is the largest cutoff of the measures, ``None`` if a measure has none."""
+    """A run and its target.
 
-    def __init__(self, target: EvaluationTarget, run: Run, depth: int | None) -> None:
+    - ``depth``: the largest cutoff of the measures, ``None`` if a measure has none
+    - ``models``: fitted models of unjudged documents by name; the empty name is that of the call
+    """
+
+    def __init__(
+        self, target: EvaluationTarget, run: Run, depth: int | None, models: Mapping[str, EvidenceModel] | None = None
+    ) -> None:
         super().__init__()
-        self.target, self.run, self.depth = target, run, depth
+        self.target, self.run, self.depth, self.models = target, run, depth, models or {}
 
     def judged(self, cutoff: int | None, *, drop_negative: bool = False) -> JudgedTop:
         """The documents up to a cutoff with their judgments."""
@@ -196,18 +178,14 @@ def require_one_tagger(runs: Iterable[Run]) -> None:
         )
 
 
-def warn_of_another_tagger(run: Run) -> None:
-    """Warn once in a call of ``pt.Experiment`` that evaluates documents tagged by different taggers."""
-    experiment = of_experiment() if "tagger" in run.frame.columns and len(run) else None
-    if experiment is None or "warned of taggers" in experiment:
-        return
-    known = experiment.setdefault("taggers", [])
-    known += [tagger for tagger in run.frame["tagger"].dropna().astype(str).unique() if tagger not in known]
-    if len(known) > 1:
-        experiment["warned of taggers"] = True
+def warn_of_gaps(target: EvaluationTarget) -> None:
+    """Warn if the subtopic numbers of diversity judgments have gaps and their subtopics are unknown."""
+    gaps = subtopic_gaps(target.iterations()) if target.is_diversity and target.subtopics is None else []
+    if gaps:
         warn(
-            f"systems are tagged by {known[0]} and by {known[1]}: the tagger may have a larger effect than the system; "
-            "tag all with the same one, or give the measures tags="
+            f"qrels: the subtopic numbers of {len(gaps)} of {len(target.topics)} topics have gaps "
+            f"({examples(gaps)}): subtopics without a judged document do not count, nor do those after the last "
+            "judged one; give the topic file, as subtopics='topics.xml', or VB(intents='topics.xml') as a measure"
         )
 
 
@@ -231,9 +209,7 @@ def restricted(target: EvaluationTarget, runs: Mapping[str, Run], on_topics: str
     common = set.intersection(known, *found.values())
     if not common:
         raise InputError("no topic that all runs and the qrels have in common")
-    smaller = target.part(target.frame["qid"].astype(str).isin(common))
-    smaller.evidence, smaller.horizon, smaller.labels = target.evidence, target.horizon, target.labels
-    return smaller
+    return target.part(target.frame["qid"].astype(str).isin(common))
 
 
 def aligned(

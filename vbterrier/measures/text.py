@@ -10,10 +10,12 @@ import ir_measures
 
 from vbterrier.errors import ParameterError, nearest
 from vbterrier.hosts.ir_measures import MEASURES, NAME, replace_parser
+from vbterrier.measures.adhoc import is_computed_here
 from vbterrier.measures.base import Measure
 
 _FORM = "a measure is written as Name, Name@10 or Name(parameter=value,...)@10"
 
+_RECALL_DIGITS = 2
 _WITHOUT_VALUE = re.compile(r"invalid param (\w+)=<object .*")
 
 
@@ -49,6 +51,12 @@ def distinct_measures(measures: Any, example: str = "BNDCG@10") -> list[ir_measu
 
 def _missing_engine(measure: ir_measures.Measure) -> str:
     """Return the remedy if no installed engine of ir_measures evaluates a measure; empty if one does."""
+    if is_computed_here(measure):
+        return ""
+    recall = measure.params.get("recall")
+    if recall is not None and not (0 <= recall <= 1 and round(recall, _RECALL_DIGITS) == recall):
+        # pytrec_eval rounds it, and would evaluate another measure.
+        return f"give a recall from 0 to 1 with at most {_RECALL_DIGITS} digits, as IPrec@0.25"
     # The provider of this package has measures of its own.
     others = [engine for engine in ir_measures.DefaultPipeline.providers if engine.NAME != NAME]
     able = [engine for engine in others if engine.supports(measure)]

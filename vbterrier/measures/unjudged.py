@@ -1,4 +1,4 @@
-"""Bootstrapped measures, bounds of nDCG, and the share of unjudged documents."""
+"""Measures of rankings with unjudged documents: bootstrapped (B), estimated by a fitted model (E), and bounds."""
 
 from __future__ import annotations
 
@@ -6,28 +6,27 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from vbterrier.errors import ParameterError
+from vbterrier.errors import InputError, ParameterError
 from vbterrier.kernels.grades.choice import METHODS
-from vbterrier.kernels.rankings import rbp_weights
+from vbterrier.kernels.rankings import rbp_weights, weighted_sums
 from vbterrier.measures.base import CUTOFF, Measure, Param
 from vbterrier.unjudged.distribution import KINDS, SIDES, BootstrapDistribution, ndcg_bound
-from vbterrier.unjudged.drawn import DrawnDistribution, covers
-from vbterrier.unjudged.fitted import evidence_model
+from vbterrier.unjudged.fitted import evidence_model, fit_loaded
 from vbterrier.unjudged.metrics import AP, DCG, ERR, MOST_GRADE, NDCG, RBP, WEB_GRADE, Precision, Q
-from vbterrier.unjudged.model import fit_model
-from vbterrier.unjudged.priors import ALL_UNJUDGED, COMPAT, MOST_DRAWS, N_DRAWS, PRIORS, Process
+from vbterrier.unjudged.priors import ALL_UNJUDGED, COMPAT, DEFAULT_PRIOR, MOST_DRAWS, N_DRAWS, PRIORS, Process
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping
+    from collections.abc import Iterable, Mapping
 
     import ir_measures
 
     from vbterrier.annotations import Floats
     from vbterrier.frames.ranking import Run
-    from vbterrier.measures.target import EvaluationTarget, Memo, Scoring
+    from vbterrier.measures.target import EvaluationTarget, Scoring
+    from vbterrier.unjudged.distribution import ScoreDistributions
+    from vbterrier.unjudged.fitted import EvidenceModel
     from vbterrier.unjudged.metrics import Metric
-    from vbterrier.unjudged.model import GradeDraws
-    from vbterrier.unjudged.pool import JudgedTop, MachineLabels
+    from vbterrier.unjudged.pool import MachineLabels
 
 
 # The part of a topic in the variance of the sum over topics, for intervals of means.
@@ -47,7 +46,9 @@ class _Prior(Param):
     """The name of a prior, or a mapping of grade to probability."""
 
     def __init__(self) -> None:
-        super().__init__(str, "auto", choices=PRIORS, desc="prior of the grades of unjudged documents, or a dict")
+        super().__init__(
+            str, DEFAULT_PRIOR, choices=PRIORS, desc="prior of the grades of unjudged documents, or a dict"
+        )
         self.dtype = (str, dict)
 
     def coerce(self, name: str, value: Any) -> Any:
@@ -104,8 +105,15 @@ class _Strength(Param):
         return strength
 
 
+_DRAWS = {
+    "level": Param(float, 0.9, low=0, high=1, desc="level of the interval of lo and hi"),
+    "n_draws": Param(int, N_DRAWS, low=1, high=MOST_DRAWS, desc="number of draws of a topic, if draws are needed"),
+    "seed": Param(int, 0, low=0, desc="seed of the draws, together with the topic"),
+}
+
+
 def process_params(**own: Param) -> dict[str, Param]:
-    """Return the parameters of the process with those of a metric."""
+    """Return the parameters of a bootstrapped measure: of the process, and its own."""
     return {
         "cutoff": CUTOFF,
         "prior": _Prior(),
@@ -114,15 +122,17 @@ def process_params(**own: Param) -> dict[str, Param]:
         "method": Param(str, "auto", choices=METHODS, desc="computation of the distribution"),
         "all_unjudged": Param(str, "auto", choices=ALL_UNJUDGED, desc="the run prior if no document is judged"),
         "prior_strength": _Strength(),
-        "level": Param(float, 0.9, low=0, high=1, desc="level of the interval of lo and hi"),
-        "n_draws": Param(int, N_DRAWS, low=1, high=MOST_DRAWS, desc="number of draws of a topic, if draws are needed"),
-        "seed": Param(int, 0, low=0, desc="seed of the draws, together with the topic"),
-        "horizon": Param(int, 0, low=0, desc="depth to which the ideal assumes judgments; 0: that of the pool"),
-        "model": Param(str, "", desc="name of a registered model, see vbterrier.unjudged.fit"),
+        **_DRAWS,
     }
 
 
-class Bootstrapped(Measure):
+def model_params(**own: Param) -> dict[str, Param]:
+    """Return the parameters of an estimated measure: its model and draws, and its own."""
+    model = Param(str, "", desc="a registered model, a digest or a folder, see vbterrier.unjudged.fit")
+    return {"cutoff": CUTOFF, "model": model, "stat": _Stat(), **own, **_DRAWS}
+
+
+class UnjudgedMeasure(Measure):
     """A statistic of the distribution of a score over the grades of unjudged documents."""
 
     @property
@@ -134,43 +144,9 @@ class Bootstrapped(Measure):
         """The metric whose distribution is computed."""
         raise NotImplementedError
 
-    def check(self) -> None:
-        """Refuse parameters that the metric or the process refuses."""
-        self.metric()
-        self.process()
-
-    def process(self) -> Process:
-        """The process that draws grades of unjudged documents."""
-        given = {name: self[name] for name in Process.__dataclass_fields__ if name in self.SUPPORTED_PARAMS}
-        # The gain of nDCG is a parameter of its metric.
-        given.pop("dcg", None)
-        return Process(**given)
-
-    def prepare(self, target: EvaluationTarget) -> None:
-        """Look up the judgments of a target, and fit the evidence model to its runs."""
-        process = self.process()
-        _ = target.judgments(drop_negative=process.drops_negative).lookup
-        if process.uses_evidence and target.evidence and not process.model:
-            draw = _draws_of(target, target, target.evidence, self.cutoff, process, target.labels)
-            draw(process.n_draws, process.seed)
-
-    def distribution(self, scoring: Scoring) -> BootstrapDistribution:
-        """The distribution that all statistics with the same process and cutoff share."""
-        key = self.shared("stat", "level")
-        if key not in scoring.kept:
-            process = self.process()
-            judged = scoring.judged(self.cutoff, drop_negative=process.drops_negative)
-            if process.uses_evidence:
-                draw = grade_draws(scoring, self.cutoff, process)
-                scoring.kept[key] = DrawnDistribution(judged, process, self.metric(), draw)
-            else:
-                scoring.kept[key] = BootstrapDistribution(judged, process, self.metric())
-        found: BootstrapDistribution = scoring.kept[key]
-        return found
-
-    def judged(self, scoring: Scoring) -> JudgedTop:
-        """The ranking that is scored, with its judgments."""
-        return scoring.judged(self.cutoff, drop_negative=self.process().drops_negative)
+    def distribution(self, scoring: Scoring) -> ScoreDistributions:
+        """The distribution that all statistics of one metric, process or model and cutoff share."""
+        raise NotImplementedError
 
     def values(self, scoring: Scoring) -> Floats:
         """The statistic of each topic."""
@@ -183,50 +159,150 @@ class Bootstrapped(Measure):
         return distribution.quantile(float(stat[1:]) / 100)
 
 
-def uses_evidence(measures: Iterable[ir_measures.Measure]) -> bool:
-    """Return True if a measure fits the evidence model to all runs of a call."""
-    bootstrapped = (one for one in measures if isinstance(one, Bootstrapped) and one["stat"] not in RBP_BOUNDS)
-    return any(measure.process().uses_evidence for measure in bootstrapped)
+class Bootstrapped(UnjudgedMeasure):
+    """A measure of the B family: the process of the paper, of the topic's ranking and judgments alone."""
+
+    def check(self) -> None:
+        """Refuse parameters that the metric or the process refuses."""
+        self.metric()
+        self.process()
+
+    def process(self) -> Process:
+        """The process that draws grades of unjudged documents."""
+        return Process(**{name: self[name] for name in Process.__dataclass_fields__ if name in self.SUPPORTED_PARAMS})
+
+    def prepare(self, target: EvaluationTarget) -> None:
+        """Look up the judgments of a target."""
+        _ = target.judgments(drop_negative=self.process().drops_negative).lookup
+
+    def distribution(self, scoring: Scoring) -> BootstrapDistribution:
+        """The distribution that all statistics with the same process and cutoff share."""
+
+        def distribution() -> BootstrapDistribution:
+            process = self.process()
+            judged = scoring.judged(self.cutoff, drop_negative=process.drops_negative)
+            return BootstrapDistribution(judged, process, self.metric())
+
+        return scoring.memo(self.shared("stat", "level"), distribution)
 
 
-def grade_draws(scoring: Scoring, cutoff: int | None, process: Process) -> Callable[[int, int], GradeDraws]:
-    """Return the function that draws grades of unjudged documents from the evidence model, fitted once.
+class Estimated(UnjudgedMeasure):
+    """A measure of the E family: the score under complete judgments, estimated by a fitted model of all evidence."""
 
-    The evidence is that of the registered model if one is named, else of the target's runs, else of the run alone. It
-    is joined by a run with documents that it lacks.
-    """
-    target, run = scoring.target, scoring.run
-    named = evidence_model(process.model) if process.model else None
-    runs = target.evidence if named is None else named.runs
-    labels = target.labels if named is None or target.labels is not None else named.labels
-    if runs is None:
-        return _draws_of(scoring, target, {run.name: run}, cutoff, process, labels)
-    draw = _draws_of(target, target, runs, cutoff, process, labels)
-    judged = scoring.judged(cutoff)
-    if not covers(draw(process.n_draws, process.seed).evidence, judged):
-        draw = _draws_of(scoring, target, {**runs, run.name: run}, cutoff, process, labels)
-    return draw
+    def check(self) -> None:
+        """Refuse parameters that the metric refuses."""
+        self.metric()
+
+    def prepare(self, target: EvaluationTarget) -> None:
+        """Look up the judgments of a target."""
+        _ = target.judgments().lookup
+
+    def distribution(self, scoring: Scoring) -> ScoreDistributions:
+        """The distribution that all statistics with the same model and cutoff share."""
+        name = self["model"]
+        model = scoring.models.get(name) or (evidence_model(name) if name else None)
+        if model is None:
+            raise InputError(
+                f"{self}: needs a model fitted to all runs: use vbterrier.Experiment or vbterrier.score, which fit "
+                f"one, or name one, as {self.NAME}(model='mine') after "
+                "vbterrier.unjudged.fit(runs, qrels).register('mine')"
+            )
+
+        def distribution() -> ScoreDistributions:
+            judged, (n_draws, seed) = scoring.judged(self.cutoff), (self["n_draws"], self["seed"])
+            return model.distribution(judged, self.metric(), n_draws=n_draws, seed=seed, name=name)
+
+        return scoring.memo((self.shared("stat", "level"), model.digest), distribution)
 
 
-def _draws_of(
-    memo: Memo,
-    target: EvaluationTarget,
+def models_of(
+    measures: Iterable[ir_measures.Measure],
     runs: Mapping[str, Run],
-    cutoff: int | None,
-    process: Process,
-    labels: MachineLabels | None,
-) -> Callable[[int, int], GradeDraws]:
-    horizon = process.horizon or target.horizon
-    key = "evidence model", process.model, cutoff, horizon
+    target: EvaluationTarget,
+    *,
+    labels: MachineLabels | None = None,
+    horizon: int = 0,
+    model: EvidenceModel | str | None = None,
+) -> dict[str, EvidenceModel]:
+    """Return the models of the estimated measures by name.
 
-    def draw(n_draws: int, seed: int) -> GradeDraws:
-        model = memo.memo(key, lambda: fit_model(runs, target.judgments(), cutoff, horizon, labels))
-        return memo.memo((*key, n_draws, seed), lambda: model.draw(n_draws, seed))
+    The empty name is that of measures without one: the given ``model``, or one fitted to all runs of the call, their
+    judgments and machine labels, with a horizon (0 for the depth of the pool).
+    """
+    estimated = [measure for measure in measures if isinstance(measure, Estimated)]
+    models = {name: evidence_model(name) for name in {measure["model"] for measure in estimated} if name}
+    cutoffs = [measure.cutoff for measure in estimated if not measure["model"]]
+    if cutoffs and model is not None:
+        if labels is not None or horizon:
+            raise ParameterError("labels=, horizon=: are those of a fit; give them to vbterrier.unjudged.fit")
+        models[""] = evidence_model(model) if isinstance(model, str) else model
+    elif cutoffs:
+        deepest = None if None in cutoffs else max(cutoff for cutoff in cutoffs if cutoff is not None)
+        models[""] = fit_loaded(runs, target.judgments(), deepest, horizon, labels)
+    return models
 
-    return draw
+
+def needs_model(measures: Iterable[ir_measures.Measure]) -> bool:
+    """Return True if a measure needs a model that the call fits to its runs."""
+    return any(isinstance(measure, Estimated) and not measure["model"] for measure in measures)
 
 
-class _BNDCG(Bootstrapped):
+class _OfNDCG(UnjudgedMeasure):
+    PARAMS: ClassVar[dict[str, Param]] = {
+        "dcg": Param(str, "log2", choices=DCG, desc="gain is the grade, or 2^grade - 1")
+    }
+
+    def metric(self) -> Metric:
+        return NDCG(self["dcg"])
+
+
+class _OfRBP(UnjudgedMeasure):
+    PARAMS: ClassVar[dict[str, Param]] = {
+        "p": Param(float, 0.8, low=0, desc="persistence, below 1"),
+        "rel": Param(int, 1, low=0, desc="lowest relevant grade; 0: gains are graded"),
+        "max_grade": Param(int, low=1, desc="the highest grade of the scale, for graded gains"),
+    }
+
+    def metric(self) -> Metric:
+        if not self["rel"] and self.params.get("max_grade") is None:
+            raise ParameterError(
+                f"{self.NAME}(rel=0): graded gains are grade / max_grade; give the highest grade of the scale, as "
+                f"{self.NAME}(rel=0, max_grade=3), since the judgments of some topics may not contain it"
+            )
+        return RBP(self["p"], self["rel"], self.params.get("max_grade"))
+
+
+class _OfP(UnjudgedMeasure):
+    PARAMS: ClassVar[dict[str, Param]] = {"rel": _REL}
+
+    def metric(self) -> Metric:
+        return Precision(self["rel"])
+
+
+class _OfAP(UnjudgedMeasure):
+    PARAMS: ClassVar[dict[str, Param]] = {"rel": _REL}
+
+    def metric(self) -> Metric:
+        return AP(self["rel"])
+
+
+class _OfERR(UnjudgedMeasure):
+    PARAMS: ClassVar[dict[str, Param]] = {
+        "max_grade": Param(int, WEB_GRADE, low=1, high=MOST_GRADE, desc="the highest grade")
+    }
+
+    def metric(self) -> Metric:
+        return ERR(self["max_grade"])
+
+
+class _OfQ(UnjudgedMeasure):
+    PARAMS: ClassVar[dict[str, Param]] = {"beta": Param(float, 1.0, low=0, desc="weight of gains relative to ranks")}
+
+    def metric(self) -> Metric:
+        return Q(self["beta"])
+
+
+class _BNDCG(_OfNDCG, Bootstrapped):
     """Bootstrapped nDCG@k: a statistic of the distribution of nDCG over the grades of unjudged documents.
 
     ``nDCG = (DCG of the judged part + gains drawn from a prior) / IDCG@k(pool)``, in [0, 1]; see
@@ -255,21 +331,18 @@ class _BNDCG(Bootstrapped):
     PRETTY_NAME = "Bootstrapped nDCG"
     SHORT_DESC = "nDCG over the grades of unjudged documents"
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
-        dcg=Param(str, "log2", choices=DCG, desc="gain is the grade, or 2^grade - 1"),
+        **_OfNDCG.PARAMS,
         compat=Param(str, "", choices=COMPAT, desc="follow the code of the paper where it departs from it"),
     )
 
-    def metric(self) -> Metric:
-        return NDCG(self["dcg"])
 
-
-class _BRBP(Bootstrapped):
+class _BRBP(_OfRBP, Bootstrapped):
     """Bootstrapped rank-biased precision, RBP@k over the grades of unjudged documents.
 
     ``RBP = (1 - p) Σ_r p^(r-1) gain_r``, in [0, 1]; the process and its statistics are those of
     :data:`vbterrier.BNDCG`, with persistence p in [0, 1). Grades from ``rel`` on have gain 1, lower ones 0, as in
-    ``RBP(rel=1)`` of ir_measures; with ``rel=0`` (default) the gain is ``grade / max_grade``, by default of the highest
-    grade of the given qrels: set it for topics in batches.
+    ``RBP(rel=1)`` of ir_measures; with ``rel=0`` the gain is ``grade / max_grade``, with ``max_grade`` the highest
+    grade of the scale.
 
     Three more statistics need no model (Moffat and Zobel, TOIS 2008, section 5): ``lower``, the RBP of the judged
     documents; ``residual``, the weight of all ranks without a judged document, those below the cutoff included; and
@@ -283,15 +356,7 @@ class _BRBP(Bootstrapped):
 
     PRETTY_NAME = "Bootstrapped RBP"
     SHORT_DESC = "rank-biased precision over the grades of unjudged documents"
-    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
-        stat=_Stat(*RBP_BOUNDS),
-        p=Param(float, 0.8, low=0, desc="persistence, below 1"),
-        rel=Param(int, 0, low=0, desc="lowest relevant grade; 0: gains are graded"),
-        max_grade=Param(int, low=1, desc="the highest grade"),
-    )
-
-    def metric(self) -> Metric:
-        return RBP(self["p"], self["rel"], self.params.get("max_grade"))
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(stat=_Stat(*RBP_BOUNDS), **_OfRBP.PARAMS)
 
     @property
     def better(self) -> str | None:
@@ -308,14 +373,14 @@ class _BRBP(Bootstrapped):
     def values(self, scoring: Scoring) -> Floats:
         if self["stat"] not in RBP_BOUNDS:
             return super().values(scoring)
-        judged = self.judged(scoring)
+        judged = scoring.judged(self.cutoff)
         # Unjudged documents have gain 0 in the metric.
         lower = self.metric().scores(judged, judged.levels, judged.judgments.counts)
-        residual = 1.0 - (judged.levels >= 0) @ rbp_weights(judged.levels.shape[1], self["p"])
+        residual = 1.0 - weighted_sums(judged.levels >= 0, rbp_weights(judged.levels.shape[1], self["p"]))
         return {"lower": lower, "residual": residual, "upper": lower + residual}[self["stat"]]
 
 
-class _BP(Bootstrapped):
+class _BP(_OfP, Bootstrapped):
     """Bootstrapped precision, P@k over the grades of unjudged documents.
 
     ``P@k = relevant documents in the first k / k``, in [0, 1]; the process and its statistics are those of
@@ -329,13 +394,10 @@ class _BP(Bootstrapped):
 
     PRETTY_NAME = "Bootstrapped precision"
     SHORT_DESC = "precision over the grades of unjudged documents"
-    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(rel=_REL)
-
-    def metric(self) -> Metric:
-        return Precision(self["rel"])
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(**_OfP.PARAMS)
 
 
-class _BAP(Bootstrapped):
+class _BAP(_OfAP, Bootstrapped):
     """Bootstrapped average precision, AP[@k] over the grades of unjudged documents.
 
     ``AP@k = (1/R) Σ_{r<=k} I(r) P@r`` with R relevant documents in the pool, in [0, 1]; the process and its statistics
@@ -351,13 +413,10 @@ class _BAP(Bootstrapped):
 
     PRETTY_NAME = "Bootstrapped average precision"
     SHORT_DESC = "average precision over the grades of unjudged documents"
-    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(rel=_REL)
-
-    def metric(self) -> Metric:
-        return AP(self["rel"])
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(**_OfAP.PARAMS)
 
 
-class _BERR(Bootstrapped):
+class _BERR(_OfERR, Bootstrapped):
     """Bootstrapped expected reciprocal rank, ERR@k over the grades of unjudged documents.
 
     ``ERR = Σ_r (1/r) s_r Π_{i<r} (1 - s_i)`` with ``s = (2^grade - 1) / 2^max_grade``, in [0, 1]; the process and its
@@ -371,15 +430,10 @@ class _BERR(Bootstrapped):
 
     PRETTY_NAME = "Bootstrapped expected reciprocal rank"
     SHORT_DESC = "expected reciprocal rank over the grades of unjudged documents"
-    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
-        max_grade=Param(int, WEB_GRADE, low=1, high=MOST_GRADE, desc="the highest grade")
-    )
-
-    def metric(self) -> Metric:
-        return ERR(self["max_grade"])
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(**_OfERR.PARAMS)
 
 
-class _BQ(Bootstrapped):
+class _BQ(_OfQ, Bootstrapped):
     """Bootstrapped Q-measure, Q[@k] over the grades of unjudged documents.
 
     ``Q@k = 1/min(k, R) Σ_{r<=k} I(r) (C(r) + β cg(r)) / (r + β cg*(r))``, in [0, 1], with R relevant documents in the
@@ -393,12 +447,115 @@ class _BQ(Bootstrapped):
 
     PRETTY_NAME = "Bootstrapped Q-measure"
     SHORT_DESC = "Q-measure over the grades of unjudged documents"
-    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(
-        beta=Param(float, 1.0, low=0, desc="weight of gains relative to ranks")
-    )
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = process_params(**_OfQ.PARAMS)
 
-    def metric(self) -> Metric:
-        return Q(self["beta"])
+
+class _ENDCG(_OfNDCG, Estimated):
+    """Estimated nDCG@k: the nDCG that complete judgments would give, by a model of all runs and judgments.
+
+    ``E[DCG@k / IDCG@k]`` over joint draws of the grades of the unjudged documents of all runs and of the relevant
+    documents that no run retrieves, in [0, 1]; see :mod:`vbterrier.unjudged.model`. The ideal ranking is drawn, too, so
+    that the value of a fully judged ranking may differ from its nDCG. All statistics of one evaluation share one set
+    of draws.
+
+    Parameters
+    ----------
+    model
+        The fitted model: the name of a registered one, its digest, or the folder of a saved one, see
+        :func:`vbterrier.unjudged.fit`. Calls that evaluate several runs at once, as :func:`vbterrier.score` and
+        :func:`vbterrier.Experiment`, fit one without a name to their runs.
+    stat
+        ``mean`` (default), ``median``, ``mode``, ``std``, a percentile ``q0`` to ``q100``, or ``lo`` and ``hi``, the
+        ends of the central interval at ``level``.
+
+    >>> import vbterrier
+    >>> vbterrier.ENDCG(model="mine", stat="lo") @ 10
+    ENDCG(model='mine',stat='lo')@10
+    """
+
+    PRETTY_NAME = "Estimated nDCG"
+    SHORT_DESC = "nDCG under complete judgments, estimated from all evidence"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = model_params(**_OfNDCG.PARAMS)
+
+
+class _ERBP(_OfRBP, Estimated):
+    """Estimated rank-biased precision: RBP under complete judgments, by a model of all runs and judgments.
+
+    In [0, 1]; the metric and its parameters are those of :data:`vbterrier.BRBP`, the model and its statistics those of
+    :data:`vbterrier.ENDCG`.
+
+    >>> import vbterrier
+    >>> vbterrier.ERBP(model="mine") @ 10
+    ERBP(model='mine')@10
+    """
+
+    PRETTY_NAME = "Estimated rank-biased precision"
+    SHORT_DESC = "rank-biased precision under complete judgments, estimated from all evidence"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = model_params(**_OfRBP.PARAMS)
+
+
+class _EP(_OfP, Estimated):
+    """Estimated precision: P under complete judgments, by a model of all runs and judgments.
+
+    In [0, 1]; the metric and its parameters are those of :data:`vbterrier.BP`, the model and its statistics those of
+    :data:`vbterrier.ENDCG`.
+
+    >>> import vbterrier
+    >>> vbterrier.EP(model="mine") @ 10
+    EP(model='mine')@10
+    """
+
+    PRETTY_NAME = "Estimated precision"
+    SHORT_DESC = "precision under complete judgments, estimated from all evidence"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = model_params(**_OfP.PARAMS)
+
+
+class _EAP(_OfAP, Estimated):
+    """Estimated average precision: AP under complete judgments, by a model of all runs and judgments.
+
+    In [0, 1]; the metric and its parameters are those of :data:`vbterrier.BAP`, the model and its statistics those of
+    :data:`vbterrier.ENDCG`.
+
+    >>> import vbterrier
+    >>> vbterrier.EAP(model="mine") @ 10
+    EAP(model='mine')@10
+    """
+
+    PRETTY_NAME = "Estimated average precision"
+    SHORT_DESC = "average precision under complete judgments, estimated from all evidence"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = model_params(**_OfAP.PARAMS)
+
+
+class _EERR(_OfERR, Estimated):
+    """Estimated expected reciprocal rank: ERR under complete judgments, by a model of all runs and judgments.
+
+    In [0, 1]; the metric and its parameters are those of :data:`vbterrier.BERR`, the model and its statistics those of
+    :data:`vbterrier.ENDCG`.
+
+    >>> import vbterrier
+    >>> vbterrier.EERR(model="mine") @ 10
+    EERR(model='mine')@10
+    """
+
+    PRETTY_NAME = "Estimated expected reciprocal rank"
+    SHORT_DESC = "expected reciprocal rank under complete judgments, estimated from all evidence"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = model_params(**_OfERR.PARAMS)
+
+
+class _EQ(_OfQ, Estimated):
+    """Estimated Q-measure: Q under complete judgments, by a model of all runs and judgments.
+
+    In [0, 1]; the metric and its parameters are those of :data:`vbterrier.BQ`, the model and its statistics those of
+    :data:`vbterrier.ENDCG`.
+
+    >>> import vbterrier
+    >>> vbterrier.EQ(model="mine") @ 10
+    EQ(model='mine')@10
+    """
+
+    PRETTY_NAME = "Estimated Q-measure"
+    SHORT_DESC = "Q-measure under complete judgments, estimated from all evidence"
+    SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = model_params(**_OfQ.PARAMS)
 
 
 BNDCG = _BNDCG()
@@ -407,6 +564,12 @@ BP = _BP()
 BAP = _BAP()
 BERR = _BERR()
 BQ = _BQ()
+ENDCG = _ENDCG()
+ERBP = _ERBP()
+EP = _EP()
+EAP = _EAP()
+EERR = _EERR()
+EQ = _EQ()
 
 
 class _NDCGBound(Measure):
@@ -423,12 +586,13 @@ class _NDCGBound(Measure):
     ``posthoc``     of the pool and the retrieved documents                     if only these are judged
     ==============  ==========================================================  ==================================
 
-    ``naive``, ``rbp`` and ``guaranteed``: Fröbe et al., ECIR 2023, section 3.3; ``posthoc`` is an addition. The highest
-    grade is by default that of the given qrels: set ``max_grade`` for topics in batches.
+    ``naive``, ``rbp`` and ``guaranteed`` (the default): Fröbe et al., ECIR 2023, section 3.3; ``posthoc`` is an
+    addition. All kinds but ``naive`` need ``max_grade``, the highest grade of the scale, which the judgments of a topic
+    may not contain.
 
     >>> import vbterrier
-    >>> vbterrier.NDCGBound(side="upper", kind="posthoc") @ 10
-    NDCGBound(side='upper',kind='posthoc')@10
+    >>> vbterrier.NDCGBound(side="upper", max_grade=3) @ 10
+    NDCGBound(side='upper',max_grade=3)@10
     """
 
     BETTER = None
@@ -437,9 +601,9 @@ class _NDCGBound(Measure):
     SUPPORTED_PARAMS: ClassVar[dict[str, Param]] = {
         "cutoff": CUTOFF,
         "side": Param(str, "lower", choices=SIDES, desc="which bound"),
-        "kind": Param(str, "naive", choices=KINDS, desc="assumption of the bound"),
+        "kind": Param(str, "guaranteed", choices=KINDS, desc="assumption of the bound"),
         "dcg": Param(str, "log2", choices=DCG, desc="gain is the grade, or 2^grade - 1"),
-        "max_grade": Param(int, low=0, desc="the highest grade"),
+        "max_grade": Param(int, low=0, desc="the highest grade of the scale"),
     }
 
     def prepare(self, target: EvaluationTarget) -> None:
@@ -447,8 +611,13 @@ class _NDCGBound(Measure):
         _ = target.judgments().lookup
 
     def values(self, scoring: Scoring) -> Floats:
-        judged = scoring.judged(self.cutoff)
-        return ndcg_bound(judged, self["side"], self["kind"], dcg=self["dcg"], max_grade=self.params.get("max_grade"))
+        judged, max_grade = scoring.judged(self.cutoff), self.params.get("max_grade")
+        if max_grade is None and self["kind"] != "naive":
+            raise ParameterError(
+                f"{self}: give the highest grade of the scale, which unjudged documents may have, as "
+                f"NDCGBound(max_grade={judged.judgments.grades[-1]}) for the highest one of these judgments"
+            )
+        return ndcg_bound(judged, self["side"], self["kind"], dcg=self["dcg"], max_grade=max_grade)
 
 
 class _Unjudged(Measure):

@@ -11,6 +11,7 @@ from vbterrier.frames import notebook
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import ids_of, integers_of
 from vbterrier.measures.base import Measure
+from vbterrier.measures.external import engine_of
 from vbterrier.measures.text import measures_from
 
 if TYPE_CHECKING:
@@ -167,11 +168,13 @@ def absent(values: pd.Series[float], low: pd.Series[float], look: str) -> str:
     return "; ".join(filter(None, said))
 
 
-def measures_sentence(what: str, measures: Iterable[str]) -> list[str]:
-    """Return a sentence that names measures, and one with their cutoffs and the defaults that their names omit.
+def measures_sentence(what: str, measures: Iterable[str], *, computed: bool = True) -> list[str]:
+    """Return a sentence that names measures, and one with cutoffs, omitted defaults and engines of other packages.
 
-    >>> measures_sentence("Means over 50 topics", ["VB@10", "nDCG@10", "AP"])
-    ['Means over 50 topics: VB@10, nDCG@10, AP.', 'k = 10; VB@10: alpha = 1.']
+    ``computed``: False for values that may come from other programs, whose engines are unknown.
+
+    >>> measures_sentence("Means over 50 topics", ["VB@10", "nDCG@10"])
+    ['Means over 50 topics: VB@10, nDCG@10.', 'k = 10; VB@10: alpha = 1.']
     """
     names = list(dict.fromkeys(map(printable, measures)))
     known = {name: measure for name in names if (measure := parsed(name)) is not None}
@@ -179,6 +182,8 @@ def measures_sentence(what: str, measures: Iterable[str]) -> list[str]:
     said = [f"k = {' and '.join(map(str, cuts))}"] if cuts else []
     by_setting: dict[str, list[str]] = {}
     for name, measure in known.items():
+        if computed and (engine := engines_of([name])):
+            by_setting.setdefault(f"computed by {engine}", []).append(name)
         for setting in _HIDDEN:
             if setting in type(measure).SUPPORTED_PARAMS and f"{setting}=" not in str(measure):
                 value = measure[setting]
@@ -187,6 +192,13 @@ def measures_sentence(what: str, measures: Iterable[str]) -> list[str]:
                     by_setting.setdefault(f"{setting} = {text}", []).append(name)
     said += [setting if len(names) == 1 else f"{', '.join(of)}: {setting}" for setting, of in by_setting.items()]
     return [f"{what}: {', '.join(names)}.", *([f"{'; '.join(said)}."] if said else [])]
+
+
+def engines_of(measures: Iterable[str]) -> str:
+    """Return the packages that evaluate measures of ir_measures, with versions; empty if this package does."""
+    known = [found for measure in measures if (found := parsed(measure)) is not None]
+    engines = [engine_of(measure) for measure in known if not isinstance(measure, Measure)]
+    return ", ".join(filter(None, dict.fromkeys(engines)))
 
 
 def better(measure: str) -> str | None:

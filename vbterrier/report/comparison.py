@@ -36,7 +36,8 @@ GATE_FORMATS = ("table", "markdown", "json", "junit")
 def comparison_caption(found: Comparison) -> list[str]:
     """Caption of a table of means: topics, intervals, tests, marks and suspect runs."""
     systems, mean = found.systems, found.systems.iloc[0]
-    said = measures_sentence(f"Means over {topics_of(systems['n_qids'])}", systems["measure"].unique())
+    what = f"Means over {topics_of(systems['n_qids'])}"
+    said = measures_sentence(what, systems["measure"].unique(), computed=_are_computed(found))
     drawn = f", {mean['n_resamples']} resamples" if mean["n_resamples"] else ""
     said.append(f"Intervals, {100 * mean['level']:g}%: {mean['method']}{drawn}, seed {mean['seed']}.")
     if best_rows(systems).any():
@@ -46,6 +47,11 @@ def comparison_caption(found: Comparison) -> list[str]:
     # With a baseline, means have stars; otherwise they have letters.
     stars = _star_note(found) if found.baseline is not None else ()
     return said + [f"{line}." for line in (*stars, *_mark_notes(found))]
+
+
+def _are_computed(found: Comparison) -> bool:
+    """Return True if values come from runs; numbers of missing topics are unknown for values of other programs."""
+    return bool(found.flags["n_missing"].notna().all())
 
 
 def _star_note(found: Comparison) -> Iterator[str]:
@@ -78,8 +84,9 @@ def pairs_caption(found: Comparison, pairs: pd.DataFrame | None = None) -> list[
     pairs = found.pairs if pairs is None else pairs
     one = pairs.iloc[0]
     drawn = f"{one['n_resamples']} resamples, " if one["n_resamples"] else ""
+    what = f"Differences of systems over {topics_of(pairs['n_qids'])}"
     return [
-        *measures_sentence(f"Differences of systems over {topics_of(pairs['n_qids'])}", pairs["measure"].unique()),
+        *measures_sentence(what, pairs["measure"].unique(), computed=_are_computed(found)),
         f"Test: {one['test']}; {corrected_over(pairs)}; level {found.alpha:g}.",
         f"Intervals, {100 * one['level']:g}%: {one['method']}; {drawn}seed {one['seed']}.",
         *(f"{line}." for line in _pair_notes(found)),

@@ -48,6 +48,7 @@ def scores_report(scores: Scores, style: str, *, topics: bool = False) -> str:
         parts.append(footing(scores))
         if is_pooled(scores):
             parts.append("pooled: scores of the joint intents of all topics instead of means over topics")
+        parts += map(printable, scores.notes)
     if isinstance(scores, IntentEvaluation):
         caption = [f"Tagging: {TAGGING}."]
         table = rendered(scores.tagging, style, caption=caption, label="tab:tagging")
@@ -107,7 +108,7 @@ def scores_caption(scores: Scores, *, topics: bool = False) -> list[str]:
     late = scores.missing[scores.missing["n_missing"] > 0]
     for name, n in zip(late["name"], late["n_missing"], strict=True):
         said.append(f"{name} retrieved nothing for {topics_of([n])}, scored as empty rankings.")
-    return said
+    return said + [f"{note}." for note in scores.notes]
 
 
 def is_pooled(scores: Scores) -> bool:

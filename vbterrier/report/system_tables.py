@@ -198,6 +198,9 @@ def leaderboard_report(found: Leaderboard, style: str, *, part: str = "") -> str
             title, table = f"{title}, {level}", found.ranks_by_source().rename(columns={"name": "run"})
         else:
             table = _with_range(shared_caption(frame)[1], level)
+            if name == "judges" and (frame["n_qids"] < found.systems["n_qids"].iloc[0]).any():
+                # Also if all judges labelled the same topics.
+                table = table.assign(n_qids=frame["n_qids"])
         caption = [f"{title}.", *(leaderboard_caption(found) if name == "systems" else [])]
         pages.append(rendered(table, style, digits=3, title=title, caption=caption, label=label))
     if style == "table":

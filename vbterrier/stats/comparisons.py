@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, examples, nearest, number, warn, whole
-from vbterrier.frames.contracts import is_linearised, score_bounds
+from vbterrier.frames.contracts import is_linearised, require_difference, score_bounds
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import mean_draws, stream
 from vbterrier.stats.inverted_intervals import corrected_levels, effect_limits, interval_label, inverted_limits
@@ -97,7 +97,8 @@ def comparisons(
         :func:`~vbterrier.stats.paired_tests.simultaneous_level`): an interval excludes 0 only if p_adjusted is at most
         ``1 - level``.
     margin
-        A difference too small to matter, in units of the measure, above 0: adds p_equivalence.
+        A difference too small to matter, in units of the measure, above 0 and below the range of each measure: adds
+        p_equivalence.
     n_resamples, seed
         Number of resamples, of the topics for intervals and of the test, and the seed that determines them.
 
@@ -157,6 +158,8 @@ def comparisons(
     whole("seed", seed, low=0)
     tables = []
     for measure, names, table, qids in measure_tables(values, by_id=True):
+        if margin is not None:
+            require_difference("margin", margin, measure)
         if pairs := pairs_of(names, baseline):
             a, b = (table[:, [names.index(pair[side]) for pair in pairs]] for side in (0, 1))
             differences = a - b

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
-from vbterrier.frames.contracts import score_bounds
+from vbterrier.frames.contracts import require_difference, score_bounds
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import stream
@@ -181,7 +181,7 @@ def bayesian_comparison(
         The V frame: name, qid, measure, value; the system to compare all other systems with; ``None`` for all pairs.
     rope
         Half the width of the region of practical equivalence: differences between ``-rope`` and ``rope`` do not matter,
-        in units of the measure, at least 0.
+        in units of the measure, at least 0 and below the range of each measure.
     posterior
         ``"conjugate"``: normal differences with the reference prior ``p(μ, σ²) ∝ 1/σ²``, whose posterior of μ is
         Student's t with n - 1 degrees of freedom, the mean and the standard error of the differences. ``"bootstrap"``:
@@ -220,6 +220,7 @@ def bayesian_comparison(
     rope, n_draws, seed = number("rope", rope, low=0), whole("n_draws", n_draws), whole("seed", seed, low=0)
     parts = []
     for measure, names, table, _ in measure_tables(values):
+        require_difference("rope", rope, measure)
         chosen = pairs_of(names, baseline)
         if not chosen:
             continue

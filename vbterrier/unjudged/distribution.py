@@ -9,22 +9,24 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, whole
 from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.ranking import Run
 from vbterrier.kernels import bounds
 from vbterrier.kernels.bounds import PartlyJudged
 from vbterrier.kernels.grades.choice import TooLargeError, distribution_of
-from vbterrier.kernels.grades.distributions import central_interval
+from vbterrier.kernels.grades.distributions import atoms_of, central_interval
 from vbterrier.kernels.grades.model import UnjudgedModel, urn
 from vbterrier.kernels.grades.moments import moments
 from vbterrier.kernels.rankings import row_sums
 from vbterrier.kernels.resample import stream
-from vbterrier.unjudged.metrics import DCG, NDCG
-from vbterrier.unjudged.pool import grade_gains
-from vbterrier.unjudged.priors import ECIR23_GRADES, OWN, Process, prior_of
+from vbterrier.unjudged.metrics import NDCG
+from vbterrier.unjudged.pool import Judgments, grade_gains
+from vbterrier.unjudged.priors import DEFAULT_PRIOR, ECIR23_GRADES, N_DRAWS, OWN, Process, prior_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Mapping
+    from typing import Any
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.notebook import Figures
@@ -44,44 +46,29 @@ LEVEL = 0.9
 _SHOWN = 250
 
 
-class BootstrapDistribution(Shown):
-    """The distribution of a score over the possible grades of unjudged documents, for every topic.
+class ScoreDistributions(Shown):
+    """The distributions of a run's score over the possible grades of its unjudged documents, one for each topic.
 
-    The result of :func:`vbterrier.unjudged.bootstrap_distribution`. Arrays are parallel to ``topics``. Statistics that
-    need the whole distribution are computed on first access.
+    Arrays are parallel to ``topics``. Statistics that need the whole distributions are computed on first access. A
+    topic without unjudged documents under a fixed ideal ranking has its score with probability 1.
 
     Attributes
     ----------
-    topics, cutoff, process, metric
-        The topics of the qrels in order of appearance, the cutoff k (or None), the parameters, and the metric.
-    n_unjudged, visits
-        Unjudged documents in the first k, shape (n,), and their ranks (from 0) in drawing order, shape (n, u), of which
-        the first ``n_unjudged`` of each topic are valid.
-    grades, prob
-        Grades, increasing from 0, shape (L,), and their prior, shape (n, L), or (n, u, L) in drawing order if documents
-        have individual priors.
-    strength
-        The pseudo-count of the prior in documents, shape (n,); infinite if the prior is treated as known exactly.
-    model : UnjudgedModel
-        The input of the kernels.
+    judged
+        The run up to the cutoff, with its judgments.
+    topics, cutoff, metric
+        The topics of the qrels in order of appearance, the cutoff k (or None), and the metric.
+    n_unjudged, grades
+        Unjudged documents in the first k, shape (n,), and the grades of the qrels, increasing from 0, shape (L,).
+    n_draws, seed
+        The number of draws of a topic where draws are used, and their seed.
     """
 
-    def __init__(self, judged: JudgedTop, process: Process, metric: Metric | None = None) -> None:
-        self.metric: Metric = metric_of(metric, process)
-        if process.compat:
-            judged = judged.regraded(np.array(ECIR23_GRADES))
-        self.topics, self.cutoff, self.process = judged.judgments.topics, judged.cutoff, process
+    def __init__(self, judged: JudgedTop, metric: Metric, n_draws: int, seed: int) -> None:
+        self.judged, self.metric = judged, metric
+        self.topics, self.cutoff = judged.judgments.topics, judged.cutoff
         self.n_unjudged, self.grades = judged.n_unjudged, judged.judgments.grades
-        prior = prior_of(judged, process)
-        self.prob = prior.prob if process.prior == OWN else prior.prob[:, 0]
-        self.strength = np.full(len(self), math.inf) if prior.strength is None else prior.strength
-        self.visits = drawing_order(judged, by_docno=process.compat == "ecir23")
-        self.model = unjudged_model(judged, self.metric, self.visits, prior.prob, prior.strength)
-        if process.method == "grid" and self.model.value and (process.prior == OWN or process.compat == "ecir23"):
-            raise ParameterError(
-                f"method='grid': {self.metric.name} is no sum over ranks, so its documents need one prior and draws "
-                "in the order of ranks; use method='auto'"
-            )
+        self.n_draws, self.seed = n_draws, seed
         self._quantiles: dict[float, Floats] = {}
         self._intervals: dict[float, tuple[Floats, Floats]] = {}
 
@@ -91,7 +78,16 @@ class BootstrapDistribution(Shown):
     @property
     def source(self) -> str:
         """The source of the grades of unjudged documents."""
-        return self.process.summary
+        raise NotImplementedError
+
+    @cached_property
+    def distributions(self) -> list[ScoreDistribution]:
+        """The distribution of each topic."""
+        raise NotImplementedError
+
+    def _compute_moments(self, *, with_variance: bool) -> tuple[Floats, Floats]:
+        """Means, and variances (NaN unless requested), shape (n,) each."""
+        raise NotImplementedError
 
     def _line(self) -> str:
         return f"{self.metric.name}@{self.cutoff}, {len(self)} topics, {self.source}"
@@ -111,33 +107,8 @@ class BootstrapDistribution(Shown):
         return {"score_distributions": lambda: {"distribution": self}}
 
     @cached_property
-    def distributions(self) -> list[ScoreDistribution]:
-        """The distribution of each topic."""
-        try:
-            return distribution_of(self.model, self.process.method, self._uniforms, legacy=bool(self.process.compat))
-        except TooLargeError as error:
-            raise ParameterError(
-                f"method={self.process.method!r} is too expensive for query {self.topics[error.topic]!r} with "
-                f"{self.n_unjudged[error.topic]} unjudged documents; use method='auto', or a smaller cutoff"
-            ) from error
-
-    def _uniforms(self, topic: int) -> Floats:
-        rng = stream(self.process.seed, self.topics[topic])
-        return urn(rng, self.process.n_draws, int(self.n_unjudged[topic]), float(self.strength[topic]))
-
-    @cached_property
     def _moments(self) -> tuple[Floats, Floats]:
         return self._compute_moments(with_variance=True)
-
-    def _compute_moments(self, *, with_variance: bool) -> tuple[Floats, Floats]:
-        mean, variance = np.full((2, len(self)), np.nan)
-        if self.process.method != "mc":
-            mean, variance = (part.copy() for part in moments(self.model, with_variance=with_variance))
-        for topic in np.flatnonzero(np.isnan(mean) | (with_variance & np.isnan(variance))):
-            values, probs = self.distributions[topic].atoms()
-            mean[topic] = values @ probs if np.isnan(mean[topic]) else mean[topic]
-            variance[topic] = (values - mean[topic]) ** 2 @ probs
-        return mean, variance
 
     @cached_property
     def mean(self) -> Floats:
@@ -232,6 +203,172 @@ class BootstrapDistribution(Shown):
         return frame.assign(certificate=np.maximum(*ends))
 
 
+class BootstrapDistribution(ScoreDistributions):
+    """The distributions of bootstrapped scores, each of its topic alone: the process of the paper.
+
+    The result of :func:`bootstrap_distribution`.
+
+    Attributes
+    ----------
+    process
+        The parameters of the process.
+    visits
+        The ranks (from 0) of unjudged documents in drawing order, shape (n, u), of which the first ``n_unjudged`` of
+        each topic are valid.
+    prob
+        The prior of the grades, shape (n, L), or (n, u, L) in drawing order if documents have individual priors.
+    strength
+        The pseudo-count of the prior in documents, shape (n,); infinite if the prior is treated as known exactly.
+    model : UnjudgedModel
+        The input of the kernels.
+    """
+
+    def __init__(self, judged: JudgedTop, process: Process, metric: Metric | None = None) -> None:
+        if process.compat:
+            judged = judged.regraded(np.array(ECIR23_GRADES))
+        super().__init__(judged, metric_of(metric), process.n_draws, process.seed)
+        self.process = process
+        prior = prior_of(judged, process)
+        self.prob = prior.prob if process.prior == OWN else prior.prob[:, 0]
+        self.strength = np.full(len(self), math.inf) if prior.strength is None else prior.strength
+        self.visits = drawing_order(judged, by_docno=process.compat == "ecir23")
+        self.model = unjudged_model(judged, self.metric, self.visits, prior.prob, prior.strength)
+        if process.method == "grid" and self.model.value and (process.prior == OWN or process.compat == "ecir23"):
+            raise ParameterError(
+                f"method='grid': {self.metric.name} is no sum over ranks, so its documents need one prior and draws "
+                "in the order of ranks; use method='auto'"
+            )
+
+    @property
+    def source(self) -> str:
+        """The prior and its parameters."""
+        return self.process.summary
+
+    @cached_property
+    def _of_judged(self) -> Floats:
+        """The score of the judged documents, by the metric itself, shape (n,)."""
+        return self.metric.of_judged(self.judged)
+
+    @cached_property
+    def distributions(self) -> list[ScoreDistribution]:
+        """The distribution of each topic."""
+        try:
+            made = distribution_of(self.model, self.process.method, self._uniforms, legacy=bool(self.process.compat))
+        except TooLargeError as error:
+            raise ParameterError(
+                f"method={self.process.method!r} is too expensive for query {self.topics[error.topic]!r} with "
+                f"{self.n_unjudged[error.topic]} unjudged documents; use method='auto', or a smaller cutoff"
+            ) from error
+        # Rounding of other orders of summation is not part of the score of a fully judged ranking.
+        exact, one = self._of_judged, np.ones(1)
+        return [
+            each if n else atoms_of(exact[topic : topic + 1], one)
+            for topic, (n, each) in enumerate(zip(self.n_unjudged.tolist(), made, strict=True))
+        ]
+
+    def _uniforms(self, topic: int) -> Floats:
+        rng = stream(self.process.seed, self.topics[topic])
+        return urn(rng, self.process.n_draws, int(self.n_unjudged[topic]), float(self.strength[topic]))
+
+    def _compute_moments(self, *, with_variance: bool) -> tuple[Floats, Floats]:
+        mean, variance = np.full((2, len(self)), np.nan)
+        if self.process.method != "mc":
+            mean, variance = (part.copy() for part in moments(self.model, with_variance=with_variance))
+        judged = self.n_unjudged == 0
+        mean[judged] = self._of_judged[judged]
+        variance[judged] = 0.0
+        for topic in np.flatnonzero(np.isnan(mean) | (with_variance & np.isnan(variance))):
+            values, probs = self.distributions[topic].atoms()
+            mean[topic] = values @ probs if np.isnan(mean[topic]) else mean[topic]
+            variance[topic] = (values - mean[topic]) ** 2 @ probs
+        return mean, variance
+
+
+def bootstrap_distribution(
+    run: Any,
+    qrels: Any,
+    cutoff: int | None = 10,
+    *,
+    prior: str | Mapping[int, float] = DEFAULT_PRIOR,
+    method: str = "auto",
+    compat: str = "",
+    all_unjudged: str = "auto",
+    n_draws: int = N_DRAWS,
+    seed: int = 0,
+    prior_strength: float | str = "auto",
+    metric: Metric | None = None,
+) -> BootstrapDistribution:
+    """The distribution of a score over the possible grades of the unjudged documents of a run.
+
+    In each topic, each unjudged document of the first k draws a grade from the prior, or the next lower grade that has
+    a judged document left outside the first k (grade 0 is unlimited; measures without an ideal ranking have no such
+    limit). The score is then ``nDCG@k = (DCG of the judged part + gains of the draws) / IDCG@k(pool)`` or another
+    metric; topics without a relevant document score 0. Distributions are computed exactly if possible. The distribution
+    of a topic depends on its ranking and its judgments alone.
+
+    Parameters
+    ----------
+    run, qrels
+        Frames with qid, docno, score, and grade_prob with ``prior="column"``; and with qid, docno, label (whole
+        numbers; below 0 counts as 0).
+    cutoff
+        The rank cutoff k; ``None`` evaluates whole rankings.
+    prior
+        The prior over grades of unjudged documents. The priors of the paper: ``"pool"`` (shares of the grades among the
+        judged documents of the query), ``"run"`` (among those in the first k), ``"pool+run"`` (the mean of both, the
+        default). ``"column"``: individual priors from the run's column ``grade_prob``, each a list of the probabilities
+        of grade 0, 1, 2, ... or one number, the probability of relevance (divided among the grades above 0 in
+        proportion to the pool). A mapping of grade to probability.
+    metric
+        nDCG by default; another metric, or nDCG with the gain ``2^grade - 1``, see :mod:`vbterrier.unjudged.metrics`.
+    method
+        ``"exact"``, ``"grid"`` (values on 32,768 cells, 4,096 for AP, ERR and Q, with a certified bracket around
+        quantiles) or ``"mc"`` (draws, with a 95 % band). ``"auto"`` is exact if that is cheap, then uses the grid, then
+        draws. AP, ERR and Q have no grid with individual priors or ``compat``.
+    compat
+        ``"ecir23"`` follows the authors' code where it departs from the paper: pool prior over all topics, grades 0 to
+        3, probabilities of at least 1e-6, documents drawn in the order of docnos, labels below 0 treated as unjudged,
+        grade 0 if all of the first k are unjudged; with ``method="mc"`` also its histogram mode and interpolated
+        quantiles.
+    all_unjudged, n_draws, seed
+        The run prior if none of the first k is judged: ``"auto"`` (the pool's for ``pool+run``, an error for ``run``),
+        ``"pool"``, or ``"zero"`` (grade 0); the number of draws per topic for ``"mc"``, and their seed; draws depend on
+        it and on the query's id only.
+    prior_strength
+        The pseudo-count of the prior in documents. The probabilities have a Dirichlet distribution of this pseudo-count
+        and are shared by the documents of a topic, so draws follow Pólya's urn, and the gains of two documents have the
+        correlation ``1/(prior_strength + 1)``. A smaller value gives wider intervals and the same mean, unless the pool
+        may have too few documents of a grade. ``inf`` treats the prior as known exactly. ``"auto"``:
+        ``DEFAULT_STRENGTH`` for the priors of the paper, chosen such that 90 % intervals cover the DCG under complete
+        judgments divided by the ideal DCG of the pool (docs/explanation/evidence.md); ``inf`` for given probabilities
+        and ``compat``.
+
+    Notes
+    -----
+    With ``prior_strength=inf`` intervals ignore the uncertainty of the prior. The cost is linear in rows. A topic with
+    u unjudged documents and s possible grades has s^u atoms. If draws are independent and the score is a sum, at most
+    s^(u/2) are sorted; otherwise all are, up to some 300,000, beyond which a grid or draws are used.
+
+    Source: Fröbe, Gienapp, Potthast, Hagen: Bootstrapped nDCG Estimation in the Presence of Unjudged Documents. ECIR
+    2023, section 3.2 and Algorithm 1. The default statistic of the measures is the mean instead of the paper's mode,
+    because it is closer to the score under complete judgments on TREC-COVID.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [2, 1, 0, 0]})
+    >>> run = pd.DataFrame({"qid": "q1", "docno": ["a", "new", "c"], "score": [3.0, 2.0, 1.0]})
+    >>> scores, probabilities = bootstrap_distribution(run, qrels, 3, prior="pool").atoms("q1")
+    >>> scores.round(3).tolist(), probabilities.round(3).tolist()
+    ([0.76, 1.0], [0.5, 0.5])
+    """
+    process = Process(prior, method, compat, all_unjudged, n_draws, seed, prior_strength)
+    if cutoff is not None:
+        whole("cutoff", cutoff, meaning=", as in @10")
+    judged = Judgments(qrels, drop_negative=process.drops_negative).judge(Run(run), cutoff)
+    return BootstrapDistribution(judged, process, metric)
+
+
 def unjudged_model(
     judged: JudgedTop, metric: Metric, visits: Ints, prob: Floats, strength: Floats | None
 ) -> UnjudgedModel:
@@ -280,18 +417,15 @@ def drawing_order(judged: JudgedTop, *, by_docno: bool) -> Ints:
     return np.argsort(behind, axis=1, kind="stable")[:, :most]
 
 
-def metric_of(metric: Metric | None, process: Process) -> Metric:
-    """The given metric, or nDCG with the gain of the process."""
+def metric_of(metric: Metric | None) -> Metric:
+    """Return the given metric, or nDCG."""
     if metric is None:
-        return NDCG(process.dcg)
+        return NDCG()
     if not hasattr(metric, "parts") or isinstance(metric, type):
         raise ParameterError(
             f"metric={metric!r}: wanted an instance of a class of vbterrier.unjudged.metrics, as AP(rel=1), or None "
             "for nDCG"
         )
-    if process.dcg != DCG[0]:
-        dcg = process.dcg
-        raise ParameterError(f"dcg={dcg!r} applies to nDCG only; use metric=NDCG({dcg!r}), or no metric")
     return metric
 
 

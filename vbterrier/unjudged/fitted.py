@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import secrets
 import shutil
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 import pandas as pd
@@ -21,8 +23,10 @@ from vbterrier.frames.files.reading import MAX_BYTES, read_qrels
 from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.notebook import Panel, Shown, counted
-from vbterrier.frames.ranking import Run, runs_of
+from vbterrier.frames.ranking import Run, places, runs_of
 from vbterrier.kernels.grade_regression import sigmoid
+from vbterrier.unjudged.distribution import metric_of
+from vbterrier.unjudged.estimated import EstimatedDistribution, items_of
 from vbterrier.unjudged.evidence import features_of
 from vbterrier.unjudged.model import DEPTH, fit_model, fit_step
 from vbterrier.unjudged.pool import Judgments, MachineLabels, labels_of
@@ -31,30 +35,38 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from vbterrier.annotations import StrPath
+    from vbterrier.unjudged.metrics import Metric
     from vbterrier.unjudged.model import GradeDraws, GradeModel
+    from vbterrier.unjudged.pool import JudgedTop
 
 
-_FORMAT = 1
+_FORMAT = 2
 _META, _RUNS, _QRELS, _LABELS = "model.json", "runs.parquet", "qrels.parquet", "labels.parquet"
 N_DRAWS = 1000
 _FOLDS = 5
+# Draws that a model keeps, for other measures and runs.
+_MOST_DRAWS = 8
+# Models by registered name; by digest, as long as they exist; and by folder, with the state of its files.
 _MODELS: dict[str, EvidenceModel] = {}
+_FITTED: WeakValueDictionary[str, EvidenceModel] = WeakValueDictionary()
+_LOADED: dict[str, tuple[Any, EvidenceModel]] = {}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class EvidenceModel(Shown):
     """A model of the grades of unjudged documents; the result of :func:`fit`.
 
-    Measures refer to a registered model by name: ``BNDCG(model="name") @ 10`` uses its runs as evidence, with the
-    judgments of the call. A run with other documents joins the evidence.
+    Measures of the E family refer to it by name, as ``ENDCG(model="name") @ 10``: a registered name, the model's digest
+    while the model exists, or the folder of a saved model. The model estimates scores of runs whose unjudged documents
+    its own runs retrieve, with the judgments that it was fitted to.
 
     Parameters
     ----------
     runs, judgments, labels
-        The evidence runs, cut to the depth of the evidence, the judgments, and labels of machines.
+        The evidence runs, the judgments, and labels of machines.
     cutoff, horizon, seed
-        The cutoff k, the requested horizon (0 for the depth of the pool), and the seed of the draws that tables
-        summarise.
+        The deepest cutoff of the measures that use it (``None`` for whole rankings), the requested horizon (0 for the
+        depth of the pool), and the seed of the draws that tables summarise.
 
     Examples
     --------
@@ -64,24 +76,134 @@ class EvidenceModel(Shown):
     [[4, 2]]
     """
 
-    runs: Mapping[str, Run]
+    runs: Mapping[str, Run] | None
     judgments: Judgments
-    cutoff: int
-    horizon: int
+    cutoff: int | None
+    horizon: int = 0
     seed: int = 0
     labels: MachineLabels | None = None
 
-    @cached_property
-    def model(self) -> GradeModel:
-        """The fitted regression of grades."""
-        return fit_model(self.runs, self.judgments, self.cutoff, self.horizon, self.labels)
+    def __getstate__(self) -> dict[str, Any]:
+        # Other processes get the fits and the draws that exist, without the runs.
+        return {**vars(self), "digest": self.digest, "runs": None}
+
+    @property
+    def depth(self) -> int | None:
+        """The rank to which runs are evidence, and the largest cutoff; ``None`` for whole rankings."""
+        return None if self.cutoff is None else max(DEPTH, self.cutoff, self.horizon)
 
     @cached_property
+    def digest(self) -> str:
+        """16 hexadecimal digits that determine the model: of its runs, judgments, labels, horizon and version."""
+        parts = [f"{_FORMAT} {self.depth} {self.horizon}".encode()]
+        topics = set(self.judgments.topics)
+        for name, run in (self.runs or {}).items():
+            parts += [name.encode(), run.fingerprint(self.depth, topics)]
+        parts.append(self.judgments.fingerprint)
+        if self.labels is not None:
+            parts.append(self.labels.fingerprint)
+        return hashlib.blake2b(b"".join(hashlib.blake2b(part).digest() for part in parts), digest_size=8).hexdigest()
+
+    @cached_property
+    def _fits(self) -> dict[int | None, GradeModel]:
+        return {}
+
+    @cached_property
+    def _draws(self) -> dict[tuple[int | None, int, int], GradeDraws]:
+        return {}
+
+    @property
+    def summary(self) -> str:
+        """The digest, the numbers of runs and topics, the horizon, and the signs of selection for judging."""
+        fitted = self._fitted
+        evidence = fitted.evidence
+        looks = "at random" if not fitted.gate else f"selected, gate {fitted.gate:.2f}"
+        return (
+            f"model {self.digest}: {counted(evidence.n_runs, 'run')}, {counted(len(evidence.topics), 'topic')}, "
+            f"horizon {evidence.depth}, judged documents look {looks}"
+        )
+
+    def at(self, cutoff: int | None) -> GradeModel:
+        """Return the regression of grades for a cutoff, fitted at first use."""
+        if cutoff not in self._fits:
+            if self.depth is not None and (cutoff is None or cutoff > self.depth):
+                wanted = "whole rankings" if cutoff is None else f"a cutoff of {cutoff}"
+                raise InputError(
+                    f"model {self.digest}: wanted {wanted}, but its runs are evidence to rank {self.depth}; fit it "
+                    f"with cutoff={cutoff}"
+                )
+            if self.runs is None:
+                raise InputError(
+                    f"model {self.digest}: without its runs, which other processes do not get; fit it there"
+                )
+            self._fits[cutoff] = fit_model(self.runs, self.judgments, cutoff, self.horizon, self.labels)
+        return self._fits[cutoff]
+
+    def draw(self, cutoff: int | None, n_draws: int, seed: int) -> GradeDraws:
+        """Return joint draws of the grades of all unjudged documents."""
+        key = cutoff, n_draws, seed
+        if key not in self._draws:
+            while len(self._draws) >= _MOST_DRAWS:
+                self._draws.pop(next(iter(self._draws)))
+            self._draws[key] = self.at(cutoff).draw(n_draws, seed)
+        return self._draws[key]
+
+    def distribution(
+        self, judged: JudgedTop, metric: Metric | None = None, *, n_draws: int = N_DRAWS, seed: int = 0, name: str = ""
+    ) -> EstimatedDistribution:
+        """Return the distribution of a run's scores.
+
+        - ``judged``: the run with its judgments, as ``Judgments(qrels).judge(run, cutoff)`` returns it
+        - ``metric``: nDCG by default, see :mod:`vbterrier.unjudged.metrics`
+        - ``name``: that of the model in messages, by default its digest
+
+        Raises InputError: judgments other than the model's; unjudged documents that none of its runs retrieves; a
+        cutoff beyond the depth of its runs.
+        """
+        name, judgments = name or self.digest, judged.judgments
+        self._require_judgments(judgments, name)
+        fitted = self.at(judged.cutoff)
+        items = items_of(fitted.evidence, judged)
+        if (items < 0).any():
+            topic, rank = (places[int(np.argmax(items < 0))] for places in np.nonzero(judged.unjudged))
+            docno = judged.run.docno.take(judged.rows[topic, [rank]]).text[0].as_py()
+            raise InputError(
+                f"model {name!r}: none of its runs retrieves {int((items < 0).sum())} of the {len(items)} unjudged "
+                f"documents of {judged.run.name} (first: {docno!r} of query {judgments.topics[topic]!r}); fit a model "
+                "to all runs that are evaluated, this one included"
+            )
+        # Levels of draws are positions among the grades of all topics of the model.
+        judged = judged.regraded(self.judgments.grades)
+        return EstimatedDistribution(judged, metric_of(metric), partial(self.draw, judged.cutoff), n_draws, seed)
+
+    def _require_judgments(self, judgments: Judgments, name: str) -> None:
+        """Refuse judgments of topics that differ from those of the model."""
+        if judgments is self.judgments:
+            return
+        place = places(judgments.topics, self.judgments.topics)
+        lacking = [topic for topic, at in zip(judgments.topics, place, strict=True) if at < 0]
+        if lacking:
+            raise InputError(
+                f"model {name!r}: fitted without judgments of {len(lacking)} of the {len(judgments.topics)} topics "
+                f"({examples(lacking)}); fit a model to these judgments"
+            )
+        odd = np.flatnonzero(judgments.of_topics != self.judgments.of_topics[place])
+        if len(odd):
+            raise InputError(
+                f"model {name!r}: fitted to other judgments of {len(odd)} of the {len(judgments.topics)} topics "
+                f"({examples([judgments.topics[at] for at in odd])}); fit a model to these judgments"
+            )
+
+    @property
+    def _fitted(self) -> GradeModel:
+        return self.at(self.cutoff)
+
+    @property
     def _drawn(self) -> GradeDraws:
-        return self.model.draw(N_DRAWS, self.seed)
+        return self.draw(self.cutoff, N_DRAWS, self.seed)
 
     def register(self, name: str) -> EvidenceModel:
-        """Register the model under a name for this process, for ``BNDCG(model=name)``; return the model."""
+        """Register the model under a name for this process, for ``ENDCG(model=name)``; return the model."""
         if not isinstance(name, str) or not name:
             raise InputError(f"name={name!r}: wanted the name of a model, some text")
         _MODELS[name] = self
@@ -90,6 +212,8 @@ class EvidenceModel(Shown):
     def save(self, path: StrPath) -> Path:
         """Save runs, judgments, labels and parameters in a new folder, as Parquet and JSON."""
         folder = Path(path)
+        if not self.runs:
+            raise InputError(f"model {self.digest}: has no runs to save")
         runs = [
             pa.table({**_pairs(run), "score": run.score, "name": pa.array([name] * len(run), pa.large_string())})
             for name, run in self.runs.items()
@@ -98,7 +222,9 @@ class EvidenceModel(Shown):
         tables = {_RUNS: pa.concat_tables(runs), _QRELS: pa.table(qrels)}
         if self.labels is not None:
             tables[_LABELS] = pa.Table.from_pandas(self.labels.frame(), preserve_index=False)
-        meta = {"format": _FORMAT, "cutoff": self.cutoff, "horizon": self.horizon, "seed": self.seed}
+        # Runs without documents are names without rows.
+        meta: dict[str, Any] = {"format": _FORMAT, "cutoff": self.cutoff, "horizon": self.horizon, "seed": self.seed}
+        meta |= {"runs": list(self.runs), "digest": self.digest}
         part = folder.with_name(f".{secrets.token_hex(8)}.part")
         if folder.exists():
             raise FileError(folder, "exists already; use another folder, or delete this one first")
@@ -124,21 +250,28 @@ class EvidenceModel(Shown):
                 meta = json.loads(file.read(1 << 16))
         except (OSError, ValueError, RecursionError) as error:
             raise FileError(folder, "is no saved model; wanted a folder made by EvidenceModel.save") from error
-        known = isinstance(meta, dict) and meta.get("format") == _FORMAT
-        if not known or any(type(meta.get(key)) is not int for key in ("cutoff", "horizon", "seed")):
+        known = isinstance(meta, dict) and meta.get("format") == _FORMAT and isinstance(meta.get("digest"), str)
+        numbers = known and all(type(meta.get(key)) is int for key in ("horizon", "seed"))
+        if not numbers or type(meta.get("cutoff")) not in (int, type(None)) or not isinstance(meta.get("runs"), list):
             raise FileError(folder / _META, f"wanted a model of format {_FORMAT}; save the model again")
-        runs = _frame(folder / _RUNS, ("qid", "docno", "score", "name"), "score")
+        runs = _by_name(_frame(folder / _RUNS, ("qid", "docno", "score", "name"), "score"))
+        empty = pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=object)
         qrels = _frame(folder / _QRELS, ("qid", "docno", "label"), "label")
         labels = None
         if (folder / _LABELS).exists():
             given = _frame(folder / _LABELS, ("qid", "docno", "grade", "name"), "grade")
             labels = _by_name(given.rename(columns={"grade": "label"}))
         options = {name: meta[name] for name in ("cutoff", "horizon", "seed")}
-        return fit(_by_name(runs), qrels, labels=labels, **options)
+        model = fit({str(name): runs.get(str(name), empty) for name in meta["runs"]}, qrels, labels=labels, **options)
+        if model.digest != meta["digest"]:
+            raise FileError(
+                folder, f"its files make the model {model.digest}, not {meta['digest']}; save the model again"
+            )
+        return model
 
     def probabilities(self) -> pd.DataFrame:
         """Return a row per unjudged document: qid, docno, best_rank, n_runs, prob (of relevance), expected_grade."""
-        evidence, drawn = self.model.evidence, self._drawn
+        evidence, drawn = self._fitted.evidence, self._drawn
         rows = evidence.unjudged
         columns = {
             "qid": np.array(evidence.topics, dtype=object)[evidence.topic[rows]],
@@ -152,7 +285,7 @@ class EvidenceModel(Shown):
 
     def by_rank(self) -> pd.DataFrame:
         """Return the mean probability of relevance at each rank: name, rank, n_unjudged, prob, judged_share."""
-        evidence = self.model.evidence
+        evidence = self._fitted.evidence
         prob = np.full(len(evidence), np.nan)
         prob[evidence.unjudged] = self._drawn.probability
         names, judged = np.array(evidence.names, dtype=object)[evidence.run], evidence.level[evidence.item] >= 0
@@ -168,7 +301,7 @@ class EvidenceModel(Shown):
         ``found`` are relevant unjudged documents of the runs, ``unseen`` relevant documents that no run retrieves;
         ``low`` and ``high`` are the ends of the interval of the number of all relevant documents.
         """
-        evidence, drawn = self.model.evidence, self._drawn
+        evidence, drawn = self._fitted.evidence, self._drawn
         relevant, shape = evidence.counts[:, 1:].sum(axis=1), (N_DRAWS, *evidence.counts.shape)
         total, unseen = (np.broadcast_to(of, shape)[:, :, 1:].sum(axis=2) for of in (drawn.counts, drawn.unseen))
         low, high = np.quantile(total, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf")
@@ -182,7 +315,7 @@ class EvidenceModel(Shown):
         ``gate`` is 0 for judgments that are missing at random or below a depth, 1 for documents of runs that were not
         pooled; see :func:`vbterrier.unjudged.evidence.selection`.
         """
-        model, evidence = self.model, self.model.evidence
+        model, evidence = self._fitted, self._fitted.evidence
         judged = 1 - evidence.n_unjudged.sum() / max(evidence.n_cut.sum(), 1)
         row = {"sigma": model.sigma, "ks": model.ks, "gate": model.gate, "horizon": evidence.depth}
         return pd.DataFrame([{**row, "judged_share": judged, "n_runs": evidence.n_runs, "cutoff": self.cutoff}])
@@ -194,7 +327,7 @@ class EvidenceModel(Shown):
         others. ``log_loss`` is the mean over all parts and tenths, ``log_loss_pool`` that of the topic's share of
         relevant judged documents.
         """
-        model, evidence = self.model, self.model.evidence
+        model, evidence = self._fitted, self._fitted.evidence
         known = np.flatnonzero(evidence.level >= 0)
         if not len(known) or not model.steps:
             return pd.DataFrame(columns=["n", "predicted", "relevant", "log_loss", "log_loss_pool"])
@@ -220,7 +353,7 @@ class EvidenceModel(Shown):
         return found
 
     def _line(self) -> str:
-        evidence = self.model.evidence
+        evidence = self._fitted.evidence
         return (
             f"{counted(evidence.n_runs, 'run')}, {counted(len(evidence.topics), 'topic')}, cutoff {self.cutoff}, "
             f"horizon {evidence.depth}: {len(evidence.unjudged)} of {len(evidence)} documents unjudged"
@@ -249,19 +382,28 @@ def _frame(path: Path, wanted: tuple[str, ...], number: str) -> pd.DataFrame:
 
 
 def fit(
-    runs: Any, qrels: Any, *, cutoff: int = 10, horizon: int = 0, labels: Any = None, seed: int = 0
+    runs: Any,
+    qrels: Any,
+    *,
+    cutoff: int | None = 10,
+    horizon: int = 0,
+    labels: Any = None,
+    topics: Any = None,
+    seed: int = 0,
 ) -> EvidenceModel:
-    """Fit the evidence model of unjudged documents to runs and judgments.
+    """Fit the model of all evidence about unjudged documents to runs and judgments.
 
     Parameters
     ----------
     runs, qrels
-        The evidence: a mapping of name to run, a frame (qid, docno, score) or the path of a TREC run; a frame (qid,
-        docno, label) or the path of TREC qrels, of which at least 5 % have grade 0.
+        The evidence: a mapping of name to run, a frame (qid, docno, score), the path of a TREC run, or a PyTerrier
+        pipeline, which is run once on ``topics``, a frame (qid, query) or a path; and judgments, a frame (qid, docno,
+        label) or the path of TREC qrels, of which at least 5 % have grade 0. The result does not depend on the order of
+        runs.
     cutoff, horizon
-        The cutoff k of the measures, and the depth to which all documents are meant to be judged: the ideal ranking of
-        a drawn pool is that of complete judgments to this depth. 0 for the larger of the cutoff and the depth of the
-        pool, see :func:`vbterrier.unjudged.evidence.pool_depth`.
+        The deepest cutoff of the measures that use the model, ``None`` for whole rankings; and the depth to which all
+        documents are meant to be judged: the ideal ranking of a drawn pool is that of complete judgments to this depth.
+        0 for the larger of the cutoff and the depth of the pool, see :func:`vbterrier.unjudged.evidence.pool_depth`.
     labels, seed
         Labels that machines gave to documents: a frame (qid, docno, label), a path, or a mapping of name to these; seed
         of the draws that tables of the model summarise.
@@ -274,32 +416,54 @@ def fit(
     >>> model.probabilities()[["qid", "docno", "best_rank"]].values.tolist()
     [['q1', 'new', 2]]
     >>> import vbterrier
-    >>> vbterrier.BNDCG(model="example") @ 3
-    BNDCG(model='example')@3
+    >>> vbterrier.ENDCG(model="example") @ 3
+    ENDCG(model='example')@3
     """
-    whole("cutoff", cutoff)
+    if cutoff is not None:
+        whole("cutoff", cutoff)
     whole("horizon", horizon, low=0)
     whole("seed", seed, low=0)
     judgments = Judgments(read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels)
-    depth = max(DEPTH, cutoff, horizon)
+    depth = None if cutoff is None else max(DEPTH, cutoff, horizon)
     cut = {}
-    for name, run in runs_of(runs).items():
+    for name, run in runs_of(runs, topics).items():
         judged = judgments.judge(run, depth)
         kept = np.sort(judged.rows[judged.rows >= 0])
         cut[name] = Run(run.frame.iloc[kept].reset_index(drop=True), name=run.name)
-    found = EvidenceModel(cut, judgments, cutoff, horizon, seed, labels_of(labels))
-    _ = found.model
-    return found
+    return fit_loaded(cut, judgments, cutoff, horizon, labels_of(labels), seed)
+
+
+def fit_loaded(
+    runs: Mapping[str, Run],
+    judgments: Judgments,
+    cutoff: int | None,
+    horizon: int = 0,
+    labels: MachineLabels | None = None,
+    seed: int = 0,
+) -> EvidenceModel:
+    """Fit the model to runs and judgments that were read and checked, see :func:`fit`."""
+    # Sorted by name, so that results do not depend on the order of runs.
+    model = EvidenceModel(dict(sorted(runs.items())), judgments, cutoff, horizon, seed, labels)
+    _ = model.at(cutoff)
+    _FITTED[model.digest] = model
+    return model
 
 
 def evidence_model(name: str) -> EvidenceModel:
-    """Return a registered model, or a model saved in a folder."""
-    if name not in _MODELS:
-        if not Path(name).is_dir():
-            raise InputError(
-                f"model={name!r}: no model is registered under this name and no such folder exists; registered: "
-                f"{examples(list(_MODELS)) or 'none'}; use vbterrier.unjudged.fit(runs, qrels).register(name)."
-                f"{nearest(name, list(_MODELS))}"
-            )
-        _MODELS[name] = EvidenceModel.load(name)
-    return _MODELS[name]
+    """Return a registered model, an existing one by its digest, or a model saved in a folder."""
+    if name in _MODELS:
+        return _MODELS[name]
+    if name in _FITTED:
+        return _FITTED[name]
+    folder = Path(name)
+    if not folder.is_dir():
+        raise InputError(
+            f"model={name!r}: no model is registered under this name and no such folder exists; registered: "
+            f"{examples(list(_MODELS)) or 'none'}; use vbterrier.unjudged.fit(runs, qrels).register(name)."
+            f"{nearest(name, list(_MODELS))}"
+        )
+    # Read again if the folder has changed.
+    state = tuple((path.name, path.stat().st_mtime_ns, path.stat().st_ino) for path in sorted(folder.iterdir()))
+    if name not in _LOADED or _LOADED[name][0] != state:
+        _LOADED[name] = state, EvidenceModel.load(folder)
+    return _LOADED[name][1]

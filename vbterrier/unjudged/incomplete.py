@@ -19,12 +19,14 @@ from vbterrier.kernels.resample import stream
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
-    from vbterrier.annotations import Bools, Floats
+    from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.frames.ranking import Run
 
 
 # The owner of a row that several groups retrieved, and of a row that no group retrieved.
 _SEVERAL, _NONE = -2, -1
+# The constant of reciprocal rank fusion, of Cormack, Clarke and Buettcher, SIGIR 2009.
+_FUSION = 60
 # The mantissa of a float64 has 53 of 64 bits.
 _SHIFT, _UNIT = np.uint64(11), 2.0**-53
 
@@ -52,14 +54,20 @@ class _Pool:
         self.topics, self.topic = self.qid.codes()
         self._lookup = Lookup(self.topic, self.docno)
 
-    def retrieved(self, run: Run, cutoff: int) -> Bools:
-        """Rows whose document a run retrieves at or above a rank cutoff, shape (n_rows,)."""
+    def ranks(self, run: Run, cutoff: int | None) -> Ints:
+        """The rank that a run gives to the document of each row, 0 if it is not up to the cutoff, shape (n_rows,)."""
         place = run_places(run, self.topics, self.qid, "qrels")
         require_same_kind(self.docno, run.docno, "qrels column 'docno'", f"{run.name} column 'docno'")
         top = run.top(cutoff).rows
         owner, rank = np.nonzero((top >= 0) & (place[:, None] >= 0))
-        _, rows = self._lookup.find(place[owner], run.docno.take(top[owner, rank]))
-        return np.isin(np.arange(len(self.frame)), rows)
+        pairs, rows = self._lookup.find(place[owner], run.docno.take(top[owner, rank]))
+        ranks = np.zeros(len(self.frame), dtype=np.int64)
+        ranks[rows] = rank[pairs] + 1
+        return ranks
+
+    def retrieved(self, run: Run, cutoff: int) -> Bools:
+        """Rows whose document a run retrieves at or above a rank cutoff, shape (n_rows,)."""
+        return self.ranks(run, cutoff) > 0
 
     def keep(self, kept: Bools, what: str) -> pd.DataFrame:
         """Return the kept rows in their order, with a warning about topics that can no longer be evaluated."""
@@ -145,11 +153,44 @@ def subsample_qrels(qrels: Any, share: float, seed: int = 0) -> pd.DataFrame:
     >>> [len(subsample_qrels(qrels, share, seed=1)) for share in (0.3, 0.7)]
     [682, 276]
     """
-    if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
-        raise ParameterError(f"share={share!r}: wanted a number from 0 to 1, as 0.3")
+    _require_shares(share=share)
     whole("seed", seed, low=0)
     pool = _Pool(qrels)
     return pool.keep(_uniforms(pool.qid, pool.docno, int(seed)) >= share, f"subsampled by {share:g}")
+
+
+def subsample_topics(qrels: Any, of_topics: float = 0.3, share: float = 0.8, seed: int = 0) -> pd.DataFrame:
+    """Remove a random share of the judgments of some topics: judgments that were made topic by topic.
+
+    A random share ``of_topics`` of the topics, rounded to a whole number, loses judgments as by
+    :func:`subsample_qrels`; other topics keep all. The order in which topics are chosen depends only on (seed, qid), so
+    topics that are chosen at one share are chosen at every larger share of the same seed.
+
+    Parameters
+    ----------
+    qrels, of_topics, share, seed
+        As for :func:`subsample_qrels`, with the share of topics that lose judgments, 0 to 1.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As :func:`subsample_qrels`.
+
+    Examples
+    --------
+    >>> qrels = pd.DataFrame({"qid": [f"q{i // 100}" for i in range(400)], "docno": range(400), "label": 1})
+    >>> subsample_topics(qrels, of_topics=0.5, share=0.9).value_counts("qid", sort=False).to_dict()
+    {'q0': 100, 'q1': 100, 'q2': 15, 'q3': 13}
+    """
+    _require_shares(of_topics=of_topics, share=share)
+    whole("seed", seed, low=0)
+    pool = _Pool(qrels)
+    _, firsts = np.unique(pool.topic, return_index=True)
+    words = fingerprints.mix(pool.qid.take(firsts).fingerprints + _salt(int(seed), "subsample topics"))
+    chosen = np.zeros(len(firsts), dtype=bool)
+    chosen[np.argsort(words, kind="stable")[: round(of_topics * len(firsts))]] = True
+    kept = ~chosen[pool.topic] | (_uniforms(pool.qid, pool.docno, int(seed)) >= share)
+    return pool.keep(kept, f"{of_topics:.0%} of the topics subsampled by {share:g}")
 
 
 def shallow_pool(runs: Any, qrels: Any, cutoff: int) -> pd.DataFrame:
@@ -168,6 +209,87 @@ def shallow_pool(runs: Any, qrels: Any, cutoff: int) -> pd.DataFrame:
     pool, loaded = _Pool(qrels), runs_of(runs)
     met = np.logical_or.reduce([pool.retrieved(run, cutoff) for run in loaded.values()])
     return pool.keep(met, f"pool of depth {cutoff}")
+
+
+def budget_pool(runs: Any, qrels: Any, budget: int = 20) -> pd.DataFrame:
+    """Keep only the judgments of the first ``budget`` judged documents of each topic by rank fusion of all runs.
+
+    Documents are in the order of their sum over runs of 1/(60 + rank), equal ones by descending docno as in trec_eval;
+    those that no run retrieves are removed. Source of the fusion: Cormack, Clarke, Buettcher: Reciprocal Rank Fusion.
+    SIGIR 2009.
+
+    Parameters
+    ----------
+    runs, qrels, budget
+        As for :func:`leave_group_out`, with the number of documents that are judged per topic, at least 1.
+
+    Returns
+    -------
+    pandas.DataFrame
+        As :func:`subsample_qrels`. With an iteration, all rows of a document go together.
+
+    Examples
+    --------
+    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [0, 1, 2]})
+    >>> runs = {"one": qrels[["qid", "docno"]].iloc[:2].assign(score=[2.0, 1.0]),
+    ...         "two": qrels[["qid", "docno"]].iloc[1:].assign(score=[1.0, 2.0])}
+    >>> [budget_pool(runs, qrels, budget)["docno"].tolist() for budget in (1, 2)]
+    [['b'], ['b', 'c']]
+    """
+    whole("budget", budget)
+    pool, loaded = _Pool(qrels), runs_of(runs)
+    fused = np.zeros(len(pool.frame))
+    for run in loaded.values():
+        ranks = pool.ranks(run, None)
+        fused += np.where(ranks > 0, 1 / (_FUSION + ranks), 0.0)
+    # The order of the runs changes the last digits of the sums.
+    order = np.lexsort((-pool.docno.ranks(), -fused.round(12), pool.topic))
+    # Rows of one document are neighbours; the place of a document is the number of documents of its topic up to it.
+    topic, docno = pool.topic[order], pool.docno.codes()[1][order]
+    changes = np.diff(topic, prepend=-1) != 0
+    n_before = np.cumsum(changes | (np.diff(docno, prepend=-1) != 0))
+    place = np.empty(len(order), dtype=np.int64)
+    place[order] = n_before - n_before[changes][topic]
+    return pool.keep((fused > 0) & (place < budget), f"a budget of {budget} documents")
+
+
+def one_kind_pools(runs: Any, qrels: Any, kinds: Mapping[str, str], cutoff: int = 10) -> Iterator[ReducedQrels]:
+    """Pool the runs of one kind of system, and evaluate the runs of other kinds, for each kind in turn.
+
+    Only the judgments of documents that a run of the kind retrieves up to rank ``cutoff`` are kept, as if neural
+    systems were evaluated with judgments of lexical ones. The evaluated runs are the evidence, since the pooled runs
+    are usually unknown.
+
+    Parameters
+    ----------
+    runs, qrels, kinds, cutoff
+        As for :func:`leave_group_out`, with the kind of each run, by name, of at least two kinds.
+
+    Yields
+    ------
+    ReducedQrels
+        ``("pool of KIND", qrels, names of the other runs)``, kinds in order of appearance.
+
+    Examples
+    --------
+    >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": 1})
+    >>> runs = {"bm25": qrels[:2].assign(score=1.0), "dense": qrels[1:].assign(score=1.0)}
+    >>> parts = one_kind_pools(runs, qrels, {"bm25": "lexical", "dense": "neural"})
+    >>> [(part.name, part.qrels["docno"].tolist(), part.runs) for part in parts]
+    [('pool of lexical', ['a', 'b'], ('dense',)), ('pool of neural', ['b', 'c'], ('bm25',))]
+    """
+    whole("cutoff", cutoff)
+    pool, loaded = _Pool(qrels), runs_of(runs)
+    members = _members(list(loaded), kinds, "kinds")
+    if len(members) < 2:  # noqa: PLR2004 - a pooled and an evaluated kind
+        raise ParameterError("kinds: found one; a pool of one kind needs runs of at least two kinds")
+
+    def pooled(kind: str) -> ReducedQrels:
+        kept = np.logical_or.reduce([pool.retrieved(loaded[name], cutoff) for name in members[kind]])
+        others = tuple(name for name in loaded if name not in members[kind])
+        return ReducedQrels(f"pool of {kind}", pool.keep(kept, f"pool of {kind}"), others, others)
+
+    return map(pooled, members)
 
 
 def hidden_runs(
@@ -315,25 +437,37 @@ def merge_duplicates(frame: pd.DataFrame, duplicates: Mapping[str, str]) -> pd.D
     return best.sort_index().reset_index(drop=True)
 
 
+def _require_shares(**shares: float) -> None:
+    for name, share in shares.items():
+        if isinstance(share, bool) or not isinstance(share, (int, float)) or not 0 <= share <= 1:
+            raise ParameterError(f"{name}={share!r}: wanted a number from 0 to 1, as 0.3")
+
+
+def _salt(seed: int, purpose: str) -> np.uint64:
+    return stream(seed, purpose).integers(2**64, dtype=np.uint64)
+
+
 def _uniforms(qid: Ids, docno: Ids, seed: int) -> Floats:
     """Uniform numbers in [0, 1) that depend only on the seed and the pair of ids."""
-    salt = stream(seed, "thin pool").integers(2**64, dtype=np.uint64)
-    words = fingerprints.mix(docno.fingerprints + fingerprints.mix(qid.fingerprints + salt))
+    words = fingerprints.mix(docno.fingerprints + fingerprints.mix(qid.fingerprints + _salt(seed, "thin pool")))
     return (words >> _SHIFT).astype(np.float64) * _UNIT
 
 
-def _members(names: list[str], groups: Mapping[str, str] | None) -> dict[str, list[str]]:
-    """The runs of each group, groups in order of appearance."""
+def _members(names: list[str], groups: Mapping[str, str] | None, what: str = "groups") -> dict[str, list[str]]:
+    """The runs of each group, groups in order of appearance; ``what`` names the argument in errors."""
     if groups is None:
         return {name: [name] for name in names}
     unknown = [name for name in groups if name not in names]
     if unknown:
         raise ParameterError(
-            f"groups: no run is called {unknown[0]!r}; found {examples(names)}.{nearest(str(unknown[0]), names)}"
+            f"{what}: no run is called {unknown[0]!r}; found {examples(names)}.{nearest(str(unknown[0]), names)}"
         )
     without = [name for name in names if name not in groups]
     if without:
-        raise ParameterError(f"groups: {len(without)} runs have no group ({examples(without)}); give each run a group")
+        kind = what.removesuffix("s")
+        raise ParameterError(
+            f"{what}: {len(without)} runs have no {kind} ({examples(without)}); give each run a {kind}"
+        )
     members: dict[str, list[str]] = {}
     for name in names:
         members.setdefault(groups[name], []).append(name)

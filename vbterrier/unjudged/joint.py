@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
     from vbterrier.kernels.grades.model import UnjudgedModel
     from vbterrier.unjudged.distribution import BootstrapDistribution
-    from vbterrier.unjudged.pool import JudgedTop
 
 
 # Uniform numbers of one topic that are held at a time, draws times documents.
@@ -43,14 +42,13 @@ class JointDistribution:
     in 90 % of topics, and those of a run's mean by 1 to 2 % in the median and at most 16 %.
     """
 
-    def __init__(self, distributions: Mapping[str, BootstrapDistribution], cuts: Mapping[str, JudgedTop]) -> None:
+    def __init__(self, distributions: Mapping[str, BootstrapDistribution]) -> None:
         if not distributions:
             raise InputError("no systems; give the distribution of at least one")
         self.names = list(distributions)
         self.distributions = list(distributions.values())
         self.topics = self.distributions[0].topics
         for name, distribution in distributions.items():
-            cut = cuts[name]
             if distribution.topics != self.topics:
                 odd = sorted(set(distribution.topics) ^ set(self.topics)) or ["their order"]
                 raise InputError(f"systems {self.names[0]!r} and {name!r} have different topics: {examples(odd)}")
@@ -59,10 +57,7 @@ class JointDistribution:
                     f"systems {self.names[0]!r} and {name!r} have different grades or gains; use one metric and the "
                     "same qrels for all"
                 )
-            n_unjudged = distribution.n_unjudged
-            if cut.judgments.topics != distribution.topics or not np.array_equal(cut.n_unjudged, n_unjudged):
-                raise InputError(f"system {name!r}: its distribution and its ranking do not belong together")
-        self.places, self.n_union = _union(self.distributions, [cuts[name] for name in self.names])
+        self.places, self.n_union = _union(self.distributions)
         strength = np.array([each.strength for each in self.distributions])
         count = np.array([each.n_unjudged for each in self.distributions])
         alike = (count / (strength + 1)).sum(axis=0) / np.maximum(count.sum(axis=0), 1)
@@ -128,12 +123,12 @@ class JointDistribution:
         return np.where(a.binds | b.binds, np.nan, covariance)
 
 
-def _union(distributions: Sequence[BootstrapDistribution], cuts: Sequence[JudgedTop]) -> tuple[list[Ints], Ints]:
+def _union(distributions: Sequence[BootstrapDistribution]) -> tuple[list[Ints], Ints]:
     """Positions of unjudged documents in the union of their topic, (n, u) per system, and the size of the unions."""
     visited = [_visited(distribution) for distribution in distributions]
     docnos = [
-        cut.run.docno.take(cut.rows[topic, distribution.visits[topic, visit]]).text
-        for distribution, cut, (topic, visit) in zip(distributions, cuts, visited, strict=True)
+        each.judged.run.docno.take(each.judged.rows[topic, each.visits[topic, visit]]).text
+        for each, (topic, visit) in zip(distributions, visited, strict=True)
     ]
     encoded = pa.concat_arrays(docnos).dictionary_encode()
     rank = Ids(encoded.dictionary).ranks()[encoded.indices.to_numpy()]

@@ -13,17 +13,16 @@ from vbterrier.frames.files.writing import write_table
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.kernels.grades.value_of_judging import ResidualVariance, Step, gain_covariance, greedy, linear_weights
 from vbterrier.kernels.resample import stream
-from vbterrier.unjudged.drawn import DrawnDistribution
+from vbterrier.unjudged.distribution import BootstrapDistribution, ScoreDistributions
+from vbterrier.unjudged.estimated import EstimatedDistribution
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Iterator, Mapping, Sequence
 
     from vbterrier.annotations import Floats, Ints
-    from vbterrier.unjudged.distribution import BootstrapDistribution
-    from vbterrier.unjudged.pool import JudgedTop
 
-__all__ = ["Cut", "JudgingPlan", "plan_judging", "write_judging"]
+__all__ = ["JudgingPlan", "plan_judging", "write_judging"]
 
 
 COLUMNS = ("qid", "docno", "rank", "n_runs", "worth", "width_before", "width_after", "reason")
@@ -31,15 +30,6 @@ COLUMNS = ("qid", "docno", "rank", "n_runs", "worth", "width_before", "width_aft
 MOST_CELLS = 200_000_000
 # Draws per document for the weights of a score that is not a sum, and the smallest number of draws per topic.
 _DRAWS_EACH, _LEAST_DRAWS = 8, 1000
-
-
-@dataclass(frozen=True, eq=False)
-class Cut:
-    """A run up to its cutoff, with the distribution of its scores, and its name in reasons."""
-
-    name: str
-    judged: JudgedTop
-    distribution: BootstrapDistribution
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -51,7 +41,7 @@ class JudgingPlan(Shown):
       width_before and width_after (of the interval, before and after this judgment), reason (a text for assessors)
     - ``width_before``, ``width_after``: width of the normal interval of the mean (or mean difference) now and after all
       these judgments, from the expected remaining variance, an upper bound of the expected width. For several runs, the
-      mean of their widths. With the default prior, errors of the model that topics share are in both, of which
+      mean of their widths. With measures of the E family, errors of the model that topics share are in both, of which
       judgments are taken to remove the same part as of the others
     - ``level``, ``look``: the level of the interval, and the number of this inspection; ``None`` if the interval is
       inspected once, otherwise the level is that of the intervals of all looks together
@@ -109,7 +99,7 @@ class JudgingPlan(Shown):
 
 
 def plan_judging(
-    cuts: Sequence[Cut],
+    distributions: Mapping[str, ScoreDistributions],
     n: int,
     *,
     level: float,
@@ -123,17 +113,18 @@ def plan_judging(
 ) -> JudgingPlan:
     r"""Choose the n unjudged documents that narrow the interval most; see :func:`vbterrier.judge_next`.
 
-    ``cuts`` have the same judgments; for a difference they are the two runs in its order. ``look, each_level``: the
+    ``distributions``: those of runs by name, with the same judgments, two for a difference. ``look, each_level``: the
     number of this inspection, and the level of its interval. ``quota, costs``: the largest number of judgments, and the
     cost of a judgment, of each topic; n is then the sum of the costs. ``weights``: the weight of each topic in the
     mean, at least 0, shape (n_topics,); equal by default.
     """
     from scipy import special
 
-    share = np.ones(len(cuts[0].distribution)) if weights is None else weights / weights.mean()
-    pool = _Documents(cuts, share, signed=difference is not None)
+    scores = list(distributions.values())
+    share = np.ones(len(scores[0])) if weights is None else weights / weights.mean()
+    pool = _Documents(list(distributions), scores, share, signed=difference is not None)
     start = np.array([residual.variance for residual in pool.residuals]).reshape(-1, pool.n_scores).sum(axis=0)
-    names = [cuts[0].distribution.topics[topic] for topic in pool.topics.tolist()]
+    names = [scores[0].topics[topic] for topic in pool.topics.tolist()]
     limits = [quota[name] for name in names] if quota else []
     prices = [costs[name] for name in names] if costs else []
     steps = list(greedy(pool.residuals, n, limits, prices))
@@ -141,9 +132,9 @@ def plan_judging(
     variances = np.array([start, *(step.variance for step in steps)])
     # Judgments remove at least as much of the errors that topics share as of the other ones.
     variances *= 1 + np.divide(pool.shared, start, out=np.zeros_like(start), where=start > 0)
-    reach = special.ndtri((1 + (level if each_level is None else each_level)) / 2) / len(cuts[0].distribution)
+    reach = special.ndtri((1 + (level if each_level is None else each_level)) / 2) / len(scores[0])
     widths: Floats = 2 * reach * np.sqrt(np.maximum(variances, 0.0)).mean(axis=1)
-    means = [np.average(cut.distribution.mean, weights=share) for cut in cuts]
+    means = [np.average(each.mean, weights=share) for each in scores]
     return JudgingPlan(
         pool.frame(steps, widths),
         float(widths[0]),
@@ -152,7 +143,7 @@ def plan_judging(
         measure,
         len(pool.docno),
         difference,
-        len(cuts),
+        len(scores),
         float(means[0] - means[1] if difference is not None else np.mean(means)),
         look,
     )
@@ -164,22 +155,24 @@ class _Documents:
     The prior of a document is the mean of its priors in the runs that retrieve it.
     """
 
-    def __init__(self, cuts: Sequence[Cut], share: Floats, *, signed: bool) -> None:
-        self.cuts, self._signed, self._share = cuts, signed, share
-        self.n_scores = 1 if signed else len(cuts)
-        parts = [_found(place, cut) for place, cut in enumerate(cuts)]
+    def __init__(
+        self, names: Sequence[str], distributions: Sequence[ScoreDistributions], share: Floats, *, signed: bool
+    ) -> None:
+        self.names, self.distributions, self._signed, self._share = names, distributions, signed, share
+        self.n_scores = 1 if signed else len(names)
+        parts = [_found(place, each) for place, each in enumerate(distributions)]
         self.found = pd.concat([frame for frame, _ in parts], ignore_index=True)
         key = self.found.groupby(["topic", "docno"], sort=True)
         self.found["document"] = key.ngroup()
         firsts = self.found.drop_duplicates("document").sort_values("document")
         self.docno, topic = firsts["docno"].tolist(), firsts["topic"].to_numpy()
         document = self.found["document"].to_numpy(dtype=np.int64)
-        prob = np.zeros((len(self.docno), len(cuts[0].distribution.grades)))
+        prob = np.zeros((len(self.docno), len(distributions[0].grades)))
         np.add.at(prob, document, np.concatenate([probs for _, probs in parts]))
         self.n_runs = np.bincount(document, minlength=len(self.docno))
         self.prob = prob / self.n_runs[:, None]
         self.topics = np.unique(topic)
-        self.ends = np.searchsorted(topic, [*self.topics, len(cuts[0].distribution)])
+        self.ends = np.searchsorted(topic, [*self.topics, len(distributions[0])])
         # Variance of the sum over topics from errors of the model that topics share, of each score.
         self.shared: Floats = np.zeros(self.n_scores)
         self.residuals = self._residuals(document)
@@ -191,10 +184,9 @@ class _Documents:
                 f"{len(self.docno):,} unjudged documents in {len(self.topics)} topics have more than {MOST_CELLS:,} "
                 "covariances, the limit; use a smaller cutoff, or fewer runs"
             )
-        distributions = [cut.distribution for cut in self.cuts]
-        drawn = [each for each in distributions if isinstance(each, DrawnDistribution)]
-        if drawn:
-            return self._drawn_residuals(drawn)
+        estimated = [each for each in self.distributions if isinstance(each, EstimatedDistribution)]
+        if estimated:
+            return self._drawn_residuals(estimated)
         # The correlation of two documents of a topic is the mean over its runs.
         owner, alike = self.found["topic"].to_numpy(), self.found["alike"].to_numpy()
         correlation = np.bincount(owner, weights=alike) / np.maximum(np.bincount(owner), 1)
@@ -208,12 +200,12 @@ class _Documents:
             rows = order[slice(*np.searchsorted(document[order], [start, stop]))]
             weights = np.zeros((self.n_scores, stop - start))
             np.add.at(weights, (score[rows], document[rows] - start), weight[rows])
-            gain = distributions[0].model.gain
+            gain = _bootstrapped(self.distributions[0]).model.gain
             covariance = gain_covariance(self.prob[start:stop], gain, correlation[topic])
             residuals.append(ResidualVariance.of_weights(self._share[topic] * weights, covariance))
         return residuals
 
-    def _drawn_residuals(self, distributions: Sequence[DrawnDistribution]) -> list[ResidualVariance]:
+    def _drawn_residuals(self, distributions: Sequence[EstimatedDistribution]) -> list[ResidualVariance]:
         """From joint draws of scores and grades, in which a grade also changes the ideal ranking."""
         first = self.found.drop_duplicates("document").sort_values("document")
         columns, grades = first["column"].to_numpy(), distributions[0].drawn_grades
@@ -233,7 +225,7 @@ class _Documents:
         places: dict[int, list[tuple[int, int]]] = {}
         for which, run, rank in found[["document", "run", "rank"]].itertuples(index=False):
             places.setdefault(which, []).append((run, rank))
-        names = self.cuts[0].distribution.topics
+        names = self.distributions[0].topics
         narrowing = -np.diff(widths) / max(float(widths[0]), np.finfo(np.float64).tiny)
         rows = []
         for turn, (step, which) in enumerate(zip(steps, document.tolist(), strict=True)):
@@ -243,24 +235,31 @@ class _Documents:
         return pd.DataFrame(rows, columns=list(COLUMNS))
 
     def _reason(self, places: Sequence[tuple[int, int]], relevant: float, narrowing: float) -> str:
-        said = [f"rank {rank} of {self.cuts[run].name}" for run, rank in places]
+        said = [f"rank {rank} of {self.names[run]}" for run, rank in places]
         if self._signed:
             there = {run for run, _ in places}
-            said += [f"not in the cut of {cut.name}" for run, cut in enumerate(self.cuts) if run not in there]
+            said += [f"not in the cut of {name}" for run, name in enumerate(self.names) if run not in there]
         elif len(said) > 1:
             said = [said[0], f"in {len(said) - 1} more run{'s' if len(said) > 2 else ''}"]  # noqa: PLR2004
         what = f"the interval{' of the difference' if self._signed else ''}"
         return f"{', '.join(said)}; {relevant:.0%} likely relevant; narrows {what} by {narrowing:.2%}"
 
 
-def _found(place: int, cut: Cut) -> tuple[pd.DataFrame, Floats]:
+def _bootstrapped(distribution: ScoreDistributions) -> BootstrapDistribution:
+    if not isinstance(distribution, BootstrapDistribution):
+        raise TypeError(distribution)
+    return distribution
+
+
+def _found(place: int, distribution: ScoreDistributions) -> tuple[pd.DataFrame, Floats]:
     """The unjudged documents of a run (topic, docno, run, rank, weight) and their priors, shape (n_rows, L)."""
-    distribution = cut.distribution
-    if isinstance(distribution, DrawnDistribution):
+    judged = distribution.judged
+    if isinstance(distribution, EstimatedDistribution):
         topic, rank, column = distribution.documents
         own: dict[str, Ints | Floats] = {"column": column}
         prob = distribution.probabilities
     else:
+        distribution = _bootstrapped(distribution)
         model, n_unjudged = distribution.model, distribution.n_unjudged
         topic = np.repeat(np.arange(len(distribution)), n_unjudged)
         turn = np.arange(len(topic)) - np.repeat(np.cumsum(n_unjudged) - n_unjudged, n_unjudged)
@@ -269,7 +268,7 @@ def _found(place: int, cut: Cut) -> tuple[pd.DataFrame, Floats]:
             weight[topic == nonlinear] = _linearised(distribution, nonlinear)
         own = {"weight": weight, "alike": 1 / (distribution.strength[topic] + 1)}
         prob = model.landed[topic, np.zeros_like(turn) if model.is_shared else turn]
-    docno = cut.judged.run.docno.take(cut.judged.rows[topic, rank]).text.to_pylist()
+    docno = judged.run.docno.take(judged.rows[topic, rank]).text.to_pylist()
     return pd.DataFrame({"topic": topic, "docno": docno, "run": place, "rank": rank + 1, **own}), prob
 
 

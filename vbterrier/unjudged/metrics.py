@@ -9,7 +9,17 @@ import numpy as np
 
 from vbterrier.errors import ParameterError, choice, whole
 from vbterrier.kernels.grades.model import Increments
-from vbterrier.kernels.rankings import average_precision, discounts, err, ideal_dcg, q_measure, ranks, rbp_weights
+from vbterrier.kernels.rankings import (
+    average_precision,
+    discounts,
+    err,
+    ideal_dcg,
+    ndcg,
+    q_measure,
+    ranks,
+    rbp_weights,
+    weighted_sums,
+)
 from vbterrier.unjudged.pool import grade_gains
 
 if TYPE_CHECKING:
@@ -41,6 +51,15 @@ class Parts:
     increments: Callable[[Ints], Increments] | None = None
 
 
+class _OfJudged:
+    """The score of the judged documents of a ranking."""
+
+    def of_judged(self, judged: JudgedTop) -> Floats:
+        """Return the scores of rankings whose unjudged documents have gain 0, shape (n,)."""
+        scores: Floats = self.scores(judged, judged.levels, judged.judgments.counts)  # type: ignore[attr-defined]
+        return scores
+
+
 class Metric(Protocol):
     """The interface of a metric."""
 
@@ -54,9 +73,12 @@ class Metric(Protocol):
     def scores(self, judged: JudgedTop, levels: Ints, counts: Ints) -> Floats:
         """Return the scores of rankings under given levels, shape (..., width), and pools, shape (..., L)."""
 
+    def of_judged(self, judged: JudgedTop) -> Floats:
+        """Return the scores of rankings whose unjudged documents have gain 0, shape (n,)."""
+
 
 @dataclass(frozen=True)
-class NDCG:
+class NDCG(_OfJudged):
     """``nDCG@k = Σ_r gain_r / log2(r + 1) / IDCG@k(pool)``, 0 without a relevant document (trec_eval).
 
     - ``dcg``: ``"log2"``: the gain is the grade; ``"exp-log2"``: ``2^grade - 1``
@@ -77,7 +99,12 @@ class NDCG:
     def scores(self, judged: JudgedTop, levels: Ints, counts: Ints) -> Floats:
         """DCG divided by the ideal DCG of the pools."""
         gain, ideal = self._ideal(judged, counts)
-        return np.asarray(at(gain, levels) @ discounts(levels.shape[-1]) / ideal)
+        return np.asarray(weighted_sums(at(gain, levels), discounts(levels.shape[-1])) / ideal)
+
+    def of_judged(self, judged: JudgedTop) -> Floats:
+        """NDCG as trec_eval adds it up, to the last bit."""
+        gain = grade_gains(judged, self.dcg)
+        return ndcg(at(gain, judged.levels), judged.judgments.counts, gain, judged.cutoff)
 
     def _ideal(self, judged: JudgedTop, counts: Ints) -> tuple[Floats, Floats]:
         """Gains, and the ideal DCG, infinite without a relevant document."""
@@ -87,7 +114,7 @@ class NDCG:
 
 
 @dataclass(frozen=True)
-class RBP:
+class RBP(_OfJudged):
     """``RBP@k = (1 - p) Σ_r p^(r-1) gain_r`` with gains in [0, 1] and persistence p < 1 (Moffat and Zobel, TOIS 2008).
 
     Grades from ``rel`` on have gain 1, lower ones 0; with ``rel=0`` the gain is ``grade / max_grade``, by default of
@@ -114,7 +141,7 @@ class RBP:
 
     def scores(self, judged: JudgedTop, levels: Ints, _: Ints) -> Floats:
         """Weighted gains."""
-        return np.asarray(at(self._gain(judged), levels) @ rbp_weights(levels.shape[-1], self.p))
+        return weighted_sums(at(self._gain(judged), levels), rbp_weights(levels.shape[-1], self.p))
 
     def _gain(self, judged: JudgedTop) -> Floats:
         if self.rel:
@@ -125,7 +152,7 @@ class RBP:
 
 
 @dataclass(frozen=True)
-class Precision:
+class Precision(_OfJudged):
     """``P@k = relevant documents in the first k / k``, also for shorter lists (trec_eval).
 
     ``rel`` is the lowest grade that counts as relevant.
@@ -147,11 +174,11 @@ class Precision:
     def scores(self, judged: JudgedTop, levels: Ints, _: Ints) -> Floats:
         """Means of binary gains."""
         parts = self.parts(judged)
-        return np.asarray(at(parts.gain, levels) @ parts.unit[0])
+        return weighted_sums(at(parts.gain, levels), parts.unit[0])
 
 
 @dataclass(frozen=True)
-class AP:
+class AP(_OfJudged):
     """``AP@k = (1/R) Σ_{r<=k} I(r) P@r`` with R relevant documents in the pool, 0 if R = 0 (trec_eval).
 
     ``rel`` is the lowest grade that counts as relevant.
@@ -183,7 +210,7 @@ class AP:
 
 
 @dataclass(frozen=True)
-class ERR:
+class ERR(_OfJudged):
     """``ERR@k = Σ_r (1/r) s_r Π_{i<r} (1 - s_i)``, ``s = (2^grade - 1) / 2^max_grade`` (Chapelle et al., CIKM 2009).
 
     ``max_grade`` is the highest possible grade, by default 4 as for TREC's web tracks and gdeval.
@@ -216,7 +243,7 @@ class ERR:
 
 
 @dataclass(frozen=True)
-class Q:
+class Q(_OfJudged):
     """``Q@k = 1/min(k, R) Σ_{r<=k} I(r) (C(r) + β cg(r)) / (r + β cg*(r))`` (Sakai, AIRS 2004; cutoff as NTCIREVAL).
 
     Gains are grades; C(r) counts relevant documents in the first r, cg(r) and cg*(r) are the cumulative gains of the

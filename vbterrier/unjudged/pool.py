@@ -19,6 +19,7 @@ from vbterrier.frames.contracts import LabelFrame, frame_of, is_frame, require
 from vbterrier.frames.files.reading import read_labels
 from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of, owner_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places, run_places
+from vbterrier.kernels import fingerprints
 from vbterrier.kernels.rankings import gains
 
 if TYPE_CHECKING:
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Floats, Ints, Words
     from vbterrier.frames.ranking import Run, Top
 
 
@@ -50,6 +51,17 @@ class Judgments(LabelFrame):
         self.grades = np.union1d(grade, 0)
         self.level = np.searchsorted(self.grades, grade)
         self.counts = self.count(self.topic, self.level)
+
+    @cached_property
+    def of_topics(self) -> Words:
+        """A fingerprint of the judgments of each topic, whatever their order, shape (n,)."""
+        grade = self.grades[self.level].astype(np.uint64)
+        return fingerprints.of_groups(self.topic, self.docno.fingerprints, grade, len(self.topics))
+
+    @property
+    def fingerprint(self) -> bytes:
+        """Bytes that determine all judgments, whatever their order."""
+        return fingerprints.of_named_groups(self.topics, self.of_topics)
 
     def regraded(self, grades: Ints) -> Judgments:
         """Return the same judgments with additional, possibly unused grades."""
@@ -205,6 +217,16 @@ class MachineLabels:
             at = labeller.lookup.find_one(own, docno)
             row[at >= 0] = labeller.label[at[at >= 0]]
         return found
+
+    @property
+    def fingerprint(self) -> bytes:
+        """Bytes that determine all labels, whatever their order."""
+        parts = []
+        for each in self._labellers:
+            label = (each.label + 0.0).view(np.uint64)
+            own = fingerprints.of_groups(each.topic, each.docno.fingerprints, label, len(each.topics))
+            parts += [each.name.encode(), fingerprints.of_named_groups(each.topics, own)]
+        return b"".join(parts)
 
     def frame(self) -> pd.DataFrame:
         """Return all labels: qid, docno, grade (the label), name (of the labeller)."""

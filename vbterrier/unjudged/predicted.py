@@ -15,7 +15,6 @@ from vbterrier.kernels import fingerprints
 from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
 from vbterrier.unjudged.evidence import Retrieved, retrieved
-from vbterrier.unjudged.learned_prior import expected_strength
 from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.priors import COLUMN
 
@@ -32,6 +31,10 @@ FULL_WEIGHT = 10
 PRIOR_COUNT = 2.0
 # The last features describe the ranking and the pool of a document.
 N_CONTEXT = 2
+# Candidate strengths of a Dirichlet distribution.
+STRENGTHS = 2.0 ** np.arange(9)
+# Distance of expected shares from 0 and 1, at which a beta distribution is undefined.
+EDGE = 1e-9
 # Larger labels are unlikely to be grades, and cells are lists of this length.
 MOST_GRADES = 1000
 
@@ -278,6 +281,29 @@ def predict_grades(
         cells[rows] = np.fromiter(prob[evidence.item[own]].tolist(), dtype=object, count=len(rows))
         predicted[name] = run.frame.assign(**{COLUMN: pd.Series(cells, index=run.frame.index, dtype=object)})
     return predicted
+
+
+def expected_strength(hits: Floats, trials: Floats, expected: Floats) -> float:
+    """Estimate the strength of the beta distribution of shares of hits from beta-binomial counts.
+
+    The strengths ``STRENGTHS`` have equal prior probabilities. The estimate has the posterior mean of the intraclass
+    correlation, ``1/(s + 1)``. With few counts it is in the middle of the range, whereas the maximum-likelihood
+    estimate is often the largest strength. Counts may be weighted.
+    """
+    from scipy.special import softmax
+
+    posterior = softmax([beta_binomial(hits, trials, expected, strength).sum() for strength in STRENGTHS])
+    return float(1 / (posterior / (STRENGTHS + 1)).sum() - 1)
+
+
+def beta_binomial(hits: Floats, trials: Floats, expected: Floats, strength: Floats | float) -> Floats:
+    """The beta-binomial log-likelihood of a strength, up to a constant."""
+    from scipy.special import betaln
+
+    share = np.clip(expected, EDGE, 1 - EDGE)
+    a, b = strength * share, strength * (1 - share)
+    log: Floats = betaln(a + hits, b + trials - hits) - betaln(a, b)
+    return log
 
 
 def _pool_shares(counts: Ints, evidence: RetrievalEvidence) -> tuple[Floats, Floats]:

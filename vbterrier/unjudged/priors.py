@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
@@ -16,8 +15,6 @@ import pyarrow as pa
 from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, whole
 from vbterrier.frames.contracts import require
 from vbterrier.kernels.grades.choice import METHODS
-from vbterrier.unjudged.learned_prior import hierarchical, learned
-from vbterrier.unjudged.metrics import DCG
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -26,14 +23,13 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.pool import JudgedTop
 
 
-_LOG = logging.getLogger(__name__)
-
-# Priors of the paper, individual priors from a column of the run, and all named priors.
+# Priors of the paper, the default last; individual priors from a column of the run; and all named priors.
 PAPER = ("pool", "run", "pool+run")
+DEFAULT_PRIOR = "pool+run"
 OWN = "column"
-# The prior of the evidence model, see :mod:`vbterrier.unjudged.model`.
-EVIDENCE = "evidence"
-PRIORS = (*PAPER, "learned", "hierarchical", OWN, EVIDENCE, "auto")
+PRIORS = (*PAPER, OWN)
+# The pseudo-count of the priors of the paper in documents, see docs/explanation/evidence.md.
+DEFAULT_STRENGTH = 4.0
 ALL_UNJUDGED = ("auto", "pool", "zero")
 COLUMN = "grade_prob"
 # Tolerance of sums of given probabilities.
@@ -154,34 +150,19 @@ class Prior(NamedTuple):
 
 
 def prior_of(judged: JudgedTop, process: Process) -> Prior:
-    """The prior over grades for every topic, with its strength, see :func:`vbterrier.unjudged.bootstrap_distribution`.
-
-    ``prior_strength="auto"`` uses the learned strength, and treats all other priors as known exactly.
-    """
-    prior = process.chosen_prior
-    if prior == EVIDENCE:
-        raise ParameterError("prior='evidence' is a model of all runs; use vbterrier.unjudged.bootstrap_distribution")
+    """The prior over grades of every topic, with its strength."""
+    prior, strength = process.prior, process.strength
     if process.compat:
         return Prior(ecir23_probabilities(judged, str(prior)), None)
-    exact = process.prior_strength in ("auto", math.inf)
-    given = None if exact else np.full(len(judged.judgments.topics), float(process.prior_strength))
+    strengths = None if strength == math.inf else np.full(len(judged.judgments.topics), strength)
     if prior == OWN:
-        return Prior(column_probabilities(judged), given)
+        return Prior(column_probabilities(judged), strengths)
     if isinstance(prior, Mapping):
-        return Prior(np.broadcast_to(_given(judged, prior), judged.judgments.counts.shape)[:, None], given)
-    if prior in PAPER:
-        prob, strength = _paper(judged, prior, process.all_unjudged), given
-    elif prior == "hierarchical":
-        prob, strength = hierarchical(judged.judgments.counts), given
-    else:
-        prob, strength, random = learned(judged)
-        median = float(np.median(strength)) if len(strength) else float("nan")
-        text = "learned the prior of %s topics: unjudged at random with probability %.2f, median strength %.3g"
-        _LOG.info(text, len(prob), random, median)
-        strength = strength if process.prior_strength == "auto" else given
+        return Prior(np.broadcast_to(_given(judged, prior), judged.judgments.counts.shape)[:, None], strengths)
+    prob = _paper(judged, prior, process.all_unjudged)
     if process.all_unjudged == "zero":
         prob = np.where(_blind(judged)[:, None], np.eye(1, prob.shape[1]), prob)
-    return Prior(prob[:, None], strength)
+    return Prior(prob[:, None], strengths)
 
 
 def _blind(judged: JudgedTop) -> NDArray[np.bool_]:
@@ -239,18 +220,15 @@ def _given(judged: JudgedTop, prior: Mapping[int, float]) -> Floats:
 
 @dataclass(frozen=True)
 class Process:
-    """The parameters of the model of unjudged documents, see :func:`vbterrier.unjudged.bootstrap_distribution`."""
+    """The parameters of the process of the paper, see :func:`vbterrier.unjudged.bootstrap_distribution`."""
 
-    prior: str | Mapping[int, float] = "auto"
-    dcg: str = "log2"
+    prior: str | Mapping[int, float] = DEFAULT_PRIOR
     method: str = "auto"
     compat: str = ""
     all_unjudged: str = "auto"
     n_draws: int = N_DRAWS
     seed: int = 0
     prior_strength: float | str = "auto"
-    horizon: int = 0
-    model: str = ""
 
     def __post_init__(self) -> None:
         if not isinstance(self.prior, Mapping) and self.prior not in PRIORS:
@@ -258,7 +236,7 @@ class Process:
                 f"prior={self.prior!r}: wanted one of {', '.join(map(repr, PRIORS))}, or a mapping of grade to "
                 f"probability.{nearest(str(self.prior), PRIORS)}"
             )
-        for name, legal in (("dcg", DCG), ("method", METHODS), ("compat", COMPAT), ("all_unjudged", ALL_UNJUDGED)):
+        for name, legal in (("method", METHODS), ("compat", COMPAT), ("all_unjudged", ALL_UNJUDGED)):
             choice(name, getattr(self, name), legal)
         if self.prior_strength == "inf":
             # As text, since parameters of measures cannot be infinite.
@@ -270,7 +248,7 @@ class Process:
                 f"prior_strength={strength!r}: wanted 'auto', or a number above 0, the pseudo-count of the prior, or "
                 "inf for a prior known exactly"
             )
-        if self.compat and self.prior not in ("auto", *PAPER):
+        if self.compat and self.prior not in PAPER:
             raise ParameterError(f"compat={self.compat!r} needs one of the priors {', '.join(map(repr, PAPER))}")
         if self.compat and strength not in ("auto", math.inf):
             raise ParameterError(
@@ -278,46 +256,23 @@ class Process:
             )
         whole("n_draws", self.n_draws, high=MOST_DRAWS)
         whole("seed", self.seed, low=0)
-        whole("horizon", self.horizon, low=0)
-        self._check_evidence()
 
-    def _check_evidence(self) -> None:
-        """Refuse parameters of named priors for the evidence model, and its parameters for named priors."""
-        accepted: dict[str, tuple[object, ...]] = {"horizon": (0,), "model": ("",)}
-        if self.uses_evidence:
-            accepted = {"method": ("auto", "mc"), "all_unjudged": ("auto",), "prior_strength": ("auto",)}
-        for name, values in accepted.items():
-            if (value := getattr(self, name)) not in values:
-                remedy = "the default prior; remove prior="
-                if self.uses_evidence:
-                    remedy = (
-                        "named priors; the default prior is a model that is sampled; give a prior, as prior='pool', "
-                        "'hierarchical' or 'learned'"
-                    )
-                raise ParameterError(f"{name}={value!r} applies to {remedy}")
+    @property
+    def strength(self) -> float:
+        """The pseudo-count of the prior: ``"auto"`` is that of the priors of the paper, and infinite for others."""
+        if self.prior_strength != "auto":
+            return float(self.prior_strength)
+        return DEFAULT_STRENGTH if self.prior in PAPER and not self.compat else math.inf
 
     @property
     def summary(self) -> str:
         """The prior, and other parameters that differ from their defaults."""
-        chosen = self.chosen_prior
-        said = [f"prior {chosen if isinstance(chosen, str) else dict(chosen)}"]
+        parts = [f"prior {self.prior if isinstance(self.prior, str) else dict(self.prior)}"]
         for one in fields(self):
             value = getattr(self, one.name)
             if one.name not in ("prior", "method", "n_draws", "seed") and value != one.default:
-                said.append(f"{one.name} {value}")
-        return ", ".join(said)
-
-    @property
-    def uses_evidence(self) -> bool:
-        """True if grades are drawn from the evidence model."""
-        return self.chosen_prior == EVIDENCE
-
-    @property
-    def chosen_prior(self) -> str | Mapping[int, float]:
-        """The given prior, or the default for ``"auto"``."""
-        if self.prior != "auto":
-            return self.prior
-        return "pool+run" if self.compat else EVIDENCE
+                parts.append(f"{one.name} {value}")
+        return ", ".join(parts)
 
     @property
     def drops_negative(self) -> bool:

@@ -13,7 +13,6 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.resample import stream
 from vbterrier.unjudged.incomplete import subsample_qrels
-from vbterrier.unjudged.learned_prior import expected_strength
 from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.predicted import FEATURES, METHODS, by_score, folds, predict_grades, retrieved
 
@@ -361,3 +360,27 @@ def test_estimates_from_thinned_judgments_are_closer_than_those_of_the_pool(shar
     score = pd.Series(truth.mean, truth.topics)[mine.topics].to_numpy()
     rmse = [np.sqrt(((distribution.mean - score) ** 2).mean()) for distribution in (mine, pool)]
     assert rmse[0] < 0.6 * rmse[1]
+
+
+@pytest.mark.parametrize("strength", [1.0, 7.5, 256.0])
+def test_beta_binomial_is_scipys_but_for_the_binomial_coefficient(strength):
+    hits, trials, share = np.array([0.0, 3.0, 5.0]), np.array([4.0, 3.0, 9.0]), np.array([0.2, 0.5, 0.9])
+    log = beta_binomial(hits, trials, share, strength)
+    expected = stats.betabinom.logpmf(hits, trials, strength * share, strength * (1 - share))
+    coefficient = stats.binom.logpmf(hits, trials, 0.5) - trials * np.log(0.5)
+    np.testing.assert_allclose(log + coefficient, expected, atol=1e-9)
+
+
+def test_the_strength_of_many_counts_is_found_again():
+    rng = np.random.default_rng(3)
+    for strength in (2.0, 16.0, 256.0):
+        share = rng.uniform(0.2, 0.8, 4000)
+        trials = np.full(4000, 40.0)
+        hits = rng.binomial(40, rng.beta(strength * share, strength * (1 - share))).astype(float)
+        found = expected_strength(hits, trials, share)
+        assert found == pytest.approx(strength, rel=0.02)
+
+
+def test_counts_that_tell_nothing_leave_the_mean_correlation_of_all_strengths():
+    found = expected_strength(np.array([1.0, 0.0]), np.ones(2), np.full(2, 0.5))
+    assert 1 / (found + 1) == pytest.approx(np.mean(1 / (STRENGTHS + 1)))

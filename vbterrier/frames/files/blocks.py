@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, InputError, ParameterError, printable
-from vbterrier.frames.files.reading import RUN, is_read_whole, run_layout
+from vbterrier.frames.files.reading import RUN, first_line, is_read_whole, run_layout
 from vbterrier.frames.files.source import BOM, Source
 from vbterrier.frames.files.tables import batches, misfit_error, require_columns, text_table, typed_table, unreadable
 from vbterrier.frames.files.writing import kept_in
@@ -147,8 +147,7 @@ def _lines(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]
             "memory=, or convert it to Parquet"
         )
         raise FileError(source.path, message)
-    layout = run_layout(source.path, *source.first())
-    start = start or source.metadata()[1]
+    layout = replace(run_layout(source.path, *first_line(RUN, source)), comment=RUN.comment)
     rest, is_last = b"", False
     with source.stream(start=start) as stream:
         while not is_last:
@@ -158,8 +157,8 @@ def _lines(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]
             stop = len(content) if is_last else max(content.rfind(b"\n"), content.rfind(b"\r")) + 1
             if not stop and len(content) > max(_LONGEST_LINE * n_bytes, 1 << 20):
                 raise FileError(source.path, f"holds a line of more than {len(content):,} bytes; is it a TREC run?")
-            if content[:stop].strip():
-                yield start, _parsed(source, layout, content[:stop], is_first=not start)
+            if content[:stop].strip() and len(rows := _parsed(source, layout, content[:stop], is_first=not start)):
+                yield start, rows
             start, rest = start + stop, content[stop:]
 
 
@@ -170,7 +169,7 @@ def _parsed(source: Source, layout: Layout, content: bytes, *, is_first: bool) -
     try:
         table = text_table(Source(source.path, None, content), layout)
     except FileError:
-        raise misfit_error(source, replace(layout, header=source.metadata()[0])) from None
+        raise misfit_error(source, layout) from None
     return table.select(list(_KEYS))
 
 

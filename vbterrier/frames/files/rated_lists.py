@@ -15,7 +15,7 @@ import pandas as pd
 from vbterrier.errors import FileError, InputError, ParameterError, examples, printable
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import MAX_BYTES, read_qrels, read_run, simplified, with_scores
-from vbterrier.frames.files.source import Layout, MisfitError, Source, split
+from vbterrier.frames.files.source import REMARK, Layout, MisfitError, Source, split
 from vbterrier.frames.files.tables import require_columns, text_table, workbook_as_csv
 from vbterrier.frames.files.writing import replacing, write_table
 from vbterrier.frames.notebook import Panel, Shown, counted
@@ -270,7 +270,7 @@ def _opened(path: StrPath, max_bytes: int | None) -> tuple[Source, dict[str, Any
     if source.is_parquet:
         return source, None
     source = workbook_as_csv(source) if source.is_workbook else source
-    number, line = source.first()
+    number, line = source.first(REMARK)
     if line.lstrip()[:1] == b"{":
         try:
             found = json.loads(source.text())

@@ -19,12 +19,12 @@ from xml.parsers import expat
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import FileError, printable, warn
-from vbterrier.frames.files.source import IDS, WHOLE, Layout, MisfitError, Source, shown, split
+from vbterrier.errors import FileError, examples, printable, warn
+from vbterrier.frames.files.source import COMMENT, IDS, REMARK, WHOLE, Layout, MisfitError, Source, shown, split
 from vbterrier.frames.files.tables import parquet_table, require_columns, text_table, workbook_as_csv
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from vbterrier.annotations import StrPath
@@ -49,8 +49,8 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
     JSON lines, or the first row of the first sheet of an .xlsx file (extra ``xlsx``), name ``qid``, ``docno`` (also:
     query id, topic id; doc id, document id, corpus id, pid) and ``score`` or ``rank``. Without a score, documents are
     in the order of their ranks; without both, in the order of rows, with a warning. Text may be compressed (gzip, bz2,
-    xz or zstd). The header of an ir_metadata file, lines from ``# ir_metadata.start`` to ``# ir_metadata.end``, is
-    skipped.
+    xz or zstd). Lines of TREC and MS MARCO files that begin with ``#``, such as the header of an ir_metadata file, are
+    comments, as in trec_eval 10; ids may hold ``#`` elsewhere.
 
     Parameters
     ----------
@@ -87,9 +87,10 @@ def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
     r"""Read qrels: a TREC file, a table with a header line, JSON lines, plain or compressed, or a Parquet file.
 
     A line is ``qid iteration docno label``; in diversity qrels the second field is the subtopic. All lines may lack the
-    iteration. The header of a table (values between commas, semicolons or tabs), or the members of an object of JSON
-    lines, name ``qid``, ``docno`` (names as in :func:`read_run`), ``label`` (also: relevance, grade, score) and, if the
-    file has it, ``iteration`` (also: subtopic).
+    iteration, and lines that begin with ``#`` are comments, as in trec_eval 10. The header of a table (values between
+    commas, semicolons or tabs), or the members of an object of JSON lines, name ``qid``, ``docno`` (names as in
+    :func:`read_run`), ``label`` (also: relevance, grade, score) and, if the file has it, ``iteration`` (also:
+    subtopic).
 
     Parameters
     ----------
@@ -111,7 +112,7 @@ def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
     >>> read_qrels(path).values.tolist()
     [['101', '1', 'd7', 2], ['101', '2', 'd7', -1]]
     """
-    return _read(path, max_bytes, QRELS)
+    return _answered(path, _read(path, max_bytes, QRELS))
 
 
 def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -323,7 +324,8 @@ def read_labels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     and the probabilities of grades, prob_0, prob_1, ..., or else annotation. An object of JSON lines has a query
     (``qid``, ``query_id`` or ``query``), a document (``docno``, ``doc_id``, ``docid`` or ``document``), and a number
     (``label``, ``grade``, ``relevance`` or UMBRELA's ``judgment``) or the probabilities of the grades 0, 1, ...
-    (``probabilities`` or ``prob``: a list, or an object of grade and probability).
+    (``probabilities`` or ``prob``: a list, or an object of grade and probability). A warning counts failed answers,
+    which give no label: objects whose number is null, or with UMBRELA's ``result_status`` 0, whose judgment 0 is none.
 
     Parameters
     ----------
@@ -346,15 +348,45 @@ def read_labels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataF
     """
     source = Source.at(path, max_bytes)
     if not (source.is_parquet or source.is_workbook) and _OBJECT.match(source.first()[1]):
-        rows = [
-            _json_label(source, number, _json_object(source, number, line))
-            for number, line in source.lines()
-            if line.strip()
-        ]
+        rows = [_json_label(source, number, row) for number, row in _answers(source, _LABEL_MEMBERS["label"])]
         return pd.DataFrame(rows, columns=["qid", "docno", "label"]).astype({"label": "float64"})
     if not source.is_parquet and not source.is_workbook and b"topic_id," in source.first()[1]:
         return _annotated(source)
-    return _read(path, max_bytes, LABELS)[["qid", "docno", "grade"]].rename(columns={"grade": "label"})
+    frame = _answered(path, _read(path, max_bytes, LABELS))
+    return frame[["qid", "docno", "grade"]].rename(columns={"grade": "label"})
+
+
+# UMBRELA's column, 0 for an answer without a judgment, whose judgment is then 0, too.
+_STATUS = "result_status"
+_FAILED = "answers of the judge failed and give no label"
+
+
+def _answers(source: Source, labels: Sequence[str] = ()) -> Iterator[tuple[int, dict[str, Any]]]:
+    """Yield the objects of JSON lines with their numbers, without the failed answers of a judge, which are counted.
+
+    An answer failed if its ``result_status`` is 0, or one of the members ``labels`` is null.
+    """
+    failed, n_answers = [], 0
+    for number, line in source.lines():
+        if line.strip():
+            row = _json_object(source, number, line)
+            n_answers += 1
+            if str(row.get(_STATUS)) == "0" or any(name in row and row[name] is None for name in labels):
+                failed.append(number)
+            else:
+                yield number, row
+    if failed:
+        warn(f"{printable(source.path)}: {len(failed)} of {n_answers} {_FAILED} (lines {examples(failed)})")
+
+
+def _answered(path: StrPath, frame: pd.DataFrame) -> pd.DataFrame:
+    """The rows of a table without the failed answers of a judge, which are counted."""
+    if _STATUS not in frame.columns:
+        return frame
+    failed = frame[_STATUS].astype(str) == "0"
+    if failed.any():
+        warn(f"{printable(path)}: {int(failed.sum())} of {len(frame)} {_FAILED}")
+    return frame[~failed].reset_index(drop=True)
 
 
 def _annotated(source: Source) -> pd.DataFrame:
@@ -408,8 +440,8 @@ def read_nuggets(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
     r"""Read the nuggets of answers with their assignments, JSON lines as AutoNuggetizer writes them.
 
     An object has ``qid``, ``nuggets`` (a list of objects with ``text``, ``importance``: vital or okay, and
-    ``assignment``: support, partial_support or not_support), and for answers ``run_id``, for retrieved documents
-    ``docid``. See :func:`vbterrier.intents.from_nuggets`.
+    ``assignment``: support, partial_support or not_support; either may be failed), and for answers ``run_id``, for
+    retrieved documents ``docid``. See :func:`vbterrier.intents.from_nuggets`.
 
     Parameters
     ----------
@@ -458,7 +490,11 @@ def read_nuggets(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
     return pd.DataFrame(rows, columns=["name", "qid", "docno", "entity_id", *NUGGET_MEMBERS])
 
 
-NUGGET_MEMBERS = {"importance": ("vital", "okay"), "assignment": ("support", "partial_support", "not_support")}
+FAILED = "failed"  # an answer of a judge that could not be read
+NUGGET_MEMBERS = {
+    "importance": ("vital", "okay", FAILED),
+    "assignment": ("support", "partial_support", "not_support", FAILED),
+}
 
 
 def _number(value: Any, *, finite: bool = True) -> float | None:
@@ -665,10 +701,20 @@ def is_read_whole(source: Source) -> bool:
     """Return True for a run that cannot be read in blocks: a table with a header, JSON lines, three columns."""
     if source.is_parquet or source.is_workbook:
         return source.is_workbook
-    number, line = source.first()
+    number, line = first_line(RUN, source)
     return (
         _OBJECT.match(line) is not None or is_ranked(line) or table_header(RUN, source.path, number, line) is not None
     )
+
+
+def first_line(kind: FileKind, source: Source) -> tuple[int, bytes]:
+    """Return the number and bytes of the first line that is neither blank nor a comment; a header may begin with #."""
+    number, line = source.first()
+    if kind.comment is None or not kind.comment.match(line):
+        return number, line
+    if kind.aliases and table_header(kind, source.path, number, line) is not None:
+        return number, line
+    return source.first(kind.comment)
 
 
 def table_header(kind: FileKind, path: Path, number: int, line: bytes, *, must: bool = False) -> Layout | None:
@@ -783,6 +829,13 @@ class FileKind:
     def required(self) -> tuple[str, ...]:
         """Columns that every file must have."""
         return tuple(name for name in self.columns if name not in self.defaults and name not in self.optional)
+
+    @property
+    def comment(self) -> re.Pattern[bytes] | None:
+        """Comments among lines of words, which may have as many words as a row has fields; ``None`` for other lines."""
+        if self.trec is not None:
+            return COMMENT
+        return None if self.separator == "\t" or self.needs_header else REMARK
 
 
 _RUN_FIELDS = ("qid", "Q0", "docno", "rank", "score", "name")
@@ -974,7 +1027,7 @@ def _frame(source: Source, kind: FileKind) -> pd.DataFrame:
     else:
         in_sheet = source.is_workbook
         source = workbook_as_csv(source) if in_sheet else source
-        number, line = source.first()
+        number, line = first_line(kind, source)
         if kind.xml is not None and line.lstrip()[:1] == b"<":
             return kind.xml(source)
         if kind.json_lines and _OBJECT.match(line):
@@ -982,7 +1035,10 @@ def _frame(source: Source, kind: FileKind) -> pd.DataFrame:
         else:
             layout = _table_layout(kind, source.path, number, line, must=in_sheet)
             is_named = bool(layout.header)
-            layout = replace(layout, header=layout.header or source.metadata()[0])
+            if not is_named:
+                # Comments at the start are skipped, and others are looked for.
+                skipped = number - 1 if kind.comment is not None and source.first()[0] < number else 0
+                layout = replace(layout, header=skipped, comment=kind.comment)
             frame = text_table(source, layout).to_pandas()
     for name, value in kind.defaults.items():
         if name not in frame.columns:
@@ -1060,22 +1116,20 @@ def _json_frame(source: Source, kind: FileKind) -> pd.DataFrame:
     """Read one JSON object per line: ids and texts, integers as their digits, numbers, then all other members."""
     path, must = source.path, kind.named or kind.columns
     rows, members = [], dict.fromkeys(must)
-    for number, line in source.lines():
-        if line.strip():
-            given = _json_object(source, number, line)
-            row = dict(zip(_columns_of(kind, list(given)), given.values(), strict=True))
-            members |= dict.fromkeys(row)
-            if len(members) > _MAX_MEMBERS:
-                # Each member is a column of all rows: a small file would take much memory.
-                message = f"has more than {_MAX_MEMBERS:,} different members; nest them"
-                raise FileError(path, message, line=number)
-            if len(row) < len(given):
-                raise FileError(path, f"has two members of one meaning among {', '.join(given)}; keep one", line=number)
-            for name in kind.columns:
-                if name in must or name in members:
-                    checked = _json_number if name in kind.numeric else _json_text
-                    row[name] = checked(source, number, row, name)
-            rows.append(row)
+    for number, given in _answers(source):
+        row = dict(zip(_columns_of(kind, list(given)), given.values(), strict=True))
+        members |= dict.fromkeys(row)
+        if len(members) > _MAX_MEMBERS:
+            # Each member is a column of all rows: a small file would take much memory.
+            message = f"has more than {_MAX_MEMBERS:,} different members; nest them"
+            raise FileError(path, message, line=number)
+        if len(row) < len(given):
+            raise FileError(path, f"has two members of one meaning among {', '.join(given)}; keep one", line=number)
+        for name in kind.columns:
+            if name in must or name in members:
+                checked = _json_number if name in kind.numeric else _json_text
+                row[name] = checked(source, number, row, name)
+        rows.append(row)
     _LOG.info("%s: recognised JSON lines with the members %s", printable(path), ", ".join(members))
     columns = list(members)
     try:

@@ -49,7 +49,9 @@ _FOREIGN = {
 _HEAD, _PIECE = 512, 1 << 20
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
 _MAX_QUOTED = 80
-_METADATA = (b"# ir_metadata.start", b"# ir_metadata.end")
+# Comments: lines that begin with # in TREC files, as in trec_eval 10, and lines whose first word is # elsewhere.
+COMMENT = re.compile(rb"[ \t\v\f]*#")
+REMARK = re.compile(rb"[ \t\v\f]*#([ \t\v\f]|$)")
 
 
 # The limit of all readers that have one, instead of their own; None for their own.
@@ -135,30 +137,21 @@ class Source:
                     number += 1
                     yield number, line if number > 1 else line.removeprefix(BOM)
 
-    def metadata(self) -> tuple[int, int]:
-        """Return the numbers of lines and bytes of the ir_metadata header of a run, 0 without one."""
-        with io.BufferedReader(self.stream(), _PIECE) as stream:
-            line, n_lines, n_bytes = stream.readline(len(BOM + _METADATA[0])), 0, 0
-            if not line.removeprefix(BOM).startswith(_METADATA[0]):
-                return 0, 0
-            while line:
-                n_lines, n_bytes = n_lines + line.endswith(b"\n"), n_bytes + len(line)
-                if line.startswith(_METADATA[1]):
-                    return n_lines, n_bytes
-                line = stream.readline()
-        raise FileError(self.path, f"the ir_metadata header has no end: add the line {shown(_METADATA[1])}", line=1)
-
-    def first(self) -> tuple[int, bytes]:
-        """Return the number and bytes of the first line below an ir_metadata header that is not blank."""
+    def first(self, comment: re.Pattern[bytes] | None = None) -> tuple[int, bytes]:
+        """Return the number and bytes of the first line that is neither blank nor a comment."""
         with self.stream() as stream:
             head = stream.read(_HEAD)
         for mark, what in _FOREIGN.items():
             if re.match(mark, head):
                 raise FileError(self.path, f"is {what}")
-        header, _ = self.metadata()
+        skipped = 0
         for number, line in self.lines():
-            if number > header and line.strip():
+            if comment is not None and comment.match(line):
+                skipped += 1
+            elif line.strip():
                 return number, line
+        if skipped:
+            raise FileError(self.path, "holds comments alone, lines that begin with #, as in trec_eval; wanted a row")
         raise FileError(self.path, "is empty; wanted at least one line: was the file written to its end?")
 
 
@@ -260,6 +253,7 @@ class Layout:
     form: str = ""  # the form of a line in messages; the names if empty
     kind: str = ""  # the kind of file that the first line was recognised as, for messages; empty for the usual kind
     for_header: str = "remove the line"  # the remedy if the first line looks like a header
+    comment: re.Pattern[bytes] | None = None  # lines that are skipped
 
     @property
     def never_empty(self) -> tuple[str, ...]:

@@ -20,7 +20,18 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, module_of_extra, nearest, warn
-from vbterrier.frames.files.source import BOM, IDS, WHOLE, Layout, MisfitError, Source, UntidyError, shown, whole_number
+from vbterrier.frames.files.source import (
+    BOM,
+    COMMENT,
+    IDS,
+    WHOLE,
+    Layout,
+    MisfitError,
+    Source,
+    UntidyError,
+    shown,
+    whole_number,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -83,12 +94,33 @@ def text_table(source: Source, layout: Layout) -> Any:
     text = source.text()
     if b"\0" not in text:
         separator = " " if layout.blanks else layout.separator
+        text = _tidy(text) if layout.blanks else text
+        if layout.comment is not None:
+            text = _without_comments(text, layout.comment)
+            if not text.strip(BOM + b"\r\n"):
+                return _empty(layout)
         # Arrow recognises a header only if a line end follows.
-        tidy = pa.BufferReader((_tidy(text) if layout.blanks else text) + b"\n")
+        tidy = pa.BufferReader(text + b"\n")
         types = dict.fromkeys(WHOLE, TEXT)
         with suppress(pa.ArrowInvalid, MisfitError):
             return _checked(_parse(tidy, layout, separator, types, block_size=_LONGEST_LINE), layout)
     raise misfit_error(source, layout)
+
+
+def _without_comments(text: bytes, comment: re.Pattern[bytes]) -> bytes:
+    """Blank the lines of comments."""
+    if b"#" not in text:
+        return text
+    lines = b"\n" + text.removeprefix(BOM)
+    ends = rb"[^\r\n]*" if comment is COMMENT else rb"(?:[ \t\v\f][^\r\n]*)?(?=[\r\n]|\Z)"
+    # A second byte-order mark at the start belongs to the first id.
+    return BOM + re.sub(rb"([\r\n])#" + ends, rb"\1", lines)[1:]
+
+
+def _empty(layout: Layout) -> Any:
+    """A table without rows."""
+    kinds = {name: pa.int64() if name in WHOLE else pa.float64() for name in layout.numeric}
+    return pa.table({name: pa.array([], kinds.get(name, TEXT)) for name in layout.names if name != "Q0"})
 
 
 def _parse(stream: Any, layout: Layout, separator: str, types: dict[str, Any], block_size: int | None = None) -> Any:
@@ -104,7 +136,9 @@ def _parse(stream: Any, layout: Layout, separator: str, types: dict[str, Any], b
 
 
 def _checked(table: Any, layout: Layout) -> Any:
-    """Convert integers that were read as text; refuse NaN and empty ids, which Arrow accepts."""
+    """Drop comments, convert integers that were read as text; refuse NaN and empty ids, which Arrow accepts."""
+    if layout.comment is not None:
+        table = _uncommented(table, layout.names[0], layout.comment)
     for name in layout.numeric:
         if table[name].type == TEXT:
             table = table.set_column(table.column_names.index(name), name, _integers(table[name]))
@@ -117,6 +151,27 @@ def _checked(table: Any, layout: Layout) -> Any:
             if (bounds[1:] == bounds[:-1]).any():
                 raise MisfitError(name)
     return table.select([name for name in layout.names if name != "Q0"])
+
+
+def _uncommented(table: Any, name: str, comment: re.Pattern[bytes]) -> Any:
+    """Drop rows that are comments of as many words as a row has fields."""
+    masks = []
+    for chunk in table[name].chunks:
+        bounds = np.frombuffer(chunk.buffers()[1], dtype=np.int64)[chunk.offset : chunk.offset + len(chunk) + 1]
+        if len(chunk) == 0 or bounds[-2] == bounds[-1]:
+            # An empty id is refused later.
+            masks.append(np.zeros(len(chunk), dtype=bool))
+            continue
+        text = np.frombuffer(chunk.buffers()[2], dtype=np.uint8)
+        is_comment = text[bounds[:-1]] == ord("#")
+        if is_comment.any():
+            lengths = np.diff(bounds)
+            is_comment &= lengths > 0
+            if comment is not COMMENT:
+                second = text[np.minimum(bounds[:-1] + 1, len(text) - 1)]
+                is_comment &= (lengths == 1) | np.isin(second, list(_WHITE))
+        masks.append(is_comment)
+    return table.filter(pa.array(~np.concatenate(masks))) if any(mask.any() for mask in masks) else table
 
 
 def _integers(column: Any) -> Any:
@@ -157,12 +212,15 @@ def misfit_error(source: Source, layout: Layout) -> FileError:
 
 
 def _records(source: Source, layout: Layout) -> Iterator[tuple[int, bytes]]:
-    """Yield the records below the header that are not blank, with the number of their first lines."""
+    """Yield the records below the header that are neither blank nor comments, with the number of their first lines."""
     lines = ((number, line) for number, line in source.lines() if number > layout.header)
     if layout.separator in ",;":
         yield from _quoted_records(lines, layout.separator)
     else:
-        yield from ((number, line) for number, line in lines if (line.strip() if layout.blanks else line))
+        for number, line in lines:
+            is_comment = layout.comment is not None and layout.comment.match(line)
+            if (line.strip() if layout.blanks else line) and not is_comment:
+                yield number, line
 
 
 def _quoted_records(lines: Iterator[tuple[int, bytes]], separator: str) -> Iterator[tuple[int, bytes]]:

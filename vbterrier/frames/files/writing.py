@@ -232,6 +232,12 @@ def write_table(frame: Any, path: StrPath, what: str, wanted: Sequence[str], oth
 def _ids(frame: pd.DataFrame, column: str, what: str) -> Ids:
     """Ids that a field between blanks can hold."""
     ids = ids_of(frame[column], f"{what} column {column!r}")
+    row = _first_match(ids.text, "^#") if column == "qid" else -1
+    if row >= 0:
+        raise InputError(
+            f"{what} column {column!r}: row {row} holds {ids.text[row].as_py()!r}; lines that begin with # are "
+            "comments of TREC files, as in trec_eval: replace it"
+        )
     row = _first_match(ids.text, _UNWRITABLE)
     if row >= 0:
         raise InputError(

@@ -11,7 +11,7 @@ import numpy as np
 
 from vbterrier.kernels.grades.exact import active, drawn_levels, layer, n_walk_states, successors, walk
 from vbterrier.kernels.grades.model import comonotone_variance, next_draw
-from vbterrier.kernels.rankings import row_sums
+from vbterrier.kernels.rankings import row_sums, weighted_sums
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -73,8 +73,8 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
 
 def _unlimited_moments(model: UnjudgedModel) -> tuple[Floats, Floats]:
     """The closed form for topics with enough documents of every level."""
-    expected = model.landed @ model.gain
-    gain_variance = np.maximum(model.landed @ model.gain**2 - expected**2, 0.0)
+    expected = weighted_sums(model.landed, model.gain)
+    gain_variance = np.maximum(weighted_sums(model.landed, model.gain**2) - expected**2, 0.0)
     mean = model.base + row_sums(model.weights * expected)
     variance = row_sums(model.weights**2 * gain_variance)
     if model.strength is None or not model.depends.any():
@@ -288,7 +288,7 @@ def _pair_variance(model: UnjudgedModel, mean: Floats) -> Floats:
         rise = (gain[part, level] - gain[part, level - 1])[:, None]
         rest = (matrix(at_most[part, level - 1]) @ ends[part, :, None])[:, :, 0].take(states.both, axis=1) * rise
         gained = rise * landed[0]
-        square[part] += (rest * (first + gained * mass)) @ landed[1] + (rest * second) @ landed[0]
+        square[part] += (rest * ((first + gained * mass) * landed[1] + second * landed[0])).sum(axis=1)
         first += gained * mass
         second += rise * landed[1] * mass
     lowest = gain[:, 0] * row_sums(model.weights)

@@ -7,7 +7,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, ClassVar
 from urllib.parse import urlsplit
 
-from vbterrier.errors import ParameterError
+from vbterrier.errors import ParameterError, number, whole
 from vbterrier.linking.links import DBPEDIA, WIKIDATA, WIKIPEDIA_ID, WIKIPEDIA_TITLE
 from vbterrier.linking.services.client import Client
 from vbterrier.linking.services.json_answers import Candidate, Format, dbpedia_id, title_id, title_name, utf16_length
@@ -372,6 +372,11 @@ class SpotlightClient(Client):
     support: int = 0
     score: str | None = None
     edition: str = ""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        number("confidence", self.confidence, low=0, high=1)
+        whole("support", self.support, low=0)
 
     @cached_property
     def format(self) -> Format:

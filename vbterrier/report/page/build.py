@@ -20,7 +20,7 @@ from vbterrier._version import __version__
 from vbterrier.errors import FileError, ParameterError, printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.frames.files.writing import replacing
-from vbterrier.report.captions import topics_of
+from vbterrier.report.captions import engines_of, topics_of
 from vbterrier.report.page import content
 from vbterrier.report.page.evaluated import ComparisonOptions, ReportData, evaluated, inputs_of
 from vbterrier.report.page.verdict import Caveat, agreement, caveats, sentences, test_sentence
@@ -81,6 +81,8 @@ def parameters(found: ReportNumbers, given: Inputs, options: ComparisonOptions) 
         ("Measures", ", ".join(found.measures)),
         ("Cutoff", f"k = {found.cutoff}"),
     ]
+    if engines := engines_of(found.measures):
+        rows.append(("Measures of other packages", engines))
     if given.qrels is not None:
         kind = "diversity" if given.is_diversity else "adhoc"
         rows.append(("Judgments", f"{len(given.qrels):,}, {kind}"))
@@ -90,7 +92,7 @@ def parameters(found: ReportNumbers, given: Inputs, options: ComparisonOptions) 
     if given.links is not None:
         rows.append(("Links", repr(given.links)))
     if distribution is not None:
-        model = f"{found.bootstrapped}: {distribution.source}, seed {distribution.process.seed}"
+        model = f"{found.bootstrapped}: {distribution.source}, seed {distribution.seed}"
         rows.append(("Unjudged documents", model))
     resamples = f"{options.n_resamples:,} resamples, seed {options.seed}"
     rows.append(("Intervals", f"{100 * options.level:g}%, {options.interval}, {resamples}"))

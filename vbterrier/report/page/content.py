@@ -17,7 +17,7 @@ from vbterrier.frames.ranking import places
 from vbterrier.report.captions import best_system, better
 from vbterrier.report.comparison import FLAGGED
 from vbterrier.report.page.evaluated import rows_of, wide_of
-from vbterrier.unjudged.drawn import DrawnDistribution
+from vbterrier.unjudged.estimated import EstimatedDistribution
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats
     from vbterrier.evaluate.comparison import Comparison
     from vbterrier.report.page.evaluated import Inputs, ReportNumbers
-    from vbterrier.unjudged.distribution import BootstrapDistribution
+    from vbterrier.unjudged.distribution import ScoreDistributions
 
 
 _DECIMALS = 4
@@ -285,7 +285,7 @@ def _chances(found: ReportNumbers, rows: pd.DataFrame, n_items: int) -> Floats:
     chances = np.full(n_items, np.nan)
     item = rows.set_index(["system", "topic", "rank"])["item"]
     for system, drawn in enumerate(found.distributions.values()):
-        if isinstance(drawn, DrawnDistribution) and drawn.n_unjudged.any():
+        if isinstance(drawn, EstimatedDistribution) and drawn.n_unjudged.any():
             page = places(drawn.topics, found.topics)
             topic, rank, _ = drawn.documents
             keys = pd.MultiIndex.from_arrays([np.full(len(topic), system), page[topic], rank])
@@ -295,7 +295,7 @@ def _chances(found: ReportNumbers, rows: pd.DataFrame, n_items: int) -> Floats:
     return chances
 
 
-def _shape(distribution: BootstrapDistribution, topic: int) -> str:
+def _shape(distribution: ScoreDistributions, topic: int) -> str:
     """Heights of the bars of a distribution, one character each."""
     below = [distribution.distributions[topic].cdf(edge) for edge in np.arange(1, BARS) / BARS]
     share = np.diff(np.array([0.0, *below, 1.0]))

@@ -32,10 +32,10 @@ from vbterrier.intents.sources import from_diversity
 from vbterrier.measures.external import is_mean
 from vbterrier.measures.target import Scoring, aligned, deepest
 from vbterrier.measures.text import distinct_measures, measures_from
-from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.measures.unjudged import UnjudgedMeasure, needs_model
 from vbterrier.stats.topic_intervals import N_RESAMPLES
 from vbterrier.unjudged.model import DEPTH, is_identified
-from vbterrier.unjudged.pool import Judgments
+from vbterrier.unjudged.pool import Judgments, labels_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -44,11 +44,13 @@ if TYPE_CHECKING:
 
     from vbterrier.evaluate.coverage import CoverageReport
     from vbterrier.intents.coverage import Coverage
-    from vbterrier.unjudged.distribution import BootstrapDistribution
+    from vbterrier.unjudged.distribution import ScoreDistributions
     from vbterrier.unjudged.pool import JudgedTop, MachineLabels
 
 
-OF_QRELS = ("BNDCG@10", "nDCG@10", "Unjudged@10")
+OF_QRELS = ("ENDCG@10", "nDCG@10", "Unjudged@10")
+# For one run, which no other run accompanies as evidence.
+OF_ONE_RUN = ("ENDCG@10", "BNDCG@10", "nDCG@10", "Unjudged@10")
 # For judgments of relevant documents alone.
 OF_POSITIVE = ("nDCG@10", "RR@10", "Unjudged@10")
 OF_INTENTS = ("ES@10", "VB@10")
@@ -155,8 +157,8 @@ class Inputs:
             return False
         return bool(frame.duplicated(["qid", "docno"]).any())
 
-    def measures(self, asked: Any) -> list[ir_measures.Measure]:
-        """Measures that were asked for, or those that the inputs support."""
+    def measures(self, asked: Any, n_systems: int) -> list[ir_measures.Measure]:
+        """Measures that were asked for, or those that the inputs and the number of systems support."""
         if asked is not None and (isinstance(asked, str) or not hasattr(asked, "__len__") or len(asked)):
             return distinct_measures(asked)
         if self.links is not None:
@@ -166,7 +168,8 @@ class Inputs:
             with warnings.catch_warnings():
                 # The evaluation warns of them.
                 warnings.simplefilter("ignore", DegenerateWarning)
-                adhoc = OF_QRELS if is_identified(Judgments(self.qrels)) else OF_POSITIVE
+                adhoc = OF_QRELS if n_systems > 1 else OF_ONE_RUN
+                adhoc = adhoc if is_identified(Judgments(self.qrels)) else OF_POSITIVE
         has_subtopics = self.is_diversity and self.intents is None
         diversity = OF_DIVERSITY if has_subtopics and importlib.util.find_spec("pyndeval") else ()
         intents = OF_INTENTS if self.intents is not None or self.is_diversity else ()
@@ -222,7 +225,7 @@ class ReportNumbers:
     # Documents up to the cutoff with their judgments, by system; empty without judgments.
     tops: dict[str, JudgedTop] = field(default_factory=dict)
     # Distributions of the first bootstrapped measure by system, and its name.
-    distributions: dict[str, BootstrapDistribution] = field(default_factory=dict)
+    distributions: dict[str, ScoreDistributions] = field(default_factory=dict)
     bootstrapped: str = ""
     # Intents that the documents up to the cutoff cover, by system; empty without intents.
     covered: dict[str, CoveredIntents] = field(default_factory=dict)
@@ -293,7 +296,7 @@ def inputs_of(
         None if data.subtopics is None else subtopics_of(data.subtopics),
         {} if documents is None else _texts(documents, "docno", "text"),
     )
-    asked = given.measures(measures)
+    asked = given.measures(measures, len(systems))
     systems = retrieved(systems, data.topics)
     kept, n_rows = dict[str, Run](), dict[str, int]()
     in_chunks: dict[str, pd.DataFrame] = {}
@@ -413,7 +416,9 @@ def _of_runs(
 ) -> dict[str, Any]:
     frames, cutoff = {name: run.frame for name, run in given.runs.items()}, deepest(asked) or CUTOFF
     data: dict[str, Any] = {name: getattr(given, name) for name in ("intents", "tags", "labels", "subtopics")}
+    machine = data.pop("labels")
     shared = {**data, **options.intervals, "on_topics": options.on_topics}
+    shared["labels"] = machine if needs_model(asked) else None
     scores = score(frames, given.qrels, asked, **shared, progress=progress)
     compared = [str(measure) for measure in asked if is_mean(measure) and measure.NAME not in DIAGNOSTIC]
     # compare warns of measures that are undefined for all topics.
@@ -424,19 +429,19 @@ def _of_runs(
         found["comparison"] = compare(scores, measures=compared, **options.tests, **options.intervals)
     every = target_of(given.qrels, **data)
     target, runs = aligned(every, given.runs, options.on_topics)
-    target.evidence = runs
-    found |= {"runs": runs, "labels": target.labels}
+    models = {} if scores.model is None else {"": scores.model}
+    found |= {"runs": runs, "labels": labels_of(machine)}
     found["ties"] = {name: run.top(cutoff).tied_share for name, run in runs.items()}
-    scorings = {name: Scoring(target, run, deepest(asked)) for name, run in runs.items()}
+    scorings = {name: Scoring(target, run, deepest(asked), models) for name, run in runs.items()}
     if given.qrels is not None:
         judged = Judgments(flatten_qrels(target.frame) if given.is_diversity else target.frame)
         found["tops"] = {name: judged.judge(run, cutoff) for name, run in runs.items()}
         if any(top.n_unjudged.any() for top in found["tops"].values()):
             found["notes"] = tuple(judgment_notes(runs, judged))
-    bootstrapped = next((one for one in asked if isinstance(one, Bootstrapped)), None)
-    if bootstrapped is not None:
-        found["distributions"] = {name: bootstrapped.distribution(scoring) for name, scoring in scorings.items()}
-        found["bootstrapped"] = str(bootstrapped)
+    uncertain = next((one for one in asked if isinstance(one, UnjudgedMeasure)), None)
+    if uncertain is not None:
+        found["distributions"] = {name: uncertain.distribution(scoring) for name, scoring in scorings.items()}
+        found["bootstrapped"] = str(uncertain)
     intents = next((one for one in asked if hasattr(one, "coverage")), None)
     if intents is not None:
         found["covered"] = CoveredIntents.of_runs(intents, scorings, cutoff, given)

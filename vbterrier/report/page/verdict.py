@@ -9,7 +9,7 @@ import numpy as np
 
 from vbterrier.errors import printable
 from vbterrier.frames.ranking import MAX_TIED_SHARE
-from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.measures.unjudged import Bootstrapped, Estimated, UnjudgedMeasure
 from vbterrier.report.captions import best_system, better, parsed, topics_of
 from vbterrier.report.comparison import FLAGGED
 from vbterrier.report.page.evaluated import rows_of, wide_of
@@ -157,16 +157,16 @@ def _of_baseline(found: Comparison, measure: str, pairs: pd.DataFrame, means: pd
 
 
 def _disagreements(found: Comparison, measures: Iterable[str]) -> list[str]:
-    """Pairs that differ significantly by a bootstrapped measure or by its plain version, but not by both.
+    """Pairs that differ significantly by a measure of unjudged documents or by its plain version, but not by both.
 
-    The plain version, as nDCG of BNDCG, treats unjudged documents as non-relevant.
+    The plain version, as nDCG of ENDCG, treats unjudged documents as non-relevant.
     """
     said = []
     for measure in measures:
-        # The plain version of BNDCG@10 is nDCG@10, that of BRBP(p=0.8) is RBP(p=0.8).
-        bare = measure.removeprefix("B").casefold()
+        # The plain version of BNDCG@10 and ENDCG@10 is nDCG@10, that of BRBP(p=0.8) is RBP(p=0.8).
+        bare = measure[1:].casefold()
         plain = next((other for other in measures if other.casefold() == bare), None)
-        if plain is not None and isinstance(parsed(measure), Bootstrapped):
+        if plain is not None and isinstance(parsed(measure), UnjudgedMeasure):
             said += _disagreement(found, measure, plain)
     return said
 
@@ -235,10 +235,35 @@ class Caveat(NamedTuple):
 
 
 def caveats(found: ReportNumbers) -> list[Caveat]:
-    """All caveats of a verdict, serious ones first."""
+    """All caveats of a verdict: the meaning of measures of unjudged documents, then serious ones, then the others."""
     parts = (_missing, _unjudged, _tagging, _reach, _influential, _ties, _powerless)
+    families = [_families(found)] if found.distributions else []
     notes = [Caveat("Judgments", f"{note.text[0].upper()}{note.text[1:]}.", note.serious) for note in found.notes]
-    return sorted([*notes, *(one for part in parts for one in part(found))], key=lambda caveat: not caveat.serious)
+    return families + sorted(
+        [*notes, *(one for part in parts for one in part(found))], key=lambda caveat: not caveat.serious
+    )
+
+
+def _families(found: ReportNumbers) -> Caveat:
+    """The measures of unjudged documents on the page, their models, and fully judged runs that they change."""
+    estimated, bootstrapped = (
+        [name for name in found.measures if isinstance(parsed(name), family)] for family in (Estimated, Bootstrapped)
+    )
+    said = []
+    if estimated:
+        said.append(
+            f"{listed(estimated)} {'estimates' if len(estimated) == 1 else 'estimate'} the scores that complete "
+            "judgments would give, from all runs and judgments of this page: the best estimate of the truth, which "
+            "changes with the runs."
+        )
+    if bootstrapped:
+        said.append(
+            f"{listed(bootstrapped)} {'draws' if len(bootstrapped) == 1 else 'draw'} the grades of a topic's unjudged "
+            "documents from its own judgments and keep the ideal ranking of the pool: scores to report beside "
+            "published ones of the same judgments."
+        )
+    notes = [f"{note[0].upper()}{note[1:]}." for note in found.scores.notes]
+    return Caveat("Unjudged documents in scores", " ".join([*said, *notes]), serious=False)
 
 
 def _missing(found: ReportNumbers) -> Iterator[Caveat]:
@@ -276,7 +301,7 @@ def _unjudged(found: ReportNumbers) -> Iterator[Caveat]:
     apart = shares[high] - shares[low] > APART
     if apart:
         said += f" Measures that treat unjudged documents as non-relevant favour {printable(low)}"
-        said += "; prefer a bootstrapped measure." if found.distributions else "."
+        said += f"; prefer {found.bootstrapped}." if found.distributions else "."
     if found.distributions and found.comparison is not None:
         said += (
             f" The tests are over topics and treat the expected {found.bootstrapped} as exact; "

@@ -282,7 +282,7 @@ def oer_distributions(
 def _checked(given: pd.DataFrame) -> pd.DataFrame:
     frame = columns_of(given, "selected", texts=("name", "qid", "signal"), reals=("oer",))
     frame = frame.join(given[[name for name in _SETTINGS if name in given.columns]].reset_index(drop=True))
-    odd = ~frame["signal"].isin(_LOOK)
+    odd = ~frame["signal"].isin(_LOOK) & frame["oer"].notna()
     if odd.any():
         row = int(np.argmax(odd.to_numpy()))
         wanted = ", ".join(map(repr, (*CLASSES, ABSENT)))

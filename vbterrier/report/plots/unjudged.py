@@ -14,7 +14,7 @@ from vbterrier.frames.contracts import frame_of, require
 from vbterrier.report import captions
 from vbterrier.report.plots import style
 from vbterrier.report.plots.elements import aligned, beside_rows, columns_of, legend_from_left, refuse, round_up, varies
-from vbterrier.unjudged.distribution import BootstrapDistribution
+from vbterrier.unjudged.distribution import ScoreDistributions
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -75,7 +75,7 @@ def score_distributions(
     >>> [label.get_text() for label in ax.get_yticklabels()], ax.get_xlabel()
     (['q1'], 'nDCG@3')
     """
-    if not isinstance(distribution, BootstrapDistribution):
+    if not isinstance(distribution, ScoreDistributions):
         found = type(distribution).__name__
         raise InputError(f"distribution: wanted the result of bootstrap_distribution, found {found}")
     rows = _rows(distribution, topics, level)
@@ -113,7 +113,7 @@ def score_distributions(
     return drawn
 
 
-def _rows(distribution: BootstrapDistribution, topics: Sequence[str] | None, level: float) -> pd.DataFrame:
+def _rows(distribution: ScoreDistributions, topics: Sequence[str] | None, level: float) -> pd.DataFrame:
     """Topics to draw, highest mean first, with their scores and their positions in the distribution."""
     low, high = distribution.interval(level)
     columns = {"qid": distribution.topics, "place": np.arange(len(distribution)), "n_unjudged": distribution.n_unjudged}
@@ -217,11 +217,11 @@ def _marks(
     return handles
 
 
-def _described(distribution: BootstrapDistribution, rows: pd.DataFrame) -> list[str]:
+def _described(distribution: ScoreDistributions, rows: pd.DataFrame) -> list[str]:
     """Parts of the caption: topics, bootstrap process, draws, topics without unjudged documents."""
     known = int(rows["certain"].sum())
     drawn = sum(distribution.distributions[place].method == "mc" for place in rows["place"])
-    n_draws, seed = distribution.process.n_draws, distribution.process.seed
+    n_draws, seed = distribution.n_draws, distribution.seed
     total = "" if len(rows) == len(distribution) else f" of {len(distribution):,}"
     return [
         captions.counted(len(rows), "topic") + total,

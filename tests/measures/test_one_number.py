@@ -1,0 +1,170 @@
+"""One name, one number: measure, run and judgments of a topic determine its value in every host, batch and company."""
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from one_topic import RENAMED
+
+import vbterrier
+from vbterrier.entities import link_pool
+from vbterrier.measures import ENTITY, LINKING, MEASURES
+from vbterrier.measures.unjudged import Bootstrapped, Estimated
+
+pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+STATS = ("mean", "mode", "std", "lo", "q25")
+K = 7
+
+
+def collection(n_topics=9, n_documents=40, depth=25, seed=7):
+    """Runs of which the first is judged in its first ranks, judgments of grades that some topics lack, and links."""
+    rng = np.random.default_rng(seed)
+    rows, judged, tags = [], [], []
+    for number in range(n_topics):
+        qid, top = f"q{number}", 1 + number % 3
+        worth = rng.normal(size=n_documents)
+        grade = np.clip(np.floor(worth + 1), 0, top).astype(int)
+        order = np.argsort(-(worth + 0.5 * rng.normal(size=n_documents)))
+        chosen = {f"d{i}" for i in rng.choice(n_documents, 18, replace=False)} | {f"d{i}" for i in order[:K]}
+        judged += [(qid, f"{1 + i % 2}", f"d{i}", int(grade[i])) for i in range(n_documents) if f"d{i}" in chosen]
+        rows += [("judged", qid, f"d{i}", float(-rank)) for rank, i in enumerate(order[:depth])]
+        for name, noise in (("near", 1.0), ("far", 4.0)):
+            score = worth + noise * rng.normal(size=n_documents)
+            rows += [(name, qid, f"d{i}", float(score[i])) for i in rng.choice(n_documents, depth, replace=False)]
+        tags += [(qid, f"d{i}", f"E{e}") for i in range(n_documents) for e in {i % 5, int(rng.integers(8))}]
+    runs = pd.DataFrame(rows, columns=["name", "qid", "docno", "score"])
+    runs = {name: part.drop(columns="name").reset_index(drop=True) for name, part in runs.groupby("name")}
+    return (
+        runs,
+        pd.DataFrame(judged, columns=["qid", "iteration", "docno", "label"]),
+        pd.DataFrame(tags, columns=["qid", "docno", "entity_id"]),
+    )
+
+
+RUNS, DIVERSITY, TAGS = collection()
+QRELS = DIVERSITY.drop(columns="iteration")
+TOPICS = list(QRELS["qid"].unique())
+LINKS = link_pool(RUNS["near"], TAGS, QRELS).frame()
+ENTITIES = {
+    name: pd.DataFrame(
+        [(qid, f"E{e}", float((e * step + at) % 8)) for at, qid in enumerate(TOPICS) for e in range(8)],
+        columns=["qid", "docno", "score"],
+    )
+    for name, step in (("one", 3), ("two", 5))
+}
+OWN = {"BP": {}, "NDCGBound": {"max_grade": 3}}
+
+
+def registered():
+    """Every measure that evaluates topics, with all statistics of measures of unjudged documents."""
+    for measure in MEASURES:
+        if measure in LINKING:
+            continue
+        declared = measure.SUPPORTED_PARAMS
+        params = {"cutoff": K} if "cutoff" in declared else {}
+        if isinstance(measure, Estimated):
+            params["model"] = "one number"
+        params |= {"undefined": "zero"} if "undefined" in declared else {}
+        params |= OWN.get(measure.NAME, {})
+        for stat in STATS if isinstance(measure, (Bootstrapped, Estimated)) else [None]:
+            yield measure(**params, **({} if stat is None else {"stat": stat}))
+
+
+EVERY = list(registered())
+JUDGED = [one for one in EVERY if isinstance(one, (Bootstrapped, Estimated)) or one.NAME in ("NDCGBound", "Unjudged")]
+GROUPS = {
+    "judgments": (JUDGED, RUNS, QRELS),
+    "intents": ([one for one in EVERY if one.NAME in ("ES", "VB", "VarPenalty", "TopIntent")], RUNS, DIVERSITY),
+    "entities": ([one for one in EVERY if type(one) in map(type, ENTITY)], ENTITIES, LINKS),
+}
+
+
+def of_topics(frame, topics):
+    return frame[frame["qid"].isin(topics)].reset_index(drop=True)
+
+
+def by_topic(values):
+    return {
+        (qid, measure): value for qid, measure, value in values[["qid", "measure", "value"]].itertuples(index=False)
+    }
+
+
+def in_score(measures, runs, qrels, name):
+    values = vbterrier.score(runs, qrels, measures, n_resamples=2).values
+    return by_topic(values[values["name"] == name])
+
+
+def alone(measures, runs, qrels, name):
+    return in_score(measures, {name: runs[name]}, qrels, name)
+
+
+def topic_by_topic(measures, runs, qrels, name):
+    found = {}
+    for topic in reversed(qrels["qid"].unique()):
+        part = {name: of_topics(run, [topic]) for name, run in runs.items()}
+        found |= in_score(measures, part, of_topics(qrels, [topic]), name)
+    return found
+
+
+def in_ir_measures(measures, runs, qrels, name):
+    run = runs[name].sample(frac=1, random_state=1).rename(columns=RENAMED)
+    metrics = ir_measures.iter_calc(measures, qrels.rename(columns=RENAMED), run)
+    return {(metric.query_id, str(metric.measure)): metric.value for metric in metrics}
+
+
+def in_experiment(batch_size):
+    def values(measures, runs, qrels, name):
+        topics = pd.DataFrame({"qid": qrels["qid"].unique(), "query": "words"})
+        systems = [pt.Transformer.from_df(run.assign(rank=0, query="words")) for run in runs.values()]
+        options = {"batch_size": batch_size, "perquery": True, "names": list(runs)}
+        table = pt.Experiment(systems, topics, qrels, measures, **options)
+        return by_topic(table[table["name"] == name])
+
+    return values
+
+
+HOSTS = {
+    "score, one run": alone,
+    "score, topic by topic": topic_by_topic,
+    "ir_measures": in_ir_measures,
+    "pt.Experiment": in_experiment(None),
+    "pt.Experiment, batches of 1": in_experiment(1),
+    "pt.Experiment, batches of 4": in_experiment(4),
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def model():
+    return vbterrier.unjudged.fit(RUNS, QRELS, cutoff=K).register("one number")
+
+
+@pytest.mark.parametrize("group", GROUPS)
+@pytest.mark.parametrize("host", HOSTS)
+def test_value_of_a_topic_is_the_same_in_every_host_batch_and_company(host, group):
+    measures, runs, qrels = GROUPS[group]
+    for name in runs:
+        expected = in_score(measures, runs, qrels, name)
+        assert len(expected) == len(measures) * qrels["qid"].nunique()
+        found = HOSTS[host](measures, runs, qrels, name)
+        odd = {key: (value, found.get(key)) for key, value in expected.items() if found.get(key) != value}
+        assert not odd, f"{len(odd)} of {len(expected)}: {dict(list(odd.items())[:5])}"
+
+
+def test_all_registered_measures_are_compared_or_refused():
+    compared = {measure.NAME for measures, *_ in GROUPS.values() for measure in measures}
+    assert compared | {measure.NAME for measure in LINKING} == {measure.NAME for measure in MEASURES}
+
+
+@pytest.mark.parametrize("dcg", ["log2", "exp-log2"])
+def test_a_fully_judged_ranking_has_its_ndcg_to_the_last_digit(dcg):
+    plain = ir_measures.nDCG(dcg=dcg) @ K
+    expected = in_ir_measures([plain], RUNS, QRELS, "judged") if dcg == "log2" else None
+    measures = [vbterrier.BNDCG(stat=stat, dcg=dcg) @ K for stat in ("mean", "median", "lo", "hi", "mode")]
+    for measure in measures:
+        found = alone([measure, "nDCG@7"], RUNS, QRELS, "judged")
+        if expected is not None:
+            assert {qid: found[qid, str(measure)] for qid in TOPICS} == {
+                qid: expected[qid, str(plain)] for qid in TOPICS
+            }
+    assert set(alone([vbterrier.BNDCG(stat="std", dcg=dcg) @ K], RUNS, QRELS, "judged").values()) == {0.0}
