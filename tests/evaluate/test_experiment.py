@@ -417,21 +417,24 @@ def test_tests_with_a_baseline(test, correction, frames, topics, qrels):
     names = list(map(str, measures))
     parts = [" +", " -", " p-value", *([" reject", " p-value corrected"] if correction else [])]
     assert list(ours.columns) == ["name", *names, "mrt", *(name + part for name in names for part in parts)]
-    # Where the values of two systems are equal, p is NaN, and pt.Experiment corrects the other p-values with it.
+    # Where the values of two systems are equal, p is NaN, and statsmodels rejects it or not by chance.
     undefined = [name for name in names if ours[f"{name} p-value"].drop(index=1).isna().any()]
     assert undefined == (["Unjudged@10"] if test == "t" else [])
     odd = ["mrt", *(name + part for name in undefined for part in parts[3:])]
     same(ours.drop(columns=odd), theirs.drop(columns=odd))
 
 
-def test_p_values_that_are_undefined_are_not_corrected(frames, topics, qrels):
+@pytest.mark.parametrize("correction", ["bonferroni", "holm", "hs", "fdr_bh"])
+def test_undefined_p_values_count_as_tests_and_are_not_rejected(correction, frames, topics, qrels):
     systems = {"a": frames["lexical"], "b": frames["dense"], "c": frames["lexical"]}
-    ours, _ = ran(Experiment, systems, topics, qrels, ["map"], baseline="a", correction="holm")
-    assert ours["map reject"].tolist() == [False, False, False]
+    ours, theirs = both(systems, topics, qrels, ["map"], baseline="a", correction=correction, correction_alpha=0.5)
     corrected, p_value = ours["map p-value corrected"], ours["map p-value"]
     assert np.isnan([corrected[2], p_value[2]]).all()
-    # One test is left.
-    assert corrected[1] == p_value[1]
+    assert ours["map reject"].tolist() == [False, True, False]
+    # Of two tests.
+    assert corrected[1] == pytest.approx(1 - (1 - p_value[1]) ** 2 if correction == "hs" else 2 * p_value[1])
+    if correction == "bonferroni":
+        assert corrected[1] == theirs["map p-value corrected"][1]
 
 
 def test_a_baseline_by_name(frames, topics, qrels):

@@ -154,7 +154,8 @@ def Experiment(
     rankings. Documents with equal scores have the order of trec_eval in all measures, and repeated documents are an
     error. Counts, such as NumRet(rel=1), are summed, as ir_measures defines them.
 
-    A test takes the topics for which both systems have a value; p-values that are undefined are not corrected.
+    A test takes the topics for which both systems have a value. An undefined p-value, as of equal values, counts as a
+    test in a correction, and is never rejected.
 
     ``mrt`` is the time of the pipeline in milliseconds, divided by the number of topics of the qrels, and 0 for frames,
     files and reused results; a time of shared stages counts for each pipeline. As in ``pt.Experiment``,

@@ -91,17 +91,22 @@ class BaselineTests:
         return found
 
     def _corrected(self, p_values: Floats) -> tuple[NDArray[np.bool_], Floats]:
-        """Return which hypotheses are rejected, and corrected p-values; undefined p-values remain undefined."""
+        """Return which hypotheses are rejected, and corrected p-values.
+
+        Undefined p-values, as of equal values, remain undefined and are tests whose hypothesis is not rejected.
+        """
         from statsmodels.stats.multitest import multipletests
 
         reject, corrected = np.zeros(len(p_values), dtype=bool), np.full(len(p_values), nan)
-        known = np.isfinite(p_values)
+        tested, known = np.arange(len(p_values)) != self.place, np.isfinite(p_values)
         if known.any():
+            every = np.where(known, p_values, 1.0)[tested]
             try:
-                found = multipletests(p_values[known], alpha=self.alpha, method=self.correction)
+                found = multipletests(every, alpha=self.alpha, method=self.correction)
             except ValueError as error:
                 raise ParameterError(f"correction={self.correction!r}: {error}; wanted one of statsmodels") from error
-            reject[known], corrected[known] = found[0], found[1]
+            reject[tested], corrected[tested] = found[0], found[1]
+            reject, corrected = reject & known, np.where(known, corrected, nan)
         return reject, corrected
 
 
