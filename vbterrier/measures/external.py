@@ -120,10 +120,8 @@ def _checked_qrels(target: EvaluationTarget) -> pd.DataFrame:
             f"qrels column 'label': row {row} holds {label} (query {qid!r}, document {docno!r}); external "
             f"measures need labels from {-_HIGHEST:,} to {_HIGHEST:,}: map them to grades"
         )
-    # Without a label of at least 0, nDCG of trec_eval reads outside its memory and may not end. All measures of such a
-    # topic are 0, as with labels of 0.
-    worthless = (checked.groupby("qid", sort=False)["label"].transform("max") < 0).to_numpy()
-    checked.loc[worthless, "label"] = 0
+    # Engines treat labels below 0 as judged in some measures and as unjudged in others (judged_only, Bpref).
+    checked["label"] = checked["label"].clip(lower=0)
     # Judgments refuse conflicts and warn of duplicates, once for all measures.
     if not has_subtopics(checked) and len(target.judgments().label) == len(checked):
         return checked
@@ -260,8 +258,13 @@ def _adhoc_values(
         target.memo(("scale of", *map(str, computed)), partial(adhoc.warn_of_scale, computed, judgments))
         for measure, values in adhoc.values(computed, judgments, run):
             yield from zip(judgments.topics, repeat(measure), values.tolist())
+    # Of infAP, -1 is the label of a document of the pool that was not sampled for judging.
+    sampled = [measure for measure in others if measure.NAME == "infAP"]
     of_first = [measure for measure in others if is_of_first(measure)]
-    whole = [measure for measure in others if measure not in of_first]
+    whole = [measure for measure in others if measure not in of_first and measure not in sampled]
+    if sampled:
+        labels = integers_of(target.frame["label"], "qrels column 'label'")
+        yield from _calculated(sampled, target, qrels_of(target).assign(label=labels), ranking_of(run))
     if of_first:
         labels = target.memo("labels by topic", partial(by_topic, qrels_of(target), "label"))
         ranking = ranking_of(run, max(measure["cutoff"] for measure in of_first))
