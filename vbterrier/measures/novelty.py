@@ -55,8 +55,8 @@ class _WeightedERRIA(NoveltyMeasure):
 
     Examples
     --------
-    >>> from vbterrier.measures import WeightedERRIA
-    >>> WeightedERRIA @ 10
+    >>> import vbterrier
+    >>> vbterrier.measures.WeightedERRIA @ 10
     WeightedERRIA@10
     """
 
@@ -80,8 +80,8 @@ class _WeightedAlphaNDCG(NoveltyMeasure):
 
     Examples
     --------
-    >>> from vbterrier.measures import WeightedAlphaNDCG
-    >>> WeightedAlphaNDCG(alpha=0.9) @ 10
+    >>> import vbterrier
+    >>> vbterrier.measures.WeightedAlphaNDCG(alpha=0.9) @ 10
     WeightedAlphaNDCG(alpha=0.9)@10
     """
 
