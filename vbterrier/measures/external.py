@@ -18,7 +18,7 @@ from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranking import run_places
 from vbterrier.hosts.ir_measures import ENGINES, JUDGED, NAME, NDEVAL, TO_IR_MEASURES, TREC_EVAL
-from vbterrier.intents.sources import to_diversity
+from vbterrier.intents.sources import to_diversity, unequal
 from vbterrier.measures import adhoc
 from vbterrier.measures.adhoc import is_computed_here
 from vbterrier.measures.target import EvaluationTarget
@@ -229,6 +229,8 @@ def external_values(
         asked = [measure for measure in measures if is_diversity(measure) == diverse]
         if not asked:
             continue
+        if diverse:
+            target.memo("equal intents", partial(_require_equal_intents, asked, target))
         judged.memo("checked ids", partial(require_ids_of, judged))
         if not warned:
             # Check a run as measures of this package do.
@@ -300,6 +302,19 @@ def _of_subtopics(target: EvaluationTarget) -> EvaluationTarget:
         return target
     tags = target.tags
     return target.memo("subtopics as judgments", lambda: EvaluationTarget(to_diversity(intents, tags)))
+
+
+def _require_equal_intents(measures: Sequence[ir_measures.Measure], target: EvaluationTarget) -> None:
+    """Refuse intents with different probabilities, which ndeval would ignore without a word."""
+    topics = set(target.topics)
+    frames = (frame for frame in (target.intents, target.subtopics, target.frame) if frame is not None)
+    odd = dict.fromkeys(qid for frame in frames for qid in unequal(frame) if qid in topics)
+    if odd:
+        raise InputError(
+            f"{', '.join(map(str, measures))}: ndeval counts all intents equally, but those of {len(odd)} of "
+            f"{len(topics)} queries have different probabilities ({examples(odd)}); use WeightedERRIA, "
+            "WeightedAlphaNDCG, or ES, the weighted subtopic recall, or give the intents of a query equal probabilities"
+        )
 
 
 def is_of_first(measure: ir_measures.Measure) -> bool:
