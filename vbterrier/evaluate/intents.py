@@ -395,8 +395,7 @@ def _check(
             statistic_of(measure)
         if pool == "collection" and not isinstance(measure, IntentMeasure):
             raise ParameterError(
-                f"pool='collection': {measure} has no pooled score; ask for ES, VB, VarPenalty or "
-                "TopIntent"
+                f"pool='collection': {measure} has no pooled score; ask for ES, VB, VarPenalty or TopIntent"
             )
 
 

@@ -142,7 +142,8 @@ def score(
     ----------
     runs
         A mapping of name to run; or one run, or several paths, which are named after their files. A run is a frame
-        (qid, docno, score), the path of a TREC run, or a PyTerrier pipeline, which needs ``topics``; for linking measures alone, also the answers (qid, entity_id).
+        (qid, docno, score), the path of a TREC run, or a PyTerrier pipeline, which needs ``topics``; for linking
+        measures alone, also the answers (qid, entity_id).
     qrels
         A frame or the path of TREC qrels; optional if ``intents`` are given. For entity measures, links with labels: a
         :class:`~vbterrier.entities.pool.LinkedPool` or its frame. For linking measures alone, the gold
@@ -299,7 +300,7 @@ def _by_model(
 
 
 def _with_plain(measures: Iterable[ir_measures.Measure]) -> list[tuple[Estimated, ir_measures.Measure]]:
-    """Means of the E family, each with the measure of the judgments that it estimates if both are among the measures."""
+    """Means of the E family, each with the measure of the judgments that it estimates, if both were asked for."""
     plain = {str(measure).casefold(): measure for measure in measures}
     pairs = []
     for measure in measures:
@@ -333,8 +334,8 @@ def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], values: 
             name = apart.idxmax()
             notes.append(
                 f"{name} has no unjudged document to rank {measure.cutoff}, and yet {measure} is {estimated[name]:.3f} "
-                f"where {plain} is {known[name]:.3f}: {measure.NAME} estimates the score under complete judgments, which "
-                "would contain further relevant documents, of other runs and of none"
+                f"where {plain} is {known[name]:.3f}: {measure.NAME} estimates the score under complete judgments, "
+                "which would contain further relevant documents, of other runs and of none"
             )
     return notes
 
@@ -347,8 +348,10 @@ def negative_labels(qrels: pd.DataFrame) -> list[str]:
     if not n_negative:
         return []
     return [
-        f"{n_negative:,} of {len(qrels):,} labels are below 0 and count as judged and non-relevant in all measures but "
-        "infAP; where they mean 'not judged', drop them: read_qrels(path, negative='unjudged'), --negative unjudged"
+        (
+            f"{n_negative:,} of {len(qrels):,} labels are below 0 and count as judged and non-relevant in all measures but "
+            "infAP; where they mean 'not judged', drop them: read_qrels(path, negative='unjudged'), --negative unjudged"
+        )
     ]
 
 

@@ -163,9 +163,9 @@ def treat_negative(qrels: pd.DataFrame, negative: str) -> pd.DataFrame:
 
     In the whole package a label below 0 is a judgment of a non-relevant document, as in trec_eval's nDCG, AP and P: for
     ``Unjudged``, ``Condense``, measures with ``judged_only=True`` and models of unjudged documents, too. trec_eval
-    itself counts such documents as not judged in ``-J``, ``unj`` and ``bpref``, and -2 is spam in Web tracks: drop these
-    rows where they mean "not judged". Exceptions are infAP, for which -1 is a document of the pool that was not sampled,
-    and ``compat="ecir23"``, which drops them.
+    itself counts such documents as not judged in ``-J``, ``unj`` and ``bpref``, and -2 is spam in Web tracks: drop
+    these rows where they mean "not judged". Exceptions are infAP, for which -1 is a document of the pool that was not
+    sampled, and ``compat="ecir23"``, which drops them.
     """
     choice("negative", negative, NEGATIVE)
     if negative == "nonrelevant":
@@ -293,8 +293,8 @@ _UNIT = frozenset(
         P P_IA Precision R RBP RPrec RR Recall Rprec SDCG SetAP SetF SetP SetR SetRelP StRecall Success alpha_nDCG infAP
         nDCG nERR_IA nNRBP α_nDCG 11pt_avg bpref gm_map iprec_at_recall map map_cut ndcg ndcg_cut recall recip_rank
         relative_P set_F set_P set_map set_recall success
-        BAP BERR BNDCG BP BQ BRBP EAP EERR ENDCG EP EQ ERBP NDCGBound Unjudged ES TopIntent WeightedAlphaNDCG WeightedERRIA
-        BaitRate NonRelCov ObsCov OracleCov Overlap RelCov SignalRate TopBait LinkingR
+        BAP BERR BNDCG BP BQ BRBP EAP EERR ENDCG EP EQ ERBP NDCGBound Unjudged ES TopIntent WeightedAlphaNDCG
+        WeightedERRIA BaitRate NonRelCov ObsCov OracleCov Overlap RelCov SignalRate TopBait LinkingR
         """,
     )
 )
