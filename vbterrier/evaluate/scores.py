@@ -345,14 +345,11 @@ def negative_labels(qrels: pd.DataFrame) -> list[str]:
     if "label" not in qrels.columns:
         return []
     n_negative = int((qrels["label"] < 0).sum())
-    if not n_negative:
-        return []
-    return [
-        (
-            f"{n_negative:,} of {len(qrels):,} labels are below 0 and count as judged and non-relevant in all measures but "
-            "infAP; where they mean 'not judged', drop them: read_qrels(path, negative='unjudged'), --negative unjudged"
-        )
-    ]
+    note = (
+        f"{n_negative:,} of {len(qrels):,} labels are below 0 and count as judged and non-relevant in all measures but "
+        "infAP; where they mean 'not judged', drop them: read_qrels(path, negative='unjudged'), --negative unjudged"
+    )
+    return [note] if n_negative else []
 
 
 def digests_of(measures: Iterable[ir_measures.Measure], models: Mapping[str, EvidenceModel]) -> dict[str, str]:

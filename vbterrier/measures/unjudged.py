@@ -6,6 +6,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.kernels.grades.choice import METHODS
 from vbterrier.kernels.rankings import rbp_weights, weighted_sums
@@ -376,7 +378,8 @@ class _BRBP(_OfRBP, Bootstrapped):
         judged = scoring.judged(self.cutoff)
         # Unjudged documents have gain 0 in the metric.
         lower = self.metric().scores(judged, judged.levels, judged.judgments.counts)
-        residual = 1.0 - weighted_sums(judged.levels >= 0, rbp_weights(judged.levels.shape[1], self["p"]))
+        weights = rbp_weights(judged.levels.shape[1], self["p"])
+        residual = 1.0 - weighted_sums((judged.levels >= 0).astype(np.float64), weights)
         return {"lower": lower, "residual": residual, "upper": lower + residual}[self["stat"]]
 
 
