@@ -1,5 +1,11 @@
 """One name, one number: measure, run and judgments of a topic determine its value in every host, batch and company."""
 
+import contextlib
+import io
+import json
+import tempfile
+from pathlib import Path
+
 import ir_measures
 import numpy as np
 import pandas as pd
@@ -8,6 +14,7 @@ import pytest
 from one_topic import RENAMED
 
 import vbterrier
+from vbterrier.cli import app
 from vbterrier.entities import link_pool
 from vbterrier.measures import ENTITY, LINKING, MEASURES
 from vbterrier.measures.unjudged import Bootstrapped, Estimated
@@ -124,7 +131,39 @@ def in_experiment(batch_size):
     return values
 
 
+def in_our_experiment(measures, runs, qrels, name):
+    topics = pd.DataFrame({"qid": qrels["qid"].unique(), "query": "words"})
+    options = {"batch_size": 2, "perquery": True}
+    return by_topic(vbterrier.Experiment(runs, topics, qrels, measures, **options).query("name == @name"))
+
+
+def in_chunks(measures, runs, qrels, name):
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {system: str(Path(folder) / f"{system}.run") for system in runs}
+        for system, run in runs.items():
+            vbterrier.write_run(run, paths[system])
+        values = vbterrier.score(paths, qrels, measures, memory="64 MiB", n_resamples=2).values
+    return by_topic(values[values["name"] == name])
+
+
+def on_the_command_line(measures, runs, qrels, name):
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(Path(folder) / f"{system}.run") for system in runs]
+        for path, run in zip(paths, runs.values(), strict=True):
+            vbterrier.write_run(run, path)
+        vbterrier.write_qrels(qrels, f"{folder}/qrels.txt")
+        asked = [word for measure in measures for word in ("-m", str(measure))]
+        words = [*paths, "-q", f"{folder}/qrels.txt", *asked, "--per-query", "--format", "json"]
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            app(["score", *words], standalone_mode=False)
+    rows = pd.DataFrame(json.loads(out.getvalue())).astype({"qid": str})
+    return by_topic(rows.query("name == @name"))
+
+
 HOSTS = {
+    "vbterrier.Experiment": in_our_experiment,
+    "score, files in chunks": in_chunks,
+    "command line": on_the_command_line,
     "score, one run": alone,
     "score, topic by topic": topic_by_topic,
     "ir_measures": in_ir_measures,
@@ -139,8 +178,11 @@ def model():
     return vbterrier.unjudged.fit(RUNS, QRELS, cutoff=K).register("one number")
 
 
-@pytest.mark.parametrize("group", GROUPS)
-@pytest.mark.parametrize("host", HOSTS)
+# The command line reads the links of a pool from other files, with `coverage`.
+PAIRS = [(host, group) for host in HOSTS for group in GROUPS if (host, group) != ("command line", "entities")]
+
+
+@pytest.mark.parametrize(("host", "group"), PAIRS)
 def test_value_of_a_topic_is_the_same_in_every_host_batch_and_company(host, group):
     measures, runs, qrels = GROUPS[group]
     for name in runs:
