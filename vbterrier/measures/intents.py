@@ -120,7 +120,7 @@ class CandidateMeasure(Measure):
         adhoc = self["intents"] and target.is_diversity and frame["iteration"].astype(str).eq("0").all()
         if target.is_diversity and not adhoc:
             intents, tags = from_diversity(
-                frame, rel=self["rel"], subtopics=target.subtopics, iterations=target.iterations()
+                frame, rel=self["rel"], subtopics=target.subtopics, iterations=target.iterations
             )
             return intents, tags if target.tags is None else target.tags
         return None, target.tags
