@@ -37,6 +37,8 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
 
+    from vbterrier.evaluate.scores import Scores
+
 
 _OF_INTERVALS = "an interval over topics needs"
 
@@ -325,11 +327,7 @@ def _evaluated(
     are_words = all(isinstance(name, str) and "\n" not in name for name in names) and len(set(names)) == len(names)
     keys = names if are_words else [f"system {place}" for place in range(len(names))]
     runs = {key: _of_judged(frame, judged, key) for key, frame in zip(keys, results, strict=True)}
-    scores, messages = heard(partial(score, runs, judged, list(measures), on_topics="all", interval="normal"))
-    for message in messages:
-        # Intervals are not shown.
-        if _OF_INTERVALS not in message:
-            warn(message)
+    scores = scores_on_all_topics(runs, judged, list(measures))
     means, rows = scores.means().loc[keys], scores.values
     topics = known if queries is None else list(dict.fromkeys([*known, *queries["qid"].astype(str)]))
     values = np.full((*means.shape, len(topics)), nan)
@@ -339,6 +337,17 @@ def _evaluated(
     return ExperimentValues(
         names, list(measures.values()), topics, len(known), values, means.to_numpy(dtype=np.float64)
     )
+
+
+def scores_on_all_topics(
+    runs: Mapping[str, Any], qrels: Any, measures: Sequence[ir_measures.Measure], **options: Any
+) -> Scores:
+    """Scores on all topics of the qrels, without warnings about intervals, for hosts that do not show them."""
+    scores, messages = heard(partial(score, runs, qrels, measures, on_topics="all", interval="normal", **options))
+    for message in messages:
+        if _OF_INTERVALS not in message:
+            warn(message)
+    return scores
 
 
 def _of_judged(results: Any, judged: pd.DataFrame, key: str) -> pd.DataFrame:
