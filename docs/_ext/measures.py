@@ -13,7 +13,7 @@ from sphinx.ext.napoleon import NumpyDocstring
 from sphinx.util.docutils import SphinxDirective
 
 import vbterrier.measures as ours
-from vbterrier.measures.intents import IntentMeasure
+from vbterrier.measures.intents import CandidateMeasure
 from vbterrier.measures.linking import LinkingMeasure
 
 if TYPE_CHECKING:
@@ -28,9 +28,9 @@ FAMILIES = {
     "unjudged": tuple(
         measure
         for measure in ours.MEASURES
-        if not (isinstance(measure, (IntentMeasure, LinkingMeasure)) or measure in ours.ENTITY)
+        if not (isinstance(measure, (CandidateMeasure, LinkingMeasure)) or measure in ours.ENTITY)
     ),
-    "intents": tuple(measure for measure in ours.MEASURES if isinstance(measure, IntentMeasure)),
+    "intents": tuple(measure for measure in ours.MEASURES if isinstance(measure, CandidateMeasure)),
     "entities": ours.ENTITY,
     "linking": ours.LINKING,
 }
@@ -42,7 +42,7 @@ NEEDS = {
 }
 PAPERS = {
     "unjudged": "Fröbe, Gienapp, Potthast, Hagen, ECIR 2023",
-    "intents": "Ding 2025",
+    "intents": "Ding 2025; Clarke et al. 2008; Chapelle et al. 2009",
     "entities": "Chatterjee, arXiv 2604.05204",
     "linking": "Mertens, Demeester, Deleu, Feys, Develder, FIRE 2014",
 }

@@ -17,7 +17,7 @@ import vbterrier
 from vbterrier import BNDCG, score
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.frames.ranking import ranked
-from vbterrier.unjudged.drawn import bootstrap_distribution
+from vbterrier.unjudged.distribution import bootstrap_distribution
 from vbterrier.unjudged.metrics import AP
 
 QRELS = pd.DataFrame(

@@ -7,8 +7,8 @@ from scipy import stats
 
 from vbterrier.design.removal import DecisionCounts, simulate_query_addition, simulate_query_removal
 from vbterrier.errors import InputError, ParameterError
+from vbterrier.evaluate.scores import score
 from vbterrier.kernels.linking import scores
-from vbterrier.measures import linking
 
 # Tables 1 and 2: gold links, gold NILs; R_L, P_L, R_N; and P_N, R, which follow.
 PRINTED = {
@@ -103,10 +103,10 @@ def test_the_distance_sees_another_distribution():
 def test_the_scores_are_those_of_the_measures():
     counts = printed("manual")
     gold, system = frames(counts)
-    run = system.rename(columns={"qid": "query_id", "entity_id": "doc_id"}).assign(score=1.0)
-    gold = gold.rename(columns={"qid": "query_id"})
-    for name, measure in (("P", linking.LinkingP), ("R", linking.LinkingR), ("F1", linking.LinkingF1)):
-        assert counts.scores()[name] == pytest.approx(measure.calc_aggregate(gold, run))
+    names = {"P": "LinkingP", "R": "LinkingR", "F1": "LinkingF1"}
+    means = score({"manual": system}, gold, list(names.values()), n_resamples=2).means()
+    for name, measure in names.items():
+        assert counts.scores()[name] == pytest.approx(means.loc["manual", measure])
 
 
 def test_the_same_seed_the_same_draws_and_counts_alone_the_model_alone():

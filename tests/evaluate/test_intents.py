@@ -54,7 +54,8 @@ def test_both_case_studies_of_the_paper():
 
 
 def test_measures_are_computed_at_every_cutoff_unless_they_have_their_own():
-    found = evaluated(measures=["ES", "VB(alpha=0.5)@2", "alpha_nDCG"], cutoff=[1, 3])
+    equal = INTENTS.assign(prob=0.5)
+    found = evaluated(intents=equal, measures=["ES", "VB(alpha=0.5)@2", "alpha_nDCG"], cutoff=[1, 3])
     assert list(found.means()) == ["ES@1", "ES@3", "VB(alpha=0.5)@2", "alpha_nDCG@1", "alpha_nDCG@3"]
 
 
@@ -190,7 +191,7 @@ def test_integers_and_text_never_meet():
 
 
 def test_frames_of_polars():
-    polars, asked = pytest.importorskip("polars"), {"measures": ["VB", "alpha_nDCG"], "n_replicas": 3}
+    polars, asked = pytest.importorskip("polars"), {"measures": ["VB", "WeightedAlphaNDCG"], "n_replicas": 3}
     systems = {name: polars.from_pandas(run) for name, run in SYSTEMS.items()}
     # A column may be called intents.
     found = evaluated(systems, *map(polars.from_pandas, (TOPICS, INTENTS.assign(intents="x"), TAGS)), **asked)
@@ -261,11 +262,12 @@ def test_the_same_seed_gives_the_same_whatever_the_order_and_the_other_systems()
 
 
 def test_measures_of_others_have_no_replicas():
-    found = evaluated(measures=["ES", "alpha_nDCG"], n_replicas=5)
-    of_others = found.intervals[found.intervals["measure"] == "alpha_nDCG@10"]
-    assert of_others["method"].unique().tolist() == ["topics (percentile)"]
-    with pytest.raises(ParameterError, match="add ES or VB"):
-        evaluated(measures=["alpha_nDCG"], n_replicas=5)
+    for measure, intents in (("alpha_nDCG", INTENTS.assign(prob=0.5)), ("WeightedAlphaNDCG", INTENTS)):
+        found = evaluated(intents=intents, measures=["ES", measure], n_replicas=5)
+        of_others = found.intervals[found.intervals["measure"] == f"{measure}@10"]
+        assert of_others["method"].unique().tolist() == ["topics (percentile)"]
+        with pytest.raises(ParameterError, match="add ES or VB"):
+            evaluated(intents=intents, measures=[measure], n_replicas=5)
 
 
 JORDAN = {
@@ -478,7 +480,7 @@ def test_topics_and_systems_from_files(tmp_path):
         ({"interval": "studentised", "n_replicas": 5}, ParameterError, "interval='studentised': wanted one of"),
         ({"interval": "studentised", "pool": "collection"}, ParameterError, "interval='studentised': wanted one of"),
         ({"pool": "all"}, ParameterError, "pool='all': wanted one of 'query', 'collection'"),
-        ({"pool": "collection", "measures": ["alpha_nDCG"]}, ParameterError, "alpha_nDCG@10 is not over intents"),
+        ({"pool": "collection", "measures": ["alpha_nDCG"]}, ParameterError, "alpha_nDCG@10 has no pooled score"),
         ({"measures": ["ES(similarities='x')"], "n_replicas": 2}, ParameterError, "similarities= have no replicas"),
     ],
 )
@@ -920,7 +922,7 @@ def test_ids_may_be_integers():
         ({"tagger": pd.DataFrame({"docno": ["d2"], "entity_id": ["E0A"]})}, InputError, "has other tags than those"),
         ({"measures": ["ES", "VB(gain='dcg')"]}, ParameterError, r"gains without NIL; evaluate \"VB\(gain='dcg'"),
         ({"measures": ["ES(nil='E0A')"]}, ParameterError, "binary gains without NIL"),
-        ({"measures": ["alpha_nDCG"]}, ParameterError, "tagger_model=: no measure over intents"),
+        ({"measures": ["WeightedERRIA"]}, ParameterError, "tagger_model=: no measure over intents"),
     ],
 )
 def test_what_a_tagger_model_does_not_estimate(change, error, message):

@@ -48,7 +48,8 @@ def test_parameters_of_a_measure_come_before_what_is_given_beside():
 def test_diversity_measures_judge_by_the_same_tags():
     # In a single call of pyndeval, the second setting of a measure is 0.
     measures = ["alpha_nDCG@2", "alpha_nDCG(alpha=0.9)@2", "ERR_IA@2", "StRecall@2", "nERR_IA@2"]
-    by_tags = vbterrier.score({"mine": RUN}, measures=measures, intents=INTENTS, tags=TAGS)
+    equal = INTENTS.assign(prob=0.5)
+    by_tags = vbterrier.score({"mine": RUN}, measures=measures, intents=equal, tags=TAGS)
     assert by_tags.means().loc["mine"].min() > 0
     judged = pd.DataFrame({"qid": INTENTS["qid"], "iteration": list("ABAC"), "docno": ["d1", "d2", "d1", "d3"]})
     judged["label"] = 1
@@ -68,7 +69,7 @@ def test_measures_of_others_keep_runs_apart():
     qrels = pd.DataFrame({"qid": ["q1", "q1", "q2"], "docno": ["d1", "d2", "d3"], "label": [1, 2, 1]})
     diverse = ["alpha_nDCG@3", "ERR_IA@5", "StRecall@2", "P_IA@5", "alpha_nDCG(judged_only=True)@3"]
     for judged, measures, given in (
-        (None, diverse, {"intents": INTENTS, "tags": tags}),
+        (None, diverse, {"intents": INTENTS.assign(prob=0.5), "tags": tags}),
         (qrels, ["nDCG@5", "AP", "RR", "Judged@5"], {}),
     ):
         together = vbterrier.score(runs, judged, measures, **given, on_topics="all").values

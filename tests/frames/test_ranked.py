@@ -17,7 +17,7 @@ from vbterrier import score
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.evaluate.doctor import diagnose
 from vbterrier.frames.ranking import Run, places, ranked
-from vbterrier.unjudged.drawn import bootstrap_distribution
+from vbterrier.unjudged.distribution import bootstrap_distribution
 
 
 def frame(**topics):
@@ -376,11 +376,11 @@ def test_scores_refuse_duplicates_that_change_them(storage, monkeypatch):
     run = pd.DataFrame({"qid": "q", "docno": docno, "score": -np.arange(5.0)}).astype({"docno": storage})
     qrels = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "label": [1, 0, 1]})
     once = run.iloc[:4]
-    for measure in ("nDCG@3", "P@3", "NDCGBound@3"):
+    for measure in ("nDCG@3", "P@3", "BNDCG@3", "NDCGBound(max_grade=1)@3"):
         assert score(run, qrels, [measure]).values.equals(score(once, qrels, [measure]).values)
         with pytest.raises(InputError, match="document 'b' is duplicated"):
             score(run, qrels, [measure], duplicates="everywhere")
-    for measure in ("nDCG@5", "AP", "P@5", "BNDCG@3", "BNDCG(prior='learned')@2", "NDCGBound"):
+    for measure in ("nDCG@5", "AP", "P@5", "ENDCG@3", "BNDCG", "NDCGBound(max_grade=1)"):
         with pytest.raises(InputError, match="document 'b' is duplicated"):
             score(run, qrels, [measure])
     assert diagnose({"run": run}, qrels).runs["duplicates"].tolist() == [1]

@@ -9,7 +9,7 @@ import pytest
 from matplotlib.collections import LineCollection
 
 from vbterrier.report import plots
-from vbterrier.unjudged.drawn import bootstrap_distribution
+from vbterrier.unjudged.distribution import bootstrap_distribution
 
 LONG = [f"pisa:BM25(k1=1.{place},b=0.75)>>monoT5(castorini/monot5-base)>>rerank({place})" for place in range(9)]
 

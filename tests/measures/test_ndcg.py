@@ -9,7 +9,7 @@ from ir_measures import nDCG
 
 from vbterrier.errors import InputError
 from vbterrier.evaluate.scores import score
-from vbterrier.measures.external import is_plain
+from vbterrier.measures.adhoc import is_computed_here
 
 
 def random_frames(seed, n_topics=30):
@@ -43,11 +43,11 @@ def test_numbers_are_trec_evals_to_the_last_bit(seed, cutoff):
     assert dict(zip(values["qid"], values["value"], strict=True)) == trec_eval(run, qrels, cutoff)
 
 
-def test_ndcg_as_trec_eval_has_it_is_plain_and_other_settings_are_left_to_engines():
-    plain = ("nDCG@10", "nDCG(dcg='log2')@10", "nDCG(judged_only=False)@10")
-    others = ("nDCG", "nDCG(dcg='exp-log2')@10", "nDCG(judged_only=True)@10", "nDCG(gains={0:0,1:9})@10", "P@10")
-    found = [text for text in (*plain, *others, "nDCG@0", "nDCG@True") if is_plain(ir_measures.parse_measure(text))]
-    assert found == list(plain)
+def test_ndcg_and_err_with_a_cutoff_are_computed_here_and_other_settings_by_engines():
+    here = ("nDCG@10", "nDCG(dcg='log2')@10", "nDCG(dcg='exp-log2')@10", "nDCG(judged_only=False)@10", "ERR@20")
+    others = ("nDCG", "nDCG(judged_only=True)@10", "nDCG(gains={0:0,1:9})@10", "ERR", "ERR@0", "P@10")
+    texts = (*here, *others, "nDCG@0", "nDCG@True")
+    assert [text for text in texts if is_computed_here(ir_measures.parse_measure(text))] == list(here)
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")

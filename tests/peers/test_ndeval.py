@@ -130,6 +130,21 @@ def test_intents_with_probabilities_weigh_trec_evals_of_each(peers, diverse):
         assert peers.largest_difference(found, expected_of(table, intents)) <= 1e-7
 
 
+@pytest.mark.parametrize("alpha", [0.5, 0.9])
+def test_weighted_measures_of_equal_intents_are_ndevals(peers, diverse, alpha):
+    """ndeval leaves out subtopics that no document covers; here all intents count."""
+    qrels = judged(peers, diverse)
+    covered = qrels[qrels.groupby(["qid", "iteration"])["label"].transform("max") > 0]
+    ours = [f"WeightedAlphaNDCG(alpha={alpha})@{k}" for k in (5, 10, 20)]
+    found = peers.scored(diverse.run, covered, ours)[[str(one) for one in vbterrier.measures_from(*ours)]]
+    expected = peers.ndeval(covered, diverse.run, [f"alpha-nDCG@{k}" for k in (5, 10, 20)], alpha=alpha)
+    assert peers.largest_difference(found, expected) <= 1e-12
+    found = peers.scored(diverse.run, covered, [f"WeightedERRIA(alpha={alpha})@{k}" for k in (5, 10, 20)])
+    expected = peers.ndeval(covered, diverse.run, [f"ERR-IA@{k}" for k in (5, 10, 20)], alpha=alpha)
+    columns = [name for k in (5, 10, 20) for name in found if name.endswith(f"@{k}")]
+    assert peers.largest_difference(found[columns], expected[[f"ERR-IA@{k}" for k in (5, 10, 20)]]) <= 1e-12
+
+
 # One subtopic alone: measures of ordinary judgments that trec_eval does not have.
 
 

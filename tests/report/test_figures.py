@@ -15,7 +15,7 @@ from night import at_night
 from vbterrier.report import plots
 from vbterrier.report.plots import COLUMN, FULL, SAVING
 from vbterrier.report.plots.style import SIZE
-from vbterrier.unjudged.drawn import bootstrap_distribution
+from vbterrier.unjudged.distribution import bootstrap_distribution
 
 ODD = ["costs $5 and $6", "_under", r"\alpha$x$", "esc\x1b[31m", "two\nlines", "$", "NA"]
 AS_SHOWN = [r"costs \$5 and \$6", "_under", r"\alpha\$x\$", r"esc\x1b[31m", r"two\nlines", r"\$", "NA"]

@@ -42,7 +42,7 @@ from vbterrier.report.plots import (
     score_distributions,
     style,
 )
-from vbterrier.unjudged.drawn import bootstrap_distribution
+from vbterrier.unjudged.distribution import bootstrap_distribution
 
 
 def beside(ax):

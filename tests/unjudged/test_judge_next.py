@@ -16,7 +16,7 @@ from vbterrier.frames.ranking import Run
 from vbterrier.kernels.grades.value_of_judging import ResidualVariance, gain_covariance, greedy
 from vbterrier.unjudged import judge_next
 from vbterrier.unjudged.distribution import BootstrapDistribution
-from vbterrier.unjudged.judge_next import Cut, plan_judging, write_judging
+from vbterrier.unjudged.judge_next import plan_judging, write_judging
 from vbterrier.unjudged.metrics import AP, ERR, Q
 from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.priors import Process
@@ -180,14 +180,14 @@ def frames(n_topics=3, n_documents=9, seed=0):
     return pd.DataFrame(run, columns=["qid", "docno", "score"]), pd.DataFrame(qrels, columns=["qid", "docno", "label"])
 
 
-def cut(name, run, qrels, k=10, metric=None, **process):
+def system(name, run, qrels, k=10, metric=None, **process):
+    """Name and distribution of a run."""
     judgments = qrels if isinstance(qrels, Judgments) else Judgments(qrels)
-    judged = judgments.judge(Run(run), k)
-    return Cut(name, judged, BootstrapDistribution(judged, Process(**process), metric))
+    return name, BootstrapDistribution(judgments.judge(Run(run), k), Process(**process), metric)
 
 
-def plan(cuts, n, **options):
-    return plan_judging(cuts, n, **{"level": 0.9, "measure": "BNDCG@10", **options})
+def plan(systems, n, **options):
+    return plan_judging(dict(systems), n, **{"level": 0.9, "measure": "BNDCG@10", **options})
 
 
 def width(variances, n_topics, level=0.9):
@@ -216,7 +216,7 @@ def test_one_run_is_judged_by_falling_variance():
     run, qrels = frames()
     values = loop_values(run, qrels, PRIOR)
     worth = {key: w**2 * spread for key, (w, spread) in values.items()}
-    found = plan([cut("mine", run, qrels, prior=PRIOR)], 5)
+    found = plan([system("mine", run, qrels, prior=PRIOR)], 5)
     expected = sorted(worth, key=lambda key: -worth[key])
     assert list(zip(found.frame["qid"], found.frame["docno"], strict=True)) == expected[:5]
     ranks = run.assign(rank=run.groupby("qid").cumcount() + 1).set_index(["qid", "docno"])["rank"]
@@ -233,16 +233,16 @@ def test_one_run_is_judged_by_falling_variance():
 @pytest.mark.parametrize("strength", [inf, 3.0])
 def test_the_width_before_is_that_of_the_distribution(strength):
     run, qrels = frames()
-    mine = cut("mine", run, qrels, prior="pool+run", prior_strength=strength)
-    assert plan([mine], 1, level=0.5).width_before == pytest.approx(width(mine.distribution.std**2, 3, 0.5))
+    mine = system("mine", run, qrels, prior="pool+run", prior_strength=strength)
+    assert plan([mine], 1, level=0.5).width_before == pytest.approx(width(mine[1].std**2, 3, 0.5))
 
 
 @pytest.mark.parametrize("metric", [AP(), ERR(), Q()])
 def test_scores_that_are_no_sums_have_their_own_width_before_and_none_after(metric):
     run, qrels = frames(2, 6)
-    mine = cut("mine", run, qrels, 6, metric, prior="pool")
+    mine = system("mine", run, qrels, 6, metric, prior="pool")
     found = plan([mine], 100)
-    assert found.width_before == pytest.approx(width(mine.distribution.std**2, 2))
+    assert found.width_before == pytest.approx(width(mine[1].std**2, 2))
     assert found.width_after == 0
     assert len(found) == found.n_unjudged
     assert found.frame.equals(plan([mine], 100).frame)
@@ -251,7 +251,7 @@ def test_scores_that_are_no_sums_have_their_own_width_before_and_none_after(metr
 def test_grades_that_run_out_keep_their_variance():
     run = pd.DataFrame({"qid": "q", "docno": ["u1", "u2", "u3"], "score": [3.0, 2.0, 1.0]})
     qrels = pd.DataFrame({"qid": "q", "docno": ["a", "b", "c"], "label": [2, 1, 0]})
-    mine = cut("mine", run, qrels, 3, prior={0: 0.5, 1: 0.2, 2: 0.3})
+    mine = system("mine", run, qrels, 3, prior={0: 0.5, 1: 0.2, 2: 0.3})
     found = plan([mine], 3)
     # The worked case of the process.
     assert found.width_before == pytest.approx(width([0.1108513044], 1))
@@ -263,7 +263,7 @@ def test_documents_of_many_runs_are_worth_more():
     run, qrels = frames(2)
     others = {name: run[run["docno"] != f"u0{i}"] for i, name in enumerate("abc")}
     judgments = Judgments(qrels)
-    cuts = [cut(name, other, judgments, prior=PRIOR) for name, other in others.items()]
+    systems = [system(name, other, judgments, prior=PRIOR) for name, other in others.items()]
     totals = defaultdict(float)
     variances = []
     for other in others.values():
@@ -271,7 +271,7 @@ def test_documents_of_many_runs_are_worth_more():
         variances.append(sum(worth.values()))
         for key, value in worth.items():
             totals[key] += value / 3
-    found = plan(cuts, 4)
+    found = plan(systems, 4)
     expected = sorted(totals, key=lambda key: (-round(totals[key], 12), key))
     assert list(zip(found.frame["qid"], found.frame["docno"], strict=True)) == expected[:4]
     assert found.frame["worth"].to_numpy() == pytest.approx(
@@ -285,7 +285,7 @@ def test_differences_count_shared_documents_by_the_difference_of_their_weights()
     run, qrels = frames(2)
     other, _ = frames(2, seed=5)
     judgments = Judgments(qrels)
-    pair = [cut(name, frame, judgments, prior=PRIOR) for name, frame in (("a", run), ("b", other))]
+    pair = [system(name, frame, judgments, prior=PRIOR) for name, frame in (("a", run), ("b", other))]
     a, b = (loop_values(frame, qrels, PRIOR) for frame in (run, other))
     worth = {}
     for key in a.keys() | b.keys():
@@ -305,7 +305,7 @@ def test_differences_count_shared_documents_by_the_difference_of_their_weights()
 @pytest.mark.parametrize("strength", [inf, 2.0])
 def test_the_difference_of_equal_runs_is_known(strength):
     run, qrels = frames()
-    pair = [cut(name, run, qrels, prior="pool+run", prior_strength=strength) for name in "ab"]
+    pair = [system(name, run, qrels, prior="pool+run", prior_strength=strength) for name in "ab"]
     found = plan(pair, 10, difference=("a", "b"))
     assert len(found) == 0
     assert list(found.frame.columns) == list(judge_next.COLUMNS)
@@ -315,14 +315,14 @@ def test_the_difference_of_equal_runs_is_known(strength):
 
 def test_a_run_that_is_fully_judged_needs_nothing():
     run, qrels = frames()
-    found = plan([cut("mine", run[run["docno"].str.startswith("j")], qrels, prior="pool")], 3)
+    found = plan([system("mine", run[run["docno"].str.startswith("j")], qrels, prior="pool")], 3)
     assert (len(found), found.n_unjudged, found.width_before, found.width_after) == (0, 0, 0.0, 0.0)
 
 
 def test_topics_without_a_relevant_document_are_worth_nothing():
     run, qrels = frames(2)
     qrels.loc[qrels["qid"] == "q0", "label"] = 0
-    found = plan([cut("mine", run, qrels, prior=PRIOR)], 1000)
+    found = plan([system("mine", run, qrels, prior=PRIOR)], 1000)
     assert set(found.frame["qid"]) == {"q1"}
 
 
@@ -333,8 +333,8 @@ def test_equals_come_by_topic_of_the_qrels_then_by_docno():
     docnos = (["é", "z"], ["Z", "a"], ["y", "b"])
     runs = [pd.DataFrame({"qid": ["10", "9"], "docno": docno, "score": 1.0}) for docno in docnos]
     for order in ((0, 1, 2), (2, 0, 1)):
-        cuts = [cut(str(i), runs[i], qrels, prior=PRIOR) for i in order]
-        found = plan(cuts, 5).frame
+        systems = [system(str(i), runs[i], qrels, prior=PRIOR) for i in order]
+        found = plan(systems, 5).frame
         assert found["qid"].tolist() == ["9", "9", "9", "10", "10"]
         assert found["docno"].tolist() == ["a", "b", "z", "Z", "y"]
 
@@ -343,7 +343,7 @@ def test_reasons_are_sentences():
     run, qrels = frames(1)
     judgments = Judgments(qrels)
     late = run.assign(docno=["j00", *run["docno"].iloc[:-1].replace("j00", "x")])
-    a, b = (cut(name, frame, judgments, prior=PRIOR) for name, frame in (("ance", run), ("bm25", late)))
+    a, b = (system(name, frame, judgments, prior=PRIOR) for name, frame in (("ance", run), ("bm25", late)))
     alone = plan([a], 1)
     share = 1 - alone.width_after / alone.width_before
     rank = alone.frame["rank"].item()
@@ -360,13 +360,13 @@ def test_reasons_are_sentences():
 
 def test_a_plan_says_what_it_is():
     run, qrels = frames()
-    found = plan([cut("mine", run, qrels, prior="pool")], 2)
+    found = plan([system("mine", run, qrels, prior="pool")], 2)
     assert repr(found) == (
         f"JudgingPlan(2 of {found.n_unjudged} unjudged documents; 90% interval of BNDCG@10: {found.low:.4f} to "
         f"{found.high:.4f}, width {found.width_before:.4f}, {found.width_after:.4f} expected after)"
     )
     assert found.value == pytest.approx((found.low + found.high) / 2)
-    two = plan([cut(name, run, qrels, prior="pool") for name in ("one", "other")], 1)
+    two = plan([system(name, run, qrels, prior="pool") for name in ("one", "other")], 1)
     assert "90% interval of BNDCG@10, mean over 2 runs: " in two.summary()
 
 
@@ -374,14 +374,14 @@ def test_too_many_documents_are_refused(monkeypatch):
     run, qrels = frames()
     monkeypatch.setattr(judge_next, "MOST_CELLS", 10)
     with pytest.raises(ParameterError, match="use a smaller cutoff"):
-        plan([cut("mine", run, qrels, prior="pool")], 2)
+        plan([system("mine", run, qrels, prior="pool")], 2)
 
 
 @pytest.mark.parametrize("name", ["plan.tsv", "plan.tsv.gz"])
 def test_plans_are_written_and_read_back(tmp_path, name):
     run, qrels = frames()
     run["docno"] = run["docno"].replace({"u00": 'a "quoted" id', "u01": "NA", "u02": "007"})
-    found = plan([cut("mine", run, qrels, prior="pool")], 100)
+    found = plan([system("mine", run, qrels, prior="pool")], 100)
     write_judging(found, tmp_path / name)
     read = pd.read_csv(tmp_path / name, sep="\t", dtype=str, quoting=3, na_filter=False)
     assert read.to_numpy().tolist() == found.frame[["qid", "docno", "reason"]].to_numpy().tolist()
@@ -392,7 +392,7 @@ def test_plans_are_written_and_read_back(tmp_path, name):
 def test_ids_that_would_break_a_line_are_refused(tmp_path, bad):
     run, qrels = frames(1)
     run["docno"] = run["docno"].replace({run["docno"].iloc[1]: bad, run["docno"].iloc[0]: bad + "x"})
-    found = plan([cut("mine", run, qrels, prior="pool")], 100)
+    found = plan([system("mine", run, qrels, prior="pool")], 100)
     with pytest.raises(InputError, match="plan column 'docno'"):
         write_judging(found, tmp_path / "plan.tsv")
     assert not list(tmp_path.iterdir())
@@ -400,6 +400,6 @@ def test_ids_that_would_break_a_line_are_refused(tmp_path, bad):
 
 def test_an_empty_plan_is_a_header(tmp_path):
     run, qrels = frames()
-    empty = plan([cut(name, run, qrels, prior="pool") for name in "ab"], 2, difference=("a", "b"))
+    empty = plan([system(name, run, qrels, prior="pool") for name in "ab"], 2, difference=("a", "b"))
     write_judging(empty, tmp_path / "plan.tsv")
     assert (tmp_path / "plan.tsv").read_text().split() == ["qid", "docno", "reason"]

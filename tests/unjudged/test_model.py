@@ -51,6 +51,12 @@ SMALL = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c", "d"], "label": [1, 0
 MINE = pd.DataFrame({"qid": "q1", "docno": ["a", "new", "b"], "score": [3.0, 2.0, 1.0]})
 
 
+def estimated(run, qrels, cutoff):
+    """Distributions of a run by the model of its own evidence."""
+    judged = Judgments(qrels).judge(Run(run), cutoff)
+    return fit({"mine": run}, qrels, cutoff=cutoff).distribution(judged)
+
+
 def evidence(qrels, runs=RUNS, cutoff=10, depth=DEPTH, labels=None):
     return evidence_of({name: Run(run) for name, run in runs.items()}, Judgments(qrels), cutoff, depth, labels)
 
@@ -169,8 +175,8 @@ def test_the_depth_of_a_pool_is_found(depth, expected):
 
 def test_the_evidence_does_not_depend_on_the_order_of_rows_runs_or_topics():
     shuffled = {name: RUNS[name].sample(frac=1, random_state=5) for name in reversed(RUNS)}
-    plain = vbterrier.score(RUNS, THIN, ["BNDCG@10"])
-    mixed = vbterrier.score(shuffled, THIN.sample(frac=1, random_state=6), ["BNDCG@10"])
+    plain = vbterrier.score(RUNS, THIN, ["ENDCG@10"])
+    mixed = vbterrier.score(shuffled, THIN.sample(frac=1, random_state=6), ["ENDCG@10"])
     key = ["name", "qid", "measure"]
     pd.testing.assert_frame_equal(
         plain.values.sort_values(key, ignore_index=True),
@@ -203,17 +209,18 @@ def test_neighbours_do_not_contain_the_document_itself():
 
 
 def test_a_document_has_one_grade_in_all_systems():
-    found = vbterrier.rank_systems({"one": MINE, "two": MINE}, SMALL, "BNDCG@3")
+    found = vbterrier.rank_systems({"one": MINE, "two": MINE}, SMALL, "ENDCG@3")
     assert found.pairs[["low", "high"]].to_numpy().tolist() == [[0, 0]]
     assert found.systems["low"].max() < found.systems["high"].min()
 
 
 def test_nothing_unjudged_is_exact():
     judged = RUNS["a"].merge(QRELS[["qid", "docno"]])
-    scores = vbterrier.score({"a": judged}, QRELS, ["BNDCG@10", "nDCG@10", "BAP@10", "BNDCG(stat='std')@10"])
+    scores = vbterrier.score({"a": judged}, QRELS, ["ENDCG@10", "nDCG@10", "EAP@10", "AP@10", "ENDCG(stat='std')@10"])
     means = scores.means().loc["a"]
-    assert means["BNDCG@10"] == pytest.approx(means["nDCG@10"], abs=1e-12)
-    assert means["BNDCG(stat='std')@10"] == 0
+    assert means["ENDCG@10"] == pytest.approx(means["nDCG@10"], abs=1e-12)
+    assert means["EAP@10"] == pytest.approx(means["AP@10"], abs=1e-12)
+    assert means["ENDCG(stat='std')@10"] == 0
     assert (scores.intervals.query("method == 'unjudged (normal)'")[["low", "high"]].diff(axis=1)["high"] < 1e-12).all()
 
 
@@ -227,9 +234,9 @@ def test_no_grade_is_limited_without_an_ideal_ranking(measure):
     assert vbterrier.score({"r": run}, qrels, [certain]).means().to_numpy() == pytest.approx(full)
 
 
-@pytest.mark.parametrize("measure", ["BNDCG@10", "BAP@10", "BP@10", "BRBP@10", "BERR@10", "BQ@10"])
+@pytest.mark.parametrize("measure", ["ENDCG@10", "EAP@10", "EP@10", "ERBP@10", "EERR@10", "EQ@10"])
 def test_estimates_are_close_to_the_truth_and_intervals_cover_it(measure):
-    exact = str(vbterrier.measures_from(measure)[0](prior={0: 1.0}))
+    exact = str(vbterrier.measures_from("B" + measure[1:])[0](prior={0: 1.0}))
     truth = vbterrier.score(RUNS, QRELS, [exact]).values["value"].to_numpy()
     base, low, mid, high = (
         vbterrier.score(RUNS, THIN, [name]).values["value"].to_numpy()
@@ -253,29 +260,29 @@ def test_means_and_differences_are_covered():
 
 
 def test_seeds_move_means_little():
-    means = [vbterrier.score(RUNS, THIN, [f"BNDCG(seed={seed})@10"]).means().to_numpy() for seed in range(4)]
+    means = [vbterrier.score(RUNS, THIN, [f"ENDCG(seed={seed})@10"]).means().to_numpy() for seed in range(4)]
     assert np.ptp(np.array(means), axis=0).max() < 0.005
     assert np.ptp(np.array(means), axis=0).max() > 0
 
 
 def test_the_interval_of_a_mean_is_wider_than_that_of_independent_topics():
-    scores = vbterrier.score(RUNS, THIN, ["BNDCG(stat='variance_part')@10", "BNDCG(stat='std')@10"]).means()
-    shared = scores["BNDCG(stat='variance_part')@10"]
-    assert (shared > (scores["BNDCG(stat='std')@10"] ** 2) * 1.05).all()
+    scores = vbterrier.score(RUNS, THIN, ["ENDCG(stat='variance_part')@10", "ENDCG(stat='std')@10"]).means()
+    shared = scores["ENDCG(stat='variance_part')@10"]
+    assert (shared > (scores["ENDCG(stat='std')@10"] ** 2) * 1.05).all()
 
 
 def test_positive_judgments_alone_are_refused_with_the_remedies():
     positive = QRELS[QRELS["label"] > 0]
     for qrels in (positive, sparse_qrels(QRELS)):
-        with pytest.raises(InputError, match=r"have grade 0: the relevance .*NDCGBound, nDCG, RR.* prior="):
-            vbterrier.score(RUNS, qrels, ["BNDCG@10"], on_topics="common")
+        with pytest.raises(InputError, match=r"have grade 0: the relevance .*NDCGBound, nDCG, RR.* BNDCG with an explicit prior="):
+            vbterrier.score(RUNS, qrels, ["ENDCG@10"], on_topics="common")
     assert vbterrier.score(RUNS, positive, ["BNDCG(prior='pool')@10"], on_topics="common").means().notna().all().all()
 
 
 def test_nothing_judged_in_the_evidence_has_wide_intervals_and_a_warning():
     run = pd.DataFrame({"qid": "q1", "docno": ["x", "y"], "score": [2.0, 1.0]})
     with pytest.warns(DegenerateWarning, match="no document of the evidence is judged"):
-        found = vbterrier.unjudged.bootstrap_distribution(run, SMALL, 2)
+        found = estimated(run, SMALL, 2)
     low, high = found.interval(0.9)
     assert high - low > 0.4
 
@@ -284,7 +291,7 @@ def test_nothing_judged_in_the_evidence_has_wide_intervals_and_a_warning():
     "labels", [[0, 1, 0, 1], [0, 16, 3, 0], [0, 0, 0, 0], [-1, 1, 0, 0]], ids=["binary", "0 to 16", "zeros", "negative"]
 )
 def test_small_and_odd_judgments(labels):
-    found = vbterrier.unjudged.bootstrap_distribution(MINE, SMALL.assign(label=labels), 3)
+    found = estimated(MINE, SMALL.assign(label=labels), 3)
     assert ((found.mean >= 0) & (found.mean <= 1)).all()
     assert found.mean[0] == 0 if max(labels) == 0 else 0 < found.mean[0] < 1
 
@@ -294,17 +301,20 @@ def test_runs_without_common_topics_are_an_error():
         fit({"mine": MINE.assign(qid="q9")}, SMALL)
 
 
-def test_parameters_of_named_priors_are_refused_by_the_model_and_its_own_by_them():
-    with pytest.raises(ParameterError, match=r"prior_strength=2\.0 applies to named priors"):
-        vbterrier.score({"mine": MINE}, SMALL, ["BNDCG(prior_strength=2)@3"])
-    with pytest.raises(ParameterError, match="horizon=5 applies to the default prior"):
-        vbterrier.score({"mine": MINE}, SMALL, ["BNDCG(prior='pool',horizon=5)@3"])
+def test_parameters_of_the_process_are_refused_by_estimated_measures_and_the_model_by_bootstrapped_ones():
+    for name in ("prior", "prior_strength", "method", "compat", "all_unjudged", "horizon"):
+        with pytest.raises(ParameterError, match=f"ENDCG has no parameter '{name}'; it has cutoff, model, stat"):
+            vbterrier.ENDCG(**{name: 2})
+    for name in ("model", "horizon"):
+        with pytest.raises(ParameterError, match=f"BNDCG has no parameter '{name}'; it has cutoff, prior, stat"):
+            vbterrier.BNDCG(**{name: 2})
 
 
 def test_a_deeper_horizon_has_a_larger_ideal():
     one, qrels = {"a": RUNS["a"]}, shallow_pool(RUNS, QRELS, 10)
     shallow, deep = (
-        vbterrier.score(one, qrels, [f"BNDCG(horizon={horizon})@10"]).means().to_numpy().item() for horizon in (10, 60)
+        vbterrier.score(one, qrels, ["ENDCG@10"], model=fit(one, qrels, horizon=horizon)).means().to_numpy().item()
+        for horizon in (10, 60)
     )
     assert deep < shallow
 
@@ -317,7 +327,7 @@ def noisy_labels(share, seed=0):
 
 def error(labels, qrels):
     truth = vbterrier.score(RUNS, QRELS, ["nDCG@10"]).values["value"].to_numpy()
-    found = vbterrier.score(RUNS, qrels, ["BNDCG@10"], labels=labels).values["value"].to_numpy()
+    found = vbterrier.score(RUNS, qrels, ["ENDCG@10"], labels=labels).values["value"].to_numpy()
     return np.sqrt(((found - truth) ** 2).mean())
 
 
@@ -340,7 +350,7 @@ def test_a_machine_that_labels_relevant_documents_alone_does_no_harm():
 @pytest.mark.filterwarnings("ignore:.*none of its documents is judged:vbterrier.errors.DegenerateWarning")
 def test_a_run_of_invented_documents_is_worse_than_real_ones():
     strange = RUNS["a"].assign(docno="s" + RUNS["a"]["docno"])
-    scores = vbterrier.score({**RUNS, "strange": strange}, THIN, ["BNDCG@10"])
+    scores = vbterrier.score({**RUNS, "strange": strange}, THIN, ["ENDCG@10"])
     rows = scores.intervals.query("method == 'unjudged (normal)'").set_index("name")
     assert rows.loc["strange", "high"] < rows["value"].drop("strange").min()
     assert rows.loc["strange", "high"] - rows.loc["strange", "low"] > 0.1
@@ -370,7 +380,7 @@ def test_labels_of_some_documents_and_of_several_machines():
 )
 def test_bad_labels_are_refused(labels, message):
     with pytest.raises(InputError, match=message):
-        vbterrier.score(RUNS, THIN, ["BNDCG@10"], labels=labels)
+        vbterrier.score(RUNS, THIN, ["ENDCG@10"], labels=labels)
 
 
 def test_labels_of_unknown_documents_are_warned_of():
@@ -387,6 +397,7 @@ def test_labels_keep_their_names():
 def test_a_saved_model_is_the_same_model(tmp_path):
     model = fit(RUNS, THIN, labels={"llm": noisy_labels(0.2)}, seed=3)
     again = EvidenceModel.load(model.save(tmp_path / "model"))
+    assert again.digest == model.digest
     pd.testing.assert_frame_equal(model.probabilities(), again.probabilities())
     pd.testing.assert_frame_equal(model.topics(), again.topics())
     with pytest.raises(FileError, match="exists already"):
@@ -397,34 +408,52 @@ def test_a_saved_model_is_the_same_model(tmp_path):
 
 def test_a_registered_model_gives_one_run_the_evidence_of_all(tmp_path):
     fit(RUNS, THIN).register("planted")
-    together = vbterrier.score(RUNS, THIN, ["BNDCG@10"]).values.query("name == 'b'")
-    measure = vbterrier.BNDCG(model="planted") @ 10
+    together = vbterrier.score(RUNS, THIN, ["ENDCG@10"]).values.query("name == 'b'")
+    measure = vbterrier.ENDCG(model="planted") @ 10
     names = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
     frames = (frame.rename(columns=names) for frame in (THIN, RUNS["b"]))
     alone = {row.query_id: row.value for row in ir_measures.iter_calc([measure], *frames)}
-    assert [alone[qid] for qid in together["qid"]] == pytest.approx(together["value"].tolist())
+    assert [alone[qid] for qid in together["qid"]] == together["value"].tolist()
     fit(RUNS, THIN).save(tmp_path / "planted")
-    by_path = vbterrier.BNDCG(model=str(tmp_path / "planted")) @ 10
+    by_path = vbterrier.ENDCG(model=str(tmp_path / "planted")) @ 10
     found = vbterrier.score({"b": RUNS["b"]}, THIN, [by_path]).values["value"].tolist()
-    assert found == pytest.approx(together["value"].tolist())
+    assert found == together["value"].tolist()
 
 
-def test_a_run_with_other_documents_joins_the_evidence():
-    fit({name: RUNS[name] for name in "ab"}, THIN).register("two")
-    found = vbterrier.score({"e": RUNS["e"]}, THIN, ["BNDCG(model='two')@10"]).means().to_numpy()
-    expected = vbterrier.score({name: RUNS[name] for name in "abe"}, THIN, ["BNDCG@10"]).means().loc["e"].to_numpy()
-    assert found.ravel() == pytest.approx(expected)
+def changed(qrels, **columns):
+    """Judgments of which the last row differs."""
+    return pd.concat([qrels.iloc[:-1], qrels.iloc[-1:].assign(**columns)])
+
+
+@pytest.mark.parametrize(
+    ("qrels", "k", "message"),
+    [
+        (SMALL, 3, r"model 'small': none of its runs retrieves 2 of the 2 unjudged documents of .*'x' of query 'q1'"),
+        (changed(SMALL, label=1), 3, r"fitted to other judgments of 1 of the 1 topics \('q1'\)"),
+        (changed(SMALL, docno="e"), 3, "fitted to other judgments of 1 of the 1 topics"),
+        (pd.concat([SMALL, SMALL.assign(qid="q2")]), 3, r"fitted without judgments of 1 of the 2 topics \('q2'\)"),
+        (SMALL, 101, "wanted a cutoff of 101, but its runs are evidence to rank 100; fit it with cutoff=101"),
+        (SMALL, None, "wanted whole rankings, but its runs are evidence to rank 100; fit it with cutoff=None"),
+    ],
+    ids=["documents", "labels", "judged documents", "topics", "cutoff", "whole rankings"],
+)
+def test_a_model_refuses_what_it_was_not_fitted_to(qrels, k, message):
+    fit({"mine": MINE}, SMALL, cutoff=3).register("small")
+    other = MINE.assign(docno=["x", "a", "y"])
+    measure = vbterrier.ENDCG(model="small", **({"cutoff": k} if k else {}))
+    with pytest.raises(InputError, match=message):
+        vbterrier.score({"other": other}, qrels, [measure], on_topics="all")
 
 
 def test_an_unknown_model_is_refused():
     with pytest.raises(InputError, match=r"model='nowhere': no model is registered .*fit\(runs, qrels\)"):
-        vbterrier.score({"mine": MINE}, SMALL, ["BNDCG(model='nowhere')@3"])
+        vbterrier.score({"mine": MINE}, SMALL, ["ENDCG(model='nowhere')@3"])
 
 
 def test_a_model_shows_itself():
     model = fit(RUNS, THIN)
     calibration = model.calibration()
-    assert calibration["n"].sum() == (model.model.evidence.level >= 0).sum()
+    assert calibration["n"].sum() == (model.at(10).evidence.level >= 0).sum()
     assert calibration["log_loss"].iloc[0] < calibration["log_loss_pool"].iloc[0]
     gap = (calibration["predicted"] - calibration["relevant"]).abs()
     assert (gap[calibration["n"] > 50] < 0.15).all()
@@ -438,7 +467,7 @@ def test_a_model_shows_itself():
 
 def test_processes_score_as_one_does():
     runs = {name: RUNS[name] for name in "abc"}
-    plain, spread = (vbterrier.score(runs, THIN, ["BNDCG@10"], n_jobs=n_jobs).values for n_jobs in (1, 2))
+    plain, spread = (vbterrier.score(runs, THIN, ["ENDCG@10"], n_jobs=n_jobs).values for n_jobs in (1, 2))
     pd.testing.assert_frame_equal(plain, spread)
 
 
@@ -476,7 +505,7 @@ def test_sparse_judgments_are_one_document_of_the_highest_grade_per_topic():
 
 def test_regimes_combine_in_a_simulation():
     left = [(part.name, subsample_qrels(part.qrels, 0.3), part.runs) for part in leave_group_out(RUNS, QRELS)]
-    found = vbterrier.simulate(RUNS, QRELS, left, estimators={"naive": "nDCG@10", "new": "BNDCG@10"}).unjudged()
+    found = vbterrier.simulate(RUNS, QRELS, left, estimators={"naive": "nDCG@10", "new": "ENDCG@10"}).unjudged()
     errors = found.errors(by=[]).set_index("estimator")["rmse"]
     assert errors["new"] < 0.75 * errors["naive"]
     covered = found.coverage(by=[]).query("level == 0.9 and topics == 'unjudged'")["covered"].item()

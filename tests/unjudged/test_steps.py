@@ -5,16 +5,12 @@ import pandas as pd
 import pytest
 
 from vbterrier.kernels.grades import choice, moments
-from vbterrier.unjudged import drawn
+from vbterrier.unjudged.distribution import bootstrap_distribution
 from vbterrier.unjudged.metrics import AP, ERR, Q
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 METRICS = [AP(), AP(rel=2), ERR(), ERR(max_grade=3), Q(), Q(beta=0), Q(beta=5)]
 PRIORS = [{}, {"prior": "pool"}, {"prior_strength": 2.0}, {"prior_strength": float("inf")}]
-
-
-def bootstrap_distribution(*given, prior="learned", **options):
-    return drawn.bootstrap_distribution(*given, prior=prior, **options)
 
 
 def frames(seed, n_topics=12):
@@ -71,7 +67,7 @@ def test_topics_in_small_batches_have_the_same_moments(monkeypatch, metric):
 
 def test_without_ranks_that_follow_or_shared_priors_moments_are_read_off_the_sequences():
     data = frames(5)
-    by_docno = bootstrap_distribution(*data, 6, metric=AP(), prior="auto", compat="ecir23")
+    by_docno = bootstrap_distribution(*data, 6, metric=AP(), compat="ecir23")
     assert by_docno.model.increments is None
     assert np.isfinite(by_docno.mean).all()
     own = bootstrap_distribution(

@@ -72,7 +72,7 @@ def gate(
         Path, Option("--qrels", "-q", help="TREC qrels, _rank_eval request, or query, docid, rating (Quepid).")
     ],
     margin: Annotated[float, Option(help="The largest acceptable loss, as .01.")],
-    measure: Annotated[str, Option("--measure", "-m", help="A measure.")] = "BNDCG@10",
+    measure: Annotated[str, Option("--measure", "-m", help="A measure.")] = "ENDCG@10",
     traffic: Annotated[Path | None, Option(help="Weights and segments: query, weight, segment.")] = None,
     interval: Annotated[str, Option(help="bounded (valid for any differences) or normal (Student's t).")] = "bounded",
     level: Annotated[float, Option(help="Confidence level of each one-sided limit.")] = 0.95,

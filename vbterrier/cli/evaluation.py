@@ -55,13 +55,14 @@ def doctor(
 
 def score(
     runs: option.Runs,
-    measures: Annotated[list[str], Option("--measure", "-m", help="A measure, such as 'BNDCG@10'; repeatable.")],
+    measures: Annotated[list[str], Option("--measure", "-m", help="A measure, such as 'ENDCG@10'; repeatable.")],
     qrels: Annotated[
         Path | None, Option("--qrels", "-q", help="TREC qrels; for linking measures: qid, entity_id or NIL.")
     ] = None,
     intents: option.Intents = None,
     tags: option.Tags = None,
     labels: option.Labels = None,
+    model: option.Model = None,
     subtopics: option.Subtopics = None,
     pool: Annotated[
         str, Option(help="With --intents: query (means over queries), or collection (joint intents of all).")
@@ -113,9 +114,9 @@ def score(
     if subtopics is not None and qrels is None:
         raise ParameterError("--subtopics are those of diversity qrels: wanted --qrels")
     if intents is not None and qrels is None:
-        if resume is not None or labels is not None:
-            option_name = "--resume" if labels is None else "--labels"
-            raise ParameterError(f"{option_name}: wanted --qrels; score against intents alone without it")
+        for name, value in (("--labels", labels), ("--model", model), ("--resume", resume)):
+            if value is not None:
+                raise ParameterError(f"{name}: wanted --qrels; score against intents alone without it")
         shared |= {"n_replicas": replicas, "pool": pool, "parts": parts}
         if perturb:
             shared["perturb"] = [perturbation_of(text) for text in perturb]
@@ -130,7 +131,7 @@ def score(
             raise ParameterError(f"--pool and --parts: {wanted}; evaluate them in a separate call")
         if replicas:
             raise ParameterError(f"--replicas: {wanted}; score against judgments in a separate call")
-        shared |= {"labels": option.labels_of(labels), "subtopics": subtopics, "resume": resume}
+        shared |= {"labels": option.labels_of(labels), "model": model, "subtopics": subtopics, "resume": resume}
         scores = score_runs(runs, qrels, measures, intents=intents, tags=tags, **shared)
     deliver(scores, style, output, topics=per_query)
 
@@ -138,13 +139,14 @@ def score(
 def rank(
     runs: option.Runs,
     qrels: option.Qrels,
-    measure: option.Bootstrapped = "BNDCG@10",
+    measure: option.Unjudged = "ENDCG@10",
     over: Annotated[str, Option(help="Source of uncertainty: unjudged (documents), topics or both.")] = "unjudged",
     draws: Annotated[int, Option(help="Number of draws of all scores.", min=1, metavar="N")] = 2000,
     level: option.Level = 0.9,
     pairs: Annotated[bool, Option("--pairs", help="Show one row per pair of runs.")] = False,
     baseline: Annotated[list[str] | None, Option(help="With --pairs: show the pairs of this run only.")] = None,
     labels: option.Labels = None,
+    model: option.Model = None,
     style: Format = "table",
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
@@ -158,7 +160,7 @@ def rank(
     if baseline and not pairs:
         raise ParameterError("--baseline selects pairs: wanted --pairs too")
     options: dict[str, Any] = {"uncertainty": over, "n_draws": draws, "level": level, "seed": seed}
-    options |= {"labels": option.labels_of(labels), "on_topics": on_topics, "duplicates": duplicates}
+    options |= {"labels": option.labels_of(labels), "model": model, "on_topics": on_topics, "duplicates": duplicates}
     only = option.only("--baseline", baseline)
     found = rank_systems(runs, qrels, measure, baseline=only, progress=sys.stderr.isatty(), **options)
     deliver(found, style, output, pairs=pairs)
@@ -190,7 +192,7 @@ def track(
     qrels: Annotated[
         list[str], Option("--qrels", "-q", help="TREC qrels; several as NAME=PATH: runs are in folders of these names.")
     ],
-    measure: Annotated[str, Option("--measure", "-m", help="A measure.")] = "BNDCG@10",
+    measure: Annotated[str, Option("--measure", "-m", help="A measure.")] = "ENDCG@10",
     groups: Annotated[
         Path | None, Option(help="Groups of runs (name, group): rank each without its own judgments.")
     ] = None,

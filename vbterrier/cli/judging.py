@@ -22,9 +22,10 @@ def judge(
     runs: option.Runs,
     qrels: option.Qrels,
     budget: Annotated[int, Option("--budget", "-n", help="Number of documents to judge.", min=1, metavar="N")],
-    measure: option.Bootstrapped = "BNDCG@10",
+    measure: option.Unjudged = "ENDCG@10",
     difference: Annotated[str | None, Option(help="Two runs, as A,B: reduce the interval of their difference.")] = None,
     labels: option.Labels = None,
+    model: option.Model = None,
     output: option.Listing = None,
     level: Annotated[float, Option(help="Confidence level of the interval.")] = 0.9,
     look: Annotated[
@@ -44,7 +45,7 @@ def judge(
     pair = [] if difference is None else difference.split(",")
     if difference is not None and (len(pair) != 2 or not all(pair)):  # noqa: PLR2004 - a pair
         raise ParameterError(f"--difference {difference}: wanted the names of two runs, as A,B")
-    options: dict[str, Any] = {"level": level, "look": look, "labels": option.labels_of(labels)}
+    options: dict[str, Any] = {"level": level, "look": look, "labels": option.labels_of(labels), "model": model}
     options |= {"on_topics": on_topics, "duplicates": duplicates, "progress": sys.stderr.isatty()}
     plan = judge_next(runs, qrels, budget, measure, difference=(pair[0], pair[1]) if pair else None, **options)
     if output is not None:

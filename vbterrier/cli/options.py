@@ -40,13 +40,21 @@ Intents = Annotated[Path | None, Option(help="Candidate intents (qid, entity_id,
 Tags = Annotated[Path | None, Option(help="Tags of documents: docno, entity_id[, weight, qid].")]
 Labels = Annotated[
     list[Path] | None,
-    Option(help="Labels by a machine, as evidence: PATH or NAME=PATH (qrels, JSON lines, Parquet); repeatable."),
+    Option(
+        help="Labels by a machine, as evidence for measures such as ENDCG: PATH or NAME=PATH (qrels, JSON lines, "
+        "Parquet); repeatable."
+    ),
+]
+Model = Annotated[
+    Path | None, Option(help="Folder of a saved model for measures such as ENDCG; fitted to the runs by default.")
 ]
 Subtopics = Annotated[
     Path | None, Option(help="All subtopics of diversity qrels: a TREC Web topic file (XML), or qid, entity_id.")
 ]
 MeasuresIfAny = Annotated[list[str] | None, Option("--measure", "-m", help="A measure, such as 'nDCG@10'; repeatable.")]
-Bootstrapped = Annotated[str, Option("--measure", "-m", help="A bootstrapped measure.")]
+Unjudged = Annotated[
+    str, Option("--measure", "-m", help="A measure over the grades of unjudged documents, such as ENDCG or BNDCG.")
+]
 OnTopics = Annotated[str, Option(help="Topics to evaluate: same (refuse runs with different topics), all or common.")]
 Duplicates = Annotated[
     str,

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
-from vbterrier.evaluate.inputs import is_path, named_runs, named_systems
+from vbterrier.evaluate.inputs import is_path, named_systems
 from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.evaluate.value_tables import (
     answered_by,
@@ -208,7 +208,7 @@ def compare(
         # Intervals of means are computed below, together with those of differences.
         scored = [*asked, *answered_by(map(str, measures_from(*asked)))]
         scores = {
-            name: score(named_runs(part, queries[name]), judged, scored, interval="normal", **data, **of_runs)
+            name: score(part, judged, scored, topics=queries[name], interval="normal", **data, **of_runs)
             for name, (part, judged) in parts.items()
         }
         frames = [each.values.assign(dataset=name) if name else each.values for name, each in scores.items()]

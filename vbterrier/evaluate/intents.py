@@ -211,8 +211,9 @@ def evaluate_intents(
         function, ``"docno"`` if documents are entities); a T frame (docno, entity_id[, weight, qid]), a registered
         name or a path; ``None`` for the column ``entity_id`` of the systems' results, or the tags of the IntentSet.
     measures, cutoff
-        Measures of this package, or diversity measures such as ``"alpha_nDCG"`` on the same tags. A measure without a
-        cutoff is computed at every ``cutoff``.
+        Measures of this package, such as ``"WeightedAlphaNDCG"``, or, for intents with equal probabilities, diversity
+        measures of ir_measures, such as ``"alpha_nDCG"``, on the same tags. A measure without a cutoff is computed at
+        every ``cutoff``.
     pool
         ``"query"``: means over queries. ``"collection"``: the queries are one evaluation with joint intents, ``P(q, i)
         = π_i / n`` (Table 1 of the paper), whose variance is that of success over all queries; rankings and cutoffs
@@ -394,7 +395,7 @@ def _check(
             statistic_of(measure)
         if pool == "collection" and not isinstance(measure, IntentMeasure):
             raise ParameterError(
-                f"pool='collection': {measure} is not over intents with probabilities; ask for ES, VB, VarPenalty or "
+                f"pool='collection': {measure} has no pooled score; ask for ES, VB, VarPenalty or "
                 "TopIntent"
             )
 

@@ -286,7 +286,7 @@ def score(
     if models:
         values = values.assign(model=values["measure"].map(digests_of(asked, models)).fillna(""))
     notes = [f"{', '.join(texts)}: {model.summary}" for model, texts in _by_model(asked, models)]
-    notes += differences_of_judged_runs(asked, every)
+    notes += [*differences_of_judged_runs(asked, every), *negative_labels(target.frame)]
     return Scores(values, found, missing_topics(target.topics, loaded), model=models.get(""), notes=tuple(notes))
 
 
@@ -337,6 +337,19 @@ def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], values: 
                 "would contain further relevant documents, of other runs and of none"
             )
     return notes
+
+
+def negative_labels(qrels: pd.DataFrame) -> list[str]:
+    """Return the treatment of labels below 0, if judgments have any."""
+    if "label" not in qrels.columns:
+        return []
+    n_negative = int((qrels["label"] < 0).sum())
+    if not n_negative:
+        return []
+    return [
+        f"{n_negative:,} of {len(qrels):,} labels are below 0 and count as judged and non-relevant in all measures but "
+        "infAP; where they mean 'not judged', drop them: read_qrels(path, negative='unjudged'), --negative unjudged"
+    ]
 
 
 def digests_of(measures: Iterable[ir_measures.Measure], models: Mapping[str, EvidenceModel]) -> dict[str, str]:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import InputError, ParameterError, nearest, warn
+from vbterrier.errors import InputError, ParameterError, choice, nearest, warn
 from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, owner_of, repeated_pairs
 from vbterrier.kernels.vb import per_topic
 
@@ -154,6 +154,25 @@ class LabelFrame:
         return keep
 
 
+# The meanings of labels below 0.
+NEGATIVE = ("nonrelevant", "unjudged")
+
+
+def treat_negative(qrels: pd.DataFrame, negative: str) -> pd.DataFrame:
+    """Return qrels with labels below 0 as they are (``"nonrelevant"``), or without them (``"unjudged"``).
+
+    In the whole package a label below 0 is a judgment of a non-relevant document, as in trec_eval's nDCG, AP and P: for
+    ``Unjudged``, ``Condense``, measures with ``judged_only=True`` and models of unjudged documents, too. trec_eval
+    itself counts such documents as not judged in ``-J``, ``unj`` and ``bpref``, and -2 is spam in Web tracks: drop these
+    rows where they mean "not judged". Exceptions are infAP, for which -1 is a document of the pool that was not sampled,
+    and ``compat="ecir23"``, which drops them.
+    """
+    choice("negative", negative, NEGATIVE)
+    if negative == "nonrelevant":
+        return qrels
+    return qrels[qrels["label"] >= 0].reset_index(drop=True)
+
+
 def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:
     """Convert diversity qrels to adhoc qrels: the highest label of each document over all iterations.
 
@@ -274,8 +293,8 @@ _UNIT = frozenset(
         P P_IA Precision R RBP RPrec RR Recall Rprec SDCG SetAP SetF SetP SetR SetRelP StRecall Success alpha_nDCG infAP
         nDCG nERR_IA nNRBP α_nDCG 11pt_avg bpref gm_map iprec_at_recall map map_cut ndcg ndcg_cut recall recip_rank
         relative_P set_F set_P set_map set_recall success
-        BAP BERR BNDCG BP BQ BRBP NDCGBound Unjudged ES TopIntent BaitRate NonRelCov ObsCov OracleCov Overlap RelCov
-        SignalRate TopBait LinkingR
+        BAP BERR BNDCG BP BQ BRBP EAP EERR ENDCG EP EQ ERBP NDCGBound Unjudged ES TopIntent WeightedAlphaNDCG WeightedERRIA
+        BaitRate NonRelCov ObsCov OracleCov Overlap RelCov SignalRate TopBait LinkingR
         """,
     )
 )

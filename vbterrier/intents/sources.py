@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, choice, examples, number, warn
-from vbterrier.frames.contracts import TagFrame, frame_of, require, require_once
+from vbterrier.frames.contracts import ROUNDING, TagFrame, frame_of, require, require_once
 from vbterrier.frames.files.reading import FAILED, NUGGET_MEMBERS, read_nuggets
 from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places
@@ -263,8 +263,8 @@ def _repeated(named: pd.DataFrame, rows: Ints, label: Ints, name: str) -> Ints:
 def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
     """Convert intents and tags to diversity qrels: a tag with an intent of a query is a label 1 for that subtopic.
 
-    Diversity measures use neither probabilities nor weights: all intents, and all tags of positive weight, count
-    equally. An intent without documents gets a label 0 for the document "-", so that its query is evaluated.
+    Diversity measures of ndeval use neither probabilities nor weights: all intents, and all tags of positive weight,
+    count equally. An intent without documents gets a label 0 for the document "-", so that its query is evaluated.
 
     >>> intents = pd.DataFrame({"qid": ["q1", "q1"], "entity_id": ["E1", "E2"], "prob": [0.5, 0.5]})
     >>> to_diversity(intents, pd.DataFrame({"docno": ["d1"], "entity_id": ["E2"]})).values.tolist()
@@ -280,6 +280,20 @@ def to_diversity(intents: pd.DataFrame, tags: pd.DataFrame) -> pd.DataFrame:
     found["label"] = found["docno"].notna().astype("int64")
     found["docno"] = found["docno"].fillna(NO_DOCUMENT)
     return found.rename(columns={"entity_id": "iteration"})[["qid", "iteration", "docno", "label"]]
+
+
+def unequal(intents: pd.DataFrame) -> list[str]:
+    """Return the queries whose intents have different probabilities; none without a column ``prob``.
+
+    >>> unequal(pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": [*"ABA"], "prob": [0.4, 0.6, 1.0]}))
+    ['q1']
+    """
+    if "prob" not in intents.columns or not len(intents):
+        return []
+    prob = pd.Series(numbers_of(intents["prob"].reset_index(drop=True), "intents column 'prob'"))
+    by_query = prob.groupby(intents["qid"].astype(str).to_numpy(), sort=False)
+    spread = by_query.max() - by_query.min()
+    return [str(qid) for qid in spread.index[spread > 2 * ROUNDING]]
 
 
 def from_run(run: Run) -> pd.DataFrame:

@@ -17,6 +17,7 @@ from vbterrier.measures.entity import (
 )
 from vbterrier.measures.intents import ES, VB, TopIntent, VarPenalty
 from vbterrier.measures.linking import LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
+from vbterrier.measures.novelty import WeightedAlphaNDCG, WeightedERRIA
 from vbterrier.measures.text import enable_string_measures, measures_from
 from vbterrier.measures.unjudged import (
     BAP,
@@ -75,6 +76,8 @@ __all__ = [
     "TopIntent",
     "Unjudged",
     "VarPenalty",
+    "WeightedAlphaNDCG",
+    "WeightedERRIA",
     "enable_string_measures",
     "measures_from",
 ]
@@ -90,6 +93,7 @@ MEASURES: tuple[Measure, ...] = (
     *(ENDCG, ERBP, EP, EAP, EERR, EQ),
     *(NDCGBound, Unjudged),
     *(ES, VB, VarPenalty, TopIntent),
+    *(WeightedERRIA, WeightedAlphaNDCG),
     *ENTITY,
     *LINKING,
 )

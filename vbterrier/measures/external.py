@@ -18,7 +18,7 @@ from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranking import run_places
 from vbterrier.hosts.ir_measures import ENGINES, JUDGED, NAME, NDEVAL, TO_IR_MEASURES, TREC_EVAL
-from vbterrier.intents.sources import to_diversity
+from vbterrier.intents.sources import to_diversity, unequal
 from vbterrier.measures import adhoc
 from vbterrier.measures.adhoc import is_computed_here
 from vbterrier.measures.target import EvaluationTarget
@@ -120,10 +120,8 @@ def _checked_qrels(target: EvaluationTarget) -> pd.DataFrame:
             f"qrels column 'label': row {row} holds {label} (query {qid!r}, document {docno!r}); external "
             f"measures need labels from {-_HIGHEST:,} to {_HIGHEST:,}: map them to grades"
         )
-    # Without a label of at least 0, nDCG of trec_eval reads outside its memory and may not end. All measures of such a
-    # topic are 0, as with labels of 0.
-    worthless = (checked.groupby("qid", sort=False)["label"].transform("max") < 0).to_numpy()
-    checked.loc[worthless, "label"] = 0
+    # Engines treat labels below 0 as judged in some measures and as unjudged in others (judged_only, Bpref).
+    checked["label"] = checked["label"].clip(lower=0)
     # Judgments refuse conflicts and warn of duplicates, once for all measures.
     if not has_subtopics(checked) and len(target.judgments().label) == len(checked):
         return checked
@@ -231,6 +229,8 @@ def external_values(
         asked = [measure for measure in measures if is_diversity(measure) == diverse]
         if not asked:
             continue
+        if diverse:
+            target.memo("equal intents", partial(_require_equal_intents, asked, target))
         judged.memo("checked ids", partial(require_ids_of, judged))
         if not warned:
             # Check a run as measures of this package do.
@@ -260,8 +260,13 @@ def _adhoc_values(
         target.memo(("scale of", *map(str, computed)), partial(adhoc.warn_of_scale, computed, judgments))
         for measure, values in adhoc.values(computed, judgments, run):
             yield from zip(judgments.topics, repeat(measure), values.tolist())
+    # Of infAP, -1 is the label of a document of the pool that was not sampled for judging.
+    sampled = [measure for measure in others if measure.NAME == "infAP"]
     of_first = [measure for measure in others if is_of_first(measure)]
-    whole = [measure for measure in others if measure not in of_first]
+    whole = [measure for measure in others if measure not in of_first and measure not in sampled]
+    if sampled:
+        labels = integers_of(target.frame["label"], "qrels column 'label'")
+        yield from _calculated(sampled, target, qrels_of(target).assign(label=labels), ranking_of(run))
     if of_first:
         labels = target.memo("labels by topic", partial(by_topic, qrels_of(target), "label"))
         ranking = ranking_of(run, max(measure["cutoff"] for measure in of_first))
@@ -297,6 +302,19 @@ def _of_subtopics(target: EvaluationTarget) -> EvaluationTarget:
         return target
     tags = target.tags
     return target.memo("subtopics as judgments", lambda: EvaluationTarget(to_diversity(intents, tags)))
+
+
+def _require_equal_intents(measures: Sequence[ir_measures.Measure], target: EvaluationTarget) -> None:
+    """Refuse intents with different probabilities, which ndeval would ignore without a word."""
+    topics = set(target.topics)
+    frames = (frame for frame in (target.intents, target.subtopics, target.frame) if frame is not None)
+    odd = dict.fromkeys(qid for frame in frames for qid in unequal(frame) if qid in topics)
+    if odd:
+        raise InputError(
+            f"{', '.join(map(str, measures))}: ndeval counts all intents equally, but those of {len(odd)} of "
+            f"{len(topics)} queries have different probabilities ({examples(odd)}); use WeightedERRIA, "
+            "WeightedAlphaNDCG, or ES, the weighted subtopic recall, or give the intents of a query equal probabilities"
+        )
 
 
 def is_of_first(measure: ir_measures.Measure) -> bool:

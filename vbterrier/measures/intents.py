@@ -25,22 +25,30 @@ if TYPE_CHECKING:
 GAINS = ("binary", "dcg")
 VARIANCES = ("bernoulli", "intent")
 
+# Parameters that name the intents and tags of a measure.
+SOURCES = {
+    "intents": Param(str, "", desc="registered name or path of the candidate intents"),
+    "tags": Param(str, "", desc="registered name or path of the tags of documents"),
+    "rel": Param(int, 1, low=1, desc="the lowest label of diversity qrels that covers an intent"),
+    "normalise": Param(bool, False, desc="divide the probabilities of each query by their sum"),
+    "undefined": UNDEFINED,
+}
 _COMMON = {
     "cutoff": CUTOFF,
     "gain": Param(str, "binary", choices=GAINS, desc="gain of a covered intent: 1, or a normalised DCG"),
-    "intents": Param(str, "", desc="registered name or path of the candidate intents"),
-    "tags": Param(str, "", desc="registered name or path of the tags of documents"),
+    "intents": SOURCES["intents"],
+    "tags": SOURCES["tags"],
     "similarities": Param(str, "", desc="registered name or path of the similarities of intents"),
-    "rel": Param(int, 1, low=1, desc="the lowest label of diversity qrels that covers an intent"),
-    "normalise": Param(bool, False, desc="divide the probabilities of each query by their sum"),
+    "rel": SOURCES["rel"],
+    "normalise": SOURCES["normalise"],
     "nil": Param(str, "", desc="entity of the intent that is covered if no retrieved document carries a tag"),
     "undefined": UNDEFINED,
 }
 _VARIANCE = Param(str, "bernoulli", choices=VARIANCES, desc="ES(1-ES), or the variance across intents")
 
 
-class IntentMeasure(Measure):
-    """Base class of measures of the intents that the first k documents cover.
+class CandidateMeasure(Measure):
+    """Base class of measures over candidate intents and tags.
 
     Intents and tags are taken from the first of these sources: the parameters ``intents`` and ``tags`` (a name
     registered with :func:`vbterrier.register_intents` or :func:`vbterrier.register_tags`, or a file); for tags, the
@@ -50,7 +58,7 @@ class IntentMeasure(Measure):
     QREL_INPUTS: ClassVar[list[str]] = [TO_IR_MEASURES["qid"]]
 
     @property
-    def _sources(self) -> str:
+    def sources(self) -> str:
         """Key of intents and tags: measures with the same key share them."""
         return repr([self[name] for name in ("intents", "tags", "rel", "normalise")])
 
@@ -61,20 +69,12 @@ class IntentMeasure(Measure):
 
     def coverage(self, scoring: Scoring) -> Coverage:
         """The coverage that all measures over the same intents and tags share."""
-        return scoring.memo(("coverage", self._sources, self["nil"]), lambda: self._cover(scoring))
+        return scoring.memo(("coverage", self.sources, self._nil), lambda: self._cover(scoring))
 
-    def gains(self, scoring: Scoring) -> tuple[Coverage, Floats]:
-        """The coverage and the gain of every intent."""
-        coverage, name, neighbours = self.coverage(scoring), self["similarities"], None
-        if name:
-            key = ("neighbours", self._sources, name)
-            neighbours = scoring.target.memo(key, lambda: neighbours_of(named("similarities", name), coverage.intents))
-        return coverage, coverage.gain(self.cutoff, self["gain"], neighbours)
-
-    def check(self) -> None:
-        """Refuse similarities with a gain for which they are not defined."""
-        if self["similarities"] and self["gain"] != "binary":
-            raise ParameterError(f"{self.NAME}: similarities= are defined for gain='binary' only; drop one of the two")
+    @property
+    def _nil(self) -> str:
+        """The entity of the NIL intent; empty for none."""
+        return str(self["nil"]) if "nil" in self.SUPPORTED_PARAMS else ""
 
     def values(self, scoring: Scoring) -> Floats:
         """The value of each topic, NaN for topics without intents."""
@@ -93,7 +93,7 @@ class IntentMeasure(Measure):
             ("subtopics", self["rel"], bool(self["intents"])), lambda: self._of_slot(scoring)
         )
         intents = scoring.target.memo(
-            ("intents", self._sources),
+            ("intents", self.sources),
             lambda: Intents(
                 self._intents(scoring, own_intents),
                 normalise=self["normalise"],
@@ -106,8 +106,8 @@ class IntentMeasure(Measure):
         if there and not given and (own_tags is None or self["intents"]):
             tags = Tags(from_run(scoring.run), pooled=False, name="run")
         else:
-            tags = scoring.target.memo(("tags", self._sources), lambda: self._tags(scoring, own_tags))
-        return cover(scoring.run, intents, tags, scoring.depth, nil=self["nil"])
+            tags = scoring.target.memo(("tags", self.sources), lambda: self._tags(scoring, own_tags))
+        return cover(scoring.run, intents, tags, scoring.depth, nil=self._nil)
 
     def _of_slot(self, scoring: Scoring) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
         """Intents and tags given with the qrels, or in their place."""
@@ -158,12 +158,30 @@ class IntentMeasure(Measure):
         return Tags(own, name="qrels")
 
 
+class IntentMeasure(CandidateMeasure):
+    """Base class of measures of the intents that the first k documents cover."""
+
+    def gains(self, scoring: Scoring) -> tuple[Coverage, Floats]:
+        """The coverage and the gain of every intent."""
+        coverage, name, neighbours = self.coverage(scoring), self["similarities"], None
+        if name:
+            key = ("neighbours", self.sources, name)
+            neighbours = scoring.target.memo(key, lambda: neighbours_of(named("similarities", name), coverage.intents))
+        return coverage, coverage.gain(self.cutoff, self["gain"], neighbours)
+
+    def check(self) -> None:
+        """Refuse similarities with a gain for which they are not defined."""
+        if self["similarities"] and self["gain"] != "binary":
+            raise ParameterError(f"{self.NAME}: similarities= are defined for gain='binary' only; drop one of the two")
+
+
 class _ES(IntentMeasure):
     """Expected success ``ES@k = Σ_i π_i g_i`` over the candidate intents, in [0, 1] (Ding 2025, section 3.4).
 
     ``π_i`` is the probability of intent i, ``g_i`` its gain: 1 if one of the first k documents is tagged with it
     (``gain="binary"``), or the DCG of its documents divided by that of ``min(k, n_i)`` of them in the first ranks
-    (``gain="dcg"``; ``n_i`` = k if no pool of tags is known).
+    (``gain="dcg"``; ``n_i`` = k if no pool of tags is known). With binary gains, it is the subtopic recall (StRecall,
+    I-rec) weighted by probabilities.
 
     A query may refer to an entity that does not exist (section 6). ``nil`` is the entity id of the intent for this
     case; its gain, of either kind, is 1 if none of the first k documents carries a tag of any other entity or

@@ -352,7 +352,8 @@ def coverage_caption(reports: Sequence[CoverageReport], *, per_query: bool = Fal
     ]
 
 
-NAIVE, CONDENSED, BOOTSTRAPPED, UNJUDGED = "nDCG@10", "nDCG(judged_only=True)@10", "BNDCG@10", "Unjudged@10"
+NAIVE, CONDENSED, UNJUDGED = "nDCG@10", "nDCG(judged_only=True)@10", "Unjudged@10"
+BOOTSTRAPPED, ESTIMATED = "BNDCG@10", "ENDCG@10"
 SYSTEMS = ("lexical", "dense")
 
 
@@ -378,20 +379,21 @@ def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
     systems = {name: read_run(folder / f"{name}.run") for name in SYSTEMS}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
-        scores = score(systems, read_qrels(folder / "qrels.txt"), [UNJUDGED, NAIVE, CONDENSED, BOOTSTRAPPED], seed=seed)
+        measures = [UNJUDGED, NAIVE, CONDENSED, BOOTSTRAPPED, ESTIMATED]
+        scores = score(systems, read_qrels(folder / "qrels.txt"), measures, seed=seed)
         truth = score(systems, read_qrels(folder / "complete.txt"), [NAIVE], seed=seed)
     n_topics = int(scores.intervals["n_qids"].iloc[0])
     parts = [
         f"Two systems on {n_topics} topics, judged from a pool to which `dense`, the newer one, did not contribute.",
         rendered(summary(scores, "table"), "table"),
-        footing(scores),
+        "\n".join([footing(scores), *scores.notes]),
         "\n".join(_verdicts(scores, truth)),
     ]
     if save is not None:
         written = copy_demo(save)
         runs = shlex.join(str(save / f"{name}.run") for name in SYSTEMS)
         given = f"{runs} --qrels {shlex.quote(str(save / 'qrels.txt'))}"
-        scored = f"  vbterrier score {given} -m BNDCG@10 -m 'nDCG(judged_only=True)@10'"
+        scored = f"  vbterrier score {given} -m nDCG@10 -m BNDCG@10 -m ENDCG@10"
         parts.append(f"{len(written)} files in {save}. Next:\n  vbterrier doctor {given}\n{scored}")
     else:
         parts.append("`vbterrier demo --save demo` writes the files, for the commands of the README.")
@@ -404,7 +406,8 @@ def _verdicts(scores: Scores, truth: Scores) -> list[str]:
     lines = [
         (NAIVE, "unjudged is non-relevant", means[NAIVE]),
         (CONDENSED, "unjudged is dropped", means[CONDENSED]),
-        (BOOTSTRAPPED, "unjudged is uncertain", means[BOOTSTRAPPED]),
+        (BOOTSTRAPPED, "unjudged drawn, ideal kept", means[BOOTSTRAPPED]),
+        (ESTIMATED, "estimated from all runs", means[ESTIMATED]),
         (NAIVE, "complete judgments", complete),
     ]
     said = ["Means over topics, and in brackets their differences from the means with complete judgments:"]
@@ -413,7 +416,8 @@ def _verdicts(scores: Scores, truth: Scores) -> list[str]:
         errors = ", ".join(f"{name} {value:+.3f}" for name, value in (values - complete).items())
         said.append(f"  {meaning:<26} {measure:<26} {order}" + ("" if values is complete else f"   ({errors})"))
     said.append(
-        "Unjudged documents are also missing from the ideal ranking, which raises nDCG of every system, of condensed "
-        "lists too. BNDCG draws the grades of all unjudged documents, and the ideal ranking with them."
+        "BNDCG draws the grades of a system's unjudged documents from the judgments of the topic and keeps the ideal "
+        "ranking of the pool: report it beside published nDCG. ENDCG estimates the nDCG of complete judgments from all "
+        "systems, whose unjudged documents also belong to the ideal ranking: it is the best estimate of the truth."
     )
     return said

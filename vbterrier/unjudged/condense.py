@@ -29,9 +29,9 @@ class Condense(pt.Transformer):  # type: ignore[misc]
 
     Notes
     -----
-    Documents with negative labels are judged and kept, with gain 0. trec_eval's ``judged_only`` (``-J``) treats them as
-    unjudged and removes them, so scores differ if such a document is ranked above a relevant one. Remove those rows
-    from ``qrels`` to get the lists of trec_eval.
+    Documents with labels below 0 are judged and kept, with gain 0, as in all measures of this package, those with
+    ``judged_only=True`` included; ``read_qrels(path, negative="unjudged")`` drops such labels, as trec_eval's ``-J``
+    does.
 
     Examples
     --------

@@ -392,7 +392,7 @@ def require_identified(judgments: Judgments) -> None:
         raise InputError(
             f"{judgments.name}: {judgments.counts[:, 0].sum()} of {judgments.counts.sum()} judged documents have grade "
             "0: the relevance of unjudged documents cannot be estimated from relevant documents alone. Use measures "
-            "that need no estimate (NDCGBound, nDCG, RR), an explicit prior=, or the labels of a machine as qrels"
+            "that need no estimate (NDCGBound, nDCG, RR), BNDCG with an explicit prior=, or the labels of a machine as qrels"
         )
 
 

@@ -5,6 +5,7 @@ import math
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 from scipy.special import expit, logit
 from sklearn.linear_model import LogisticRegression
 
@@ -14,7 +15,17 @@ from vbterrier.frames.ranking import Run
 from vbterrier.kernels.resample import stream
 from vbterrier.unjudged.incomplete import subsample_qrels
 from vbterrier.unjudged.pool import Judgments
-from vbterrier.unjudged.predicted import FEATURES, METHODS, by_score, folds, predict_grades, retrieved
+from vbterrier.unjudged.predicted import (
+    FEATURES,
+    METHODS,
+    STRENGTHS,
+    beta_binomial,
+    by_score,
+    expected_strength,
+    folds,
+    predict_grades,
+    retrieved,
+)
 
 BY = tuple(FEATURES)
 ALL = [(by, method) for by in BY for method in METHODS]

@@ -20,6 +20,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import FileError, examples, printable, warn
+from vbterrier.frames.contracts import treat_negative
 from vbterrier.frames.files.source import COMMENT, IDS, REMARK, WHOLE, Layout, MisfitError, Source, shown, split
 from vbterrier.frames.files.tables import parquet_table, require_columns, text_table, workbook_as_csv
 
@@ -83,7 +84,7 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
     return _read(path, max_bytes, RUN)
 
 
-def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+def read_qrels(path: StrPath, *, negative: str = "nonrelevant", max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     r"""Read qrels: a TREC file, a table with a header line, JSON lines, plain or compressed, or a Parquet file.
 
     A line is ``qid iteration docno label``; in diversity qrels the second field is the subtopic. All lines may lack the
@@ -97,6 +98,9 @@ def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
     path, max_bytes
         As in :func:`read_run`, with the same errors; or the id of a dataset of ir_datasets, as
         ``"irds:msmarco-passage/trec-dl-2019/judged"``, if its files are on this computer: nothing is downloaded.
+    negative
+        Labels below 0 are those of ``"nonrelevant"`` documents, or mean ``"unjudged"`` (-1 in samples, -2 for spam) and
+        are dropped; see :func:`vbterrier.frames.contracts.treat_negative`.
 
     Returns
     -------
@@ -112,7 +116,7 @@ def read_qrels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFr
     >>> read_qrels(path).values.tolist()
     [['101', '1', 'd7', 2], ['101', '2', 'd7', -1]]
     """
-    return _answered(path, _read(path, max_bytes, QRELS))
+    return treat_negative(_answered(path, _read(path, max_bytes, QRELS)), negative)
 
 
 def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:

@@ -133,8 +133,9 @@ def write_report(
     measures
         Measure objects or their text; the verdict begins with the first by which systems can be compared. By default
         BNDCG@10, nDCG@10 and Unjudged@10 with adhoc qrels (nDCG@10, RR@10 and Unjudged@10 if only relevant
-        documents are judged), alpha_nDCG@10 and ERR_IA@10 with diversity qrels if pyndeval is installed, ES@10 and
-        VB@10 with intents or diversity qrels, RelCov@20, NonRelCov@20 and DiscRatio@20 with links.
+        documents are judged), alpha_nDCG@10 and ERR_IA@10 with diversity qrels if pyndeval is installed
+        (WeightedAlphaNDCG@10 and WeightedERRIA@10 if probabilities of subtopics differ), ES@10 and VB@10 with intents
+        or diversity qrels, RelCov@20, NonRelCov@20 and DiscRatio@20 with links.
     data, comparison
         A :class:`vbterrier.report.ReportData`: intents, tags, links, texts of topics and documents, names of systems;
         a :class:`vbterrier.report.ComparisonOptions`: baseline, test, correction, intervals, and topics.

@@ -28,7 +28,7 @@ from vbterrier.frames.named import named
 from vbterrier.frames.pipelines import retrieved, topics_of
 from vbterrier.frames.ranking import Run, loaded_run
 from vbterrier.intents.coverage import oracle_success
-from vbterrier.intents.sources import from_diversity
+from vbterrier.intents.sources import from_diversity, unequal
 from vbterrier.measures.external import is_mean
 from vbterrier.measures.target import Scoring, aligned, deepest
 from vbterrier.measures.text import distinct_measures, measures_from
@@ -56,6 +56,8 @@ OF_POSITIVE = ("nDCG@10", "RR@10", "Unjudged@10")
 OF_INTENTS = ("ES@10", "VB@10")
 # Measures of pyndeval, if it is installed.
 OF_DIVERSITY = ("alpha_nDCG@10", "ERR_IA@10")
+# For intents with different probabilities, which those ignore.
+OF_WEIGHTED = ("WeightedAlphaNDCG@10", "WeightedERRIA@10")
 OF_LINKS = ("RelCov@20", "NonRelCov@20", "DiscRatio@20")
 CUTOFF = 10
 # Measures that describe runs: no system is better for a higher or lower value.
@@ -172,6 +174,8 @@ class Inputs:
                 adhoc = adhoc if is_identified(Judgments(self.qrels)) else OF_POSITIVE
         has_subtopics = self.is_diversity and self.intents is None
         diversity = OF_DIVERSITY if has_subtopics and importlib.util.find_spec("pyndeval") else ()
+        if has_subtopics and any(unequal(frame) for frame in (self.qrels, self.subtopics) if frame is not None):
+            diversity = OF_WEIGHTED
         intents = OF_INTENTS if self.intents is not None or self.is_diversity else ()
         return measures_from(*adhoc, *diversity, *intents)
 
