@@ -1,14 +1,18 @@
 """TrecTools: its objects and its style, our numbers."""
 
+import inspect
 import math
 
 import pandas as pd
 import pytest
-from trectools import TrecEval, TrecQrel, TrecRun
+from scipy.stats import ttest_rel
+from trectools import TrecEval, TrecQrel, TrecRes, TrecRun, misc, procedures
 
 import vbterrier
+from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTerrierError
 from vbterrier.evaluate.trectools import VBTrecEval
+from vbterrier.hosts import trectools as hosts
 
 RUN = "q1 Q0 d1 1 3.0 t\nq1 Q0 d9 2 2.0 t\nq1 Q0 d2 3 1.0 t\nq2 Q0 d5 1 2.0 t\nq2 Q0 d4 2 1.0 t\n"
 QRELS = "q1 0 d1 2\nq1 0 d2 1\nq1 0 d3 0\nq1 0 d6 2\nq2 0 d4 1\nq2 0 d5 0\nq3 0 d7 1\n"
@@ -60,7 +64,7 @@ BOOTSTRAPPED = {
     "BP": {"rel": 2, "stat": "hi"},
     "BAP": {"prior": "pool"},
     "BERR": {"max_grade": 3},
-    "BQ": {"beta": 2, "prior": "learned", "prior_strength": 4},
+    "BQ": {"beta": 2, "prior": "pool", "prior_strength": 4},
 }
 
 
@@ -87,12 +91,15 @@ def test_a_measure_that_is_not_bootstrapped_is_refused(evaluation, name):
 
 @pytest.mark.parametrize("kind", ["naive", "rbp", "guaranteed", "posthoc"])
 def test_bounds_are_the_measures(evaluation, files, kind):
-    frame = evaluation.get_ndcg_bounds(depth=5, per_query=True, kind=kind)
+    scale = {} if kind == "naive" else {"max_grade": 2}
+    frame = evaluation.get_ndcg_bounds(depth=5, per_query=True, kind=kind, **scale)
     assert list(frame.columns) == ["lower@5", "upper@5"]
     assert frame.index.name == "query"
     for side in ("lower", "upper"):
-        assert frame[f"{side}@5"].to_dict() == ours(files, vbterrier.NDCGBound(side=side, kind=kind) @ 5)
-    means = evaluation.get_ndcg_bounds(depth=5, kind=kind)
+        assert frame[f"{side}@5"].to_dict() == ours(files, vbterrier.NDCGBound(side=side, kind=kind, **scale) @ 5)
+    means = evaluation.get_ndcg_bounds(depth=5, kind=kind, **scale)
+    if kind == "guaranteed":
+        pd.testing.assert_frame_equal(evaluation.get_ndcg_bounds(5, per_query=True, **scale), frame)
     assert means.to_dict() == pytest.approx(frame.mean().to_dict(), abs=1e-15)
     assert frame["lower@5"]["q1"] < frame["upper@5"]["q1"]
 
@@ -166,7 +173,7 @@ def test_the_naive_lower_bound_is_trec_evals_ndcg(covid, covid_evaluation):
     nested = {q: dict(zip(rows["docno"], rows["label"].tolist(), strict=True)) for q, rows in qrels.groupby("qid")}
     ranked = {q: dict(zip(rows["docno"], rows["score"], strict=True)) for q, rows in run.groupby("qid")}
     found = pytrec_eval.RelevanceEvaluator(nested, {"ndcg_cut_10"}).evaluate(ranked)
-    lower = covid_evaluation.get_ndcg_bounds(10, per_query=True)["lower@10"]
+    lower = covid_evaluation.get_ndcg_bounds(10, per_query=True, kind="naive")["lower@10"]
     assert lower.to_dict() == pytest.approx({qid: value["ndcg_cut_10"] for qid, value in found.items()}, abs=1e-9)
 
 
@@ -233,7 +240,7 @@ def test_frames_and_objects_of_trectools_are_never_changed():
 
 def test_an_empty_run_of_frames_scores_zero_with_a_warning():
     run, qrels = frames()
-    with pytest.warns(DegenerateWarning, match="run: empty; all 1 topics score 0"):
+    with pytest.warns(DegenerateWarning, match="run 'vbterrier': empty; all 1 topics score 0"):
         assert VBTrecEval.from_frames(run.iloc[:0], qrels).get_bootstrapped_ndcg() == 0.0
 
 
@@ -276,3 +283,214 @@ def test_parameters_are_checked(evaluation, depth):
             method(depth=depth)
     with pytest.raises(ParameterError, match=r"BNDCG has no parameter 'priors'; .* Did you mean prior\?"):
         evaluation.get_bootstrapped_ndcg(priors="pool")
+
+
+# Any measure.
+
+
+@pytest.fixture
+def pair(files, tmp_path):
+    """Two runs, and judgments of the topics of both and of a third topic."""
+    (tmp_path / "b.run").write_text("q1 Q0 d2 1 3.0 b\nq1 Q0 d3 2 2.0 b\nq2 Q0 d8 1 2.0 b\nq2 Q0 d4 2 1.0 b\n")
+    return TrecRun(files["a.run"]), TrecRun(str(tmp_path / "b.run")), TrecQrel(files["qrels.txt"])
+
+
+@pytest.mark.parametrize(
+    "measure", ["nDCG@10", "AP(rel=2)", "BNDCG(prior='pool')@10", "Unjudged@3", "RR", vbterrier.BAP @ 5], ids=str
+)
+def test_any_measure_by_its_text(evaluation, files, measure):
+    expected = ours(files, measure)
+    assert column(evaluation.get(measure, per_query=True), str(measure)) == expected
+    assert evaluation.get(measure) == pytest.approx(sum(expected.values()) / 3, abs=1e-15)
+    assert isinstance(evaluation.get(measure), float)
+
+
+def test_measures_of_intents_with_frames(files, evaluation):
+    intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "B", "C"], "prob": [0.75, 0.25, 1.0]})
+    tags = pd.DataFrame({"docno": ["d1", "d2", "d4"], "entity_id": ["A", "B", "C"]})
+    judged = hosts.qrels_of(hosts.qrels_frame(evaluation.qrels)[lambda rows: rows["qid"] != "q3"], "two topics")
+    bound = VBTrecEval(evaluation.run, judged, intents=intents, tags=tags)
+    expected = {"q1": 0.75, "q2": 0.0}
+    assert column(bound.get("ES@2", per_query=True), "ES@2") == expected | {"q2": 1.0}
+    assert bound.get_expected_success(depth=1) == pytest.approx(0.375)
+    run = vbterrier.read_run(files["a.run"]).assign(entity_id=["A", "X", "B", "X", "C"])
+    assert column(VBTrecEval.from_frames(run, intents).get("ES@1", per_query=True), "ES@1") == expected
+
+
+def links():
+    """A pool of two topics: in the second, no document is relevant."""
+    rows = [("q1", "d1", "Paris", 1), ("q1", "d2", "Texas", 0), ("q2", "d1", "Paris", 0), ("q2", "d2", "Texas", 0)]
+    frame = pd.DataFrame(rows, columns=["qid", "docno", "entity_id", "label"])
+    return frame.assign(rank=0, weight=1.0)
+
+
+def entities():
+    return pd.DataFrame({"qid": ["q1", "q2"], "docno": "Paris", "score": 1.0})
+
+
+@pytest.mark.parametrize("qrels", [links(), LinkedPool.from_frame(links())], ids=["frame", "pool"])
+def test_coverage_with_a_linked_pool_instead_of_qrels(qrels):
+    evaluation = VBTrecEval.from_frames(entities(), qrels, name="linker")
+    # RelCov has no value for the second topic, which its mean leaves out.
+    assert column(evaluation.get("RelCov@20", per_query=True), "RelCov@20") == {"q1": 1.0}
+    assert evaluation.get("RelCov@20") == 1.0
+    assert evaluation.get("NonRelCov@20") == 0.25
+    if isinstance(qrels, LinkedPool):
+        assert VBTrecEval(evaluation.run, qrels).get("NonRelCov@20") == 0.25
+    for method in (evaluation.get_ndcg, evaluation.get_map, evaluation.evaluate_all):
+        with pytest.raises(InputError, match=r"(get|evaluate)_\w+: reads judgments of documents, .*use get\(measure\)"):
+            method()
+
+
+def test_linking_with_gold_answers():
+    gold = pd.DataFrame({"qid": ["m1", "m2", "m3"], "entity_id": ["A", "NIL", "C"]})
+    answers = pd.DataFrame({"qid": ["m1", "m2", "m3"], "docno": ["A", "NIL", "B"], "score": 1.0})
+    evaluation = VBTrecEval.from_frames(answers, gold)
+    expected = vbterrier.score({"mine": answers}, gold, ["LinkP", "LinkingF1"], n_resamples=2).means().loc["mine"]
+    assert evaluation.get("LinkP") == expected["LinkP"] == 0.5
+    assert evaluation.get("LinkingF1") == expected["LinkingF1"]
+
+
+@pytest.mark.parametrize("measure", ["nDGC@10", "BNDCG@0", "RelCov@", 5])
+def test_what_is_no_measure_is_refused(evaluation, measure):
+    with pytest.raises((ParameterError, AttributeError, TypeError)):
+        evaluation.get(measure)
+
+
+# Models of unjudged documents.
+
+
+def test_estimates_use_all_runs_or_a_model(pair):
+    a, b, qrels = pair
+    frames = {run.get_runid(): hosts.run_frame(run) for run in (a, b)}
+    judged = hosts.qrels_frame(qrels)
+    asked = ["ENDCG@10", "EAP@5", "nDCG@10"]
+    expected = vbterrier.score(frames, judged, asked, on_topics="all", n_resamples=2)
+    values = expected.values[expected.values["name"] == "t"].set_index(["measure", "qid"])["value"]
+    model = vbterrier.unjudged.fit(frames, judged, cutoff=10).register("trectools")
+    for options in (
+        dict(runs=[a, b]),
+        dict(runs={"t": a, "b": frames["b"]}),
+        dict(model=model),
+        dict(model="trectools"),
+    ):
+        evaluation = VBTrecEval(a, qrels, **options)
+        for measure in asked[:2]:
+            found = column(evaluation.get(measure, per_query=True), measure)
+            if "runs" in options or measure == "ENDCG@10":
+                assert found == values[measure].to_dict()
+        assert evaluation.get("ENDCG@10") == expected.means().loc["t", "ENDCG@10"]
+        assert model.digest in evaluation.results("ENDCG@10").notes[0]
+        assert evaluation.results("nDCG@10").notes == ()
+    assert VBTrecEval(a, qrels).get("ENDCG(model='trectools')@10") == expected.means().loc["t", "ENDCG@10"]
+
+
+def test_estimates_without_a_model_are_refused_with_both_remedies(pair):
+    a, b, qrels = pair
+    for options in ({}, {"runs": [a]}):
+        with pytest.raises(InputError, match=r"ENDCG@10: .* give runs=, .* or model=, .*unjudged\.fit"):
+            VBTrecEval(a, qrels, **options).get("ENDCG@10")
+    with pytest.raises(ParameterError, match="leave one of them out"):
+        VBTrecEval(a, qrels, runs=[b], model="trectools")
+    with pytest.raises(InputError, match="another run than that of the evaluation is called 't'"):
+        VBTrecEval(a, qrels, runs={"t": b})
+    with pytest.raises(InputError, match="two systems are called 'b'"):
+        VBTrecEval(a, qrels, runs=[b, b])
+
+
+# TrecTools' own tables, correlations and plots.
+
+
+def test_results_work_with_the_functions_of_trectools(pair, tmp_path):
+    a, b, qrels = pair
+    one, two = VBTrecEval(a, qrels, runs=[a, b]).results_of_runs(["nDCG@10", "BNDCG@10"])
+    assert [result.get_runid() for result in (one, two)] == ["t", "b"]
+    assert isinstance(one, TrecRes)
+    scores = vbterrier.score({"t": hosts.run_frame(a), "b": hosts.run_frame(b)}, hosts.qrels_frame(qrels), ["nDCG@10"])
+    means = scores.means()["nDCG@10"]
+    assert one.get_result("nDCG@10") == means["t"]
+    by_topic = scores.values[scores.values["name"] == "t"].set_index("qid")["value"].to_dict()
+    assert one.get_results_for_metric("nDCG@10") == by_topic
+    assert one.get_result("nDCG@10", "q1") == by_topic["q1"]
+    others = scores.values[scores.values["name"] == "b"]["value"].tolist()
+    assert one.compare_with(two, "nDCG@10").pvalue == ttest_rel(list(by_topic.values()), others).pvalue
+    # Correlations of two rankings of systems.
+    ranked = [misc.sort_systems_by([two, one], metric) for metric in ("nDCG@10", "BNDCG@10")]
+    assert ranked[0] == sorted(zip(means, means.index, strict=True), reverse=True)
+    for kind in ("kendall", "pearson", "spearman", "tauap"):
+        assert misc.get_correlation(*ranked, kind)[0] == pytest.approx(1.0)
+    # Plots.
+    plotted = procedures.extract_metric_from_results([one, two], "nDCG@10")
+    assert plotted[0][:2] == ("t", pytest.approx(means["t"]))
+    procedures.plot_system_rank(plotted, "nDCG@10", str(tmp_path / "ranks.png"))
+    assert (tmp_path / "ranks.png").stat().st_size > 1000
+    # Tables.
+    one.printresults(str(tmp_path / "table.csv"))
+    table = pd.read_csv(tmp_path / "table.csv", index_col="query")
+    assert table.loc["all", "nDCG@10"] == pytest.approx(means["t"])
+    assert table["nDCG@10"].drop("all").to_dict() == pytest.approx(by_topic)
+    assert VBTrecEval(a, qrels).results("nDCG@10", per_query=False).data.to_numpy().tolist() == [
+        ["nDCG@10", "all", means["t"]]
+    ]
+
+
+def test_results_stand_beside_those_of_trectools(evaluation):
+    there = TrecEval(evaluation.run, evaluation.qrels).evaluate_all(per_query=True)
+    here = evaluation.results(["P@10", "nDCG@10"])
+    assert list(here.data.columns) == ["metric", "query", "value"]
+    assert set(here.data.columns) == set(there.data.columns)
+    assert here.get_runid() == there.get_runid() == "t"
+    assert here.get_results_for_metric("P@10")["q1"] == there.get_results_for_metric("P_10")["q1"]
+
+
+# Topics of means.
+
+OF_RUN_TOPICS = (
+    "get_reciprocal_rank get_geometric_map get_map get_rprec get_ndcg get_bpref get_precision get_recall get_rbp "
+    "evaluate_all"
+)
+
+
+@pytest.mark.filterwarnings("ignore:The inplace keyword")
+@pytest.mark.parametrize("method", OF_RUN_TOPICS.split())
+def test_means_of_trectools_over_other_topics_give_a_warning(pair, method):
+    a, _, qrels = pair
+    evaluation = VBTrecEval(a, qrels)
+    with pytest.warns(
+        DegenerateWarning, match=rf"{method}: TrecTools averages over the 2 topics of the run, of which 2 "
+    ):
+        found = getattr(evaluation, method)()
+    own = getattr(TrecEval(a, qrels), method)()
+    assert (found.data.equals(own.data) if method == "evaluate_all" else found == own) or method == "get_geometric_map"
+    if method not in ("evaluate_all", "get_geometric_map"):
+        # Values of single topics are no means.
+        getattr(evaluation, method)(per_query=True)
+    same = VBTrecEval.from_frames(hosts.run_frame(a), hosts.qrels_frame(qrels)[lambda rows: rows["qid"] != "q3"])
+    getattr(same, method)()
+
+
+def test_every_method_of_trectools_that_averages_over_run_topics_is_checked():
+    averaging = [
+        name
+        for name, method in inspect.getmembers(TrecEval, inspect.isfunction)
+        if "len(self.run.topics())" in inspect.getsource(method) or "self.get_map(" in inspect.getsource(method)
+    ]
+    assert {"get_ndcg", "get_ubpref", "evaluate_all"} <= set(averaging)
+    unchecked = [name for name in averaging if vars(VBTrecEval).get(name) is None]
+    assert unchecked == []
+
+
+def test_means_are_over_the_topics_of_the_qrels(shared_data):
+    folder = shared_data / "trec_dl19"
+    path = min((folder / "runs").iterdir())
+    run, qrels = vbterrier.read_run(path), vbterrier.read_qrels(folder / "qrels.nist.txt.gz")
+    evaluation = VBTrecEval.from_frames(run, qrels)
+    with pytest.warns(
+        DegenerateWarning, match="TrecTools averages over the 200 topics of the run, of which 43 are among"
+    ):
+        there = evaluation.get_ndcg(depth=10)
+    with pytest.warns(DegenerateWarning, match="157 topics are not in qrels and are left out"):
+        here = evaluation.get("nDCG@10")
+    with pytest.warns(DegenerateWarning, match="157 topics"):
+        assert here == vbterrier.score({"a": run}, qrels, ["nDCG@10"], n_resamples=2).means().loc["a", "nDCG@10"]
+    assert there == pytest.approx(here * 43 / 200, abs=5e-4)

@@ -817,3 +817,48 @@ def test_inputs_are_not_changed(frames, pair, topics, qrels):
     Experiment([given[0], pair[1]], topics, qrels, MEASURES, names=NAMES, perquery="both", filter_by_qrels=True)
     for frame, copy in zip(given, copies, strict=True):
         pd.testing.assert_frame_equal(frame, copy)
+
+
+# Measures that fit a model to all runs.
+
+
+def test_estimates_use_all_runs_of_the_experiment(frames, topics, qrels, tmp_path):
+    systems = {**frames, "dense": pt.Transformer.from_df(frames["dense"])}
+    expected = vbterrier.score(frames, qrels, ["ENDCG@10", "nDCG@10"], n_resamples=2)
+    digest = expected.model.digest
+    options = dict(validate="ignore", save_dir=tmp_path)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        averages, perquery = Experiment(systems, topics, qrels, ["ENDCG@10", "nDCG@10"], perquery="both", **options)
+    pd.testing.assert_frame_equal(averages.set_index("name"), expected.means(), check_names=False, check_exact=True)
+    keys = ["name", "qid", "measure"]
+    ours, theirs = (table.sort_values(keys, ignore_index=True) for table in (perquery, expected.values))
+    pd.testing.assert_frame_equal(ours, theirs[list(ours.columns)], check_exact=True)
+    assert set(perquery.loc[perquery["measure"] == "ENDCG@10", "model"]) == {digest}
+    assert averages.attrs["notes"] == list(expected.notes)
+    assert digest in averages.attrs["notes"][0]
+    # The note about the fully judged system is a warning, too.
+    assert len(expected.notes) == 2
+    assert [str(one.message) for one in caught if "no unjudged document" in str(one.message)] == list(
+        expected.notes[1:]
+    )
+    # The caption and the files name the model, and batches do not change it.
+    options |= {"save_mode": "overwrite", "batch_size": 5}
+    styled = ran(Experiment, systems, topics, qrels, ["ENDCG@10"], highlight="bold", **options)[0]
+    assert digest in styled.caption
+    saved_means = pd.read_csv(tmp_path / "aggregated.csv")
+    assert saved_means.set_index("name")["model"].to_dict() == dict.fromkeys(systems, digest)
+    assert saved_means["ENDCG@10"].tolist() == pytest.approx(averages["ENDCG@10"].tolist(), rel=1e-15)
+    # Values by another model do not compare with those of the folder.
+    others = {"a": frames["lexical"], "b": frames["dense"]}
+    with pytest.raises(InputError, match=f"has values by the models '{digest}'.*do not compare: use another save_dir"):
+        ran(Experiment, others, topics, qrels, ["ENDCG@10"], save_dir=tmp_path)
+
+
+def test_an_estimate_by_a_named_model(frames, topics, qrels):
+    model = vbterrier.unjudged.fit(frames, qrels, cutoff=10).register("experiment")
+    together = ran(Experiment, frames, topics, qrels, ["ENDCG@10"])[0]
+    alone = Experiment({"words": frames["words"]}, topics, qrels, ["ENDCG(model='experiment')@10"])
+    assert alone.iloc[0, 1] == together.set_index("name").loc["words", "ENDCG@10"]
+    assert model.digest in alone.attrs["notes"][0]
+    assert list(alone.columns) == ["name", "ENDCG(model='experiment')@10"]

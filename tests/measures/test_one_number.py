@@ -132,10 +132,19 @@ def in_experiment(batch_size):
     return values
 
 
-def in_our_experiment(measures, runs, qrels, name):
-    topics = pd.DataFrame({"qid": qrels["qid"].unique(), "query": "words"})
-    options = {"batch_size": 2, "perquery": True}
-    return by_topic(vbterrier.Experiment(runs, topics, qrels, measures, **options).query("name == @name"))
+def in_our_experiment(**options):
+    def values(measures, runs, qrels, name):
+        topics = pd.DataFrame({"qid": qrels["qid"].unique(), "query": "words"})
+        systems = {one: pt.Transformer.from_df(run) for one, run in runs.items()}
+        table = vbterrier.Experiment(systems, topics, qrels, measures, perquery=True, **options)
+        return by_topic(table[table["name"] == name])
+
+    return values
+
+
+def in_trectools(measures, runs, qrels, name):
+    values = vbterrier.VBTrecEval.from_frames(runs[name], qrels).results(measures).data
+    return by_topic(values[values["query"] != "all"].rename(columns={"query": "qid", "metric": "measure"}))
 
 
 def in_chunks(measures, runs, qrels, name):
@@ -162,7 +171,6 @@ def on_the_command_line(measures, runs, qrels, name):
 
 
 HOSTS = {
-    "vbterrier.Experiment": in_our_experiment,
     "score, files in chunks": in_chunks,
     "command line": on_the_command_line,
     "score, one run": alone,
@@ -171,6 +179,9 @@ HOSTS = {
     "pt.Experiment": in_experiment(None),
     "pt.Experiment, batches of 1": in_experiment(1),
     "pt.Experiment, batches of 4": in_experiment(4),
+    "vbterrier.Experiment": in_our_experiment(),
+    "vbterrier.Experiment, batches of 4": in_our_experiment(batch_size=4, plan="tree"),
+    "TrecTools": in_trectools,
 }
 
 

@@ -32,10 +32,13 @@ from vbterrier.frames.ids import ids_of, require_same_kind
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.hosts.ir_measures import FROM_IR_MEASURES
 from vbterrier.measures.text import measures_from
+from vbterrier.measures.unjudged import Estimated
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Callable, Mapping, Sequence
+
+    from vbterrier.evaluate.scores import Scores
 
 
 _OF_INTERVALS = "an interval over topics needs"
@@ -80,8 +83,8 @@ def Experiment(
     """``pt.Experiment`` that knows the results of all systems before it evaluates any of them.
 
     It has the arguments and the result of ``pt.Experiment``, with three differences. Each system is run once, and all
-    results are known before measures are computed, so that measures which fit a model to the runs of a call can be
-    used. Topics for which a measure is undefined are left out of its mean, and counted in a warning and in the
+    results are known before measures are computed, so that measures of the E family, as ENDCG, fit their model to all
+    of them. Topics for which a measure is undefined are left out of its mean, and counted in a warning and in the
     attribute ``attrs["n_undefined"]`` of the table of means. Measures may be text.
 
     Parameters
@@ -131,20 +134,23 @@ def Experiment(
     pandas.DataFrame
         One row per system with the columns name, a column for each measure in the order in which they were asked for,
         mrt, and the columns of tests. With ``highlight``, a pandas style of it; with ``perquery="both"``, the pair
-        (averages, perquery).
+        (averages, perquery). The attribute ``attrs["notes"]`` of means names the models of estimated measures, as the
+        caption of a style does; values of topics have their digests in a column model, as :func:`vbterrier.score` has.
 
     Raises
     ------
     InputError, ParameterError
         Systems, frames or files that cannot be evaluated; a pipeline without results; names that are not unique where
-        they identify systems (values of topics, dictionaries, files); invalid options.
+        they identify systems (values of topics, dictionaries, files); files with values by another model; invalid
+        options.
     TypeError
         An unknown argument.
 
     Warns
     -----
     DegenerateWarning
-        Topics for which a measure is undefined, and, for values of topics, topics that are not in the qrels.
+        Topics for which a measure is undefined, and, for values of topics, topics that are not in the qrels. Fully
+        judged systems whose estimate differs from the measure of the judgments.
 
     Notes
     -----
@@ -202,9 +208,11 @@ def Experiment(
     values = _evaluated(results, shown, judged, measures, queries if perquery else None)
     tables = averages, per_query = values.averages(places, tests, milliseconds), values.per_query(places)
     if save_dir is not None:
-        merge_into(Path(save_dir) / "aggregated.csv", averages)
-        merge_into(Path(save_dir) / "perquery.csv", per_query)
+        merge_into(Path(save_dir) / "aggregated.csv", averages, values.models)
+        merge_into(Path(save_dir) / "perquery.csv", per_query, values.models)
     values.warn(of_means=perquery is not True)
+    for note in values.notes[len({one["model"] for one in measures if isinstance(one, Estimated)}) :]:
+        warn(note)
     if perquery:
         milliseconds, tables = None, (averages.drop(columns=MEAN_RESPONSE_TIME, errors="ignore"), per_query)
     if not dataframe:
@@ -325,20 +333,29 @@ def _evaluated(
     are_words = all(isinstance(name, str) and "\n" not in name for name in names) and len(set(names)) == len(names)
     keys = names if are_words else [f"system {place}" for place in range(len(names))]
     runs = {key: _of_judged(frame, judged, key) for key, frame in zip(keys, results, strict=True)}
-    scores, messages = heard(partial(score, runs, judged, list(measures), on_topics="all", interval="normal"))
-    for message in messages:
-        # Intervals are not shown.
-        if _OF_INTERVALS not in message:
-            warn(message)
+    scores = scores_on_all_topics(runs, judged, list(measures))
     means, rows = scores.means().loc[keys], scores.values
     topics = known if queries is None else list(dict.fromkeys([*known, *queries["qid"].astype(str)]))
     values = np.full((*means.shape, len(topics)), nan)
     axes = {"name": keys, "measure": means.columns, "qid": topics}
     places = tuple(pd.Index(labels).get_indexer(rows[column]) for column, labels in axes.items())
     values[places] = rows["value"]
-    return ExperimentValues(
-        names, list(measures.values()), topics, len(known), values, means.to_numpy(dtype=np.float64)
-    )
+    models = [""] * len(measures)
+    if "model" in rows.columns:
+        models = rows.drop_duplicates("measure").set_index("measure")["model"].reindex(means.columns).tolist()
+    columns = list(measures.values())
+    return ExperimentValues(names, columns, topics, len(known), values, means.to_numpy(), models, scores.notes)
+
+
+def scores_on_all_topics(
+    runs: Mapping[str, Any], qrels: Any, measures: Sequence[ir_measures.Measure], **options: Any
+) -> Scores:
+    """Scores on all topics of the qrels, without warnings about intervals, for hosts that do not show them."""
+    scores, messages = heard(partial(score, runs, qrels, measures, on_topics="all", interval="normal", **options))
+    for message in messages:
+        if _OF_INTERVALS not in message:
+            warn(message)
+    return scores
 
 
 def _of_judged(results: Any, judged: pd.DataFrame, key: str) -> pd.DataFrame:

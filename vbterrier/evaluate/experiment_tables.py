@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, choice, examples, nearest, number, warn, whole
+from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
 from vbterrier.frames.files.writing import replacing
 
 if TYPE_CHECKING:
@@ -120,6 +120,8 @@ class ExperimentValues:
     n_judged: int
     values: Floats  # NaN where a measure is undefined, shape (n_systems, n_measures, n_topics)
     means: Floats  # over the judged topics with a value, shape (n_systems, n_measures)
+    models: list[str]  # digests of the models of estimated measures, empty for other measures, shape (n_measures,)
+    notes: tuple[str, ...]
 
     def n_undefined(self) -> dict[Any, dict[str, int]]:
         """Numbers of judged topics for which a measure is undefined, by system and measure, where there are any."""
@@ -160,7 +162,7 @@ class ExperimentValues:
             if tests is not None:
                 table |= tests.columns(column, values)
         frame = pd.DataFrame(table)
-        frame.attrs["n_undefined"] = self.n_undefined()
+        frame.attrs |= {"n_undefined": self.n_undefined(), "notes": list(self.notes)}
         return frame
 
     def per_query(self, rounded: Callable[[str, float], float]) -> pd.DataFrame:
@@ -176,6 +178,8 @@ class ExperimentValues:
                 "value": list(map(rounded, measures, values)),
             }
         )
+        if any(self.models):
+            frame["model"] = self.models * (n_systems * n_topics)
         return frame.sort_values(["name", "qid"], kind="stable", ignore_index=True)
 
     def by_name(self, times: Sequence[float] | None) -> dict[Any, dict[str, float]]:
@@ -201,7 +205,10 @@ class ExperimentValues:
 
 
 def highlighted(table: pd.DataFrame, style: tuple[str, str]) -> Any:
-    """A pandas style that marks the best cells of measures, times and numbers of topics, and the last one of them."""
+    """A pandas style that marks the best cells of measures, times and numbers of topics, and the last one of them.
+
+    Notes about models become the caption.
+    """
     marked, last = style
 
     def marks(column: pd.Series[Any]) -> list[str]:
@@ -214,11 +221,19 @@ def highlighted(table: pd.DataFrame, style: tuple[str, str]) -> Any:
         found[np.flatnonzero(is_best)[-1:]] = last
         return list(map(str, found))
 
-    return table.style.apply(marks, axis=0)
+    styled = table.style.apply(marks, axis=0)
+    notes = table.attrs["notes"]
+    return styled.set_caption(". ".join(notes)) if notes else styled
 
 
-def merge_into(path: Path, table: pd.DataFrame) -> None:
-    """Write a table as CSV; rows of an existing file about other systems are kept."""
+def merge_into(path: Path, table: pd.DataFrame, models: Sequence[str] = ()) -> None:
+    """Write a table as CSV; rows of an existing file about other systems are kept.
+
+    ``models``: digests of the models of its values, in a column; values by other models are an error.
+    """
+    digests = ",".join(sorted(set(models) - {""}))
+    if digests and "model" not in table.columns:
+        table = table.assign(model=digests)
     if path.exists():
         ids = dict.fromkeys(("name", "qid", "measure"), str)
         old = pd.read_csv(path, dtype=ids, keep_default_na=False, na_values=[""])
@@ -226,6 +241,12 @@ def merge_into(path: Path, table: pd.DataFrame) -> None:
             odd = examples(sorted(set(old.columns) ^ set(table.columns)))
             warn(f"{path}: its columns and those of this experiment differ ({odd}); missing values are left empty")
         old = old[~old["name"].isin(set(table["name"]))]
+        known = set(old["model"].dropna()) if "model" in old.columns else set[str]()
+        if digests and known and known != set(table["model"]) - {""}:
+            raise InputError(
+                f"{path}: has values by the models {examples(sorted(known))}, and those of this experiment are by "
+                f"{digests}, which do not compare: use another save_dir, or name one model, as ENDCG(model='name')@10"
+            )
         table = pd.concat([table, old], ignore_index=True) if len(old) else table
     with replacing(path) as file:
         table.to_csv(file, index=False)

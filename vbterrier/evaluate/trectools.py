@@ -6,58 +6,135 @@ from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vbterrier.errors import ParameterError, nearest
-from vbterrier.frames.ranking import Run
-from vbterrier.hosts.trectools import TrecEval, frames_of, objects_of
+from vbterrier.entities.pool import LinkedPool
+from vbterrier.errors import InputError, ParameterError, nearest
+from vbterrier.evaluate.experiment import scores_on_all_topics
+from vbterrier.frames.contracts import systems_of
+from vbterrier.hosts.trectools import (
+    EvaluationResult,
+    TrecEval,
+    check_run_topics,
+    name_of,
+    over_run_topics,
+    qrels_frame,
+    qrels_of,
+    run_frame,
+    run_of,
+)
 from vbterrier.measures import MEASURES
-from vbterrier.measures.base import evaluate
 from vbterrier.measures.intents import ES, VB
-from vbterrier.measures.target import EvaluationTarget
-from vbterrier.measures.unjudged import Bootstrapped, NDCGBound, Unjudged
+from vbterrier.measures.text import distinct_measures
+from vbterrier.measures.unjudged import Bootstrapped, NDCGBound, Unjudged, needs_model
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    import ir_measures
     from trectools import TrecQrel, TrecRun
 
-    from vbterrier.measures.base import Measure
+    from vbterrier.evaluate.scores import Scores
+    from vbterrier.unjudged.fitted import EvidenceModel
 
 
 class VBTrecEval(TrecEval):  # type: ignore[misc]
-    """``trectools.TrecEval`` with measures for unjudged documents and ambiguous queries.
+    """``trectools.TrecEval`` with the measures of this package, of ir_measures and of trec_eval.
 
-    The added methods have the parameters ``depth`` and ``per_query`` of TrecTools. They rank documents in the order of
-    trec_eval and average over all topics of the qrels; a topic that is missing from the run counts as an empty ranking.
+    :meth:`get` and the methods with the parameters ``depth`` and ``per_query`` of TrecTools give the values of
+    :func:`vbterrier.score`. They rank documents in the order of trec_eval and average over all topics of the qrels for
+    which the measure has a value; a topic that is missing from the run counts as an empty ranking. The methods of
+    TrecTools average over the topics of the run, and warn where these are others.
+
     TrecTools reads ids that look like numbers as numbers (007 becomes 7). To keep ids as text, read files with
     :func:`vbterrier.read_run` and :func:`vbterrier.read_qrels`, and use :meth:`from_frames`.
 
     Parameters
     ----------
     run
-        A ``TrecRun``.
+        A ``TrecRun``; for entity measures, a run of entities.
     qrels
-        A ``TrecQrel``; the second column holds the intents for :meth:`get_vb_score` and :meth:`get_expected_success`.
+        A ``TrecQrel``, whose second column holds the subtopics for measures of intents; for entity measures, a
+        :class:`~vbterrier.entities.pool.LinkedPool`.
+    runs
+        All runs of the experiment, to which measures of the E family, as ENDCG, fit their model: a list of ``TrecRun``
+        or a mapping of name to ``TrecRun`` or frame. The run itself may be among them, and is added if it is not.
+    model
+        A model for measures of the E family, instead of ``runs``: the result of :func:`vbterrier.unjudged.fit`, or its
+        name.
+    intents, tags
+        For measures of intents, as in :func:`vbterrier.score`.
+
+    Raises
+    ------
+    InputError
+        Objects without data; another run with the name of the run.
 
     Examples
     --------
     >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "label": [1, 0]})
     >>> run = pd.DataFrame({"qid": "q1", "docno": ["b", "a"], "score": [2.0, 1.0]})
-    >>> round(VBTrecEval.from_frames(run, qrels).get_bootstrapped_ndcg(depth=10), 4)
+    >>> evaluation = VBTrecEval.from_frames(run, qrels, name="mine")
+    >>> evaluation.get("RR@10")
+    0.5
+    >>> evaluation.results(["BNDCG@10", "nDCG@10"]).get_result("BNDCG@10").round(4)
     0.6309
     """
 
-    def __init__(self, run: TrecRun, qrels: TrecQrel) -> None:
-        super().__init__(run, qrels)
+    def __init__(
+        self,
+        run: TrecRun,
+        qrels: TrecQrel | LinkedPool,
+        *,
+        runs: Sequence[TrecRun] | Mapping[str, Any] | None = None,
+        model: EvidenceModel | str | None = None,
+        intents: Any = None,
+        tags: Any = None,
+    ) -> None:
+        super().__init__(run, qrels_of(qrels.frame(), "links") if isinstance(qrels, LinkedPool) else qrels)
         # Refuse objects without data now, not at the first measure.
-        frames_of(run, qrels)
+        own, self._judged = run_frame(run), qrels_frame(self.qrels)
+        self._name, self._model, self._given = name_of(run), model, {"intents": intents, "tags": tags}
+        if runs is not None and model is not None:
+            raise ParameterError("runs=, model=: a model is fitted to runs or given; leave one of them out")
+        self._runs = _with_own(self._name, own, runs)
 
     @classmethod
-    def from_frames(cls, run: pd.DataFrame, qrels: pd.DataFrame, *, name: str = "vbterrier") -> VBTrecEval:
+    def from_frames(
+        cls, run: pd.DataFrame, qrels: pd.DataFrame | LinkedPool, *, name: str = "vbterrier", **options: Any
+    ) -> VBTrecEval:
         """Build from frames with columns qid, docno, score and qid, docno, label [, iteration]; ids stay text.
 
-        The columns entity_id and grade_prob of the run are kept for the measures that read them.
+        The columns entity_id and grade_prob of the run are kept for the measures that read them. The qrels may be
+        the links of a pool or intents (qid, entity_id, prob). ``options`` are those of the class.
         """
-        return cls(*objects_of(run, qrels, name))
+        judged = qrels.frame() if isinstance(qrels, LinkedPool) else qrels
+        return cls(run_of(run, name), qrels_of(judged, name), **options)
+
+    def get(self, measure: str | ir_measures.Measure, per_query: bool = False) -> pd.DataFrame | float:
+        """Return the mean of any measure, by its text, or a frame of its values, indexed by query.
+
+        Examples
+        --------
+        >>> qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "label": [1, 0]})
+        >>> run = pd.DataFrame({"qid": "q1", "docno": ["b", "a"], "score": [2.0, 1.0]})
+        >>> VBTrecEval.from_frames(run, qrels).get("P@2", per_query=True).reset_index().values.tolist()
+        [['q1', 0.5]]
+        """
+        (asked,) = distinct_measures([measure])
+        return self._get({str(asked): asked}, per_query=per_query)
+
+    def results(
+        self, measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure], per_query: bool = True
+    ) -> EvaluationResult:
+        """Return values and means (query "all") of the run as a ``TrecRes``, for the functions of TrecTools."""
+        asked = distinct_measures(measures)
+        return _result(self._scores(asked), self._name, per_query=per_query)
+
+    def results_of_runs(
+        self, measures: str | ir_measures.Measure | Sequence[str | ir_measures.Measure], per_query: bool = True
+    ) -> list[EvaluationResult]:
+        """Return the results of all ``runs``, evaluated at once, as ``trectools.misc.sort_systems_by`` takes them."""
+        scores = self._scores(distinct_measures(measures), every=True)
+        return [_result(scores, name, per_query=per_query) for name in self._runs]
 
     def get_bootstrapped_ndcg(
         self, depth: int = 10, per_query: bool = False, **parameters: Any
@@ -92,13 +169,15 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         return self._get({f"{measure}@{depth}": known[measure](**parameters) @ depth}, per_query=per_query)
 
     def get_ndcg_bounds(
-        self, depth: int = 10, per_query: bool = False, kind: str = "naive", **parameters: Any
+        self, depth: int = 10, per_query: bool = False, kind: str = "guaranteed", **parameters: Any
     ) -> pd.DataFrame | pd.Series[float]:
-        """Lower and upper bound of nDCG: columns ``lower@depth`` and ``upper@depth``, or the means of both."""
+        """Lower and upper bound of nDCG: columns ``lower@depth`` and ``upper@depth``, or the means of both.
+
+        All kinds but ``"naive"`` need ``max_grade``, the highest grade of the scale; see :data:`vbterrier.NDCGBound`.
+        """
         sides = ("lower", "upper")
-        frame = self._frame(
-            {f"{side}@{depth}": NDCGBound(side=side, kind=kind, **parameters) @ depth for side in sides}
-        )
+        measures = {f"{side}@{depth}": NDCGBound(side=side, kind=kind, **parameters) @ depth for side in sides}
+        frame = self._frame(measures)
         return frame if per_query else frame.mean()
 
     def get_unjudged(self, depth: int = 10, per_query: bool = False, trec_eval: bool = True) -> pd.DataFrame | float:
@@ -116,14 +195,65 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
         """Expected success: column ``ES@depth``; for parameters see :data:`vbterrier.ES`."""
         return self._get({f"ES@{depth}": ES(**parameters) @ depth}, per_query=per_query)
 
-    def _get(self, measures: Mapping[str, Measure], *, per_query: bool) -> pd.DataFrame | float:
-        frame = self._frame(measures)
-        return frame if per_query else float(frame.iloc[:, 0].mean())
+    def evaluate_all(self, per_query: bool = False) -> Any:
+        """Evaluate the run by all measures of TrecTools."""
+        check_run_topics(self, "evaluate_all")
+        return TrecEval(self.run, self.qrels).evaluate_all(per_query)
 
-    def _frame(self, measures: Mapping[str, Measure]) -> pd.DataFrame:
-        run, qrels = frames_of(self.run, self.qrels)
-        labels = {measure: label for label, measure in measures.items()}
-        found = evaluate(measures.values(), EvaluationTarget(qrels), Run(run))
-        rows = [(qid, labels[measure], value) for qid, measure, value in found]
-        long = pd.DataFrame(rows, columns=["query", "measure", "value"])
-        return long.pivot(index="query", columns="measure", values="value")[list(measures)].rename_axis(columns=None)
+    get_reciprocal_rank = over_run_topics(TrecEval.get_reciprocal_rank)
+    get_geometric_map = over_run_topics(TrecEval.get_geometric_map)
+    get_map = over_run_topics(TrecEval.get_map)
+    get_rprec = over_run_topics(TrecEval.get_rprec)
+    get_ndcg = over_run_topics(TrecEval.get_ndcg)
+    get_bpref = over_run_topics(TrecEval.get_bpref)
+    get_ubpref = over_run_topics(TrecEval.get_ubpref)
+    get_precision = over_run_topics(TrecEval.get_precision)
+    get_recall = over_run_topics(TrecEval.get_recall)
+    get_rbp = over_run_topics(TrecEval.get_rbp)
+
+    def _get(self, measures: Mapping[str, ir_measures.Measure], *, per_query: bool) -> pd.DataFrame | float:
+        if per_query:
+            return self._frame(measures)
+        return float(self._scores(measures.values()).means().loc[self._name].iloc[0])
+
+    def _frame(self, measures: Mapping[str, ir_measures.Measure]) -> pd.DataFrame:
+        """Values of the run: a row per query, a column per measure with its name in TrecTools."""
+        values = self._scores(measures.values()).values
+        own = values[values["name"] == self._name]
+        table = own.pivot(index="qid", columns="measure", values="value").reindex(
+            columns=list(map(str, measures.values()))
+        )
+        return table.set_axis(list(measures), axis=1).rename_axis(index="query", columns=None)
+
+    def _scores(self, measures: Iterable[ir_measures.Measure], *, every: bool = False) -> Scores:
+        """Scores of the run, and of all runs if they are wanted or are evidence."""
+        asked = list(measures)
+        fits = needs_model(asked) and self._model is None
+        if fits and len(self._runs) == 1:
+            raise InputError(
+                f"{asked[0]}: estimates need a model of unjudged documents: give runs=, all runs of the experiment, or "
+                "model=, the result of vbterrier.unjudged.fit"
+            )
+        wanted = self._runs if fits or every else {self._name: self._runs[self._name]}
+        model = {"model": self._model} if needs_model(asked) else {}
+        return scores_on_all_topics(wanted, self._judged, asked, **self._given, **model)
+
+
+def _with_own(name: str, own: pd.DataFrame, runs: Any) -> dict[str, pd.DataFrame]:
+    """Frames of all runs by name; the run itself is added if it is not among them."""
+    if runs is not None and not hasattr(runs, "items"):
+        runs = [(name_of(run), run) for run in runs]
+    every = {str(other): run_frame(run) for other, run in systems_of(runs or {})}
+    ranked = ["qid", "docno", "score"]
+    if name in every and not every[name][ranked].equals(own[ranked]):
+        raise InputError(f"runs: another run than that of the evaluation is called {name!r}; give each its own name")
+    return every | {name: own}
+
+
+def _result(scores: Scores, name: str, *, per_query: bool) -> EvaluationResult:
+    """The values and means of a run."""
+    means = scores.means().loc[name].rename("value").rename_axis("metric").reset_index().assign(query="all")
+    own = scores.values[scores.values["name"] == name].rename(columns={"measure": "metric", "qid": "query"})
+    parts = [own, means] if per_query else [means]
+    table = pd.concat([part[["metric", "query", "value"]] for part in parts], ignore_index=True)
+    return EvaluationResult(table, name, scores.notes)

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import inspect
+from functools import wraps
+from typing import TYPE_CHECKING, Any
 
 import trectools
-from trectools import TrecQrel, TrecRun
+from trectools import TrecQrel, TrecRes, TrecRun
 
-from vbterrier.errors import InputError
+from vbterrier.errors import InputError, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ranking import Run
 from vbterrier.hosts import require_api
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Callable, Iterable
+
     import pandas as pd
 
 _TESTED = "0.0.50"
-require_api(trectools, "trectools", _TESTED, ("TrecEval.get_unjudged", "TrecQrel", "TrecRun"))
+require_api(trectools, "trectools", _TESTED, ("TrecEval.get_unjudged", "TrecQrel", "TrecRes", "TrecRun"))
 require_api(TrecRun(), "trectools", _TESTED, ("run_data", "filename"))
 require_api(TrecQrel(), "trectools", _TESTED, ("qrels_data", "filename"))
 
@@ -24,30 +29,118 @@ TrecEval = trectools.TrecEval
 # In TrecTools, q0 is the iteration of a judgment; in a run it is the constant "Q0".
 FROM_TRECTOOLS = {"query": "qid", "docid": "docno", "rel": "label", "q0": "iteration"}
 TO_TRECTOOLS = {column: host for host, column in FROM_TRECTOOLS.items()}
-# Columns of runs that measures read, besides the score.
-_EXTRA = ("entity_id", "grade_prob")
+# Columns that measures read besides those of TrecTools.
+_OF_RUN, _OF_QRELS = ("entity_id", "grade_prob"), ("entity_id", "prob", "rank", "weight")
 
 
-def frames_of(run: TrecRun, qrels: TrecQrel) -> tuple[pd.DataFrame, pd.DataFrame]:
-    """Frames of a ``TrecRun`` and a ``TrecQrel``, with the columns of this package."""
-    frames = run.run_data, qrels.qrels_data
-    if any(frame is None for frame in frames):
-        raise InputError("run and qrels must hold data: read a file, or load a data frame, first")
-    renamed = tuple(frame.rename(columns=FROM_TRECTOOLS) for frame in frames)
-    return renamed[0], renamed[1]
+_NO_DATA = "run and qrels must hold data: read a file, or load a data frame, first"
 
 
-def objects_of(run: pd.DataFrame, qrels: pd.DataFrame, name: str) -> tuple[TrecRun, TrecQrel]:
-    """Return a ``TrecRun`` and a ``TrecQrel`` made of frames with the columns of this package."""
-    checked, qrels = Run(run), frame_of(qrels, "qrels")
-    require(qrels, ("qid", "docno", "label"), "qrels")
-    ranked = checked.frame.assign(rank=checked.ranks() + 1, q0="Q0", system=name)
-    iteration = qrels["iteration"] if "iteration" in qrels.columns else "0"
-    columns = ["query", "q0", "docid", "rank", "score", "system", *(name for name in _EXTRA if name in ranked)]
-    trec_run, trec_qrels = TrecRun(), TrecQrel()
-    trec_run.run_data = ranked.rename(columns=TO_TRECTOOLS)[columns]
-    trec_qrels.qrels_data = qrels.assign(iteration=iteration).rename(columns=TO_TRECTOOLS)[
-        ["query", "q0", "docid", "rel"]
+def run_frame(run: Any) -> pd.DataFrame:
+    """The columns of a ``TrecRun`` that measures read, named as in this package; a frame is returned unchanged."""
+    if not isinstance(run, TrecRun):
+        return frame_of(run, "run")
+    if run.run_data is None:
+        raise InputError(_NO_DATA)
+    frame = run.run_data.rename(columns=FROM_TRECTOOLS)
+    require(frame, ("qid", "docno", "score"), "run")
+    found: pd.DataFrame = frame[["qid", "docno", "score", *(name for name in _OF_RUN if name in frame)]]
+    return found
+
+
+def qrels_frame(qrels: TrecQrel) -> pd.DataFrame:
+    """The frame of a ``TrecQrel``, with the columns of this package."""
+    if qrels.qrels_data is None:
+        raise InputError(_NO_DATA)
+    frame: pd.DataFrame = qrels.qrels_data.rename(columns=FROM_TRECTOOLS)
+    return frame
+
+
+def run_of(data: Any, name: str) -> TrecRun:
+    """Return a ``TrecRun``, or make one of a frame (qid, docno, score); ids stay text."""
+    if isinstance(data, TrecRun):
+        return data
+    checked = Run(data)
+    columns = [
+        "qid",
+        "iteration",
+        "docno",
+        "rank",
+        "score",
+        "system",
+        *(own for own in _OF_RUN if own in checked.frame),
     ]
-    trec_run.filename = trec_qrels.filename = name
-    return trec_run, trec_qrels
+    ranked = checked.frame.assign(rank=checked.ranks() + 1, iteration="Q0", system=name)
+    made = TrecRun()
+    made.run_data = ranked[columns].rename(columns=TO_TRECTOOLS)
+    made.filename = name
+    return made
+
+
+def qrels_of(data: Any, name: str) -> TrecQrel:
+    """Return a ``TrecQrel``, or make one of a frame of judgments, of intents, or of the links of a pool."""
+    if isinstance(data, TrecQrel):
+        return data
+    frame = frame_of(data, "qrels")
+    require(frame, ("qid", "entity_id") if "entity_id" in frame.columns else ("qid", "docno", "label"), "qrels")
+    frame = frame if "iteration" in frame.columns else frame.assign(iteration="0")
+    made = TrecQrel()
+    kept = [column for column in ("qid", "iteration", "docno", "label", *_OF_QRELS) if column in frame.columns]
+    made.qrels_data = frame[kept].rename(columns=TO_TRECTOOLS)
+    made.filename = name
+    return made
+
+
+def name_of(run: TrecRun) -> str:
+    """The name of the system in the file, or that of the file."""
+    data = run.run_data
+    if data is not None and "system" in data.columns and len(data):
+        return str(data["system"].iloc[0])
+    return run.get_filename() if run.filename else "run"
+
+
+class EvaluationResult(TrecRes):  # type: ignore[misc]
+    """A ``TrecRes``: metric, query, value, with the query "all" for means.
+
+    ``notes`` are sentences about models of unjudged documents. TrecTools 0.0.50 writes no tables with pandas 2.
+    """
+
+    def __init__(self, values: pd.DataFrame, name: str, notes: Iterable[str] = ()) -> None:
+        super().__init__()
+        self.data, self.runid, self.notes = values, name, tuple(notes)
+
+    def printresults(
+        self, outputfilename: str | os.PathLike[str], outputformat: str = "csv", perquery: bool = False
+    ) -> None:
+        """Write a table with a row per query; other formats than csv are those of TrecTools."""
+        if outputformat != "csv":
+            super().printresults(outputfilename, outputformat, perquery)
+        else:
+            self.data.pivot(index="query", columns="metric", values="value").to_csv(outputfilename)
+
+
+def check_run_topics(evaluation: Any, method: str, *, is_mean: bool = True) -> None:
+    """Warn of a mean over topics of the run that differ from those of the qrels; refuse links of entities."""
+    if "entity_id" in evaluation.qrels.qrels_data.columns:
+        raise InputError(
+            f"{method}: reads judgments of documents, and the qrels hold entities; use get(measure), as 'RelCov@20'"
+        )
+    run, judged = (set(data.topics()) for data in (evaluation.run, evaluation.qrels))
+    if run != judged and is_mean:
+        warn(
+            f"{method}: TrecTools averages over the {len(run)} topics of the run, of which {len(run & judged)} are "
+            f"among the {len(judged)} topics of the qrels; get(measure) averages over those of the qrels"
+        )
+
+
+def over_run_topics(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Wrap a method of ``TrecEval`` whose mean is over the topics of the run with :func:`check_run_topics`."""
+    signature = inspect.signature(method)
+
+    @wraps(method)
+    def checked(self: Any, *given: Any, **options: Any) -> Any:
+        per_query = signature.bind(self, *given, **options).arguments.get("per_query")
+        check_run_topics(self, method.__name__, is_mean=not per_query)
+        return method(self, *given, **options)
+
+    return checked
