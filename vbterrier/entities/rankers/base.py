@@ -11,6 +11,7 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.provenance import carried
 from vbterrier.entities.stage import EntityStage, any_tagged, linked_as, links_of, without_links
 from vbterrier.errors import InputError, examples, warn, whole_or_none
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
@@ -101,7 +102,9 @@ class PoolRanker(EntityStage, abc.ABC):
         pair = np.flatnonzero(~np.isnan(score))
         size = max(len(pool.entities), 1)
         topic = places(pool.topics, topics.names)[pool.pairs[pair] // size]
-        return topics.run(topic, pool.pairs[pair] % size, pool.entities, score[pair], self.cutoff)
+        made = topics.run(topic, pool.pairs[pair] % size, pool.entities, score[pair], self.cutoff)
+        # The documents of the input are the pool only if links are tags.
+        return made if self._pool is not None else carried(made, inp)
 
     def _linked(self, inp: pd.DataFrame, topics: Topics) -> LinkedPool:
         if isinstance(self.links, LinkedPool):
