@@ -390,7 +390,9 @@ def test_integer_ids_on_both_sides_become_text():
     assert found == {(name, str(int(qid[1:]))): value for (name, qid), value in expected.items()}
 
 
-@pytest.mark.parametrize("measure", [BNDCG @ 10, Unjudged @ 10, NDCGBound(kind="naive") @ 10, VB @ 10, TopIntent @ 1], ids=repr)
+@pytest.mark.parametrize(
+    "measure", [BNDCG @ 10, Unjudged @ 10, NDCGBound(kind="naive") @ 10, VB @ 10, TopIntent @ 1], ids=repr
+)
 @pytest.mark.parametrize(("column", "named"), [("query_id", "qid"), ("doc_id", "docno")])
 @pytest.mark.parametrize("integers_in", ["qrels", "run"])
 def test_integers_against_text_are_refused_with_the_cast(measure, column, named, integers_in):
@@ -473,7 +475,7 @@ OVER_INTENTS = [ES @ 1, VB @ 1]
 
 def test_systems_of_two_taggers_are_refused_where_all_systems_are_known():
     systems = {name: tagged(name) for name in ("WAT", "REL")}
-    with pytest.raises(InputError, match="'WAT' is tagged by WAT, run 'REL' by REL: .* under one tagger only"):
+    with pytest.raises(InputError, match=r"'WAT' is tagged by WAT, run 'REL' by REL: .* under one tagger only"):
         vbterrier.Experiment(systems, QUERIES, INTENTS, OVER_INTENTS)
     same = {name: tagged("WAT") for name in systems}
     found = vbterrier.Experiment(same, QUERIES, INTENTS, OVER_INTENTS)
