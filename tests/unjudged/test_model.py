@@ -274,7 +274,9 @@ def test_the_interval_of_a_mean_is_wider_than_that_of_independent_topics():
 def test_positive_judgments_alone_are_refused_with_the_remedies():
     positive = QRELS[QRELS["label"] > 0]
     for qrels in (positive, sparse_qrels(QRELS)):
-        with pytest.raises(InputError, match=r"have grade 0: .*NDCGBound, nDCG, RR.* BNDCG with an explicit prior="):
+        with pytest.raises(
+            InputError, match=r"have grade 0: the relevance .*NDCGBound, nDCG, RR.* BNDCG with an explicit prior="
+        ):
             vbterrier.score(RUNS, qrels, ["ENDCG@10"], on_topics="common")
     assert vbterrier.score(RUNS, positive, ["BNDCG(prior='pool')@10"], on_topics="common").means().notna().all().all()
 
