@@ -51,7 +51,7 @@ def coverage_values():
 def simulation():
     made = planted_collection(n_topics=6, seed=1)
     thinned = [(f"seed {seed}", vbterrier.unjudged.subsample_qrels(made.qrels, 0.5, seed)) for seed in range(2)]
-    return vbterrier.simulate({"first": made.pool}, made.qrels, thinned, estimators={"bootstrapped": "BNDCG@10"})
+    return vbterrier.simulate({"first": made.pool}, made.qrels, thinned, estimators={"bootstrapped": "ENDCG@10"})
 
 
 def evaluation():
@@ -78,11 +78,11 @@ def settings():
 
 evaluate, stats, unjudged, design = vbterrier.evaluate, vbterrier.stats, vbterrier.unjudged, vbterrier.design
 MAKERS = {
-    "score": lambda: vbterrier.score(RUNS, QRELS, ["nDCG@5", "nDCG@10", "BNDCG@10"]),
+    "score": lambda: vbterrier.score(RUNS, QRELS, ["nDCG@5", "nDCG@10", "ENDCG@10"]),
     "compare": lambda: vbterrier.compare(RUNS, QRELS, ["nDCG@10"], n_resamples=200),
-    "rank_systems": lambda: vbterrier.rank_systems(RUNS, QRELS, "BNDCG@10", n_draws=200),
+    "rank_systems": lambda: vbterrier.rank_systems(RUNS, QRELS, "ENDCG@10", n_draws=200),
     "leaderboard": leaderboard,
-    "variance_shares": lambda: evaluate.variance_shares(RUNS, QRELS, "BNDCG@10"),
+    "variance_shares": lambda: evaluate.variance_shares(RUNS, QRELS, "ENDCG@10"),
     "analysis_of_variance": lambda: stats.analysis_of_variance(vbterrier.score(RUNS, QRELS, ["nDCG@10"]).values),
     "bootstrap_distribution": lambda: unjudged.bootstrap_distribution(DENSE, JUDGED, cutoff=10),
     "BootstrapDistribution": lambda: unjudged.bootstrap_distribution(DENSE, JUDGED, cutoff=10, prior="pool"),

@@ -28,7 +28,15 @@ from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import aligned, require_one_tagger, warn_of_gaps
 from vbterrier.measures.text import distinct_measures, measures_from
-from vbterrier.measures.unjudged import VARIANCE_PART, Estimated, Unjudged, UnjudgedMeasure, models_of, needs_model
+from vbterrier.measures.unjudged import (
+    VARIANCE_PART,
+    Estimated,
+    Unjudged,
+    UnjudgedMeasure,
+    models_of,
+    needs_model,
+    require_use,
+)
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
@@ -48,6 +56,7 @@ if TYPE_CHECKING:
     import ir_measures
     from numpy.typing import NDArray
 
+    from vbterrier.annotations import StrPath
     from vbterrier.frames.notebook import Figures
     from vbterrier.unjudged.fitted import EvidenceModel
 
@@ -121,7 +130,7 @@ def score(
     intents: Any = None,
     tags: Any = None,
     labels: Any = None,
-    model: EvidenceModel | str | None = None,
+    model: EvidenceModel | StrPath | None = None,
     subtopics: Any = None,
     topics: Any = None,
     on_topics: str = "same",
@@ -249,11 +258,7 @@ def score(
     linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
     read = read_answers if linking else read_qrels
     judged = target_of(qrels, intents, tags, read, subtopics=subtopics)
-    if (labels is not None or model is not None) and not needs_model(asked):
-        raise ParameterError(
-            f"labels=, model=: evidence for measures of the E family, as ENDCG@10; {', '.join(map(str, asked))} "
-            "do not use it: add one, or leave it out"
-        )
+    require_use(asked, labels=labels, model=model)
     if any(isinstance(measure, IntentMeasure) and measure.reads_subtopics for measure in asked):
         warn_of_gaps(judged)
     named = list(systems_of(named_runs(runs, topics)))

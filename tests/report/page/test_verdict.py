@@ -15,7 +15,7 @@ def about(page, what):
 
 def test_two_systems_by_hand(written, small):
     runs, qrels = small
-    page, text, _ = written(runs, qrels, ["nDCG@10", "BNDCG@10"], n_resamples=2000)
+    page, text, _ = written(runs, qrels, ["nDCG@10", "ENDCG@10"], n_resamples=2000)
     # 1/log2(3) on every topic; two of 2^10 flips are as extreme.
     assert page.verdict[0].startswith(
         "By nDCG@10, first scores higher than second: 1.000 against 0.631, a difference of "
@@ -48,8 +48,10 @@ BOTH = "these systems differ significantly: a vs. b."
 REASON = " The difference depends on unjudged documents, which nDCG@10 treats as non-relevant."
 
 
-@pytest.mark.parametrize(("sure", "unsure", "reason"), [("nDCG@10", "BNDCG@10", REASON), ("BNDCG@10", "nDCG@10", "")])
-def test_measures_of_one_metric_that_disagree_are_named(sure, unsure, reason):
+@pytest.mark.parametrize("predicted", ["BNDCG@10", "ENDCG@10"])
+@pytest.mark.parametrize("is_sure", [False, True])
+def test_measures_of_one_metric_that_disagree_are_named(predicted, is_sure):
+    sure, unsure, reason = (predicted, "nDCG@10", "") if is_sure else ("nDCG@10", predicted, REASON)
     base = np.linspace(0.2, 0.6, 20)
     rows = [(unsure, "a", base), (unsure, "b", base + np.resize([0.1, -0.1], 20))]
     rows += [(sure, "a", base + 0.1), (sure, "b", base)]
@@ -58,7 +60,7 @@ def test_measures_of_one_metric_that_disagree_are_named(sure, unsure, reason):
         for measure, name, value in rows
     )
     said = f"By {sure}, but not by {unsure}, {BOTH}{reason}"
-    assert _disagreements(compare(values, n_resamples=500), ["BNDCG@10", "nDCG@10"]) == [said]
+    assert _disagreements(compare(values, n_resamples=500), [predicted, "nDCG@10"]) == [said]
 
 
 def pairs_of(*measures):
@@ -87,7 +89,7 @@ def pairs_of(*measures):
         ),
         ([("nDCG@10", {("a", "b")}), ("AP", {("a", "b"), ("b", "c")})], ["By AP, other pairs differ significantly."]),
         (
-            [("BNDCG@10", set()), ("nDCG@10", {("b", "a")}), ("AP", {("a", "b"), ("b", "c")})],
+            [("ENDCG@10", set()), ("nDCG@10", {("b", "a")}), ("AP", {("a", "b"), ("b", "c")})],
             ["By nDCG@10, b is significantly better than a; by AP, other pairs differ significantly."],
         ),
     ],
@@ -285,14 +287,14 @@ def test_judgments_of_relevant_documents_alone_are_the_first_caveat(written, sma
     assert page.caveats[0].text.startswith("Nearly all judged documents are relevant")
     assert page.verdict[0].startswith("By nDCG@10")
     with pytest.raises(InputError, match="have grade 0"):
-        written(runs, qrels[qrels["label"] > 0], ["BNDCG@10"])
+        written(runs, qrels[qrels["label"] > 0], ["ENDCG@10"])
 
 
 def test_labels_of_machines_are_evidence_in_the_report(written, small):
     runs, qrels = small
     new = runs["second"].head(10)[["qid", "docno"]]
     labels = [pd.concat([qrels, new.assign(label=grade)]) for grade in (0, 1)]
-    one, other = (written(runs, qrels, ["BNDCG@10", "nDCG@10"], labels={"llm": of})[0].verdict[0] for of in labels)
+    one, other = (written(runs, qrels, ["ENDCG@10", "nDCG@10"], labels={"llm": of})[0].verdict[0] for of in labels)
     assert one != other
 
 
