@@ -26,7 +26,17 @@ from vbterrier.measures.text import measures_from
 
 MEASURES = (
     *("ENDCG@10", "ERBP(stat='lo')@5", "BNDCG(prior='pool',stat='lo')@5", "BNDCG@10", "BAP", "BRBP", "Unjudged"),
-    *("NDCGBound(max_grade=3)@7", "nDCG@10", "nDCG@1000", "P@5", "AP", "RR", "Rprec", "Judged@10", "AP(judged_only=True)@10"),
+    *(
+        "NDCGBound(max_grade=3)@7",
+        "nDCG@10",
+        "nDCG@1000",
+        "P@5",
+        "AP",
+        "RR",
+        "Rprec",
+        "Judged@10",
+        "AP(judged_only=True)@10",
+    ),
 )
 DIVERSE = ("VB@5", "ES", "alpha_nDCG@10", "StRecall@10", "alpha_nDCG(judged_only=True)@10")
 
