@@ -206,7 +206,7 @@ def Experiment(
     n_topics = judged["qid"].nunique()
     milliseconds = [before + elapsed / n_topics for before, elapsed in times] if is_timed else None
     values = _evaluated(results, shown, judged, measures, queries if perquery else None)
-    tables = averages, per_query = values.averages(places, tests, milliseconds), values.per_query(places)
+    averages, per_query = values.averages(places, tests, milliseconds), values.per_query(places)
     if save_dir is not None:
         merge_into(Path(save_dir) / "aggregated.csv", averages, values.models)
         merge_into(Path(save_dir) / "perquery.csv", per_query, values.models)
@@ -214,11 +214,12 @@ def Experiment(
     for note in values.notes[len({one["model"] for one in measures if isinstance(one, Estimated)}) :]:
         warn(note)
     if perquery:
-        milliseconds, tables = None, (averages.drop(columns=MEAN_RESPONSE_TIME, errors="ignore"), per_query)
+        milliseconds, averages = None, averages.drop(columns=MEAN_RESPONSE_TIME, errors="ignore")
+    tables: tuple[Any, Any] = averages, per_query
     if not dataframe:
         tables = values.by_name(milliseconds), values.by_place()
     elif highlight is not None:
-        tables = highlighted(tables[0], STYLES[highlight]), per_query
+        tables = highlighted(averages, STYLES[highlight]), per_query
     return ExperimentTables(*tables) if perquery == "both" else tables[bool(perquery)]
 
 
@@ -308,9 +309,9 @@ def _filtered(
         qrels = qrels.frame()
     judged = read_qrels(qrels) if is_path(qrels) else frame_of(qrels, "qrels")
     require(judged, ("qid",), "qrels")
-    ids = [ids_of(frame["qid"], f"{what} column 'qid'") for frame, what in ((queries, "topics"), (judged, "qrels"))]
+    where = "topics column 'qid'", "qrels column 'qid'"
     if len(judged):
-        require_same_kind(*ids, "topics column 'qid'", "qrels column 'qid'")
+        require_same_kind(ids_of(queries["qid"], where[0]), ids_of(judged["qid"], where[1]), *where)
     asked, known = (frame["qid"].astype(str) for frame in (queries, judged))
     if (by_qrels or by_topics) and not asked.isin(known).any():
         raise InputError(
@@ -338,7 +339,7 @@ def _evaluated(
     topics = known if queries is None else list(dict.fromkeys([*known, *queries["qid"].astype(str)]))
     values = np.full((*means.shape, len(topics)), nan)
     axes = {"name": keys, "measure": means.columns, "qid": topics}
-    places = tuple(pd.Index(labels).get_indexer(rows[column]) for column, labels in axes.items())
+    places = tuple(pd.Index(labels).get_indexer(pd.Index(rows[column])) for column, labels in axes.items())
     values[places] = rows["value"]
     models = [""] * len(measures)
     if "model" in rows.columns:

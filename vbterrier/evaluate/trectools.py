@@ -75,8 +75,8 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
     >>> evaluation = VBTrecEval.from_frames(run, qrels, name="mine")
     >>> evaluation.get("RR@10")
     0.5
-    >>> evaluation.results(["BNDCG@10", "nDCG@10"]).get_result("BNDCG@10").round(4)
-    0.6309
+    >>> evaluation.results(["P@1", "P@2"]).get_results_for_metric("P@2")
+    {'q1': 0.5}
     """
 
     def __init__(
@@ -214,7 +214,8 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
     def _get(self, measures: Mapping[str, ir_measures.Measure], *, per_query: bool) -> pd.DataFrame | float:
         if per_query:
             return self._frame(measures)
-        return float(self._scores(measures.values()).means().loc[self._name].iloc[0])
+        means = self._scores(measures.values()).means()
+        return float(means.to_numpy()[list(means.index).index(self._name), 0])
 
     def _frame(self, measures: Mapping[str, ir_measures.Measure]) -> pd.DataFrame:
         """Values of the run: a row per query, a column per measure with its name in TrecTools."""
@@ -252,7 +253,8 @@ def _with_own(name: str, own: pd.DataFrame, runs: Any) -> dict[str, pd.DataFrame
 
 def _result(scores: Scores, name: str, *, per_query: bool) -> EvaluationResult:
     """The values and means of a run."""
-    means = scores.means().loc[name].rename("value").rename_axis("metric").reset_index().assign(query="all")
+    of_run = scores.means().loc[[name]].T
+    means = pd.DataFrame({"metric": of_run.index, "query": "all", "value": of_run[name].to_numpy()})
     own = scores.values[scores.values["name"] == name].rename(columns={"measure": "metric", "qid": "query"})
     parts = [own, means] if per_query else [means]
     table = pd.concat([part[["metric", "query", "value"]] for part in parts], ignore_index=True)

@@ -149,7 +149,7 @@ def validate(systems: Iterable[tuple[Any, Any]], topics: pd.DataFrame, columns: 
             # Files are checked as they are read.
             continue
         try:
-            found = getattr(system, "columns", None)
+            found = list(getattr(system, "columns", ()))
             if is_pipeline(system):
                 found = pt.inspect.transformer_outputs(system, input_columns=given)
         except pt.inspect.InspectError:
