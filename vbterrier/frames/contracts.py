@@ -15,7 +15,7 @@ from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, owner_
 from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -88,6 +88,46 @@ def require(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     twice = [name for name in columns if found.count(name) > 1]
     if twice:
         raise InputError(f"{what}: column {twice[0]!r} occurs {found.count(twice[0])} times; keep one")
+
+
+# Names under which optional columns are given, without case and punctuation.
+_SHARES = frozenset(
+    ("prior", "priors", "prob", "probs", "probability", "probabilities", "p", "score", "scores", "confidence")
+)
+_COUNTS = frozenset(("count", "counts", "frequency", "frequencies", "freq", "n", "traffic", "volume"))
+_NEAR = {
+    "prob": _SHARES | {"weight", "weights", "w"},
+    "weight": _SHARES | _COUNTS | {"weights", "w"},
+    "prior": _SHARES,
+    "score": _SHARES | _COUNTS,
+    "mentions": _COUNTS | {"nmentions"},
+    "qid": frozenset(("queryid", "topicid", "questionid")),
+}
+
+
+def near_miss(found: Iterable[Any], optional: Iterable[str], *, others: Iterable[str] = ()) -> str:
+    """Return the message about a column that seems to be an optional one under another name; empty if there is none.
+
+    Columns that are not read are ignored, so that a column of weights under another name would change nothing.
+
+    - ``others``: further names of columns that are meant to be there
+
+    >>> near_miss(["docno", "entity_id", "Probability"], ["weight"])
+    "column 'Probability' is not read; if it is the weight, rename it to 'weight', otherwise drop it"
+    """
+    names, optional = [str(name) for name in found], list(optional)
+    for column in (column for column in optional if column not in names):
+        near = _NEAR.get(column, frozenset()) | {column}
+        for name in names:
+            if re.sub(r"[\W_]", "", name.casefold()) in near and name not in optional and name not in others:
+                return f"column {name!r} is not read; if it is the {column}, rename it to {column!r}, otherwise drop it"
+    return ""
+
+
+def refuse_near_misses(frame: pd.DataFrame, optional: Iterable[str], what: str, *, others: Iterable[str] = ()) -> None:
+    """Refuse a frame with an optional column under another name."""
+    if message := near_miss(frame.columns, optional, others=others):
+        raise InputError(f"{what}: {message}")
 
 
 def systems_of(runs: Any) -> Iterator[tuple[str, Any]]:
@@ -258,6 +298,8 @@ class TagFrame:
         self.name = name
         frame = frame_of(frame, name)
         require(frame, ("docno", "entity_id"), name)
+        # The score of a ranked list is that of its documents.
+        refuse_near_misses(frame, ("weight", "qid"), name, others=("score",) * ("rank" in frame.columns))
         self.docno = ids_of(frame["docno"], f"{name} column 'docno'")
         self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
         self.weight = np.ones(len(frame))

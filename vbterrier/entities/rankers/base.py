@@ -13,7 +13,7 @@ import pyterrier as pt
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.stage import EntityStage, any_tagged, linked_as, links_of, without_links
 from vbterrier.errors import InputError, examples, warn, whole_or_none
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
 from vbterrier.frames.ranking import Run, places
 from vbterrier.kernels.rankings import spans
@@ -173,6 +173,7 @@ class QueryEntities:
     def __init__(self, frame: Any, *, name: str) -> None:
         frame = frame_of(frame, name)
         require(frame, ("qid", "entity_id"), name)
+        refuse_near_misses(frame, ("prob",), name)
         self.topics, self.topic = ids_of(frame["qid"], f"{name} column 'qid'").codes()
         self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
         self.prob = numbers_of(frame["prob"], f"{name} column 'prob'") if "prob" in frame else np.ones(len(frame))
