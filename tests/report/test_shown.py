@@ -116,6 +116,14 @@ MAKERS = {
     "IntentSet": lambda: None,
     "TopicStatistics": lambda: stats.TopicStatistics(seed=1).add(vbterrier.score(RUNS, QRELS, ["AP"]).values),
     "entity_grid": lambda: evaluate.entity_grid(POOL, TOPICS, {"consensus": {"min_documents": [1, 2]}}, progress=False),
+    "rerank_grid": lambda: evaluate.rerank_grid(
+        POOL,
+        RUNS["dense"] if "dense" in RUNS else next(iter(RUNS.values())),
+        {"one": ENTITIES},
+        QRELS,
+        {"overlap": {"weight": [0.2, 0.8]}},
+        progress=False,
+    ),
     "fit_tagger": lambda: stats.fit_tagger(TAGGED, TAGGED.head(50)),
     "annotate": lambda: evaluate.annotate(TOPICS, INTENTS),
 }

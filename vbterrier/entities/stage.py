@@ -226,23 +226,24 @@ class TopEntities:
         reached[self.document] = True
         return reached
 
-    def warn_of_other_ids(self, name: str) -> None:
-        """Warn if no entities are listed, or none that any document mentions."""
-        if not len(self.pool.entities):
-            return
-        if not len(self.ids):
-            warn(f"{name}: no entities for any of {len(self.pool.topics)} topics ({examples(self.pool.topics)})")
-        elif (self.pool.entities_of(self.ids) < 0).all():
-            warn(
-                f"{name}: no document of the links mentions any of its {len(self.ids)} entities ({name}: "
-                f"{examples(self.ids.text[:4].to_pylist())}; links: "
-                f"{examples(self.pool.entities.text[:4].to_pylist())}); check that both use the same entity ids"
-            )
-
     def summed(self, values: Floats) -> Floats:
         """Return the sum of values over each document's links to listed entities, (m,) -> (n_documents,)."""
         total: Floats = np.bincount(self.document, values, minlength=len(self.pool)).astype(np.float64, copy=False)
         return total
+
+
+def warn_of_other_ids(pool: LinkedPool, ids: Ids, name: str) -> None:
+    """Warn if there are no entities for the topics of a pool, or none that any document mentions."""
+    if not len(pool.entities):
+        return
+    if not len(ids):
+        warn(f"{name}: no entities for any of {len(pool.topics)} topics ({examples(pool.topics)})")
+    elif (pool.entities_of(ids) < 0).all():
+        warn(
+            f"{name}: no document of the links mentions any of its {len(ids)} entities ({name}: "
+            f"{examples(ids.text[:4].to_pylist())}; links: {examples(pool.entities.text[:4].to_pylist())}); check that "
+            "both use the same entity ids"
+        )
 
 
 class OnEntities(EntityStage):
@@ -296,7 +297,7 @@ class OnDocuments(OnEntities):
         return listed
 
     def _check_ids(self, listed: TopEntities) -> None:
-        listed.warn_of_other_ids("entities")
+        warn_of_other_ids(listed.pool, listed.ids, "entities")
 
 
 class EntityReachable(OnDocuments):
