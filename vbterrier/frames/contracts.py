@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
     Bounds = tuple[float, float]
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.frames.ids import Ids
 
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _COLUMNS = frozenset(
     (
         *("qid", "docno", "entity_id", "iteration", "name", "query", "mention", "source", "tagger", "measure"),
-        *("score", "rank", "label", "prob", "weight", "grade_prob", "value"),
+        *("score", "rank", "label", "prob", "weight", "grade_prob", "value", "tied", "n_abstained"),
     )
 )
 # Twice the error of a probability that was rounded to six decimals.
@@ -291,8 +291,22 @@ def owner(topics: Sequence[str], topic: Ints, entity: Ids, row: int) -> str:
     return f"candidate {entity.text[row].as_py()!r} of query {topics[topic[row]]!r}"
 
 
+def _counts(frame: pd.DataFrame, column: str, name: str, most: float = np.inf) -> Ints:
+    """A column of whole numbers from 0."""
+    numbers = numbers_of(frame[column], f"{name} column {column!r}")
+    bad = (numbers < 0) | (numbers > most) | (numbers % 1 != 0)
+    if bad.any():
+        row, wanted = int(np.argmax(bad)), "0 or 1" if most == 1 else "a whole number of at least 0"
+        raise InputError(f"{name}: row {row} has {column} {numbers[row]:g}, wanted {wanted}")
+    return numbers.astype(np.int64)
+
+
 class TagFrame:
-    """Tags of documents, for all queries or, with qid, for single ones; weights in [0, 1] are 1 where absent."""
+    """Tags of documents, for all queries or, with qid, for single ones; weights in [0, 1] are 1 where absent.
+
+    ``tied``: True for tags that a tie between candidates decided. ``n_abstained``: mentions of the document that have
+    no tag because of a tie. Both have the shape (n_tags,); ``None`` if the tagger did not say.
+    """
 
     def __init__(self, frame: Any, *, name: str = "tags") -> None:
         self.name = name
@@ -318,6 +332,12 @@ class TagFrame:
         if "qid" in frame.columns:
             self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
             self.topics, self.topic = self.qid.codes()
+        self.tied: Bools | None = None
+        self.n_abstained: Ints | None = None
+        if "tied" in frame.columns:
+            self.tied = _counts(frame, "tied", name, most=1).astype(bool)
+        if "n_abstained" in frame.columns:
+            self.n_abstained = _counts(frame, "n_abstained", name)
 
     @cached_property
     def _lookup(self) -> Lookup:

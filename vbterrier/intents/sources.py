@@ -176,7 +176,7 @@ def from_nuggets(
 
 def _without_failures(frame: pd.DataFrame, nugget: list[str]) -> pd.DataFrame:
     """The nuggets without those of which a judge failed to give an importance or an assignment."""
-    failed = frame[list(NUGGET_MEMBERS)].eq(FAILED).any(axis=1)
+    failed = frame[list(NUGGET_MEMBERS)].isin([FAILED]).any(axis=1)
     if not failed.any():
         return frame
     key = pd.MultiIndex.from_frame(frame[nugget])
@@ -186,10 +186,10 @@ def _without_failures(frame: pd.DataFrame, nugget: list[str]) -> pd.DataFrame:
     if not len(kept):
         raise InputError("nuggets: the judge failed on some answer for every nugget; ask it again")
     rest = f"; {len(gone)} queries have no other nugget ({examples(gone)})" if gone else ""
+    some = f"{len(lost)} of {lost.get_level_values('qid').nunique()} queries"
     warn(
-        f"nuggets: {int(failed.sum())} of {len(frame)} answers of the judge failed: their nuggets, {len(lost)} of "
-        f"{lost.get_level_values('qid').nunique()} queries ({examples(lost.get_level_values('entity_id'))}), are left "
-        f"out of all documents of the query{rest}"
+        f"nuggets: {int(failed.sum())} of {len(frame)} answers of the judge failed: their nuggets, {some} "
+        f"({examples(lost.get_level_values('entity_id').tolist())}), are left out of all documents of the query{rest}"
     )
     return kept
 
@@ -317,7 +317,7 @@ def from_run(run: Run) -> pd.DataFrame:
             f"{run.name}: its rows are tagged by {taggers[0]} and by {taggers[1]}; use one tagger only, last in the "
             "pipeline, as in (a + b) >> TagEntities(...)"
         )
-    columns = ["entity_id", *(["weight"] if "weight" in run.frame.columns else [])]
+    columns = [name for name in ("entity_id", "weight", "tied", "n_abstained") if name in run.frame.columns]
     frame = run.frame[["qid", "docno", *columns]]
     lists = (list, tuple, set, np.ndarray)
     objects = [name for name in columns if frame[name].dtype == object]

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from vbterrier import DegenerateWarning, InputError, compare
+from vbterrier.intents.coverage import Ties
 from vbterrier.report.page.verdict import _disagreements, _tagging, agreement, has_no_power, influential_topics
 
 
@@ -323,8 +324,35 @@ def test_a_difference_of_a_few_topics_is_serious_if_it_is_significant(written):
     ],
 )
 def test_caveats_name_the_systems_with_the_fewest_and_the_most_tags(shares, oracle, said, serious):
-    covered = {name: SimpleNamespace(tagged=share, oracle=oracle) for name, share in shares.items()}
+    covered = {name: SimpleNamespace(tagged=share, oracle=oracle, ties=Ties()) for name, share in shares.items()}
     (caveat,) = _tagging(SimpleNamespace(covered=covered, cutoff=5))
     assert caveat.text.startswith(said)
     assert ("an expected success of 0.750." in caveat.text) == np.isfinite(oracle)
+    assert caveat.serious == serious
+
+
+GUESSES = "of the tags are decided by a tie and are guesses"
+
+
+@pytest.mark.parametrize(
+    ("ties", "said", "serious"),
+    [
+        ({"a": Ties(0.0, 0.0), "b": Ties(0.0, 0.0)}, "", False),
+        (
+            {"a": Ties(0.02, 0.0), "b": Ties(0.04, 0.0)},
+            f"Of b, 4% {GUESSES}.",
+            False,
+        ),
+        (
+            {"a": Ties(0.47, 0.0), "b": Ties(0.3, 0.0)},
+            f"Of a, 47% {GUESSES}.",
+            True,
+        ),
+        ({"a": Ties(0.0, 0.25), "b": Ties()}, "Of a, 25% of the mentions have no tag because of a tie.", True),
+    ],
+)
+def test_tags_by_tie_are_no_full_tagging(ties, said, serious):
+    covered = {name: SimpleNamespace(tagged=1.0, oracle=np.nan, ties=each) for name, each in ties.items()}
+    (caveat,) = _tagging(SimpleNamespace(covered=covered, cutoff=5))
+    assert caveat.text == f"100.0% of the first 5 documents have a tag. {said}".strip()
     assert caveat.serious == serious
