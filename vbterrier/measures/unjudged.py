@@ -335,9 +335,8 @@ class _BNDCG(_OfNDCG, Bootstrapped):
 
     Notes
     -----
-    The default model and the prior of ``compat="ecir23"`` are learned from all topics of a call; in batches
-    (``pt.Experiment(batch_size=...)``) they are learned from the topics of a batch only. ``prior="pool"`` depends on no
-    other topic.
+    The value of a topic depends on its ranking and its judgments alone, except with ``compat="ecir23"``, whose pool
+    prior is that of all topics of a call, or of a batch in ``pt.Experiment(batch_size=...)``.
 
     >>> import vbterrier
     >>> vbterrier.BNDCG(stat="q95", prior="pool") @ 10
@@ -366,8 +365,8 @@ class _BRBP(_OfRBP, Bootstrapped):
     for any grades of unjudged documents.
 
     >>> import vbterrier
-    >>> vbterrier.BRBP(p=0.95, rel=1) @ 10
-    BRBP(p=0.95,rel=1)@10
+    >>> vbterrier.BRBP(p=0.95, rel=2) @ 10
+    BRBP(p=0.95,rel=2)@10
     """
 
     PRETTY_NAME = "Bootstrapped RBP"
