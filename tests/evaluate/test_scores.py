@@ -322,6 +322,21 @@ def test_a_fitted_model_gives_a_run_the_same_estimate_in_any_company(tmp_path):
     assert score({"b": runs["b"]}, qrels, ["ENDCG@10"]).means().loc["b"].tolist() != together.loc["b"].tolist()
 
 
+def test_notes_name_the_model_and_say_why_the_estimate_of_a_judged_run_is_not_its_score():
+    qrels, runs = evidence()
+    judged = qrels.groupby("qid").head(12).drop(columns="label")
+    runs = {"odd\u202e name": judged.assign(score=-np.arange(len(judged), dtype=float)), **runs}
+    found = score(runs, qrels, ["ENDCG@10", "nDCG@10", "Unjudged@10"], n_resamples=2)
+    means = found.means()
+    assert means.iloc[0]["Unjudged@10"] == 0 < means.iloc[1]["Unjudged@10"]
+    first, second = found.notes
+    assert first.startswith(f"ENDCG@10: model {found.model.digest}: 4 runs, 12 topics, horizon ")
+    assert second.startswith(
+        "no document of odd\\u202e name is unjudged to rank 10, and yet ENDCG@10 is "
+        f"{means.iloc[0]['ENDCG@10']:.3f} where nDCG@10 is {means.iloc[0]['nDCG@10']:.3f}: ENDCG estimates"
+    )
+
+
 @pytest.mark.parametrize(
     ("measures", "options", "words"),
     [

@@ -148,7 +148,8 @@ def test_captions_give_topics_prior_draws_and_known_scores():
     highest = max(small(prior="pool").atoms(topic)[1].max() for topic in "ab")
     assert text.endswith(f", highest bar {highest:.2g}")
     drawn = score_distributions(small(method="mc", metric=NDCG("exp-log2"), n_draws=1234, seed=7), topics=["b", "a"])
-    assert said(drawn).startswith("2 topics of 3; prior {0: 0.5, 1: 0.3, 2: 0.2}, dcg exp-log2; 1,234 draws, seed 7; b")
+    assert said(drawn).startswith("2 topics of 3; prior {0: 0.5, 1: 0.3, 2: 0.2}; 1,234 draws, seed 7; b")
+    assert drawn.get_xlabel() == "nDCG(dcg='exp-log2')@3"
     certain = score_distributions(small(), topics="c")
     assert (rows_named(certain), certain.patches[:]) == (["c"], [])
     assert said(certain) == "1 topic of 3; prior {0: 0.5, 1: 0.3, 2: 0.2}; hollow: no unjudged documents (1 of 1)"

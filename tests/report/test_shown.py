@@ -19,7 +19,9 @@ import vbterrier
 from vbterrier.demo import demo_folder
 from vbterrier.errors import ParameterError
 from vbterrier.frames.notebook import Panel, Shown, shared_caption
+from vbterrier.frames.ranking import Run
 from vbterrier.report import plots
+from vbterrier.unjudged.pool import Judgments
 
 DEMO = demo_folder()
 RUNS = {name: str(DEMO / f"{name}.run") for name in ("lexical", "dense", "words")}
@@ -85,7 +87,7 @@ MAKERS = {
     "variance_shares": lambda: evaluate.variance_shares(RUNS, QRELS, "ENDCG@10"),
     "analysis_of_variance": lambda: stats.analysis_of_variance(vbterrier.score(RUNS, QRELS, ["nDCG@10"]).values),
     "bootstrap_distribution": lambda: unjudged.bootstrap_distribution(DENSE, JUDGED, cutoff=10),
-    "BootstrapDistribution": lambda: unjudged.bootstrap_distribution(DENSE, JUDGED, cutoff=10, prior="pool"),
+    "distribution": lambda: unjudged.fit(RUNS, JUDGED).distribution(Judgments(JUDGED).judge(Run(DENSE), 10)),
     "diagnose": lambda: evaluate.diagnose(RUNS, QRELS),
     "audit_judge": lambda: evaluate.audit_judge(RUNS, QRELS, COMPLETE, budget=20, n_draws=100),
     "label_quality": lambda: evaluate.label_quality(COMPLETE, QRELS),

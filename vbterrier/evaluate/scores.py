@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, choice, number, whole
+from vbterrier.errors import ParameterError, choice, number, printable, whole
 from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import Scorer, distribute
@@ -338,9 +338,9 @@ def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], values: 
         if (apart > _APART).any():
             name = apart.idxmax()
             notes.append(
-                f"{name} has no unjudged document to rank {measure.cutoff}, and yet {measure} is {estimated[name]:.3f} "
-                f"where {plain} is {known[name]:.3f}: {measure.NAME} estimates the score under complete judgments, "
-                "which would contain further relevant documents, of other runs and of none"
+                f"no document of {printable(name)} is unjudged to rank {measure.cutoff}, and yet {measure} is "
+                f"{estimated[name]:.3f} where {plain} is {known[name]:.3f}: {measure.NAME} estimates the score under "
+                "complete judgments, which would contain further relevant documents, of other runs and of none"
             )
     return notes
 

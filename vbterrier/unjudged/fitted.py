@@ -450,7 +450,7 @@ def fit_loaded(
 
 
 def evidence_model(model: EvidenceModel | StrPath) -> EvidenceModel:
-    """Return a model itself, a registered one by its name, an existing one by its digest, or a saved one by its folder."""
+    """Return the model itself, a registered one by name, an existing one by digest, or a saved one by folder."""
     if isinstance(model, EvidenceModel):
         return model
     if not isinstance(model, (str, os.PathLike)):

@@ -7,8 +7,10 @@ import pandas as pd
 import pytest
 
 import vbterrier
+from vbterrier.frames.ranking import Run
 from vbterrier.report.page import content
 from vbterrier.report.page.content import SNIPPET, STEPS, script
+from vbterrier.unjudged.pool import Judgments
 
 NAMES = ["lexical", "dense", "words"]
 MEASURES = ["ENDCG@10", "nDCG@10", "Unjudged@10", "ES@10", "VB@10"]

@@ -39,7 +39,7 @@ def test_caveats_name_the_share_of_unjudged_documents(written):
     assert page.verdict[1].startswith("By nDCG@5, known scores higher than new")
     assert about(page, "Unjudged documents")[0].text == (
         "Of the first 5 documents, 0.0% (known) to 40.0% (new) are unjudged. Measures that treat unjudged documents as "
-        "non-relevant favour known; prefer a bootstrapped measure. The tests are over topics and treat the expected "
+        "non-relevant favour known; prefer BNDCG(prior='pool')@5. The tests are over topics and treat the expected "
         "BNDCG(prior='pool')@5 as exact; \"vbterrier rank --over both\" includes the uncertainty of unjudged documents."
     )
     assert about(page, "Unjudged documents")[0].serious
@@ -127,7 +127,8 @@ def test_no_significant_difference_among_three(written, small):
 def test_one_system_has_means_and_no_pairs(written, small):
     runs, qrels = small
     page, text, data = written({"second": runs["second"]}, qrels)
-    assert page.verdict[1] == "second scores 0.631 by nDCG@10 (95% interval 0.436 to 0.745) over 10 topics."
+    assert [said.partition("by ")[2].partition(" ")[0] for said in page.verdict][:2] == ["ENDCG@10", "BNDCG@10"]
+    assert page.verdict[2] == "second scores 0.631 by nDCG@10 (95% interval 0.436 to 0.745) over 10 topics."
     assert 'id="pairs"' not in text
     assert about(page, "Unjudged documents")[0].text == "50.0% of the first 10 documents are unjudged."
     assert data["systems"] == ["second"]
@@ -189,7 +190,10 @@ def test_caveats_recommend_bootstrapped_measures_only_if_computed(written, small
 
 def test_no_caveats_without_unjudged_documents(written, small):
     page, _, _ = written({"first": small[0]["first"]}, small[1])
-    assert [one.text for one in page.caveats] == ["None: all of the first 10 documents of all systems are judged."]
+    families, (subject, text, _) = page.caveats
+    assert (subject, text) == ("Unjudged documents", "None: all of the first 10 documents of all systems are judged.")
+    assert families.about == "Unjudged documents in scores"
+    assert "ENDCG@10 estimates the scores that complete judgments would give" in families.text
 
 
 def values_of(**systems):
