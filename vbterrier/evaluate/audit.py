@@ -43,7 +43,7 @@ HUMANS, CORRECTED, ALONE = "humans alone", "corrected", "judge alone"
 # The run of all labelled documents, whose name no system has, and the parts of the judgments that are held out.
 _FRAME, _FOLDS, _HELD_OUT_DRAWS = "\0labelled", 5, 200
 # The model of judgments that are a sample has none of the errors that selection causes.
-_SAMPLED = Constants(call=0, call_selected=0, topic=0, topic_higher=0, of_run=0, inflation=1)
+_SAMPLED = Constants(call=0, topic=0, topic_higher=0, of_run=0, of_run_topic=0, inflation=1)
 # Judged documents of a stratum that are enough to correct the others.
 _ENOUGH = 5
 _RANKS = ((1, 3), (4, 10), (11, 30), (31, 100))
