@@ -20,7 +20,6 @@ from vbterrier.entities.rankers.hybrid import HybridEntities
 from vbterrier.entities.rankers.similarity import EntitySimilarity, entity_texts, table
 from vbterrier.entities.stage import links_of
 from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
-from vbterrier.evaluate.inputs import is_pipeline
 from vbterrier.evaluate.reranking import (
     duplicates,
     grid_items,
@@ -34,6 +33,7 @@ from vbterrier.execution.checkpoint import Journal, rows_fingerprint
 from vbterrier.frames.contracts import frame_of, require, score_bounds
 from vbterrier.frames.files.reading import read_qrels, read_topics
 from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import Run, loaded_run, ranked
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.target import EvaluationTarget

@@ -488,7 +488,7 @@ def judged_shares(evidence: Evidence) -> Floats:
 def pool_depth(evidence: Evidence) -> int:
     """The depth to which runs were judged, the depth of the evidence if none shows.
 
-    If the judged share of the last ranks of the cut is below .9 of that of the ranks 1 to 3,
+    If the judged share of the last ranks of the cut, plus two standard errors, is below .9 of that of the ranks 1 to 3,
     the pool is shallower than the cutoff or has other runs, and does not show its depth. Otherwise it ends at the first
     rank from the cutoff on after which the judged share over five ranks falls by more than .05, plus two standard
     errors, and more than at the next ranks.
@@ -504,7 +504,8 @@ def pool_depth(evidence: Evidence) -> int:
         return np.where(size > 0, (known[stop] - known[start]) / np.maximum(size, 1), np.nan)
 
     top, last = share(np.array([0, max(k - WINDOW, 0)]), np.array([min(FIRST_RANKS, k), k]))
-    if not last >= LEAST_SHARE * top:
+    # Two standard errors, since few topics show a share roughly.
+    if not last + 2 * np.sqrt(max(last * (1 - last), 0.0) / (WINDOW * topics)) >= LEAST_SHARE * top:
         return depth
     ends = np.arange(k, depth)
     before, after = share(np.maximum(ends - WINDOW, 0), ends), share(ends, np.minimum(ends + WINDOW, depth))

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields, is_dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from dataclasses import Field, dataclass, fields, is_dataclass
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class Metric(Protocol):
 
 def metric_text(metric: Metric) -> str:
     """The name of a metric with the parameters that are not the default, as ``RBP(p=0.95)``."""
-    known = fields(metric) if is_dataclass(metric) else ()
+    known: tuple[Field[Any], ...] = fields(metric) if is_dataclass(metric) else ()
     own = [f"{one.name}={value!r}" for one in known if (value := getattr(metric, one.name)) != one.default]
     return metric.name + f"({','.join(own)})" * bool(own)
 
