@@ -1,7 +1,8 @@
 """Errors and coverage of estimates on real collections: ``python tests/bench/evidence.py DATA [--only NAME]``.
 
 DATA is the folder of the collections that ``tests/data`` reads. Every regime reduces the judgments of a collection, and
-true scores are those of the complete judgments. Prints the tables of ``docs/explanation/evidence.md``.
+true scores are those of the complete judgments. B are bootstrapped measures of a topic's run and judgments, E is the
+model of all evidence. Prints the tables of ``docs/explanation/evidence.md``.
 """
 
 import argparse
@@ -9,9 +10,11 @@ import re
 import sys
 import time
 import warnings
+from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
 import pandas as pd
 
 import vbterrier
@@ -25,13 +28,21 @@ from vbterrier.unjudged.incomplete import (
     subsample_topics,
 )
 
+CUTOFF = 10
+# The pseudo-count of the priors of bootstrapped nDCG.
+STRENGTH = 2.0
+# The estimators of the tables. E is also fitted to each evaluated run alone.
 ESTIMATORS = {
     "non-relevant": "nDCG@10",
     "condensed": "nDCG(judged_only=True)@10",
-    "paper": "BNDCG(stat='mode',compat='ecir23',method='mc')@10",
-    "learned": "BNDCG(prior='learned')@10",
-    "evidence": "BNDCG@10",
+    "authors": "BNDCG(stat='mode',compat='ecir23',method='mc')@10",
+    "B, pool": f"BNDCG(prior='pool',prior_strength={STRENGTH})@10",
+    "B": f"BNDCG(prior='pool+run',prior_strength={STRENGTH})@10",
+    "E": "BNDCG@10",
 }
+ALONE = "E, one run"
+# E with a given horizon.
+HORIZON = "BNDCG(horizon={})@10"
 SEEDS = (0, 1)
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 LABELLERS = ("llama3-70b-criteria", "llama3-8b-criteria", "llama3-8b-direct", "flan-t5-large-criteria")
@@ -156,7 +167,7 @@ def joint_coverage(found, parts, horizon):
     of_means, of_pairs = [], []
     for _, qrels, *rest in parts:
         names = set(rest[0] if rest and rest[0] is not None else found.runs)
-        ranks = vbterrier.rank_systems(found.runs, qrels, f"BNDCG(horizon={horizon})@10", n_draws=1000)
+        ranks = vbterrier.rank_systems(found.runs, qrels, HORIZON.format(horizon), n_draws=1000)
         # Topics that lost all relevant documents have no estimate.
         kept = found.qrels[found.qrels["qid"].isin(qrels.loc[qrels["label"] > 0, "qid"])]
         if kept["qid"].nunique() < found.qrels["qid"].nunique():
@@ -173,30 +184,112 @@ def joint_coverage(found, parts, horizon):
     return {"means": float(pd.Series(of_means).mean()), "differences": float(pd.Series(of_pairs).mean())}
 
 
+def ideal_dcg(qrels):
+    """IDCG@10 of the judged documents of each topic."""
+    ranked = qrels.assign(label=qrels["label"].clip(lower=0)).sort_values("label", ascending=False)
+    rank = ranked.groupby("qid").cumcount()
+    return ranked["label"].div(np.log2(rank + 2)).where(rank < CUTOFF, 0).groupby(ranked["qid"]).sum()
+
+
+def of_pool(result, qrels, parts):
+    """The result with DCG(true labels) / IDCG(pool of the reduced judgments) as the truth."""
+    complete = ideal_dcg(qrels)
+    ratio = pd.concat({name: complete / ideal_dcg(reduced) for name, reduced, *_ in parts})
+
+    def scaled(frame):
+        key = pd.MultiIndex.from_frame(frame[["simulation", "qid"]])
+        return frame.assign(truth=frame["truth"] * ratio.reindex(key).to_numpy())
+
+    return replace(result, estimates=scaled(result.estimates), intervals=scaled(result.intervals))
+
+
+def coverage(result):
+    """Coverage and width of intervals over run-topics with something unjudged, by estimator and level."""
+    found = result.coverage().query("topics == 'unjudged'")
+    return found.set_index("estimator").pivot(columns="level", values=["covered", "width"])
+
+
+def measured(found, parts, estimators, *, pooled):
+    """Errors, tau of run means and coverage of estimators, a row per estimator.
+
+    ``pooled``: the runs of all parts have one ranking, as when each part evaluates one group.
+    """
+    truth = f"nDCG@{CUTOFF}"
+    result = vbterrier.simulate(found.runs, found.qrels, parts, measure=truth, estimators=estimators, levels=LEVELS)
+    relative = of_pool(result, found.qrels, parts)
+    open_topics = (each.unjudged().errors().set_index("estimator") for each in (result, relative))
+    frame, of_ideal = (each[["n", "rmse", "bias"]] for each in open_topics)
+    frame = frame.join(of_ideal[["rmse", "bias"]], rsuffix="_pool")
+    frame["tau"] = np.nan
+    if len(found.runs) > 2:
+        # Parts that are named "PART, RUN" evaluate one run each.
+        ranked = result.labelled(part=lambda name: name.split(",")[0])
+        by = () if pooled else "part"
+        frame["tau"] = ranked.correlations(by=by).groupby("estimator")["tau"].mean()
+    levels, of_pools = coverage(result), coverage(relative)
+    for level in LEVELS:
+        frame[f"covered {level:.0%}"] = levels["covered", level]
+    return frame.assign(width=levels["width", 0.9], covered_pool=of_pools["covered", 0.9]).reset_index()
+
+
 def table(name, data, *, joint):
-    """RMSE, bias and correlation of each estimator, and coverage of the default, by regime."""
+    """Errors, tau of run means and coverage of each estimator, by regime."""
     found = COLLECTIONS[name](data)
-    errors, coverage = [], []
+    frames = []
     for regime, parts in regimes(name, data, found).items():
         started = time.process_time()
-        result = vbterrier.simulate(found.runs, found.qrels, parts, estimators=ESTIMATORS, levels=LEVELS)
-        tau = result.correlations(by=()).set_index("estimator") if "group" in regime else None
-        open_topics = result.unjudged()
-        of = open_topics.errors().set_index("estimator")
-        key = {"collection": name, "regime": regime, "n": int(of["n"].iloc[0])}
-        errors.append({**key, **of["rmse"], "bias": of.loc["evidence", "bias"]})
-        if tau is not None:
-            errors[-1] |= {
-                f"{column} {each}": tau.loc[each, column] for column in ("tau", "tau_ap") for each in tau.index
-            }
-        covered = open_topics.coverage().query("estimator == 'evidence' and topics == 'unjudged'").set_index("level")
-        row = {**key, **{f"{level:.0%}": covered.loc[level, "covered"] for level in LEVELS}}
-        row |= {f"width {level:.0%}": covered.loc[level, "width"] for level in LEVELS}
+        pooled = "group" in regime
+        # Each evaluated run as the only evidence.
+        alone = [
+            (f"{part}, {run}", qrels, (run,), (run,))
+            for part, qrels, *rest in parts
+            for run in (rest[0] if rest and rest[0] is not None else found.runs)
+        ]
+        both = [
+            measured(found, parts, ESTIMATORS, pooled=pooled),
+            measured(found, alone, {ALONE: ESTIMATORS["E"]}, pooled=pooled),
+        ]
+        frame = pd.concat(both).assign(collection=name, regime=regime)
         if joint and name != "TREC-COVID" and "alone" not in regime:
-            row |= joint_coverage(found, parts, 100)
-        coverage.append(row)
+            of_e = frame["estimator"] == "E"
+            for kind, share in joint_coverage(found, parts, 100).items():
+                frame.loc[of_e, kind] = share
+        frames.append(frame)
         print(f"{name}, {regime}: {time.process_time() - started:.0f} s", file=sys.stderr)
-    return pd.DataFrame(errors), pd.DataFrame(coverage)
+    return pd.concat(frames, ignore_index=True)
+
+
+def wide(frame, column, keys=("collection", "regime", "n")):
+    """One column of the results with a column for each estimator."""
+    table = frame.pivot(index=list(keys), columns="estimator", values=column)
+    order = frame[list(keys)].drop_duplicates()
+    return table.reindex(pd.MultiIndex.from_frame(order))[[*ESTIMATORS, ALONE]].reset_index()
+
+
+def summary(frame):
+    """The results by regime: geometric means of RMSE, means of tau, and the lowest and the highest coverage."""
+    shares = frame.groupby(["regime", "estimator"], sort=False)
+    for column in ("rmse", "rmse_pool"):
+        geometric = shares[column].agg(lambda values: np.exp(np.log(values).mean()))
+        yield f"{column}, geometric mean of collections", wide(geometric.reset_index(), column, ("regime",))
+    yield "tau, mean", wide(shares["tau"].mean().reset_index(), "tau", ("regime",))
+
+
+def print_tables(frame):
+    """Print all tables of results as Markdown."""
+    for title, column in (
+        ("RMSE to the nDCG@10 of complete judgments", "rmse"),
+        ("RMSE to DCG(true labels)/IDCG(pool)", "rmse_pool"),
+        ("Kendall's tau of run means", "tau"),
+        ("Coverage of 90 % intervals of DCG(true labels)/IDCG(pool)", "covered_pool"),
+        ("Coverage of 90 % intervals of the nDCG@10 of complete judgments", "covered 90%"),
+        ("Mean width of 90 % intervals", "width"),
+    ):
+        print(f"{title}\n\n{markdown(wide(frame, column))}\n")
+    named = frame[frame["estimator"].isin(["B", "E", ALONE])]
+    print(markdown(named.drop(columns=["rmse", "rmse_pool"])), end="\n\n")
+    for title, part in summary(frame):
+        print(f"{title}\n\n{markdown(part)}\n")
 
 
 def label_table(data):
@@ -205,7 +298,7 @@ def label_table(data):
     parts = list(leave_group_out(found.runs, found.qrels, found.groups))
     labels = {name: vbterrier.frames.read_labels(data / "trec_dl19" / f"labels.{name}.txt.gz") for name in LABELLERS}
     rows = []
-    options = {"estimators": {"evidence": ESTIMATORS["evidence"]}, "levels": LEVELS}
+    options = {"estimators": {"E": ESTIMATORS["E"]}, "levels": LEVELS}
     for name, given in {"none": None, **{name: {name: labels[name]} for name in labels}, "all four": labels}.items():
         result = vbterrier.simulate(found.runs, found.qrels, parts, labels=given, **options).unjudged()
         covered = result.coverage().query("topics == 'unjudged'").set_index("level")["covered"]
@@ -217,8 +310,14 @@ def label_table(data):
 def markdown(frame):
     """A frame as a Markdown table."""
     rows = [frame.columns, ["---"] * len(frame.columns), *frame.itertuples(index=False)]
-    cells = [[f"{cell:.3f}" if isinstance(cell, float) else str(cell) for cell in row] for row in rows]
+    cells = [[_text(cell) for cell in row] for row in rows]
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
+
+
+def _text(cell):
+    if isinstance(cell, float):
+        return "" if np.isnan(cell) else f"{cell:.3f}"
+    return str(cell)
 
 
 def main():
@@ -227,12 +326,15 @@ def main():
     parser.add_argument("data", type=Path)
     parser.add_argument("--only", choices=[*COLLECTIONS, "labels"])
     parser.add_argument("--joint", action="store_true", help="also coverage of means and differences (minutes)")
+    parser.add_argument("--csv", type=Path, help="write the results of all estimators to this file, too")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
-    for name in COLLECTIONS:
-        if given.only in (None, name):
-            for frame in table(name, given.data, joint=given.joint):
-                print(markdown(frame), end="\n\n")
+    names = [name for name in COLLECTIONS if given.only in (None, name)]
+    if names:
+        frame = pd.concat([table(name, given.data, joint=given.joint) for name in names], ignore_index=True)
+        if given.csv:
+            frame.to_csv(given.csv, index=False)
+        print_tables(frame)
     if given.only in (None, "labels"):
         print(markdown(label_table(given.data)))
 
