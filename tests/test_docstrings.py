@@ -18,6 +18,13 @@ def test_examples_of_module_run(name):
     assert failed == 0
 
 
+@pytest.mark.parametrize("measure", vbterrier.measures.MEASURES, ids=str)
+def test_examples_of_measure_run(measure):
+    # PyTerrier sets __module__ of registered measures, so that they are not found in their modules.
+    (found,) = doctest.DocTestFinder(recurse=False).find(type(measure), measure.NAME, module=False)
+    assert doctest.DocTestRunner().run(found).failed == 0
+
+
 def test_every_public_name_has_an_example():
     without = []
     names = {name: getattr(vbterrier, name) for name in vbterrier.__all__}

@@ -14,27 +14,17 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+from aida import aida
 from closed_open import collection
 from evidence import markdown
 
 import vbterrier
-from vbterrier.entities import supervision_report
+from vbterrier.entities import NeuralEntityRanker, supervision_report
 from vbterrier.entities.rankers.consensus import ConsensusEntities
+from vbterrier.entities.rankers.selector import EntitySelector
 from vbterrier.evaluate import entity_grid, rerank_grid
 
 LINKERS = ("gold", "wat", "genre")
-WEIGHTS = [round(0.1 * tenth, 1) for tenth in range(1, 10)]
-CUTOFFS = [5, 10, 20, 50]
-ALL = ["uniform", "rank", "score", "idf"]
-# 436 configurations and the pool.
-DOCUMENTS = {
-    "overlap": [
-        {"cutoff": CUTOFFS, "weight": WEIGHTS, "entity_weight": ALL},
-        {"link_weight": "entity", "entity_weight": "score", "weight": [0.2, 0.4, 0.6, 0.8]},
-    ],
-    "propagation": {"cutoff": CUTOFFS, "damping": WEIGHTS, "steps": [1, 2], "entity_weight": ["uniform", "idf"]},
-    "embedding": {"cutoff": CUTOFFS, "weight": WEIGHTS, "entity_weight": ALL},
-}
 
 
 def vectors_of(links):
@@ -60,21 +50,33 @@ def contamination(data):
     return pd.DataFrame(rows, columns=["links", "negatives", "pairs", "pooled", "mean", "std", "median df"])
 
 
+def supervised(links, names, embed):
+    """Trained entity rankers, cross-validated in the call of the grid."""
+    every = ConsensusEntities(links, min_documents=1)
+    runs = {"LGBM": every >> EntitySelector(links, names=names)}
+    if embed is not None:
+        monobert = ConsensusEntities(links, cutoff=100) >> NeuralEntityRanker(links, names, layers=0)
+        runs |= {"MonoBERT": monobert, "MonoBERT + IDF": monobert >> vbterrier.LocalIDF(links)}
+    return runs
+
+
 def grids(data, embed):
     """Sizes, CPU seconds and frontiers of both grids."""
     table = pd.read_csv(Path(data) / "aida_ambiguous_labels" / "entities.tsv", sep="\t", keep_default_na=False)
     names = dict(zip(table["qid"], table["name"], strict=True))
+    # The text cannot be redistributed: a document is the sequence of the surface forms of its gold mentions.
+    text = aida(Path(data)).links["gold"].groupby("docno", sort=False)["surface"].agg(" ".join)
     rows = []
     for linker in LINKERS:
         links, bm25, qrels = collection(data, linker)
+        bm25 = bm25.assign(text=bm25["docno"].map(text).fillna(""))
         vectors = vectors_of(links)
         consensus = ConsensusEntities(links, cutoff=50)(bm25)
         queries = consensus.groupby("qid").head(1).rename(columns={"docno": "entity_id"})[["qid", "entity_id"]]
         started = time.process_time()
         topics = bm25[["qid", "query"]].drop_duplicates()
-        found = entity_grid(
-            links, topics, embeddings=vectors, query_entities=queries, embed=embed, texts=names, progress=False
-        )
+        given = {"embeddings": vectors, "query_entities": queries, "embed": embed, "texts": names}
+        found = entity_grid(links, topics, **given, runs=supervised(links, names, embed), qrels=qrels, progress=False)
         named = np.mean([each in names for each in links.entities.text.to_pylist()])
         print(f"{linker}: {named:.3f} of {len(links.entities)} entities have a name", file=sys.stderr)
         seconds, frontier = time.process_time() - started, found.frontier()
@@ -82,19 +84,23 @@ def grids(data, embed):
         means = frontier.runs[["RelCov@20", "NonRelCov@20"]].agg(["min", "max"]).to_numpy().T
         started = time.process_time()
         documents = rerank_grid(
-            links, bm25, {"consensus": consensus}, DOCUMENTS, ["AP"], qrels, embeddings=vectors, progress=False
+            links, bm25, {"consensus": consensus}, qrels, embeddings=vectors, texts=names, progress=False
         )
-        spent, gains = time.process_time() - started, documents.set_index("family")
+        spent, gains = time.process_time() - started, documents.runs.set_index("family")
+        given = found.runs[found.runs["family"] == "given"].pivot(
+            index="configuration", columns="measure", values="value"
+        )
+        print(given.round(3).to_string(), file=sys.stderr, flush=True)
         rows.append(
             (
                 linker,
-                f"{len(frontier.runs)} in {seconds:.0f} s",
+                f"{found.runs['configuration'].nunique()} ({found.n_distinct}) in {seconds:.0f} s",
                 *(f"{low:.3f} to {high:.3f}" for low, high in means),
                 f"{r['value']:.3f} ({r['low']:.3f} to {r['high']:.3f})",
                 f"{inside[0]}, {inside[1]}, {inside[2]}",
-                f"{len(documents)} in {spent:.0f} s",
+                f"{len(documents.runs)} ({documents.n_distinct}) in {spent:.0f} s",
                 f"{gains.loc['pool', 'value']:.3f}",
-                f"{documents['value'].mean():.3f}, {documents['value'].max():.3f}",
+                f"{documents.runs['value'].mean():.3f}, {documents.runs['value'].max():.3f}",
             )
         )
     columns = "links", "entity runs", "RelCov@20", "NonRelCov@20", "r (Fisher z)", "in the target regions"

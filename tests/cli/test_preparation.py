@@ -74,12 +74,27 @@ def test_constraints_from_a_column_and_out_of_the_query(command, tmp_path):
 def test_tags_of_documents_that_runs_show(command):
     dense = ("--run", "demo/dense.run", "--depth", 1)
     code, out, err = command("tag", "demo/documents.tsv", *KB, "-o", "tags.tsv.gz", *dense)
-    assert (code, err) == (0, "")
+    assert code == 0
+    assert "1 of 9 ambiguous mentions have tied best candidates, the first 'crane'" in err
+    assert "; 1 tags (" in out
     tags = vbterrier.read_tags("tags.tsv.gz")
-    assert gzip.decompress(Path("tags.tsv.gz").read_bytes()).startswith(b"docno\tentity_id\tweight\n")
+    header = b"docno\tentity_id\tweight\ttied\tn_abstained\n"
+    assert gzip.decompress(Path("tags.tsv.gz").read_bytes()).startswith(header)
     firsts = vbterrier.frames.ranked(vbterrier.read_run("demo/dense.run")).query("rank == 0")["docno"]
     assert set(tags["docno"]) <= set(firsts)
     assert f"of {firsts.nunique()} documents" in out
+
+
+def test_mentions_with_tied_candidates_are_left_out(command):
+    dense = ("--run", "demo/dense.run", "--depth", 1)
+    command("tag", "demo/documents.tsv", *KB, "-o", "guessed.tsv", *dense)
+    code, _, err = command("tag", "demo/documents.tsv", *KB, "-o", "tags.tsv", *dense, "--on-ties", "drop")
+    assert (code, err) == (0, "")
+    guessed, kept = (vbterrier.read_tags(name) for name in ("guessed.tsv", "tags.tsv"))
+    assert (guessed["tied"] == "1").sum() == 1
+    assert kept["entity_id"].tolist() == guessed.loc[guessed["tied"] == "0", "entity_id"].tolist()
+    command("tag", "demo/documents.tsv", *KB, "-o", "sure.tsv", *dense, "--on-ties", "drop", "--min-margin", 0.95)
+    assert len(vbterrier.read_tags("sure.tsv")) < len(kept)
 
 
 def test_fields_and_the_heaviest_tags(command, tmp_path):

@@ -18,6 +18,7 @@ from vbterrier.entities.rerank.base import ENTITY_WEIGHTS
 from vbterrier.entities.rerank.embedding import EmbeddingReranker, SimilarityPropagationReranker
 from vbterrier.entities.rerank.expansion import ExpandByEntities, ExpansionReranker
 from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationReranker
+from vbterrier.entities.stage import EntityReachable
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 SEEDS = st.integers(0, 2**32 - 1)
@@ -362,3 +363,23 @@ def test_same_document_with_two_texts_counts_as_each():
     entities = pd.DataFrame({"qid": ["q1", "q2"], "docno": "Paris", "score": 1.0})
     found = ExpansionReranker(entities, weight=1.0).transform(run)
     assert found[found["rank"] == 0][["qid", "docno"]].values.tolist() == [["q1", "a"], ["q2", "b"]]
+
+
+@pytest.mark.filterwarnings("ignore:.*(have no reachable document|have no vector and)")
+def test_entities_that_no_document_mentions_are_reported_by_every_reranker():
+    """Ids of another knowledge base would change nothing, without a word."""
+    world = World(3)
+    other = world.entities.assign(docno="Q" + world.entities["docno"])
+    stages = {
+        "overlap": lambda run: OverlapReranker(world.tags, run),
+        "propagation": lambda run: PropagationReranker(world.tags, run),
+        "similarity": lambda run: SimilarityPropagationReranker(world.tags, run, world.vectors),
+        "reachable": lambda run: EntityReachable(world.tags, run),
+    }
+    for make in stages.values():
+        with pytest.warns(DegenerateWarning, match=r"no document of the links mentions any of its 15 entities.*'Qe"):
+            make(other)(world.run)
+        with pytest.warns(DegenerateWarning, match="entities: no entities for any of 3 topics"):
+            make(world.entities.assign(qid="x" + world.entities["qid"]))(world.run)
+    with pytest.warns(DegenerateWarning, match="selected entities have no vector"):
+        EmbeddingReranker(world.tags, other, world.vectors)(world.run)

@@ -134,7 +134,7 @@ def test_pyterrier_finds_out_what_goes_in_and_comes_out(name, data):
     make = maker(name, data)
     stage = make(data["pool"])
     columns = ["qid", "query"] if name == "hybrid" else ["qid", "query", "docno", "score", "rank"]
-    assert pt.inspect.transformer_outputs(stage, columns)[-1] == "rank"
+    assert "rank" in pt.inspect.transformer_outputs(stage, columns)
     assert "qid" in pt.inspect.transformer_inputs(stage)[0]
     if name in ("consensus", "pagerank"):
         assert pt.inspect.transformer_inputs(stage) == [["qid"]]

@@ -27,9 +27,9 @@ from vbterrier.execution.chunks import Work
 from vbterrier.execution.parallel import mapped
 from vbterrier.execution.pending import Shared
 
-# Some of the first documents, some of whole rankings, one that learns from all topics of a call.
-MEASURES = ("BNDCG@10", "BNDCG(prior='learned')@5", "BAP(prior='pool')", "Unjudged@10", "nDCG@10", "AP", "RR")
-WHOLE = ("BNDCG@10", "BAP(prior='pool')", "nDCG@10", "AP")
+# Some of the first documents, some of whole rankings, some by a model of all runs and topics of a call.
+MEASURES = ("ENDCG@10", "EP(stat='hi')@5", "BNDCG@5", "BAP", "Unjudged@10", "nDCG@10", "AP", "RR")
+WHOLE = ("ENDCG@10", "BAP", "nDCG@10", "AP")
 PARTS = ("values", "intervals", "missing")
 
 

@@ -4,10 +4,13 @@ import numpy as np
 import pandas as pd
 import pytest
 from planted import planted_collection
+from sklearn.model_selection import KFold
 
+from vbterrier.entities.cross_validation import cross_validated
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.rankers.consensus import ConsensusEntities
+from vbterrier.entities.rankers.consensus import ConsensusEntities, LocalIDF, RandomEntities
 from vbterrier.entities.rankers.hybrid import HybridEntities
+from vbterrier.entities.rankers.selector import EntitySelector
 from vbterrier.entities.rankers.similarity import EntitySimilarity
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.evaluate.entity_grid import ENTITY_GRID, entity_grid
@@ -93,7 +96,8 @@ def test_the_default_grid_has_187_configurations(world):
 
 
 def test_the_frontier_is_over_topics_with_all_values(world):
-    found = grid_of(world, {"consensus": {"min_documents": [1, 2, 3]}, "chance": {"seed": [0, 1]}})
+    found = grid_of(world, {"consensus": {"support": ["rank", "rho"]}, "chance": {"seed": [0, 1, 2]}})
+    assert found.n_distinct == 5
     with pytest.warns(DegenerateWarning, match="5 runs: too few"):
         frontier = found.frontier()
     with pytest.warns(DegenerateWarning, match="5 runs: too few"):
@@ -101,6 +105,56 @@ def test_the_frontier_is_over_topics_with_all_values(world):
     pd.testing.assert_frame_equal(frontier.runs, expected.runs)
     drawn = found.plot()
     assert (drawn.get_xlabel(), drawn.get_ylabel()) == (MEASURES[1], MEASURES[0])
+
+
+def test_configurations_with_the_same_rankings_count_once(world):
+    """Links without confidences: the support rho+rank is rank, and rho is the number of documents."""
+    links, topics, _ = world
+    without = links.frame().assign(weight=1.0)
+    support = ["rank", "rho", "rho+rank"]
+    found = entity_grid(without, topics, {"consensus": {"support": support}, "chance": {"seed": 0}}, progress=False)
+    table = found.runs[found.runs["measure"] == "RelCov@20"].set_index("configuration")["duplicate_of"]
+    assert table.dropna().to_dict() == {"consensus(support='rho+rank')": "consensus(support='rank')"}
+    assert (found.n_distinct, repr(found)) == (
+        3, "EntityGrid(4 entity runs, 3 with different rankings; RelCov@20, NonRelCov@20)"
+    )  # fmt: skip
+    with pytest.warns(DegenerateWarning, match="3 runs: the correlation is undefined"):
+        frontier = found.frontier()
+    assert frontier.correlation["n_runs"].tolist() == [3, 3]
+    assert "consensus(support='rho+rank')" not in frontier.runs["name"].tolist()
+    # Another order of the same entities is another ranking.
+    both = entity_grid(without, topics, {"consensus": {"support": support[:2]}}, progress=False)
+    assert both.n_distinct == 2
+
+
+def test_supervised_runs_join_the_grid(world):
+    pytest.importorskip("lightgbm")
+    links, topics, _ = world
+    selector = EntitySelector(links, rounds=3, parameters={"min_data_in_leaf": 2})
+    pipeline = ConsensusEntities(links, min_documents=1) >> selector
+    frame = links.frame()
+    qrels = frame[["qid", "docno", "label"]].drop_duplicates()
+    runs = {
+        "trained": pipeline,
+        "idf": ConsensusEntities(links) >> LocalIDF(links),
+        "frame": RandomEntities(seed=9)(ConsensusEntities(links, min_documents=1)(topics)),
+    }
+    found = grid_of(world, {"chance": {"seed": [0, 9]}}, runs=runs, qrels=qrels, folds=KFold(3))
+    assert found.runs.drop_duplicates("configuration")["family"].tolist() == ["chance"] * 2 + ["given"] * 3
+    crossed = cross_validated(pipeline, topics, qrels, folds=KFold(3))
+    expected = score({"trained": crossed[crossed["rank"] < 5]}, frame, MEASURES, on_topics="all").means().loc["trained"]
+    own = found.runs[found.runs["configuration"] == "trained"].set_index("measure")["value"]
+    assert own.to_dict() == pytest.approx(expected.to_dict())
+    # A given run that is a configuration of the grid counts once.
+    assert found.runs.set_index("configuration").loc["frame", "duplicate_of"].unique().tolist() == ["chance(seed=9)"]
+    with pytest.warns(DegenerateWarning, match="4 runs: too few"):
+        assert set(found.frontier().runs["name"]) == {"chance(seed=0)", "chance(seed=9)", "trained", "idf"}
+    only = grid_of(world, {}, runs={"idf": runs["idf"]})
+    assert only.runs["configuration"].tolist() == ["idf", "idf"]
+    with pytest.raises(InputError, match="'trained' contains an estimator, which is cross-validated; give qrels="):
+        grid_of(world, {}, runs=runs)
+    with pytest.raises(ParameterError, match="is the name of a configuration"):
+        grid_of(world, {"chance": {"seed": 0}}, runs={"chance(seed=0)": runs["frame"]})
 
 
 def test_every_text_is_embedded_once_by_a_function_that_workers_cannot_import(world):

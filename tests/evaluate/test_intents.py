@@ -75,6 +75,37 @@ def test_what_stands_beside_the_scores():
     assert found.comparisons[["name_a", "name_b", "measure"]].to_numpy().tolist()[0] == ["literal", "both", "ES@1"]
 
 
+def test_tags_by_tie_are_counted_beside_the_scores_and_in_comparisons():
+    # Of the first two documents of each query: a1, c1 and s1, p1.
+    tags = TAGS.assign(tied=[1, 0, 0, 1, 0], n_abstained=[0, 0, 1, 0, 0])
+    with pytest.warns(DegenerateWarning) as told:
+        found = evaluated(tagger=tags, cutoff=[1, 2])
+    remedy = "; tag with priors, or leave tied mentions out with on_ties='drop'"
+    of_tags = "of the tags are decided by a tie and are guesses"
+    said = [
+        f"run 'literal': 67% {of_tags}{remedy}",
+        f"run 'both': 50% {of_tags}; 20% of the mentions have no tag because of a tie{remedy}",
+    ]
+    assert list(dict.fromkeys(str(each.message) for each in told)) == said
+    beside = found.tagging.set_index(["name", "cutoff"])
+    assert beside["tied"].to_dict() == pytest.approx(
+        {("literal", 1): 1.0, ("both", 1): 1.0, ("literal", 2): 2 / 3, ("both", 2): 0.5}
+    )
+    assert beside["abstained"].to_dict() == pytest.approx(
+        {("literal", 1): 0.0, ("both", 1): 0.0, ("literal", 2): 0.0, ("both", 2): 0.2}
+    )
+    assert list(evaluated(cutoff=[1]).tagging) == ["name", "cutoff", "tagged", "ES", "oracle_ES"]
+    with pytest.warns(DegenerateWarning, match=of_tags):
+        vbterrier.compare(SYSTEMS, measures=["ES@2"], intents=INTENTS, tags=tags, test="t")
+    # Tags in runs carry their ties, too.
+    tagged = {name: vbterrier.TagEntities(tags).transform(run) for name, run in SYSTEMS.items()}
+    with pytest.warns(DegenerateWarning, match=of_tags):
+        again = evaluated(tagged, tagger=None, cutoff=[1, 2])
+    pd.testing.assert_frame_equal(again.tagging, found.tagging)
+    few = tags.assign(tied=0)
+    evaluated(tagger=few, cutoff=[2])
+
+
 def test_the_same_pipeline_in_a_plain_experiment():
     vbterrier.register_intents("case studies", INTENTS, replace=True)
     vbterrier.register_tags("case studies", TAGS, replace=True)

@@ -57,7 +57,7 @@ class World:
         with warnings.catch_warnings():
             # Few documents share evidence.
             warnings.filterwarnings("ignore", ".* places are tied", DegenerateWarning)
-            return rerank_grid(**options | given)
+            return rerank_grid(**options | given).runs
 
 
 @pytest.fixture(scope="module")
@@ -207,11 +207,12 @@ def test_file_of_other_inputs_is_refused(world, tmp_path):
     "result",
     [
         5,
-        {"values": {}, "warnings": []},
-        {"values": {"AP": {"q0": "high"}}, "warnings": []},
-        {"values": {"AP": [0.5]}, "warnings": []},
-        {"values": {"AP": {"q0": 0.5}}, "warnings": 1},
-        {"values": {"AP": {"q0": 0.5}}},
+        {"values": {}, "ranking": "x", "warnings": []},
+        {"values": {"AP": {"q0": "high"}}, "ranking": "x", "warnings": []},
+        {"values": {"AP": [0.5]}, "ranking": "x", "warnings": []},
+        {"values": {"AP": {"q0": 0.5}}, "ranking": "x", "warnings": 1},
+        {"values": {"AP": {"q0": 0.5}}, "warnings": []},
+        {"values": {"AP": {"q0": 0.5}}, "ranking": "x"},
     ],
 )
 def test_results_that_are_none_are_refused(world, tmp_path, result):
@@ -276,4 +277,44 @@ def test_what_configurations_warn_of_is_said_once(world, tmp_path):
     for _ in range(2):
         # Warnings are stored with the results.
         with pytest.warns(DegenerateWarning, match=r"2 of 3 configurations warn; the first warning: run .*tied"):
-            rerank_grid(*data, grid, ["BNDCG@5"], world.qrels, path=tmp_path / "grid.jsonl", progress=False)
+            rerank_grid(*data, world.qrels, grid, ["BNDCG@5"], path=tmp_path / "grid.jsonl", progress=False)
+
+
+def test_the_default_grid_has_437_configurations_beside_the_pool(world):
+    assert sum(len(list(reranking.combined(given))) for given in reranking.RERANK_GRID.values()) == 437
+    resources = {**dict.fromkeys(reranking.RESOURCES), "embeddings": {}}
+    assert len(reranking.configurations(reranking.RERANK_GRID, ["one"], resources)) == 438
+    runs = {"one": world.runs["one"].assign(score=world.runs["one"]["score"] + 9)}
+    with pytest.warns(DegenerateWarning, match="176 of 437 configurations are omitted.*'embedding' needs embeddings"):
+        found = rerank_grid(world.tags, world.pool.drop(columns="text"), runs, world.qrels, progress=False)
+    assert found.omitted == ("expansion", "embedding", "similarity")
+    families = found.runs.drop_duplicates("configuration")["family"].value_counts().to_dict()
+    assert families == {"overlap": 181, "propagation": 80, "pool": 1}
+
+
+def test_values_of_topics_and_configurations_with_the_same_rankings(world):
+    grid = {"overlap": {"weight": [0.0, 0.1, 0.9], "cutoff": [6, 50]}}
+    found = rerank_grid(world.tags, world.pool, world.runs, world.qrels, grid, ["AP"], progress=False)
+    table = found.runs.set_index("configuration")
+    means = found.values.groupby("name", sort=False)["value"].mean()
+    pd.testing.assert_series_equal(means, table["value"].loc[means.index], check_names=False)
+    assert found.values["qid"].nunique() == 4
+    # Without evidence the pool remains, and the lists have six entities.
+    same = table["duplicate_of"].dropna()
+    assert (same[table["weight"] == 0] == "pool").all()
+    assert (table["weight"] == 0).sum() == 4
+    large = table[table["cutoff"] == 50]
+    assert large["duplicate_of"].notna().all()
+    rankings = {}
+    for name, run in world.runs.items():
+        for weight, cutoff in product((0.0, 0.1, 0.9), (6, 50)):
+            made = OverlapReranker(world.tags, run, weight=weight, cutoff=cutoff).transform(world.pool)
+            rankings[tuple(made.sort_values(["qid", "rank"])["docno"])] = name
+    assert found.n_distinct == len(rankings)
+    assert repr(found) == f"RerankGrid(13 configurations, {len(rankings)} with different rankings; AP)"
+
+
+def test_entity_runs_of_other_ids_are_reported(world):
+    other = {"one": world.runs["one"].assign(docno="Q" + world.runs["one"]["docno"])}
+    with pytest.warns(DegenerateWarning, match="run 'one': no document of the links mentions any of its 24 entities"):
+        world.found({"overlap": {}}, entity_runs=other)

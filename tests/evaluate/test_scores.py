@@ -14,8 +14,10 @@ from pandas.testing import assert_frame_equal
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.scores import score
+from vbterrier.frames.ranking import Run
 from vbterrier.stats.topic_intervals import topics_interval
-from vbterrier.unjudged import distribution
+from vbterrier.unjudged import distribution, fit, metrics
+from vbterrier.unjudged.pool import Judgments
 
 QRELS = pd.DataFrame(
     {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
@@ -199,7 +201,7 @@ def test_real_runs_score_as_ir_measures_says(shared_data):
     assert scores.missing.to_numpy().tolist() == [["ance", 50, 0], ["bb", 50, 20]]
     # All of the first ten documents of the second run were judged.
     nothing = pytest.approx(0.0, abs=1e-12)
-    for measure, gain in ((measures[0], 0.0805), (measures[1], 0.0889)):
+    for measure, gain in ((measures[0], 0.0523), (measures[1], 0.0889)):
         gained = scores.means()[measure] - scores.means()["nDCG@10"]
         assert gained.to_dict() == {"ance": pytest.approx(gain, abs=1e-4), "bb": nothing}
 
@@ -272,6 +274,81 @@ def test_one_topic_gets_nan_for_topics_a_warning_and_still_an_interval_for_what_
     assert len(said) == 1
     assert intervals.loc["topics (percentile)", ["low", "high"]].isna().all()
     assert intervals.loc["unjudged (normal)", "low"] == 1.0
+
+
+# Measures estimated by a model.
+
+
+def evidence():
+    """Judgments and three runs, each with documents that only it retrieves."""
+    qrels, run = collection()
+    return qrels, {"a": run, "b": collection(1)[1], "c": collection(2)[1].query("docno > 'd2'")}
+
+
+@pytest.mark.parametrize("labelled", [False, True])
+def test_estimates_are_those_of_one_model_of_all_runs_and_labels(labelled):
+    qrels, runs = evidence()
+    labels = {"judge": collection(3)[0]} if labelled else None
+    found = score(runs, qrels, ["ENDCG@10", "EP@5", "nDCG@10"], labels=labels, level=0.9)
+    model = fit(runs, qrels, cutoff=10, labels=labels)
+    assert found.model.digest == model.digest
+    models = found.values.groupby("measure")["model"].unique().map(list).to_dict()
+    assert models == {"ENDCG@10": [model.digest], "EP@5": [model.digest], "nDCG@10": [""]}
+    judgments = Judgments(qrels)
+    for measure, cutoff, metric in (("ENDCG@10", 10, metrics.NDCG()), ("EP@5", 5, metrics.Precision(1))):
+        of_mean = found.intervals.query("measure == @measure and method == 'unjudged (normal)'").set_index("name")
+        for name, run in runs.items():
+            distribution = model.distribution(judgments.judge(Run(run), cutoff), metric)
+            expected = dict(zip(distribution.topics, distribution.mean, strict=True))
+            assert per_topic(found, name, measure) == pytest.approx(expected, abs=1e-12)
+            # Topics share the errors of the model, so the variance is that of the mean of each draw.
+            reach = 1.6448536269514722 * distribution.draws.mean(axis=1).std()
+            mean = distribution.mean.mean()
+            assert of_mean.loc[name, ["low", "high"]].tolist() == pytest.approx([mean - reach, mean + reach], abs=1e-12)
+
+
+def test_a_fitted_model_gives_a_run_the_same_estimate_in_any_company(tmp_path):
+    qrels, runs = evidence()
+    together = score(runs, qrels, ["ENDCG@10"]).means()
+    model = fit(runs, qrels).register("scores")
+    folder = model.save(tmp_path / "model")
+    for given in (model, "scores", model.digest, folder, str(folder)):
+        alone = score({"b": runs["b"]}, qrels, ["ENDCG@10"], model=given)
+        assert alone.means().loc["b"].tolist() == together.loc["b"].tolist()
+        named = f"ENDCG(model='{given}')@10"
+        if isinstance(given, str):
+            assert score({"b": runs["b"]}, qrels, [named]).means().loc["b"].tolist() == together.loc["b"].tolist()
+    # Without it, another run is no evidence.
+    assert score({"b": runs["b"]}, qrels, ["ENDCG@10"]).means().loc["b"].tolist() != together.loc["b"].tolist()
+
+
+def test_notes_name_the_model_and_say_why_the_estimate_of_a_judged_run_is_not_its_score():
+    qrels, runs = evidence()
+    judged = qrels.groupby("qid").head(12).drop(columns="label")
+    runs = {"odd\u202e name": judged.assign(score=-np.arange(len(judged), dtype=float)), **runs}
+    found = score(runs, qrels, ["ENDCG@10", "nDCG@10", "Unjudged@10"], n_resamples=2)
+    means = found.means()
+    assert means.iloc[0]["Unjudged@10"] == 0 < means.iloc[1]["Unjudged@10"]
+    first, second = found.notes
+    assert first.startswith(f"ENDCG@10: model {found.model.digest}: 4 runs, 12 topics, horizon ")
+    assert second.startswith(
+        "no document of odd\\u202e name is unjudged to rank 10, and yet ENDCG@10 is "
+        f"{means.iloc[0]['ENDCG@10']:.3f} where nDCG@10 is {means.iloc[0]['nDCG@10']:.3f}: ENDCG estimates"
+    )
+
+
+@pytest.mark.parametrize(
+    ("measures", "options", "words"),
+    [
+        (["BNDCG@10", "nDCG@10"], {"labels": QRELS}, "labels=: BNDCG@10, nDCG@10 would not use it"),
+        (["BNDCG@10"], {"model": "mine"}, "model=: BNDCG@10 would not use it"),
+        (["ENDCG(model='mine')@10"], {"labels": QRELS}, r"labels=: ENDCG\(model='mine'\)@10 would not use it"),
+        (["ENDCG@10"], {"model": 5}, "model=5: wanted a model fitted by"),
+    ],
+)
+def test_evidence_that_no_measure_uses_is_refused(measures, options, words):
+    with pytest.raises(ParameterError, match=words):
+        score(RUN, QRELS, measures, **options)
 
 
 # Topics.

@@ -84,7 +84,7 @@ def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
         measure, target = kind(**options), EvaluationTarget(frame)
         before = list(map(str, evaluate([measure], target, Run(ranking, duplicates="error"))))
         copied, sent = pickle.loads(pickle.dumps((target, Run(ranking, duplicates="error"))))
-        assert target.kept
+        assert target.results.kept
         assert list(map(str, evaluate([measure], copied, sent))) == before, measure
     for frame, names in ((qrels, EXTERNAL), (given[IntentMeasure][0], ("alpha_nDCG@5", "ERR_IA@5", "StRecall@5"))):
         for made in vbterrier.measures_from(*names):

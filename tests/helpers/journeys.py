@@ -1,4 +1,4 @@
-"""Functions of the package that a call enters, by module: ``python tests/helpers/journeys.py`` rewrites structure.md."""
+"""Functions that a call enters, by module: ``python tests/helpers/journeys.py`` rewrites structure.md."""
 
 import sys
 import threading

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 import vbterrier
 from vbterrier import DegenerateWarning, InputError, ParameterError, register_intents, register_tags
 from vbterrier.intents import taggers as texts
-from vbterrier.intents.tagging import TagEntities
+from vbterrier.intents.tagging import COLUMNS, OF_TIES, TagEntities
 from vbterrier.intents.tagging_quality import tag_quality
 from vbterrier.linking.links import Links, links_frame
 
@@ -66,7 +66,8 @@ def cities(text):
 
 def lists(stage, run=RUN):
     tagged = stage.transform(run)
-    assert tagged.columns.tolist() == [*run.columns, "entity_id", "weight", "tagger"]
+    added = tagged.columns.tolist()[len(run.columns) :]
+    assert added in ([*COLUMNS], [*COLUMNS, *OF_TIES])
     pd.testing.assert_frame_equal(tagged[list(run.columns)], run)
     assert tagged["tagger"].eq(tagged["tagger"].iloc[0]).all()
     assert all(isinstance(value, list) for name in ("entity_id", "weight") for value in tagged[name])
@@ -95,10 +96,78 @@ def test_that_the_first_of_equals_is_taken_is_told_once():
         stage.transform(pd.concat([stage.transform(RUN), stage.transform(RUN)])[RUN.columns])
     assert len(said) == 1
     lists(TagEntities(Words(CITIES), weights="score"))
-    # Equals behind the best, and the best found twice, leave no choice.
+    # Also if fewer than half of the mentions are tied.
     few = {"Rome": {"b": 0.5, "a": 0.5}, "and": {"a": 0.5, "b": 0.25}, "Paris": {"a": 1, "b": 0.5}}
-    lists(TagEntities(Words(few), cutoff=9), RUN[:1])
+    with pytest.warns(DegenerateWarning, match="1 of 3 ambiguous mentions have tied best candidates"):
+        lists(TagEntities(Words(few)), RUN[:1])
+    lists(TagEntities(Words(few), on_ties="drop"), RUN[:1])
+    # Equals behind the best, and the best found twice, leave no choice.
     lists(TagEntities(Words({"Rome": {"a": 0.5, "b": 0.25, "c": 0.25}, "Paris": {"a": 0.5}})))
+
+
+def test_ties_are_marked_or_dropped_and_counted():
+    kept = TagEntities(Words(CITIES)).transform(RUN)
+    assert kept["entity_id"].tolist() == [["Q90", "Q18"], [], ["Q90", "Q18"], ["Q18"]]
+    assert kept["tied"].tolist() == [[False, True], [], [False, True], [True]]
+    assert kept["n_abstained"].tolist() == [0, 0, 0, 0]
+    stage = TagEntities(Words(CITIES), on_ties="drop")
+    dropped = stage.transform(RUN)
+    assert dropped["entity_id"].tolist() == [["Q90"], [], ["Q90"], []]
+    assert dropped["tied"].tolist() == [[False], [], [False], []]
+    assert dropped["n_abstained"].tolist() == [1, 0, 1, 2], "mentions"
+    rows = stage.tags(RUN)[["docno", "entity_id", "tied", "n_abstained"]].to_numpy().tolist()
+    assert rows == [["d1", "Q90", False, 1]]
+    # An entity that another mention decides is no guess.
+    sure = TagEntities(Words(CITIES | {"and": {"Q18": 0.25}})).transform(RUN[:1])
+    assert dict(zip(sure["entity_id"][7], sure["tied"][7], strict=True)) == {"Q18": False, "Q90": False}
+
+
+@pytest.mark.parametrize(("margin", "expected"), [(0.5, [False]), (0.500001, [True])])
+def test_candidates_within_a_margin_are_tied(margin, expected):
+    linker = Words({"Paris": {"Q90": 0.75, "Q167646": 0.25}})
+    kept = TagEntities(linker, min_margin=margin).transform(RUN[:1])
+    assert (kept["entity_id"].item(), kept["tied"].item()) == (["Q90"], expected)
+    dropped = TagEntities(linker, min_margin=margin, on_ties="drop").transform(RUN[:1])
+    assert dropped["n_abstained"].item() == sum(expected)
+    assert dropped["entity_id"].item() == ["Q90"] * (not expected[0])
+
+
+def test_tags_that_a_tie_keeps_below_a_cutoff_are_marked_or_dropped():
+    stage = TagEntities(Words(CITIES), weights="score", cutoff=2)
+    assert stage.transform(RUN[:1])["tied"].item() == [False, True]
+    stage = TagEntities(TAGS.assign(weight=0.5), cutoff=1, on_ties="drop")
+    found = stage.transform(RUN)
+    assert found["entity_id"].tolist() == [[], [], [], ["C"]]
+    assert found["n_abstained"].tolist() == [1, 0, 1, 0]
+
+
+def test_ties_travel_with_a_frame_and_a_file_of_tags(tmp_path):
+    tags = TagEntities(Words(CITIES)).tags(RUN)
+    vbterrier.write_tags(tags, tmp_path / "tags.tsv")
+    again = vbterrier.read_tags(tmp_path / "tags.tsv")
+    for table in (tags, again, tmp_path / "tags.tsv"):
+        found = TagEntities(table).transform(RUN)
+        # Entities of equal weight are in the order of their ids.
+        assert found["entity_id"].tolist() == [["Q18", "Q90"], [], ["Q18", "Q90"], ["Q18"]]
+        assert found["tied"].tolist() == [[True, False], [], [True, False], [True]]
+    with pytest.raises(InputError, match="tags: row 1 has tied 2, wanted 0 or 1"):
+        TagEntities(tags.assign(tied=[0, 2, 1]))
+    with pytest.raises(InputError, match="tags: row 0 has n_abstained -1, wanted a whole number of at least 0"):
+        TagEntities(tags.assign(n_abstained=-1))
+
+
+@pytest.mark.parametrize(
+    ("tagger", "options", "message"),
+    [
+        ("docno", {"on_ties": "first"}, "on_ties='first': wanted one of 'smallest', 'drop'"),
+        (Words(CITIES), {"min_margin": -0.1}, "min_margin=-0.1: wanted a number of at least 0"),
+        (TAGS, {"min_margin": 0.1}, "a margin is one between candidates of a mention; wanted a linker"),
+        (Words(CITIES), {"min_margin": 0.1, "weights": "score"}, "wanted a linker, and weights='binary'"),
+    ],
+)
+def test_rules_for_ties_without_mentions_are_refused(tagger, options, message):
+    with pytest.raises(ParameterError, match=message):
+        TagEntities(tagger, **options)
 
 
 def test_an_entity_found_several_times_has_its_largest_weight():
@@ -306,7 +375,7 @@ def test_pyterrier_finds_out_what_goes_in_and_comes_out():
     assert pt.inspect.transformer_inputs(stage) == [["qid", "docno", "title", "text"]]
     assert pt.inspect.transformer_inputs(TagEntities("docno")) == [["qid", "docno"]]
     columns = ["qid", "docno", "score", "title", "text"]
-    assert pt.inspect.transformer_outputs(stage, columns) == [*columns, "entity_id", "weight", "tagger"]
+    assert pt.inspect.transformer_outputs(stage, columns) == [*columns, *COLUMNS, *OF_TIES]
     found = {attribute.name: attribute.value for attribute in pt.inspect.transformer_attributes(stage)}
     assert found["tagger"] is stage.tagger
     assert (found["fields"], found["weights"], found["cache"]) == (("title", "text"), None, True)
@@ -360,9 +429,10 @@ def test_it_travels_to_other_processes_without_what_it_read():
 @pytest.mark.parametrize("tagger", ["docno", TAGS, cities, Words(CITIES)], ids=["docno", "frame", "function", "linker"])
 def test_an_empty_run_stays_empty_with_the_columns(tagger):
     tagged = TagEntities(tagger, intents=INTENTS).transform(RUN.iloc[:0])
-    assert tagged.columns.tolist() == [*RUN.columns, "entity_id", "weight", "tagger"]
+    of_ties = OF_TIES if isinstance(tagger, Words) else ()
+    assert tagged.columns.tolist() == [*RUN.columns, *COLUMNS, *of_ties]
     assert len(tagged) == 0
-    assert TagEntities(tagger).tags(RUN.iloc[:0]).columns.tolist() == ["docno", "entity_id", "weight"]
+    assert TagEntities(tagger).tags(RUN.iloc[:0]).columns.tolist() == ["docno", "entity_id", "weight", *of_ties]
 
 
 def test_missing_texts_get_no_tags_and_one_warning():

@@ -53,6 +53,19 @@ def test_tags_count_once_and_only_with_weight():
     assert tag_quality("quality tags", "quality gold").micro == pytest.approx((1.0, 0.5, 2 / 3))
 
 
+def test_tags_by_tie_have_a_precision_of_their_own():
+    # The tag of A in x is repeated, once by a score; the last document is not of the sample.
+    found = tags(("x", "A"), ("x", "A"), ("x", "C"), ("y", "A"), ("z", "D"), ("elsewhere", "A"))
+    quality = tag_quality(found.assign(tied=[1, 0, 1, 1, 1, 1], n_abstained=0), GOLD)
+    assert quality.decisions.to_numpy().tolist() == [["score", 1, 1, 1.0], ["tie", 3, 1, pytest.approx(1 / 3)]]
+    assert "3 tags by a tie, precision 0.3333" in repr(quality)
+    assert quality.micro == tag_quality(found, GOLD).micro
+    assert not len(tag_quality(found, GOLD).decisions)
+    none = tag_quality(found.assign(tied=0), GOLD).decisions
+    assert none["n_tags"].tolist() == [4, 0]
+    assert math.isnan(none["precision"].iloc[1])
+
+
 def test_tags_of_queries_are_compared_by_query():
     columns = ("qid", "docno", "entity_id")
     gold = tags(("a", "x", "A"), ("b", "x", "B"), columns=columns)

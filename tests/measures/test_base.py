@@ -2,12 +2,9 @@
 
 import copy
 import importlib
-import itertools
 import json
-import pickle
 import subprocess
 import sys
-import warnings
 from functools import partial
 
 import ir_measures
@@ -26,6 +23,12 @@ from vbterrier import (
     BP,
     BQ,
     BRBP,
+    EAP,
+    EERR,
+    ENDCG,
+    EP,
+    EQ,
+    ERBP,
     ES,
     OER,
     VB,
@@ -43,7 +46,8 @@ from vbterrier import (
     measures_from,
     score,
 )
-from vbterrier.hosts.ir_measures import FROM_IR_MEASURES, Omitted
+from vbterrier.frames.contracts import mean_bounds, score_bounds
+from vbterrier.hosts.ir_measures import FROM_IR_MEASURES
 from vbterrier.measures import ENTITY, LINKING, MEASURES, WeightedAlphaNDCG, WeightedERRIA
 
 AMBIGUOUS = [
@@ -88,16 +92,35 @@ SETTINGS = {
         {"prior": "pool", "prior_strength": 5},
         {"prior": "pool", "prior_strength": "inf"},
         {"prior": "pool", "prior_strength": 1 / 3, "stat": "hi"},
-        {"horizon": 50, "stat": "variance_part"},
+        {"stat": "variance_part"},
     ],
-    BRBP: [{}, {"p": 0}, {"p": 0.95, "rel": 1}, {"max_grade": 3}, {"prior": "pool", "prior_strength": 8, "stat": "q5"}],
+    BRBP: [
+        {},
+        {"p": 0},
+        {"p": 0.95, "rel": 2},
+        {"rel": 0, "max_grade": 3},
+        {"max_grade": 3},
+        {"stat": "upper"},
+        {"prior": "pool", "prior_strength": 8, "stat": "q5"},
+    ],
     BP: [{}, {"rel": 2}, {"prior": "run", "all_unjudged": "pool"}],
     BAP: [{}, {"rel": 2, "stat": "median"}, {"method": "mc", "n_draws": 50, "seed": 7}],
     BERR: [{}, {"max_grade": 2}, {"prior": "pool", "level": 0.5}],
     BQ: [{}, {"beta": 0}, {"beta": 10, "prior": "pool", "prior_strength": 1e-3}],
+    ENDCG: [
+        {},
+        {"model": "mine"},
+        {"model": "it's in a/folder", "stat": "lo", "level": 0.5},
+        {"dcg": "exp-log2", "stat": "q97.5", "n_draws": 50, "seed": 7},
+    ],
+    ERBP: [{}, {"model": "mine", "p": 0.95, "rel": 0, "max_grade": 3}],
+    EP: [{}, {"model": "mine", "rel": 2}],
+    EAP: [{}, {"rel": 2, "stat": "median"}],
+    EERR: [{}, {"max_grade": 2}],
+    EQ: [{}, {"beta": 0}],
     NDCGBound: [{}, {"side": "upper", "kind": "posthoc"}, {"kind": "rbp", "max_grade": 0, "dcg": "exp-log2"}],
     Unjudged: [{}],
-    **{measure: [{}, {"rel": 2, "undefined": "skip"}] for measure in ENTITY},
+    **{measure: [{}, {"rel": 2, "undefined": "raise"}] for measure in ENTITY},
     OER: [{}, {"alpha": 1, "tau": 2.5}],
     OracleCov: [{}, {"exact": True}],
     **{measure: [{}, {"nil": "--NME--", "unanswered": "nil"}, {"multiple_answers": "any"}] for measure in LINKING},
@@ -239,21 +262,24 @@ print(json.dumps([[repr(measure), list(measure.params)] for measure in measures]
         (VB(intents="", tags=None), "VB"),
         (VB(cutoff=None), "VB"),
         (VB(cutoff=7), "VB@7"),
-        (BNDCG(prior="auto", stat="mean", seed=0, n_draws=1000, level=0.9, compat="") @ 10, "BNDCG@10"),
+        (BNDCG(prior="pool+run", stat="mean", seed=0, n_draws=1000, level=0.9, compat="") @ 10, "BNDCG@10"),
         (BNDCG(prior={2: 0.5, 0: 0.5}), "BNDCG(prior={0:0.5,2:0.5})"),
         (BNDCG(prior={1: 1}), "BNDCG(prior={1:1.0})"),
         (
-            BRBP(rel=0, p=0.8, prior="pool", prior_strength=float("inf")) @ 5,
-            "BRBP(prior='pool',prior_strength='inf')@5",
+            BRBP(rel=0, max_grade=3, p=0.8, prior="pool", prior_strength=float("inf")) @ 5,
+            "BRBP(prior='pool',rel=0,max_grade=3,prior_strength='inf')@5",
         ),
         (BRBP(prior_strength="auto") @ 5, "BRBP@5"),
         (
-            BRBP(rel=1, p=0.5, prior="pool", prior_strength=4, stat="lo") @ 5,
-            "BRBP(prior='pool',stat='lo',p=0.5,rel=1,prior_strength=4.0)@5",
+            BRBP(rel=1, p=0.5, prior="pool", prior_strength=5, stat="lo") @ 5,
+            "BRBP(prior='pool',stat='lo',p=0.5,prior_strength=5.0)@5",
         ),
         (BERR(max_grade=4), "BERR"),
         (BQ(beta=2), "BQ(beta=2.0)"),
-        (NDCGBound(side="lower", kind="naive", max_grade=3) @ 5, "NDCGBound(max_grade=3)@5"),
+        (ENDCG(model="", n_draws=1000, seed=0, level=0.9, stat="mean") @ 10, "ENDCG@10"),
+        (EP(stat="hi", rel=1, model="mine") @ 5, "EP(model='mine',stat='hi')@5"),
+        (NDCGBound(side="lower", kind="guaranteed", max_grade=3) @ 5, "NDCGBound(max_grade=3)@5"),
+        (NDCGBound(kind="naive") @ 5, "NDCGBound(kind='naive')@5"),
         (Unjudged @ np.int64(10), "Unjudged@10"),
     ],
 )
@@ -330,7 +356,11 @@ BAD_VALUES = [
     (VB, "rel", (0, 1.0), "wanted a whole number of at least 1"),
     (VB, "intents", (7,), "wanted a text"),
     (VB, "undefined", ("skipped",), r".*Did you mean skip\?"),
-    (BNDCG, "prior", ("pol",), r"wanted one of 'pool', 'run', 'pool\+run'.*'auto'.*Did you mean pool\?"),
+    (BNDCG, "prior", ("pol",), r"wanted one of 'pool', 'run', 'pool\+run', 'column'\. Did you mean pool\?"),
+    (BNDCG, "prior", ("learned", "hierarchical", "evidence", "auto"), "wanted one of 'pool'"),
+    (ENDCG, "model", (7, True), "wanted a text"),
+    (ENDCG, "stat", ("average", "q101"), "wanted one of 'mean'.*percentile such as 'q5'"),
+    (EERR, "max_grade", (0,), "wanted a whole number from 1 to 50"),
     (BNDCG, "prior", ([0.5, 0.5],), "wanted one of"),
     (BNDCG, "stat", ("average", "q101", "q-5", 5), "wanted one of 'mean'.*percentile such as 'q5'"),
     (BNDCG, "level", (1.1,), "wanted a number from 0 to 1"),
@@ -375,6 +405,12 @@ def test_a_bad_value_is_refused_where_the_measure_is_made(measure, name, values,
         (BNDCG, {"prior": {1: NAN}}, "probability=nan: wanted a number from 0 to 1"),
         (BRBP, {"dcg": "log2"}, "BRBP has no parameter 'dcg'; it has cutoff, prior, stat, p, rel"),
         (BRBP, {"compat": "ecir23"}, "BRBP has no parameter 'compat'"),
+        (
+            BRBP,
+            {"rel": 0},
+            r"BRBP\(rel=0\): graded gains are grade / max_grade; give the .* as BRBP\(rel=0, max_grade=3\)",
+        ),
+        (ERBP, {"rel": 0}, r"give the highest grade of the scale, as ERBP\(rel=0, max_grade=3\)"),
         (RelCov, {"alpha": 1}, "RelCov has no parameter 'alpha'"),
     ],
 )
@@ -484,8 +520,8 @@ EVALUATED = [
     BAP(prior="pool", prior_strength=3),
     BERR(stat="q25") @ 5,
     BQ(method="mc", seed=3) @ 5,
-    NDCGBound @ 3,
-    NDCGBound(side="upper", kind="posthoc") @ 3,
+    NDCGBound(kind="naive") @ 3,
+    NDCGBound(side="upper", kind="posthoc", max_grade=3) @ 3,
     Unjudged @ 3,
     Unjudged,
     VB @ 3,
@@ -522,7 +558,7 @@ def test_values_are_finite_numbers_for_every_topic_of_the_qrels_and_no_other(mea
 
 def test_all_statistics_of_an_evaluation_share_one_computation(monkeypatch):
     module = importlib.import_module("vbterrier.unjudged.distribution")
-    calls, learned = [], BNDCG(prior="learned") @ 3
+    calls, mean = [], BNDCG @ 3
 
     def counted(name):
         inner = getattr(module, name)
@@ -535,16 +571,16 @@ def test_all_statistics_of_an_evaluation_share_one_computation(monkeypatch):
 
     counted("distribution_of")
     counted("moments")
-    ir_measures.calc([learned, learned(stat="std")], QRELS, RUN)
+    ir_measures.calc([mean, mean(stat="std")], QRELS, RUN)
     assert set(calls) == {"moments"}, "no distribution where moments do"
     calls.clear()
     stats = ("mean", "std", "median", "mode", "q5", "q95", "lo", "hi")
-    measures = [learned(stat=stat) for stat in stats] + [learned(stat="lo", level=0.5)]
+    measures = [mean(stat=stat) for stat in stats] + [mean(stat="lo", level=0.5)]
     ir_measures.calc(measures, QRELS, RUN)
     assert set(calls) == {"distribution_of", "moments"}
     assert calls.count("distribution_of") == 1
     calls.clear()
-    ir_measures.calc([learned(stat="q5"), learned(stat="q5", cutoff=2), BNDCG(stat="q5", prior="pool") @ 3], QRELS, RUN)
+    ir_measures.calc([mean(stat="q5"), mean(stat="q5", cutoff=2), BNDCG(stat="q5", prior="pool") @ 3], QRELS, RUN)
     assert calls == ["distribution_of"] * 3, "another cutoff and another prior are other distributions"
 
 
@@ -553,7 +589,7 @@ def test_an_evaluator_prepares_its_qrels_once(monkeypatch):
     made = []
     inner = module.Judgments
     monkeypatch.setattr(module, "Judgments", lambda *args, **kwargs: made.append(1) or inner(*args, **kwargs))
-    evaluator = ir_measures.evaluator([BNDCG @ 3, Unjudged @ 3, NDCGBound @ 2], QRELS)
+    evaluator = ir_measures.evaluator([BNDCG @ 3, Unjudged @ 3, NDCGBound(kind="naive") @ 2], QRELS)
     first = by_measure_and_topic(evaluator.iter_calc(RUN))
     second = by_measure_and_topic(evaluator.iter_calc(RUN.iloc[:4]))
     assert len(made) == 1
@@ -580,8 +616,9 @@ def test_a_measure_without_values_cannot_be_asked_for_any():
     declared = {"SUPPORTED_PARAMS": ES.SUPPORTED_PARAMS}
     with pytest.raises(NotImplementedError):
         list(type("Covering", (covering,), declared)().runtime_impl(QRELS, RUN))
-    with pytest.raises(NotImplementedError):
-        importlib.import_module("vbterrier.measures.unjudged").Bootstrapped()
+    for family in ("Bootstrapped", "Estimated"):
+        with pytest.raises(NotImplementedError):
+            getattr(importlib.import_module("vbterrier.measures.unjudged"), family)()
 
 
 # Topics without a value
@@ -595,24 +632,22 @@ def partly():
     return ES(intents="partly") @ 5
 
 
-def test_topics_without_a_value_are_an_error_score_zero_or_are_left_out_when_asked(partly):
+REMEDY = (
+    r"ES\(intents='partly',undefined='skip'\)@5 is undefined for 1 of 3 topics \('q3'\), and this host averages all "
+    "topics: use vbterrier.Experiment or vbterrier.score, which leave them out and count them, or undefined='zero'"
+)
+
+
+def test_topics_without_a_value_are_an_error_or_score_zero(partly):
     with pytest.raises(InputError, match=r"undefined for 1 topics \('q3'\); ask for undefined='zero' or 'skip'"):
         partly.calc_aggregate(QRELS, RUN)
     zero = by_measure_and_topic(partly(undefined="zero").iter_calc(QRELS, RUN))
     assert list(zero.values()) == [1.0, 1.0, 0.0]
     assert partly(undefined="zero").calc_aggregate(QRELS, RUN) == pytest.approx(2 / 3)
-    for policy in ("skip", "warn"):
-        with warnings.catch_warnings(record=True) as raised:
-            warnings.simplefilter("always")
-            skipped = by_measure_and_topic(partly(undefined=policy).iter_calc(QRELS, RUN))
-            assert partly(undefined=policy).calc_aggregate(QRELS, RUN) == 1.0
-        found = f"which its mean leaves out: {partly(undefined=policy)} 1 ('q3')"
-        assert [found in str(one.message) for one in raised] == [True, True] * (policy == "warn")
-        np.testing.assert_array_equal(list(skipped.values()), [1.0, 1.0, np.nan])
 
 
 @pytest.mark.parametrize("others", [[nDCG @ 10], [BNDCG @ 5], [nDCG @ 10, BNDCG @ 5]])
-def test_means_of_hosts_leave_out_undefined_topics_of_one_measure_only(partly, others):
+def test_hosts_that_average_all_topics_refuse_undefined_ones_and_ours_leave_them_out(partly, others):
     """q1 and q2 have 1 and no retrieved intent; q3 has no intents, and counts in the other measures."""
     asked = partly(undefined="skip")
     run = RUN[RUN["query_id"] != "q2"]
@@ -620,57 +655,46 @@ def test_means_of_hosts_leave_out_undefined_topics_of_one_measure_only(partly, o
     alone = score({"run": frames[0]}, frames[2], [asked, *others], on_topics="all").means().loc["run"]
     assert alone[str(asked)] == 0.5
     topics = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": "text"})
-    experiment = partial(
-        pt.Experiment, frames[:2], topics, frames[2], [asked, *others], names=["run", "full"], verbose=False
-    )
-    for found in (
-        ir_measures.calc_aggregate([asked, *others], QRELS, run),
-        ir_measures.calc([asked, *others], QRELS, run).aggregated,
-        ir_measures.evaluator([asked, *others], QRELS).calc_aggregate(run),
+    given = (frames[:2], topics, frames[2], [asked, *others])
+    named = {"names": ["run", "full"], "verbose": False}
+    for calculate in (
+        partial(ir_measures.calc_aggregate, [asked, *others], QRELS, run),
+        partial(ir_measures.calc, [asked, *others], QRELS, run),
+        partial(ir_measures.evaluator([asked, *others], QRELS).calc_aggregate, run),
+        partial(ir_measures.providers.registry["runtime"].calc_aggregate, [asked], QRELS, run),
+        partial(pt.Experiment, *given, **named),
+        partial(pt.Experiment, *given, **named, baseline=1),
+        partial(pt.Experiment, *given, **named, perquery=True),
     ):
-        assert {str(measure): value for measure, value in found.items()} == pytest.approx(alone.to_dict())
-    for table in (experiment(), experiment(baseline=1), experiment(round=8)):
-        assert table.loc[0, list(alone.index)].to_dict() == pytest.approx(alone.to_dict())
-        assert table.loc[1, str(asked)] == 1.0
-    by_topic = experiment(perquery=True)
-    values = by_topic[(by_topic["name"] == "run") & (by_topic["measure"] == str(asked))].set_index("qid")["value"]
-    assert np.isnan(values["q3"])
-    assert values[["q1", "q2"]].tolist() == [1.0, 0.0]
-
-
-@pytest.mark.parametrize("baseline", [None, 0])
-def test_experiments_with_a_baseline_are_warned_of_p_values(partly, baseline):
-    topics = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": "text"})
-    run, qrels = (frame.rename(columns=FROM_IR_MEASURES) for frame in (RUN, QRELS))
-    with pytest.warns(DegenerateWarning, match="which its mean leaves out") as raised:
-        table = pt.Experiment(
-            [run, run], topics, qrels, [partly(undefined="warn")], names=["a", "b"], baseline=baseline
-        )
-    told = ["p-values with the baseline are NaN" in str(one.message) for one in raised]
-    assert told == [baseline is not None] * len(told)
-    if baseline is not None:
-        assert np.isnan(table.filter(like="p-value").iloc[1, 0])
+        with pytest.raises(InputError, match=REMEDY):
+            calculate()
+    with pytest.warns(DegenerateWarning, match="which its mean leaves out: .* of 'run': 1; .* of 'full': 1"):
+        table = vbterrier.Experiment(*given, **named)
+    assert table.loc[0, list(alone.index)].to_dict() == pytest.approx(alone.to_dict())
+    assert table.loc[1, str(asked)] == 1.0
 
 
 def test_means_of_undefined_topics_alone_are_undefined(partly):
     asked, known = partly(undefined="skip"), QRELS[QRELS["query_id"] == "q3"]
     run = pd.DataFrame({"query_id": ["q3"], "doc_id": ["i"], "score": [1.0]})
-    assert np.isnan(ir_measures.calc_aggregate([asked, nDCG @ 10], known, run)[asked])
+    with pytest.raises(InputError, match=r"is undefined for 1 of 1 topics \('q3'\)"):
+        ir_measures.calc_aggregate([asked, nDCG @ 10], known, run)
     found = score(run.rename(columns=FROM_IR_MEASURES), known.rename(columns=FROM_IR_MEASURES), [asked]).intervals
     assert found["value"].isna().tolist() == [True]
     assert found["n_qids"].tolist() == [0]
 
 
-def test_sums_count_the_values_that_they_leave_out_in_any_order():
-    values = [1.0, Omitted(), 0.5, Omitted(), 0.0]
-    for order in itertools.permutations(values):
-        total = sum(order, 0.0)
-        assert np.isnan(total)
-        assert total / 5 == 0.5
-    assert Omitted() / 1 != Omitted() / 1
-    again = pickle.loads(pickle.dumps(Omitted(2.0, 3)))
-    assert (again.total, again.n_omitted) == (2.0, 3)
-    assert np.isnan(np.array([0.5, Omitted()])).tolist() == [False, True]
+@pytest.mark.parametrize("measure", LINKING, ids=str)
+def test_measures_whose_topics_depend_on_all_topics_are_refused_where_topics_are_averaged(measure):
+    topics, systems = pd.DataFrame({"qid": ["q1"], "query": "text"}), [RUN.rename(columns=FROM_IR_MEASURES)]
+    for calculate in (
+        partial(ir_measures.calc_aggregate, [measure], QRELS, RUN),
+        partial(pt.Experiment, systems, topics, QRELS.rename(columns=FROM_IR_MEASURES), [measure], names=["a"]),
+    ):
+        with pytest.raises(
+            InputError, match=rf"{measure.NAME}.*depends on all topics.*vbterrier.linking.linking_report"
+        ):
+            calculate()
 
 
 def test_the_command_line_of_ir_measures_knows_our_measures_where_they_are_imported(tmp_path):
@@ -684,7 +708,7 @@ def test_the_command_line_of_ir_measures_knows_our_measures_where_they_are_impor
     assert sorted(done.stdout.splitlines()) == ["BNDCG(prior='pool')@10\t1.0000", "Unjudged@10\t0.5000"]
 
 
-def test_measures_say_which_values_are_better_and_which_hosts_insert_zero():
+def test_measures_say_which_values_are_better():
     lower = {measure.NAME for measure in MEASURES if measure.better == "lower"}
     neither = {measure.NAME for measure in MEASURES if measure.better is None}
     assert lower == {"NonRelCov", "BaitRate", "TopBait"}
@@ -692,6 +716,12 @@ def test_measures_say_which_values_are_better_and_which_hosts_insert_zero():
     assert {measure.better for measure in MEASURES} == {"higher", "lower", None}
     assert BNDCG(stat="lo").better == BNDCG(stat="q95").better == "higher"
     assert BNDCG(stat="std").better is None
-    # Hosts insert 0 for topics without a value unless they are left out.
-    assert [measure.NAME for measure in MEASURES if measure.DEFAULT != 0.0] == [measure.NAME for measure in ENTITY]
-    assert np.isnan(VB(undefined="skip").DEFAULT)
+    assert ENDCG(stat="lo").better == "higher"
+    assert ENDCG(stat="std").better is ENDCG(stat="variance_part").better is BRBP(stat="residual").better is None
+
+
+def test_ranges_of_means_are_known_for_all_measures_but_unbounded_ratios():
+    unbounded = {measure.NAME for measure in MEASURES if np.isinf(mean_bounds(str(measure))).any()}
+    assert unbounded == {"DiscRatio", "OER"}
+    judged = [BNDCG, BRBP, BP, BAP, BERR, BQ, ENDCG, ERBP, EP, EAP, EERR, EQ, Unjudged]
+    assert {score_bounds(str(measure @ 10)) for measure in judged} == {(0.0, 1.0)}

@@ -35,7 +35,8 @@ def test_the_second_worked_case():
         assert distribution.mean[0] == pytest.approx(mean, abs=1e-10)
         assert distribution.std[0] ** 2 == pytest.approx(variance, abs=1e-10)
         assert one(BNDCG(prior=prior) @ 4, qrels, run) == pytest.approx(mean, abs=1e-10)
-        assert one(BNDCG(prior=prior, stat="std", prior_strength="inf") @ 4, qrels, run) ** 2 == pytest.approx(variance, abs=1e-10)
+        spread = BNDCG(prior=prior, stat="std", prior_strength="inf") @ 4
+        assert one(spread, qrels, run) ** 2 == pytest.approx(variance, abs=1e-10)
 
 
 # TREC-COVID with judgments missing
@@ -67,7 +68,8 @@ def test_priors_that_compat_does_not_know_and_topics_too_large_for_a_method_are_
 def test_a_prior_that_is_sure_of_one_grade_is_a_naive_bound(covid, values_of):
     run, qrels = covid.runs["ance"], covid.incomplete
     for dcg in ("log2", "exp-log2"):
-        lower, upper = (values_of(NDCGBound(side=side, kind="naive", dcg=dcg) @ 10, qrels, run) for side in ("lower", "upper"))
+        bounds = [NDCGBound(side=side, kind="naive", dcg=dcg) @ 10 for side in ("lower", "upper")]
+        lower, upper = (values_of(bound, qrels, run) for bound in bounds)
         assert values_of(BNDCG(prior={0: 1}, dcg=dcg) @ 10, qrels, run) == pytest.approx(lower, abs=1e-12)
         assert values_of(BNDCG(prior={2: 1}, dcg=dcg) @ 10, qrels, run) == pytest.approx(upper, abs=1e-12)
 

@@ -1,6 +1,5 @@
 """Bootstrapped RBP, P, AP, ERR and Q: the process followed by hand, complete judgments, bounds, hosts."""
 
-import itertools
 import math
 import warnings
 
@@ -12,9 +11,11 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from one_topic import RENAMED, discounted, qrels_of, run_of
+from urn import sequences_by_hand
 
 import vbterrier
 from vbterrier import BAP, BERR, BNDCG, BP, BQ, BRBP, NDCGBound, ParameterError
+from vbterrier.unjudged.priors import DEFAULT_STRENGTH
 
 NEW = [BRBP, BP, BAP, BERR, BQ]
 ALL = [BNDCG, *NEW]
@@ -36,8 +37,8 @@ def textbook_ndcg(grades, pool, k, dcg="log2"):
     return discounted(gain) / discounted(ideal) if any(ideal) else 0.0
 
 
-def textbook_rbp(grades, pool, k, p=0.8, rel=0):
-    gains = [grade >= rel if rel else grade / max(*pool, 1) for grade in grades]
+def textbook_rbp(grades, pool, k, p=0.8, rel=1, max_grade=None):
+    gains = [grade >= rel if rel else grade / max_grade for grade in grades]
     return (1 - p) * sum(gain * p**place for place, gain in enumerate(gains))
 
 
@@ -74,7 +75,7 @@ CASES = [
     (BNDCG, textbook_ndcg, {"dcg": "exp-log2"}),
     (BRBP, textbook_rbp, {}),
     (BRBP, textbook_rbp, {"p": 0.5}),
-    (BRBP, textbook_rbp, {"rel": 1}),
+    (BRBP, textbook_rbp, {"rel": 0, "max_grade": 3}),
     (BRBP, textbook_rbp, {"rel": 2, "p": 0.95}),
     (BP, textbook_p, {}),
     (BP, textbook_p, {"rel": 2}),
@@ -89,8 +90,8 @@ CASES = [
 IDS = [repr(measure(**params)) for measure, _, params in CASES]
 
 
-def outcome(labels, ranking, k, score, prior, *, limited):
-    """{score: probability} over all grades that the unjudged documents could draw.
+def outcome(labels, ranking, k, score, prior, strength, *, limited):
+    """{score: probability} over all grades that the unjudged documents could draw from an urn.
 
     If grades are limited, those of the pool run out.
     """
@@ -99,15 +100,14 @@ def outcome(labels, ranking, k, score, prior, *, limited):
     grades, inside = sorted({*pool, 0}), [labels[document] for document in top if document in labels]
     shares = [[of.count(grade) / len(of) for grade in grades] for of in (pool, inside or pool)]
     named = {"pool": shares[0], "run": shares[1], "pool+run": np.mean(shares, axis=0)}
-    chances = dict(zip(grades, named.get(prior, [1 / len(grades)] * len(grades)), strict=True))
+    chances = list(named.get(prior, [1 / len(grades)] * len(grades)))
     unjudged = [document for document in top if document not in labels]
     found = {}
-    for drawn in itertools.product(grades, repeat=len(unjudged)):
-        chance = math.prod(chances[grade] for grade in drawn)
+    for drawn, chance in sequences_by_hand([chances] * len(unjudged), strength).items():
         left = {grade: pool.count(grade) - inside.count(grade) for grade in grades}
         given_grade = dict(labels)
-        for document, grade in zip(unjudged, drawn, strict=True):
-            landed = max(g for g in grades if g == 0 or (g <= grade and (left[g] > 0 or not limited)))
+        for document, level in zip(unjudged, drawn, strict=True):
+            landed = max(g for g in grades if g == 0 or (g <= grades[level] and (left[g] > 0 or not limited)))
             left[landed] -= 1
             given_grade[document] = landed
         value = round(score([given_grade[document] for document in top], pool, k), 12)
@@ -128,17 +128,25 @@ STATS = ("mean", "std", "mode", "median", "q5", "q25", "q97.5", "q100", "lo", "h
 
 @pytest.mark.parametrize(("measure", "score", "params"), CASES, ids=IDS)
 @settings(max_examples=50, deadline=None)
-@given(case=rankings(), prior=st.sampled_from(["pool", "run", "pool+run", "uniform"]))
-def test_every_statistic_is_that_of_the_process_followed_by_hand(by_hand, measure, score, params, case, prior):
+@given(
+    case=rankings(),
+    prior=st.sampled_from(["pool", "run", "pool+run", "uniform"]),
+    strength=st.sampled_from(["auto", "inf", 0.5]),
+)
+def test_every_statistic_is_that_of_the_process_followed_by_hand(
+    by_hand, measure, score, params, case, prior, strength
+):
     labels, ranking, k = case
+    default = math.inf if prior == "uniform" else DEFAULT_STRENGTH
     assume(ranking and (k or measure is not BP))
     assume(prior != "run" or any(document in labels for document in ranking[:k]))
     limited = measure in (BNDCG, BAP, BQ)
-    expected = outcome(labels, ranking, k, lambda *of: score(*of, **params), prior, limited=limited)
+    urn = default if strength == "auto" else float(strength)
+    expected = outcome(labels, ranking, k, lambda *of: score(*of, **params), prior, urn, limited=limited)
     if prior == "uniform":
         grades = {*(max(label, 0) for label in labels.values()), 0}
         prior = dict.fromkeys(grades, 1 / len(grades))
-    base = measure(**params, prior=prior, cutoff=k)
+    base = measure(**params, prior=prior, prior_strength=strength, cutoff=k)
     found = values([base(stat=stat) for stat in STATS], qrels_of(labels), run_of(ranking))
     for stat in STATS:
         # A variance of rounding alone is a deviation of its root.
@@ -149,7 +157,7 @@ def test_every_statistic_is_that_of_the_process_followed_by_hand(by_hand, measur
 # Bounds
 
 
-@pytest.mark.parametrize("measure", [BRBP, BRBP(rel=1), BRBP(rel=2, p=0.95)], ids=repr)
+@pytest.mark.parametrize("measure", [BRBP, BRBP(rel=0, max_grade=2), BRBP(rel=2, p=0.95)], ids=repr)
 def test_bounds_of_rbp_are_those_of_its_authors(covid, values_of, measure):
     """The residual is the weight of all ranks without a judged document, and the whole ranking is within the bounds."""
     run, qrels, p = covid.runs["ance"], covid.incomplete, measure["p"]
@@ -170,14 +178,15 @@ def test_bounds_of_rbp_are_those_of_its_authors(covid, values_of, measure):
 def test_bounds_of_rbp_by_hand_and_without_a_model():
     # Nothing is known to be non-relevant: no model could be fitted.
     qrels, run = qrels_of({"a": 2, "b": 1}), run_of(["a", "new", "b"])
-    bounds = [BRBP(p=0.5, stat=stat) @ 4 for stat in ("lower", "residual", "upper")]
+    graded = BRBP(p=0.5, rel=0, max_grade=2)
+    bounds = [graded(stat=stat) @ 4 for stat in ("lower", "residual", "upper")]
     found = values(bounds, qrels, run)
     assert [found[bound] for bound in bounds] == pytest.approx([0.5 + 0.125 / 2, 0.375, 0.9375])
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "an interval over topics needs")
         means = vbterrier.score(run, qrels, bounds).means()
     assert means[list(map(str, bounds))].to_numpy().tolist() == [[found[bound] for bound in bounds]]
-    assert values([BRBP(p=0.5, stat="residual") @ 1], qrels, run) == {BRBP(p=0.5, stat="residual") @ 1: 0.5}
+    assert values([graded(stat="residual") @ 1], qrels, run) == {graded(stat="residual") @ 1: 0.5}
     assert BRBP(stat="residual").better is None
     with pytest.raises(ParameterError, match="wanted one of 'mean'"):
         BNDCG(stat="residual")
@@ -187,7 +196,7 @@ def test_bounds_of_rbp_by_hand_and_without_a_model():
 @pytest.mark.parametrize("labels", [{"a": 0, "b": 0}, {"a": -1, "b": 0}, {"a": -2}])
 def test_a_topic_without_a_relevant_document_scores_zero(measure, labels):
     measures = [measure(stat=stat) @ 3 for stat in ("mean", "std", "mode", "q5", "q95")]
-    measures += [NDCGBound(side=side, dcg="exp-log2") @ 3 for side in ("lower", "upper")]
+    measures += [NDCGBound(side=side, kind="naive", dcg="exp-log2") @ 3 for side in ("lower", "upper")]
     assert set(values(measures, qrels_of(labels), run_of(["a", "new", "newer"])).values()) == {0.0}
 
 
@@ -231,18 +240,24 @@ def test_whole_rankings_with_many_unjudged_documents_are_scored_too(measure, cov
 
 
 @pytest.mark.parametrize("measure", ALL, ids=NAMES)
-def test_a_weak_prior_widens_and_an_endless_one_is_known_exactly(measure, partly_judged, values_of):
-    known = values_of(measure(stat="std", prior="pool") @ 10, *partly_judged)
+def test_a_weak_prior_widens_and_an_infinite_strength_is_known_exactly(measure, partly_judged, values_of):
     for endless in ("inf", math.inf, np.float32("inf")):
         assert (
             repr(measure(prior="pool", prior_strength=endless)) == f"{measure.NAME}(prior='pool',prior_strength='inf')"
         )
-        assert values_of(measure(stat="std", prior="pool", prior_strength=endless) @ 10, *partly_judged) == known
-    weak, weaker = (
+    known, weak, weaker, usual, default = (
         values_of(measure(stat="std", prior="pool", prior_strength=strength) @ 10, *partly_judged)
-        for strength in (8, 0.5)
+        for strength in ("inf", 8, 0.5, DEFAULT_STRENGTH, "auto")
     )
     assert all(known[qid] < weak[qid] < weaker[qid] for qid in known)
+    assert default == usual
+    # Given probabilities are known exactly unless a strength is given.
+    sure = {0: 0.5, 1: 0.25, 3: 0.25}
+    given, exact = (
+        values_of(measure(stat="std", prior=sure, prior_strength=strength) @ 10, *partly_judged)
+        for strength in ("auto", "inf")
+    )
+    assert given == exact
 
 
 # Parameters
@@ -251,12 +266,13 @@ def test_a_weak_prior_widens_and_an_endless_one_is_known_exactly(measure, partly
 def test_precision_wants_a_cutoff_and_a_highest_grade_is_at_least_that_of_the_qrels():
     with pytest.raises(ParameterError, match="precision needs a cutoff; add one, as in BP@10"):
         values([BP], qrels_of({"a": 1}), run_of(["a"]))
-    for measure in (BERR(max_grade=1) @ 5, BRBP(max_grade=1) @ 5):
+    for measure in (BERR(max_grade=1) @ 5, BRBP(rel=0, max_grade=1) @ 5):
         with pytest.raises(ParameterError, match="max_grade=1: qrels hold grade 2; give at least that"):
             values([measure], qrels_of({"a": 2}), run_of(["a"]))
-    # It makes graded RBP the same in every batch.
-    found = values([BRBP @ 1, BRBP(max_grade=2) @ 1], qrels_of({"a": 1, "b": 0}), run_of(["a"]))
-    assert found == pytest.approx({BRBP @ 1: 0.2, BRBP(max_grade=2) @ 1: 0.1})
+    # The gain of a grade does not depend on the grades of other documents.
+    binary, graded = BRBP(max_grade=2) @ 1, BRBP(rel=0, max_grade=2) @ 1
+    found = values([binary, graded], qrels_of({"a": 1, "b": 0}), run_of(["a"]))
+    assert found == pytest.approx({binary: 0.2, graded: 0.1})
 
 
 # Hosts

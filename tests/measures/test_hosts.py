@@ -36,7 +36,7 @@ from vbterrier import (
 )
 
 JUDGED = [
-    # The prior of a topic's own pool: what is learned from all topics would change with their batches.
+    BNDCG @ 10,
     BNDCG(prior="pool") @ 10,
     BNDCG(stat="q95", prior="pool") @ 5,
     BNDCG(stat="mode", prior="pool"),
@@ -47,7 +47,7 @@ JUDGED = [
     BERR(prior="pool") @ 10,
     BQ(prior="pool", beta=2) @ 5,
     NDCGBound(side="upper", kind="guaranteed", max_grade=2) @ 10,
-    NDCGBound @ 5,
+    NDCGBound(kind="naive") @ 5,
     Unjudged @ 10,
 ]
 OURS = [*JUDGED, VB @ 10, VB(gain="dcg", variance="intent", alpha=0.5) @ 5, ES @ 3, VarPenalty @ 10, TopIntent @ 1]
@@ -390,7 +390,9 @@ def test_integer_ids_on_both_sides_become_text():
     assert found == {(name, str(int(qid[1:]))): value for (name, qid), value in expected.items()}
 
 
-@pytest.mark.parametrize("measure", [BNDCG @ 10, Unjudged @ 10, NDCGBound @ 10, VB @ 10, TopIntent @ 1], ids=repr)
+@pytest.mark.parametrize(
+    "measure", [BNDCG @ 10, Unjudged @ 10, NDCGBound(kind="naive") @ 10, VB @ 10, TopIntent @ 1], ids=repr
+)
 @pytest.mark.parametrize(("column", "named"), [("query_id", "qid"), ("doc_id", "docno")])
 @pytest.mark.parametrize("integers_in", ["qrels", "run"])
 def test_integers_against_text_are_refused_with_the_cast(measure, column, named, integers_in):
@@ -471,53 +473,11 @@ QUERIES = pd.DataFrame({"qid": ["q1"], "query": ["mercury"]})
 OVER_INTENTS = [ES @ 1, VB @ 1]
 
 
-def experiment(taggers, measures=OVER_INTENTS, **options):
-    names = [f"{number} {tagger}" for number, tagger in enumerate(taggers)]
-    return pt.Experiment([tagged(tagger) for tagger in taggers], QUERIES, INTENTS, measures, names=names, **options)
-
-
-@pytest.mark.parametrize(
-    "options", [{}, {"perquery": True}, {"filter_by_topics": False}, {"plan": "tree", "verbose": False}]
-)
-def test_an_experiment_over_systems_of_two_taggers_warns_once(options):
-    with pytest.warns(DegenerateWarning) as said:
-        experiment(["WAT", "REL", "WAT", "gold"], **options)
-    assert [str(each.message).split(":")[0] for each in said] == ["systems are tagged by WAT and by REL"]
-    # Each experiment warns for itself.
-    with pytest.warns(DegenerateWarning, match="tagged by REL and by WAT") as again:
-        experiment(["REL", "WAT"], **options)
-    assert len(again) == 1
-
-
-def test_separate_experiments_and_tags_for_all_systems_do_not_warn():
-    for tagger in ("WAT", "REL", "gold"):
-        experiment([tagger, tagger])
-        pt.Evaluate(tagged(tagger), INTENTS, OVER_INTENTS)
-    pipelines = [pt.Transformer.from_df(tagged("WAT")) >> pt.apply.generic(lambda found: found) for _ in range(2)]
-    pt.Experiment(pipelines, QUERIES, INTENTS, OVER_INTENTS, names=[*"ab"], batch_size=1)
-    vbterrier.register_tags("tags of test_hosts", pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["E1", "E2"]}))
-    experiment(["WAT", "REL"], [ES(tags="tags of test_hosts") @ 1])
-
-
-def test_what_is_remembered_of_an_experiment_ends_with_it():
-    import weakref
-
-    from vbterrier.hosts.ir_measures import of_experiment
-
-    class Value:
-        pass
-
-    kept = []
-
-    def seen(found):
-        value = of_experiment().setdefault("value", Value())
-        kept.append((weakref.ref(value), id(value)))
-        return found
-
-    assert of_experiment() is None
-    for _ in range(2):
-        one = pt.Transformer.from_df(tagged("WAT")) >> pt.apply.generic(seen)
-        other = pt.Transformer.from_df(tagged("WAT")) >> pt.apply.generic(seen)
-        pt.Experiment([one, other], QUERIES, INTENTS, OVER_INTENTS, names=[*"ab"], validate="ignore")
-    assert kept[0][1] == kept[1][1], "one experiment has one memory"
-    assert [value() for value, _ in kept] == [None] * len(kept)
+def test_systems_of_two_taggers_are_refused_where_all_systems_are_known():
+    systems = {name: tagged(name) for name in ("WAT", "REL")}
+    with pytest.raises(InputError, match=r"'WAT' is tagged by WAT, run 'REL' by REL: .* under one tagger only"):
+        vbterrier.Experiment(systems, QUERIES, INTENTS, OVER_INTENTS)
+    same = {name: tagged("WAT") for name in systems}
+    found = vbterrier.Experiment(same, QUERIES, INTENTS, OVER_INTENTS)
+    expected = pt.Experiment(list(same.values()), QUERIES, INTENTS, OVER_INTENTS, names=list(same))
+    pd.testing.assert_frame_equal(found, expected)

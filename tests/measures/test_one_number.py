@@ -1,5 +1,11 @@
 """One name, one number: measure, run and judgments of a topic determine its value in every host, batch and company."""
 
+import contextlib
+import io
+import json
+import tempfile
+from pathlib import Path
+
 import ir_measures
 import numpy as np
 import pandas as pd
@@ -8,8 +14,10 @@ import pytest
 from one_topic import RENAMED
 
 import vbterrier
+from vbterrier.cli import app
 from vbterrier.entities import link_pool
 from vbterrier.measures import ENTITY, LINKING, MEASURES
+from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.unjudged import Bootstrapped, Estimated
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
@@ -75,7 +83,7 @@ EVERY = list(registered())
 JUDGED = [one for one in EVERY if isinstance(one, (Bootstrapped, Estimated)) or one.NAME in ("NDCGBound", "Unjudged")]
 GROUPS = {
     "judgments": (JUDGED, RUNS, QRELS),
-    "intents": ([one for one in EVERY if one.NAME in ("ES", "VB", "VarPenalty", "TopIntent")], RUNS, DIVERSITY),
+    "intents": ([one for one in EVERY if isinstance(one, IntentMeasure)], RUNS, DIVERSITY),
     "entities": ([one for one in EVERY if type(one) in map(type, ENTITY)], ENTITIES, LINKS),
 }
 
@@ -139,7 +147,32 @@ def in_trectools(measures, runs, qrels, name):
     return by_topic(values[values["query"] != "all"].rename(columns={"query": "qid", "metric": "measure"}))
 
 
+def in_chunks(measures, runs, qrels, name):
+    with tempfile.TemporaryDirectory() as folder:
+        paths = {system: str(Path(folder) / f"{system}.run") for system in runs}
+        for system, run in runs.items():
+            vbterrier.write_run(run, paths[system])
+        values = vbterrier.score(paths, qrels, measures, memory="64 MiB", n_resamples=2).values
+    return by_topic(values[values["name"] == name])
+
+
+def on_the_command_line(measures, runs, qrels, name):
+    with tempfile.TemporaryDirectory() as folder:
+        paths = [str(Path(folder) / f"{system}.run") for system in runs]
+        for path, run in zip(paths, runs.values(), strict=True):
+            vbterrier.write_run(run, path)
+        vbterrier.write_qrels(qrels, f"{folder}/qrels.txt")
+        asked = [word for measure in measures for word in ("-m", str(measure))]
+        words = [*paths, "-q", f"{folder}/qrels.txt", *asked, "--per-query", "--format", "json"]
+        with contextlib.redirect_stdout(io.StringIO()) as out:
+            app(["score", *words], standalone_mode=False)
+    rows = pd.DataFrame(json.loads(out.getvalue())).astype({"qid": str})
+    return by_topic(rows.query("name == @name"))
+
+
 HOSTS = {
+    "score, files in chunks": in_chunks,
+    "command line": on_the_command_line,
     "score, one run": alone,
     "score, topic by topic": topic_by_topic,
     "ir_measures": in_ir_measures,
@@ -157,8 +190,11 @@ def model():
     return vbterrier.unjudged.fit(RUNS, QRELS, cutoff=K).register("one number")
 
 
-@pytest.mark.parametrize("group", GROUPS)
-@pytest.mark.parametrize("host", HOSTS)
+# The command line reads the links of a pool from other files, with `coverage`.
+PAIRS = [(host, group) for host in HOSTS for group in GROUPS if (host, group) != ("command line", "entities")]
+
+
+@pytest.mark.parametrize(("host", "group"), PAIRS)
 def test_value_of_a_topic_is_the_same_in_every_host_batch_and_company(host, group):
     measures, runs, qrels = GROUPS[group]
     for name in runs:

@@ -13,8 +13,8 @@ from vbterrier import NDCGBound, ParameterError, Unjudged
 @pytest.mark.parametrize(
     ("measure", "key", "complete"),
     [
-        (NDCGBound @ 10, "lower", False),
-        (NDCGBound(side="upper") @ 10, "upper", False),
+        (NDCGBound(kind="naive") @ 10, "lower", False),
+        (NDCGBound(side="upper", kind="naive") @ 10, "upper", False),
         (nDCG(judged_only=True) @ 10, "condensed", False),
         (nDCG @ 10, "true", True),
         (Unjudged @ 10, "u", False),
@@ -32,12 +32,13 @@ def test_published_bounds_ndcg_and_numbers_of_unjudged_documents_of_the_ance_run
 def test_guaranteed_bounds_contain_complete_scores_and_the_naive_mean_is_published(covid, values_of, theirs):
     truth = {qid: topic["true"] for qid, topic in covid.expected.items()}
     low, high = (
-        values_of(NDCGBound(side=side, kind="guaranteed") @ 10, covid.incomplete, covid.runs["ance"])
+        values_of(NDCGBound(side=side, max_grade=2) @ 10, covid.incomplete, covid.runs["ance"])
         for side in ("lower", "upper")
     )
     assert all(low[qid] - 1e-9 <= truth[qid] <= high[qid] + 1e-9 for qid in truth)
     # Table 7 of the paper.
-    naive = (NDCGBound(side="upper") @ 10).calc_aggregate(*map(theirs, (covid.incomplete, covid.runs["ance"])))
+    naive = NDCGBound(side="upper", kind="naive") @ 10
+    naive = naive.calc_aggregate(*map(theirs, (covid.incomplete, covid.runs["ance"])))
     assert naive == pytest.approx(0.8527, abs=5e-5)
 
 
@@ -48,8 +49,8 @@ def test_the_naive_lower_bound_is_ndcg_on_real_runs(covid, values_of, name, k):
     qrels = covid.incomplete[covid.incomplete["qid"].isin(run["qid"])]
     expected = values_of(nDCG @ k, qrels, run)
     assert len(expected) == {"ance": 50, "BBGhelani2": 30}[name]
-    assert values_of(NDCGBound @ k, qrels, run) == pytest.approx(expected, abs=1e-9)
-    assert values_of(NDCGBound(side="lower", kind="rbp") @ k, qrels, run) == pytest.approx(expected, abs=1e-9)
+    assert values_of(NDCGBound(kind="naive") @ k, qrels, run) == pytest.approx(expected, abs=1e-9)
+    assert values_of(NDCGBound(kind="rbp", max_grade=2) @ k, qrels, run) == pytest.approx(expected, abs=1e-9)
 
 
 def test_unjudged_is_a_share_of_what_each_topic_retrieved(values_of):
@@ -86,11 +87,21 @@ def test_published_cases_of_every_bound(shared_data, bound, gain, dcg):
         assert one(measure, qrels_of(labels), run) == pytest.approx(case[gain][bound], abs=1e-9)
 
 
-def test_the_highest_grade_is_that_of_the_qrels_unless_given():
+@pytest.mark.parametrize("side", ["lower", "upper"])
+def test_all_kinds_but_the_naive_one_need_the_highest_grade(side):
+    qrels, run = qrels_of({"a": 1, "b": 2}), run_of(["new", "a"])
+    for kind in ("rbp", "guaranteed", "posthoc"):
+        with pytest.raises(ParameterError, match=r"give the highest grade of the scale.*NDCGBound\(max_grade=2\)"):
+            one(NDCGBound(side=side, kind=kind) @ 2, qrels, run)
+    measure = NDCGBound(side=side, kind="naive") @ 2
+    assert one(measure, qrels, run) == one(measure(max_grade=2), qrels, run)
+
+
+def test_the_highest_grade_is_the_gain_of_unjudged_documents():
     qrels, run = qrels_of({"a": 1, "b": 2}), run_of(["new", "a"])
     measure = NDCGBound(side="upper", kind="rbp") @ 2
-    assert one(measure, qrels, run) == one(measure(max_grade=2), qrels, run)
-    assert one(measure, qrels, run) == pytest.approx(discounted([2, 1]) / discounted([2, 2]), abs=1e-12)
+    expected = discounted([2, 1]) / discounted([2, 2])
+    assert one(measure(max_grade=2), qrels, run) == pytest.approx(expected, abs=1e-12)
     assert one(measure(max_grade=4), qrels, run) == pytest.approx(discounted([4, 1]) / discounted([4, 2]), abs=1e-12)
     with pytest.raises(ParameterError, match="max_grade=1: qrels hold grade 2; give at least that"):
         one(measure(max_grade=1), qrels, run)

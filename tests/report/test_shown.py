@@ -19,7 +19,9 @@ import vbterrier
 from vbterrier.demo import demo_folder
 from vbterrier.errors import ParameterError
 from vbterrier.frames.notebook import Panel, Shown, shared_caption
+from vbterrier.frames.ranking import Run
 from vbterrier.report import plots
+from vbterrier.unjudged.pool import Judgments
 
 DEMO = demo_folder()
 RUNS = {name: str(DEMO / f"{name}.run") for name in ("lexical", "dense", "words")}
@@ -51,7 +53,7 @@ def coverage_values():
 def simulation():
     made = planted_collection(n_topics=6, seed=1)
     thinned = [(f"seed {seed}", vbterrier.unjudged.subsample_qrels(made.qrels, 0.5, seed)) for seed in range(2)]
-    return vbterrier.simulate({"first": made.pool}, made.qrels, thinned, estimators={"bootstrapped": "BNDCG@10"})
+    return vbterrier.simulate({"first": made.pool}, made.qrels, thinned, estimators={"bootstrapped": "ENDCG@10"})
 
 
 def evaluation():
@@ -78,14 +80,14 @@ def settings():
 
 evaluate, stats, unjudged, design = vbterrier.evaluate, vbterrier.stats, vbterrier.unjudged, vbterrier.design
 MAKERS = {
-    "score": lambda: vbterrier.score(RUNS, QRELS, ["nDCG@5", "nDCG@10", "BNDCG@10"]),
+    "score": lambda: vbterrier.score(RUNS, QRELS, ["nDCG@5", "nDCG@10", "ENDCG@10"]),
     "compare": lambda: vbterrier.compare(RUNS, QRELS, ["nDCG@10"], n_resamples=200),
-    "rank_systems": lambda: vbterrier.rank_systems(RUNS, QRELS, "BNDCG@10", n_draws=200),
+    "rank_systems": lambda: vbterrier.rank_systems(RUNS, QRELS, "ENDCG@10", n_draws=200),
     "leaderboard": leaderboard,
-    "variance_shares": lambda: evaluate.variance_shares(RUNS, QRELS, "BNDCG@10"),
+    "variance_shares": lambda: evaluate.variance_shares(RUNS, QRELS, "ENDCG@10"),
     "analysis_of_variance": lambda: stats.analysis_of_variance(vbterrier.score(RUNS, QRELS, ["nDCG@10"]).values),
     "bootstrap_distribution": lambda: unjudged.bootstrap_distribution(DENSE, JUDGED, cutoff=10),
-    "BootstrapDistribution": lambda: unjudged.bootstrap_distribution(DENSE, JUDGED, cutoff=10, prior="pool"),
+    "distribution": lambda: unjudged.fit(RUNS, JUDGED).distribution(Judgments(JUDGED).judge(Run(DENSE), 10)),
     "diagnose": lambda: evaluate.diagnose(RUNS, QRELS),
     "audit_judge": lambda: evaluate.audit_judge(RUNS, QRELS, COMPLETE, budget=20, n_draws=100),
     "label_quality": lambda: evaluate.label_quality(COMPLETE, QRELS),
@@ -116,6 +118,14 @@ MAKERS = {
     "IntentSet": lambda: None,
     "TopicStatistics": lambda: stats.TopicStatistics(seed=1).add(vbterrier.score(RUNS, QRELS, ["AP"]).values),
     "entity_grid": lambda: evaluate.entity_grid(POOL, TOPICS, {"consensus": {"min_documents": [1, 2]}}, progress=False),
+    "rerank_grid": lambda: evaluate.rerank_grid(
+        POOL,
+        RUNS["dense"] if "dense" in RUNS else next(iter(RUNS.values())),
+        {"one": ENTITIES},
+        QRELS,
+        {"overlap": {"weight": [0.2, 0.8]}},
+        progress=False,
+    ),
     "fit_tagger": lambda: stats.fit_tagger(TAGGED, TAGGED.head(50)),
     "annotate": lambda: evaluate.annotate(TOPICS, INTENTS),
 }

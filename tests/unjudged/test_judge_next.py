@@ -234,7 +234,7 @@ def test_one_run_is_judged_by_falling_variance():
 def test_the_width_before_is_that_of_the_distribution(strength):
     run, qrels = frames()
     mine = system("mine", run, qrels, prior="pool+run", prior_strength=strength)
-    assert plan([mine], 1, level=0.5).width_before == pytest.approx(width(mine[1].std**2, 3, 0.5))
+    assert plan([mine], 1, level=0.5).width_before == pytest.approx(width(mine[1].std ** 2, 3, 0.5))
 
 
 @pytest.mark.parametrize("metric", [AP(), ERR(), Q()])
@@ -242,7 +242,7 @@ def test_scores_that_are_no_sums_have_their_own_width_before_and_none_after(metr
     run, qrels = frames(2, 6)
     mine = system("mine", run, qrels, 6, metric, prior="pool")
     found = plan([mine], 100)
-    assert found.width_before == pytest.approx(width(mine[1].std**2, 2))
+    assert found.width_before == pytest.approx(width(mine[1].std ** 2, 2))
     assert found.width_after == 0
     assert len(found) == found.n_unjudged
     assert found.frame.equals(plan([mine], 100).frame)

@@ -11,8 +11,7 @@ from urn import landing, sequences_by_hand
 
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.frames.ranking import Run
-from vbterrier.unjudged.distribution import BootstrapDistribution
-from vbterrier.unjudged.distribution import bootstrap_distribution
+from vbterrier.unjudged.distribution import BootstrapDistribution, bootstrap_distribution
 from vbterrier.unjudged.metrics import AP, ERR, NDCG, RBP, Precision, Q
 from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.priors import Process

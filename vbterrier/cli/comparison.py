@@ -19,6 +19,7 @@ def compare(
     runs: Annotated[list[Path] | None, Argument(help=option.RUNS)] = None,
     measures: option.MeasuresIfAny = None,
     qrels: option.QrelsIfAny = None,
+    negative: option.Negative = "nonrelevant",
     intents: option.Intents = None,
     tags: option.Tags = None,
     labels: option.Labels = None,
@@ -43,7 +44,8 @@ def compare(
     from vbterrier.evaluate.comparison import compare as compare_systems
 
     style = require_format(style, output)
-    given: dict[str, Any] = {"qrels": qrels, "intents": intents, "tags": tags, "subtopics": subtopics}
+    judged = option.judgments_of(qrels, negative)
+    given: dict[str, Any] = {"qrels": judged, "intents": intents, "tags": tags, "subtopics": subtopics}
     given["labels"] = option.labels_of(labels)
     if values is not None and (runs or any(value is not None for value in given.values())):
         raise ParameterError(

@@ -59,6 +59,7 @@ def score(
     qrels: Annotated[
         Path | None, Option("--qrels", "-q", help="TREC qrels; for linking measures: qid, entity_id or NIL.")
     ] = None,
+    negative: option.Negative = "nonrelevant",
     intents: option.Intents = None,
     tags: option.Tags = None,
     labels: option.Labels = None,
@@ -132,7 +133,7 @@ def score(
         if replicas:
             raise ParameterError(f"--replicas: {wanted}; score against judgments in a separate call")
         shared |= {"labels": option.labels_of(labels), "model": model, "subtopics": subtopics, "resume": resume}
-        scores = score_runs(runs, qrels, measures, intents=intents, tags=tags, **shared)
+        scores = score_runs(runs, option.judgments_of(qrels, negative), measures, intents=intents, tags=tags, **shared)
     deliver(scores, style, output, topics=per_query)
 
 

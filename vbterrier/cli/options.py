@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
-from vbterrier.errors import FileError, ParameterError, printable
+from vbterrier.errors import FileError, ParameterError, choice, printable
 from vbterrier.frames.files.blocks import amount
 from vbterrier.frames.files.source import LIMIT
 from vbterrier.log import NAME
@@ -36,6 +36,7 @@ _QRELS = "Qrels, adhoc or diversity: TREC, CSV, TSV, JSON lines, Parquet, or ird
 Runs = Annotated[list[Path], Argument(help=RUNS)]
 Qrels = Annotated[Path, Option("--qrels", "-q", help=_QRELS)]
 QrelsIfAny = Annotated[Path | None, Option("--qrels", "-q", help=_QRELS)]
+Negative = Annotated[str, Option(help="Labels below 0 in --qrels: nonrelevant, or unjudged (dropped).")]
 Intents = Annotated[Path | None, Option(help="Candidate intents (qid, entity_id, prob), or an IntentSet's folder.")]
 Tags = Annotated[Path | None, Option(help="Tags of documents: docno, entity_id[, weight, qid].")]
 Labels = Annotated[
@@ -124,6 +125,15 @@ def named_paths(flag: str, given: list[str]) -> dict[str, str]:
     if len(found) < len(given):
         raise ParameterError(f"{flag}: a name is repeated; found {', '.join(name for name, _, _ in pairs)}")
     return found
+
+
+def judgments_of(qrels: Path | None, negative: str) -> Any:
+    """Qrels as a path, or as a frame without labels below 0 if these mean that documents are unjudged."""
+    from vbterrier.frames.contracts import NEGATIVE
+    from vbterrier.frames.files.reading import read_qrels
+
+    choice("--negative", negative, NEGATIVE)
+    return qrels if qrels is None or negative == NEGATIVE[0] else read_qrels(qrels, negative=negative)
 
 
 def labels_of(given: list[Path] | None, flag: str = "--labels") -> list[Path] | dict[str, str] | None:

@@ -127,6 +127,12 @@ def tag(
     ] = None,
     weights: Annotated[str, Option(help="Weights of tags: binary, or score for the score of the linker.")] = "binary",
     cutoff: Annotated[int | None, Option(help="Keep this many tags per document.", min=1, metavar="N")] = None,
+    on_ties: Annotated[
+        str, Option(help="Mentions with tied candidates: smallest (tag with the smallest id, a guess) or drop.")
+    ] = "smallest",
+    min_margin: Annotated[
+        float, Option(help="The best two candidates of a mention are tied if their scores differ by less.")
+    ] = 0.0,
 ) -> None:
     """Write the entities of documents."""
     if depth is not None and not run:
@@ -139,13 +145,20 @@ def tag(
     if run:
         texts = _retrieved(texts, run, depth, documents)
     with _opened(knowledge, id_space) as base:
-        stage = vbterrier.TagEntities(_linker(linker, base), fields=fields, weights=weights, cutoff=cutoff)
+        ties: dict[str, Any] = {"on_ties": on_ties, "min_margin": min_margin}
+        stage = vbterrier.TagEntities(_linker(linker, base), fields=fields, weights=weights, cutoff=cutoff, **ties)
         found = stage.tags(texts)
     if candidates is not None:
         found = found[found["entity_id"].isin(vbterrier.read_intents(candidates)["entity_id"])]
     vbterrier.write_tags(found, output)
-    tagged = found["docno"].nunique()
-    echo(f"{output}: {len(found):,} tags of {tagged:,} of {len(texts):,} documents ({tagged / max(len(texts), 1):.1%})")
+    tagged = found.drop_duplicates("docno")
+    share = len(tagged) / max(len(texts), 1)
+    line = f"{output}: {len(found):,} tags of {len(tagged):,} of {len(texts):,} documents ({share:.1%})"
+    if "tied" in found.columns and found["tied"].any():
+        line += f"; {found['tied'].sum():,} tags ({found['tied'].mean():.1%}) are decided by a tie and are guesses"
+    if "n_abstained" in found.columns and tagged["n_abstained"].any():
+        line += f"; {tagged['n_abstained'].sum():,} mentions in these documents have no tag because of a tie"
+    echo(line)
 
 
 COMMANDS = (kb, intents, tag)

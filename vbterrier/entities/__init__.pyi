@@ -1,3 +1,4 @@
+from .cross_validation import cross_validated as cross_validated
 from .neural.batches import MiniLMTokens as MiniLMTokens
 from .neural.entity_ranker import LanguageModelEntities as LanguageModelEntities
 from .neural.entity_ranker import NeuralEntityRanker as NeuralEntityRanker

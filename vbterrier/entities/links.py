@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, warn
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.ids import Ids, ids_of, integers_of, numbers_of, repeated_pairs
 from vbterrier.kernels.rankings import stable_order
 
@@ -73,6 +73,7 @@ def fields_of(frame: Any, name: str) -> dict[str, Any]:
     """Return the fields of a ``LinkedPool`` from a K frame."""
     frame = frame_of(frame, name)
     require(frame, COLUMNS, name)
+    refuse_near_misses(frame, ("mentions",), name)
     docno, (topics, topic) = _ids(frame, "docno", name), _ids(frame, "qid", name).codes()
     label, rank = (integers_of(frame[column], f"{name} column {column!r}") for column in ("label", "rank"))
     if len(rank) and rank.min() >= 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -15,6 +16,7 @@ import pyterrier as pt
 from vbterrier.entities.coverage import ABSENT, ALPHA, SHRINKAGE, UNDEFINED, EntityTable
 from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.provenance import JUDGMENTS, carried
 from vbterrier.errors import examples, warn, whole
 from vbterrier.frames.contracts import TagFrame, frame_of, require
 from vbterrier.frames.ids import Ids, Lookup, ids_of, require_same_kind
@@ -24,6 +26,8 @@ from vbterrier.kernels.coverage import CLASSES
 from vbterrier.kernels.rankings import spans
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from vbterrier.annotations import Bools, Floats, Ints
 
 
@@ -228,6 +232,20 @@ class TopEntities:
         return total
 
 
+def warn_of_other_ids(pool: LinkedPool, ids: Ids, name: str) -> None:
+    """Warn if there are no entities for the topics of a pool, or none that any document mentions."""
+    if not len(pool.entities):
+        return
+    if not len(ids):
+        warn(f"{name}: no entities for any of {len(pool.topics)} topics ({examples(pool.topics)})")
+    elif (pool.entities_of(ids) < 0).all():
+        warn(
+            f"{name}: no document of the links mentions any of its {len(ids)} entities ({name}: "
+            f"{examples(ids.text[:4].to_pylist())}; links: {examples(pool.entities.text[:4].to_pylist())}); check that "
+            "both use the same entity ids"
+        )
+
+
 class OnEntities(EntityStage):
     """Base class of stages that read an entity run, given as a frame or produced by a stage from the input."""
 
@@ -241,8 +259,17 @@ class OnEntities(EntityStage):
         frame = frame_of(entities, "entities")
         require(frame, ("qid", "docno", "score"), "entities")
         # A copy, so that later changes of the caller's frame have no effect.
-        self.entities = frame[["qid", "docno", "score"]].copy()
+        self.entities = frame[frame.columns.intersection(["qid", "docno", "score", JUDGMENTS])].copy()
         self._run = Run(self.entities, name="entities")
+
+    def with_entities(self, entities: Any) -> Self:
+        """Return a copy with another entity run, or another stage that makes one; what was learned remains.
+
+        A reranker that was trained once can so be applied to the entities of several rankers.
+        """
+        made = copy.copy(self)
+        made._set_entities(entities)  # noqa: SLF001 - a copy of this class
+        return made
 
     def _entity_run(self, inp: pd.DataFrame) -> Run:
         return self._run if self._run is not None else Run(self.entities.transform(inp), name="entities")
@@ -254,18 +281,23 @@ class OnDocuments(OnEntities):
     links: Any
 
     def _set_inputs(self, links: Any, entities: Any) -> None:
-        self._links = PoolLinks(links)
-        self.links = self._links.given
+        # Not _links, which PyTerrier takes for the parameter.
+        self._linker = PoolLinks(links)
+        self.links = self._linker.given
         self._set_entities(entities)
 
-    def _top_entities(self, documents: Documents, inp: pd.DataFrame, cutoff: int | None) -> TopEntities:
-        run = self._entity_run(inp)
+    def _top_entities(self, documents: Documents, run: Run, cutoff: int | None) -> TopEntities:
         require_same_kind(run.topic_ids, documents.run.topic_ids, "entities column 'qid'", "run column 'qid'")
         n = int((~documents.known).sum())
         if n:
             first = documents.pool.docno.take(np.flatnonzero(~documents.known)[:4]).text.to_pylist()
             warn(f"run: {n} documents are not in the pool of links and count as without entities ({examples(first)})")
-        return TopEntities.of(documents.pool, run, cutoff)
+        listed = TopEntities.of(documents.pool, run, cutoff)
+        self._check_ids(listed)
+        return listed
+
+    def _check_ids(self, listed: TopEntities) -> None:
+        warn_of_other_ids(listed.pool, listed.ids, "entities")
 
 
 class EntityReachable(OnDocuments):
@@ -317,14 +349,15 @@ class EntityReachable(OnDocuments):
         pt.validate.columns(inp, includes=["qid", "docno", "score"])
         if not len(inp):
             return inp.assign(rank=pd.Series(dtype="int64"))
-        documents = self._links.of(Run(inp))
-        pool, kept = documents.pool, self._top_entities(documents, inp, self.cutoff).reached
+        documents, entities = self._linker.of(Run(inp)), self._entity_run(inp)
+        pool, kept = documents.pool, self._top_entities(documents, entities, self.cutoff).reached
         n_kept = np.bincount(pool.topic[kept], minlength=len(pool.topics))
         empty = [pool.topics[place] for place in np.flatnonzero(n_kept == 0)]
         if empty:
             warn(f"run: {len(empty)} of {len(n_kept)} topics have no reachable document ({examples(empty)})")
         frame = inp.iloc[documents.row[kept]].reset_index(drop=True)
-        return frame.assign(rank=np.arange(len(frame)) - np.repeat(np.cumsum(n_kept) - n_kept, n_kept))
+        frame = frame.assign(rank=np.arange(len(frame)) - np.repeat(np.cumsum(n_kept) - n_kept, n_kept))
+        return carried(frame, inp, entities.frame)
 
 
 def selected_entities(

@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from vbterrier.entities.coverage import ALPHA, SHRINKAGE, UNDEFINED, EntityTable, share
 from vbterrier.entities.pool import LinkedPool
+from vbterrier.entities.provenance import OWN, marked
 from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, random_scores
 from vbterrier.entities.stage import links_of
@@ -119,7 +120,7 @@ def closed_entities(
     -------
     pandas.DataFrame
         An entity run: qid, docno (an entity id), score, rank, and the columns of ``run``; ``label``, 1 for positive
-        entities, else 0.
+        entities, else 0; ``judgments``, which says that the judgments of each topic decide.
 
     Raises
     ------
@@ -169,7 +170,7 @@ def closed_entities(
     if lost:
         warn(f"closed_entities: {len(lost)} topics have no candidate ({examples(lost)})")
     warn("closed_entities derives candidates from the judgments of the evaluation: use them as a diagnostic only")
-    return ranked(made[kept].assign(label=label[kept]), name="entity run")
+    return marked(ranked(made[kept].assign(label=label[kept]), name="entity run"), OWN)
 
 
 def _is_balanced(topic: Ints, label: Ints, order: Floats) -> Bools:

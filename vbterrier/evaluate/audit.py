@@ -43,7 +43,7 @@ HUMANS, CORRECTED, ALONE = "humans alone", "corrected", "judge alone"
 # The run of all labelled documents, whose name no system has, and the parts of the judgments that are held out.
 _FRAME, _FOLDS, _HELD_OUT_DRAWS = "\0labelled", 5, 200
 # The model of judgments that are a sample has none of the errors that selection causes.
-_SAMPLED = Constants(call=0, call_selected=0, topic=0, topic_higher=0, of_run=0, inflation=1)
+_SAMPLED = Constants(call=0, topic=0, topic_higher=0, of_run=0, of_run_topic=0, inflation=1)
 # Judged documents of a stratum that are enough to correct the others.
 _ENOUGH = 5
 _RANKS = ((1, 3), (4, 10), (11, 30), (31, 100))
@@ -325,7 +325,7 @@ class _Estimate:
         reach = np.sqrt(variance(draws[a] - draws[b], errors[a] - errors[b])) * special.ndtri((1 + level) / 2)
         gap = value[a] - value[b]
         means, gaps = (value, value - half, value + half), (gap, gap - reach, gap + reach)
-        about = {"estimate": estimate, "judge": judge, "method": method, "n_qids": self.n_qids}
+        about: dict[str, Any] = {"estimate": estimate, "judge": judge, "method": method, "n_qids": self.n_qids}
         return _tables(self.names, baseline, means, gaps, **about)
 
 
@@ -335,7 +335,7 @@ def _places(names: list[str], baseline: str | None) -> Any:
 
 
 def _tables(
-    names: list[str], baseline: str | None, means: Any, gaps: Any, **about: str | int
+    names: list[str], baseline: str | None, means: Any, gaps: Any, **about: Any
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Estimates and differences with their limits; limits of estimates are scores."""
     systems = pd.DataFrame({"name": names, **dict(zip(("value", "low", "high"), means, strict=True))})
@@ -376,9 +376,10 @@ def _estimated(
     # The variance of a sum over a sample with inclusion probabilities 1/(1 + w) is the sum of w (1 + w) x².
     spread = np.sqrt(weight * (1 + weight)) / (weight + 1 / len(fits))
     found = []
-    for place, (own, draw) in enumerate(zip(parts_of_topics, draws, strict=True)):
-        rows, fitted = own[evidence.topic[known]], np.mean([fit.scores[place] for fit in fits], axis=0)
-        found.append(_Estimate(names, int(own.sum()), draw, fitted, parts[:, rows] / own.sum(), spread[rows]))
+    for place, (of_part, draw) in enumerate(zip(parts_of_topics, draws, strict=True)):
+        rows, fitted = of_part[evidence.topic[known]], np.mean([fit.scores[place] for fit in fits], axis=0)
+        n = int(of_part.sum())
+        found.append(_Estimate(names, n, draw, fitted, parts[:, rows] / n, spread[rows]))
     return found
 
 
@@ -474,7 +475,7 @@ def _alone(
     of_means = topics_intervals(table, bounds=(0, 1), **options)
     of_gaps = topics_intervals(gap, bounds=(-1, 1), **options)
     means, gaps = (table.mean(axis=0), of_means.low, of_means.high), (gap.mean(axis=0), of_gaps.low, of_gaps.high)
-    about = {"estimate": ALONE, "judge": name, "method": of_means.method, "n_qids": len(table)}
+    about: dict[str, Any] = {"estimate": ALONE, "judge": name, "method": of_means.method, "n_qids": len(table)}
     return _tables(list(frames), baseline, means, gaps, **about)
 
 

@@ -13,18 +13,28 @@ import numpy as np
 import pandas as pd
 
 from vbterrier._version import __version__
+from vbterrier.entities.cross_validation import cross_validated, is_trained
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, PersonalisedPageRank, RandomEntities
 from vbterrier.entities.rankers.hybrid import HybridEntities
 from vbterrier.entities.rankers.similarity import EntitySimilarity, entity_texts, table
 from vbterrier.entities.stage import links_of
 from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
-from vbterrier.evaluate.reranking import grid_items, grid_results
+from vbterrier.evaluate.inputs import is_pipeline
+from vbterrier.evaluate.reranking import (
+    duplicates,
+    grid_items,
+    grid_line,
+    grid_results,
+    n_distinct,
+    rankings_fingerprint,
+    values_of,
+)
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
 from vbterrier.frames.contracts import frame_of, require, score_bounds
-from vbterrier.frames.files.reading import read_topics
+from vbterrier.frames.files.reading import read_qrels, read_topics
 from vbterrier.frames.notebook import Panel, Shown
-from vbterrier.frames.ranking import Run
+from vbterrier.frames.ranking import Run, loaded_run, ranked
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import distinct_measures
@@ -73,9 +83,10 @@ _NEEDS = {"vectors": ("embeddings", "query_entities"), "texts": ("embed",)}
 class EntityGrid(Shown):
     """Result of :func:`entity_grid`.
 
-    - ``runs``: one row per configuration and measure, in the order of the grid: configuration, family, the parameters
-      (missing if the family does not have them), measure, value (the mean over topics where it is defined), low, high,
-      level, n_qids
+    - ``runs``: one row per configuration and measure, in the order of the grid: configuration, family (``"given"`` for
+      given runs), the parameters (missing if the family does not have them), measure, value (the mean over topics where
+      it is defined), low, high, level, n_qids, duplicate_of (the first configuration with the same rankings of all
+      topics, or missing)
     - ``values``: the V frame, whose names are configurations
     - ``omitted``: families of the grid without the resources that they need
     """
@@ -84,9 +95,13 @@ class EntityGrid(Shown):
     values: pd.DataFrame
     omitted: tuple[str, ...]
 
+    @property
+    def n_distinct(self) -> int:
+        """The number of configurations with different rankings."""
+        return n_distinct(self.runs)
+
     def _line(self) -> str:
-        n = self.runs["configuration"].nunique()
-        return f"{n} entity runs, {', '.join(self.runs['measure'].unique())}"
+        return grid_line(self.runs, "entity run")
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Entity runs", self.runs, value="value", by="measure", heads=1)
@@ -105,14 +120,16 @@ class EntityGrid(Shown):
     def frontier(self, **options: Any) -> Frontier:
         """Return the Pareto frontier of the runs over the topics where both measures are defined.
 
-        ``**options`` of :func:`vbterrier.stats.pareto_frontier`; by default, the first RelCov of the grid is maximised
-        and the first NonRelCov minimised.
+        Runs with the same rankings count once, so that they do not narrow the intervals. ``**options`` of
+        :func:`vbterrier.stats.pareto_frontier`; by default, the first RelCov of the grid is maximised and the first
+        NonRelCov minimised.
         """
         options = {**dict(zip(("maximised", "minimised"), self._axes(), strict=True)), **options}
         asked = [options["maximised"], options["minimised"]]
         for name in asked:
             choice("measure", name, tuple(self.runs["measure"].unique()))
-        values = self.values[self.values["measure"].isin(asked)]
+        distinct = self.runs.loc[self.runs["duplicate_of"].isna(), "configuration"]
+        values = self.values[self.values["measure"].isin(asked) & self.values["name"].isin(distinct)]
         n_values = values["name"].nunique() * len(asked)
         return pareto_frontier(values[values.groupby("qid")["value"].transform("size") == n_values], **options)
 
@@ -160,20 +177,30 @@ class _Context:
         vectors = table(given["embed"](texts), texts, "texts")
         self.resources = {**given, "embed": partial(_taken, dict(zip(texts, vectors, strict=True)))}
 
-    def values(self, configuration: tuple[str, Mapping[str, Any]]) -> dict[str, dict[str, float]]:
-        """The value of each measure and topic where it is defined."""
-        found = self.ranker(*configuration)(self.topics)
-        run = Run(found[found["rank"] < self.cutoff], name="entity run")
+    def values(self, configuration: tuple[str, Mapping[str, Any]]) -> tuple[dict[str, dict[str, float]], str]:
+        """The value of each measure and topic where it is defined, and the fingerprint of the rankings."""
+        return self.evaluated(self.ranker(*configuration)(self.topics), "entity run")
+
+    def evaluated(self, entities: pd.DataFrame, name: str) -> tuple[dict[str, dict[str, float]], str]:
+        """The values of an entity run, and the fingerprint of its rankings."""
+        run = Run(ranked(entities, self.cutoff, name=name), name=name)
         target = EvaluationTarget.of_links(self.pool)
         values: dict[str, dict[str, float]] = {str(measure): {} for measure in self.measures}
         for topic, measure, value in evaluate(self.measures, target, run):
             values[str(measure)][topic] = value
-        return values
+        return values, rankings_fingerprint(run, None)
 
     def fingerprint(self) -> str:
         """Digest of all inputs of the configurations."""
         pool, given, names = self.pool, self.resources, self.pool.entities.text.to_pylist()
-        parts = [__version__, *map(str, self.measures), str(self.cutoff), *map(str, self.topics["qid"]), *pool.topics]
+        parts = [
+            __version__,
+            "values and rankings",
+            *map(str, self.measures),
+            str(self.cutoff),
+            *map(str, self.topics["qid"]),
+            *pool.topics,
+        ]
         parts += [*pool.docno.text.to_pylist(), *names]
         parts += [rows_fingerprint([pool.pairs[pool.pair], pool.document, pool.weight])]
         parts += [rows_fingerprint([pool.rank, pool.label, pool.topic])]
@@ -211,6 +238,9 @@ def entity_grid(
     query_entities: Any = None,
     embed: Callable[[list[str]], Any] | None = None,
     texts: Mapping[str, str] | None = None,
+    runs: Mapping[str, Any] | None = None,
+    qrels: Any = None,
+    folds: Any = 5,
     cutoff: int = 20,
     n_jobs: int = 1,
     path: str | os.PathLike[str] | None = None,
@@ -238,6 +268,12 @@ def entity_grid(
         For the family ``vectors``: vectors of entities by id, and the entities of the queries. For ``texts``: a
         function from texts to vectors, which embeds every text once, and texts of entities by id (otherwise the name in
         the id).
+    runs
+        Further entity runs by name, such as supervised ones, in the same tables and on the same frontier: frames,
+        paths, or stages and pipelines of the topics.
+    qrels, folds
+        Judgments of documents (qid, docno, label) and folds, with which pipelines of ``runs`` that contain an estimator
+        are cross-validated, see :func:`vbterrier.entities.cross_validated`.
     n_jobs, path, level, n_resamples, seed, progress
         See :func:`rerank_grid`; percentile intervals of the means over topics.
 
@@ -296,8 +332,28 @@ def entity_grid(
         context.resources = {**context.resources, "embed": None}
     names = [str(measure) for measure in asked]
     results = grid_results("entity runs", context, every, journal, path, names, n_jobs=n_jobs, progress=progress)
+    for name, given in (runs or {}).items():
+        if name in every:
+            raise ParameterError(f"runs: {name!r} is the name of a configuration of the grid; give it another name")
+        values, ranking = context.evaluated(_given_run(name, given, queries, qrels, folds, seed), f"run {name!r}")
+        every[name], results[name] = ("given", {}), {"values": values, "ranking": ranking}
+    if not every:
+        raise ParameterError("grid: no configuration; name at least a family")
     table = _table(every, results, level=level, n_resamples=n_resamples, seed=seed)
-    return EntityGrid(table, _values(results), tuple(omitted))
+    return EntityGrid(table.merge(duplicates(results), how="left"), values_of(results), tuple(omitted))
+
+
+def _given_run(name: str, given: Any, topics: pd.DataFrame, qrels: Any, folds: Any, seed: int) -> pd.DataFrame:
+    """Return an entity run that was given as a frame, a path or a pipeline."""
+    if not is_pipeline(given):
+        return loaded_run(name, given).frame
+    if not is_trained(given):
+        found: pd.DataFrame = given.transform(topics)
+        return found
+    if qrels is None:
+        raise InputError(f"runs: {name!r} contains an estimator, which is cross-validated; give qrels=")
+    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels
+    return cross_validated(given, topics, judged, folds=folds, seed=seed)
 
 
 def _configurations(
@@ -323,8 +379,6 @@ def _configurations(
             f"grid: {n - len(made)} of {n} configurations are omitted, for lack of resources: "
             + "; ".join(f"{family!r} needs {' and '.join(lacking[family])}" for family in sorted(omitted))
         )
-    if not made:
-        raise ParameterError("grid: no configuration; name at least a family")
     return made, sorted(omitted)
 
 
@@ -343,13 +397,3 @@ def _table(every: Mapping[str, Any], results: Mapping[str, Any], **options: Any)
     last = ["measure", "value", "low", "high", "level", "n_qids"]
     heads = ["configuration", "family"]
     return table[[*heads, *table.columns.difference([*heads, *last], sort=False), *last]]
-
-
-def _values(results: Mapping[str, Any]) -> pd.DataFrame:
-    rows = [
-        (name, qid, measure, value)
-        for name, result in results.items()
-        for measure, values in result["values"].items()
-        for qid, value in values.items()
-    ]
-    return pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 # Differences of shares of labelled documents between systems that are reported.
 _UNEQUAL = 0.05
 # The columns of a run that TagEntities writes; a list, because pandas treats a tuple as one column.
-TAGGED = ["entity_id", "weight", "tagger"]
+TAGGED = ["entity_id", "weight", "tagger", "tied", "n_abstained"]
 
 
 def named_systems(systems: Any) -> Any:
@@ -304,7 +304,9 @@ def _tags_of_runs(runs: Mapping[str, Run], cutoff: int | None) -> pd.DataFrame:
         return pd.DataFrame({"docno": [], "entity_id": []}, dtype=str)
     found = [from_run(Run(frame)) for frame in first]
     weighted = [tags if "weight" in tags.columns else tags.assign(weight=1.0) for tags in found]
-    tags = pd.concat([tags.drop_duplicates() for tags in weighted], ignore_index=True)
+    # Columns that some runs lack, such as those about ties, are unknown.
+    shared = [name for name in weighted[0].columns if all(name in tags.columns for tags in weighted)]
+    tags = pd.concat([tags[shared].drop_duplicates() for tags in weighted], ignore_index=True)
     document, tag = ["qid", "docno"], ["qid", "docno", "entity_id", "weight"]
     n_systems = pd.concat([frame[document] for frame in first]).groupby(document, sort=False).size().rename("shown")
     n_tagging = tags.groupby(tag, sort=False).size().rename("tagged").reset_index()

@@ -88,8 +88,9 @@ def tag_coverage(
         for name, run in runs.items():
             found = cover(run, candidates, known, cutoff, nil=nil)
             success = found.success(found.gain(cutoff, "binary"))
-            rows.append((name, cutoff, float(found.tagged.mean()), float(success.mean()), oracle))
-    return pd.DataFrame(rows, columns=["name", "cutoff", "tagged", "ES", "oracle_ES"])
+            rows.append((name, cutoff, float(found.tagged.mean()), *found.ties, float(success.mean()), oracle))
+    table = pd.DataFrame(rows, columns=["name", "cutoff", "tagged", "tied", "abstained", "ES", "oracle_ES"])
+    return table if known.tied is not None else table.drop(columns=["tied", "abstained"])
 
 
 def pooled_scores(
@@ -126,8 +127,10 @@ class IntentEvaluation(Scores):
     - ``per_query``: with replicas: name, qid, measure, value, mean, std, low, high, level, method, lists; else empty
     - ``covered``: name, qid, entity_id, prob, place (by probability, from 1; ties share the best), first_rank (rank of
       the first document that covers the intent, from 1; missing if no document up to the largest cutoff does)
-    - ``tagging``: name, cutoff, tagged (mean share of documents up to the cutoff with any tag), ES, oracle_ES (of the
-      best ranking under the same tags, an upper bound for every system)
+    - ``tagging``: name, cutoff, tagged (mean share of documents up to the cutoff with any tag), tied (share of
+      their tags that a tie decided: guesses), abstained (share of mentions without a tag because of a tie; both only
+      if the tagger says so), ES, oracle_ES (of the best ranking under the same tags, an upper bound for every
+      system)
     - ``missing``: name, n_qids, n_missing: the number of queries for which a system retrieved nothing
     - ``intents``, ``tags``: the frames used for scoring; tags of whole intents if these are several ids at once
     - ``replicas``, ``quality``: the scores of every replica, and precision and recall of the tags on a labelled sample,
@@ -395,8 +398,7 @@ def _check(
             statistic_of(measure)
         if pool == "collection" and not isinstance(measure, IntentMeasure):
             raise ParameterError(
-                f"pool='collection': {measure} has no pooled score; ask for ES, VB, VarPenalty or "
-                "TopIntent"
+                f"pool='collection': {measure} has no pooled score; ask for ES, VB, VarPenalty or TopIntent"
             )
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Floats, Ints, StrPath
     from vbterrier.unjudged.fitted import EvidenceModel
     from vbterrier.unjudged.judge_next import JudgingPlan
     from vbterrier.unjudged.pool import Judgments
@@ -52,7 +52,7 @@ def judge_next(
     quota: int | Mapping[str, int] | None = None,
     costs: Mapping[str, float] | None = None,
     labels: Any = None,
-    model: EvidenceModel | str | None = None,
+    model: EvidenceModel | StrPath | None = None,
     on_topics: str = "same",
     duplicates: str = "error",
     progress: bool = False,

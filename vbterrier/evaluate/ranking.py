@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Floats, Ints, StrPath
     from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget
@@ -96,7 +96,7 @@ def rank_systems(
     seed: int = 0,
     baseline: str | None = None,
     labels: Any = None,
-    model: EvidenceModel | str | None = None,
+    model: EvidenceModel | StrPath | None = None,
     on_topics: str = "same",
     duplicates: str = "error",
     progress: bool = False,

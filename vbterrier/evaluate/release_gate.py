@@ -23,7 +23,14 @@ from vbterrier.evaluate.inputs import (
 from vbterrier.evaluate.ranking import distributions_of
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.value_tables import require_means
-from vbterrier.frames.contracts import frame_of, require, require_difference, score_bounds, systems_of
+from vbterrier.frames.contracts import (
+    frame_of,
+    refuse_near_misses,
+    require,
+    require_difference,
+    score_bounds,
+    systems_of,
+)
 from vbterrier.frames.files.rated_lists import RatedList, read_hits, read_rated_list, read_traffic, write_rated_list
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Panel, Shown
@@ -446,6 +453,20 @@ def _rated(frame: pd.DataFrame, scale: tuple[int, int] | None) -> RatedList:
     return RatedList(frame)
 
 
+def _traffic_of(traffic: Any) -> pd.DataFrame:
+    """Weights and segments of queries, by query."""
+    table = table_of(traffic, "traffic", read_traffic, ("qid",))
+    refuse_near_misses(table, ("weight",), "traffic")
+    if not {"weight", "segment"} & set(table.columns):
+        found = ", ".join(map(str, table.columns))
+        raise InputError(f"traffic: wanted a column weight, a column segment, or both; found {found}")
+    table = table.set_index(pd.Index(ids_of(table["qid"], "traffic column 'qid'").text.to_pylist()))
+    if table.index.has_duplicates:
+        twice = table.index[table.index.duplicated()][0]
+        raise InputError(f"traffic: query {twice!r} is duplicated; keep one row per query")
+    return table
+
+
 def _queries(
     rated: pd.DataFrame, traffic: Any, runs: Mapping[str, Run]
 ) -> tuple[pd.DataFrame, list[tuple[str, list[str]]]]:
@@ -454,11 +475,7 @@ def _queries(
     known, notes = set(qids), []
     found = pd.DataFrame({"weight": 1.0, "segment": ""}, index=qids)
     if traffic is not None:
-        table = table_of(traffic, "traffic", read_traffic, ("qid",))
-        table = table.set_index(pd.Index(ids_of(table["qid"], "traffic column 'qid'").text.to_pylist()))
-        if table.index.has_duplicates:
-            twice = table.index[table.index.duplicated()][0]
-            raise InputError(f"traffic: query {twice!r} is duplicated; keep one row per query")
+        table = _traffic_of(traffic)
         require_spelling("traffic", table.index, known)
         lacking = [qid for qid in qids if qid not in table.index]
         if lacking:

@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from vbterrier.entities.rerank import FAMILIES
 from vbterrier.entities.rerank.base import require_finite
-from vbterrier.entities.stage import PoolLinks, TopEntities
+from vbterrier.entities.stage import PoolLinks, TopEntities, warn_of_other_ids
 from vbterrier.errors import DegenerateWarning, FileError, ParameterError, examples, nearest, warn
 from vbterrier.evaluate.inputs import named_runs, table_of
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
@@ -25,6 +25,7 @@ from vbterrier.execution.pending import Shared
 from vbterrier.frames.contracts import score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import Ids, ids_of, integers_of, require_same_kind
+from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.ranking import Run, loaded_run, run_places
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
@@ -47,6 +48,27 @@ if TYPE_CHECKING:
 # The configuration without reranking.
 POOL = "pool"
 RESOURCES = ("embeddings", "document_embeddings", "texts")
+_CUTOFFS, _WEIGHTS = [5, 10, 20, 50], [0.1, 0.3, 0.5, 0.7, 0.9]
+_ENTITY_WEIGHTS = ["uniform", "rank", "score", "idf"]
+# 437 configurations, as many as the paper's, of the families that its section 2.6.5 names.
+RERANK_GRID: dict[str, list[dict[str, list[Any]]]] = {
+    "overlap": [
+        {
+            "cutoff": _CUTOFFS,
+            "weight": _WEIGHTS,
+            "entity_weight": _ENTITY_WEIGHTS,
+            "link_weight": ["uniform", "document"],
+        },
+        {"cutoff": _CUTOFFS, "weight": _WEIGHTS, "entity_weight": ["score"], "link_weight": ["entity"]},
+        {"weight": [1.0]},
+    ],
+    "expansion": [{"cutoff": _CUTOFFS, "weight": _WEIGHTS, "n_terms": [10, 50, None]}],
+    "embedding": [{"cutoff": _CUTOFFS, "weight": _WEIGHTS, "entity_weight": _ENTITY_WEIGHTS}],
+    "propagation": [
+        {"cutoff": _CUTOFFS, "damping": _WEIGHTS, "steps": [1, 2], "entity_weight": ["uniform", "idf"]},
+    ],
+    "similarity": [{"cutoff": [10, 20, 50], "damping": [0.3, 0.5, 0.7], "neighbours": [5, 10, 20, 50]}],
+}
 # A grid links the pool once: its stages hold parameters only, with empty links and entities.
 _NO_LINKS = pd.DataFrame({"docno": [], "entity_id": []}, dtype=str)
 _NO_ENTITIES = pd.DataFrame({"qid": [], "docno": [], "score": []}, dtype=str)
@@ -91,6 +113,45 @@ def reranker(family: str, parameters: Mapping[str, Any], resources: Mapping[str,
     return stage
 
 
+@dataclass(frozen=True, eq=False, repr=False)
+class RerankGrid(Shown):
+    """Result of :func:`rerank_grid`.
+
+    - ``runs``: one row per configuration and measure, in the order of the grid, after the pool without reranking:
+      configuration, family, entities, its parameters (missing if the family does not have them), measure, value (the
+      mean over topics), gain (over the pool), low, high (of the gain), level, n_qids, duplicate_of (the first
+      configuration with the same rankings of all topics, or missing)
+    - ``values``: the V frame, whose names are configurations
+    - ``omitted``: families of the default grid without the resources that they need
+    """
+
+    runs: pd.DataFrame
+    values: pd.DataFrame
+    omitted: tuple[str, ...]
+
+    @property
+    def n_distinct(self) -> int:
+        """The number of configurations with different rankings, including the pool."""
+        return n_distinct(self.runs)
+
+    def _line(self) -> str:
+        return grid_line(self.runs, "configuration")
+
+    def _panels(self) -> Iterator[Panel]:
+        yield Panel("Configurations", self.runs, value="gain", by="measure", heads=1)
+
+
+def n_distinct(runs: pd.DataFrame) -> int:
+    """Return the number of configurations with different rankings in the table of a grid."""
+    return int(runs.drop_duplicates("configuration")["duplicate_of"].isna().sum())
+
+
+def grid_line(runs: pd.DataFrame, noun: str) -> str:
+    """Summarise the table of a grid."""
+    n = counted(runs["configuration"].nunique(), noun)
+    return f"{n}, {n_distinct(runs)} with different rankings; {', '.join(runs['measure'].unique())}"
+
+
 class RerankContext:
     """Evaluation of configurations on a pool with its links, entity runs, judgments and ``RESOURCES`` of stages."""
 
@@ -117,12 +178,13 @@ class RerankContext:
             require_same_kind(
                 self.documents.pool.entities, run.docno, "links column 'entity_id'", f"{run.name} 'docno'"
             )
+            warn_of_other_ids(self.documents.pool, run.only(pool.topics).docno, run.name)
         self.runs, self.qrels, self.measures, self.resources = dict(runs), qrels, list(measures), dict(resources)
         self._frame = pool.frame[["qid", "docno"]].iloc[self.documents.row].reset_index(drop=True)
         self._memo: dict[str, tuple[Hashable, Any]] = {}
 
-    def values(self, configuration: Configuration) -> Values:
-        """The value of each measure and topic."""
+    def values(self, configuration: Configuration) -> tuple[Values, str]:
+        """The value of each measure and topic, and the fingerprint of the rankings."""
         run = Run(self._frame.assign(score=self.scores(configuration)), name=f"run {str(configuration)!r}")
         target = self._once("target", None, lambda: EvaluationTarget(self.qrels))
         internal = [measure for measure in self.measures if isinstance(measure, Measure)]
@@ -131,7 +193,7 @@ class RerankContext:
         own = evaluate(internal, target, run) if internal else ()
         for topic, measure, value in chain(own, external_values(external, target, run, warned=True)):
             found[str(measure)][topic] = value
-        return found
+        return found, rankings_fingerprint(run, None)
 
     def scores(self, configuration: Configuration) -> Any:
         """The score of each document."""
@@ -170,7 +232,7 @@ def inputs_fingerprint(context: RerankContext) -> str:
     columns = sorted(set(map(str, frame.columns)).difference(_KEYS))
     fields = [name for name in columns if all(isinstance(value, str) for value in frame[name])]
     parts = [
-        *map(str, context.measures),
+        *("values and rankings", *map(str, context.measures)),
         rows_fingerprint([topic, pool.docno.fingerprints, documents.score]),
         rows_fingerprint([topic[pool.document], pool.docno.fingerprints[pool.document], entity, pool.weight]),
         rows_fingerprint([qid, docno, integers_of(qrels["label"], "qrels column 'label'")]),
@@ -184,6 +246,13 @@ def inputs_fingerprint(context: RerankContext) -> str:
         *(f"{name}: " + rows_fingerprint([run.docno.fingerprints, _texts(frame[name].tolist())]) for name in fields),
     ]
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
+
+
+def rankings_fingerprint(run: Run, cutoff: int | None) -> str:
+    """Fingerprint of the first documents of each topic and their order."""
+    top = run.top(cutoff)
+    topic, rank = top.filled
+    return rows_fingerprint([_texts(run.topics)[topic], rank, top.docno.fingerprints])
 
 
 def _texts(texts: list[str]) -> NDArray[np.uint64]:
@@ -203,9 +272,9 @@ def rerank_grid(
     links: Any,
     pool: Any,
     entity_runs: Any,
-    grid: Any,
-    measures: Sequence[str | ir_measures.Measure],
     qrels: Any,
+    grid: Any = None,
+    measures: Sequence[str | ir_measures.Measure] = ("AP",),
     *,
     embeddings: Mapping[str, Any] | None = None,
     document_embeddings: Mapping[str, Any] | None = None,
@@ -217,7 +286,7 @@ def rerank_grid(
     n_resamples: int = N_RESAMPLES,
     seed: int = 0,
     progress: bool = True,
-) -> pd.DataFrame:
+) -> RerankGrid:
     """Evaluate every configuration of a grid of rerankers on one linked pool.
 
     Parameters
@@ -232,7 +301,9 @@ def rerank_grid(
     grid
         By family (``overlap``, ``expansion``, ``embedding``, ``propagation``, ``similarity``), a mapping of parameter
         to value or list of values, which are combined; or a list of such mappings. Other parameters have their
-        defaults. A list of grids is the union of their configurations.
+        defaults. A list of grids is the union of their configurations. By default ``RERANK_GRID`` of this module: 437
+        configurations, of which those without resources (vectors; the column ``text``) are omitted, with a warning;
+        scores of entities are at least 0.
     embeddings, document_embeddings, texts
         See :class:`~vbterrier.entities.rerank.EmbeddingReranker` and
         :class:`~vbterrier.entities.rerank.ExpansionReranker`.
@@ -244,17 +315,12 @@ def rerank_grid(
     interval, level, n_resamples, seed
         Interval of the gain over topics, see :func:`vbterrier.score`; Student's t by default.
 
-    Returns
-    -------
-    pandas.DataFrame
-        One row per configuration and measure, in the order of the grid, after the pool without reranking:
-        configuration, family, entities, its parameters (missing if the family does not have them), measure, value (the
-        mean over topics), gain (over the pool), low, high, level, n_qids.
-
     Notes
     -----
-    The pool is linked once. Configurations that differ in weights alone share all earlier computations. Intervals are
-    not corrected for the number of configurations: among hundreds, some gain by chance.
+    The paper's 437 configurations are listed in an appendix that is not part of it: the default grid has its families
+    and its size, not its parameters. The pool is linked once. Configurations that differ in weights alone share all
+    earlier computations. Intervals are not corrected for the number of configurations: among hundreds, some gain by
+    chance.
 
     Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, sections 2.6.5 and 3.5.
 
@@ -264,9 +330,11 @@ def rerank_grid(
     >>> qrels = pd.DataFrame({"qid": ["1", "2"], "docno": ["b", "d"], "label": [1, 1]})
     >>> tags = pd.DataFrame({"docno": ["b", "d"], "entity_id": ["X", "X"]})
     >>> runs = {"mine": pd.DataFrame({"qid": ["1", "2"], "docno": ["X", "X"], "score": [1.0, 1.0]})}
-    >>> found = rerank_grid(tags, pool, runs, {"overlap": {"weight": [0.2, 0.8]}}, ["RR"], qrels, progress=False)
-    >>> found[["family", "weight", "value", "gain"]].values.tolist()
+    >>> found = rerank_grid(tags, pool, runs, qrels, {"overlap": {"weight": [0.2, 0.8]}}, ["RR"], progress=False)
+    >>> found.runs[["family", "weight", "value", "gain"]].values.tolist()
     [['pool', nan, 0.5, 0.0], ['overlap', 0.2, 0.5, 0.0], ['overlap', 0.8, 1.0, 0.5]]
+    >>> found.n_distinct, found.runs["duplicate_of"].dropna().tolist()
+    (2, ['pool'])
     """
     asked = distinct_measures(measures, "AP")
     judged = table_of(qrels, "qrels", read_qrels, ())
@@ -275,6 +343,8 @@ def rerank_grid(
     target = EvaluationTarget(judged)
     run_places(documents, target.topics, target.qid, "qrels")
     resources = {"embeddings": embeddings, "document_embeddings": document_embeddings, "texts": texts}
+    is_default, lacking = grid is None, lacking_resources(documents, embeddings)
+    grid, omitted = without(RERANK_GRID, lacking) if is_default else (grid, ())
     every = configurations(grid, list(runs), resources)
     context = RerankContext(links, documents.only(target.topics), runs, judged, asked, resources)
     journal = Journal(path, inputs_fingerprint(context))
@@ -282,7 +352,45 @@ def rerank_grid(
     # Adjacent configurations share computations.
     options: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "key": lambda one: repr(one.shared)}
     results = grid_results("configurations", context, {str(one): one for one in every}, journal, path, names, **options)
-    return _table(every, results, names, method=interval, level=level, n_resamples=n_resamples, seed=seed)
+    table = _table(every, results, names, method=interval, level=level, n_resamples=n_resamples, seed=seed)
+    return RerankGrid(table.merge(duplicates(results), how="left"), values_of(results), omitted)
+
+
+def lacking_resources(documents: Run, embeddings: Any) -> dict[str, str]:
+    """Return the missing resource of each family that cannot be evaluated."""
+    lacking = {} if "text" in documents.frame else {"expansion": "the column 'text' of the pool"}
+    return lacking if embeddings is not None else lacking | dict.fromkeys(("embedding", "similarity"), "embeddings")
+
+
+def without(grid: Mapping[str, Any], lacking: Mapping[str, str]) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Return the families of a default grid whose resources are given, and the names of the others, with a warning."""
+    n, n_lost = (
+        sum(len(list(combined(values))) for family, values in grid.items() if family in families)
+        for families in (grid, lacking)
+    )
+    if n_lost:
+        needs = "; ".join(f"{family!r} needs {need}" for family, need in lacking.items())
+        warn(f"grid: {n_lost} of {n} configurations are omitted, for lack of resources: {needs}")
+    return {family: values for family, values in grid.items() if family not in lacking}, tuple(lacking)
+
+
+def values_of(results: Mapping[str, Any]) -> pd.DataFrame:
+    """The V frame of the results of a grid."""
+    rows = [
+        (name, qid, measure, value)
+        for name, result in results.items()
+        for measure, values in result["values"].items()
+        for qid, value in values.items()
+    ]
+    return pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
+
+
+def duplicates(results: Mapping[str, Any]) -> pd.DataFrame:
+    """The first configuration with the same rankings as each configuration, missing if it is the configuration."""
+    first: dict[str, str] = {}
+    same = [first.setdefault(result["ranking"], name) for name, result in results.items()]
+    rows = [(name, None if name == other else other) for name, other in zip(results, same, strict=True)]
+    return pd.DataFrame(rows, columns=["configuration", "duplicate_of"])
 
 
 def grid_results(
@@ -320,9 +428,9 @@ def grid_results(
 def _evaluated(shared: Shared, configuration: Any) -> dict[str, Any]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        values = shared.value.values(configuration)
+        values, ranking = shared.value.values(configuration)
     messages = [str(one.message) for one in caught if issubclass(one.category, DegenerateWarning)]
-    return {"values": values, "warnings": messages}
+    return {"values": values, "ranking": ranking, "warnings": messages}
 
 
 def _is_result(result: Any, measures: Sequence[str]) -> bool:
@@ -331,7 +439,8 @@ def _is_result(result: Any, measures: Sequence[str]) -> bool:
         return False
     values, messages = result["values"], result.get("warnings")
     return (
-        all(isinstance(values.get(measure), dict) for measure in measures)
+        isinstance(result.get("ranking"), str)
+        and all(isinstance(values.get(measure), dict) for measure in measures)
         and all(isinstance(value, (int, float)) for measure in measures for value in values[measure].values())
         and isinstance(messages, list)
         and all(isinstance(message, str) for message in messages)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, choice, number, whole
+from vbterrier.errors import ParameterError, choice, number, printable, whole
 from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import Scorer, distribute
@@ -28,7 +28,15 @@ from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import aligned, require_one_tagger, warn_of_gaps
 from vbterrier.measures.text import distinct_measures, measures_from
-from vbterrier.measures.unjudged import VARIANCE_PART, Estimated, Unjudged, UnjudgedMeasure, models_of, needs_model
+from vbterrier.measures.unjudged import (
+    VARIANCE_PART,
+    Estimated,
+    Unjudged,
+    UnjudgedMeasure,
+    models_of,
+    needs_model,
+    require_use,
+)
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
@@ -48,6 +56,7 @@ if TYPE_CHECKING:
     import ir_measures
     from numpy.typing import NDArray
 
+    from vbterrier.annotations import StrPath
     from vbterrier.frames.notebook import Figures
     from vbterrier.unjudged.fitted import EvidenceModel
 
@@ -121,7 +130,7 @@ def score(
     intents: Any = None,
     tags: Any = None,
     labels: Any = None,
-    model: EvidenceModel | str | None = None,
+    model: EvidenceModel | StrPath | None = None,
     subtopics: Any = None,
     topics: Any = None,
     on_topics: str = "same",
@@ -142,7 +151,8 @@ def score(
     ----------
     runs
         A mapping of name to run; or one run, or several paths, which are named after their files. A run is a frame
-        (qid, docno, score), the path of a TREC run, or a PyTerrier pipeline, which needs ``topics``; for linking measures alone, also the answers (qid, entity_id).
+        (qid, docno, score), the path of a TREC run, or a PyTerrier pipeline, which needs ``topics``; for linking
+        measures alone, also the answers (qid, entity_id).
     qrels
         A frame or the path of TREC qrels; optional if ``intents`` are given. For entity measures, links with labels: a
         :class:`~vbterrier.entities.pool.LinkedPool` or its frame. For linking measures alone, the gold
@@ -248,11 +258,7 @@ def score(
     linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
     read = read_answers if linking else read_qrels
     judged = target_of(qrels, intents, tags, read, subtopics=subtopics)
-    if (labels is not None or model is not None) and not needs_model(asked):
-        raise ParameterError(
-            f"labels=, model=: evidence for measures of the E family, as ENDCG@10; {', '.join(map(str, asked))} "
-            "do not use it: add one, or leave it out"
-        )
+    require_use(asked, labels=labels, model=model)
     if any(isinstance(measure, IntentMeasure) and measure.reads_subtopics for measure in asked):
         warn_of_gaps(judged)
     named = list(systems_of(named_runs(runs, topics)))
@@ -299,7 +305,7 @@ def _by_model(
 
 
 def _with_plain(measures: Iterable[ir_measures.Measure]) -> list[tuple[Estimated, ir_measures.Measure]]:
-    """Means of the E family, each with the measure of the judgments that it estimates if both are among the measures."""
+    """Means of the E family, each with the measure of the judgments that it estimates, if both were asked for."""
     plain = {str(measure).casefold(): measure for measure in measures}
     pairs = []
     for measure in measures:
@@ -332,9 +338,9 @@ def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], values: 
         if (apart > _APART).any():
             name = apart.idxmax()
             notes.append(
-                f"{name} has no unjudged document to rank {measure.cutoff}, and yet {measure} is {estimated[name]:.3f} "
-                f"where {plain} is {known[name]:.3f}: {measure.NAME} estimates the score under complete judgments, which "
-                "would contain further relevant documents, of other runs and of none"
+                f"no document of {printable(name)} is unjudged to rank {measure.cutoff}, and yet {measure} is "
+                f"{estimated[name]:.3f} where {plain} is {known[name]:.3f}: {measure.NAME} estimates the score under "
+                "complete judgments, which would contain further relevant documents, of other runs and of none"
             )
     return notes
 
@@ -344,12 +350,11 @@ def negative_labels(qrels: pd.DataFrame) -> list[str]:
     if "label" not in qrels.columns:
         return []
     n_negative = int((qrels["label"] < 0).sum())
-    if not n_negative:
-        return []
-    return [
+    note = (
         f"{n_negative:,} of {len(qrels):,} labels are below 0 and count as judged and non-relevant in all measures but "
         "infAP; where they mean 'not judged', drop them: read_qrels(path, negative='unjudged'), --negative unjudged"
-    ]
+    )
+    return [note] if n_negative else []
 
 
 def digests_of(measures: Iterable[ir_measures.Measure], models: Mapping[str, EvidenceModel]) -> dict[str, str]:

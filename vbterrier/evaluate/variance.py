@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.annotations import Floats
+    from vbterrier.annotations import Floats, StrPath
     from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget
@@ -199,7 +199,7 @@ def variance_shares(
     intents: Any = None,
     tags: Any = None,
     subtopics: Any = None,
-    model: EvidenceModel | str | None = None,
+    model: EvidenceModel | StrPath | None = None,
     perturb: Sequence[Any] | Mapping[str, Any] = (Dirichlet(),),
     baseline: str | None = None,
     scores: str = "expected",
@@ -273,17 +273,17 @@ def variance_shares(
     if not loaded:
         raise InputError("no systems; name at least one")
     pairs = None if baseline is None else pairs_of(list(loaded), baseline)
+    models = models_of([wanted], loaded, judged, model=model)
     target, loaded = aligned(judged, loaded, on_topics)
     options: dict[str, Any] = {"n_draws": n_draws, "seed": seed, "progress": progress}
     if isinstance(wanted, UnjudgedMeasure):
-        models = models_of([wanted], loaded, judged, model=model)
         drawn = unjudged_draws(wanted, target, loaded, pairs, models, **options)
     elif isinstance(wanted, IntentMeasure):
         drawn = replica_draws(wanted, target, loaded, pairs, intents, tags, sources_of(perturb), **options)
     else:
         raise ParameterError(
-            f"{wanted}: only its topics are uncertain, see vbterrier.score; wanted a bootstrapped measure, "
-            "as 'BNDCG@10', or one over intents, as 'ES@10'"
+            f"{wanted}: only its topics are uncertain, see vbterrier.score; wanted a measure of the B or E "
+            "family, as 'ENDCG@10', or one over intents, as 'ES@10'"
         )
     values, n = drawn.values if scores == "measured" else drawn.expected, drawn.values.shape[1]
     asked: dict[str, Any] = {"scores": scores, "method": method, "level": level, "n_draws": n_draws, "seed": seed}

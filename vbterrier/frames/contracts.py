@@ -15,13 +15,13 @@ from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, owner_
 from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
     Bounds = tuple[float, float]
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.frames.ids import Ids
 
 
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 _COLUMNS = frozenset(
     (
         *("qid", "docno", "entity_id", "iteration", "name", "query", "mention", "source", "tagger", "measure"),
-        *("score", "rank", "label", "prob", "weight", "grade_prob", "value"),
+        *("score", "rank", "label", "prob", "weight", "grade_prob", "value", "tied", "n_abstained"),
     )
 )
 # Twice the error of a probability that was rounded to six decimals.
@@ -88,6 +88,46 @@ def require(frame: pd.DataFrame, columns: Sequence[str], what: str) -> None:
     twice = [name for name in columns if found.count(name) > 1]
     if twice:
         raise InputError(f"{what}: column {twice[0]!r} occurs {found.count(twice[0])} times; keep one")
+
+
+# Names under which optional columns are given, without case and punctuation.
+_SHARES = frozenset(
+    ("prior", "priors", "prob", "probs", "probability", "probabilities", "p", "score", "scores", "confidence")
+)
+_COUNTS = frozenset(("count", "counts", "frequency", "frequencies", "freq", "n", "traffic", "volume"))
+_NEAR = {
+    "prob": _SHARES | {"weight", "weights", "w"},
+    "weight": _SHARES | _COUNTS | {"weights", "w"},
+    "prior": _SHARES,
+    "score": _SHARES | _COUNTS,
+    "mentions": _COUNTS | {"nmentions"},
+    "qid": frozenset(("queryid", "topicid", "questionid")),
+}
+
+
+def near_miss(found: Iterable[Any], optional: Iterable[str], *, others: Iterable[str] = ()) -> str:
+    """Return the message about a column that seems to be an optional one under another name; empty if there is none.
+
+    Columns that are not read are ignored, so that a column of weights under another name would change nothing.
+
+    - ``others``: further names of columns that are meant to be there
+
+    >>> near_miss(["docno", "entity_id", "Probability"], ["weight"])
+    "column 'Probability' is not read; if it is the weight, rename it to 'weight', otherwise drop it"
+    """
+    names, optional = [str(name) for name in found], list(optional)
+    for column in (column for column in optional if column not in names):
+        near = _NEAR.get(column, frozenset()) | {column}
+        for name in names:
+            if re.sub(r"[\W_]", "", name.casefold()) in near and name not in optional and name not in others:
+                return f"column {name!r} is not read; if it is the {column}, rename it to {column!r}, otherwise drop it"
+    return ""
+
+
+def refuse_near_misses(frame: pd.DataFrame, optional: Iterable[str], what: str, *, others: Iterable[str] = ()) -> None:
+    """Refuse a frame with an optional column under another name."""
+    if message := near_miss(frame.columns, optional, others=others):
+        raise InputError(f"{what}: {message}")
 
 
 def systems_of(runs: Any) -> Iterator[tuple[str, Any]]:
@@ -163,9 +203,9 @@ def treat_negative(qrels: pd.DataFrame, negative: str) -> pd.DataFrame:
 
     In the whole package a label below 0 is a judgment of a non-relevant document, as in trec_eval's nDCG, AP and P: for
     ``Unjudged``, ``Condense``, measures with ``judged_only=True`` and models of unjudged documents, too. trec_eval
-    itself counts such documents as not judged in ``-J``, ``unj`` and ``bpref``, and -2 is spam in Web tracks: drop these
-    rows where they mean "not judged". Exceptions are infAP, for which -1 is a document of the pool that was not sampled,
-    and ``compat="ecir23"``, which drops them.
+    itself counts such documents as not judged in ``-J``, ``unj`` and ``bpref``, and -2 is spam in Web tracks: drop
+    these rows where they mean "not judged". Exceptions are infAP, for which -1 is a document of the pool that was not
+    sampled, and ``compat="ecir23"``, which drops them.
     """
     choice("negative", negative, NEGATIVE)
     if negative == "nonrelevant":
@@ -251,13 +291,29 @@ def owner(topics: Sequence[str], topic: Ints, entity: Ids, row: int) -> str:
     return f"candidate {entity.text[row].as_py()!r} of query {topics[topic[row]]!r}"
 
 
+def _counts(frame: pd.DataFrame, column: str, name: str, most: float = np.inf) -> Ints:
+    """A column of whole numbers from 0."""
+    numbers = numbers_of(frame[column], f"{name} column {column!r}")
+    bad = (numbers < 0) | (numbers > most) | (numbers % 1 != 0)
+    if bad.any():
+        row, wanted = int(np.argmax(bad)), "0 or 1" if most == 1 else "a whole number of at least 0"
+        raise InputError(f"{name}: row {row} has {column} {numbers[row]:g}, wanted {wanted}")
+    return numbers.astype(np.int64)
+
+
 class TagFrame:
-    """Tags of documents, for all queries or, with qid, for single ones; weights in [0, 1] are 1 where absent."""
+    """Tags of documents, for all queries or, with qid, for single ones; weights in [0, 1] are 1 where absent.
+
+    ``tied``: True for tags that a tie between candidates decided. ``n_abstained``: mentions of the document that have
+    no tag because of a tie. Both have the shape (n_tags,); ``None`` if the tagger did not say.
+    """
 
     def __init__(self, frame: Any, *, name: str = "tags") -> None:
         self.name = name
         frame = frame_of(frame, name)
         require(frame, ("docno", "entity_id"), name)
+        # The score of a ranked list is that of its documents.
+        refuse_near_misses(frame, ("weight", "qid"), name, others=("score",) * ("rank" in frame.columns))
         self.docno = ids_of(frame["docno"], f"{name} column 'docno'")
         self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
         self.weight = np.ones(len(frame))
@@ -276,6 +332,12 @@ class TagFrame:
         if "qid" in frame.columns:
             self.qid = ids_of(frame["qid"], f"{name} column 'qid'")
             self.topics, self.topic = self.qid.codes()
+        self.tied: Bools | None = None
+        self.n_abstained: Ints | None = None
+        if "tied" in frame.columns:
+            self.tied = _counts(frame, "tied", name, most=1).astype(bool)
+        if "n_abstained" in frame.columns:
+            self.n_abstained = _counts(frame, "n_abstained", name)
 
     @cached_property
     def _lookup(self) -> Lookup:
@@ -293,8 +355,8 @@ _UNIT = frozenset(
         P P_IA Precision R RBP RPrec RR Recall Rprec SDCG SetAP SetF SetP SetR SetRelP StRecall Success alpha_nDCG infAP
         nDCG nERR_IA nNRBP α_nDCG 11pt_avg bpref gm_map iprec_at_recall map map_cut ndcg ndcg_cut recall recip_rank
         relative_P set_F set_P set_map set_recall success
-        BAP BERR BNDCG BP BQ BRBP EAP EERR ENDCG EP EQ ERBP NDCGBound Unjudged ES TopIntent WeightedAlphaNDCG WeightedERRIA
-        BaitRate NonRelCov ObsCov OracleCov Overlap RelCov SignalRate TopBait LinkingR
+        BAP BERR BNDCG BP BQ BRBP EAP EERR ENDCG EP EQ ERBP NDCGBound Unjudged ES TopIntent WeightedAlphaNDCG
+        WeightedERRIA BaitRate NonRelCov ObsCov OracleCov Overlap RelCov SignalRate TopBait LinkingR
         """,
     )
 )

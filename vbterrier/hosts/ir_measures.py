@@ -136,7 +136,8 @@ def _frame(data: Any, what: str, converter: Any) -> pd.DataFrame:
         raise InputError(
             f"{what}: ir_measures needs the column query_id, found {found}; rename it, or use vbterrier.score"
         )
-    frame: pd.DataFrame = data.rename(columns=FROM_IR_MEASURES)
+    # Several times faster than rename for small frames.
+    frame: pd.DataFrame = data.set_axis([FROM_IR_MEASURES.get(column, column) for column in data.columns], axis=1)
     return frame
 
 

@@ -22,9 +22,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 _NAMES = (
-    "Artifact Experiment Transformer datasets.Dataset datasets.DatasetProvider inspect.subtransformers "
-    "inspect.transformer_inputs model.push_queries model.query_columns validate.InputValidationError validate.any "
-    "validate.columns validate.query_frame validate.result_frame"
+    "Artifact Compose Estimator Experiment Transformer datasets.Dataset datasets.DatasetProvider "
+    "inspect.subtransformers inspect.transformer_apply_attributes inspect.transformer_inputs model.push_queries "
+    "model.query_columns validate.InputValidationError validate.any validate.columns validate.query_frame "
+    "validate.result_frame"
 )
 require_api(pt, "pyterrier", "1.1.2", _NAMES.split())
 

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, number, warn, whole
-from vbterrier.frames.contracts import frame_of
+from vbterrier.frames.contracts import frame_of, refuse_near_misses
 from vbterrier.frames.ids import Lookup, numbers_of, require_same_kind
 from vbterrier.frames.notebook import Panel, Shown, counted, facts
 from vbterrier.frames.ranking import places
@@ -45,6 +45,8 @@ def targets_of(candidates: Candidates, labels: Any) -> Targets:
     frame = frame_of(labels, "labels")
     if "entity_id" not in frame.columns and "docno" in frame.columns:
         frame = frame.rename(columns={"docno": "entity_id"})
+    if "label" not in frame.columns:
+        refuse_near_misses(frame, ("prob",), "labels")
     given = Candidates(frame, name="labels")
     require_same_kind(given.qid, candidates.qid, "labels column 'qid'", f"{candidates.name} column 'qid'")
     require_same_kind(given.entity, candidates.entity, "labels column 'entity_id'", f"{candidates.name} entities")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -87,6 +88,38 @@ def _positions(ids: Ids, name: str) -> Ints:
     return np.flatnonzero(pc.equal(ids.text, name).to_numpy(zero_copy_only=False))
 
 
+class Ties(NamedTuple):
+    """Tags by the decision about their mentions, as shares; NaN if the tagger did not say.
+
+    ``tied``: decided by a tie, guesses, of all tags. ``abstained``: mentions that have no tag because of a tie, of all
+    tags and these, in documents that have a tag.
+    """
+
+    tied: float = math.nan
+    abstained: float = math.nan
+
+    @classmethod
+    def of_documents(cls, tags: Tags, document: Ints, tag: Ints) -> Ties:
+        """The shares among some tags, each with the position of its document."""
+        if tags.tied is None or not len(tag):
+            return cls()
+        n_abstained = np.zeros(int(document.max()) + 1, dtype=np.int64)
+        if tags.n_abstained is not None:
+            np.maximum.at(n_abstained, document, tags.n_abstained[tag])
+        counted = tag[tags.weight[tag] > 0]
+        n_tied, n = int(tags.tied[counted].sum()), len(counted)
+        return cls(n_tied / max(n, 1), int(n_abstained.sum()) / max(n + int(n_abstained.sum()), 1))
+
+    def sentence(self) -> str:
+        """A sentence about these shares; empty if there are no ties."""
+        parts = []
+        if self.tied > 0:
+            parts.append(f"{self.tied:.0%} of the tags are decided by a tie and are guesses")
+        if self.abstained > 0:
+            parts.append(f"{self.abstained:.0%} of the mentions have no tag because of a tie")
+        return "; ".join(parts)
+
+
 # The rank of documents that were not retrieved: beyond every cutoff.
 NEVER = np.iinfo(np.int64).max
 
@@ -103,6 +136,7 @@ class Coverage:
     depth: int  # the number of ranks that were matched
     tagged: Floats  # share of the retrieved documents of each topic that have a tag of positive weight, shape (n,)
     first_tagged: Ints  # 0-based rank of the first such document of each topic, shape (n,); :data:`NEVER` without one
+    ties: Ties  # of all tags of the retrieved documents
     # The entity of intents that are covered by showing no entity; empty for none. Tags of this entity are ignored.
     nil: str = ""
 
@@ -202,6 +236,7 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
         top.depth if cutoff is None else cutoff,
         has_tag.sum(axis=1) / np.maximum(np.count_nonzero(rows >= 0, axis=1), 1),
         np.where(has_tag.any(axis=1), has_tag.argmax(axis=1), NEVER),
+        Ties.of_documents(tags, document, tag),
         nil,
     )
 

@@ -10,7 +10,7 @@ import pandas as pd
 import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, choice, examples, number, warn
-from vbterrier.frames.contracts import ROUNDING, TagFrame, frame_of, require, require_once
+from vbterrier.frames.contracts import ROUNDING, TagFrame, frame_of, refuse_near_misses, require, require_once
 from vbterrier.frames.files.reading import FAILED, NUGGET_MEMBERS, read_nuggets
 from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places
@@ -59,6 +59,7 @@ def from_diversity(
     """
     frame = frame_of(qrels, name)
     require(frame, ("qid", "iteration", "docno", "label"), name)
+    refuse_near_misses(frame, ("prob",), name)
     label = integers_of(frame["label"], f"{name} column 'label'")
     docno = ids_of(frame["docno"], f"{name} column 'docno'")
     topics, topic, entities, code = iterations_of(frame, name) if iterations is None else iterations
@@ -175,7 +176,7 @@ def from_nuggets(
 
 def _without_failures(frame: pd.DataFrame, nugget: list[str]) -> pd.DataFrame:
     """The nuggets without those of which a judge failed to give an importance or an assignment."""
-    failed = frame[list(NUGGET_MEMBERS)].eq(FAILED).any(axis=1)
+    failed = frame[list(NUGGET_MEMBERS)].isin([FAILED]).any(axis=1)
     if not failed.any():
         return frame
     key = pd.MultiIndex.from_frame(frame[nugget])
@@ -185,10 +186,10 @@ def _without_failures(frame: pd.DataFrame, nugget: list[str]) -> pd.DataFrame:
     if not len(kept):
         raise InputError("nuggets: the judge failed on some answer for every nugget; ask it again")
     rest = f"; {len(gone)} queries have no other nugget ({examples(gone)})" if gone else ""
+    some = f"{len(lost)} of {lost.get_level_values('qid').nunique()} queries"
     warn(
-        f"nuggets: {int(failed.sum())} of {len(frame)} answers of the judge failed: their nuggets, {len(lost)} of "
-        f"{lost.get_level_values('qid').nunique()} queries ({examples(lost.get_level_values('entity_id'))}), are left "
-        f"out of all documents of the query{rest}"
+        f"nuggets: {int(failed.sum())} of {len(frame)} answers of the judge failed: their nuggets, {some} "
+        f"({examples(lost.get_level_values('entity_id').tolist())}), are left out of all documents of the query{rest}"
     )
     return kept
 
@@ -199,6 +200,7 @@ def _all_subtopics(
     """Return the listed subtopics of the judged topics as intents; a topic that has none keeps its iteration "0"."""
     given = frame_of(subtopics, "subtopics")
     require(given, ("qid", "entity_id"), "subtopics")
+    refuse_near_misses(given, ("prob",), "subtopics")
     qid, entity = (ids_of(given[column], f"subtopics column {column!r}") for column in ("qid", "entity_id"))
     column = f"{name} column 'qid'"
     require_same_kind(qid, ids_of(judged["qid"], column), "subtopics column 'qid'", column)
@@ -301,6 +303,7 @@ def from_run(run: Run) -> pd.DataFrame:
     if not len(run):
         return pd.DataFrame({"qid": [], "docno": [], "entity_id": []}, dtype=str)
     require(run.frame, ("entity_id",), run.name)
+    refuse_near_misses(run.frame, ("weight",), run.name, others=("score",))
     tagger = run.frame.get("tagger", pd.Series(dtype=object))
     if tagger.isna().any():
         qid, docno = run.frame.loc[tagger.isna().to_numpy(), ["qid", "docno"]].iloc[0]
@@ -314,7 +317,7 @@ def from_run(run: Run) -> pd.DataFrame:
             f"{run.name}: its rows are tagged by {taggers[0]} and by {taggers[1]}; use one tagger only, last in the "
             "pipeline, as in (a + b) >> TagEntities(...)"
         )
-    columns = ["entity_id", *(["weight"] if "weight" in run.frame.columns else [])]
+    columns = [name for name in ("entity_id", "weight", "tied", "n_abstained") if name in run.frame.columns]
     frame = run.frame[["qid", "docno", *columns]]
     lists = (list, tuple, set, np.ndarray)
     objects = [name for name in columns if frame[name].dtype == object]
@@ -332,6 +335,7 @@ def neighbours_of(similarities: Any, intents: Intents, *, name: str = "similarit
     """
     frame = frame_of(similarities, name)
     require(frame, ("entity_id", "other_id", "similarity"), name)
+    refuse_near_misses(frame, ("qid",), name)
     left, right = (ids_of(frame[column], f"{name} column {column!r}") for column in ("entity_id", "other_id"))
 
     def pair(row: int) -> str:

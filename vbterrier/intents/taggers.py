@@ -25,7 +25,7 @@ from vbterrier.log import bar
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.linking.links import Linker
 
 
@@ -58,6 +58,13 @@ _LOG = logging.getLogger(__name__)
 _BATCH = 4096
 
 
+# Decisions about mentions: by the score alone, by a tie, or none because of a tie.
+CLEAR, TIED, ABSTAINED = range(3)
+ON_TIES = ("smallest", "drop")
+# The share of tags or mentions with ties that is reported.
+MANY_TIED = 0.05
+
+
 class FoundTags(NamedTuple):
     """Tags of the rows of a frame: row, entity and score of each tag, each of shape (n_tags,)."""
 
@@ -65,6 +72,8 @@ class FoundTags(NamedTuple):
     entity: Ids
     score: Floats
     are_weights: bool = True  # False for scores of another scale than weights in [0, 1]
+    tied: Bools | None = None  # True for tags that a tie decided, shape (n_tags,); None if there are no decisions
+    n_abstained: Ints | None = None  # mentions without a tag because of a tie, shape (n_rows,)
 
 
 @dataclass(eq=False)
@@ -72,12 +81,13 @@ class ByText:
     """Tags of texts; each distinct text is read once."""
 
     fields: tuple[str, ...]  # the text columns, each read separately, so that no mention spans two columns
-    # A function from texts to the text index, entity and score of every tag, and True if scores are weights.
-    read: Callable[[Sequence[str]], tuple[Sequence[int], Sequence[str], Sequence[float], bool]]
+    # A function from texts to the text index, entity, score and decision of every tag, and True if scores are weights.
+    read: Callable[[Sequence[str]], tuple[Sequence[int], Sequence[str], Sequence[float], Sequence[int], bool]]
     weighted: bool  # True if tags are weighted by default
     cache: bool  # if True, keep tags between calls
+    decides: bool  # True if it selects one candidate of each mention
     per_query: bool = field(default=False, init=False)
-    _known: dict[bytes, tuple[tuple[str, float], ...]] = field(default_factory=dict, init=False)
+    _known: dict[bytes, tuple[tuple[str, float, int], ...]] = field(default_factory=dict, init=False)
     _are_weights: bool = field(default=True, init=False)
 
     def __post_init__(self) -> None:
@@ -89,7 +99,7 @@ class ByText:
 
     def find(self, frame: pd.DataFrame) -> FoundTags:
         """Return the tags of all texts of each row."""
-        rows, entities, scores = [np.empty(0, dtype=np.int64)], list[str](), list[float]()
+        rows, entities, scores, decisions = [np.empty(0, dtype=np.int64)], list[str](), list[float](), list[int]()
         for name in self.fields:
             present = _present(frame, name)
             code, texts = pd.factorize(frame[name].iloc[present])
@@ -101,10 +111,17 @@ class ByText:
             rows.append(present[owner])
             entities.extend(flat[place][0] for place in places)
             scores.extend(flat[place][1] for place in places)
+            decisions.extend(flat[place][2] for place in places)
         entity = ids_of(pd.Series(entities, dtype=object), "entities that the tagger found")
-        return FoundTags(np.concatenate(rows), entity, np.array(scores, dtype=np.float64), self._are_weights)
+        row, score, decision = np.concatenate(rows), np.array(scores, np.float64), np.array(decisions, np.int64)
+        if not self.decides:
+            return FoundTags(row, entity, score, self._are_weights)
+        made = np.flatnonzero(decision != ABSTAINED)
+        n_abstained = np.bincount(row[decision == ABSTAINED], minlength=len(frame))
+        tied = decision[made] == TIED
+        return FoundTags(row[made], entity.take(made), score[made], self._are_weights, tied, n_abstained)
 
-    def _tags(self, texts: Sequence[str]) -> list[tuple[tuple[str, float], ...]]:
+    def _tags(self, texts: Sequence[str]) -> list[tuple[tuple[str, float, int], ...]]:
         """Return the tags of each text, reading only new texts."""
         known = self._known if self.cache else {}
         keys = [hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest() for text in texts]
@@ -113,11 +130,11 @@ class ByText:
             _LOG.info("tagging %d texts; the tags of %d more are cached", len(new), len(keys) - len(new))
         for first in bar(range(0, len(new), _BATCH), "tagging", unit=f"{_BATCH} texts", delay=2):
             places = new[first : first + _BATCH]
-            of, entities, scores, are_weights = self.read([texts[place] for place in places])
+            of, *tags, are_weights = self.read([texts[place] for place in places])
             self._are_weights &= are_weights
-            found: list[list[tuple[str, float]]] = [[] for _ in places]
-            for place, entity, score in zip(of, entities, scores, strict=True):
-                found[place].append((entity, score))
+            found: list[list[tuple[str, float, int]]] = [[] for _ in places]
+            for place, *tag in zip(of, *tags, strict=True):
+                found[place].append(tuple(tag))
             known.update(zip((keys[place] for place in places), map(tuple, found), strict=True))
         return [known[key] for key in keys]
 
@@ -141,49 +158,58 @@ def _present(frame: pd.DataFrame, name: str) -> Ints:
 
 @dataclass(eq=False)
 class Linked:
-    """Entities that a linker finds in texts: all candidates of each mention, or the best, ties broken by id.
+    """Entities that a linker finds in texts: all candidates of each mention, or the best.
 
-    A warning reports, once, that most ambiguous mentions have tied candidates, for example without priors.
+    If the scores of the best two candidates are equal, or differ by less than ``min_margin``, the best one is tied:
+    with ``on_ties="smallest"`` it is that of the smallest id among equal scores, with ``"drop"`` there is none. A
+    warning reports, once, that many best candidates are tied, for example without priors.
     """
 
     linker: Linker
     best: bool
+    on_ties: str = "smallest"
+    min_margin: float = 0.0
     _warned: bool = field(default=False, init=False)
 
-    def __call__(self, texts: Sequence[str]) -> tuple[list[int], list[str], list[float], bool]:
-        """Return the text index, entity and score of every tag, and True if scores are weights."""
+    def __call__(self, texts: Sequence[str]) -> tuple[list[int], list[str], list[float], list[int], bool]:
+        """Return the text index, entity, score and decision of every tag, and True if scores are weights."""
         links = self.linker.link(texts)
         frame = links.frame
         if not frame["text"].between(0, len(texts) - 1).all():
             raise InputError(f"{label_of(self.linker)}: its links refer to more than the {len(texts)} given texts")
+        decisions = np.full(len(frame), CLEAR)
         if self.best:
-            frame = self._best(frame)
+            frame, decisions = self._best(frame)
         tags = frame["text"].tolist(), frame["entity_id"].tolist(), frame["score"].tolist()
-        return (*tags, links.scale == "probability")
+        return (*tags, decisions.tolist(), links.scale == "probability")
 
-    def _best(self, frame: pd.DataFrame) -> pd.DataFrame:
+    def _best(self, frame: pd.DataFrame) -> tuple[pd.DataFrame, Ints]:
         mention = ["text", "start", "end", "mention"]
         ordered = frame.sort_values([*mention, "score", "entity_id"], ascending=[True] * 4 + [False, True])
         ordered = ordered.drop_duplicates([*mention, "entity_id"])
-        first = ordered.drop_duplicates(mention)
-        # The second candidate of each mention; it is tied with the best if its score is equal.
-        second = ordered.duplicated(mention) & ~ordered.duplicated(mention).shift(fill_value=False)
-        tied = second & ordered.duplicated([*mention, "score"])
-        # Occasional ties are normal.
-        if 2 * tied.sum() > second.sum() and not self._warned:
+        is_first = ~ordered.duplicated(mention).to_numpy()
+        first, score = np.flatnonzero(is_first), ordered["score"].to_numpy(dtype=np.float64)
+        # The second candidate of a mention follows the best one.
+        is_ambiguous = ~np.append(is_first, True)[first + 1]
+        gap = score[first[is_ambiguous]] - score[first[is_ambiguous] + 1]
+        decisions = np.full(len(first), CLEAR)
+        tied = ABSTAINED if self.on_ties == "drop" else TIED
+        decisions[is_ambiguous] = np.where((gap <= 0) | (gap < self.min_margin), tied, CLEAR)
+        n_tied = int((decisions == TIED).sum())
+        if n_tied > MANY_TIED * len(gap) and not self._warned:
             self._warned = True
-            one = ordered[tied].iloc[0]
+            one = ordered.iloc[first[int(np.argmax(decisions == TIED))]]
             warn(
-                f"{label_of(self.linker)}: {int(tied.sum())} of {int(second.sum())} ambiguous mentions have tied best "
-                f"candidates, the first {one['mention']!r}, and are tagged with the smallest id; use a linker with "
-                "priors, or weights='score' for all candidates"
+                f"{label_of(self.linker)}: {n_tied} of {len(gap)} ambiguous mentions have tied best candidates, the "
+                f"first {one['mention']!r}, and are tagged with the smallest id, a guess; use a linker with priors, "
+                "on_ties='drop' to leave them out, or weights='score' for all candidates"
             )
-        return first
+        return ordered.iloc[first], decisions
 
 
 def read_by_function(
     function: Callable[[str], Any], texts: Iterable[str]
-) -> tuple[list[int], list[str], list[float], bool]:
+) -> tuple[list[int], list[str], list[float], list[int], bool]:
     """Return the entities from a function of one text, which returns an id, ids, weights by id, or ``None``."""
     places, entities, scores = list[int](), list[str](), list[float]()
     for place, text in enumerate(texts):
@@ -201,7 +227,7 @@ def read_by_function(
             places.append(place)
             entities.append(entity)
             scores.append(float(weight))
-    return places, entities, scores, True
+    return places, entities, scores, [CLEAR] * len(places), True
 
 
 def label_of(given: Any) -> str:
@@ -226,6 +252,7 @@ class Tagger(Protocol):
     columns: tuple[str, ...]  # the input columns
     weighted: bool  # True if tags are weighted by default
     per_query: bool  # True if tags may differ between queries
+    decides: bool  # True if tags say which of them a tie decided
 
     def find(self, frame: pd.DataFrame) -> FoundTags:
         """Return the tags of each row, in any order, possibly repeated."""
@@ -235,7 +262,7 @@ class ByDocno:
     """Tag every document with its id, for collections of entities."""
 
     columns: tuple[str, ...] = (DOCNO,)
-    weighted, per_query = False, False
+    weighted, per_query, decides = False, False, False
 
     def find(self, frame: pd.DataFrame) -> FoundTags:
         """Return one tag for every row."""
@@ -249,7 +276,7 @@ class ByTable:
     weighted = True
 
     def __init__(self, table: TagTable) -> None:
-        self.table = table
+        self.table, self.decides = table, table.tied is not None
         self.per_query = table.topics is not None
         self.columns: tuple[str, ...] = ("qid", DOCNO) if self.per_query else (DOCNO,)
 
@@ -261,13 +288,19 @@ class ByTable:
                 f"no document has {self.table.name}: {examples(self.table.docno.text[:4].to_pylist())} against "
                 f"{examples(frame['docno'].iloc[:4])}; check prefixes and ids"
             )
-        return FoundTags(row, self.table.entity.take(place), self.table.weight[place])
+        tags = row, self.table.entity.take(place), self.table.weight[place]
+        if self.table.tied is None:
+            return FoundTags(*tags)
+        n_abstained = np.zeros(len(frame), dtype=np.int64)
+        if self.table.n_abstained is not None:
+            np.maximum.at(n_abstained, row, self.table.n_abstained[place])
+        return FoundTags(*tags, tied=self.table.tied[place], n_abstained=n_abstained)
 
 
 class ByFunction:
     """Tag documents with a function from a frame of documents to a frame of tags."""
 
-    weighted = True
+    weighted, decides = True, False
 
     def __init__(self, function: Callable[[pd.DataFrame], Any], *, per_query: bool) -> None:
         self.function, self.per_query = function, per_query
@@ -280,7 +313,7 @@ class ByFunction:
         table = TagTable(tags, name="tags from the tagger")
         if table.topics is not None and not self.per_query:
             raise InputError(f"{label_of(self.function)}: returned tags with qid; drop it, or pass per_query=True")
-        return ByTable(table).find(frame)
+        return ByTable(table).find(frame)._replace(tied=None, n_abstained=None)
 
     @staticmethod
     def _distinct(frame: pd.DataFrame) -> pd.DataFrame:
@@ -297,7 +330,16 @@ class ByFunction:
         return documents
 
 
-def tagger_of(given: Any, *, fields: tuple[str, ...] | None, per_query: bool, best: bool, cache: bool) -> Tagger:
+def tagger_of(
+    given: Any,
+    *,
+    fields: tuple[str, ...] | None,
+    per_query: bool,
+    best: bool,
+    cache: bool,
+    on_ties: str,
+    min_margin: float,
+) -> Tagger:
     """Return the tagger of a user's parameter."""
     if isinstance(given, str) and given == DOCNO:
         return ByDocno()
@@ -312,5 +354,5 @@ def tagger_of(given: Any, *, fields: tuple[str, ...] | None, per_query: bool, be
         return ByFunction(given, per_query=per_query)
     if not fields:
         raise ParameterError(f"fields={fields!r}: {label_of(given)} reads texts; pass their columns")
-    read = Linked(given, best) if is_linker else partial(read_by_function, given)
-    return ByText(fields, read, weighted=not is_linker, cache=cache)
+    read = Linked(given, best, on_ties, min_margin) if is_linker else partial(read_by_function, given)
+    return ByText(fields, read, weighted=not is_linker, cache=cache, decides=is_linker and best)

@@ -11,13 +11,13 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ids import Lookup, ids_of, require_same_kind
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import places
 from vbterrier.hosts.pyterrier import schematic_of
-from vbterrier.intents.taggers import ByTable, label_of, tagger_of
+from vbterrier.intents.taggers import ON_TIES, ByTable, ByText, label_of, tagger_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -63,31 +63,44 @@ class RowTags(NamedTuple):
     row: Ints  # ascending, shape (n_tags,)
     entities: list[Any]
     weight: Floats  # in [0, 1], shape (n_tags,)
+    tied: Bools  # True for tags that a tie decided, shape (n_tags,)
 
-    def lists(self, n_rows: int) -> tuple[list[list[Any]], list[list[float]]]:
-        """Return the entities and the weights of each row as lists."""
+    def lists(self, n_rows: int) -> tuple[list[list[Any]], list[list[float]], list[list[bool]]]:
+        """Return the entities, the weights and the ties of each row as lists."""
         stops = np.cumsum(np.bincount(self.row, minlength=n_rows)).tolist()
         bounds = list(zip([0, *stops[:-1]], stops, strict=True)) if stops else []
-        weights = self.weight.tolist()
-        return [self.entities[a:b] for a, b in bounds], [weights[a:b] for a, b in bounds]
+        columns = self.entities, self.weight.tolist(), self.tied.tolist()
+        entities, weights, ties = ([column[a:b] for a, b in bounds] for column in columns)
+        return entities, weights, ties
 
 
-def row_tags(row: Ints, entity: Ids, score: Floats, *, cutoff: int | None, binary: bool) -> RowTags:
+def row_tags(
+    row: Ints, entity: Ids, score: Floats, *, cutoff: int | None, binary: bool, tied: Bools | None = None
+) -> RowTags:
     """Merge repeated tags of a row to the largest score, and keep the first ``cutoff`` tags by score, then by id.
 
-    If ``binary``, the tags that are kept get weight 1.
+    If ``binary``, the tags that are kept get weight 1. A tag is tied if all its repetitions are, or if a tag with the
+    same score is beyond the cutoff.
     """
     names, code = entity.codes()
     distinct, tie = np.unique(np.array(names, dtype=object), return_inverse=True)
-    tags = pd.DataFrame({"row": row, "score": score, "id": tie[code]})
+    tags = pd.DataFrame({"row": row, "score": score, "id": tie[code], "tied": False if tied is None else tied})
+    if tags["tied"].any():
+        tags["tied"] = tags.groupby(["row", "id"])["tied"].transform("all")
     tags = tags.sort_values(["row", "score", "id"], ascending=[True, False, True]).drop_duplicates(["row", "id"])
-    tags = tags if cutoff is None else tags.groupby("row", sort=False).head(cutoff)
+    if cutoff is not None:
+        place = tags.groupby("row", sort=False).cumcount()
+        beyond = tags["row"].map(tags[place == cutoff].set_index("row")["score"])
+        tags = tags.assign(tied=tags["tied"] | (tags["score"] == beyond))[place < cutoff]
     entities = distinct[tags["id"]].tolist()
     weight = np.ones(len(tags)) if binary else tags["score"].to_numpy()
-    return RowTags(tags["row"].to_numpy(), [int(name) for name in entities] if entity.integers else entities, weight)
+    entities = [int(name) for name in entities] if entity.integers else entities
+    return RowTags(tags["row"].to_numpy(), entities, weight, tags["tied"].to_numpy(dtype=bool))
 
 
 COLUMNS = ("entity_id", "weight", "tagger")
+# Columns about decisions by ties.
+OF_TIES = ("tied", "n_abstained")
 WEIGHTS = (None, "binary", "score")
 
 
@@ -95,7 +108,9 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
     """Tag retrieved documents with their entities: the ``φ(d)`` of Ding 2025, section 3.3.
 
     Adds three columns to a run: ``entity_id``, a list of ids by descending weight, empty for documents without
-    entities; ``weight``, a list of their weights in [0, 1]; ``tagger``, a short name of the tagger. Tag last in a
+    entities; ``weight``, a list of their weights in [0, 1]; ``tagger``, a short name of the tagger. Taggers that select
+    one candidate of each mention, or a number of tags, also add ``tied``, a list of True for tags that a tie decided,
+    and ``n_abstained``, the number of mentions or tags left out because of a tie. Tag last in a
     pipeline, as in ``(bm25 + dph) >> TagEntities(...)``: the operators ``+``, ``|``, ``&`` and ``^`` blank or lose
     columns, and the measures raise an error if they detect it.
 
@@ -118,8 +133,13 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
     cutoff, min_weight
         The number of tags of a document to keep, by weight and then by id, and their smallest weight before
         ``weights="binary"`` applies. Tags of weight 0 are always dropped.
+    on_ties, min_margin
+        For candidates of a mention with equal best scores, and for tags at the cutoff with equal weights:
+        ``"smallest"`` keeps those of the smallest ids, which are guesses, ``"drop"`` keeps none. The best two
+        candidates of a mention are also tied if their scores differ by less than ``min_margin``, of which
+        ``"smallest"`` keeps the best.
     weights
-        ``"binary"``: the best candidate of each mention, ties broken by id, with weight 1. ``"score"``: all candidates
+        ``"binary"``: the best candidate of each mention, with weight 1. ``"score"``: all candidates
         of each mention with the weights of the tagger; a repeated entity gets its largest weight. ``None``: binary for
         linkers, the given weights for frames and functions.
     cache, replace
@@ -128,8 +148,13 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
     Raises
     ------
     ParameterError, InputError
-        Not a tagger; weights from a linker whose scores are not weights; a run that is tagged already, unless
-        ``replace``; illegal tags or texts.
+        Not a tagger; weights from a linker whose scores are not weights; a margin without mentions; a run that is
+        tagged already, unless ``replace``; illegal tags or texts.
+
+    Warns
+    -----
+    DegenerateWarning
+        More than 5 % of the mentions with several candidates have tied best ones.
 
     Examples
     --------
@@ -151,6 +176,8 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         per_query: bool = False,
         cutoff: int | None = None,
         min_weight: float = 0.0,
+        on_ties: str = "smallest",
+        min_margin: float = 0.0,
         weights: str | None = None,
         cache: bool = True,
         replace: bool = False,
@@ -162,13 +189,23 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
             raise ParameterError(f"cutoff={cutoff!r}: wanted a whole number of at least 1, or None")
         if not isinstance(min_weight, (int, float)) or not 0 <= min_weight <= 1:
             raise ParameterError(f"min_weight={min_weight!r}: wanted a number from 0 to 1")
+        self.on_ties, self.min_margin = choice("on_ties", on_ties, ON_TIES), number("min_margin", min_margin, low=0)
         self.tagger, self.intents = _own(tagger), _own(intents)
         self.fields, self.per_query, self.cutoff, self.min_weight = fields, per_query, cutoff, min_weight
         self.weights, self.cache, self.replace = weights, cache, replace
         self._candidates = None if intents is None else ClosedCandidates(intents)
         names = (fields,) if isinstance(fields, str) else None if fields is None else tuple(fields)
-        self._finder = tagger_of(tagger, fields=names, per_query=per_query, best=weights != "score", cache=cache)
+        ties: dict[str, Any] = {"on_ties": on_ties, "min_margin": min_margin}
+        self._finder = tagger_of(
+            tagger, fields=names, per_query=per_query, best=weights != "score", cache=cache, **ties
+        )
         self._label = self._name()
+        # True if tags say which of them a tie decided.
+        self._decides = self._finder.decides or cutoff is not None
+        if min_margin > 0 and not (isinstance(self._finder, ByText) and self._finder.decides):
+            raise ParameterError(
+                f"{self!r}: a margin is one between candidates of a mention; wanted a linker, and weights='binary'"
+            )
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Add the tags of every row of a result frame."""
@@ -180,12 +217,16 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
             raise InputError(
                 f"{self!r}: the run is already {whose}; use one tagger only: drop the other stage, or pass replace=True"
             )
-        entities, weights = self._row_tags(inp).lists(len(inp))
-        return inp.assign(
+        found, n_abstained = self._row_tags(inp)
+        entities, weights, ties = found.lists(len(inp))
+        made = inp.assign(
             entity_id=pd.Series(entities, index=inp.index, dtype=object),
             weight=pd.Series(weights, index=inp.index, dtype=object),
             tagger=pd.Series([self._label] * len(inp), index=inp.index, dtype=str),
         )
+        if self._decides:
+            return made.assign(tied=pd.Series(ties, index=inp.index, dtype=object), n_abstained=n_abstained)
+        return made.drop(columns=[name for name in OF_TIES if name in made.columns])
 
     def tags(self, results: Any) -> pd.DataFrame:
         """Return the tags of the documents of results or of a collection, for a file or the parameter ``tags``.
@@ -199,16 +240,21 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         Returns
         -------
         pandas.DataFrame
-            Distinct rows with columns docno, entity_id, weight, and qid if tags may differ between queries. A document
-            with two texts and different tags is an error without ``per_query``.
+            Distinct rows with columns docno, entity_id, weight, qid if tags may differ between queries, and tied and
+            n_abstained (of the document) if the tagger selects. A document with two texts and different tags is an
+            error without ``per_query``.
         """
         frame = frame_of(results, "results")
         by_query = self.per_query or self._finder.per_query or self._candidates is not None
         self._validate(frame, ("qid", "docno") if by_query else ("docno",))
-        found = self._row_tags(frame)
+        found, n_abstained = self._row_tags(frame)
         columns = (["qid"] if by_query else []) + ["docno"]
         made = frame[columns].iloc[found.row].reset_index(drop=True)
-        made = made.assign(entity_id=found.entities, weight=found.weight).drop_duplicates(ignore_index=True)
+        made = made.assign(entity_id=found.entities, weight=found.weight)
+        tags = [*columns, "entity_id", "weight"]
+        if self._decides:
+            made = made.assign(tied=found.tied, n_abstained=n_abstained[found.row])
+        made = made.drop_duplicates(tags, ignore_index=True)
         # The rows of a document have equal tags if and only if each has as many tags as their union.
         per_row = np.bincount(found.row, minlength=len(frame))
         in_union = frame[columns].merge(made.groupby(columns, as_index=False).size(), how="left", on=columns)["size"]
@@ -218,11 +264,13 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
                 f"document {frame['docno'].iloc[int(np.argmax(differs))]!r} has several texts with different tags; "
                 "pass per_query=True, or keep one text"
             )
-        return made[["docno", "entity_id", "weight", *columns[:-1]]]
+        return made[["docno", "entity_id", "weight", *columns[:-1], *(OF_TIES if self._decides else ())]]
 
-    def _row_tags(self, frame: pd.DataFrame) -> RowTags:
+    def _row_tags(self, frame: pd.DataFrame) -> tuple[RowTags, Ints]:
+        """The tags of each row, and its number of mentions or tags that a tie left out."""
+        n_abstained = np.zeros(len(frame), dtype=np.int64)
         if not len(frame):
-            return RowTags(np.empty(0, dtype=np.int64), [], np.empty(0))
+            return RowTags(np.empty(0, dtype=np.int64), [], np.empty(0), np.empty(0, dtype=bool)), n_abstained
         found = self._finder.find(frame)
         binary = self.weights == "binary" or (self.weights is None and not self._finder.weighted)
         if not found.are_weights and not (binary and self.min_weight == 0):
@@ -237,7 +285,22 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         if self._candidates is not None:
             kept &= self._candidates.among(ids_of(frame["qid"], "run column 'qid'"), found.row, found.entity)
         rows = np.flatnonzero(kept)
-        return row_tags(found.row[rows], found.entity.take(rows), found.score[rows], cutoff=self.cutoff, binary=binary)
+        made = row_tags(
+            found.row[rows],
+            found.entity.take(rows),
+            found.score[rows],
+            cutoff=self.cutoff,
+            binary=binary,
+            tied=None if found.tied is None else found.tied[rows],
+        )
+        if found.n_abstained is not None:
+            n_abstained = n_abstained + found.n_abstained
+        if self.on_ties == "drop":
+            n_abstained = n_abstained + np.bincount(made.row[made.tied], minlength=len(frame))
+            kept = ~made.tied
+            entities = [entity for entity, stays in zip(made.entities, kept.tolist(), strict=True) if stays]
+            made = RowTags(made.row[kept], entities, made.weight[kept], made.tied[kept])
+        return made, n_abstained
 
     def _validate(self, frame: pd.DataFrame, keys: Sequence[str]) -> None:
         try:
@@ -260,7 +323,8 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
         if self._candidates is not None:
             given = self.intents if isinstance(self.intents, (str, os.PathLike)) else self._candidates.digest[:8]
             parts.append(f"intents={os.fspath(given)}")
-        defaults = {"per_query": False, "cutoff": None, "min_weight": 0.0, "weights": None}
+        defaults: dict[str, Any] = {"per_query": False, "cutoff": None, "min_weight": 0.0, "weights": None}
+        defaults |= {"on_ties": "smallest", "min_margin": 0.0}
         values = {name: getattr(self, name) for name in defaults}
         parts += [f"{name}={value}" for name, value in values.items() if value != defaults[name]]
         return ", ".join(parts)
@@ -269,7 +333,8 @@ class TagEntities(pt.Transformer):  # type: ignore[misc]
     def _key(self) -> tuple[Any, ...]:
         options = self.fields if isinstance(self.fields, str) or self.fields is None else tuple(self.fields)
         intents = self._candidates and self._candidates.digest
-        return (options, intents, self.per_query, self.cutoff, self.min_weight, self.weights, self.replace)
+        ties = self.on_ties, self.min_margin
+        return (options, intents, self.per_query, self.cutoff, self.min_weight, *ties, self.weights, self.replace)
 
     def schematic(self, *, input_columns: Any) -> dict[str, Any]:  # noqa: ARG002 - PyTerrier's signature
         """Return the schematic, with the name of the tagger."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 COUNTS = ["n_tags", "n_gold", "n_correct"]
 RATES = ["precision", "recall", "f1"]
+_DECISIONS = ["decision", "n_tags", "n_correct", "precision"]
 # Resampled counts per batch.
 _CELLS = 4_000_000
 
@@ -42,18 +43,27 @@ class TagQuality(Shown):
 
     ``documents`` has a row per document of the sample: docno (and qid), ``n_tags``, ``n_gold``, ``n_correct``,
     ``precision``, ``recall``, ``f1``; ``entities`` one per entity_id, by descending frequency in ``gold``.
+    ``decisions`` has a row for tags that scores decide (``decision`` is ``"score"``) and for those that a tie decides
+    (``"tie"``), with ``n_tags``, ``n_correct``, ``precision``; empty if the tagger does not say.
     """
 
     documents: pd.DataFrame
     entities: pd.DataFrame
+    decisions: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=_DECISIONS))
 
     def _line(self) -> str:
         rates = ", ".join(f"{name} {rate:.4f}" for name, rate in zip(RATES, self.micro, strict=True))
-        return f"micro {rates}; {self.n_tags} tags, {self.n_gold} of gold; {self.n_documents} documents"
+        line = f"micro {rates}; {self.n_tags} tags, {self.n_gold} of gold; {self.n_documents} documents"
+        by_tie = self.decisions[self.decisions["decision"] == "tie"].to_dict("records")
+        if by_tie and by_tie[0]["n_tags"]:
+            line += f"; {by_tie[0]['n_tags']} tags by a tie, precision {by_tie[0]['precision']:.4f}"
+        return line
 
     def _panels(self) -> Iterator[Panel]:
         rows = [("micro", *self.micro), ("macro", *self.macro)]
         yield Panel("Rates", pd.DataFrame(rows, columns=["average", *RATES]))
+        if len(self.decisions):
+            yield Panel("Tags by decision", self.decisions)
         yield Panel("Entities", self.entities)
 
     @property
@@ -188,7 +198,22 @@ def tag_quality(tags: Any, gold: Any, *, documents: Any = None) -> TagQuality:
     entities = _counts(found, wanted, ["entity_id"])
     entities = entities.sort_values(list(order), ascending=list(order.values()), ignore_index=True)
     entities[RATES] = rates(entities[COUNTS].to_numpy(dtype=np.float64))
-    return TagQuality(by_document, entities)
+    return TagQuality(by_document, entities, _by_decision(given, found, wanted, on))
+
+
+def _by_decision(table: TagTable, found: pd.DataFrame, wanted: pd.DataFrame, on: list[str]) -> pd.DataFrame:
+    """Precision of the tags of a sample that scores and that ties decide."""
+    if table.tied is None:
+        return pd.DataFrame(columns=_DECISIONS)
+    pair = [*on, "entity_id"]
+    tied = _columns(table, on).assign(entity_id=table.entity.text.to_pylist(), tied=table.tied)[table.weight > 0]
+    # A repeated tag is a guess if all its repetitions are.
+    frame = found.merge(tied.groupby(pair, sort=False)["tied"].all().reset_index(), on=pair)
+    frame = frame.merge(wanted.assign(n_correct=1), how="left", on=pair).fillna({"n_correct": 0})
+    counts = frame.groupby("tied")["n_correct"].agg(["size", "sum"]).reindex([False, True], fill_value=0)
+    counts = counts.astype("int64").set_axis(["n_tags", "n_correct"], axis=1)
+    counts["precision"] = (counts["n_correct"] / counts["n_tags"]).where(counts["n_tags"] > 0)
+    return counts.reset_index(drop=True).assign(decision=["score", "tie"])[_DECISIONS]
 
 
 def rates(counts: Floats) -> Floats:

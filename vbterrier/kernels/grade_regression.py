@@ -134,6 +134,26 @@ def fit_mixed_logit(
     return MixedLogit(coef, np.asarray(coef_cov), effect, np.asarray(effect_cov), variance)
 
 
+def fit_logit(features: Floats, hit: Bools, ridge: Floats) -> Floats:
+    """Fit a logistic regression with prior precisions ``ridge``, shape (p,), by Newton steps.
+
+    ``features``: shape (m, p), the first column the intercept. ``hit``: the outcome, shape (m,). Returns the fitted
+    probabilities, shape (m,).
+    """
+    y = hit.astype(np.float64)
+    coef: Floats = np.zeros(features.shape[1])
+    share = (y.sum() + 0.5) / (len(y) + 1)
+    coef[0] = np.log(share / (1 - share))
+    for _ in range(MOST_STEPS):
+        mean = sigmoid(features @ coef)
+        hessian = (features * (mean * (1 - mean))[:, None]).T @ features + np.diag(ridge)
+        move = np.linalg.solve(hessian, features.T @ (y - mean) - ridge * coef)
+        coef = coef + np.clip(move, -MOST_STEP, MOST_STEP)
+        if abs(move).max() < TOPIC_TOLERANCE:
+            break
+    return sigmoid(features @ coef)
+
+
 @dataclass(frozen=True, eq=False)
 class Intercepts:
     """The posterior distributions of the intercepts of topics on a grid; the result of :func:`exact_intercepts`.

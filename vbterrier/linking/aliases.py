@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier.errors import InputError, ParameterError, examples, warn
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, repeated_pairs
 from vbterrier.kernels import rankings
 
@@ -49,6 +49,7 @@ class AliasFrame:
     def __init__(self, frame: Any, id_space: str) -> None:
         frame = frame_of(frame, "aliases")
         require(frame, ("alias", "entity_id"), "aliases")
+        refuse_near_misses(frame, ("score",), "aliases")
         alias = ids_of(frame["alias"], "aliases column 'alias'")
         entity = ids_of(frame["entity_id"], "aliases column 'entity_id'")
         twice = repeated_pairs(alias.codes()[1], entity)

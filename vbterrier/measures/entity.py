@@ -59,7 +59,7 @@ class _OfEntities(Measure):
         """Share of the relevant or of the non-relevant documents that the first k entities reach, shape (n_topics,)."""
 
         def shares() -> Floats:
-            chosen = scoring.target.linked().relevant(self["rel"])
+            chosen = scoring.target.linked.relevant(self["rel"])
             return reached_shares(scoring.selection(), chosen if relevant else ~chosen)
 
         return at_cutoff(scoring.memo(("reached", self["rel"], relevant), shares), self.cutoff)
@@ -327,7 +327,7 @@ class _OracleCov(_OfEntities):
     def values(self, scoring: Scoring) -> Floats:
         target, k = scoring.target, self.cutoff
         key = ("oracle", self["rel"], scoring.depth)
-        oracle = target.memo(key, lambda: Oracle(target.linked(), self["rel"], scoring.depth))
+        oracle = target.memo(key, lambda: Oracle(target.linked, self["rel"], scoring.depth))
         n = oracle.greedy(k)
         if self["exact"]:
             n = target.memo(("exact", self["rel"], k), lambda: oracle.exact(k))

@@ -265,8 +265,8 @@ def _adhoc_values(
     of_first = [measure for measure in others if is_of_first(measure)]
     whole = [measure for measure in others if measure not in of_first and measure not in sampled]
     if sampled:
-        labels = integers_of(target.frame["label"], "qrels column 'label'")
-        yield from _calculated(sampled, target, qrels_of(target).assign(label=labels), ranking_of(run))
+        raw = integers_of(target.frame["label"], "qrels column 'label'")
+        yield from _calculated(sampled, target, qrels_of(target).assign(label=raw), ranking_of(run))
     if of_first:
         labels = target.memo("labels by topic", partial(by_topic, qrels_of(target), "label"))
         ranking = ranking_of(run, max(measure["cutoff"] for measure in of_first))

@@ -6,12 +6,13 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from vbterrier.errors import InputError, ParameterError
+from vbterrier.errors import InputError, ParameterError, warn
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import places
 from vbterrier.hosts.ir_measures import TO_IR_MEASURES
 from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, from_run, neighbours_of
+from vbterrier.intents.taggers import MANY_TIED
 from vbterrier.kernels import vb
 from vbterrier.measures.base import CUTOFF, UNDEFINED, Measure, Param
 
@@ -107,7 +108,13 @@ class CandidateMeasure(Measure):
             tags = Tags(from_run(scoring.run), pooled=False, name="run")
         else:
             tags = scoring.target.memo(("tags", self.sources), lambda: self._tags(scoring, own_tags))
-        return cover(scoring.run, intents, tags, scoring.depth, nil=self._nil)
+        covered = cover(scoring.run, intents, tags, scoring.depth, nil=self._nil)
+        if covered.ties.tied > MANY_TIED:
+            warn(
+                f"{scoring.run.name}: {covered.ties.sentence()}; tag with priors, or leave tied mentions out with "
+                "on_ties='drop'"
+            )
+        return covered
 
     def _of_slot(self, scoring: Scoring) -> tuple[pd.DataFrame | None, pd.DataFrame | None]:
         """Intents and tags given with the qrels, or in their place."""
@@ -120,7 +127,7 @@ class CandidateMeasure(Measure):
         adhoc = self["intents"] and target.is_diversity and frame["iteration"].astype(str).eq("0").all()
         if target.is_diversity and not adhoc:
             intents, tags = from_diversity(
-                frame, rel=self["rel"], subtopics=target.subtopics, iterations=target.iterations()
+                frame, rel=self["rel"], subtopics=target.subtopics, iterations=target.iterations
             )
             return intents, tags if target.tags is None else target.tags
         return None, target.tags

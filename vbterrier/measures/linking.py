@@ -106,7 +106,9 @@ class _LinkP(_Part):
     query is therefore its contribution to the measure, ``v_q = θ + n ∇θ · x_q``
     (:func:`vbterrier.kernels.linking.influence`): the mean over all queries **is** the measure, and intervals and
     paired tests over the values are those of the delta method. A single value is not a score: it may be outside [0, 1]
-    and depends on all answers of the system. Do not use ``pt.Experiment(batch_size=...)``, which averages batches.
+    and depends on all answers of the system. ir_measures and ``pt.Experiment``, which may evaluate some of the queries,
+    are refused; use :func:`vbterrier.score`, :func:`vbterrier.Experiment` or
+    :func:`vbterrier.linking.linking_report`.
 
     Undefined for all queries if the system predicts no link.
 
@@ -130,12 +132,11 @@ class _LinkP(_Part):
     --------
     >>> import pandas as pd
     >>> import vbterrier
-    >>> gold = pd.DataFrame({"query_id": ["q1", "q2", "q3"], "entity_id": ["Paris", "Rome", "NIL"]})
-    >>> run = pd.DataFrame({"query_id": ["q1", "q2", "q3"], "doc_id": ["Paris", "Romeo", "NIL"], "score": 1.0})
-    >>> vbterrier.LinkP.calc_aggregate(gold, run)
-    0.5
-    >>> [metric.value for metric in vbterrier.LinkP.iter_calc(gold, run)]
-    [1.25, -0.25, 0.5]
+    >>> gold = pd.DataFrame({"qid": ["q1", "q2", "q3"], "entity_id": ["Paris", "Rome", "NIL"]})
+    >>> answers = pd.DataFrame({"qid": ["q1", "q2", "q3"], "entity_id": ["Paris", "Romeo", "NIL"]})
+    >>> values = vbterrier.score({"mine": answers}, gold, ["LinkP"]).values["value"]
+    >>> values.tolist(), float(values.mean())
+    ([1.25, -0.25, 0.5], 0.5)
     """
 
     PRETTY_NAME = "Link precision"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,43 +44,64 @@ class Memo:
         return value
 
 
-class EvaluationTarget(Memo):
-    """The frame given as qrels: judgments, intents or the links of a pool, prepared once for many runs.
+@dataclass(frozen=True, eq=False)
+class EvaluationTarget:
+    """The frame given as qrels, prepared once for many runs: judgments, intents or the links of a pool.
 
-    ``frame`` has a column qid. Candidate ``intents`` and ``tags`` may accompany judgments, otherwise they are looked
-    for in the frame and the run; ``subtopics`` are all subtopics of diversity judgments, by default those with a judged
-    document.
+    - ``frame``: has a column qid
+    - ``intents``, ``tags``: candidate intents and tags beside judgments; otherwise they are looked for in the frame and
+      the run
+    - ``subtopics``: all subtopics of diversity judgments, by default those with a judged document
+    - ``pool``: the links of a pool, of which the frame may then have the topics alone
     """
 
-    def __init__(
-        self,
-        frame: pd.DataFrame,
-        *,
-        intents: pd.DataFrame | None = None,
-        tags: pd.DataFrame | None = None,
-        subtopics: pd.DataFrame | None = None,
-    ) -> None:
-        super().__init__()
-        # Evaluators of other packages, made once in each process.
-        self.evaluators = Memo()
-        self.intents, self.tags, self.subtopics = intents, tags, subtopics
-        require(frame, ("qid",), "qrels")
-        if not len(frame):
+    frame: pd.DataFrame
+    intents: pd.DataFrame | None = field(default=None, kw_only=True)
+    tags: pd.DataFrame | None = field(default=None, kw_only=True)
+    subtopics: pd.DataFrame | None = field(default=None, kw_only=True)
+    pool: LinkedPool | None = field(default=None, kw_only=True)
+    # Results that measures share, and evaluators of other packages, made once in each process.
+    results: Memo = field(default_factory=Memo, init=False, repr=False)
+    evaluators: Memo = field(default_factory=Memo, init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        require(self.frame, ("qid",), "qrels")
+        if not len(self.frame):
             raise InputError("qrels: no rows; a run is evaluated over the topics of this frame")
-        self.frame = frame
-        self.qid = ids_of(frame["qid"], "qrels column 'qid'")
-        self.topics, _ = self.qid.codes()
+        _ = self.topics
 
     def __getstate__(self) -> dict[str, Any]:
         # Evaluators of other packages cannot be pickled. Values are copied, since threads of a worker may add some.
-        return {**vars(self), "kept": dict(self.kept), "evaluators": Memo()}
+        results = Memo()
+        results.kept |= self.results.kept
+        return {**vars(self), "results": results, "evaluators": Memo()}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
 
     @classmethod
     def of_links(cls, pool: LinkedPool) -> EvaluationTarget:
         """Return a target for a linked pool, without a frame of all its links."""
-        target = cls(pd.DataFrame({"qid": pool.topics}))
-        target.kept["links"] = pool
-        return target
+        return cls(pd.DataFrame({"qid": pool.topics}), pool=pool)
+
+    def memo(self, key: Hashable, make: Callable[[], T]) -> T:
+        """Return a result that measures share, computed at first use."""
+        return self.results.memo(key, make)
+
+    @cached_property
+    def qid(self) -> Ids:
+        """The column qid of the frame."""
+        return ids_of(self.frame["qid"], "qrels column 'qid'")
+
+    @cached_property
+    def topics(self) -> list[str]:
+        """The topics, in order of appearance."""
+        return self.qid.codes()[0]
+
+    @cached_property
+    def docno(self) -> Ids:
+        """The column docno of the frame."""
+        return ids_of(self.frame["docno"], "qrels column 'docno'")
 
     @property
     def is_links(self) -> bool:
@@ -91,45 +113,40 @@ class EvaluationTarget(Memo):
         """True if intents are taken from the iterations of judgments."""
         return self.intents is None and {"iteration", "docno", "label"} <= set(self.frame.columns)
 
-    @cached_property
-    def docno(self) -> Ids:
-        """The column docno of the frame."""
-        return ids_of(self.frame["docno"], "qrels column 'docno'")
-
     def part(self, rows: Any) -> EvaluationTarget:
         """Return a target with some rows, a mask, and the same intents, tags and subtopics."""
-        given = {"intents": self.intents, "tags": self.tags, "subtopics": self.subtopics}
-        return EvaluationTarget(self.frame[rows].reset_index(drop=True), **given)
+        return replace(self, frame=self.frame[rows].reset_index(drop=True))
 
+    @cached_property
     def iterations(self) -> Iterations:
         """The queries and iterations of diversity judgments."""
-        return self.memo("iterations", lambda: iterations_of(self.frame))
+        return iterations_of(self.frame)
 
     def judgments(self, *, drop_negative: bool = False) -> Judgments:
         """The frame as judgments."""
-        key = "judgments", drop_negative
-        if key not in self.kept:
-            require(self.frame, ("qid", "docno", "label"), "qrels")
-            self.kept[key] = Judgments(self.frame, drop_negative=drop_negative, ids=(self.qid, self.docno))
-        found: Judgments = self.kept[key]
-        return found
 
+        def judgments() -> Judgments:
+            require(self.frame, ("qid", "docno", "label"), "qrels")
+            return Judgments(self.frame, drop_negative=drop_negative, ids=(self.qid, self.docno))
+
+        return self.memo(("judgments", drop_negative), judgments)
+
+    @cached_property
     def linked(self) -> LinkedPool:
         """The frame as a linked pool; another frame than a K frame is an error."""
-        if "links" not in self.kept:
-            if not self.is_links:
-                found = ", ".join(map(str, self.frame.columns))
-                raise InputError(
-                    f"qrels: measures of entity runs need the links of a pool, a frame with {', '.join(COLUMNS)}; "
-                    f"found {found}; make it with vbterrier.entities.link_pool(pool, tags, qrels).frame()"
-                )
-            self.kept["links"] = LinkedPool.from_frame(self.frame, name="qrels")
-        pool: LinkedPool = self.kept["links"]
-        return pool
+        if self.pool is not None:
+            return self.pool
+        if not self.is_links:
+            found = ", ".join(map(str, self.frame.columns))
+            raise InputError(
+                f"qrels: measures of entity runs need the links of a pool, a frame with {', '.join(COLUMNS)}; "
+                f"found {found}; make it with vbterrier.entities.link_pool(pool, tags, qrels).frame()"
+            )
+        return LinkedPool.from_frame(self.frame, name="qrels")
 
     def entity_table(self, rel: int) -> EntityTable:
         """The entities of the linked pool with their relevance statistics."""
-        return self.memo(("entities", rel), lambda: EntityTable(self.linked(), rel))
+        return self.memo(("entities", rel), lambda: EntityTable(self.linked, rel))
 
 
 class Scoring(Memo):
@@ -147,18 +164,15 @@ class Scoring(Memo):
 
     def judged(self, cutoff: int | None, *, drop_negative: bool = False) -> JudgedTop:
         """The documents up to a cutoff with their judgments."""
-        key, deepest = ("cut", drop_negative, cutoff), ("judged", drop_negative)
-        if key not in self.kept:
-            if deepest not in self.kept:
-                judgments = self.target.judgments(drop_negative=drop_negative)
-                self.kept[deepest] = judgments.judge(self.run, self.depth)
-            self.kept[key] = self.kept[deepest].cut(cutoff)
-        found: JudgedTop = self.kept[key]
-        return found
+        deepest = self.memo(
+            ("judged", drop_negative),
+            lambda: self.target.judgments(drop_negative=drop_negative).judge(self.run, self.depth),
+        )
+        return self.memo(("cut", drop_negative, cutoff), lambda: deepest.cut(cutoff))
 
     def selection(self) -> Selection:
         """The run as a run of entities over the linked pool."""
-        pool, run = self.target.linked(), self.run
+        pool, run = self.target.linked, self.run
         require_same_kind(self.target.qid, run.topic_ids, "qrels column 'qid'", f"{run.name} column 'qid'")
         return self.memo("selection", lambda: Selection(pool, run, self.depth))
 
@@ -180,7 +194,7 @@ def require_one_tagger(runs: Iterable[Run]) -> None:
 
 def warn_of_gaps(target: EvaluationTarget) -> None:
     """Warn if the subtopic numbers of diversity judgments have gaps and their subtopics are unknown."""
-    gaps = subtopic_gaps(target.iterations()) if target.is_diversity and target.subtopics is None else []
+    gaps = subtopic_gaps(target.iterations) if target.is_diversity and target.subtopics is None else []
     if gaps:
         warn(
             f"qrels: the subtopic numbers of {len(gaps)} of {len(target.topics)} topics have gaps "

@@ -6,6 +6,8 @@ import math
 import re
 from typing import TYPE_CHECKING, Any, ClassVar
 
+import numpy as np
+
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.kernels.grades.choice import METHODS
 from vbterrier.kernels.rankings import rbp_weights, weighted_sums
@@ -20,7 +22,7 @@ if TYPE_CHECKING:
 
     import ir_measures
 
-    from vbterrier.annotations import Floats
+    from vbterrier.annotations import Floats, StrPath
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget, Scoring
     from vbterrier.unjudged.distribution import ScoreDistributions
@@ -222,24 +224,38 @@ def models_of(
     *,
     labels: MachineLabels | None = None,
     horizon: int = 0,
-    model: EvidenceModel | str | None = None,
+    model: EvidenceModel | StrPath | None = None,
 ) -> dict[str, EvidenceModel]:
     """Return the models of the estimated measures by name.
 
     The empty name is that of measures without one: the given ``model``, or one fitted to all runs of the call, their
-    judgments and machine labels, with a horizon (0 for the depth of the pool).
+    judgments and machine labels, with a horizon (0 for the depth of the pool). Labels or a model that no measure uses
+    are an error.
     """
+    measures = list(measures)
+    require_use(measures, labels=labels, model=model)
     estimated = [measure for measure in measures if isinstance(measure, Estimated)]
     models = {name: evidence_model(name) for name in {measure["model"] for measure in estimated} if name}
     cutoffs = [measure.cutoff for measure in estimated if not measure["model"]]
     if cutoffs and model is not None:
         if labels is not None or horizon:
             raise ParameterError("labels=, horizon=: are those of a fit; give them to vbterrier.unjudged.fit")
-        models[""] = evidence_model(model) if isinstance(model, str) else model
+        models[""] = evidence_model(model)
     elif cutoffs:
         deepest = None if None in cutoffs else max(cutoff for cutoff in cutoffs if cutoff is not None)
         models[""] = fit_loaded(runs, target.judgments(), deepest, horizon, labels)
     return models
+
+
+def require_use(measures: Iterable[ir_measures.Measure], *, labels: Any, model: Any) -> None:
+    """Refuse labels or a model that none of the measures uses."""
+    measures = list(measures)
+    if (labels is not None or model is not None) and not needs_model(measures):
+        given = "labels=" if model is None else "model="
+        raise ParameterError(
+            f"{given}: {', '.join(map(str, measures))} would not use it; add a measure of the E family without a "
+            "model of its own, as ENDCG@10, or leave it out"
+        )
 
 
 def needs_model(measures: Iterable[ir_measures.Measure]) -> bool:
@@ -319,9 +335,8 @@ class _BNDCG(_OfNDCG, Bootstrapped):
 
     Notes
     -----
-    The default model and the prior of ``compat="ecir23"`` are learned from all topics of a call; in batches
-    (``pt.Experiment(batch_size=...)``) they are learned from the topics of a batch only. ``prior="pool"`` depends on no
-    other topic.
+    The value of a topic depends on its ranking and its judgments alone, except with ``compat="ecir23"``, whose pool
+    prior is that of all topics of a call, or of a batch in ``pt.Experiment(batch_size=...)``.
 
     >>> import vbterrier
     >>> vbterrier.BNDCG(stat="q95", prior="pool") @ 10
@@ -350,8 +365,8 @@ class _BRBP(_OfRBP, Bootstrapped):
     for any grades of unjudged documents.
 
     >>> import vbterrier
-    >>> vbterrier.BRBP(p=0.95, rel=1) @ 10
-    BRBP(p=0.95,rel=1)@10
+    >>> vbterrier.BRBP(p=0.95, rel=2) @ 10
+    BRBP(p=0.95,rel=2)@10
     """
 
     PRETTY_NAME = "Bootstrapped RBP"
@@ -376,7 +391,8 @@ class _BRBP(_OfRBP, Bootstrapped):
         judged = scoring.judged(self.cutoff)
         # Unjudged documents have gain 0 in the metric.
         lower = self.metric().scores(judged, judged.levels, judged.judgments.counts)
-        residual = 1.0 - weighted_sums(judged.levels >= 0, rbp_weights(judged.levels.shape[1], self["p"]))
+        weights = rbp_weights(judged.levels.shape[1], self["p"])
+        residual = 1.0 - weighted_sums((judged.levels >= 0).astype(np.float64), weights)
         return {"lower": lower, "residual": residual, "upper": lower + residual}[self["stat"]]
 
 

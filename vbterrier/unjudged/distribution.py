@@ -20,7 +20,7 @@ from vbterrier.kernels.grades.model import UnjudgedModel, urn
 from vbterrier.kernels.grades.moments import moments
 from vbterrier.kernels.rankings import row_sums
 from vbterrier.kernels.resample import stream
-from vbterrier.unjudged.metrics import NDCG
+from vbterrier.unjudged.metrics import NDCG, metric_text
 from vbterrier.unjudged.pool import Judgments, grade_gains
 from vbterrier.unjudged.priors import DEFAULT_PRIOR, ECIR23_GRADES, N_DRAWS, OWN, Process, prior_of
 
@@ -90,7 +90,7 @@ class ScoreDistributions(Shown):
         raise NotImplementedError
 
     def _line(self) -> str:
-        return f"{self.metric.name}@{self.cutoff}, {len(self)} topics, {self.source}"
+        return f"{metric_text(self.metric)}@{self.cutoff}, {len(self)} topics, {self.source}"
 
     def _panels(self) -> Iterator[Panel]:
         # Intervals need the whole distributions, which take long for many topics.

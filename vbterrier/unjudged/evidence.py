@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from vbterrier.frames.ids import Ids, Lookup
 from vbterrier.kernels import fingerprints
+from vbterrier.kernels.grade_regression import fit_logit
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -28,16 +29,25 @@ OUTSIDE_COUNT, POOL_COUNT = 4.0, 3.0
 NEIGHBOUR_RANKS, PARTS, NEIGHBOUR_COUNT = 2, 10, 6.0
 # Judgments outside the evidence are a feature if there are more of them.
 LEAST_OUTSIDE = 20
+# Runs with a smaller share of the documents of the largest run are no evidence about documents of other runs.
+LEAST_SIZE = 0.1
 # Runs have separate coefficients if there are at least three and at most 50: their cost is quadratic.
 SEVERAL, MOST_RUN_COLUMNS = 3, 50
 # Differences between topics below this standard deviation are rounding errors.
 LEAST_DEVIATION = 1e-6
-# Runs with a smaller expected variance of their unjudged counts say nothing about overdispersion.
+# Runs with a smaller variance of judging say nothing about its causes.
 LEAST_EXPECTED = 0.5
 # The first ranks, which every pool covers if it covers any.
 FIRST_RANKS = 3
-# The pool ends where the judged share over a window of ranks is below this share of that at the first ranks.
-WINDOW, LEAST_SHARE = 5, 0.85
+# The excess of judged documents there, of selected documents, and standard deviations of it between collections.
+SELECTED_EXCESS, SELECTED_SPREAD, RANDOM_SPREAD = 0.7, 0.25, 0.05
+# Runs with a larger share of unjudged documents are strange.
+USUAL = 0.7
+# Features that can explain which documents were judged.
+JUDGING_FEATURES = ("intercept", "rank", "best", "share", "support", "company")
+# A pool shows its depth if the judged share over a window of ranks before the cutoff is at least this share of that at
+# the first ranks, and ends where the share over a window falls by more than this.
+WINDOW, LEAST_SHARE, LEAST_FALL = 5, 0.9, 0.05
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +138,19 @@ class Evidence:
         """A 64-bit key of each document that depends on its topic and id alone, shape (m,)."""
         topics = Ids(pa.array(self.topics, pa.large_string())).fingerprints
         return fingerprints.mix(self.docno.fingerprints + fingerprints.mix(topics)[self.topic])
+
+    @cached_property
+    def substantial(self) -> Ints:
+        """Positions of the runs with at least a tenth of the documents in the cuts that the largest run has."""
+        n = self.n_cut.sum(axis=1)
+        return np.flatnonzero(n >= max(LEAST_SIZE * n.max(initial=0), 1))
+
+    @cached_property
+    def run_keys(self) -> Words:
+        """A 64-bit key of each run that depends on its documents and ranks alone, shape (n_runs,)."""
+        keys = np.zeros(self.n_runs, dtype=np.uint64)
+        np.add.at(keys, self.run, fingerprints.mix(self.keys[self.item] + self.rank.astype(np.uint64)))
+        return keys
 
     @cached_property
     def unjudged(self) -> Ints:
@@ -240,7 +263,7 @@ class Features:
     # Intercept and features, shape (m, p), and their names.
     fixed: Floats
     names: list[str]
-    # The log rank in each run, 0 if it does not retrieve the document, (m, n_runs); no columns with fewer than 3 runs.
+    # The log rank in each substantial run, 0 if it does not retrieve the document; no columns of fewer than 3 runs.
     by_run: Floats
     # Membership in the cut of each run, shape (m, n_runs), 0 or 1.
     support: Floats
@@ -249,16 +272,20 @@ class Features:
 def features_of(evidence: Evidence) -> Features:
     """Return the features of all documents.
 
-    ``rank``: ``log Σ_runs 1/(3 + rank)``. ``best`` and ``below``: ``-log`` of the best rank, at most and at least the
-    cutoff. ``neighbours``: see :func:`_neighbours`. With two or more runs ``share``, the share of runs that retrieve a
-    document, and ``support``, ``log(w + .25)`` with w the effective number of runs that retrieve it up to the cutoff,
-    in which a run has the weight ``1 / Σ_other overlap``, so that similar runs count as one. With three or more
-    ``company``, the mean effective support of the documents in the same cut. ``outside``: the logit of the share of
-    relevant documents among the judgments of the topic that no run retrieves.
+    ``rank``: ``log Σ_runs 1/(3 + rank)``. ``curvature``: its square. ``best`` and ``below``: ``-log`` of the best rank,
+    at most and at least the cutoff. ``neighbours``: see :func:`_neighbours`. With two or more runs ``share``, the share
+    of runs that retrieve a document, and ``support``, ``log(w + .25)`` with w the effective number of runs that
+    retrieve it up to the cutoff, in which a run has the weight ``1 / Σ_other overlap``, so that similar runs count as
+    one. With three or more ``company``, the mean effective support of the documents in the same cut. ``outside``: the
+    logit of the share of relevant documents among the judgments of the topic that no run retrieves.
     """
-    m, n_runs, near, cut = len(evidence), evidence.n_runs, evidence.near, evidence.in_cut
+    m, near, cut = len(evidence), evidence.near, evidence.in_cut
+    # Runs of a few documents have no columns, so that they do not change the model of the others.
+    substantial = evidence.substantial
+    n_runs = len(substantial)
     discounted = np.bincount(evidence.item, 1 / (3.0 + evidence.rank), minlength=m)
     columns = {"intercept": np.ones(m), "rank": _standardised(np.log(discounted))}
+    columns["curvature"] = _standardised(columns["rank"] ** 2)
     # Two slopes of the best rank: pools often end at the cutoff, and judged documents below it were chosen otherwise.
     best, cutoff = evidence.best_rank, evidence.cutoff
     columns["best"] = _standardised(-np.log(np.minimum(best, cutoff)))
@@ -266,15 +293,17 @@ def features_of(evidence: Evidence) -> Features:
         # 0 in the cut: in shallow pools no document below it is judged, and the slope stays 0.
         below = -np.log(np.maximum(best, cutoff) / cutoff)
         columns["below"] = np.maximum(below / below.std(), -MOST_DEVIATIONS)
-    support = np.zeros((m, n_runs))
+    support = np.zeros((m, evidence.n_runs))
     support[evidence.item[cut], evidence.run[cut]] = 1.0
     columns["neighbours"] = _standardised(_neighbours(evidence))
     if n_runs > 1:
-        columns["share"] = _standardised(evidence.n_retrieving / n_runs)
-        overlap = support[near].T @ support[near]
+        retrieving = np.bincount(evidence.item, np.isin(evidence.run, substantial), minlength=m)
+        columns["share"] = _standardised(retrieving / n_runs)
+        of_runs = support[:, substantial]
+        overlap = of_runs[near].T @ of_runs[near]
         size = np.maximum(np.diag(overlap), 1.0)
         weight = 1 / np.maximum((overlap / np.minimum(size[:, None], size[None, :])).sum(axis=1), 1e-9)
-        effective = support @ weight
+        effective = of_runs @ weight
         columns["support"] = _standardised(np.log(effective + 0.25), near)
         if n_runs >= SEVERAL:
             share = (effective / weight.sum())[evidence.item]
@@ -288,9 +317,11 @@ def features_of(evidence: Evidence) -> Features:
         richness = logit((relevant + OUTSIDE_COUNT * overall) / (n_outside + OUTSIDE_COUNT))
         if richness.std() > LEAST_DEVIATION:
             columns["outside"] = ((richness - richness.mean()) / max(richness.std(), 0.3))[evidence.topic]
-    by_run = np.zeros((m, n_runs if SEVERAL <= n_runs <= MOST_RUN_COLUMNS else 0))
-    if by_run.shape[1]:
+    by_run = np.zeros((m, 0))
+    if SEVERAL <= n_runs <= MOST_RUN_COLUMNS:
+        by_run = np.zeros((m, evidence.n_runs))
         by_run[evidence.item, evidence.run] = 1 - np.log(evidence.rank) / np.log(evidence.depth + 1)
+        by_run = by_run[:, substantial]
     return Features(np.column_stack(list(columns.values())), list(columns), by_run, support)
 
 
@@ -347,38 +378,99 @@ def label_columns(labels: Floats, known: Bools, hit: Bools) -> Floats:
 def selection(evidence: Evidence) -> tuple[float, float]:
     """Signs that documents were selected for judging: ``(sigma, KS)``, each from 0 (at random) to 1.
 
-    ``sigma = 1 - min(1, (1 - top) / (1 - j))`` with j the judged share of the cuts, and top the largest of j, of j over
-    the ranks 1 to 3 less a standard error, of j + 3 sd with sd² the overdispersion of unjudged counts within runs, and
-    of the best run's share less two standard errors. KS is the largest difference between judged and unjudged documents
-    in the distribution of their best rank; 1 for a pool with a fixed depth.
+    ``sigma`` is the probability that documents at the first ranks were preferred, with prior 1/2. The statistic is the
+    excess of judged documents at the ranks 1 to 3 of each run over its cut, scaled to the sum of ``n_r j_r (1 - j_r)``
+    over runs, with n_r the documents of run r in its cuts and j_r their judged share; its standard error is the larger
+    of that over topics and the binomial one. Judging at random has the expectation 0, and selection one of .7 with a
+    standard deviation of .25, as measured on six collections; larger values count as .7. The judged share of whole
+    topics is subtracted, so that judging topic by topic is no selection, and runs of which nothing or everything is
+    judged have no weight.
+
+    KS is the largest difference between judged and unjudged documents in the distribution of their best rank; 1 for a
+    pool with a fixed depth.
     """
-    n, u, k = evidence.n_cut, evidence.n_unjudged, evidence.cutoff
-    has = n > 0
-    n_topics = int(has.any(axis=0).sum())
-    judged = 1 - u.sum() / max(n.sum(), 1)
-    chance = judged * (1 - judged)
-    of_run = (u.sum(axis=1) / np.maximum(n.sum(axis=1), 1))[:, None]
-    squares = ((u - n * of_run) ** 2 * has).sum(axis=1)
-    expected = (n * of_run * (1 - of_run) * has).sum(axis=1)
-    varies = expected > LEAST_EXPECTED
-    ratio = squares[varies].sum() / expected[varies].sum() if varies.any() else 1.0
-    df = max(n_topics - 1, 1)
-    sd = np.sqrt(max(ratio - 1 - 1.5 * np.sqrt(2 / df), 0.0) * chance / k)
-    first = evidence.rank <= FIRST_RANKS
-    n_first = np.unique(evidence.topic[evidence.item[first]] * FIRST_RANKS + evidence.rank[first] - 1).size
-    shares = [judged, judged + 3 * sd]
-    if first.any():
-        known = (evidence.level[evidence.item[first]] >= 0).mean()
-        shares.append(known - np.sqrt(max(chance, 1e-9) / max(n_first, 1)))
-    if evidence.n_runs > 1:
-        shares.append((1 - of_run).max() - 2 * np.sqrt(chance / (k * df)))
-    sigma = 1 - min((1 - min(max(shares), 1.0)) / max(1 - judged, 1e-9), 1.0)
+    cut, k = evidence.in_cut, evidence.cutoff
+    run, topic = evidence.run[cut], evidence.topic[evidence.item[cut]]
+    n, judged = _judged_of_runs(evidence)
+    open_variance = (n * judged * (1 - judged)).sum()
+    if open_variance <= 0:
+        return 0.0, 0.0
+    excess = (evidence.level[evidence.item[cut]] >= 0) - judged[run]
+    n_topics = len(evidence.topics)
+    of_topic = np.bincount(topic, excess, n_topics) / np.maximum(np.bincount(topic, minlength=n_topics), 1)
+    first = evidence.rank[cut] <= FIRST_RANKS
+    scale = n / np.maximum(np.bincount(run, first, len(n)), 1)
+    sums = np.bincount(topic, (excess - of_topic[topic]) * first * scale[run], n_topics)
+    with_documents = np.unique(topic).size
+    error = np.sqrt(((sums - sums.sum() / with_documents) ** 2).sum()) / open_variance
+    n_first, n_near = (evidence.best_rank <= FIRST_RANKS).sum(), evidence.near.sum()
+    share = open_variance / n.sum()
+    error = max(error, np.sqrt(max(1 / n_first - 1 / n_near, 0.0) / max(share, 1e-9)))
+    statistic = min(sums.sum() / open_variance, SELECTED_EXCESS)
+    # The logarithm of the ratio of two normal densities.
+    variances = SELECTED_SPREAD**2 + error**2, RANDOM_SPREAD**2 + error**2
+    deviations = (statistic - SELECTED_EXCESS) ** 2 / variances[0], statistic**2 / variances[1]
+    log_ratio = (deviations[1] - deviations[0] + np.log(variances[1] / variances[0])) / 2
+    sigma = 1 / (1 + np.exp(-np.clip(log_ratio, -30, 30)))
     close = evidence.best_rank <= 2 * k
     known, unknown = (evidence.best_rank[close & mask] for mask in (evidence.level >= 0, evidence.level < 0))
     if not len(known) or not len(unknown):
         return float(sigma), 0.0
     gap = [(known <= depth).mean() - (unknown <= depth).mean() for depth in range(1, 2 * k)]
     return float(sigma), float(max(0.0, *gap))
+
+
+def _judged_of_runs(evidence: Evidence) -> tuple[Floats, Floats]:
+    """Documents of each run in its cuts, and the share of them that is judged, 0 for empty runs, (n_runs,) each."""
+    n = evidence.n_cut.sum(axis=1).astype(np.float64)
+    return n, 1 - (evidence.n_unjudged.sum(axis=1) + (n == 0)) / np.maximum(n, 1)
+
+
+@dataclass(frozen=True, eq=False)
+class Judging:
+    """The relation of judging to the evidence.
+
+    - ``unexplained``: the part of the variance of judging that ranks and runs do not explain, of the runs that retrieve
+      a document up to the cutoff, 0 to 1, shape (m,); 0 below the cutoff
+    - ``excess``: the unjudged share of a document's cuts minus the mean of the topic over all runs, shape (m,)
+    - ``strange``: the part of the unjudged share of a document's runs over all topics above .7, 0 to 1, shape (m,)
+    """
+
+    unexplained: Floats
+    excess: Floats
+    strange: Floats
+
+
+def judging_of(evidence: Evidence, features: Features) -> Judging:
+    """Explain which documents of the cuts are judged by a ridge regression on their ranks and runs.
+
+    The judgments of a run of which all documents at the first ranks were pooled, or none, are explained by its ranks
+    and by the other runs, and say nothing more about relevance. What remains unexplained was decided by something that
+    the evidence lacks, most often by pooled systems, which retrieve relevant documents. Of run r, that is ``Σ p (1 - p)
+    / (n_r j_r (1 - j_r))`` over its documents, with p the fitted probability that a document is judged. Means of topics
+    weight runs by their judged documents, so that strange runs have no effect on others.
+    """
+    near, cut = evidence.near, evidence.in_cut
+    columns = [place for place, name in enumerate(features.names) if name in JUDGING_FEATURES]
+    design = features.fixed[:, columns]
+    if 1 < len(evidence.substantial) <= MOST_RUN_COLUMNS:
+        design = np.column_stack([design, features.support[:, evidence.substantial]])
+    fitted = np.zeros(len(evidence))
+    ridge = np.where(np.arange(design.shape[1]) < len(columns), 0.1, 0.25)
+    ridge[0] = 0.01
+    fitted[near] = fit_logit(design[near], evidence.level[near] >= 0, ridge)
+    n, judged = _judged_of_runs(evidence)
+    variance = n * judged * (1 - judged)
+    run, item = evidence.run[cut], evidence.item[cut]
+    residual = np.bincount(run, fitted[item] * (1 - fitted[item]), len(n))
+    of_run = np.where(variance > LEAST_EXPECTED, np.minimum(residual / np.maximum(variance, 1e-9), 1.0), 0.0)
+    share = evidence.n_unjudged / np.maximum(evidence.n_cut, 1)
+    weight = (n * judged)[:, None] * (evidence.n_cut > 0)
+    of_topic = (weight * share).sum(axis=0) / np.maximum(weight.sum(axis=0), 1e-9)
+    own = evidence.mean_in_cut(share[evidence.run, evidence.topic[evidence.item]])
+    excess = np.where(near, own - of_topic[evidence.topic], 0.0)
+    strange = np.maximum(1 - judged - USUAL, 0) / (1 - USUAL)
+    return Judging(evidence.mean_in_cut(of_run[evidence.run]), excess, evidence.mean_in_cut(strange[evidence.run]))
 
 
 def _by_rank(evidence: Evidence) -> tuple[Ints, Floats]:
@@ -394,20 +486,31 @@ def judged_shares(evidence: Evidence) -> Floats:
 
 
 def pool_depth(evidence: Evidence) -> int:
-    """The depth to which runs were judged, at least the cutoff.
+    """The depth to which runs were judged, the depth of the evidence if none shows.
 
-    It is the last rank r up to which the judged share of the ranks r - 4 to r is at least .85 of that of the ranks 1
-    to 3, less two standard errors.
+    If the judged share of the last ranks of the cut is below .9 of that of the ranks 1 to 3,
+    the pool is shallower than the cutoff or has other runs, and does not show its depth. Otherwise it ends at the first
+    rank from the cutoff on after which the judged share over five ranks falls by more than .05, plus two standard
+    errors, and more than at the next ranks.
     """
     n, judged = _by_rank(evidence)
-    top = judged[:FIRST_RANKS].sum() / max(n[:FIRST_RANKS].sum(), 1)
-    depth = evidence.cutoff
+    depth, k = evidence.depth, evidence.cutoff
     topics = max(len(np.unique(evidence.topic)), 1)
-    while depth < evidence.depth:
-        window = slice(max(depth + 1 - WINDOW, 0), depth + 1)
-        share = judged[window].sum() / max(n[window].sum(), 1)
-        error = np.sqrt(max(share * (1 - share), 1e-9) / (WINDOW * topics))
-        if not n[window].sum() or share + 2 * error < LEAST_SHARE * top:
-            break
-        depth += 1
-    return depth
+    total, known = (np.concatenate([[0.0], np.cumsum(values)]) for values in (n, judged))
+
+    def share(start: Ints, stop: Ints) -> Floats:
+        """Judged shares of the ranks ``start + 1`` to ``stop``, NaN without documents."""
+        size = total[stop] - total[start]
+        return np.where(size > 0, (known[stop] - known[start]) / np.maximum(size, 1), np.nan)
+
+    top, last = share(np.array([0, max(k - WINDOW, 0)]), np.array([min(FIRST_RANKS, k), k]))
+    if not last >= LEAST_SHARE * top:
+        return depth
+    ends = np.arange(k, depth)
+    before, after = share(np.maximum(ends - WINDOW, 0), ends), share(ends, np.minimum(ends + WINDOW, depth))
+    size = np.minimum(total[np.minimum(ends + WINDOW, depth)] - total[ends], WINDOW * topics)
+    error = np.sqrt(np.maximum(before * (1 - before) + after * (1 - after), 1e-9) / np.maximum(size, 1))
+    fall = np.nan_to_num(before - after)
+    following = np.max([np.append(fall[step:], np.zeros(min(step, len(fall)))) for step in range(1, WINDOW)], axis=0)
+    falls = np.flatnonzero((fall > LEAST_FALL + 2 * np.nan_to_num(error)) & (fall >= following))
+    return int(ends[falls[0]]) if len(falls) else depth

@@ -18,7 +18,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from vbterrier.errors import FileError, InputError, examples, nearest, whole
+from vbterrier.errors import FileError, InputError, ParameterError, examples, nearest, whole
 from vbterrier.frames.files.reading import MAX_BYTES, read_qrels
 from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.tables import parquet_table
@@ -449,8 +449,15 @@ def fit_loaded(
     return model
 
 
-def evidence_model(name: str) -> EvidenceModel:
-    """Return a registered model, an existing one by its digest, or a model saved in a folder."""
+def evidence_model(model: EvidenceModel | StrPath) -> EvidenceModel:
+    """Return the model itself, a registered one by name, an existing one by digest, or a saved one by folder."""
+    if isinstance(model, EvidenceModel):
+        return model
+    if not isinstance(model, (str, os.PathLike)):
+        raise ParameterError(
+            f"model={model!r}: wanted a model fitted by vbterrier.unjudged.fit, its name or digest, or its folder"
+        )
+    name = os.fspath(model)
     if name in _MODELS:
         return _MODELS[name]
     if name in _FITTED:

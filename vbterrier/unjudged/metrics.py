@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, ClassVar, Protocol
 
 import numpy as np
@@ -75,6 +75,13 @@ class Metric(Protocol):
 
     def of_judged(self, judged: JudgedTop) -> Floats:
         """Return the scores of rankings whose unjudged documents have gain 0, shape (n,)."""
+
+
+def metric_text(metric: Metric) -> str:
+    """The name of a metric with the parameters that are not the default, as ``RBP(p=0.95)``."""
+    known = fields(metric) if is_dataclass(metric) else ()
+    own = [f"{one.name}={value!r}" for one in known if (value := getattr(metric, one.name)) != one.default]
+    return metric.name + f"({','.join(own)})" * bool(own)
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,10 @@ from functools import cached_property
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from vbterrier.errors import InputError, warn
+from vbterrier.frames.ids import Ids
 from vbterrier.kernels import fingerprints
 from vbterrier.kernels.grade_regression import (
     Intercepts,
@@ -25,6 +27,7 @@ from vbterrier.unjudged.evidence import (
     Features,
     evidence_of,
     features_of,
+    judging_of,
     label_columns,
     logit,
     pool_depth,
@@ -36,9 +39,9 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Floats, Ints
+    from vbterrier.annotations import Bools, Floats, Ints, Words
     from vbterrier.frames.ranking import Run
-    from vbterrier.unjudged.evidence import Evidence
+    from vbterrier.unjudged.evidence import Evidence, Judging
     from vbterrier.unjudged.pool import Judgments, MachineLabels
 
 
@@ -65,22 +68,26 @@ BLOCK = 50
 class Constants:
     """The constants of the model, chosen by leaving one collection out; see docs/explanation/evidence.md."""
 
-    # Coefficients of the selection shift: of the pool's logit minus the fitted logit, and of the shares of unjudged
-    # documents in the cut and of the run; standard deviations of the first two.
-    pool: float = 0.67
-    unjudged: float = -2.5
-    run: float = -1.0
-    pool_sd: float = 0.2
-    unjudged_sd: float = 0.6
-    # The share of unjudged documents without a shift.
-    usual: float = 0.3
-    # The error that all topics share: always, and times the gate.
+    # The selection shift of documents whose judging is not explained, if documents were selected: its mean, and the
+    # coefficients of the excess of unjudged documents and of the pool's logit minus the fitted logit.
+    selected: float = -0.5
+    excess: float = -4.5
+    pool: float = 0.4
+    # The shift of documents of strange runs whose judging is explained.
+    strange: float = -2.0
+    # Standard deviations of shifts, and of the logit of documents whose judging is explained.
+    selected_sd: float = 0.5
+    excess_sd: float = 1.0
+    strange_sd: float = 1.5
+    explained_sd: float = 0.4
+    # Standard deviations of errors that all topics share, of the unjudged documents of a run in all topics and in one,
+    # of a topic, and additional ones of selected documents and of higher grades of a topic.
     call: float = 0.3
-    call_selected: float = 0.7
-    # The error of a topic, the additional one of higher grades, and that of a run's unjudged documents.
-    topic: float = 0.75
+    of_run: float = 0.45
+    of_run_topic: float = 0.5
+    topic: float = 0.4
+    topic_selected: float = 0.5
     topic_higher: float = 0.5
-    of_run: float = 1.0
     # The part of shift and errors that applies to higher grades.
     higher: float = 0.5
     # The factor of the covariance of coefficients and topic effects.
@@ -132,36 +139,82 @@ class GradeModel:
 
     @property
     def gate(self) -> float:
-        """Weight of the selection shift, 0 to 1."""
-        return self.sigma * (1 - self.ks)
+        """Mean weight of the selection shift of the unjudged documents in the cuts, 0 to 1."""
+        near = self.evidence.near[self.evidence.unjudged]
+        return self.sigma * float(self.judging.unexplained[self.evidence.unjudged][near].mean()) if near.any() else 0.0
 
     @cached_property
-    def shift(self) -> tuple[Floats, Floats]:
-        """The two parts of the selection shift of each unjudged document, shape (n_unjudged,) each.
+    def judging(self) -> Judging:
+        """The relation of judging to the evidence."""
+        return judging_of(self.evidence, self.features)
 
-        The pool's logit minus the fitted logit, clipped at 4, which the coefficient ``pool`` multiplies; and the
-        differences of unjudged shares from the usual one, which ``unjudged`` multiplies. Documents below the cut have
-        the mean of their topic's unjudged documents in the cut.
+    @cached_property
+    def shift(self) -> Floats:
+        """The parts of the selection shift of each unjudged document, shape (n_unjudged, 5).
+
+        The part of judging that the evidence does not explain, g; g times the excess of unjudged documents; g times the
+        pool's logit minus the fitted logit, clipped at 4; 1 - g times the strangeness of runs; and 1 - g. Documents
+        below the cut have the mean of their topic's unjudged documents in the cut.
         """
-        evidence, constants = self.evidence, self.constants
+        evidence = self.evidence
         rows = evidence.unjudged
         topic, near = evidence.topic[rows], evidence.near[rows]
         first = self.without_labels or self.steps[0]
         fitted = first.regression.logit(first.design, topic)
         fitted = fitted / np.sqrt(1 + SHRINKAGE * first.regression.logit_variance(first.design, topic))
         pulled = np.clip(evidence.pool_logit[topic] - fitted, -4.0, 4.0)
-        in_cut = evidence.n_unjudged / np.maximum(evidence.n_cut, 1)
-        of_run = evidence.n_unjudged.sum(axis=1) / np.maximum(evidence.n_cut.sum(axis=1), 1)
-        own = evidence.mean_in_cut(in_cut[evidence.run, evidence.topic[evidence.item]])[rows] - constants.usual
-        run = evidence.mean_in_cut(of_run[evidence.run])[rows] - constants.usual
-        odd = own + constants.run / constants.unjudged * run
-        return _topic_mean_below(pulled, topic, near), _topic_mean_below(odd, topic, near)
+        unexplained, excess = self.judging.unexplained[rows], self.judging.excess[rows]
+        strange = (1 - unexplained) * self.judging.strange[rows]
+        parts = [unexplained, unexplained * excess, unexplained * pulled, strange, 1 - unexplained]
+        return np.column_stack([_topic_mean_below(part, topic, near) for part in parts])
 
     @cached_property
     def _run_weights(self) -> Floats:
         """The weight of each run's error in an unjudged document, shape (n_unjudged, n_runs)."""
         support = self.features.support[self.evidence.unjudged]
         return np.asarray(support / np.sqrt(np.maximum(support.sum(axis=1, keepdims=True), 1)))
+
+    def _run_errors(self, n_draws: int, seed: int) -> Floats:
+        """Standard normal numbers of each run, which depend on its documents, shape (n_draws, n_runs)."""
+        keys = self.evidence.run_keys.tolist()
+        # Equal runs have different numbers.
+        names = [(str(key), str(keys[:place].count(key))) for place, key in enumerate(keys)]
+        streams = [stream(seed, "unjudged", "run", *name) for name in names]
+        return np.concatenate([_antithetic(each, n_draws, 1) for each in streams], axis=1)
+
+    def _cells(self, seed: int) -> tuple[Ints, Words]:
+        """Cells of a topic and a run, whose documents share an error.
+
+        The cell of each unjudged document in a cut, that of the run with its best rank, shape (n,), and a key of each
+        cell, which depends on the topic and the documents of the run.
+        """
+        evidence = self.evidence
+        run_keys = evidence.run_keys
+        order = np.lexsort((run_keys[evidence.run], evidence.rank, evidence.item))
+        leading = evidence.run[order[np.searchsorted(evidence.item[order], np.arange(len(evidence)))]]
+        rows = evidence.unjudged[evidence.near[evidence.unjudged]]
+        cells, cell = np.unique(evidence.topic[rows] * evidence.n_runs + leading[rows], return_inverse=True)
+        topic, run = np.divmod(cells, evidence.n_runs)
+        topic_keys = fingerprints.mix(Ids(pa.array(evidence.topics, pa.large_string())).fingerprints)
+        return cell.reshape(-1), fingerprints.mix(topic_keys[topic] + run_keys[run] + np.uint64(seed))
+
+    @cached_property
+    def _noise_variance(self) -> Floats:
+        """The variance of all errors of the logit of each unjudged document, except of regressions, (n_unjudged,)."""
+        constants, near = self.constants, self.evidence.near[self.evidence.unjudged]
+        deviations = (constants.selected_sd, constants.excess_sd, 0.0, constants.strange_sd, constants.explained_sd)
+        selected = self.shift**2 @ np.square(deviations) + constants.topic_selected**2
+        of_run = constants.of_run**2 * (self._run_weights**2).sum(axis=1) + constants.of_run_topic**2
+        return np.asarray(constants.topic**2 + constants.call**2 + np.where(near, of_run, 0.0) + self.sigma * selected)
+
+    def _shift_weights(self, rng: np.random.Generator, n_draws: int) -> tuple[Bools, Floats]:
+        """Draw if documents were selected, (n_draws,), and the coefficients of the parts of the shift, (n_draws, 5)."""
+        constants = self.constants
+        selected = rng.permutation((np.arange(n_draws) + 0.5) / n_draws) < self.sigma
+        means = (constants.selected, constants.excess, constants.pool, constants.strange, 0.0)
+        deviations = (constants.selected_sd, constants.excess_sd, 0.0, constants.strange_sd, constants.explained_sd)
+        weights = np.array(means) + _antithetic(rng, n_draws, len(means)) * np.array(deviations)
+        return selected, weights * selected[:, None]
 
     def draw(self, n_draws: int, seed: int) -> GradeDraws:
         """Draw the levels of all unjudged documents, and the sizes of the pools.
@@ -171,19 +224,17 @@ class GradeModel:
         """
         from scipy import special
 
-        evidence, constants, gate = self.evidence, self.constants, self.gate
+        evidence, constants = self.evidence, self.constants
         rows, n_levels = evidence.unjudged, evidence.counts.shape[1]
         if not len(rows) or not self.steps:
             none = np.zeros((1, *evidence.counts.shape), dtype=np.int64)
             return GradeDraws(evidence, np.zeros((n_draws, len(rows)), np.uint8), evidence.counts[None] + none, none)
         topic, near = evidence.topic[rows], evidence.near[rows]
-        pulled, odd = self.shift
+        shift = self.shift
         call = stream(seed, "unjudged", "call")
-        pool, unjudged, shared = _antithetic(call, n_draws, 3).T
-        pool = gate * (constants.pool + constants.pool_sd * pool)
-        unjudged = gate * (constants.unjudged + constants.unjudged_sd * unjudged)
-        shared = shared * np.hypot(constants.call, constants.call_selected * gate)
-        of_run = _antithetic(call, n_draws, evidence.n_runs) * constants.of_run
+        selected, of_shift = self._shift_weights(call, n_draws)
+        shared = _antithetic(call, n_draws, 1)[:, 0] * constants.call
+        of_run = self._run_errors(n_draws, seed) * constants.of_run
         regressions = [step.regression for step in self.steps]
         coefs = [
             each.coef
@@ -205,23 +256,19 @@ class GradeModel:
             """Numbers of topics, (n_topics, n_half), and their opposites, shape (n_draws, n_topics)."""
             return np.concatenate([half.T, -half.T])[:n_draws]
 
-        variance_of_run = np.where(near, constants.of_run**2 * (self._run_weights**2).sum(axis=1), 0.0)
+        of_topic_noise = np.sqrt(constants.topic**2 + selected * constants.topic_selected**2)[:, None]
         key = fingerprints.mix(evidence.keys[rows] + fingerprints.mix(np.array([seed], dtype=np.uint64)))
+        cell, cell_keys = self._cells(seed)
         levels = np.zeros((n_draws, len(rows)), dtype=np.uint8)
         alive = np.ones(levels.shape, dtype=bool)
         for number, step in enumerate(self.steps):
             part = 1.0 if number == 0 else constants.higher
             extra = 0.0 if number == 0 else constants.topic_higher
-            variance = part**2 * (
-                constants.topic**2 + constants.call**2 + (constants.call_selected * gate) ** 2 + variance_of_run
-            )
-            keep = np.sqrt(1 + SHRINKAGE * (variance + extra**2))
-            noise = part * (shared[:, None] + constants.topic * by_draw(normals[0][:, :, 0]))
+            keep = np.sqrt(1 + SHRINKAGE * (part**2 * self._noise_variance + extra**2))
+            noise = part * (shared[:, None] + of_topic_noise * by_draw(normals[0][:, :, 0]))
             noise += extra * by_draw(normals[0][:, :, number + 1 if number else 0])
-            weights = np.column_stack([coefs[number], part * pool, part * unjudged, part * of_run])
-            design = np.vstack(
-                [np.vstack([step.design.T, pulled, odd]) * keep, np.where(near, self._run_weights.T, 0.0)]
-            )
+            weights = np.column_stack([coefs[number], part * of_shift, part * of_run])
+            design = np.vstack([np.vstack([step.design.T, shift.T]) * keep, np.where(near, self._run_weights.T, 0.0)])
             of_topic = [
                 by_draw(error) + mean
                 for error, mean in zip(np.moveaxis(effects[number], 2, 0), step.regression.effect.T, strict=True)
@@ -235,7 +282,10 @@ class GradeModel:
                 for column, effect in enumerate(of_topic):
                     value += effect[block].take(topic, axis=1) * design[column]
                 value += noise[block].take(topic, axis=1)
-                uniform = hashed_uniforms(key_of_step, np.arange(start, min(start + BLOCK, n_draws)))
+                draws = np.arange(start, start + len(value))
+                errors = _antithetic_normals(cell_keys, draws, n_half) * (part * constants.of_run_topic)
+                value[:, near] += errors.take(cell, axis=1)
+                uniform = hashed_uniforms(key_of_step, draws)
                 alive[block] &= uniform < sigmoid(value)
                 levels[block] += alive[block]
         drawn = _count(levels, topic, len(evidence.topics), n_levels)
@@ -308,16 +358,16 @@ def fit_step(
 ) -> GradeStep:
     """Fit ``P(level >= l | level >= l - 1)`` to the judged documents.
 
-    The first step has random intercepts and slopes of the rank, and coefficients of the runs; higher steps have fixed
-    coefficients with strong ridges, because a weak one invents high grades deep in the lists. Labellers whose labels
-    would lower the probability of relevance are left out.
+    The first step has random intercepts and slopes of the rank; higher steps have random intercepts, and strong ridges,
+    because a weak one invents high grades deep in the lists. Coefficients of runs have an estimated variance. Labellers
+    whose labels would lower the probability of relevance are left out.
     """
     known = evidence.level >= level - 1
     hit = evidence.level[known] >= level
     first = level == 1
     columns = label_columns(evidence.labels, known, hit) if with_labels else np.empty((len(evidence), 0))
     while True:
-        parts = [features.fixed, columns, features.by_run] if first else [features.fixed, columns]
+        parts = [features.fixed, columns, features.by_run]
         design = np.column_stack(parts)
         kind = np.repeat(np.arange(len(parts)), [part.shape[1] for part in parts])
         ridge = np.where(kind == 1, LABEL_RIDGE, RIDGE if first else STRONG_RIDGE)
@@ -325,7 +375,7 @@ def fit_step(
         ridge[[place for place, name in enumerate(features.names) if name in RANK_SLOPES]] = STRONG_RIDGE
         ridge[0] = INTERCEPT_RIDGE
         prior = np.array(FIRST_VARIANCES if first else HIGHER_VARIANCES)
-        shared = kind == 2 if first else None  # noqa: PLR2004 - the third part
+        shared = kind == 2  # noqa: PLR2004 - the third part
         topic, n_topics = evidence.topic[known], len(evidence.topics)
         fitted = fit_mixed_logit(design[known], hit, topic, n_topics, ridge=ridge, variance_prior=prior, shared=shared)
         falling = fitted.coef[kind == 1] < 0
@@ -362,6 +412,16 @@ def _antithetic(rng: np.random.Generator, n_draws: int, width: int) -> Floats:
     return np.concatenate([half, -half])[:n_draws]
 
 
+def _antithetic_normals(keys: Words, draws: Ints, n_half: int) -> Floats:
+    """Standard normal numbers of pairs of draws and keys; from draw ``n_half`` on, the first with opposite signs."""
+    from scipy import special
+
+    first = draws < n_half
+    uniform = hashed_uniforms(keys, np.where(first, draws, draws - n_half))
+    # The middle of the cells of 24 bits, so that no number is infinite.
+    return np.asarray(special.ndtri(uniform + np.float64(2.0**-25)) * np.where(first, 1.0, -1.0)[:, None])
+
+
 def _topic_mean_below(values: Floats, topic: Ints, near: NDArray[np.bool_]) -> Floats:
     """Values of documents in a cut; the mean of their topic for the others, or of all topics."""
     if not near.any():
@@ -392,7 +452,7 @@ def require_identified(judgments: Judgments) -> None:
         raise InputError(
             f"{judgments.name}: {judgments.counts[:, 0].sum()} of {judgments.counts.sum()} judged documents have grade "
             "0: the relevance of unjudged documents cannot be estimated from relevant documents alone. Use measures "
-            "that need no estimate (NDCGBound, nDCG, RR), BNDCG with an explicit prior=, or the labels of a machine as qrels"
+            "that need no estimate (NDCGBound, nDCG, RR), BNDCG with an explicit prior=, or machine labels as qrels"
         )
 
 

@@ -6,7 +6,7 @@ import pytest
 from pandas.testing import assert_frame_equal
 
 from vbterrier.entities import LanguageModelEntities, MiniLMTokens, NeuralEntityRanker, judge_entities, link_pool
-from vbterrier.entities.rankers.selector import fold_of
+from vbterrier.entities.cross_validation import fold_of
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 ANIMALS = ("minke whale", "red fox", "brown bear", "house cat", "grey wolf", "field mouse", "barn owl", "wild horse",

@@ -14,12 +14,12 @@ from planted import planted_collection
 from scipy.stats import ttest_rel
 
 from vbterrier.entities import NeuralReranker
+from vbterrier.entities.cross_validation import fold_of
 from vbterrier.entities.neural import models
 from vbterrier.entities.neural.batches import Batch
 from vbterrier.entities.neural.models import MODELS
 from vbterrier.entities.neural.reranker import predicted
 from vbterrier.entities.pool import link_pool
-from vbterrier.entities.rankers.selector import fold_of
 from vbterrier.entities.supervision import entity_labels
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.evaluate.settings import evaluate_settings
@@ -208,7 +208,7 @@ def test_bad_input_is_refused(tmp_path):
         learner.fit(run, qrels[qrels["qid"] == "q001"])
     with pytest.raises(ParameterError, match=r"wanted one of 'knrm', 'edrm-knrm'.* Did you mean duet?"):
         stage("duett")
-    assert list(learner(run.head(0)).columns) == list(run.columns)
+    assert list(learner(run.head(0)).columns) == [*run.columns, "judgments"]
 
 
 def test_entities_without_a_vector_match_by_id():
@@ -232,7 +232,7 @@ def test_files_are_checked(tmp_path):
     with pytest.raises(InputError, match="use the encoder and the vectors of the training"):
         NeuralReranker.load(tmp_path, *inputs, encoder=lambda text: encoder(text)[:, :8])(some)
     text = (tmp_path / "model.json").read_text()
-    for changed in ("[]", text.replace('"format": 1', '"format": 2'), text.replace('"cutoff": 20', '"cutoff": 0'), "{"):
+    for changed in ("[]", text.replace('"format": 2', '"format": 1'), text.replace('"cutoff": 20', '"cutoff": 0'), "{"):
         (tmp_path / "model.json").write_text(changed)
         with pytest.raises(FileError, match=str(tmp_path)):
             NeuralReranker.load(tmp_path, *inputs)

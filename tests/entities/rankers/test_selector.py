@@ -7,10 +7,11 @@ import pytest
 from ir_measures import AP
 from pandas.testing import assert_frame_equal
 
+from vbterrier.entities.cross_validation import fold_of
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
-from vbterrier.entities.rankers.selector import FEATURES, EntitySelector, feature_table, fold_of, refuse_copies
+from vbterrier.entities.rankers.selector import FEATURES, EntitySelector, feature_table, refuse_copies
 from vbterrier.entities.supervision import entity_labels
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
@@ -247,7 +248,7 @@ def test_it_fits_in_pipelines_of_pyterrier(data):
     learner = EntitySelector(pool)
     assert set(pt.inspect.transformer_inputs(learner)[0]) == {"qid", "docno", "score", "query"}
     columns = ["qid", "query", "docno", "score", "rank"]
-    assert pt.inspect.transformer_outputs(learner, columns) == columns
+    assert pt.inspect.transformer_outputs(learner, columns) == [*columns, "judgments"]
     assert len(learner(run.iloc[:0])) == 0
 
 

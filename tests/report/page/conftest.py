@@ -49,7 +49,7 @@ def demo_page(demo, demo_files, written):
 @pytest.fixture(scope="session")
 def demo_scores(demo):
     runs, qrels, beside = demo
-    measures = ["BNDCG@10", "nDCG@10", "Unjudged@10", "ES@10", "VB@10"]
+    measures = ["ENDCG@10", "nDCG@10", "Unjudged@10", "ES@10", "VB@10"]
     return vbterrier.score(runs, qrels, measures, **beside, n_resamples=200, seed=3)
 
 

@@ -133,7 +133,7 @@ def test_the_page_names_command_versions_and_settings(written, small):
         "95%, percentile, 200 resamples, seed 7",
         "n = 10 (all judged topics, the same for all systems)",
         "k = 10",
-        "BNDCG@10: model of 2 runs with horizon 10, seed 0",
+        "ENDCG@10: model of 2 runs with horizon 10, seed 0",
     ):
         assert said in text
 
@@ -223,8 +223,8 @@ def test_a_page_keeps_first_ranks_and_its_numbers_do_not_depend_on_memory(tmp_pa
     assert [len(run) for run in given.runs.values()] == [12 * 101] * 2
     given, _ = inputs_of(runs, qrels, ReportData(), ["AP"])
     assert [len(run) for run in given.runs.values()] == [12 * 300] * 2
-    expected = vbterrier.score(runs, qrels, ["AP", "BNDCG@10"], n_resamples=2).means()
+    expected = vbterrier.score(runs, qrels, ["AP", "ENDCG@10"], n_resamples=2).means()
     assert f"{expected.loc['one', 'AP']:.3f}" in page(measures=["AP"])
-    assert f"{expected.loc['one', 'BNDCG@10']:.3f}" in whole
+    assert f"{expected.loc['one', 'ENDCG@10']:.3f}" in whole
     with pytest.raises(ParameterError, match="AP: has no cutoff of at most 100, and memory="):
         page("64 MiB", ["AP"])

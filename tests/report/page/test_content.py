@@ -7,11 +7,13 @@ import pandas as pd
 import pytest
 
 import vbterrier
+from vbterrier.frames.ranking import Run
 from vbterrier.report.page import content
 from vbterrier.report.page.content import SNIPPET, STEPS, script
+from vbterrier.unjudged.pool import Judgments
 
 NAMES = ["lexical", "dense", "words"]
-MEASURES = ["BNDCG@10", "nDCG@10", "Unjudged@10", "ES@10", "VB@10"]
+MEASURES = ["ENDCG@10", "nDCG@10", "Unjudged@10", "ES@10", "VB@10"]
 
 
 def test_values_are_those_of_score(demo_page, demo_scores):
@@ -28,7 +30,7 @@ def test_values_are_those_of_score(demo_page, demo_scores):
 
 def test_pairs_are_those_of_compare(demo_page, demo_scores):
     _, text, _ = demo_page
-    found = vbterrier.compare(demo_scores, measures=["BNDCG@10", "nDCG@10", "ES@10", "VB@10"], n_resamples=200, seed=3)
+    found = vbterrier.compare(demo_scores, measures=["ENDCG@10", "nDCG@10", "ES@10", "VB@10"], n_resamples=200, seed=3)
     for row in found.pairs.itertuples(index=False):
         assert f'<td class="number">{row.diff:.4f}</td>'.replace("-", "−") in text, row
         assert f'<td class="number ends">{row.low:.4f} to {row.high:.4f}</td>'.replace("-", "−") in text, row
@@ -115,8 +117,7 @@ def test_distributions_have_the_shape_of_their_atoms(demo_page, demo_files):
     distributions = data["distributions"]
     runs = {name: vbterrier.read_run(demo_files / f"{name}.run") for name in data["systems"]}
     qrels = vbterrier.read_qrels(demo_files / "qrels.txt")
-    vbterrier.unjudged.fit(runs, qrels).register("page of the demo")
-    expected = vbterrier.unjudged.bootstrap_distribution(runs["dense"], qrels, model="page of the demo")
+    expected = vbterrier.unjudged.fit(runs, qrels).distribution(Judgments(qrels).judge(Run(runs["dense"]), 10))
     low, high = expected.interval(distributions["level"])
     system, some = data["systems"].index("dense"), 0
     for place, topic in enumerate(data["topics"]):

@@ -6,6 +6,7 @@ import pandas as pd
 import pytest
 
 from vbterrier import DegenerateWarning, InputError, compare
+from vbterrier.intents.coverage import Ties
 from vbterrier.report.page.verdict import _disagreements, _tagging, agreement, has_no_power, influential_topics
 
 
@@ -15,7 +16,7 @@ def about(page, what):
 
 def test_two_systems_by_hand(written, small):
     runs, qrels = small
-    page, text, _ = written(runs, qrels, ["nDCG@10", "BNDCG@10"], n_resamples=2000)
+    page, text, _ = written(runs, qrels, ["nDCG@10", "ENDCG@10"], n_resamples=2000)
     # 1/log2(3) on every topic; two of 2^10 flips are as extreme.
     assert page.verdict[0].startswith(
         "By nDCG@10, first scores higher than second: 1.000 against 0.631, a difference of "
@@ -38,7 +39,7 @@ def test_caveats_name_the_share_of_unjudged_documents(written):
     assert page.verdict[1].startswith("By nDCG@5, known scores higher than new")
     assert about(page, "Unjudged documents")[0].text == (
         "Of the first 5 documents, 0.0% (known) to 40.0% (new) are unjudged. Measures that treat unjudged documents as "
-        "non-relevant favour known; prefer a bootstrapped measure. The tests are over topics and treat the expected "
+        "non-relevant favour known; prefer BNDCG(prior='pool')@5. The tests are over topics and treat the expected "
         "BNDCG(prior='pool')@5 as exact; \"vbterrier rank --over both\" includes the uncertainty of unjudged documents."
     )
     assert about(page, "Unjudged documents")[0].serious
@@ -48,8 +49,10 @@ BOTH = "these systems differ significantly: a vs. b."
 REASON = " The difference depends on unjudged documents, which nDCG@10 treats as non-relevant."
 
 
-@pytest.mark.parametrize(("sure", "unsure", "reason"), [("nDCG@10", "BNDCG@10", REASON), ("BNDCG@10", "nDCG@10", "")])
-def test_measures_of_one_metric_that_disagree_are_named(sure, unsure, reason):
+@pytest.mark.parametrize("predicted", ["BNDCG@10", "ENDCG@10"])
+@pytest.mark.parametrize("is_sure", [False, True])
+def test_measures_of_one_metric_that_disagree_are_named(predicted, is_sure):
+    sure, unsure, reason = (predicted, "nDCG@10", "") if is_sure else ("nDCG@10", predicted, REASON)
     base = np.linspace(0.2, 0.6, 20)
     rows = [(unsure, "a", base), (unsure, "b", base + np.resize([0.1, -0.1], 20))]
     rows += [(sure, "a", base + 0.1), (sure, "b", base)]
@@ -58,7 +61,7 @@ def test_measures_of_one_metric_that_disagree_are_named(sure, unsure, reason):
         for measure, name, value in rows
     )
     said = f"By {sure}, but not by {unsure}, {BOTH}{reason}"
-    assert _disagreements(compare(values, n_resamples=500), ["BNDCG@10", "nDCG@10"]) == [said]
+    assert _disagreements(compare(values, n_resamples=500), [predicted, "nDCG@10"]) == [said]
 
 
 def pairs_of(*measures):
@@ -87,7 +90,7 @@ def pairs_of(*measures):
         ),
         ([("nDCG@10", {("a", "b")}), ("AP", {("a", "b"), ("b", "c")})], ["By AP, other pairs differ significantly."]),
         (
-            [("BNDCG@10", set()), ("nDCG@10", {("b", "a")}), ("AP", {("a", "b"), ("b", "c")})],
+            [("ENDCG@10", set()), ("nDCG@10", {("b", "a")}), ("AP", {("a", "b"), ("b", "c")})],
             ["By nDCG@10, b is significantly better than a; by AP, other pairs differ significantly."],
         ),
     ],
@@ -124,7 +127,8 @@ def test_no_significant_difference_among_three(written, small):
 def test_one_system_has_means_and_no_pairs(written, small):
     runs, qrels = small
     page, text, data = written({"second": runs["second"]}, qrels)
-    assert page.verdict[1] == "second scores 0.631 by nDCG@10 (95% interval 0.436 to 0.745) over 10 topics."
+    assert [said.partition("by ")[2].partition(" ")[0] for said in page.verdict][:2] == ["ENDCG@10", "BNDCG@10"]
+    assert page.verdict[2] == "second scores 0.631 by nDCG@10 (95% interval 0.436 to 0.745) over 10 topics."
     assert 'id="pairs"' not in text
     assert about(page, "Unjudged documents")[0].text == "50.0% of the first 10 documents are unjudged."
     assert data["systems"] == ["second"]
@@ -186,7 +190,10 @@ def test_caveats_recommend_bootstrapped_measures_only_if_computed(written, small
 
 def test_no_caveats_without_unjudged_documents(written, small):
     page, _, _ = written({"first": small[0]["first"]}, small[1])
-    assert [one.text for one in page.caveats] == ["None: all of the first 10 documents of all systems are judged."]
+    families, (subject, text, _) = page.caveats
+    assert (subject, text) == ("Unjudged documents", "None: all of the first 10 documents of all systems are judged.")
+    assert families.about == "Unjudged documents in scores"
+    assert "ENDCG@10 estimates the scores that complete judgments would give" in families.text
 
 
 def values_of(**systems):
@@ -285,14 +292,14 @@ def test_judgments_of_relevant_documents_alone_are_the_first_caveat(written, sma
     assert page.caveats[0].text.startswith("Nearly all judged documents are relevant")
     assert page.verdict[0].startswith("By nDCG@10")
     with pytest.raises(InputError, match="have grade 0"):
-        written(runs, qrels[qrels["label"] > 0], ["BNDCG@10"])
+        written(runs, qrels[qrels["label"] > 0], ["ENDCG@10"])
 
 
 def test_labels_of_machines_are_evidence_in_the_report(written, small):
     runs, qrels = small
     new = runs["second"].head(10)[["qid", "docno"]]
     labels = [pd.concat([qrels, new.assign(label=grade)]) for grade in (0, 1)]
-    one, other = (written(runs, qrels, ["BNDCG@10", "nDCG@10"], labels={"llm": of})[0].verdict[0] for of in labels)
+    one, other = (written(runs, qrels, ["ENDCG@10", "nDCG@10"], labels={"llm": of})[0].verdict[0] for of in labels)
     assert one != other
 
 
@@ -321,8 +328,35 @@ def test_a_difference_of_a_few_topics_is_serious_if_it_is_significant(written):
     ],
 )
 def test_caveats_name_the_systems_with_the_fewest_and_the_most_tags(shares, oracle, said, serious):
-    covered = {name: SimpleNamespace(tagged=share, oracle=oracle) for name, share in shares.items()}
+    covered = {name: SimpleNamespace(tagged=share, oracle=oracle, ties=Ties()) for name, share in shares.items()}
     (caveat,) = _tagging(SimpleNamespace(covered=covered, cutoff=5))
     assert caveat.text.startswith(said)
     assert ("an expected success of 0.750." in caveat.text) == np.isfinite(oracle)
+    assert caveat.serious == serious
+
+
+GUESSES = "of the tags are decided by a tie and are guesses"
+
+
+@pytest.mark.parametrize(
+    ("ties", "said", "serious"),
+    [
+        ({"a": Ties(0.0, 0.0), "b": Ties(0.0, 0.0)}, "", False),
+        (
+            {"a": Ties(0.02, 0.0), "b": Ties(0.04, 0.0)},
+            f"Of b, 4% {GUESSES}.",
+            False,
+        ),
+        (
+            {"a": Ties(0.47, 0.0), "b": Ties(0.3, 0.0)},
+            f"Of a, 47% {GUESSES}.",
+            True,
+        ),
+        ({"a": Ties(0.0, 0.25), "b": Ties()}, "Of a, 25% of the mentions have no tag because of a tie.", True),
+    ],
+)
+def test_tags_by_tie_are_no_full_tagging(ties, said, serious):
+    covered = {name: SimpleNamespace(tagged=1.0, oracle=np.nan, ties=each) for name, each in ties.items()}
+    (caveat,) = _tagging(SimpleNamespace(covered=covered, cutoff=5))
+    assert caveat.text == f"100.0% of the first 5 documents have a tag. {said}".strip()
     assert caveat.serious == serious

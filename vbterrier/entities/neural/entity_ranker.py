@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -30,6 +31,19 @@ if TYPE_CHECKING:
     from vbterrier.entities.neural.models import Arrays
 
 
+# The latest topics, which stages in a sequence encode again in every fold: some 100 megabytes for 20 entities each.
+@lru_cache(maxsize=256)
+def _frozen(pairs: tuple[tuple[str, str], ...], n_layers: int) -> tuple[Any, Any]:
+    """Return the output of the first layers for pairs of texts, shape (n, n_tokens, d), and the mask of tokens."""
+    torch = module_of_extra("torch", "neural")
+    tokenizer, network = pretrained()
+    queries, texts = zip(*pairs, strict=True)
+    given = tokenizer(list(queries), list(texts), padding=True, truncation=True, return_tensors="pt")
+    with torch.inference_mode(), single_threaded():
+        found = network(**given, output_hidden_states=True).hidden_states[n_layers]
+    return found.numpy(), given["attention_mask"].numpy()
+
+
 class CrossEncoder(NeuralModel):
     """MonoBERT: the vector of [CLS] for a query and an entity, a linear score, and the first-stage score."""
 
@@ -41,15 +55,10 @@ class CrossEncoder(NeuralModel):
 
     def features(self, batch: Any) -> Arrays:
         """Return the output of the frozen layers for pairs of texts, and the scores, from ``(pairs, scores)``."""
-        torch = module_of_extra("torch", "neural")
         pairs, score = batch
-        tokenizer, network = pretrained()
-        queries, texts = zip(*pairs, strict=True)
-        given = tokenizer(list(queries), list(texts), padding=True, truncation=True, return_tensors="pt")
-        with torch.inference_mode(), single_threaded():
-            found = network(**given, output_hidden_states=True).hidden_states[self._first]
-        hidden = found.numpy() if self.layers else found[:, :1].numpy()
-        return {"score": score.astype(np.float32), "hidden": hidden, "mask": given["attention_mask"].numpy()}
+        hidden, mask = _frozen(tuple(pairs), self._first)
+        hidden = hidden if self.layers else hidden[:, :1]
+        return {"score": score.astype(np.float32), "hidden": hidden, "mask": mask}
 
     @property
     def _first(self) -> int:

@@ -12,11 +12,12 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from vbterrier.entities.cross_validation import Folds, Teaching, is_trained, refitted
 from vbterrier.entities.neural.batches import ENTITY_WEIGHTS, Batches, MiniLMTokens, Texts, single_threaded, texts_of
 from vbterrier.entities.neural.models import MODELS
 from vbterrier.entities.pool import judged
+from vbterrier.entities.provenance import CROSSED, marked, of_fitted, require_independent
 from vbterrier.entities.rankers.base import Topics
-from vbterrier.entities.rankers.selector import fold_of
 from vbterrier.entities.rerank.base import by_id, require_finite
 from vbterrier.entities.stage import EntityStage, OnDocuments
 from vbterrier.errors import (
@@ -46,7 +47,7 @@ if TYPE_CHECKING:
 
 
 CUTOFF = 20
-_FORMAT = 1
+_FORMAT = 2
 _FILES = ("model.json", "model.safetensors")
 
 
@@ -159,6 +160,7 @@ class Prepared:
     topics: list[str]  # topic ids
     rows: list[Ints]  # the rows of each topic in the order of its features
     features: list[Arrays]  # the features of each topic
+    sources: tuple[pd.DataFrame, ...] = ()  # other runs from which the features are made
 
 
 class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
@@ -175,6 +177,7 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         self.batch_size, self.seed = whole("batch_size", batch_size), whole("seed", seed, low=0)
         self.rate = None if rate is None else number("rate", rate, low=0, open_low=True)
         self._state: Arrays | None = None
+        self._topics: frozenset[str] = frozenset()
 
     @property
     @abc.abstractmethod
@@ -206,21 +209,31 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
     def fit(self, topics_or_res_tr: Any, qrels_tr: Any, topics_or_res_va: Any = None, qrels_va: Any = None) -> Self:
         """Learn from the run of judged topics; validation topics, if given, determine the best epoch.
 
-        Validation topics without ``qrels_va`` use ``qrels_tr``.
+        Validation topics without ``qrels_va`` use ``qrels_tr``. An estimator among the ``entities`` is fitted, too; the
+        reranker then learns from its output for training topics that it has not seen.
         """
-        training = self._examples(self._prepared(topics_or_res_tr), qrels_tr)
-        validation: list[TrainingTopic] = []
-        if topics_or_res_va is not None and len(topics_or_res_va):
-            judged = qrels_tr if qrels_va is None else qrels_va
-            validation = self._examples(self._prepared(topics_or_res_va), judged)
-        self._state = train(self._network, training, validation, self._options())
+        require_independent(topics_or_res_tr, "run", folds=False)
+        has_validation = topics_or_res_va is not None and len(topics_or_res_va)
+        checked = topics_or_res_va if has_validation else None
+        judged = qrels_tr if qrels_va is None else qrels_va
+        training = self._taught(Teaching(topics_or_res_tr, qrels_tr, checked, judged, self.seed))
+        topics, validation = list(training.topics), []
+        if checked is not None:
+            prepared = self._prepared(checked)
+            topics, validation = [*topics, *prepared.topics], self._examples(prepared, judged)
+        self._state = train(self._network, self._examples(training, qrels_tr), validation, self._options())
+        self._topics = frozenset(topics)
         return self
 
+    def _taught(self, teaching: Teaching) -> Prepared:
+        """Compute the features of the training topics, after fitting the estimators that the stage contains."""
+        return self._prepared(teaching.training)
+
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Replace the scores and ranks of a run."""
+        """Replace the scores and ranks of a run, with the column ``judgments``."""
         pt.validate.columns(inp, includes=["qid", "docno", "score", "query"])
         if not len(inp):
-            return inp.assign(rank=pd.Series(dtype="int64"))
+            return of_fitted(inp.assign(rank=pd.Series(dtype="int64")), self._topics)
         if self._state is None:
             raise InputError(f"{type(self).__name__} is not fitted; call fit, or use cross_validated or load")
         prepared = self._prepared(inp)
@@ -228,35 +241,37 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         for rows, x in zip(prepared.rows, prepared.features, strict=True):
             self._require_shapes(x)
             score[rows] = self._output(predicted(self._network, self._state, x))
-        return ranked(inp.assign(score=score), name=prepared.run.name)
+        made = ranked(inp.assign(score=score), name=prepared.run.name)
+        return of_fitted(made, self._topics, inp, *prepared.sources)
 
     def _output(self, score: Floats) -> Floats:
         return score
 
-    def cross_validated(self, topics_and_res: pd.DataFrame, qrels: Any, *, folds: int = 5) -> pd.DataFrame:
+    def cross_validated(self, topics_and_res: pd.DataFrame, qrels: Any, *, folds: Any = 5) -> pd.DataFrame:
         """Return the run of all topics, each scored by a model learned from other topics.
 
-        Folds are those of :meth:`vbterrier.EntitySelector.cross_validated`; the next fold determines the best epoch.
+        See :func:`vbterrier.entities.cross_validated` for ``folds``; validation topics determine the best epoch, with
+        ``patience``. An estimator among the ``entities`` is fitted again in each fold.
         """
-        folds = whole("folds", folds, low=2)
+        require_independent(topics_and_res, "run", folds=True)
+        if any(map(is_trained, pt.inspect.subtransformers(self).values())):
+            return refitted(self, topics_and_res, qrels, folds, seed=self.seed, validated=self.patience is not None)
         if not len(topics_and_res):
-            return topics_and_res.assign(rank=pd.Series(dtype="int64"))
+            return marked(topics_and_res.assign(rank=pd.Series(dtype="int64")), CROSSED)
         prepared = self._prepared(topics_and_res)
+        for source in prepared.sources:
+            require_independent(source, "entities", folds=True)
         known = {topic.qid: topic for topic in self._examples(prepared, qrels)}
-        fold = {qid: fold_of(qid, folds, self.seed) for qid in prepared.topics}
         score = np.full(len(prepared.run), np.nan)
-        stops = folds > 2 and self.patience is not None  # noqa: PLR2004 - one fold must remain for training
-        for test_fold in sorted(set(fold.values())):
-            checked = {qid for qid in known if stops and fold[qid] == (test_fold + 1) % folds}
-            used = [known[qid] for qid in known if fold[qid] != test_fold and qid not in checked]
-            try:
-                state = train(self._network, used, [known[qid] for qid in checked], self._options())
-            except InputError as error:
-                raise InputError(f"fold {test_fold} of {folds}: {error}") from error
+        divided = Folds(folds, prepared.topics, self.seed, validated=self.patience is not None)
+        for fold in divided:
+            training, checked = ([known[q] for q in known if q in part] for part in (fold.training, fold.validation))
+            with divided.located(fold):
+                state = train(self._network, training, checked, self._options())
             for qid, rows, x in zip(prepared.topics, prepared.rows, prepared.features, strict=True):
-                if fold[qid] == test_fold:
+                if qid in fold.test:
                     score[rows] = self._output(predicted(self._network, state, x))
-        return ranked(topics_and_res.assign(score=score), name=prepared.run.name)
+        return marked(ranked(topics_and_res.assign(score=score), name=prepared.run.name), CROSSED)
 
     @property
     def n_parameters(self) -> int:
@@ -293,7 +308,7 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         folder = Path(path)
         folder.mkdir(parents=True, exist_ok=True)
         stored = {name: getattr(self, name) for name in self.STORED}
-        made = {"format": _FORMAT, "stage": type(self).__name__, "parameters": stored}
+        made = {"format": _FORMAT, "stage": type(self).__name__, "parameters": stored, "topics": sorted(self._topics)}
         (folder / _FILES[0]).write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
         module_of_extra("safetensors.numpy", "neural").save_file(self._state, folder / _FILES[1])
 
@@ -317,8 +332,8 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         ) as error:
             raise FileError(folder, f"is not a saved model ({error}); write it with save") from error
         is_own = isinstance(made, dict) and (made.get("format"), made.get("stage")) == (_FORMAT, cls.__name__)
-        parameters = made.get("parameters") if is_own else None
-        if not isinstance(parameters, dict) or set(parameters) != set(cls.STORED):
+        parameters, topics = (made.get("parameters"), made.get("topics")) if is_own else (None, None)
+        if not isinstance(parameters, dict) or set(parameters) != set(cls.STORED) or not isinstance(topics, list):
             wanted = f"{cls.__name__} of format {_FORMAT}"
             raise FileError(folder / _FILES[0], f"is not a saved {wanted}; write it with save")
         if not all(values.dtype == np.float32 and np.isfinite(values).all() for values in state.values()):
@@ -331,7 +346,7 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
             stage = cls(*inputs, **parameters, **options)
         except ParameterError as error:
             raise FileError(folder / _FILES[0], f"{error}") from error
-        stage._state = state
+        stage._state, stage._topics = state, frozenset(map(str, topics))
         return stage
 
     def __eq__(self, other: object) -> bool:
@@ -450,11 +465,11 @@ class NeuralReranker(NeuralStage, OnDocuments):
         module_of_extra("torch", "neural")
         pt.validate.columns(inp, includes=["qid", "query", "docno", "score"])
         run = Run(inp)
-        documents = self._links.of(run)
+        documents, entities = self._linker.of(run), self._entity_run(inp)
         require_finite(documents)
         batches = Batches(
             documents,
-            self._top_entities(documents, inp, self.cutoff),
+            self._top_entities(documents, entities, self.cutoff),
             Topics(inp).queries(run.topics),
             texts_of(inp, documents.row, self.texts),
             self._encoded,
@@ -463,7 +478,17 @@ class NeuralReranker(NeuralStage, OnDocuments):
             entity_weight=self.entity_weight,
         )
         features = [self._network.features(batch) for batch in batches]
-        return Prepared(run, run.topics, np.split(documents.row, documents.pool.topic_starts[1:-1]), features)
+        rows = np.split(documents.row, documents.pool.topic_starts[1:-1])
+        return Prepared(run, run.topics, rows, features, (entities.frame,))
+
+    def _taught(self, teaching: Teaching) -> Prepared:
+        if not is_trained(self.entities):
+            found = self._prepared(teaching.training)
+            for source in found.sources:
+                require_independent(source, "entities", folds=False)
+            return found
+        stage = self.with_entities(teaching.crossed(self.entities))
+        return stage._prepared(teaching.training)  # noqa: SLF001 - a copy of this stage
 
     def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
         labels, run = LabelFrame(qrels), prepared.run

@@ -11,9 +11,10 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.pool import LinkedPool, link_pool
+from vbterrier.entities.provenance import carried
 from vbterrier.entities.stage import EntityStage, any_tagged, linked_as, links_of, without_links
 from vbterrier.errors import InputError, examples, warn, whole_or_none
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
 from vbterrier.frames.ranking import Run, places
 from vbterrier.kernels.rankings import spans
@@ -101,7 +102,9 @@ class PoolRanker(EntityStage, abc.ABC):
         pair = np.flatnonzero(~np.isnan(score))
         size = max(len(pool.entities), 1)
         topic = places(pool.topics, topics.names)[pool.pairs[pair] // size]
-        return topics.run(topic, pool.pairs[pair] % size, pool.entities, score[pair], self.cutoff)
+        made = topics.run(topic, pool.pairs[pair] % size, pool.entities, score[pair], self.cutoff)
+        # The documents of the input are the pool only if links are tags.
+        return made if self._pool is not None else carried(made, inp)
 
     def _linked(self, inp: pd.DataFrame, topics: Topics) -> LinkedPool:
         if isinstance(self.links, LinkedPool):
@@ -173,6 +176,7 @@ class QueryEntities:
     def __init__(self, frame: Any, *, name: str) -> None:
         frame = frame_of(frame, name)
         require(frame, ("qid", "entity_id"), name)
+        refuse_near_misses(frame, ("prob",), name)
         self.topics, self.topic = ids_of(frame["qid"], f"{name} column 'qid'").codes()
         self.entity = ids_of(frame["entity_id"], f"{name} column 'entity_id'")
         self.prob = numbers_of(frame["prob"], f"{name} column 'prob'") if "prob" in frame else np.ones(len(frame))

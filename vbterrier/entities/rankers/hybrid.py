@@ -10,6 +10,7 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.coverage import ALPHA, SHRINKAGE, EntityTable
+from vbterrier.entities.provenance import OWN, carried, marked
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole, whole_or_none
@@ -118,7 +119,8 @@ class HybridEntities(EntityStage):
         size = max(len(coded.dictionary), 1)
         pairs, pair = np.unique((topic * size + entity)[topic >= 0], return_inverse=True)
         fused = np.bincount(pair, score[topic >= 0], minlength=len(pairs)).astype(np.float64, copy=False)
-        return topics.run(pairs // size, pairs % size, Ids(coded.dictionary).take(in_order), fused, self.cutoff)
+        made = topics.run(pairs // size, pairs % size, Ids(coded.dictionary).take(in_order), fused, self.cutoff)
+        return carried(made, *(run.frame for run in runs))
 
     def _contributions(self, run: Run) -> Floats:
         """Return the contribution of each row of a run at weight 1."""
@@ -211,7 +213,7 @@ class OERFilter(RunReranker):
         )
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Keep rows of an entity run, with new ranks."""
+        """Keep rows of an entity run, with new ranks; the column ``judgments`` says that judgments decide."""
         pt.validate.result_frame(inp, extra_columns=["score"])
         aligned = RunOnPool.on(self._pool, inp)
         has = np.append(self._table.contrasts, False)[aligned.topic]
@@ -220,7 +222,7 @@ class OERFilter(RunReranker):
             why = "have no relevant or no non-relevant documents in links and are removed"
             warn(f"entity run: {len(lost)} topics {why} ({examples(lost)})")
         kept = has & (aligned.of_pairs(self._oer) >= self.threshold)
-        return ranked(inp[kept].reset_index(drop=True), name="entity run")
+        return marked(ranked(inp[kept].reset_index(drop=True), name="entity run"), OWN)
 
     def __repr__(self) -> str:
         return super().__repr__().replace("(", "(diagnostic, reads judgments: ", 1)

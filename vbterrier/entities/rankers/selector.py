@@ -9,8 +9,10 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from vbterrier.entities.cross_validation import Folds
 from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.pool import judged
+from vbterrier.entities.provenance import CROSSED, marked, of_fitted, require_independent
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.rankers.consensus import pool_df
 from vbterrier.entities.rankers.similarity import entity_texts
@@ -19,7 +21,6 @@ from vbterrier.frames.contracts import LabelFrame, frame_of
 from vbterrier.frames.ids import numbers_of
 from vbterrier.frames.ranking import places, ranked
 from vbterrier.kernels.fingerprints import mix
-from vbterrier.kernels.resample import stream
 from vbterrier.linking.words import Words
 
 if TYPE_CHECKING:
@@ -199,7 +200,9 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         The unit that the qrels passed to :meth:`fit` judge. ``"documents"``: an entity is positive if only relevant
         documents of the pool mention it, negative if only non-relevant ones do, and left out if both do.
         ``"entities"``: the docno of qrels is an entity id, or the qrels come from
-        :func:`~vbterrier.entities.supervision.entity_labels`; entities without a label are left out.
+        :func:`~vbterrier.entities.supervision.entity_labels`; entities without a label are left out. Or a frame of
+        entity labels (qid, entity_id, label), such as those of :func:`~vbterrier.entities.judge_entities`; the qrels
+        are then not read.
     rel
         The lowest relevant label of documents; unjudged documents of judged topics are non-relevant.
     rounds, patience
@@ -253,7 +256,7 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         *,
         features: Sequence[str] = FEATURES,
         names: Mapping[str, str] | None = None,
-        supervision: str = "documents",
+        supervision: Any = "documents",
         rel: int = 1,
         rounds: int = 200,
         patience: int | None = 20,
@@ -267,53 +270,56 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         if not self.features or isinstance(features, str) or len(set(self.features)) < len(self.features):
             raise ParameterError(f"features={features!r}: wanted a list of different names")
         self.names, self.parameters = names, None if parameters is None else dict(parameters)
-        self.supervision = choice("supervision", supervision, SUPERVISION)
+        if isinstance(supervision, str):
+            self.supervision: Any = choice("supervision", supervision, SUPERVISION)
+        else:
+            self.supervision = frame_of(supervision, "supervision").copy()
         self.rel, self.rounds = whole("rel", rel), whole("rounds", rounds)
         self.patience, self.seed = whole_or_none("patience", patience), whole("seed", seed, low=0)
         self._model: str | None = None
+        self._topics: frozenset[str] = frozenset()
 
     def fit(
         self, topics_or_res_tr: Any, qrels_tr: Any, topics_or_res_va: Any = None, qrels_va: Any = None
     ) -> EntitySelector:
         """Learn from the entity run of judged topics; validation topics, if given, determine early stopping."""
+        require_independent(topics_or_res_tr, "entity run", folds=False)
         labelled = self._labelled(topics_or_res_tr, qrels_tr)
-        checked = None
+        topics, checked = labelled.aligned.run.topics, None
         if topics_or_res_va is not None and len(topics_or_res_va):
-            checked = self._labelled(topics_or_res_va, qrels_tr if qrels_va is None else qrels_va).examples()
-        self._model = self._learn(labelled.examples(), checked)
+            validation = self._labelled(topics_or_res_va, qrels_tr if qrels_va is None else qrels_va)
+            topics, checked = [*topics, *validation.aligned.run.topics], validation.examples()
+        self._model, self._topics = self._learn(labelled.examples(), checked), frozenset(topics)
         return self
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
-        """Replace the scores and ranks of an entity run."""
+        """Replace the scores and ranks of an entity run, with the column ``judgments``."""
         aligned, table = self._described(inp)
-        if not len(inp):
-            return ranked(inp, name="entity run")
-        if self._model is None:
+        if self._model is None and len(inp):
             raise InputError(f"{self!r} is not fitted; call fit, or use cross_validated")
-        return ranked(aligned.run.frame.assign(score=_predicted(self._model, table)), name="entity run")
+        score = _predicted(self._model, table) if self._model is not None and len(inp) else inp["score"]
+        return of_fitted(ranked(aligned.run.frame.assign(score=score), name="entity run"), self._topics, inp)
 
-    def cross_validated(self, topics_and_res: pd.DataFrame, qrels: Any, *, folds: int = 5) -> pd.DataFrame:
+    def cross_validated(self, topics_and_res: pd.DataFrame, qrels: Any, *, folds: Any = 5) -> pd.DataFrame:
         """Return the entity run of all topics, each scored by a model learned from other topics.
 
-        The fold of a topic depends on the seed and the topic's id only. For each fold that is predicted, the next fold
-        determines early stopping (with ``patience`` and at least three folds), and the remaining folds are used for
-        training.
+        See :func:`vbterrier.entities.cross_validated` for ``folds``; validation topics determine early stopping, with
+        ``patience``.
         """
-        folds = whole("folds", folds, low=2)
+        require_independent(topics_and_res, "entity run", folds=True)
         labelled = self._labelled(topics_and_res, qrels)
-        run = labelled.aligned.run
-        fold = np.array([fold_of(qid, folds, self.seed) for qid in run.topics], dtype=np.int64)[run.topic]
-        score = np.full(len(run), np.nan)
-        stops = folds > 2 and self.patience is not None  # noqa: PLR2004 - one fold must remain for training
-        for test_fold in np.unique(fold).tolist():
-            checked: Bools = (fold == (test_fold + 1) % folds) & stops
-            training = labelled.examples((fold != test_fold) & ~checked)
-            try:
-                model = self._learn(training, labelled.examples(checked) if checked.any() else None)
-            except InputError as error:
-                raise InputError(f"fold {test_fold} of {folds}: {error}") from error
-            score[fold == test_fold] = _predicted(model, labelled.table[fold == test_fold])
-        return ranked(run.frame.assign(score=score), name="entity run")
+        run, score = labelled.aligned.run, np.full(len(labelled.aligned.run), np.nan)
+        divided = Folds(folds, run.topics, self.seed, validated=self.patience is not None)
+        for fold in divided:
+            training, checked, test = (
+                np.array([topic in part for topic in run.topics], dtype=bool)[run.topic]
+                for part in (fold.training, fold.validation, fold.test)
+            )
+            with divided.located(fold):
+                examples = labelled.examples(checked) if checked.any() else None
+                model = self._learn(labelled.examples(training), examples)
+            score[test] = _predicted(model, labelled.table[test])
+        return marked(ranked(run.frame.assign(score=score), name="entity run"), CROSSED)
 
     def _learn(self, training: Examples, checked: Examples | None) -> str:
         """Fit trees, with early stopping if a validation topic has two labels, and return the model as text."""
@@ -357,10 +363,10 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
 
     def _labelled(self, inp: pd.DataFrame, qrels: Any) -> LabelledRun:
         aligned, table = self._described(inp)
-        if self.supervision == "entities":
-            label = entity_labels_of(aligned, qrels)
-        else:
+        if isinstance(self.supervision, str) and self.supervision == "documents":
             label = document_labels_of(aligned, qrels, self.rel)
+        else:
+            label = entity_labels_of(aligned, qrels if isinstance(self.supervision, str) else self.supervision)
         known = label != UNJUDGED
         # Features that are computed here read no judgments.
         given = [place for place, name in enumerate(self.features) if name == "score" or name not in FEATURES]
@@ -377,8 +383,3 @@ def _predicted(model: str, table: Floats) -> Floats:
     """Return the score of each row of features, shape (n,)."""
     booster = module_of_extra("lightgbm", "ltr").Booster(model_str=model)
     return np.asarray(booster.predict(table, num_threads=1), dtype=np.float64)
-
-
-def fold_of(qid: str, folds: int, seed: int) -> int:
-    """Return the fold of a query, from 0; it does not depend on the other queries."""
-    return int(stream(seed, "fold", qid).integers(folds))

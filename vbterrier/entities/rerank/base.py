@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from vbterrier.entities.provenance import carried
 from vbterrier.entities.stage import OnDocuments
 from vbterrier.errors import InputError, ParameterError, choice, number, whole
 from vbterrier.frames.ranking import Run, ranked
@@ -96,7 +97,7 @@ class Reranker(OnDocuments, abc.ABC):
 
     def documents(self, run: Run) -> Documents:
         """Return the documents of a run with their entities."""
-        return self._links.of(run)
+        return self._linker.of(run)
 
     def prepared(self, documents: Documents) -> Any:
         """Return the part that depends on the documents only; ``None`` by default."""
@@ -114,11 +115,12 @@ class Reranker(OnDocuments, abc.ABC):
         pt.validate.columns(inp, includes=["qid", "docno", "score"])
         if not len(inp):
             return inp.assign(rank=pd.Series(dtype="int64"))
-        documents = self.documents(Run(inp))
+        documents, entities = self.documents(Run(inp)), self._entity_run(inp)
         require_finite(documents)
-        listed = self._top_entities(documents, inp, self.cutoff)
+        listed = self._top_entities(documents, entities, self.cutoff)
         score = self.scores(documents, self.observed(listed, self.prepared(documents)))
-        return ranked(inp.iloc[documents.row].reset_index(drop=True).assign(score=score))
+        made = ranked(inp.iloc[documents.row].reset_index(drop=True).assign(score=score))
+        return carried(made, inp, entities.frame)
 
 
 class Interpolation(Reranker):

@@ -100,6 +100,9 @@ class EmbeddingReranker(Interpolation):
         self.entity_weight = choice("entity_weight", entity_weight, ENTITY_WEIGHTS)
         self.confidence = bool(confidence)
 
+    def _check_ids(self, listed: TopEntities) -> None:
+        """Accept entities that no document mentions: they need a vector only, and a warning reports missing vectors."""
+
     def prepared(self, documents: Documents) -> DocumentVectors:
         """Return the vectors of entities, and of documents if given."""
         return DocumentVectors(documents.pool, self.embeddings, self.document_embeddings)

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from vbterrier.entities.provenance import carried
 from vbterrier.entities.rankers.similarity import entity_texts
 from vbterrier.entities.rerank.base import Interpolation, by_id
 from vbterrier.entities.stage import Documents, OnEntities, unlinked
@@ -168,7 +169,8 @@ class ExpandByEntities(OnEntities):
             added.setdefault(own.topics[place], []).append(normal_form(text))
         rows = zip(inp["query"].tolist(), qid.text.to_pylist(), strict=True)
         query = [" ".join([text, *added[name]]) if name in added else text for text, name in rows]
-        return pushed.assign(query=pd.Series(query, index=pushed.index, dtype=inp["query"].dtype))
+        made = pushed.assign(query=pd.Series(query, index=pushed.index, dtype=inp["query"].dtype))
+        return carried(made, inp, run.frame)
 
 
 class ExpansionReranker(Interpolation):

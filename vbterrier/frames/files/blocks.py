@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 _KEYS = ("qid", "docno", "score")
 # Optional columns of Parquet files that measures read.
-READ = ("entity_id", "weight", "tagger", "grade_prob")
+READ = ("entity_id", "weight", "tagger", "tied", "n_abstained", "grade_prob")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?|)b?", re.ASCII | re.IGNORECASE)
 # Threads and allocators alone take this much.

@@ -20,7 +20,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import FileError, examples, printable, warn
-from vbterrier.frames.contracts import treat_negative
+from vbterrier.frames.contracts import near_miss, treat_negative
 from vbterrier.frames.files.source import COMMENT, IDS, REMARK, WHOLE, Layout, MisfitError, Source, shown, split
 from vbterrier.frames.files.tables import parquet_table, require_columns, text_table, workbook_as_csv
 
@@ -824,6 +824,7 @@ class FileKind:
     remedy: str = ""  # the advice for a line without a header that has another number of fields
     xml: Callable[[Source], pd.DataFrame] | None = None  # the reader of XML files; ``None`` if the file is never XML
     optional: tuple[str, ...] = ()  # columns that a file may lack and that then are missing
+    near: tuple[str, ...] = ()  # optional columns that are refused under another name
     # Columns by their names in headers and JSON, in lower case and without punctuation: the file may be a table that is
     # known by the columns of its header.
     aliases: Mapping[str, str] = field(default_factory=dict)
@@ -915,6 +916,7 @@ INTENTS = FileKind(
 SUBTOPICS = FileKind(
     ("qid", "entity_id"),
     ("prob",),
+    near=("prob",),
     header_words=_ENTITY_WORDS | {"prob"},
     fields=(("qid", "entity_id"), ("qid", "entity_id", "prob")),
     remedy=f"write qid<tab>entity_id, {_OR_HEADER}",
@@ -924,6 +926,7 @@ TAGS = FileKind(
     ("docno", "entity_id", "weight"),
     ("weight",),
     {"weight": 1.0},
+    near=("weight", "qid"),
     header_words=_ENTITY_WORDS,
     fields=(("docno", "entity_id", "weight"), ("docno", "entity_id")),
     remedy="name the columns in a header line, as docno<tab>entity_id<tab>weight, or remove the extra fields",
@@ -931,6 +934,7 @@ TAGS = FileKind(
 SIMILARITIES = FileKind(
     ("entity_id", "other_id", "similarity"),
     ("similarity",),
+    near=("qid",),
     header_words=_ENTITY_WORDS | {"other_id", "similarity"},
     needs_header=True,
 )
@@ -1044,6 +1048,8 @@ def _frame(source: Source, kind: FileKind) -> pd.DataFrame:
                 skipped = number - 1 if kind.comment is not None and source.first()[0] < number else 0
                 layout = replace(layout, header=skipped, comment=kind.comment)
             frame = text_table(source, layout).to_pandas()
+    if is_named and (message := near_miss(frame.columns, kind.near)):
+        raise FileError(source.path, message)
     for name, value in kind.defaults.items():
         if name not in frame.columns:
             frame[name] = value

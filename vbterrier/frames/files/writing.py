@@ -153,7 +153,8 @@ def write_tags(frame: Any, path: StrPath) -> None:
     Parameters
     ----------
     frame
-        Columns docno, entity_id; weight, qid and tagger are written if every row has a value.
+        Columns docno, entity_id; weight, qid, tagger, tied (as 0 or 1) and n_abstained are written if every row has a
+        value.
     path
         As in :func:`write_run`, with the same ``FileError``.
 
@@ -171,7 +172,10 @@ def write_tags(frame: Any, path: StrPath) -> None:
     >>> path.read_text().split()
     ['docno', 'entity_id', 'weight', 'd1', 'Q90', '1']
     """
-    write_table(frame, path, "tags", ("docno", "entity_id"), ("weight", "qid", "tagger"))
+    frame = frame_of(frame, "tags")
+    if "tied" in frame.columns and frame["tied"].dtype == bool:
+        frame = frame.assign(tied=frame["tied"].astype(np.int64))
+    write_table(frame, path, "tags", ("docno", "entity_id"), ("weight", "qid", "tagger", "tied", "n_abstained"))
 
 
 def write_queries(queries: Any, path: StrPath) -> None:

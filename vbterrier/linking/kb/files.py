@@ -15,6 +15,7 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier.errors import FileError, InputError, ParameterError, nearest
+from vbterrier.frames.contracts import near_miss
 from vbterrier.frames.files.reading import MAX_BYTES
 from vbterrier.frames.files.source import refuse_constant
 from vbterrier.linking.kb.building import building
@@ -33,6 +34,12 @@ if TYPE_CHECKING:
 
 _KEYS = ("id", "label", "aliases", "attributes", "redirects")
 _ALIAS_KEYS = {"alias", "prior"}
+# Columns of tables, which are no keys of entities.
+_SINGULAR = {
+    "alias": "aliases, a list of texts or of pairs [text, prior]",
+    "prior": "aliases with their priors, a list of pairs [text, prior]",
+    "redirect": "redirects, a list of ids",
+}
 _PAIR = 2
 _YEAR = re.compile(r"[+-]?\d{1,6}")
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d{1,4})?")
@@ -135,6 +142,9 @@ class Records:
         if entity is None:
             found = ", ".join(map(str, list(record)[:9])) or "none"
             raise staging.record_error(row, f"has no id; wanted the keys {', '.join(_KEYS)}, found {found}")
+        for name, wanted in _SINGULAR.items():
+            if name in record:
+                raise staging.record_error(row, f"key {name!r} of {shown(entity)}: wanted {wanted}")
         label: Any = record.get("label")
         label = "" if _is_missing(label) else label
         staging.entity(row, entity, label)
@@ -325,6 +335,8 @@ def _records(
         fault = f"duplicate column {twice[0]!r}" if twice else f"no column 'id' among {', '.join(map(repr, columns))}"
         wanted = f"a tab-separated header line with id and any of {', '.join(_COLUMNS)}, or columns= with their names"
         raise FileError(path, f"{fault}; wanted {wanted}.{nearest('id', columns)}")
+    if {"alias", "aliases"} & set(columns) and (message := near_miss(columns, ("prior",))):
+        raise FileError(path, f"{message} or name it otherwise, to keep it as an attribute")
     return ((number, _row(path, number, columns, _cells(path, number, line))) for number, line in lines)
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.evaluate.coverage import CoverageReport
-    from vbterrier.intents.coverage import Coverage
+    from vbterrier.intents.coverage import Coverage, Ties
     from vbterrier.unjudged.distribution import ScoreDistributions
     from vbterrier.unjudged.pool import JudgedTop, MachineLabels
 
@@ -190,6 +190,8 @@ class CoveredIntents:
     ranks: list[list[int]]
     # Mean share of documents up to the cutoff that have a tag; NaN if intents are those of judgments, without tags.
     tagged: float
+    # Shares of tags by tie.
+    ties: Ties
     # Mean expected success of the best ranking under the same tags; NaN if not all tags are known.
     oracle: float
 
@@ -210,7 +212,7 @@ class CoveredIntents:
             intent, rank = coverage.intent[seen], coverage.rank[seen]
             ends = np.cumsum(np.bincount(intent, minlength=len(frame)))[:-1]
             ranks = np.split(1 + rank[np.lexsort((rank, intent))], ends)
-            covered[name] = cls(frame, [part.tolist() for part in ranks], tagged, oracle)
+            covered[name] = cls(frame, [part.tolist() for part in ranks], tagged, coverage.ties, oracle)
         return covered
 
 

@@ -222,7 +222,7 @@ def has_no_power(found: ReportNumbers, measure: str) -> bool:
 
 
 # A caveat is serious above these shares.
-UNJUDGED, APART, TAGGED, MISSING = 0.2, 0.1, 0.5, 0.1
+UNJUDGED, APART, TAGGED, TIED, MISSING = 0.2, 0.1, 0.5, 0.05, 0.1
 _SHOWN = 5
 
 
@@ -323,10 +323,15 @@ def _tagging(found: ReportNumbers) -> Iterator[Caveat]:
         return
     low, _, span = _spread(tagged)
     said = f"{span} of the first {found.cutoff} documents have a tag."
+    ties = {name: covered.ties for name, covered in found.covered.items() if covered.ties.sentence()}
+    most = max(ties, key=lambda name: sum(ties[name]), default=None)
+    if most is not None:
+        said += f" Of {printable(most)}, {ties[most].sentence()}."
+    many = any(sum(each) > TIED for each in ties.values())
     oracle = next(iter(found.covered.values())).oracle
     if not np.isnan(oracle):
         said += f" The best possible ranking under the same tags has an expected success of {oracle:.3f}."
-    yield Caveat("Tags", said, tagged[low] < TAGGED)
+    yield Caveat("Tags", said, tagged[low] < TAGGED or many)
 
 
 def _reach(found: ReportNumbers) -> Iterator[Caveat]:

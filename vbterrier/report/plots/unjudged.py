@@ -15,6 +15,7 @@ from vbterrier.report import captions
 from vbterrier.report.plots import style
 from vbterrier.report.plots.elements import aligned, beside_rows, columns_of, legend_from_left, refuse, round_up, varies
 from vbterrier.unjudged.distribution import ScoreDistributions
+from vbterrier.unjudged.metrics import metric_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -103,7 +104,7 @@ def score_distributions(
         drawn.spines["left"].set_visible(False)
         drawn.locator_params(axis="x", nbins=int(np.clip(space / 0.4, 2, 8)))
         at = "" if distribution.cutoff is None else f"@{distribution.cutoff}"
-        drawn.set_xlabel(style.fitted(f"{distribution.metric.name}{at}", space))
+        drawn.set_xlabel(style.fitted(f"{metric_text(distribution.metric)}{at}", space))
         names = ["mean", f"{100 * level:g}% interval", *([bound] if bound else []), *marked]
         style.legend(drawn, handles, names, space - 0.3)
         partly = marked | ({bound: limits[0]} if limits else {})

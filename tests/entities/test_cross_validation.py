@@ -1,0 +1,269 @@
+"""Folds, and judgments that must not reach the scores of their own topics, for each trained stage alone and stacked."""
+
+import warnings
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from night import at_night
+from pandas.testing import assert_frame_equal
+from planted import planted_collection
+from sklearn.model_selection import KFold, ShuffleSplit
+
+from vbterrier import ConsensusEntities, EntitySelector, LocalIDF, OERFilter
+from vbterrier.entities import (
+    HybridEntities,
+    NeuralEntityRanker,
+    NeuralReranker,
+    OverlapReranker,
+    closed_entities,
+    cross_validated,
+    link_pool,
+)
+from vbterrier.entities.cross_validation import Folds
+from vbterrier.entities.neural.models import MODELS
+from vbterrier.entities.provenance import carried
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.kernels.resample import stream
+
+pytest.importorskip("lightgbm")
+pytestmark = [
+    pytest.mark.usefixtures("neural"),
+    # Few topics are enough to see whether judgments matter.
+    pytest.mark.filterwarnings("ignore:nothing learned from:vbterrier.errors.DegenerateWarning"),
+]
+FOLDS = KFold(4, shuffle=True, random_state=1)
+
+
+def encoder(text):
+    """A vector of each word, whatever the other words are."""
+    vectors = [stream(0, "word", word).normal(size=8) for word in text.split()]
+    return np.stack(vectors) if vectors else np.zeros((0, 8))
+
+
+@cache
+def data():
+    made = planted_collection(n_topics=16, n_documents=20, n_relevant=6, n_entities={"sparse": 5})
+    run = made.pool.assign(query="query " + made.pool["qid"])
+    run["text"] = [f"w{at % 7} w{at % 5}" for at in range(len(run))]
+    links = link_pool(run, made.tags)
+    test = set(next(iter(Folds(FOLDS, run["qid"].unique(), 0))).test)
+    own = made.qrels["qid"].isin(test)
+    flipped = made.qrels.assign(label=np.where(own, 1 - made.qrels["label"], made.qrels["label"]))
+    return SimpleNamespace(run=run, links=links, tags=made.tags, qrels=made.qrels, flipped=flipped, test=test)
+
+
+def selector(**options):
+    return EntitySelector(data().links, rounds=5, parameters={"min_data_in_leaf": 2}, **options)
+
+
+def ranker():
+    return NeuralEntityRanker(data().links, layers=0, epochs=1)
+
+
+def reranker(entities, model="duet", **options):
+    return NeuralReranker(data().links, entities, model=model, encoder=encoder, epochs=2, **options)
+
+
+def consensus():
+    return ConsensusEntities(data().links, min_documents=1, cutoff=10)
+
+
+PIPELINES = {
+    "selector": lambda: consensus() >> selector(),
+    "entity ranker": lambda: consensus() >> ranker() >> LocalIDF(data().links),
+    **{f"reranker {model}": lambda model=model: reranker(consensus(), model) for model in MODELS},
+    "reranker of selected entities": lambda: reranker(consensus() >> selector()),
+    "unsupervised reranker of selected entities": lambda: OverlapReranker(
+        data().links, consensus() >> selector(), entity_weight="rank"
+    ),
+    "selector after selector": lambda: consensus() >> selector() >> selector(seed=1),
+    "reranker after reranker": lambda: reranker(consensus(), "knrm") >> reranker(consensus()),
+    "reranker of selected entities after reranker": lambda: (
+        reranker(consensus(), "knrm") >> reranker(consensus() >> selector() % 5)
+    ),
+    "fusion with a selector": lambda: HybridEntities([consensus(), consensus() >> selector()]),
+    "reranker of a fusion with a selector": lambda: reranker(
+        HybridEntities([consensus(), consensus() >> selector()], cutoff=10)
+    ),
+    "selector after entity ranker": lambda: consensus() >> ranker() >> selector(),
+    "reranker of ranked entities": lambda: reranker(consensus() >> ranker()),
+}
+# Cases that others contain, or that take seconds.
+SLOW = {f"reranker {model}" for model in MODELS if model not in {"duet", "dreq"}}
+SLOW |= {"entity ranker", "selector after selector", "reranker after reranker", "selector after entity ranker"}
+SLOW |= {"reranker of ranked entities", "reranker of selected entities"}
+
+
+@pytest.mark.parametrize("name", [at_night(name) if name in SLOW else name for name in PIPELINES])
+def test_flipped_judgments_of_test_topics_change_no_score_of_these(name):
+    given = data()
+    pipeline = PIPELINES[name]()
+    before, after = (cross_validated(pipeline, given.run, qrels, folds=FOLDS) for qrels in (given.qrels, given.flipped))
+    assert set(before["qid"]) == set(given.run["qid"])
+    own, others = ([frame[frame["qid"].isin(given.test) == is_test] for frame in (before, after)] for is_test in (1, 0))
+    assert_frame_equal(*own, check_exact=True)
+    # They are training topics elsewhere, so that the test can fail.
+    assert not np.array_equal(others[0]["score"], others[1]["score"])
+    assert before["judgments"].unique().tolist() == ["cross-validated"]
+
+
+@pytest.mark.parametrize("name", ["selector", "reranker duet", "reranker of selected entities"])
+def test_the_method_of_a_stage_is_the_function(name):
+    given = data()
+    stage = PIPELINES[name]()
+    if isinstance(stage, pt.Compose):
+        run, stage = stage[0](given.run), stage[1]
+    else:
+        run = given.run
+    found = stage.cross_validated(run, given.qrels, folds=FOLDS)
+    assert_frame_equal(found, cross_validated(stage, run, given.qrels, folds=FOLDS), check_exact=True)
+
+
+def test_every_fold_has_a_model_of_its_own_and_the_pipeline_remains_as_it_is():
+    given = data()
+    pipeline = reranker(consensus() >> selector())
+    found = cross_validated(pipeline, given.run, given.qrels, folds=FOLDS)
+    with pytest.raises(InputError, match="is not fitted"):
+        pipeline(given.run)
+    assert found["qid"].drop_duplicates().tolist() == given.run["qid"].drop_duplicates().tolist()
+    # By hand: the entities of each training topic are those of a selector that has not seen it.
+    for fold in list(Folds(FOLDS, given.run["qid"].unique(), 0))[:2]:
+        parts = [given.run[given.run["qid"].isin(part)] for part in (fold.training, fold.validation, fold.test)]
+        inner = KFold(5, shuffle=True, random_state=0)
+        runs = [consensus()(part) for part in parts]
+        chosen = selector().fit(runs[0], given.qrels, runs[1], given.qrels)
+        runs[0] = selector().cross_validated(runs[0], given.qrels, folds=inner)
+        runs[1:] = [chosen(run) for run in runs[1:]]
+        entities = pd.concat(runs, ignore_index=True).drop(columns="judgments")
+        fitted = reranker(entities).fit(parts[0], given.qrels, parts[1], given.qrels)
+        expected = fitted(parts[2]).drop(columns="judgments")
+        own = found[found["qid"].isin(fold.test)].drop(columns="judgments").reset_index(drop=True)
+        assert_frame_equal(own, expected, check_exact=True)
+
+
+# Provenance
+
+
+def test_runs_that_depend_on_judgments_are_refused_or_reported():
+    given = data()
+    entities = consensus()(given.run)
+    crossed = selector().cross_validated(entities, given.qrels, folds=FOLDS)
+    message = (
+        r"column 'judgments' says that the rankings of 16 topics \(.*\) are cross-validated.*fitted again in each fold"
+    )
+    documents = reranker(consensus(), "knrm").cross_validated(given.run, given.qrels, folds=FOLDS)
+    for learner, run in (
+        (reranker(crossed), given.run),
+        (reranker(consensus()), documents),
+        (selector(), crossed),
+        (ranker(), crossed),
+        # Fused, filtered and random entities carry it on, as do reranked documents.
+        (reranker(HybridEntities([consensus(), pt.Transformer.from_df(crossed, uniform=True)])), given.run),
+        (reranker(consensus()), OverlapReranker(given.links, crossed)(given.run)),
+        (selector(), ConsensusEntities(given.tags)(documents)),
+    ):
+        with pytest.raises(InputError, match=message):
+            learner.cross_validated(run, given.qrels)
+    with pytest.warns(DegenerateWarning, match="would change its own scores if they include test topics"):
+        reranker(crossed).fit(given.run, given.qrels)
+    fitted = selector().fit(entities, given.qrels)(entities)
+    assert set(fitted["judgments"]) == {"own topic"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        closed = closed_entities(link_pool(given.run, given.tags, given.qrels), entities)
+        filtered = OERFilter(link_pool(given.run, given.tags, given.qrels))(entities)
+    for run in (fitted, closed, filtered):
+        with pytest.warns(DegenerateWarning, match="entities: .* depend on judgments of the same topics"):
+            reranker(run).cross_validated(given.run, given.qrels, folds=FOLDS)
+
+
+def test_a_ranker_of_other_topics_is_no_leak():
+    given = data()
+    rows = given.run["qid"].isin(given.test)
+    other, own = given.run[~rows], given.run[rows]
+    entities = (consensus() >> selector().fit(consensus()(other), given.qrels))(own)
+    assert set(entities["judgments"]) == {"other topics"}
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        reranker(entities, patience=None).cross_validated(own, given.qrels, folds=KFold(2))
+
+
+def test_the_strongest_provenance_of_a_topic_is_carried_on():
+    frames = [pd.DataFrame({"qid": [1, 1, 2], "judgments": values}) for values in (["other topics", None, None],)]
+    frames.append(pd.DataFrame({"qid": ["1"], "judgments": ["own topic"]}))
+    made = carried(pd.DataFrame({"qid": [1, 2, 3]}), *frames)
+    assert made["judgments"].fillna("").tolist() == ["own topic", "", ""]
+
+
+def test_a_trained_reranker_takes_other_entities():
+    given = data()
+    learner = reranker(consensus() >> selector()).fit(given.run, given.qrels)
+    frozen = learner.with_entities(consensus())
+    assert_frame_equal(frozen.with_entities(learner.entities)(given.run), learner(given.run), check_exact=True)
+    assert not np.array_equal(frozen(given.run)["score"], learner(given.run)["score"])
+    assert frozen.n_parameters == learner.n_parameters > 0
+
+
+# Folds
+
+
+def test_given_folds_and_those_of_scikit_learn():
+    topics = [f"q{at}" for at in range(10)]
+    equal = Folds(KFold(5, shuffle=True, random_state=0), topics, 0)
+    assert sorted(len(fold.test) for fold in equal) == [2] * 5
+    assert [fold.validation for fold in equal] == [*equal.parts[1:], equal.parts[0]]
+    lists = [topics[::2], topics[1::2]]
+    mapping = {topic: "ab"[at % 2] for at, topic in enumerate(topics)}
+    for given in (lists, mapping):
+        assert [fold.test for fold in Folds(given, topics, 0)] == [set(part) for part in lists]
+    assert all(not fold.validation for fold in Folds(lists, topics, 0))
+    # Topics of the division that a run lacks do not matter.
+    assert [len(fold.test) for fold in Folds(lists, topics[:4], 0)] == [2, 2]
+    hashed = Folds(5, topics, 0)
+    assert [fold.test for fold in hashed] == [fold.test for fold in Folds(5, topics[::-1], 0)]
+
+
+@pytest.mark.parametrize(
+    ("folds", "n", "error", "message"),
+    [
+        (5, 1, InputError, "1 topic is too few for 5 folds of sizes .*: they are in one fold; use more topics"),
+        (5, 3, InputError, "3 topics are too few for 5 folds of sizes 0, 1, 1, 1, 0: folds would be empty; use more"),
+        ([["q0"], ["q1"], ["q2"]], 2, InputError, "2 topics are too few for 3 folds of sizes 1, 1, 0: none is left"),
+        (2, 1, InputError, "1 topic is too few for 2 folds"),
+        (KFold(5), 3, ParameterError, "cannot split 3 topics: Cannot have number of splits"),
+        (ShuffleSplit(3, test_size=2), 4, ParameterError, "in several folds"),
+        ([["q0"], ["q1"]], 3, InputError, r"folds: 1 topics of the run are in no fold \('q2'\)"),
+        ([["q0", "q1"], ["q1", "q2"]], 3, ParameterError, r"folds: 1 topics are in several folds \('q1'\)"),
+        ([["q0", "q1", "q2"]], 3, ParameterError, "found 1 fold, wanted at least 2"),
+        ([["q0", "q1", "q2"], ["q3"]], 3, InputError, "sizes 3, 0: they are in one fold"),
+        ("five", 3, ParameterError, "folds: found str, wanted a number, a splitter"),
+        (1, 3, ParameterError, "folds=1"),
+        (2.5, 3, ParameterError, r"folds=2\.5"),
+    ],
+)
+def test_impossible_folds_are_refused(folds, n, error, message):
+    with pytest.raises(error, match=message):
+        list(Folds(folds, [f"q{at}" for at in range(n)], 0))
+
+
+def test_few_topics_and_other_stages_are_refused():
+    given = data()
+    some = given.run[given.run["qid"].isin(given.run["qid"].unique()[:2])]
+    with pytest.raises(InputError, match="1 training topics are too few for estimators in a sequence"):
+        reranker(consensus() >> selector()).cross_validated(some, given.qrels, folds=KFold(2))
+    with pytest.raises(ParameterError, match="contains no estimator"):
+        cross_validated(consensus(), given.run, given.qrels)
+
+    class Cache(pt.Transformer):
+        def __init__(self, scorer):
+            self.scorer = scorer
+
+        def transform(self, inp):
+            return self.scorer(inp)
+
+    with pytest.raises(InputError, match="Cache contains an estimator and cannot be copied"):
+        cross_validated(consensus() >> Cache(selector()), given.run, given.qrels)

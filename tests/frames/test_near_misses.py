@@ -1,0 +1,127 @@
+"""Optional columns under another name: refused, because a column that is not read would change nothing."""
+
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier.entities.rankers.base import QueryEntities
+from vbterrier.errors import FileError, InputError
+from vbterrier.frames.contracts import TagFrame
+from vbterrier.frames.files.reading import read_similarities, read_subtopics, read_tags
+from vbterrier.intents.sources import from_diversity, from_run
+from vbterrier.linking import DictionaryLinker
+
+pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+SHARES = ("prior", "score", "probability", "prob", "p", "Confidence", "Weight_")
+ALIASES = pd.DataFrame({"alias": ["fox", "fox"], "entity_id": ["animal", "channel"]})
+TAGS = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["E1", "E2"]})
+QRELS = pd.DataFrame({"qid": "q", "iteration": ["1", "2"], "docno": ["a", "b"], "label": 1})
+
+
+def test_the_prior_of_an_alias_is_not_ignored():
+    priors = [0.1, 0.9]
+    for name in ("prior", "probability", "p", "count", "Score"):
+        with pytest.raises(InputError, match=f"aliases: column '{name}' is not read; .* rename it to 'score'"):
+            DictionaryLinker(ALIASES.assign(**{name: priors}), id_space="x")
+    linker = DictionaryLinker(ALIASES.assign(score=priors, prior="of the encyclopedia"), id_space="x")
+    assert linker.link(["fox"]).frame.set_index("entity_id")["score"].to_dict() == {"animal": 0.1, "channel": 0.9}
+
+
+@pytest.mark.parametrize("name", SHARES)
+def test_the_weight_of_a_tag_is_not_ignored(tmp_path, name):
+    tags = TAGS.assign(**{name: [0.5, 0.25]})
+    intents = pd.DataFrame({"qid": "q", "entity_id": ["E1", "E2"], "prob": 0.5})
+    run = pd.DataFrame({"qid": "q", "docno": ["d1", "d2"], "score": [2.0, 1.0]})
+    wanted = f"column '{name}' is not read; if it is the weight, rename it to 'weight'"
+    with pytest.raises(InputError, match=f"tags: {wanted}"):
+        vbterrier.score(run, None, ["ES@5"], intents=intents, tags=tags)
+    tags.to_csv(tmp_path / "tags.tsv", sep="\t", index=False)
+    tags.to_parquet(tmp_path / "tags.parquet")
+    for path in ("tags.tsv", "tags.parquet"):
+        with pytest.raises(FileError, match=rf"{path}: {wanted}"):
+            read_tags(tmp_path / path)
+    right = tags.rename(columns={name: "weight"})
+    assert vbterrier.score(run, None, ["ES@5"], intents=intents, tags=right).means().iloc[0, 0] == 0.375
+    right.to_csv(tmp_path / "tags.tsv", sep="\t", index=False)
+    assert read_tags(tmp_path / "tags.tsv")["weight"].tolist() == [0.5, 0.25]
+
+
+def test_the_query_of_a_tag_is_not_ignored():
+    with pytest.raises(InputError, match="tags: column 'query_id' is not read; if it is the qid"):
+        TagFrame(TAGS.assign(query_id="q1"))
+
+
+def test_other_columns_pass_through(tmp_path):
+    other = TAGS.assign(mention="Fox", start=3, name="x", mentions=2, query="about foxes")
+    assert TagFrame(other).weight.tolist() == [1.0, 1.0]
+    assert TagFrame(other.assign(weight=0.5, score=9.0)).weight.tolist() == [0.5, 0.5]
+    # A ranked list with tags has the scores of its documents.
+    ranked = TAGS.assign(qid="q1", score=7.0, rank=0)
+    assert TagFrame(ranked).weight.tolist() == [1.0, 1.0]
+    other.to_csv(tmp_path / "tags.tsv", sep="\t", index=False)
+    assert read_tags(tmp_path / "tags.tsv")["mention"].tolist() == ["Fox", "Fox"]
+
+
+@pytest.mark.parametrize("name", ["weight", "score", "Probability", "prior"])
+def test_probabilities_of_entities_and_subtopics_are_not_ignored(tmp_path, name):
+    entities = pd.DataFrame({"qid": "q", "entity_id": ["1", "2"], name: [0.9, 0.1]})
+    wanted = f"column '{name}' is not read; if it is the prob, rename it to 'prob'"
+    for call in (
+        lambda: QueryEntities(entities, name="seeds"),
+        lambda: from_diversity(QRELS.assign(**{name: [0.9, 0.1]})),
+        lambda: from_diversity(QRELS, subtopics=entities),
+    ):
+        with pytest.raises(InputError, match=wanted):
+            call()
+    entities.to_csv(tmp_path / "s.csv", index=False)
+    with pytest.raises(FileError, match=wanted):
+        read_subtopics(tmp_path / "s.csv")
+    run = pd.DataFrame({"qid": ["q"], "docno": ["a"], "score": [1.0]})
+    with pytest.raises(InputError, match=wanted):
+        vbterrier.score(run, QRELS.assign(**{name: [0.9, 0.1]}), ["ES@5"])
+
+
+def test_tags_of_runs_similarities_labels_and_links_are_read_whole(tmp_path):
+    run = vbterrier.frames.ranking.Run(TAGS.assign(qid="q", score=1.0, confidence=0.5))
+    with pytest.raises(InputError, match="run: column 'confidence' is not read"):
+        from_run(run)
+    path = tmp_path / "similarities.csv"
+    path.write_text("entity_id,other_id,similarity,topic_id\nA,B,0.5,q1\n")
+    with pytest.raises(FileError, match="column 'topic_id' is not read; if it is the qid"):
+        read_similarities(path)
+    links = TAGS.assign(qid="q", label=1, rank=[0, 1], weight=1.0, n_mentions=3)
+    with pytest.raises(InputError, match="column 'n_mentions' is not read; if it is the mentions"):
+        vbterrier.entities.LinkedPool.from_frame(links)
+    intents = pd.DataFrame({"qid": "q", "entity_id": ["A", "B"], "prob": 0.5})
+    with pytest.raises(InputError, match="labels: column 'probability' is not read"):
+        vbterrier.intents.calibration_error(intents, intents.rename(columns={"prob": "probability"}))
+
+
+@pytest.mark.parametrize("name", ["traffic", "count", "probability"])
+def test_traffic_of_queries_is_not_ignored(name):
+    qrels = pd.DataFrame({"qid": ["q1", "q2", "q3"], "docno": "d1", "label": 1})
+    run = qrels[["qid", "docno"]].assign(score=1.0)
+    traffic = pd.DataFrame({"qid": ["q1", "q2", "q3"], name: [1, 2, 3]})
+    for frame in (traffic, traffic.assign(segment="x")):
+        with pytest.raises(InputError, match=f"traffic: column '{name}' is not read; if it is the weight"):
+            vbterrier.evaluate.release_gate(run, run, qrels, "nDCG@10", margin=0.1, traffic=frame)
+    with pytest.raises(InputError, match="traffic: wanted a column weight, a column segment, or both; found qid, x"):
+        vbterrier.evaluate.release_gate(
+            run, run, qrels, "nDCG@10", margin=0.1, traffic=traffic.rename(columns={name: "x"})
+        )
+
+
+def test_priors_of_a_knowledge_base_are_not_attributes(tmp_path):
+    entity = {"id": "Q1", "label": "Fox", "alias": "fox", "prior": 0.5}
+    with pytest.raises(InputError, match=r"number 0: key 'alias' of 'Q1': wanted aliases, a list of texts or of pairs"):
+        vbterrier.linking.build_kb(tmp_path / "x.kb", [entity], id_space="x")
+    del entity["alias"]
+    with pytest.raises(InputError, match=r"key 'prior' of 'Q1': wanted aliases with their priors"):
+        vbterrier.linking.build_kb(tmp_path / "x.kb", pd.DataFrame([entity]), id_space="x")
+    (tmp_path / "kb.tsv").write_text("id\tlabel\talias\tprobability\nQ1\tFox\tfox\t0.5\n")
+    with pytest.raises(FileError, match="column 'probability' is not read; if it is the prior, rename it to 'prior'"):
+        vbterrier.linking.kb_from_file(tmp_path / "x.kb", tmp_path / "kb.tsv", id_space="x")
+    (tmp_path / "kb.tsv").write_text("id\tlabel\tscore\nQ1\tFox\t0.5\n")
+    # Without aliases, it is an attribute.
+    with vbterrier.linking.kb_from_file(tmp_path / "y.kb", tmp_path / "kb.tsv", id_space="x", progress=False) as kb:
+        assert kb.attributes(["Q1"])["value"].tolist() == ["0.5"]

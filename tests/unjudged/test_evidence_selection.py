@@ -1,0 +1,195 @@
+"""Signs of selection, the depth of pools, and the effect of runs on the estimates of other runs."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from vbterrier.frames.ranking import Run
+from vbterrier.kernels.rankings import discounts, ideal_dcg
+from vbterrier.unjudged.evidence import evidence_of, features_of, judging_of, pool_depth, selection
+from vbterrier.unjudged.incomplete import leave_group_out, shallow_pool, subsample_qrels
+from vbterrier.unjudged.model import fit_evidence, fit_model
+from vbterrier.unjudged.pool import Judgments
+
+pytestmark = pytest.mark.filterwarnings("ignore:.* lose all :vbterrier.errors.DegenerateWarning")
+
+N_TOPICS, DEPTH, CUTOFF, N_DRAWS = 40, 40, 10, 300
+SKILLS = {"a": 1.2, "b": 1.0, "c": 0.8, "d": 1.1}
+
+
+def collection():
+    """Runs of different quality, and judgments of all retrieved documents."""
+    rng = np.random.default_rng(7)
+    runs, rows = {name: [] for name in SKILLS}, []
+    for topic in range(N_TOPICS):
+        quality = rng.normal(size=120) + rng.normal(scale=0.4)
+        label = np.clip(np.floor(quality + 0.3), 0, 2).astype(int)
+        retrieved = set()
+        for name, skill in SKILLS.items():
+            order = np.argsort(-(skill * quality + rng.normal(size=120)))[:DEPTH]
+            runs[name] += [(f"q{topic}", f"d{doc}", -float(rank)) for rank, doc in enumerate(order)]
+            retrieved.update(order.tolist())
+        rows += [(f"q{topic}", f"d{doc}", label[doc]) for doc in sorted(retrieved)]
+    frames = {name: pd.DataFrame(own, columns=["qid", "docno", "score"]) for name, own in runs.items()}
+    return frames, pd.DataFrame(rows, columns=["qid", "docno", "label"])
+
+
+RUNS, QRELS = collection()
+
+
+def evidence(qrels, runs=RUNS, cutoff=CUTOFF):
+    return evidence_of({name: Run(run) for name, run in runs.items()}, Judgments(qrels), cutoff, DEPTH)
+
+
+def means(runs, qrels, horizon=DEPTH):
+    """The estimated mean nDCG of each run over topics, from the draws of a fitted model."""
+    judgments = Judgments(qrels)
+    model = fit_model({name: Run(run) for name, run in runs.items()}, judgments, CUTOFF, horizon)
+    drawn, found = model.draw(N_DRAWS, 0), model.evidence
+    gain = judgments.grades.astype(float)
+    grades = np.broadcast_to(gain[np.maximum(found.level, 0)], (N_DRAWS, len(found))).copy()
+    grades[:, found.unjudged] = gain[drawn.levels]
+    ideal = ideal_dcg(np.broadcast_to(drawn.counts, (N_DRAWS, *found.counts.shape)), gain, CUTOFF)
+    scores = {}
+    for place, name in enumerate(found.names):
+        own = np.flatnonzero((found.run == place) & found.in_cut)
+        value = grades[:, found.item[own]] * discounts(CUTOFF)[found.rank[own] - 1]
+        dcg = np.stack([value[:, found.topic[found.item[own]] == topic].sum(axis=1) for topic in range(N_TOPICS)], 1)
+        scores[name] = (dcg / np.where(ideal > 0, ideal, np.inf)).mean()
+    return scores
+
+
+def by_topic(share):
+    """Judgments of which a third of the topics lack a share."""
+    poor = QRELS["qid"].isin({f"q{topic}" for topic in range(0, N_TOPICS, 3)})
+    return pd.concat([QRELS[~poor], subsample_qrels(QRELS[poor], share, seed=1)], ignore_index=True)
+
+
+def left_out(name):
+    return next(part.qrels for part in leave_group_out(RUNS, QRELS) if part.name == name)
+
+
+RUN_FRAME = RUNS["a"][["qid", "docno", "score"]]
+JUDGED = QRELS.iloc[[0]].assign(score=1.0)[["qid", "docno", "score"]]
+RANDOM = (
+    QRELS.sample(frac=1, random_state=3).groupby("qid").head(20).assign(score=lambda frame: -frame.index.astype(float))
+)
+COMPANY = {
+    "empty": (RUN_FRAME.iloc[:0], 1e-12),
+    "one judged document": (JUDGED, 0.002),
+    "one document": (RUN_FRAME.iloc[[0]], 0.002),
+    "copy": (RUN_FRAME, 0.03),
+    "random documents": (RANDOM[["qid", "docno", "score"]], 0.03),
+    "invented documents": (RUN_FRAME.assign(docno="x" + RUN_FRAME["docno"]), 0.03),
+}
+REDUCED = {
+    "thinned": subsample_qrels(QRELS, 0.4, seed=1),
+    "shallow": shallow_pool(RUNS, QRELS, 4),
+    "a run left out": left_out("c"),
+}
+
+
+@pytest.mark.parametrize("missing", REDUCED)
+@pytest.mark.parametrize("company", COMPANY)
+def test_a_run_moves_no_other_run_by_more_than_stated(missing, company):
+    frame, limit = COMPANY[company]
+    before, after = means(RUNS, REDUCED[missing]), means({**RUNS, "z": frame}, REDUCED[missing])
+    assert max(abs(after[name] - before[name]) for name in RUNS) <= limit
+
+
+@pytest.mark.parametrize("company", ["empty", "one judged document", "one document"])
+def test_a_run_of_hardly_any_document_leaves_two_runs_as_they_are(company):
+    # Three runs have features that two have not.
+    two = {name: RUNS[name] for name in "ac"}
+    before, after = (means(runs, left_out("c")) for runs in (two, {**two, "z": COMPANY[company][0]}))
+    assert max(abs(after[name] - before[name]) for name in two) <= COMPANY[company][1]
+
+
+def test_renamed_runs_have_equal_estimates():
+    other = dict(zip("pqrs", RUNS.values(), strict=True))
+    before, after = means(RUNS, REDUCED["thinned"]), means(other, REDUCED["thinned"])
+    assert list(after.values()) == pytest.approx(list(before.values()), abs=1e-12)
+
+
+def test_judging_topic_by_topic_is_no_selection_of_documents():
+    assert selection(evidence(by_topic(0.8)))[0] < 0.1
+    assert selection(evidence(REDUCED["thinned"]))[0] < 0.1
+    assert selection(evidence(left_out("c"), {"c": RUNS["c"]}))[0] > 0.5
+
+
+def test_a_run_with_nothing_or_everything_judged_does_not_change_the_signs_of_selection():
+    qrels = left_out("c")
+    alone = selection(evidence(qrels, {"c": RUNS["c"]}))[0]
+    strange = RUNS["a"].assign(docno="x" + RUNS["a"]["docno"])
+    for other in (strange, strange.iloc[:0], RUNS["a"].merge(qrels[["qid", "docno"]])):
+        assert selection(evidence(qrels, {"c": RUNS["c"], "z": other}))[0] == pytest.approx(alone, abs=0.1)
+
+
+def test_few_topics_show_no_selection_for_certain():
+    topics = [f"q{topic}" for topic in range(2)]
+    few = left_out("c")
+    few = few[few["qid"].isin(topics)]
+    runs = {"c": RUNS["c"][RUNS["c"]["qid"].isin(topics)]}
+    assert 0.05 < selection(evidence(few, runs))[0] < 0.95
+
+
+def unexplained(qrels, runs):
+    found = evidence(qrels, runs)
+    judging = judging_of(found, features_of(found))
+    return judging.unexplained[(found.level < 0) & found.near].mean()
+
+
+def test_judging_is_explained_by_ranks_and_runs_unless_pooled_runs_are_unknown():
+    assert unexplained(left_out("c"), RUNS) < 0.15
+    assert unexplained(REDUCED["shallow"], RUNS) < 0.15
+    assert unexplained(left_out("c"), {"c": RUNS["c"]}) > 0.8
+    assert unexplained(REDUCED["thinned"], RUNS) > 0.9
+
+
+def test_unjudged_documents_of_unknown_pools_are_less_relevant_than_judged_ones_and_those_of_known_pools_are_not():
+    qrels = left_out("c")
+    alone = fit_evidence(evidence(qrels, {"c": RUNS["c"]}))
+    assert alone.gate > 0.5
+    assert fit_evidence(evidence(qrels)).gate < 0.15
+
+    def share(constants):
+        return fit_evidence(alone.evidence, constants).draw(N_DRAWS, 0).probability.mean()
+
+    plain = type(alone.constants)
+    assert share(plain()) < share(plain(selected=0.0, excess=0.0, pool=0.0)) - 0.03
+
+
+def test_a_run_with_nearly_nothing_judged_has_wide_intervals_and_low_estimates():
+    strange = RUNS["c"].assign(docno=np.where(RUNS["c"].index % 20 == 0, RUNS["c"]["docno"], "x" + RUNS["c"]["docno"]))
+    found = means({**RUNS, "z": strange}, left_out("c"))
+    assert found["z"] < min(found[name] for name in RUNS)
+
+
+@pytest.mark.parametrize("cutoff", [5, 10])
+@pytest.mark.parametrize("depth", [10, 15, 20, 30])
+def test_a_pool_of_these_runs_shows_its_depth_exactly(depth, cutoff):
+    assert pool_depth(evidence(shallow_pool(RUNS, QRELS, depth), cutoff=cutoff)) == depth
+
+
+@pytest.mark.parametrize(
+    "qrels",
+    [
+        pytest.param(REDUCED["shallow"], id="shallower than the cutoff"),
+        pytest.param(REDUCED["thinned"], id="at random"),
+        pytest.param(by_topic(0.8), id="by topic"),
+        pytest.param(left_out("c"), id="a run left out"),
+        pytest.param(QRELS, id="complete"),
+    ],
+)
+def test_judgments_without_a_visible_depth_are_meant_to_the_depth_of_the_evidence(qrels):
+    assert pool_depth(evidence(qrels)) == DEPTH
+
+
+def test_exact_scores_stay_in_a_pool_cut_at_the_cutoff_with_one_run_left_out():
+    qrels = shallow_pool({name: RUNS[name] for name in "abd"}, QRELS, CUTOFF)
+    judgments = Judgments(qrels)
+    model = fit_model({name: Run(run) for name, run in RUNS.items()}, judgments, CUTOFF)
+    assert model.evidence.depth == CUTOFF
+    complete = np.bincount(model.evidence.topic[model.evidence.unjudged], minlength=N_TOPICS) == 0
+    counts = np.broadcast_to(model.draw(N_DRAWS, 0).counts, (N_DRAWS, *model.evidence.counts.shape))
+    assert (counts[:, complete] == model.evidence.counts[complete]).all()
