@@ -106,7 +106,7 @@ class BaselineTests:
             except ValueError as error:
                 raise ParameterError(f"correction={self.correction!r}: {error}; wanted one of statsmodels") from error
             reject[tested], corrected[tested] = found[0], found[1]
-            reject, corrected = reject & known, np.where(known, corrected, nan)
+            corrected[~known] = nan
         return reject, corrected
 
 
