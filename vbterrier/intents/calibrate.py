@@ -11,6 +11,7 @@ import numpy as np
 import pyterrier as pt
 
 from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, warn
+from vbterrier.frames.files.source import json_of
 from vbterrier.intents.calibration import targets_of
 from vbterrier.intents.candidates import warn_of_no_weight
 from vbterrier.intents.stage import Candidates, IntentStage, warn_of
@@ -270,7 +271,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         if len(text) > _MAX_BYTES:
             raise FileError(Path(path), f"larger than {_MAX_BYTES} bytes: not a saved calibration")
         try:
-            content = json.loads(text)
+            content = json_of(text)
         except (ValueError, RecursionError) as error:
             raise FileError(Path(path), f"wanted JSON of Calibrate.save: {error}") from error
         if not isinstance(content, dict) or content.pop("kind", None) != _KIND:

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from vbterrier.errors import FileError, InputError, ParameterError, warn
 from vbterrier.frames.files.reading import MAX_BYTES
-from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.source import RepeatedMemberError, Source, json_of
 from vbterrier.linking.links import WIKIPEDIA_ID, WIKIPEDIA_TITLE
 from vbterrier.linking.services.annotators import REL
 from vbterrier.linking.services.json_answers import Node, title_id, title_name
@@ -56,11 +55,11 @@ def _read(
         if not line.strip():
             continue
         try:
-            record = Node(json.loads(line), "document")
+            record = Node(json_of(line), "document")
             for docno, node in [(_docno(record, keys), record)] if keys else _members(record):
                 if wanted is None or docno in wanted:
                     kept += [(docno, *row) for row in rows(node)]
-        except InputError as error:
+        except (InputError, RepeatedMemberError) as error:
             raise FileError(source.path, str(error), line=number) from error
         except (ValueError, RecursionError) as error:
             fault = f"wanted one JSON object per line, found other text ({error})"

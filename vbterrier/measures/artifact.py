@@ -21,7 +21,7 @@ import pyterrier as pt
 from vbterrier.errors import FileError, InputError
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.reading import MAX_BYTES
-from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.source import Source, json_of
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.named import SET_PREFIX, register_intents, register_tags
@@ -106,7 +106,7 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
         root, wanted = self.path, {"type": self.ARTIFACT_TYPE, "format": self.ARTIFACT_FORMAT}
         try:
             with (root / _META).open("rb") as file:
-                meta = json.loads(file.read(1 << 16))
+                meta = json_of(file.read(1 << 16))
         except OSError as error:
             what = "is no IntentSet" if root.is_dir() else "is no folder"
             raise FileError(root, f"{what}: {_META} cannot be read ({error.strerror or error})") from error

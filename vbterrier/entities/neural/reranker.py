@@ -33,6 +33,7 @@ from vbterrier.errors import (
     whole_or_none,
 )
 from vbterrier.frames.contracts import LabelFrame
+from vbterrier.frames.files.source import json_of
 from vbterrier.frames.ranking import Run, places, ranked
 from vbterrier.kernels.rankings import discounts
 from vbterrier.kernels.resample import stream
@@ -324,7 +325,7 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         folder = Path(path)
         safetensors = module_of_extra("safetensors.numpy", "neural")
         try:
-            made = json.loads((folder / _FILES[0]).read_text(encoding="utf-8"))
+            made = json_of((folder / _FILES[0]).read_text(encoding="utf-8"))
             state = safetensors.load_file(folder / _FILES[1])
         except (
             *(OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError),

@@ -15,7 +15,15 @@ import pandas as pd
 from vbterrier.errors import FileError, InputError, ParameterError, examples, printable
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import MAX_BYTES, read_qrels, read_run, simplified, with_scores
-from vbterrier.frames.files.source import REMARK, Layout, MisfitError, Source, split
+from vbterrier.frames.files.source import (
+    REMARK,
+    Layout,
+    MisfitError,
+    RepeatedMemberError,
+    Source,
+    json_of,
+    split,
+)
 from vbterrier.frames.files.tables import require_columns, text_table, workbook_as_csv
 from vbterrier.frames.files.writing import replacing, write_table
 from vbterrier.frames.notebook import Panel, Shown, counted
@@ -272,14 +280,7 @@ def _opened(path: StrPath, max_bytes: int | None) -> tuple[Source, dict[str, Any
     source = workbook_as_csv(source) if source.is_workbook else source
     number, line = source.first(REMARK)
     if line.lstrip()[:1] == b"{":
-        try:
-            found = json.loads(source.text())
-        except (ValueError, RecursionError) as error:
-            raise FileError(source.path, f"is not one JSON object ({error}); wanted that of _rank_eval") from error
-        found = found.get("rank_eval", found)
-        if not isinstance(found, dict) or not {"requests", "details"} & set(found):
-            raise FileError(source.path, "wanted a JSON object with requests or details, those of _rank_eval")
-        return source, found
+        return source, _rank_eval(source)
     separator = "\t" if b"\t" in line else ","
     try:
         given = split(line, separator, blanks=False)
@@ -300,6 +301,19 @@ def _opened(path: StrPath, max_bytes: int | None) -> tuple[Source, dict[str, Any
         return source, None
     numeric = tuple(name for name in ("rank", "score", "weight") if name in names)
     return source, Layout(tuple(names), numeric, separator, blanks=False, header=number, form="\t".join(given))
+
+
+def _rank_eval(source: Source) -> dict[str, Any]:
+    try:
+        found = json_of(source.text())
+    except RepeatedMemberError as error:
+        raise FileError(source.path, str(error)) from error
+    except (ValueError, RecursionError) as error:
+        raise FileError(source.path, f"is not one JSON object ({error}); wanted that of _rank_eval") from error
+    found = found.get("rank_eval", found)
+    if not isinstance(found, dict) or not {"requests", "details"} & set(found):
+        raise FileError(source.path, "wanted a JSON object with requests or details, those of _rank_eval")
+    return found
 
 
 def _table(source: Source, layout: Layout) -> pd.DataFrame:

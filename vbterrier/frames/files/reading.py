@@ -21,7 +21,19 @@ import pandas as pd
 
 from vbterrier.errors import FileError, examples, printable, warn
 from vbterrier.frames.contracts import near_miss, treat_negative
-from vbterrier.frames.files.source import COMMENT, IDS, REMARK, WHOLE, Layout, MisfitError, Source, shown, split
+from vbterrier.frames.files.source import (
+    COMMENT,
+    IDS,
+    REMARK,
+    WHOLE,
+    Layout,
+    MisfitError,
+    RepeatedMemberError,
+    Source,
+    json_of,
+    shown,
+    split,
+)
 from vbterrier.frames.files.tables import parquet_table, require_columns, text_table, workbook_as_csv
 
 if TYPE_CHECKING:
@@ -1162,10 +1174,12 @@ def _json_number(source: Source, number: int, row: dict[str, Any], name: str) ->
 
 def _json_object(source: Source, number: int, line: bytes) -> dict[str, Any]:
     try:
-        found = json.loads(line.decode())
+        found = json_of(line.decode())
         if b"\\u" in line:
             # JSON can spell half a surrogate pair, which is not valid text.
             json.dumps(found, ensure_ascii=False).encode()
+    except RepeatedMemberError as error:
+        raise FileError(source.path, str(error), line=number) from error
     except (ValueError, RecursionError) as error:
         raise FileError(source.path, f"is not JSON ({error}): {shown(line)}; repair the line", line=number) from error
     if not isinstance(found, dict):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import io
+import json
 import lzma
 import re
 import zlib
@@ -333,6 +334,24 @@ def whole_number(value: str) -> int:
     if "_" in value or not -(2**63) <= number < 2**63:
         raise ValueError(value)
     return number
+
+
+class RepeatedMemberError(ValueError):
+    """An object of JSON with two members of one name, of which Python's parser would keep the last."""
+
+
+def json_of(text: str | bytes, **options: Any) -> Any:
+    """Parse JSON whose objects have members of different names."""
+    return json.loads(text, object_pairs_hook=_distinct, **options)
+
+
+def _distinct(members: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(members)
+    if len(found) < len(members):
+        names = [name for name, _ in members]
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise RepeatedMemberError(f"has two members {shown(twice)} in one object; keep one")
+    return found
 
 
 def refuse_constant(constant: str) -> Any:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections import Counter
@@ -17,7 +16,7 @@ import pyarrow as pa
 from vbterrier.errors import FileError, InputError, ParameterError, nearest
 from vbterrier.frames.contracts import near_miss
 from vbterrier.frames.files.reading import MAX_BYTES
-from vbterrier.frames.files.source import refuse_constant
+from vbterrier.frames.files.source import RepeatedMemberError, json_of, refuse_constant
 from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.sqlite import TYPES
 from vbterrier.linking.kb.staging import numbered_lines, shown
@@ -308,7 +307,9 @@ def kb_from_file(
 def parsed(path: Path, line: int, text: bytes) -> Any:
     """Parse the JSON of a line."""
     try:
-        return json.loads(text, parse_constant=refuse_constant)
+        return json_of(text, parse_constant=refuse_constant)
+    except RepeatedMemberError as error:
+        raise FileError(path, str(error), line=line) from error
     except RecursionError as error:
         raise FileError(path, "nests too deeply; wanted an entity", line=line) from error
     except ValueError as error:

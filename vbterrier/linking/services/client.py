@@ -16,7 +16,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vbterrier.errors import FileError, InputError, ParameterError, ServiceError, printable
-from vbterrier.frames.files.source import Source, refuse_constant
+from vbterrier.frames.files.source import Source, json_of, refuse_constant
 from vbterrier.frames.files.writing import lock
 from vbterrier.linking.services.json_answers import is_text
 from vbterrier.linking.services.transport import Failure, Request, Secret, Transport, is_private, require_address
@@ -296,7 +296,7 @@ class Client(ABC):
 
     def _decoded(self, body: bytes, text: str) -> str | Failure:
         try:
-            answer = json.loads(body.decode("utf-8-sig"), parse_constant=refuse_constant)
+            answer = json_of(body.decode("utf-8-sig"), parse_constant=refuse_constant)
             text_of_answer = json.dumps(answer)
             self.format.read(answer, text)
         except UnicodeDecodeError as error:
