@@ -34,7 +34,7 @@ RIGHT = (1 + 1 / math.log2(3)) / 2
 TO_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 
 
-MEASURE = BNDCG(prior="learned") @ 10
+MEASURE = BNDCG @ 10
 
 # The ways in: each gives the mean of this measure, which is nDCG@10 on these data.
 
@@ -48,7 +48,7 @@ def by_engine(run, qrels):
 
 
 def by_distribution(run, qrels):
-    return bootstrap_distribution(run, qrels, prior="learned").mean.mean()
+    return bootstrap_distribution(run, qrels).mean.mean()
 
 
 def by_ir_measures(run, qrels):
