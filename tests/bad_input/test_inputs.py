@@ -524,7 +524,8 @@ def test_a_cutoff_that_is_no_rank_is_refused_by_the_distribution(cutoff):
     ("option", "words"),
     [
         ({"prior": "pol"}, r"prior='pol': wanted one of 'pool', .* or a mapping.* Did you mean pool"),
-        ({"dcg": "ln"}, "dcg='ln': wanted one of 'log2', 'exp-log2'"),
+        ({"prior": "learned"}, "prior='learned': wanted one of 'pool', 'run', 'pool\\+run', 'column'"),
+        ({"prior_strength": 0}, "prior_strength=0: wanted 'auto', or a number above 0"),
         ({"method": "fast"}, "method='fast': wanted one of"),
         ({"compat": "ecir"}, "compat='ecir': wanted one of '', 'ecir23'"),
         ({"all_unjudged": "one"}, "all_unjudged='one': wanted one of 'auto', 'pool', 'zero'"),
