@@ -22,7 +22,7 @@ import pyterrier as pt
 
 import vbterrier
 
-MEASURE = "BNDCG(prior='learned')@10"
+MEASURE = "BNDCG@10"
 QRELS = pd.DataFrame(
     {"qid": ["q1", "q1", "q1", "q2", "q2"], "docno": ["d1", "d2", "d3", "d4", "d5"], "label": [2, 1, 0, 1, 0]}
 )

@@ -34,7 +34,7 @@ RIGHT = (1 + 1 / math.log2(3)) / 2
 TO_IR_MEASURES = {"qid": "query_id", "docno": "doc_id", "label": "relevance"}
 
 
-MEASURE = BNDCG(prior="learned") @ 10
+MEASURE = BNDCG @ 10
 
 # The ways in: each gives the mean of this measure, which is nDCG@10 on these data.
 
@@ -48,7 +48,7 @@ def by_engine(run, qrels):
 
 
 def by_distribution(run, qrels):
-    return bootstrap_distribution(run, qrels, prior="learned").mean.mean()
+    return bootstrap_distribution(run, qrels).mean.mean()
 
 
 def by_ir_measures(run, qrels):
@@ -524,7 +524,8 @@ def test_a_cutoff_that_is_no_rank_is_refused_by_the_distribution(cutoff):
     ("option", "words"),
     [
         ({"prior": "pol"}, r"prior='pol': wanted one of 'pool', .* or a mapping.* Did you mean pool"),
-        ({"dcg": "ln"}, "dcg='ln': wanted one of 'log2', 'exp-log2'"),
+        ({"prior": "learned"}, "prior='learned': wanted one of 'pool', 'run', 'pool\\+run', 'column'"),
+        ({"prior_strength": 0}, "prior_strength=0: wanted 'auto', or a number above 0"),
         ({"method": "fast"}, "method='fast': wanted one of"),
         ({"compat": "ecir"}, "compat='ecir': wanted one of '', 'ecir23'"),
         ({"all_unjudged": "one"}, "all_unjudged='one': wanted one of 'auto', 'pool', 'zero'"),

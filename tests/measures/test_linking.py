@@ -1,10 +1,9 @@
-"""Measures of entity linking in ir_measures, pt.Experiment, score and the command line."""
+"""Measures of entity linking in score, vbterrier.Experiment and the command line."""
 
 import itertools
 import json
 import math
 
-import ir_measures
 import numpy as np
 import pandas as pd
 import pyterrier as pt
@@ -12,10 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from ir_measures import Success
-from one_topic import RENAMED
 from scipy import stats
 
-from vbterrier import write_qrels, write_run
+from vbterrier import Experiment, write_qrels, write_run
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.comparison import compare
 from vbterrier.evaluate.scores import score
@@ -42,8 +40,12 @@ def collection(n=300, seed=5):
 
 GOLD, SYSTEM = collection()
 RUN = SYSTEM.rename(columns={"entity_id": "docno"}).assign(score=1.0, rank=0)
-IR_GOLD, IR_RUN = (frame.rename(columns=RENAMED) for frame in (GOLD, RUN))
 FIGURES = linking_report({"mine": SYSTEM}, GOLD).figures().loc["mine"]
+
+
+def means(answers, gold, measures):
+    """{measure: mean} of answers."""
+    return score({"mine": answers}, gold, list(measures), n_resamples=2, on_topics="all").means().loc["mine"].to_dict()
 
 
 def sets(gold, system):
@@ -73,20 +75,22 @@ def test_aggregates_are_the_figures_of_sets(queries):
     words = {"A": "A", "B": "B", "N": "NIL"}
     gold = {f"q{i}": words[e] for i, (e, _) in enumerate(queries)}
     system = {f"q{i}": words[e] for i, (_, e) in enumerate(queries) if e != "-"}
-    frame = pd.DataFrame({"query_id": list(gold), "entity_id": list(gold.values())})
-    run = pd.DataFrame({"query_id": list(system), "doc_id": list(system.values()), "score": 1.0})
-    found = ir_measures.calc_aggregate(ZERO, frame, run)
-    wanted = sets(gold, system)
-    assert {measure.NAME: value for measure, value in found.items()} == pytest.approx(wanted, abs=1e-12)
-    assert found == pytest.approx(ir_measures.providers.registry["runtime"].calc_aggregate(ZERO, frame, run), abs=1e-12)
+    frame, answers = (
+        pd.DataFrame({"qid": list(of), "entity_id": list(of.values())}, dtype=object) for of in (gold, system)
+    )
+    found = means(answers, frame, ZERO)
+    expected = sets(gold, system)
+    assert found == pytest.approx({str(measure): expected[measure.NAME] for measure in ZERO}, abs=1e-12)
 
 
 def test_an_experiment_averages_to_the_figures():
     topics = GOLD[["qid"]].assign(query="x")
-    table = pt.Experiment([RUN, pt.Transformer.from_df(RUN)], topics, GOLD, list(LINKING), names=["frame", "stage"])
-    for row in table.to_dict("records"):
-        assert {name: row[name] for name in NAMES} == pytest.approx(FIGURES.to_dict(), abs=1e-12)
-    values = pt.Experiment([RUN], topics, GOLD, list(LINKING), names=["x"], perquery=True)
+    systems = [RUN, pt.Transformer.from_df(RUN)]
+    for options in ({}, {"batch_size": 50}):
+        table = Experiment(systems, topics, GOLD, list(LINKING), names=["frame", "stage"], **options)
+        for row in table.to_dict("records"):
+            assert {name: row[name] for name in NAMES} == pytest.approx(FIGURES.to_dict(), abs=1e-12)
+    values = Experiment([RUN], topics, GOLD, list(LINKING), names=["x"], perquery=True)
     assert values.groupby("measure")["qid"].nunique().eq(len(GOLD)).all()
 
 
@@ -121,62 +125,59 @@ def test_differences_of_f1_have_the_standard_error_of_the_jackknife():
 
 def test_recall_over_both_kinds_is_success_at_1_of_ir_measures():
     qrels = GOLD.rename(columns={"entity_id": "docno"}).assign(label=1)
-    found = {LinkingR: {}, Success @ 1: {}}
-    for metric in ir_measures.iter_calc(list(found), qrels.rename(columns=RENAMED), IR_RUN):
-        found[metric.measure][metric.query_id] = metric.value
-    assert found[LinkingR] == pytest.approx(found[Success @ 1], abs=1e-12)
-    assert len(found[LinkingR]) == len(GOLD)
-    means = score({"mine": RUN}, qrels, ["LinkingR", "Success@1"]).means().loc["mine"]
-    assert means["LinkingR"] == pytest.approx(means["Success@1"], abs=1e-12)
+    values = score({"mine": RUN}, qrels, [LinkingR, Success @ 1]).values.pivot(
+        index="qid", columns="measure", values="value"
+    )
+    assert values["LinkingR"].to_dict() == pytest.approx(values["Success@1"].to_dict(), abs=1e-12)
+    assert len(values) == len(GOLD)
     with pytest.raises(InputError, match="wanted columns qid, docno, score; missing docno"):
         score({"mine": SYSTEM}, qrels, ["LinkingR", "Success@1"])
-    # Judgments in any form of ir_measures are a gold standard.
-    listed = [ir_measures.Qrel(q, e, 1) for q, e in GOLD.itertuples(index=False)]
-    assert LinkingF1.calc_aggregate(listed, IR_RUN) == pytest.approx(FIGURES["LinkingF1"], abs=1e-12)
 
 
 @pytest.mark.parametrize(
     ("measure", "gold", "answer", "message"),
     [
-        (LinkP, ["A", "NIL"], ["NIL", "NIL"], "LinkP is undefined: run answers no query with an entity"),
+        (LinkP, ["A", "NIL"], ["NIL", "NIL"], "LinkP is undefined: run 'mine' answers no query with an entity"),
         (LinkR, ["NIL", "NIL"], ["A", "NIL"], "LinkR is undefined: no query has an entity"),
-        (NilP, ["A", "NIL"], ["A", "A"], "NilP is undefined: run answers no query with 'NIL'"),
+        (NilP, ["A", "NIL"], ["A", "A"], "NilP is undefined: run 'mine' answers no query with 'NIL'"),
         (NilR, ["A", "A"], ["A", "NIL"], "NilR is undefined: no query has 'NIL'"),
     ],
 )
+@pytest.mark.filterwarnings("ignore:.*intervals are withheld:vbterrier.errors.DegenerateWarning")
 def test_what_is_undefined_is_refused_zero_or_left_out(measure, gold, answer, message):
-    gold = pd.DataFrame({"query_id": ["a", "b"], "entity_id": gold})
-    run = pd.DataFrame({"query_id": ["a", "b"], "doc_id": answer, "score": 1.0})
+    gold, answers = (pd.DataFrame({"qid": ["a", "b"], "entity_id": of}) for of in (gold, answer))
     with pytest.raises(InputError, match=f"{message}; ask for undefined='zero' or 'skip'"):
-        measure.calc_aggregate(gold, run)
+        score({"mine": answers}, gold, [measure])
     zero, skip = measure(undefined="zero"), measure(undefined="skip")
-    assert [metric.value for metric in zero.iter_calc(gold, run)] == [0.0, 0.0]
-    assert np.isnan([metric.value for metric in skip.iter_calc(gold, run)]).all()
-    assert np.isnan(ir_measures.calc_aggregate([skip, LinkingR], gold, run)[skip])
+    found = score({"mine": answers}, gold, [zero, skip, LinkingR], n_resamples=2)
+    assert found.values.groupby("measure")["value"].apply(list).get(str(zero)) == [0.0, 0.0]
+    assert str(skip) not in set(found.values["measure"])
+    assert np.isnan(found.means().loc["mine", str(skip)])
 
 
 def test_a_kind_that_is_never_answered_is_told_once_for_all_totals():
-    links = IR_RUN[IR_RUN["doc_id"] != "NIL"]
+    links = SYSTEM[SYSTEM["entity_id"] != "NIL"]
     with pytest.warns(DegenerateWarning, match="no query is answered with 'NIL'") as told:
-        found = ir_measures.calc_aggregate([LinkingP, LinkingR, LinkingF1, LinkP], IR_GOLD, links)
+        found = means(links, GOLD, [LinkingP, LinkingR, LinkingF1, LinkP])
     assert len(told) == 1
     weight = (GOLD["entity_id"] != "NIL").mean()
-    assert found[LinkingP] == pytest.approx(weight * found[LinkP], abs=1e-12)
+    assert found["LinkingP"] == pytest.approx(weight * found["LinkP"], abs=1e-12)
 
 
+@pytest.mark.filterwarnings("ignore:.*intervals are withheld:vbterrier.errors.DegenerateWarning")
 def test_parameters_reach_the_answers():
-    gold = pd.DataFrame({"query_id": ["a", "a", "b", "c"], "entity_id": ["A", "B", "none", "none"]})
-    run = pd.DataFrame({"query_id": ["a", "b"], "doc_id": ["B", "none"], "score": 1.0})
+    gold = pd.DataFrame({"qid": ["a", "a", "b", "c"], "entity_id": ["A", "B", "none", "none"]})
+    answers = pd.DataFrame({"qid": ["a", "b"], "entity_id": ["B", "none"]})
     options = {"nil": "none", "multiple_answers": "any"}
     asked = [LinkR(**options), NilR(**options), NilR(unanswered="nil", **options)]
-    found = ir_measures.calc_aggregate(asked, gold, run)
-    assert [found[measure] for measure in asked] == pytest.approx([1, 0.5, 1])
+    found = means(answers, gold, asked)
+    assert [found[str(measure)] for measure in asked] == pytest.approx([1, 0.5, 1])
     one_entity = gold[gold["entity_id"] != "A"]
     both = [NilR(**options), NilR(nil="B", multiple_answers="any")]
-    found = ir_measures.calc_aggregate(both, one_entity, run)
-    assert [found[measure] for measure in both] == pytest.approx([0.5, 1])
+    found = means(answers, one_entity, both)
+    assert [found[str(measure)] for measure in both] == pytest.approx([0.5, 1])
     with pytest.raises(InputError, match="qrels: query 'a' has several correct answers"):
-        LinkR(nil="none").calc_aggregate(gold, run)
+        means(answers, gold, [LinkR(nil="none")])
     (text,) = measures_from("LinkingF1(nil='none',multiple_answers='any',unanswered='nil')")
     assert text == LinkingF1(unanswered="nil", **options)
     for bad in ({"nil": ""}, {"unanswered": "zero"}, {"cutoff": 5}):

@@ -106,10 +106,15 @@ SYSTEM = pd.DataFrame({"qid": ["a", "b", "c"], "docno": ["v", "w", "x"], "score"
 def test_p13_a_batch_of_topics_without_intents_is_left_out_or_zero_as_asked():
     register_intents("p13", pd.DataFrame({"qid": ["b"], "entity_id": ["B"], "prob": [1.0]}), replace=True)
     system = pt.Transformer.from_df(SYSTEM)
-    for policy, mean in (("skip", 1.0), ("zero", 1 / 3)):
-        measure = VB(intents="p13", undefined=policy) @ 10
-        table = pt.Experiment([system], TOPICS, QRELS, [measure], names=["x"], batch_size=1)
-        assert table[repr(measure)].tolist() == pytest.approx([mean])
+    skip, zero = (VB(intents="p13", undefined=policy) @ 10 for policy in ("skip", "zero"))
+    table = pt.Experiment([system], TOPICS, QRELS, [zero], names=["x"], batch_size=1)
+    assert table[repr(zero)].tolist() == pytest.approx([1 / 3])
+    with pytest.raises(InputError, match=r"undefined for 1 of 1 topics \('a'\), and this host averages all topics"):
+        pt.Experiment([system], TOPICS, QRELS, [skip], names=["x"], batch_size=1)
+    with pytest.warns(DegenerateWarning) as told:
+        table = vbterrier.Experiment([system], TOPICS, QRELS, [skip, zero], names=["x"], batch_size=1)
+    assert any(f"its mean leaves out: {skip} of 'x': 2" in str(one.message) for one in told)
+    assert table[[repr(skip), repr(zero)]].to_numpy() == pytest.approx(np.array([[1.0, 1 / 3]]))
     with pytest.raises(InputError, match="have none of the topics"):
         pt.Experiment([system], TOPICS, QRELS, [VB(intents="p13") @ 10], names=["x"], batch_size=1)
 
@@ -131,7 +136,7 @@ def run_of(**lists):
 
 
 @pytest.mark.parametrize(
-    "measure", [BNDCG(dcg="exp-log2") @ 10, NDCGBound(side="upper", kind="posthoc", dcg="exp-log2") @ 10]
+    "measure", [BNDCG(dcg="exp-log2") @ 10, NDCGBound(side="upper", max_grade=2000, dcg="exp-log2") @ 10]
 )
 def test_a_grade_without_finite_gain_is_named(measure):
     with pytest.raises(InputError, match=r"grade 2000 has no finite gain 2\^grade - 1; use dcg='log2'"):
@@ -156,7 +161,7 @@ def test_one_list_far_longer_than_the_others_asks_for_a_cutoff(monkeypatch):
         match=r"2 topics and a list of 9 documents exceed the limit of [\d,]+ places of a table; give a cutoff",
     ):
         score(run, qrels, [BNDCG])
-    assert len(score(run, qrels, [BNDCG(prior="learned") @ 3]).values) == 2
+    assert len(score(run, qrels, [BNDCG @ 3]).values) == 2
     assert len(vbterrier.frames.ranked(run)) == 10, "a flat ranking needs no table"
 
 

@@ -20,6 +20,7 @@ from vbterrier.execution.streaming import Scorer, distribute
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.blocks import amount
 from vbterrier.frames.files.reading import read_answers, read_qrels
+from vbterrier.frames.ids import integers_of
 from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
 from vbterrier.frames.values import KEY
 from vbterrier.log import tracked
@@ -347,9 +348,10 @@ def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], values: 
 
 def negative_labels(qrels: pd.DataFrame) -> list[str]:
     """Return the treatment of labels below 0, if judgments have any."""
-    if "label" not in qrels.columns:
+    if not {"docno", "label"} <= set(qrels.columns):
         return []
-    n_negative = int((qrels["label"] < 0).sum())
+    # Labels may be text or categories.
+    n_negative = int((integers_of(qrels["label"], "qrels column 'label'") < 0).sum())
     note = (
         f"{n_negative:,} of {len(qrels):,} labels are below 0 and count as judged and non-relevant in all measures but "
         "infAP; where they mean 'not judged', drop them: read_qrels(path, negative='unjudged'), --negative unjudged"
