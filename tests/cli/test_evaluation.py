@@ -151,7 +151,11 @@ def test_scores_as_a_table_name_their_intervals_and_show_names_as_they_are(comma
     assert (code, err) == (0, "")
     for words in ("95% topics (percentile)", "95% unjudged (normal)", "[b]|_%"):
         assert words in out
-    assert "50 resamples, seed 0" in out.splitlines()[-1]
+    below = [
+        line for line in out.splitlines() if line.startswith(("topics (percentile): 50 resamples, seed 0", "ENDCG"))
+    ]
+    assert len(below) == 2
+    assert below[1] == scores.notes[0]
     means = scores.means()
     for name in means.index:
         for measure in means.columns:
@@ -166,11 +170,11 @@ def test_per_query_has_a_row_for_each_topic(command, scores, style):
     assert (code, err) == (0, "")
     expected = scores.values
     if style == "csv":
-        found = [(r["name"], r["qid"], r["measure"], float(r["value"])) for r in rows_of(out)]
+        found = [(r["name"], r["qid"], r["measure"], float(r["value"]), r["model"]) for r in rows_of(out)]
         assert found == list(expected.itertuples(index=False, name=None))
     elif style == "json":
-        found = [(r["name"], r["qid"], r["measure"], pytest.approx(r["value"], abs=1e-14)) for r in json.loads(out)]
-        assert list(expected.itertuples(index=False, name=None)) == found
+        found = pd.DataFrame(json.loads(out))
+        pd.testing.assert_frame_equal(found, expected, check_dtype=False, rtol=0, atol=1e-14)
     else:
         for value in expected["value"]:
             assert f"{value:.4f}" in out
