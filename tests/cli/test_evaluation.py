@@ -151,11 +151,9 @@ def test_scores_as_a_table_name_their_intervals_and_show_names_as_they_are(comma
     assert (code, err) == (0, "")
     for words in ("95% topics (percentile)", "95% unjudged (normal)", "[b]|_%"):
         assert words in out
-    below = [
-        line for line in out.splitlines() if line.startswith(("topics (percentile): 50 resamples, seed 0", "ENDCG"))
-    ]
-    assert len(below) == 2
-    assert below[1] == scores.notes[0]
+    footing, *notes = out.splitlines()[-1 - len(scores.notes) :]
+    assert "50 resamples, seed 0" in footing
+    assert notes == list(scores.notes)
     means = scores.means()
     for name in means.index:
         for measure in means.columns:
