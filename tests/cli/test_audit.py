@@ -143,7 +143,7 @@ def test_labels_may_be_named(command, refused, files):
     code, out, _ = command("agreement", "human.txt", "x=1.txt", "other/one.txt", "-f", "json")
     assert (code, json.loads(out)[0]["n_items"]) == (0, 320)
     labels = ["--labels", named[0], "--labels", named[1]]
-    assert command("score", *RUNS, "-q", "human.txt", "-m", "BNDCG@10", *labels)[0] == 0
+    assert command("score", *RUNS, "-q", "human.txt", "-m", "ENDCG@10", *labels)[0] == 0
     code, out, _ = command(*AUDIT[:5], *(word for name in named for word in ("--judge", name)), "-f", "json")
     systems = json.loads(out)
     assert [row["judge"] for row in systems if row["estimate"] == "judge alone"] == ["one", "one", "two", "two"]

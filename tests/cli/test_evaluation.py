@@ -29,7 +29,7 @@ RUN = "q1 Q0 d1 1 3 t\nq1 Q0 d9 2 2 t\nq1 Q0 d2 3 1 t\nq2 Q0 d5 1 2 t\nq2 Q0 d4 
 QRELS = "q1 0 d1 2\nq1 0 d2 1\nq1 0 d3 0\nq1 0 d6 2\nq2 0 d4 1\nq2 0 d5 0\n"
 PLAIN = ["score", "a.run", "-q", "qrels.txt"]
 SCORE = ["score", "a.run", "[b]|_%.run", "--qrels", "qrels.txt", "--resamples", "50"]
-BOTH = ["-m", "BNDCG@10", "-m", "nDCG@10"]
+BOTH = ["-m", "ENDCG@10", "-m", "nDCG@10"]
 
 
 @pytest.fixture
@@ -40,7 +40,7 @@ def files(write_files):
 
 @pytest.fixture
 def scores(files):
-    return vbterrier.score(["a.run", "[b]|_%.run"], "qrels.txt", ["BNDCG@10", "nDCG@10"], n_resamples=50)
+    return vbterrier.score(["a.run", "[b]|_%.run"], "qrels.txt", ["ENDCG@10", "nDCG@10"], n_resamples=50)
 
 
 def rows_of(out):
@@ -77,24 +77,25 @@ def test_the_version_is_the_packages(command):
 def test_the_demo_says_what_each_way_of_scoring_makes_of_two_systems(command):
     code, out, err = command("demo")
     assert (code, err) == (0, "")
-    for words in ("Unjudged@10", "nDCG@10", "nDCG(judged_only=True)@10", "BNDCG@10", "topics (percentile)"):
+    for words in ("Unjudged@10", "nDCG@10", "nDCG(judged_only=True)@10", "BNDCG@10", "ENDCG@10", "topics (percentile)"):
         assert words in out
     assert "unjudged (normal)" in out
     order = {line.split("  ")[1]: line for line in out.splitlines() if " > " in line}
     naive, complete = order["unjudged is non-relevant"], order["complete judgments"]
     assert naive.index("lexical") < naive.index("dense")
     assert complete.index("dense") < complete.index("lexical")
-    assert order["unjudged is uncertain"].index("dense") < order["unjudged is uncertain"].index("lexical")
+    estimated = order["estimated from all runs"]
+    assert estimated.index("dense") < estimated.index("lexical")
 
 
 def test_the_demos_numbers_are_those_of_its_files(command):
     runs = [demo_folder() / "lexical.run", demo_folder() / "dense.run"]
-    measures = ["Unjudged@10", "nDCG@10", "nDCG(judged_only=True)@10", "BNDCG@10"]
+    measures = ["Unjudged@10", "nDCG@10", "nDCG(judged_only=True)@10", "BNDCG@10", "ENDCG@10"]
     means = vbterrier.score(runs, demo_folder() / "qrels.txt", measures).means()
     table = [line.split() for line in command("demo")[1].splitlines()]
     shown = {(cells[0], cells[1]): cells[2] for cells in table if len(cells) > 5 and cells[1] in measures}
     assert shown == {(name, measure): f"{value:.4f}" for measure, of in means.items() for name, value in of.items()}
-    assert len(shown) == 8
+    assert len(shown) == 10
 
 
 def test_the_seed_decides_the_demos_intervals_alone(command):
@@ -150,7 +151,9 @@ def test_scores_as_a_table_name_their_intervals_and_show_names_as_they_are(comma
     assert (code, err) == (0, "")
     for words in ("95% topics (percentile)", "95% unjudged (normal)", "[b]|_%"):
         assert words in out
-    assert "50 resamples, seed 0" in out.splitlines()[-1]
+    footing, *notes = out.splitlines()[-1 - len(scores.notes) :]
+    assert "50 resamples, seed 0" in footing
+    assert notes == list(scores.notes)
     means = scores.means()
     for name in means.index:
         for measure in means.columns:
@@ -165,11 +168,11 @@ def test_per_query_has_a_row_for_each_topic(command, scores, style):
     assert (code, err) == (0, "")
     expected = scores.values
     if style == "csv":
-        found = [(r["name"], r["qid"], r["measure"], float(r["value"])) for r in rows_of(out)]
+        found = [(r["name"], r["qid"], r["measure"], float(r["value"]), r["model"]) for r in rows_of(out)]
         assert found == list(expected.itertuples(index=False, name=None))
     elif style == "json":
-        found = [(r["name"], r["qid"], r["measure"], pytest.approx(r["value"], abs=1e-14)) for r in json.loads(out)]
-        assert list(expected.itertuples(index=False, name=None)) == found
+        found = pd.DataFrame(json.loads(out))
+        pd.testing.assert_frame_equal(found, expected, check_dtype=False, rtol=0, atol=1e-14)
     else:
         for value in expected["value"]:
             assert f"{value:.4f}" in out
@@ -178,10 +181,10 @@ def test_per_query_has_a_row_for_each_topic(command, scores, style):
 
 
 def test_options_reach_the_intervals(command, files):
-    options = ["--level", "0.8", "--interval", "bca", "--seed", "7", "-m", "AP", "-m", "BNDCG@10", "-f", "csv"]
+    options = ["--level", "0.8", "--interval", "bca", "--seed", "7", "-m", "AP", "-m", "ENDCG@10", "-f", "csv"]
     rows = rows_of(command(*SCORE, *options)[1])
     given = {"level": 0.8, "interval": "bca", "seed": 7, "n_resamples": 50}
-    scores = vbterrier.score(["a.run", "[b]|_%.run"], "qrels.txt", ["AP", "BNDCG@10"], **given)
+    scores = vbterrier.score(["a.run", "[b]|_%.run"], "qrels.txt", ["AP", "ENDCG@10"], **given)
     assert [float(row["low"]) for row in rows] == scores.intervals["low"].tolist()
     assert {row["method"] for row in rows} == {"topics (bca)", "unjudged (normal)"}
 
@@ -411,13 +414,32 @@ def test_labels_are_evidence_on_the_command_line(command, write_files, command_n
     labels = "q1 0 d1 3\nq1 0 d3 0\nq1 0 d6 0\nq1 0 d9 3\nq1 0 d8 0\nq2 0 d5 0\nq2 0 d4 2\n"
     write_files({**runs, "qrels.txt": qrels, "llm.txt": labels, "bad.txt": "q1 0 d1 high\n"})
     more = {"judge": ["--budget", "2"], "rank": ["--draws", "50"]}.get(command_name, ["--resamples", "50"])
-    asked = [command_name, *runs, "--qrels", "qrels.txt", "-m", "BNDCG@10", *more, "-f", "csv"]
+    asked = [command_name, *runs, "--qrels", "qrels.txt", "-m", "ENDCG@10", *more, "-f", "csv"]
     without, found = command(*asked), command(*asked, "--labels", "llm.txt")
     assert (without[0], found[0]) == (0, 0)
     assert found[1] != without[1]
     code, _, err = command(*asked, "--labels", "bad.txt")
     assert code == 1
     assert "bad.txt:1: grade must be a number" in err
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("command_name", ["score", "rank", "judge"])
+def test_a_saved_model_is_used_on_the_command_line(command, refused, write_files, command_name):
+    runs = {"a.run": RUN, "b.run": RUN.replace("d9", "d8")}
+    write_files({**runs, "qrels.txt": QRELS})
+    read = {name: vbterrier.read_run(name) for name in runs}
+    vbterrier.unjudged.fit(read, vbterrier.read_qrels("qrels.txt")).save("fitted")
+    options = {"judge": ["--budget", "2"], "rank": ["--draws", "50"], "score": []}[command_name]
+    given = ["-q", "qrels.txt", *options, "-f", "json"]
+    asked, alone = [command_name, *runs, "-m", "ENDCG@10", *given], [command_name, "a.run", "-m", "ENDCG@10", *given]
+    # The runs of the call are those of the model.
+    assert command(*asked, "--model", "fitted")[:2] == command(*asked)[:2]
+    code, out, _ = command(*alone, "--model", "fitted")
+    assert code == 0
+    assert out != command(*alone)[1]
+    refused([*alone, "--model", "nowhere"], 1, "model='nowhere': no model is registered")
+    refused([command_name, "a.run", "-m", "BNDCG@10", *given, "--model", "fitted"], 2, "BNDCG@10 would not use it")
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")

@@ -69,13 +69,13 @@ def test_json_has_all_columns(command, files):
 
 
 def test_files_are_written_in_the_format_of_their_names(command, files):
-    code, out, _ = command("gate", "holes.run", *GATE[2:-1], "BNDCG@2", "-b", "old.run", "-o", "out.xml", "-n", 3)
+    code, out, _ = command("gate", "holes.run", *GATE[2:-1], "ENDCG@2", "-b", "old.run", "-o", "out.xml", "-n", 3)
     root = ET.parse(files / "out.xml").getroot()
     suite = root.find("testsuite")
     assert out.count("\n") == 1
     expected = {"tests": "1", "failures": str(int(code == 2)), "skipped": str(int(code == 3)), "errors": "0"}
     assert {name: suite.get(name) for name in expected} == expected
-    assert suite.find("testcase").get("name") == "holes is at most 0.1 below old by BNDCG@2"
+    assert suite.find("testcase").get("name") == "holes is at most 0.1 below old by ENDCG@2"
     command(*GATE, "-b", "old.run", "-o", "out.md")
     assert (files / "out.md").read_text().startswith("## PASS: nDCG@2, new - old")
 
@@ -116,7 +116,7 @@ def test_documents_to_judge_are_written_in_the_form_of_the_ratings(command, file
         "--margin",
         0.01,
         "-m",
-        "BNDCG@2",
+        "ENDCG@2",
         "-n",
         4,
     ]

@@ -66,7 +66,7 @@ def test_other_formats_hold_all_columns(command):
     ("options", "message"),
     [
         ([*JUDGE, 2, "--difference", "a"], "--difference a: wanted the names of two runs"),
-        (["judge", "a.run", "-q", "qrels.txt", "-n", 2, "-m", "nDCG@10"], "wanted a bootstrapped measure"),
+        (["judge", "a.run", "-q", "qrels.txt", "-n", 2, "-m", "nDCG@10"], "wanted a measure of the B or E family"),
     ],
 )
 def test_bad_usage_is_one_line(refused, options, message):

@@ -105,16 +105,16 @@ def test_importing_installs_nothing_but_silence():
 def test_files_runs_priors_and_measures_are_logged(demo_files, caplog):
     with caplog.at_level(logging.DEBUG, NAME):
         runs = [demo_files / "lexical.run", demo_files / "dense.run"]
-        vbterrier.compare(runs, demo_files / "qrels.txt", ["BNDCG@10"], n_resamples=200)
+        vbterrier.compare(runs, demo_files / "qrels.txt", ["ENDCG@10"], n_resamples=200)
     said = {(record.name, record.levelname): record.getMessage() for record in caplog.records}
     assert all(name.startswith("vbterrier.") for name, _ in said)
     text = caplog.text
     assert "dense.run, 240 rows (" in text
     assert "qrels.txt, 133 rows (" in text
     assert "fitted the model of unjudged documents to 2 runs, 12 topics, " in text
-    assert "scored run dense, 12 topics, BNDCG@10" in text
+    assert "scored run dense, 12 topics, ENDCG@10" in text
     assert "compared 1 pairs of systems: randomisation, correction holm" in text
-    assert said["vbterrier.measures.base", "DEBUG"].startswith("evaluated BNDCG")
+    assert said["vbterrier.measures.base", "DEBUG"].startswith("evaluated ENDCG")
 
 
 def test_chunks_and_checkpoints_are_logged(demo_files, tmp_path, caplog):

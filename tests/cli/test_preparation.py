@@ -127,7 +127,7 @@ def test_tags_are_kept_to_candidates_and_weighted(command):
 
 def test_scores_against_intents_and_tags_alone(command):
     asked = (
-        *DENSE, "demo/lexical.run", *BOUND, "-m", "VB(alpha=0.5)@5", "-m", "alpha_nDCG@5", "--replicas", 50,
+        *DENSE, "demo/lexical.run", *BOUND, "-m", "VB(alpha=0.5)@5", "-m", "WeightedAlphaNDCG@5", "--replicas", 50,
         "--perturb", "dirichlet=20", "--perturb", "confusion=0.1", "--seed", 4,
     )  # fmt: skip
     code, _, err = command(*asked, "--perturb", "drop-constraints=one")

@@ -66,7 +66,7 @@ def test_latex_and_its_file(track, tmp_path):
     assert (code, out) == (0, "")
     page = (tmp_path / "board.tex").read_text()
     assert r"\label{tab:leaderboard}" in page
-    assert "BNDCG@10 over 12 topics" in page
+    assert "ENDCG@10 over 12 topics" in page
 
 
 def test_several_collections_are_folders(track, tmp_path, command):

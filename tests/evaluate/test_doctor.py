@@ -7,6 +7,7 @@ from pandas.testing import assert_frame_equal
 
 from vbterrier.errors import InputError
 from vbterrier.evaluate.doctor import diagnose, judgment_notes
+from vbterrier.evaluate.scores import score
 from vbterrier.frames.ranking import Run
 from vbterrier.unjudged.incomplete import leave_group_out, shallow_pool, subsample_qrels
 from vbterrier.unjudged.pool import Judgments
@@ -143,17 +144,20 @@ def test_files_without_fault_give_no_notes():
     found = diagnose({"mine": run}, qrels)
     assert found.notes == ()
     assert reason(found, "BNDCG") == "no document is unjudged: they equal nDCG"
+    assert reason(found, "ENDCG") == "they estimate the scores of complete judgments, with all runs in one call"
     assert reason(found, "nDCG, AP") == "complete to depth 10"
 
 
 OWN, UNJUDGED = "BNDCG, BRBP, BP, BAP, BERR, BQ", ", NDCGBound, Unjudged"
+ESTIMATED = "ENDCG, ERBP, EP, EAP, EERR, EQ"
 INTENTS, SUBTOPICS = "VB, ES, VarPenalty, TopIntent", "alpha_nDCG, ERR_IA, StRecall"
 
 
 def test_adhoc_judgments_support_the_measures_of_unjudged_documents_and_say_why_not_others():
     found = diagnose({"mine": RUN}, QRELS)
-    assert possible(found) == {OWN + UNJUDGED: True, "nDCG, AP, P": True, INTENTS: False, SUBTOPICS: False}
-    assert reason(found, "BNDCG") == "documents are unjudged: use these instead of nDCG"
+    supported = {OWN + UNJUDGED: True, ESTIMATED: True, "nDCG, AP, P": True}
+    assert possible(found) == {**supported, INTENTS: False, SUBTOPICS: False}
+    assert reason(found, "BNDCG") == "documents are unjudged: report these beside nDCG"
     assert reason(found, "nDCG, AP") == "unjudged documents count as non-relevant"
     assert "VB(intents='...',tags='...')@10" in reason(found, "VB")
     assert reason(found, "alpha_nDCG") == "they need diversity qrels"
@@ -164,8 +168,11 @@ def test_adhoc_judgments_support_the_measures_of_unjudged_documents_and_say_why_
 
 def test_positive_judgments_alone_support_measures_that_estimate_no_relevance():
     found = diagnose({"mine": RUN}, QRELS.assign(label=1))
-    assert list(possible(found).items())[:2] == [(OWN, False), ("RR, NDCGBound, Unjudged", True)]
+    assert list(possible(found).items())[:3] == [(OWN, False), (ESTIMATED, False), ("RR, NDCGBound, Unjudged", True)]
     assert reason(found, "BNDCG") == "without judged non-relevant documents they need an explicit prior="
+    assert reason(found, "ENDCG") == "without judged non-relevant documents their model cannot be fitted"
+    with pytest.raises(InputError, match="have grade 0"):
+        score({"mine": RUN}, QRELS.assign(label=1), ["ENDCG@10"])
 
 
 def test_diversity_judgments_support_the_measures_of_intents_and_say_what_to_do_for_others():
@@ -174,7 +181,12 @@ def test_diversity_judgments_support_the_measures_of_intents_and_say_what_to_do_
     )
     found = diagnose({"mine": RUN[RUN["qid"] == "q1"]}, qrels)
     assert facts(found)["kind"] == "diversity, 3 iterations"
-    assert possible(found) == {OWN + UNJUDGED: False, "nDCG, AP, P": False, INTENTS: True, SUBTOPICS: True}
+    assert possible(found) == {
+        f"{OWN + UNJUDGED}, {ESTIMATED}": False,
+        "nDCG, AP, P": False,
+        INTENTS: True,
+        SUBTOPICS: True,
+    }
     assert all("vbterrier.frames.flatten_qrels" in reason(found, measure) for measure in ("BNDCG", "nDCG, AP"))
     assert "only the last subtopic would count" in reason(found, "nDCG, AP")
     # Of a, x1, b, x2, x3, c the judged ones are a, b, c.

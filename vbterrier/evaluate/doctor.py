@@ -158,7 +158,7 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[Judgme
     elif sigma < LEAST_SIGMA:
         text = (
             f"{np.nanmean(shares[:TIE_CUTOFF]):.0%} of the first {TIE_CUTOFF} documents are judged, about as many at "
-            "all ranks, topics and runs, as if judgments were missing at random; bootstrapped measures can be trusted, "
+            "all ranks, topics and runs, as if judgments were missing at random; estimates as ENDCG can be trusted, "
             "condensed lists and nDCG are biased"
         )
         notes.append(JudgmentNote(text, serious=False))
@@ -166,10 +166,10 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[Judgme
     if foreign:
         text = (
             f"{examples(foreign)} found documents that nobody pooled; nDCG treats them as non-relevant; compare them "
-            "with BNDCG, whose intervals are wide there"
+            "with ENDCG, whose intervals are wide there"
         )
         notes.append(JudgmentNote(text, serious=True))
-    text = f"the pool of the runs goes to rank {depth}, the horizon of bootstrapped measures"
+    text = f"the pool of the runs goes to rank {depth}, the horizon of measures such as ENDCG"
     return [*notes, JudgmentNote(text, serious=False)]
 
 
@@ -283,21 +283,29 @@ def _support(runs: pd.DataFrame, *, diversity: bool, conflict: bool, identified:
     if nothing:
         return [Support("all measures", possible=False, reason=nothing)]
     bootstrapped = "BNDCG, BRBP, BP, BAP, BERR, BQ" + ", NDCGBound, Unjudged" * identified
+    estimated = "ENDCG, ERBP, EP, EAP, EERR, EQ"
     if diversity:
         flat = "; flatten the subtopics first (vbterrier.frames.flatten_qrels)"
         rows = [
-            (bootstrapped, False, "judged documents have one label a subtopic" + flat),
+            (f"{bootstrapped}, {estimated}", False, "judged documents have one label a subtopic" + flat),
             ("nDCG, AP, P", False, "only the last subtopic would count" + flat),
         ]
     else:
-        first, second = "documents are unjudged: use these instead of nDCG", "unjudged documents count as non-relevant"
+        of_model = "they estimate the scores of complete judgments, with all runs in one call"
+        first, second = "documents are unjudged: report these beside nDCG", "unjudged documents count as non-relevant"
         if not some:
             first, second = "no document is unjudged: they equal nDCG", "complete to depth 10"
         elif not identified:
             first = "without judged non-relevant documents they need an explicit prior="
-        rows = [(bootstrapped, identified or not some, first), ("nDCG, AP, P", True, second)]
         if not identified:
-            rows.insert(1, ("RR, NDCGBound, Unjudged", True, "they estimate no relevance: use these"))
+            of_model = "without judged non-relevant documents their model cannot be fitted"
+        rows = [
+            (bootstrapped, identified or not some, first),
+            (estimated, identified, of_model),
+            ("nDCG, AP, P", True, second),
+        ]
+        if not identified:
+            rows.insert(2, ("RR, NDCGBound, Unjudged", True, "they estimate no relevance: use these"))
     uniform = "intents are the iterations of the qrels, uniform"
     files = "no intents; name files in the measure, VB(intents='...',tags='...')@10, or use diversity qrels"
     subtopics = "subtopics are the iterations of the qrels" if diversity else "they need diversity qrels"
