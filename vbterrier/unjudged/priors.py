@@ -29,7 +29,7 @@ DEFAULT_PRIOR = "pool+run"
 OWN = "column"
 PRIORS = (*PAPER, OWN)
 # The pseudo-count of the priors of the paper in documents, see docs/explanation/evidence.md.
-DEFAULT_STRENGTH = 4.0
+DEFAULT_STRENGTH = 2.0
 ALL_UNJUDGED = ("auto", "pool", "zero")
 COLUMN = "grade_prob"
 # Tolerance of sums of given probabilities.
