@@ -839,9 +839,8 @@ def test_estimates_use_all_runs_of_the_experiment(frames, topics, qrels, tmp_pat
     assert digest in averages.attrs["notes"][0]
     # The note about the fully judged system is a warning, too.
     assert len(expected.notes) == 2
-    assert [str(one.message) for one in caught if "no unjudged document" in str(one.message)] == list(
-        expected.notes[1:]
-    )
+    said = {str(one.message) for one in caught}
+    assert set(expected.notes) & said == set(expected.notes[1:])
     # The caption and the files name the model, and batches do not change it.
     options |= {"save_mode": "overwrite", "batch_size": 5}
     styled = ran(Experiment, systems, topics, qrels, ["ENDCG@10"], highlight="bold", **options)[0]
