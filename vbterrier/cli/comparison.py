@@ -101,7 +101,7 @@ def gate(
     Exit codes: 0 PASS, 2 FAIL, 3 UNKNOWN, 1 any error.
     """
     from vbterrier.evaluate.release_gate import release_gate
-    from vbterrier.frames.files.writing import replacing
+    from vbterrier.frames.files.writing import replace_files
     from vbterrier.report.comparison import GATE_FORMATS, gate_report
 
     if style not in GATE_FORMATS:
@@ -119,8 +119,7 @@ def gate(
     if output is None:
         echo(text)
     else:
-        with replacing(output) as file:
-            file.write(f"{text}\n".encode())
+        replace_files({output: f"{text}\n"})
         echo(found.summary())
     if judge is not None and len(found.judge):
         found.write_judging(judge)

@@ -270,11 +270,10 @@ def deliver(found: Any, style: str, output: Path | None = None, **options: Any) 
 
 def save_page(found: Any, path: Path | None) -> None:
     """Write the HTML page of a result, if a path is given."""
-    from vbterrier.frames.files.writing import replacing
+    from vbterrier.frames.files.writing import replace_files
 
     if path is not None:
-        with replacing(path) as file:
-            file.write(found.page().encode())
+        replace_files({path: found.page()})
 
 
 def echo(text: str) -> None:

@@ -35,6 +35,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from vbterrier.errors import FileError, InputError, examples
+from vbterrier.frames.files.writing import replace_files
 
 if TYPE_CHECKING:
     from os import PathLike
@@ -100,8 +101,7 @@ def copy_demo(target: str | PathLike[str]) -> list[Path]:
         if present:
             raise InputError(f"{folder} has {examples(present)} already; name another folder, or remove them first")
         folder.mkdir(parents=True, exist_ok=True)
-        for path in written:
-            path.write_bytes((demo_folder() / path.name).read_bytes())
     except OSError as error:
         raise FileError(folder, f"cannot be written ({error.strerror}); name another folder") from error
+    replace_files({path: (demo_folder() / path.name).read_bytes() for path in written})
     return written

@@ -17,7 +17,7 @@ import pandas as pd
 from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, printable, warn, whole
 from vbterrier.evaluate.inputs import intents_and_tags, intents_of, table_of
 from vbterrier.frames.files.reading import read_annotations
-from vbterrier.frames.files.writing import replacing
+from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Panel, Shown, counted, facts
 from vbterrier.frames.pipelines import topics_of
@@ -105,9 +105,7 @@ class AnnotationTask(Shown):
         else:
             text = _delimited(rows, "," if path.suffix == ".csv" else "\t")
         about = path.with_suffix(".instructions.txt")
-        for name, content in ((path, text), (about, INSTRUCTIONS)):
-            with replacing(name) as file:
-                file.write(content.encode())
+        replace_files({path: text, about: INSTRUCTIONS})
         return about
 
     def prompts(self, template: str = ANNOTATION_PROMPT) -> dict[str, str]:

@@ -12,6 +12,7 @@ import pyterrier as pt
 
 from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, warn
 from vbterrier.frames.files.source import json_of
+from vbterrier.frames.files.writing import replacing
 from vbterrier.intents.calibration import targets_of
 from vbterrier.intents.candidates import warn_of_no_weight
 from vbterrier.intents.stage import Candidates, IntentStage, warn_of
@@ -255,10 +256,8 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write method and parameters as JSON; raise FileError if the file cannot be written."""
         content = {name: getattr(self, name) for name in ("method", "temperature", "parameters")}
-        try:
-            Path(path).write_text(json.dumps({"kind": _KIND, **content}, indent=1) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise FileError(Path(path), f"cannot be written: {error.strerror or error}") from error
+        with replacing(Path(path)) as file:
+            file.write(f"{json.dumps({'kind': _KIND, **content}, indent=1)}\n".encode())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibrate:

@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
-import shutil
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +21,7 @@ from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.reading import MAX_BYTES
 from vbterrier.frames.files.source import Source, json_of
 from vbterrier.frames.files.tables import parquet_table
+from vbterrier.frames.files.writing import new_folder
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.named import SET_PREFIX, register_intents, register_tags
 from vbterrier.frames.notebook import Panel, Shown, counted
@@ -155,23 +154,13 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
         for name, frame, what in ((_TOPICS, topics, "topics"), (_LABELS, annotations, "annotations")):
             if frame is not None:
                 tables[name] = _table(frame, what)
-        if path.exists():
-            raise FileError(path, "exists already; use another folder, or delete this one first")
         meta = {"type": cls.ARTIFACT_TYPE, "format": cls.ARTIFACT_FORMAT, "package_hint": cls.ARTIFACT_PACKAGE_HINT}
-        part = path.with_name(f".{secrets.token_hex(8)}.part")
-        try:
-            part.mkdir()
-            try:
-                for name, table in tables.items():
-                    pq.write_table(table, part / name)
-                if datasheet:
-                    (part / _DATASHEET).write_text(datasheet, encoding="utf-8")
-                (part / _META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
-                part.replace(path)
-            finally:
-                shutil.rmtree(part, ignore_errors=True)
-        except OSError as error:
-            raise FileError(path, f"cannot be written: {error.strerror or error}") from error
+        with new_folder(path) as part:
+            for name, table in tables.items():
+                pq.write_table(table, part / name)
+            if datasheet:
+                (part / _DATASHEET).write_text(datasheet, encoding="utf-8")
+            (part / _META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
         return cls(path)
 
     def _panels(self) -> Iterator[Panel]:

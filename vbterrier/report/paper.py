@@ -15,7 +15,7 @@ from vbterrier.evaluate.intents import IntentEvaluation
 from vbterrier.evaluate.leaderboard import Leaderboard
 from vbterrier.evaluate.ranking import SystemRanking
 from vbterrier.evaluate.scores import Scores
-from vbterrier.frames.files.writing import replacing
+from vbterrier.frames.files.writing import replace_files
 from vbterrier.linking.quality import LinkingReport
 from vbterrier.report import latex, system_tables
 from vbterrier.report.captions import best_rows, measures_sentence, topics_of
@@ -187,9 +187,7 @@ def save_table(found: Any, path: str | os.PathLike[str], **options: Any) -> None
     caption = caption_of(found, **options) if style == "csv" else []
     if caption:
         pages[where.with_suffix(".caption.txt")] = "\n".join(map(printable, caption))
-    for target, page in pages.items():
-        with replacing(target) as file:
-            file.write(f"{page}\n".encode())
+    replace_files({target: f"{page}\n" for target, page in pages.items()})
 
 
 def style_of(path: Path) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import secrets
-import shutil
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
@@ -22,6 +20,7 @@ from vbterrier.errors import FileError, InputError, ParameterError, examples, ne
 from vbterrier.frames.files.reading import MAX_BYTES, read_qrels
 from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.tables import parquet_table
+from vbterrier.frames.files.writing import new_folder
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.ranking import Run, places, runs_of
 from vbterrier.kernels.grade_regression import sigmoid
@@ -225,20 +224,10 @@ class EvidenceModel(Shown):
         # Runs without documents are names without rows.
         meta: dict[str, Any] = {"format": _FORMAT, "cutoff": self.cutoff, "horizon": self.horizon, "seed": self.seed}
         meta |= {"runs": list(self.runs), "digest": self.digest}
-        part = folder.with_name(f".{secrets.token_hex(8)}.part")
-        if folder.exists():
-            raise FileError(folder, "exists already; use another folder, or delete this one first")
-        try:
-            part.mkdir(parents=True)
-            try:
-                for name, table in tables.items():
-                    pq.write_table(table, part / name)
-                (part / _META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
-                part.replace(folder)
-            finally:
-                shutil.rmtree(part, ignore_errors=True)
-        except OSError as error:
-            raise FileError(folder, f"cannot be written: {error.strerror or error}") from error
+        with new_folder(folder, parents=True) as part:
+            for name, table in tables.items():
+                pq.write_table(table, part / name)
+            (part / _META).write_text(json.dumps(meta) + "\n", encoding="utf-8")
         return folder
 
     @classmethod

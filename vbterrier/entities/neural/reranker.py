@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import abc
+import hashlib
 import json
+import re
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +36,7 @@ from vbterrier.errors import (
 )
 from vbterrier.frames.contracts import LabelFrame
 from vbterrier.frames.files.source import json_of
+from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.ranking import Run, places, ranked
 from vbterrier.kernels.rankings import discounts
 from vbterrier.kernels.resample import stream
@@ -50,6 +53,8 @@ if TYPE_CHECKING:
 CUTOFF = 20
 _FORMAT = 2
 _FILES = ("model.json", "model.safetensors")
+# Names of the file of parameters: that of the first save in a folder, and those of later ones.
+_WEIGHTS = re.compile(r"model(-[0-9a-f]{16})?\.safetensors")
 
 
 def ndcg(score: Any, label: Ints, cutoff: int = CUTOFF) -> float:
@@ -299,19 +304,31 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
     def save(self, path: StrPath) -> None:
         """Write the trained parameters to a folder: ``model.safetensors``, and options in ``model.json``.
 
+        A saved model in the folder is replaced once the new one is complete: ``model.json`` names the file of its
+        parameters, which then has a digest in its name.
+
         Raises
         ------
-        InputError
-            A call before :meth:`fit`.
+        InputError, FileError
+            A call before :meth:`fit`; the folder cannot be written.
         """
         if self._state is None:
             raise InputError(f"{type(self).__name__} is not fitted; there is nothing to save")
         folder = Path(path)
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise FileError(folder, f"cannot be written: {error.strerror or error}") from error
+        packed, weights = module_of_extra("safetensors.numpy", "neural").save(self._state), _FILES[1]
+        if (folder / weights).exists():
+            weights = f"model-{hashlib.blake2b(packed, digest_size=8).hexdigest()}.safetensors"
         stored = {name: getattr(self, name) for name in self.STORED}
         made = {"format": _FORMAT, "stage": type(self).__name__, "parameters": stored, "topics": sorted(self._topics)}
-        (folder / _FILES[0]).write_text(json.dumps(made, indent=2) + "\n", encoding="utf-8")
-        module_of_extra("safetensors.numpy", "neural").save_file(self._state, folder / _FILES[1])
+        text = f"{json.dumps({**made, 'weights': weights}, indent=2)}\n"
+        replace_files({folder / weights: packed, folder / _FILES[0]: text})
+        for other in folder.glob("model*.safetensors"):
+            if _WEIGHTS.fullmatch(other.name) and other.name != weights:
+                other.unlink(missing_ok=True)
 
     @classmethod
     def load(cls, path: StrPath, *inputs: Any, **options: Any) -> Self:
@@ -326,7 +343,10 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         safetensors = module_of_extra("safetensors.numpy", "neural")
         try:
             made = json_of((folder / _FILES[0]).read_text(encoding="utf-8"))
-            state = safetensors.load_file(folder / _FILES[1])
+            weights = made.get("weights", _FILES[1])
+            if not _WEIGHTS.fullmatch(weights):
+                raise ValueError(f"its parameters cannot be in {weights!r}")
+            state = safetensors.load_file(folder / weights)
         except (
             *(OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError),
             module_of_extra("safetensors", "neural").SafetensorError,
@@ -338,9 +358,9 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
             wanted = f"{cls.__name__} of format {_FORMAT}"
             raise FileError(folder / _FILES[0], f"is not a saved {wanted}; write it with save")
         if not all(values.dtype == np.float32 and np.isfinite(values).all() for values in state.values()):
-            raise FileError(folder / _FILES[1], "holds numbers that are not finite or not single precision")
+            raise FileError(folder / weights, "holds numbers that are not finite or not single precision")
         if any((values <= 0).any() for name, values in state.items() if name.startswith("scale.")):
-            raise FileError(folder / _FILES[1], "holds a scale that is not above 0")
+            raise FileError(folder / weights, "holds a scale that is not above 0")
         if repeated := sorted(set(options) & set(parameters)):
             raise ParameterError(f"{repeated[0]}: is a parameter of the saved model; leave it out")
         try:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import gzip
 import os
 import secrets
+import shutil
 import stat
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +22,7 @@ from vbterrier.frames.files.tables import TEXT
 from vbterrier.frames.ids import ids_of, integers_of, numbers_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from typing import BinaryIO
 
     import pandas as pd
@@ -296,6 +297,33 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
         finally:
             if not is_special:
                 part.unlink(missing_ok=True)
+    except OSError as error:
+        raise FileError(path, f"cannot be written: {error.strerror or error}") from error
+
+
+def replace_files(contents: Mapping[Path, str | bytes]) -> None:
+    """Write files, of which none takes its name before all are complete; then they do so in this order."""
+    with ExitStack() as opened:
+        # Those that are opened last are closed first.
+        for path, content in reversed(contents.items()):
+            file = opened.enter_context(replacing(path))
+            file.write(content.encode() if isinstance(content, str) else content)
+            file.flush()
+
+
+@contextmanager
+def new_folder(path: Path, *, parents: bool = False) -> Iterator[Path]:
+    """Yield a folder that takes the name ``path``, which must be free, once it is complete."""
+    if os.path.lexists(path):
+        raise FileError(path, "exists already; use another folder, or delete this one first")
+    part = path.with_name(f".{secrets.token_hex(8)}.part")
+    try:
+        part.mkdir(parents=parents)
+        try:
+            yield part
+            part.replace(path)
+        finally:
+            shutil.rmtree(part, ignore_errors=True)
     except OSError as error:
         raise FileError(path, f"cannot be written: {error.strerror or error}") from error
 
