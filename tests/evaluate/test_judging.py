@@ -71,7 +71,7 @@ def test_a_difference_is_about_two_runs_alone():
         ({"n": 0}, "at least 1"),
         ({"n": 1.5}, "whole number"),
         ({"level": 1.0}, "between 0 and 1"),
-        ({"measure": "Unjudged@10"}, "wanted a bootstrapped measure"),
+        ({"measure": "Unjudged@10"}, "wanted a measure of the B or E family"),
         ({"on_topics": "some"}, "'same', 'all', 'common'"),
         ({"difference": ("mine", "othr")}, "Did you mean other"),
         ({"difference": ("mine", "mine")}, "two runs"),

@@ -122,7 +122,7 @@ def test_the_model_recovers_tiers_that_zeros_for_unjudged_documents_lose():
     runs, complete = planted(n_topics=25, n_documents=200, skills=(2.2, 2.0, 1.8, 1.6, 1.4, 1.2), seed=5)
     qrels, groups = pooled(runs, complete), {name: name for name in runs}
     naive, model = (
-        leaderboard(runs, qrels, measure, groups=groups, **FEW).reusability for measure in ("nDCG@10", "BNDCG@10")
+        leaderboard(runs, qrels, measure, groups=groups, **FEW).reusability for measure in ("nDCG@10", "ENDCG@10")
     )
     moved = [(each["rank_without"] - each["rank"]).abs().sum() for each in (naive, model)]
     assert moved[1] < moved[0]
@@ -294,7 +294,7 @@ def test_costs_and_quotas_of_judgments(track):
             lambda r, q: leaderboard(r, q, groups=dict.fromkeys([*r, "s9"], "g")),
         ),
         (ParameterError, "needs several", lambda r, q: leaderboard(r, q, uncertainty="collections")),
-        (ParameterError, "wanted a bootstrapped measure", lambda r, q: leaderboard(r, q, "nDCG@10", n_judge=3)),
+        (ParameterError, "wanted a measure of the B or E family", lambda r, q: leaderboard(r, q, "nDCG@10", n_judge=3)),
         (ParameterError, "groups: found values", lambda r, q: leaderboard(vbterrier.score(r, q, "P@1"), groups={})),
         (
             InputError,

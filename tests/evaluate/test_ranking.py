@@ -11,6 +11,7 @@ from vbterrier import score
 from vbterrier.errors import InputError, ParameterError
 from vbterrier.evaluate import ranking
 from vbterrier.evaluate.ranking import rank_systems
+from vbterrier.unjudged import fit
 
 LABELS = {"a": 2, "b": 1, "c": 0, "x": 2, "y": 2, "z": 1, "w": 1}
 PRIOR = {0: 0.5, 1: 0.3, 2: 0.2}
@@ -173,7 +174,7 @@ def test_parts_agree_with_each_other(many, over):
     assert (systems["mean"] < systems["high"]).all()
     for frame in (found.systems, pairs):
         about = frame[["method", "n_qids", "measure", "level"]].drop_duplicates()
-        assert about.to_numpy().tolist() == [[ranking.UNCERTAINTY[over], 12, "BNDCG@10", 0.9]]
+        assert about.to_numpy().tolist() == [[ranking.UNCERTAINTY[over], 12, "ENDCG@10", 0.9]]
 
 
 def test_means_and_shares_are_those_of_score(many):
@@ -181,8 +182,8 @@ def test_means_and_shares_are_those_of_score(many):
     measure, n_qids = found.systems[["measure", "n_qids"]].iloc[0]
     assert repr(found) == f"SystemRanking({len(many[0])} systems, {measure}, {n_qids} topics; unjudged (draws))"
     found = found.systems.set_index("name")
-    expected = score(*many, ["BNDCG@10", "Unjudged@10"], n_resamples=2).means()
-    assert found["mean"].to_dict() == pytest.approx(expected["BNDCG@10"].to_dict())
+    expected = score(*many, ["ENDCG@10", "Unjudged@10"], n_resamples=2).means()
+    assert found["mean"].to_dict() == pytest.approx(expected["ENDCG@10"].to_dict())
     assert found["n_unjudged_share"].to_dict() == pytest.approx(expected["Unjudged@10"].to_dict())
 
 
@@ -198,7 +199,7 @@ def test_order_of_systems_rows_and_topics_changes_nothing_and_the_seed_all_draws
 
 
 @pytest.mark.parametrize("over", ranking.UNCERTAINTY)
-@pytest.mark.parametrize("measure", ["BNDCG@10", "BNDCG(prior='pool')@3"])
+@pytest.mark.parametrize("measure", ["ENDCG@10", "BNDCG(prior='pool')@3"])
 def test_identical_systems_are_never_apart(many, over, measure):
     runs, qrels = many
     found = rank_systems({**runs, "copy": runs["r2"].copy()}, qrels, measure, uncertainty=over, n_draws=200)
@@ -291,11 +292,14 @@ def test_topics_follow_the_rule_of_score(many):
     fewer = {**runs, "r1": runs["r1"][runs["r1"]["qid"] != "q3"]}
     with pytest.raises(InputError, match="differ in 'q3'"):
         rank_systems(fewer, qrels, n_draws=5)
-    common = rank_systems(fewer, qrels, n_draws=30, on_topics="common")
     without = {name: frame[frame["qid"] != "q3"] for name, frame in runs.items()}
-    identical(common, rank_systems(without, qrels[qrels["qid"] != "q3"], n_draws=30))
+    fewer_topics = without, qrels[qrels["qid"] != "q3"]
+    # Runs and judgments of the other topics are evidence, too.
+    for measure, given in (("ENDCG@10", {"model": fit(fewer, qrels)}), ("BNDCG@10", {})):
+        common = rank_systems(fewer, qrels, measure, n_draws=30, on_topics="common")
+        identical(common, rank_systems(*fewer_topics, measure, n_draws=30, **given))
     missing = rank_systems(fewer, qrels, n_draws=5, on_topics="all").systems.set_index("name")
-    expected = score(fewer, qrels, ["BNDCG@10"], on_topics="all", n_resamples=2).means()["BNDCG@10"]
+    expected = score(fewer, qrels, ["ENDCG@10"], on_topics="all", n_resamples=2).means()["ENDCG@10"]
     assert missing["mean"].to_dict() == pytest.approx(expected.to_dict())
     assert set(missing["n_qids"]) == {12}
 
@@ -342,7 +346,7 @@ def test_one_topic():
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        ({"measure": "Unjudged@10"}, "Unjudged@10: wanted a bootstrapped measure"),
+        ({"measure": "Unjudged@10"}, "Unjudged@10: wanted a measure of the B or E family"),
         ({"measure": "BNDCG(stat='q95')@10"}, "leave out stat='q95'"),
         ({"uncertainty": "documents"}, "uncertainty='documents': wanted one of 'unjudged', 'topics', 'both'"),
         ({"on_topics": "some"}, "on_topics='some': wanted"),

@@ -258,7 +258,7 @@ def test_documents_that_complete_judgments_lack_are_told(runs, complete):
     first = runs["r0"].query("qid == 'q1'")["docno"].iloc[0]
     lacking = complete[(complete["qid"] != "q1") | (complete["docno"] != first)]
     with pytest.warns(DegenerateWarning, match=r"lack documents that \d runs retrieved \(1 of 'r0'"):
-        found = simulate(runs, lacking, [("all", lacking)], estimators={"mean": "BNDCG(prior='learned')@10"})
+        found = simulate(runs, lacking, [("all", lacking)], estimators={"mean": "BNDCG@10"})
     assert set(found.truth.query("n_unknown > 0")["qid"]) == {"q1"}
     assert "q1" not in set(found.known().estimates.query("name == 'r0'")["qid"])
     assert found.errors()["rmse"].item() > 0
@@ -268,7 +268,7 @@ def test_documents_that_complete_judgments_lack_are_told(runs, complete):
 @pytest.mark.parametrize(
     ("given", "level"),
     [
-        (("nDCG@10", "nDCG@10", "NDCGBound(side='upper')@10"), 1.0),
+        (("nDCG@10", "nDCG@10", "NDCGBound(side='upper',max_grade=3)@10"), 1.0),
         (("BNDCG(stat='mode')@10", "BNDCG(stat='lo',level=0.7)@10", "BNDCG(stat='hi',level=0.7)@10"), 0.7),
         (("BNDCG@10", "nDCG@10", "BNDCG(stat='q90')@10", 0.9), 0.9),
     ],
@@ -344,7 +344,7 @@ def test_files_and_order_of_runs_change_nothing(runs, complete, tmp_path):
         vbterrier.write_run(frame, tmp_path / f"{name}.run")
     paths = [tmp_path / f"{name}.run" for name in reversed(runs)]
     one, other = (
-        simulate(*given, [("thin", left)], estimators={"mean": "BNDCG@10"}).estimates.sort_values(["name", "qid"])
+        simulate(*given, [("thin", left)], estimators={"mean": "ENDCG@10"}).estimates.sort_values(["name", "qid"])
         for given in ((runs, complete), (paths, tmp_path / "qrels.txt"))
     )
     pd.testing.assert_frame_equal(one.reset_index(drop=True), other.reset_index(drop=True), check_dtype=False)
@@ -365,7 +365,7 @@ def test_a_bar_shows_how_far_it_is(runs, complete, capsys, monkeypatch):
         ({"x": ("nDCG@10", "nDCG@10")}, "estimator 'x': wanted .* found 2 values"),
         ({"x": "nDGC@10"}, "no measure is called 'nDGC'"),
         ({"x": ("BNDCG@10", "BNDCG(stat='lo',level=0.8)@10", "BNDCG(stat='hi')@10")}, r"levels \[0.8, 0.9\]"),
-        ({"x": ("BNDCG@10", "NDCGBound(side='upper')@10", "nDCG@10")}, "give the lower end first"),
+        ({"x": ("BNDCG@10", "NDCGBound(side='upper',max_grade=3)@10", "nDCG@10")}, "give the lower end first"),
         ({"x": ("BNDCG@10", "nDCG@10", "BNDCG(stat='hi')@10", 1.5)}, r"level=1\.5"),
     ],
 )

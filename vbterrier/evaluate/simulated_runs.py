@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 _SHARED = ("simulation", "name", "qid", "n_unjudged", "n_unknown", "truth")
-_LOWER, _UPPER = "nDCG@10", "NDCGBound(side='upper')@10"
+_LOWER, _UPPER = "nDCG@10", "NDCGBound(side='upper',kind='naive')@10"
 _TRIPLE = "a measure, or (measure, low, high) with the measures of an interval's ends, or (measure, low, high, level)"
 
 # The estimators of the paper, and priors of this package. Condensed lists drop labels below 0, as in trec_eval.
