@@ -156,7 +156,8 @@ def test_unjudged_documents_of_unknown_pools_are_less_relevant_than_judged_ones_
         return fit_evidence(alone.evidence, constants).draw(N_DRAWS, 0).probability.mean()
 
     plain = type(alone.constants)
-    assert share(plain()) < share(plain(selected=0.0, excess=0.0, pool=0.0)) - 0.03
+    for constants in (plain(selected=0.0), plain(pool=0.0)):
+        assert share(plain()) < share(constants) - 0.01
 
 
 def test_a_run_with_nearly_nothing_judged_has_wide_intervals_and_low_estimates():
@@ -193,3 +194,17 @@ def test_exact_scores_stay_in_a_pool_cut_at_the_cutoff_with_one_run_left_out():
     complete = np.bincount(model.evidence.topic[model.evidence.unjudged], minlength=N_TOPICS) == 0
     counts = np.broadcast_to(model.draw(N_DRAWS, 0).counts, (N_DRAWS, *model.evidence.counts.shape))
     assert (counts[:, complete] == model.evidence.counts[complete]).all()
+
+
+def test_shallow_pools_hide_relevant_documents_and_pools_of_known_depth_do_not():
+    def hidden(qrels, constant, horizon=0):
+        judgments = Judgments(qrels)
+        model = fit_model({name: Run(run) for name, run in RUNS.items()}, judgments, CUTOFF, horizon)
+        model = fit_evidence(model.evidence, type(model.constants)(hidden=constant))
+        return model.draw(N_DRAWS, 0).unseen[:, :, 1:].sum() / N_DRAWS
+
+    shallow, cut = REDUCED["shallow"], shallow_pool({name: RUNS[name] for name in "abd"}, QRELS, CUTOFF)
+    relevant = (QRELS["label"] > 0).sum()
+    assert hidden(shallow, 0.0) < 0.05 * relevant < 0.1 * relevant < hidden(shallow, 0.5) < relevant
+    assert hidden(cut, 0.5) < hidden(cut, 0.0) + 0.05 * relevant
+    assert hidden(REDUCED["thinned"], 0.5) == pytest.approx(hidden(REDUCED["thinned"], 0.0), abs=0.01 * relevant)

@@ -12,7 +12,14 @@ import vbterrier
 from vbterrier import InputError, ParameterError
 from vbterrier.errors import DegenerateWarning, FileError
 from vbterrier.frames.ranking import Run
-from vbterrier.kernels.grade_regression import GRID, exact_intercepts, fit_mixed_logit, hashed_uniforms, sigmoid
+from vbterrier.kernels.grade_regression import (
+    GRID,
+    exact_intercepts,
+    fit_logit,
+    fit_mixed_logit,
+    hashed_uniforms,
+    sigmoid,
+)
 from vbterrier.unjudged import EvidenceModel, MachineLabels, fit
 from vbterrier.unjudged.evidence import evidence_of, features_of, pool_depth, selection
 from vbterrier.unjudged.incomplete import hidden_runs, leave_group_out, shallow_pool, sparse_qrels, subsample_qrels
@@ -76,6 +83,20 @@ def test_a_regression_is_at_the_maximum_of_its_penalised_likelihood():
         assert np.abs(gradient).max() < 0.05
     assert found.coef[1] == pytest.approx(1.5, abs=0.25)
     assert 0.3 < found.variance[0] < 1.4
+
+
+def test_a_logistic_regression_is_at_the_maximum_of_its_penalised_likelihood():
+    rng = np.random.default_rng(5)
+    x = np.column_stack([np.ones(800), rng.normal(size=(800, 3))])
+    y = rng.random(800) < sigmoid(x @ [-1.0, 2.0, 0.0, -0.5])
+    ridge = np.array([0.01, 0.1, 5.0, 0.1])
+    fitted = fit_logit(x, y, ridge)
+    # The logits are x @ coef, and the gradient of the penalised likelihood vanishes.
+    coef = np.linalg.lstsq(x, np.log(fitted / (1 - fitted)), rcond=None)[0]
+    assert np.abs(x.T @ (y - fitted) - ridge * coef).max() < 0.05
+    assert coef[1] == pytest.approx(2.0, abs=0.3)
+    # Separated outcomes stay finite.
+    assert np.isfinite(fit_logit(x[:, :2], x[:, 1] > 0, ridge[:2])).all()
 
 
 def test_shared_coefficients_shrink_together():

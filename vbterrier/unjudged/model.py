@@ -60,6 +60,8 @@ RANK_SLOPES = ("best", "below")
 FIRST_VARIANCES, HIGHER_VARIANCES, NO_VARIANCE = (0.5, 0.1), (0.3,), 1e-6
 # Unseen documents: the weight of the mean over topics beside a topic's own relevant documents, and the gamma's shape.
 UNSEEN_SHRINKAGE, UNSEEN_SHAPE = 0.3, 0.5
+# The ratio of hidden relevant documents of a level to those of the lower one, relative to that in the evidence.
+HIDDEN_LEVELS = 0.4
 # Draws that are computed at a time.
 BLOCK = 50
 
@@ -84,10 +86,13 @@ class Constants:
     # of a topic, and additional ones of selected documents and of higher grades of a topic.
     call: float = 0.3
     of_run: float = 0.45
-    of_run_topic: float = 0.5
-    topic: float = 0.4
+    of_run_topic: float = 0.4
+    topic: float = 0.35
     topic_selected: float = 0.5
     topic_higher: float = 0.5
+    # Relevant documents that no run could find, in those of the evidence, and the deviation of the logarithm.
+    hidden: float = 0.5
+    hidden_sd: float = 0.6
     # The part of shift and errors that applies to higher grades.
     higher: float = 0.5
     # The factor of the covariance of coefficients and topic effects.
@@ -300,7 +305,13 @@ class GradeModel:
         relevant documents outside that were judged, then follow a Poisson distribution with rate ``q λ``, and the
         others one with rate ``(1 - q) λ``. λ has a gamma prior whose mean is that over topics, in proportion to the
         topic's documents of this level in the evidence, shrunk to their mean.
+
+        If documents were selected, and hardly any outside the evidence was judged, nothing is known about them. The
+        part of them that nobody could find is then ``h (1 - q)`` times the relevant documents in the evidence, with the
+        logarithm of h normal around that of ``Constants.hidden``; fewer of higher levels.
         """
+        from scipy import special
+
         evidence = self.evidence
         n_draws, n_topics, n_levels = drawn.shape
         inside = evidence.counts - evidence.outside
@@ -315,6 +326,12 @@ class GradeModel:
             q[place] = np.where(b > 0, rng.beta(a, np.maximum(b, 1e-9)), 1.0)
         q = np.clip(np.clip(q, 0.02, 1 - 1e-9) ** lowered, 0.02, 1 - 1e-9)
         mean_q = np.ascontiguousarray(q.T).mean(axis=1)
+        # The share of documents outside that could be judged, and the relevant ones of the others.
+        n_outside, n_judged = evidence.outside.sum(), evidence.counts.sum()
+        reached = 1 - self.sigma * (1 - min(n_outside / max(n_judged - n_outside, 1), 1.0))
+        normal = stream(0, "unjudged", "hidden").permutation((np.arange(n_draws) + 0.5) / n_draws)
+        size = self.constants.hidden * np.exp(self.constants.hidden_sd * special.ndtri(normal))
+        hidden = (1 - reached) * size * (1 - overall)
         # A topic without unjudged documents has its pool as it is.
         complete = np.bincount(evidence.topic[evidence.unjudged], minlength=n_topics) == 0
         unseen = np.zeros(drawn.shape, dtype=np.int64)
@@ -324,11 +341,12 @@ class GradeModel:
             within = inside[:, level] + drawn[:, :, level] + 1e-3
             mean = within.mean(axis=1, keepdims=True)
             prior = rate[:, None] * (within / mean + UNSEEN_SHRINKAGE) / (1 + UNSEEN_SHRINKAGE)
-            scale, missed = 1 / (UNSEEN_SHAPE / prior.T + q), np.zeros((n_topics, n_draws), dtype=np.int64)
+            prior = prior + (hidden * HIDDEN_LEVELS ** (level - 1))[:, None] * within
+            scale, missed = 1 / (UNSEEN_SHAPE / prior.T + q * reached), np.zeros((n_topics, n_draws), dtype=np.int64)
             for place in np.flatnonzero(~complete).tolist():
                 # The numbers of `gamma` with an array of scales, in two thirds of the time.
                 expected = scale[place] * streams[place].standard_gamma(known[place] + UNSEEN_SHAPE, n_draws)
-                missed[place] = streams[place].poisson((1 - q[place]) * expected)
+                missed[place] = streams[place].poisson((1 - q[place] * reached) * expected)
             unseen[:, :, level] = missed.T
         return unseen
 
