@@ -9,6 +9,7 @@ from vbterrier.entities.pool import link_pool
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate.coverage import coverage_report
 from vbterrier.evaluate.scores import score
+from vbterrier.frames.contracts import score_bounds
 from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.entity import OER, BaitRate, NonRelCov, ObsCov, OERCorr, OracleCov, RelCov, SignalRate, TopBait
@@ -255,3 +256,7 @@ def test_overlap_is_of_the_relevant_documents_that_are_reached(planted, linked):
         counts = [len(mentioned.get(docno, set()) & chosen[qid]) for docno in relevant[qid]]
         assert values[qid] == pytest.approx(np.mean([count for count in counts if count]))
     assert values.mean() > 1
+    # A number of entities, whose interval is not cut at 1.
+    row = found.entities.set_index("measure").loc["Overlap@4"]
+    assert 1 < row["low"] <= row["value"] <= row["high"] <= 4
+    assert score_bounds("Overlap@4") == (0, 4)

@@ -18,9 +18,11 @@ from planted import planted_collection
 import vbterrier
 from vbterrier.demo import demo_folder
 from vbterrier.errors import ParameterError
+from vbterrier.evaluate.frozen import FrozenReranker
 from vbterrier.frames.notebook import Panel, Shown, shared_caption
 from vbterrier.frames.ranking import Run
 from vbterrier.report import plots
+from vbterrier.stats.comparisons import comparisons
 from vbterrier.unjudged.pool import Judgments
 
 DEMO = demo_folder()
@@ -79,6 +81,15 @@ def settings():
 
 
 evaluate, stats, unjudged, design = vbterrier.evaluate, vbterrier.stats, vbterrier.unjudged, vbterrier.design
+
+
+def frozen():
+    """The result of a reranker without training it, which needs PyTorch."""
+    report = vbterrier.coverage_report({"one": ENTITIES}, POOL, QRELS, doc_runs=RUNS, cutoff=5, baseline="lexical")
+    pairs = comparisons(report.document_values, baseline="lexical")
+    return FrozenReranker(settings().gaps.assign(entities="one"), pairs, report, RUNS, {"one": ENTITIES})
+
+
 MAKERS = {
     "score": lambda: vbterrier.score(RUNS, QRELS, ["nDCG@5", "nDCG@10", "ENDCG@10"]),
     "compare": lambda: vbterrier.compare(RUNS, QRELS, ["nDCG@10"], n_resamples=200),
@@ -126,6 +137,7 @@ MAKERS = {
         {"overlap": {"weight": [0.2, 0.8]}},
         progress=False,
     ),
+    "evaluate_frozen": frozen,
     "fit_tagger": lambda: stats.fit_tagger(TAGGED, TAGGED.head(50)),
     "annotate": lambda: evaluate.annotate(TOPICS, INTENTS),
 }

@@ -11,7 +11,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.entities.provenance import CROSSED, marked, require_independent, unmarked
+from vbterrier.entities.provenance import of_cross_validated, require_independent, unmarked
 from vbterrier.entities.stage import EntityStage, OnEntities
 from vbterrier.errors import InputError, ParameterError, examples, whole
 from vbterrier.frames.contracts import frame_of
@@ -299,7 +299,7 @@ def refitted(stage: Any, run: Any, qrels: Any, folds: Any, *, seed: int, validat
     made = pd.concat(parts, ignore_index=True) if parts else stage.transform(topics.frame)
     place = {name: at for at, name in enumerate(topics.names)}
     order = np.argsort([place[name] for name in map(str, made["qid"])], kind="stable")
-    return marked(made.iloc[order].reset_index(drop=True), CROSSED)
+    return of_cross_validated(unmarked(made.iloc[order].reset_index(drop=True)), made)
 
 
 def cross_validated(stage: Any, run: Any, qrels: Any, *, folds: Any = 5, seed: int = 0) -> pd.DataFrame:

@@ -33,6 +33,11 @@ def of_fitted(run: pd.DataFrame, topics: frozenset[str], *sources: pd.DataFrame)
     return carried(run, marked(run[own], OWN), marked(run[~own], OTHER), *sources)
 
 
+def of_cross_validated(run: pd.DataFrame, *sources: pd.DataFrame) -> pd.DataFrame:
+    """Mark the run of models of other topics of the same run; its sources are its inputs."""
+    return carried(run, marked(run, CROSSED), *sources)
+
+
 def unmarked(run: pd.DataFrame) -> pd.DataFrame:
     """Return a run without the column."""
     return run.drop(columns=JUDGMENTS, errors="ignore")

@@ -3,6 +3,7 @@ from .audit import audit_judge as audit_judge
 from .closed_open import evaluate_closed_open as evaluate_closed_open
 from .doctor import diagnose as diagnose
 from .entity_grid import entity_grid as entity_grid
+from .frozen import evaluate_frozen as evaluate_frozen
 from .judging import corrected_scores as corrected_scores
 from .judging import label_quality as label_quality
 from .leaderboard import leaderboard as leaderboard

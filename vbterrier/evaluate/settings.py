@@ -293,7 +293,7 @@ def evaluate_settings(
     return Settings(
         _by_setting({setting: found.values for setting, found in both.items()}),
         _by_setting({setting: found.intervals for setting, found in both.items()}),
-        _gaps(conditional.values, open_world.values, coverage, interval=interval, **options),
+        gaps_of(conditional.values, open_world.values, coverage, interval=interval, **options),
         compared,
         coverage,
     )
@@ -321,7 +321,10 @@ def _by_setting(frames: Mapping[str, pd.DataFrame]) -> pd.DataFrame:
     return every[[*names, *every.columns.difference(names, sort=False)]]
 
 
-def _gaps(conditional: pd.DataFrame, open_world: pd.DataFrame, coverage: pd.DataFrame, **options: Any) -> pd.DataFrame:
+def gaps_of(
+    conditional: pd.DataFrame, open_world: pd.DataFrame, coverage: pd.DataFrame, **options: Any
+) -> pd.DataFrame:
+    """The gaps between the V frames of two settings, see :class:`Settings`; ``options`` of the interval."""
     key, rows = ["name", "qid", "measure"], []
     both = conditional.merge(open_world, on=key, suffixes=("_a", "_b"), validate="one_to_one")
     for (name, measure), group in both.groupby(["name", "measure"], sort=False):

@@ -356,7 +356,7 @@ _UNIT = frozenset(
         nDCG nERR_IA nNRBP α_nDCG 11pt_avg bpref gm_map iprec_at_recall map map_cut ndcg ndcg_cut recall recip_rank
         relative_P set_F set_P set_map set_recall success
         BAP BERR BNDCG BP BQ BRBP EAP EERR ENDCG EP EQ ERBP NDCGBound Unjudged ES TopIntent WeightedAlphaNDCG
-        WeightedERRIA BaitRate NonRelCov ObsCov OracleCov Overlap RelCov SignalRate TopBait LinkingR
+        WeightedERRIA BaitRate NonRelCov ObsCov OracleCov RelCov SignalRate TopBait LinkingR
         """,
     )
 )
@@ -376,6 +376,9 @@ def score_bounds(measure: str) -> Bounds:
     if name == "VB":
         found = re.search(r"alpha=([\d.e+-]+)", measure)
         return (1 - (1 + float(found[1] if found else 1.0) ** 2) ** 0.5) / 2, 1.0
+    if name == "Overlap":
+        found = re.search(r"@(\d+)", measure)
+        return 0.0, float(found[1]) if found else np.inf
     return _OTHERS.get(name, UNKNOWN)
 
 

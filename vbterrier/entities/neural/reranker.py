@@ -18,7 +18,7 @@ from vbterrier.entities.cross_validation import Folds, Teaching, is_trained, ref
 from vbterrier.entities.neural.batches import ENTITY_WEIGHTS, Batches, MiniLMTokens, Texts, single_threaded, texts_of
 from vbterrier.entities.neural.models import MODELS
 from vbterrier.entities.pool import judged
-from vbterrier.entities.provenance import CROSSED, marked, of_fitted, require_independent
+from vbterrier.entities.provenance import of_cross_validated, of_fitted, require_independent
 from vbterrier.entities.rankers.base import Topics
 from vbterrier.entities.rerank.base import by_id, require_finite
 from vbterrier.entities.stage import EntityStage, OnDocuments
@@ -263,7 +263,7 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         if any(map(is_trained, pt.inspect.subtransformers(self).values())):
             return refitted(self, topics_and_res, qrels, folds, seed=self.seed, validated=self.patience is not None)
         if not len(topics_and_res):
-            return marked(topics_and_res.assign(rank=pd.Series(dtype="int64")), CROSSED)
+            return of_cross_validated(topics_and_res.assign(rank=pd.Series(dtype="int64")))
         prepared = self._prepared(topics_and_res)
         for source in prepared.sources:
             require_independent(source, "entities", folds=True)
@@ -277,7 +277,8 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
             for qid, rows, x in zip(prepared.topics, prepared.rows, prepared.features, strict=True):
                 if qid in fold.test:
                     score[rows] = self._output(predicted(self._network, state, x))
-        return marked(ranked(topics_and_res.assign(score=score), name=prepared.run.name), CROSSED)
+        made = ranked(topics_and_res.assign(score=score), name=prepared.run.name)
+        return of_cross_validated(made, prepared.run.frame, *prepared.sources)
 
     @property
     def n_parameters(self) -> int:

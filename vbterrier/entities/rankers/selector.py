@@ -12,7 +12,7 @@ import pyterrier as pt
 from vbterrier.entities.cross_validation import Folds
 from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.pool import judged
-from vbterrier.entities.provenance import CROSSED, marked, of_fitted, require_independent
+from vbterrier.entities.provenance import of_cross_validated, of_fitted, require_independent
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.rankers.consensus import pool_df
 from vbterrier.entities.rankers.similarity import entity_texts
@@ -319,7 +319,7 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
                 examples = labelled.examples(checked) if checked.any() else None
                 model = self._learn(labelled.examples(training), examples)
             score[test] = _predicted(model, labelled.table[test])
-        return marked(ranked(run.frame.assign(score=score), name="entity run"), CROSSED)
+        return of_cross_validated(ranked(run.frame.assign(score=score), name="entity run"), run.frame)
 
     def _learn(self, training: Examples, checked: Examples | None) -> str:
         """Fit trees, with early stopping if a validation topic has two labels, and return the model as text."""

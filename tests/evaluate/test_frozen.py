@@ -1,0 +1,177 @@
+"""Rerankers that are trained once: equal to single calls, and no judgment of a test topic reaches its scores."""
+
+import warnings
+from functools import cache
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+from pandas.testing import assert_frame_equal
+from planted import planted_collection
+from sklearn.model_selection import KFold
+
+import vbterrier
+from vbterrier import ConsensusEntities, EntityReachable, EntitySelector
+from vbterrier.entities import NeuralReranker, OverlapReranker, RandomEntities, closed_entities, link_pool
+from vbterrier.entities.cross_validation import Folds
+from vbterrier.errors import DegenerateWarning, InputError, ParameterError
+from vbterrier.evaluate import evaluate_frozen
+from vbterrier.kernels.resample import stream
+
+pytest.importorskip("lightgbm")
+pytestmark = [
+    pytest.mark.usefixtures("neural"),
+    # Few topics, whose entities are drawn at random.
+    pytest.mark.filterwarnings("ignore:.*(nothing learned|reachable one|is in stratum|no interval|same score)"),
+]
+FOLDS = KFold(4, shuffle=True, random_state=1)
+CUTOFF = 4
+
+
+def encoder(text):
+    vectors = [stream(0, "word", word).normal(size=8) for word in text.split()]
+    return np.stack(vectors) if vectors else np.zeros((0, 8))
+
+
+@cache
+def data():
+    made = planted_collection(n_topics=16, n_documents=20, n_relevant=6, n_entities={"sparse": 5})
+    pool = made.pool.assign(query="query " + made.pool["qid"])
+    pool["text"] = [f"w{at % 7} w{at % 5}" for at in range(len(pool))]
+    links = link_pool(pool, made.tags)
+    every = ConsensusEntities(links, min_documents=1, cutoff=10)
+    entities = {"open": every, "random": RandomEntities(seed=1)(every(pool))}
+    return SimpleNamespace(pool=pool, links=links, tags=made.tags, qrels=made.qrels, entities=entities, every=every)
+
+
+def reranker(entities, **options):
+    return NeuralReranker(data().links, entities, model="duet", encoder=encoder, cutoff=CUTOFF, epochs=2, **options)
+
+
+def selector():
+    return data().every >> EntitySelector(data().links, rounds=5, parameters={"min_data_in_leaf": 2})
+
+
+def evaluated(own, qrels=None, **options):
+    given = data()
+    options = {"entities": given.entities, "folds": FOLDS, "cutoff": CUTOFF, "n_resamples": 50} | options
+    return evaluate_frozen(reranker(own), given.pool, given.qrels if qrels is None else qrels, ["AP"], **options)
+
+
+@cache
+def crossed():
+    return evaluated(selector())
+
+
+def test_each_fold_is_a_reranker_that_is_fitted_once_and_frozen():
+    given, found = data(), crossed()
+    fold = next(iter(Folds(FOLDS, given.pool["qid"].unique(), 0)))
+    training, checked, test = (
+        given.pool[given.pool["qid"].isin(part)] for part in (fold.training, fold.validation, fold.test)
+    )
+    # The entities of the training: each topic by a selector of other training topics.
+    own = selector()
+    first = own[-1].cross_validated(given.every(training), given.qrels, folds=KFold(5, shuffle=True, random_state=0))
+    own[-1].fit(given.every(training), given.qrels, given.every(checked), given.qrels)
+    entities = pd.concat([first, own(checked)]).drop(columns="judgments")
+    reach = EntityReachable(given.links, entities, cutoff=CUTOFF)
+    model = reranker(entities).fit(reach(training), given.qrels, reach(checked), given.qrels)
+    for name, ranker in {"training": own, "open": given.every}.items():
+        frozen = model.with_entities(ranker)
+        ours = found.runs[name][found.runs[name]["qid"].isin(fold.test)].reset_index(drop=True)
+        expected = frozen(test)
+        assert_frame_equal(ours, expected[ours.columns], check_exact=True)
+        # The gap is that of single calls on the reachable documents and on all.
+        assert len(found.entity_runs[name].query("qid in @fold.test")) == len(ranker(test))
+    assert found.runs["open"]["qid"].nunique() == 16
+
+
+def test_gaps_are_those_of_scores():
+    given, found = data(), crossed()
+    table = found.gaps.set_index(["name", "entities"])
+    assert table.index.tolist() == [(name, e) for e in ("training", "open", "random") for name in ("reranker", "pool")]
+    own = found.entity_runs["random"]
+    reach = EntityReachable(given.links, own, cutoff=CUTOFF)
+    reached = given.qrels.merge(reach(given.pool)[["qid", "docno"]])
+    known = reached[reached["label"] > 0]["qid"].unique()
+    within = reached[reached["qid"].isin(known)]
+    conditional = vbterrier.score({"pool": reach(given.pool)}, within, ["AP"]).values.set_index("qid")["value"]
+    opened = vbterrier.score({"pool": given.pool}, given.qrels, ["AP"]).values.set_index("qid")["value"].loc[known]
+    row = table.loc[("pool", "random")]
+    assert row[["conditional", "open_world", "n_qids"]].tolist() == pytest.approx(
+        [conditional.loc[known].mean(), opened.mean(), len(known)]
+    )
+    assert row["gap"] == pytest.approx(conditional.loc[known].mean() - opened.mean())
+    documents = found.report.documents.set_index("name")["value"]
+    for name, run in {**found.runs, "pool": given.pool}.items():
+        means = vbterrier.score({"it": run}, given.qrels, ["AP"]).means()
+        assert documents[name] == pytest.approx(means.loc["it", "AP"])
+    text = found.text()
+    assert text.startswith("Conditional minus open world")
+    assert "Level 3: documents by RelCov@4 of training; gains over pool" in text
+
+
+def test_flipped_judgments_of_test_topics_change_no_score_of_these():
+    given, before = data(), crossed()
+    test = next(iter(Folds(FOLDS, given.pool["qid"].unique(), 0))).test
+    label = given.qrels["label"]
+    flipped = given.qrels.assign(label=np.where(given.qrels["qid"].isin(test), 1 - label, label))
+    after = evaluated(selector(), flipped)
+    for name, run in before.runs.items():
+        rows, other = run["qid"].isin(test), after.runs[name]
+        assert_frame_equal(other[rows], run[rows], check_exact=True)
+        assert not other["score"].equals(run["score"])
+
+
+def test_runs_of_other_rerankers_are_compared_in_the_open_world():
+    given = data()
+    reversed_pool = given.pool.assign(score=-given.pool["score"])[["qid", "docno", "score"]]
+    found = evaluated(selector(), runs={"reversed": reversed_pool}, train_on="open-world")
+    assert found.report.documents["name"].tolist() == ["pool", "training", "open", "random", "reversed"]
+    table = found.comparisons.set_index("name_a")
+    assert set(table["name_b"]) == {"pool"}
+    ap = vbterrier.score({"a": reversed_pool, "b": given.pool}, given.qrels, ["AP"]).means()["AP"]
+    assert table.loc["reversed", "diff"] == pytest.approx(ap["a"] - ap["b"])
+    # The pools of the training differ.
+    assert not found.runs["open"]["score"].equals(crossed().runs["open"]["score"])
+    assert repr(found) == "FrozenReranker(3 entity runs; AP; 16 topics)"
+
+
+def test_candidates_from_labels_are_reported_and_cross_validated_ones_refused():
+    given = data()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        closed = closed_entities(link_pool(given.pool, given.tags, given.qrels), given.every(given.pool), balanced=True)
+    with pytest.warns(DegenerateWarning, match="entities of the reranker: .* depend on judgments of the same topics"):
+        found = evaluated(closed)
+    gaps = found.gaps.set_index(["name", "entities"])["gap"]
+    # The candidates carry the judgments, for the pool as for the reranker.
+    assert gaps["pool", "training"] > gaps["pool", "open"] + 0.05
+    trained = selector()[-1].cross_validated(given.every(given.pool), given.qrels, folds=FOLDS)
+    with pytest.raises(InputError, match=r"entities of the reranker: .* are cross-validated"):
+        evaluated(trained)
+    # They are no leak where the frozen reranker is only applied to them.
+    assert "trained" in evaluated(given.every, entities={"trained": trained}).runs
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "message"),
+    [
+        ({"train_on": "closed"}, ParameterError, "train_on='closed'"),
+        ({"entities": {"pool": None}}, ParameterError, "entities, runs: 'pool' occurs twice"),
+        ({"runs": {"open": None}}, ParameterError, "entities, runs: 'open' occurs twice"),
+        ({"folds": 40}, InputError, "16 topics are too few for 40 folds"),
+        ({"qrels": pd.DataFrame({"qid": ["x"], "docno": "d", "label": 1})}, InputError, "pool: no topic is judged"),
+    ],
+)
+def test_bad_input_is_refused(options, error, message):
+    with pytest.raises(error, match=message):
+        evaluated(data().every, **options)
+
+
+def test_untrained_rerankers_are_refused():
+    given = data()
+    for entities in (given.every, selector()):
+        with pytest.raises(ParameterError, match="wanted a trained stage with entities, such as NeuralReranker"):
+            evaluate_frozen(OverlapReranker(given.links, entities), given.pool, given.qrels, entities={})
