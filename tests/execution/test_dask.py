@@ -20,10 +20,10 @@ from vbterrier.execution import parallel
 from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
-from vbterrier.measures.intents import IntentMeasure
+from vbterrier.measures.intents import CandidateMeasure
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import EvaluationTarget
-from vbterrier.measures.unjudged import Bootstrapped
+from vbterrier.measures.unjudged import UnjudgedMeasure, needs_model
 
 distributed = pytest.importorskip("distributed")
 config = pytest.importorskip("dask.config")
@@ -69,8 +69,8 @@ def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
     entities = entities.drop_duplicates(["qid", "docno"])[["qid", "docno"]].assign(score=lambda frame: frame.index)
     gold = pd.DataFrame({"qid": ["q0", "q1", "q2"], "entity_id": ["e0", "NIL", "e2"]})
     given = {
-        (Bootstrapped, type(vbterrier.NDCGBound), type(vbterrier.Unjudged)): (qrels, run),
-        IntentMeasure: (qrels.assign(iteration=(qrels.index % 3).astype(str)), run),
+        (UnjudgedMeasure, type(vbterrier.NDCGBound), type(vbterrier.Unjudged)): (qrels, run),
+        CandidateMeasure: (qrels.assign(iteration=(qrels.index % 3).astype(str)), run),
         LinkingMeasure: (gold, gold.rename(columns={"entity_id": "docno"}).assign(score=1.0)),
         Measure: (links, entities),
     }
@@ -81,12 +81,15 @@ def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
         frame, ranking = next(pair for base, pair in given.items() if issubclass(kind, base))
         options = {"cutoff": 5} if "cutoff" in kind.SUPPORTED_PARAMS else {}
         options |= {"undefined": "zero"} if "undefined" in kind.SUPPORTED_PARAMS else {}
+        options |= {"max_grade": 2} if kind is type(vbterrier.NDCGBound) else {}
         measure, target = kind(**options), EvaluationTarget(frame)
-        before = list(map(str, evaluate([measure], target, Run(ranking, duplicates="error"))))
-        copied, sent = pickle.loads(pickle.dumps((target, Run(ranking, duplicates="error"))))
-        assert target.results.kept
-        assert list(map(str, evaluate([measure], copied, sent))) == before, measure
-    for frame, names in ((qrels, EXTERNAL), (given[IntentMeasure][0], ("alpha_nDCG@5", "ERR_IA@5", "StRecall@5"))):
+        models = {"": vbterrier.unjudged.fit({"run": run}, qrels, cutoff=5)} if needs_model([measure]) else {}
+        given_run = Run(ranking, duplicates="error")
+        before = list(map(str, evaluate([measure], target, given_run, models)))
+        copied, sent, fitted = pickle.loads(pickle.dumps((target, given_run, models)))
+        assert target.results.kept or "linked" in vars(target)
+        assert list(map(str, evaluate([measure], copied, sent, fitted))) == before, measure
+    for frame, names in ((qrels, EXTERNAL), (given[CandidateMeasure][0], ("alpha_nDCG@5", "ERR_IA@5", "StRecall@5"))):
         for made in vbterrier.measures_from(*names):
             target = EvaluationTarget(frame)
             before = list(map(str, external_values([made], target, Run(run))))
@@ -95,8 +98,9 @@ def test_targets_of_every_measure_are_pickled_after_use(qrels, runs, links):
 
 def test_more_runs_than_workers_end_with_the_numbers_of_one_process(client, qrels, runs):
     options = {"n_resamples": 20}
-    found = vbterrier.score(runs, qrels, [*EXTERNAL, "BNDCG@10"], client=client, **options)
-    alone = vbterrier.score(runs, qrels, [*EXTERNAL, "BNDCG@10"], **options)
+    measures = [*EXTERNAL, "BNDCG@10", "ENDCG@10"]
+    found = vbterrier.score(runs, qrels, measures, client=client, **options)
+    alone = vbterrier.score(runs, qrels, measures, **options)
     pd.testing.assert_frame_equal(found.values, alone.values, check_exact=True)
 
 

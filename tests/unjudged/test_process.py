@@ -17,6 +17,9 @@ from vbterrier.unjudged.pool import Judgments
 from vbterrier.unjudged.priors import Process
 
 METRICS = [NDCG(), NDCG("exp-log2"), RBP(), RBP(0.5, rel=2), Precision(), AP(), AP(rel=2), ERR(), Q(), Q(beta=3.0)]
+TEXTS = [
+    *("nDCG", "nDCG(dcg='exp-log2')", "RBP", "RBP(p=0.5,rel=2)", "P", "AP", "AP(rel=2)", "ERR", "Q", "Q(beta=3.0)"),
+]
 GRADES = {"q1": [2, 1, 1, 0, 0, 2, 0], "q2": [1, 0, 0, 0], "q3": [0, 0, 0]}
 QRELS = [(qid, f"j{i}", grade) for qid, grades in GRADES.items() for i, grade in enumerate(grades)]
 QRELS = pd.DataFrame(QRELS, columns=["qid", "docno", "label"])
@@ -64,7 +67,7 @@ def test_every_metric_equals_the_process_followed_by_hand(metric, strength, cuto
         variance = (values - distribution.mean[topic]) ** 2 @ probs
         assert distribution.std[topic] ** 2 == pytest.approx(variance, abs=1e-12)
     assert distribution.metric is metric
-    assert f"{metric.name}@{cutoff}" in repr(distribution)
+    assert repr(distribution).startswith(f"BootstrapDistribution({TEXTS[METRICS.index(metric)]}@{cutoff}, 3 topics")
 
 
 @pytest.mark.parametrize("metric", [NDCG(), AP()], ids=repr)
