@@ -348,6 +348,8 @@ def test_one_topic():
     [
         ({"measure": "Unjudged@10"}, "Unjudged@10: wanted a measure of the B or E family"),
         ({"measure": "BNDCG(stat='q95')@10"}, "leave out stat='q95'"),
+        ({"measure": "BNDCG@10", "labels": qrels_of("q1")}, "labels=: BNDCG@10 would not use it"),
+        ({"measure": "BNDCG@10", "model": "mine"}, "model=: BNDCG@10 would not use it"),
         ({"uncertainty": "documents"}, "uncertainty='documents': wanted one of 'unjudged', 'topics', 'both'"),
         ({"on_topics": "some"}, "on_topics='some': wanted"),
         ({"baseline": "r33"}, "baseline='r33': wanted a system's name. Did you mean r3?"),

@@ -62,15 +62,19 @@ def test_frames_of_a_bootstrapped_measure():
     assert repr(found) == f"VarianceShares(2 systems, {MEASURE}, 8 topics; topics and unjudged (nested))"
 
 
-def test_moments_are_those_of_score():
-    found = variance_shares(RUNS, QRELS, MEASURE)
-    scores = score(RUNS, QRELS, [MEASURE])
+@pytest.mark.parametrize("measure", [MEASURE, "ENDCG@4"])
+@pytest.mark.parametrize("on_topics", ["same", "common"])
+def test_moments_are_those_of_score(measure, on_topics):
+    runs = RUNS if on_topics == "same" else {**RUNS, "two": RUNS["two"].query("qid != 'q1'")}
+    found = variance_shares(runs, QRELS, measure, on_topics=on_topics)
+    scores = score(runs, QRELS, [measure], on_topics=on_topics)
     of_score = scores.intervals[scores.intervals["method"] == "unjudged (normal)"].set_index("name")
     own = found.intervals[found.intervals["method"] == "unjudged (normal)"].set_index("name")
     for column in ("value", "low", "high"):
         np.testing.assert_allclose(own[column], of_score[column])
     values = scores.values.groupby("name")["value"].agg(["mean", "var"])
-    np.testing.assert_allclose(table(found).xs("topics", level="source")["variance"], values["var"] / 8)
+    variances = values["var"] / (8 if on_topics == "same" else 7)
+    np.testing.assert_allclose(table(found).xs("topics", level="source")["variance"], variances)
     np.testing.assert_allclose(own["mean"], values["mean"])
 
 
@@ -185,6 +189,7 @@ def test_a_topic_alone():
         ({"measure": "nDCG@10"}, "only its topics are uncertain"),
         ({"measure": "BNDCG(stat='q5')@4"}, "leave out stat"),
         ({"measure": "ES@3"}, "wanted intents"),
+        ({"model": "mine"}, "model=: BNDCG.* would not use it"),
         ({"baseline": "three"}, "no such system"),
         ({"n_draws": 1}, "n_draws=1"),
         ({"scores": "true"}, "scores='true'"),
@@ -209,11 +214,12 @@ def test_ance_on_trec_covid(shared_data):
     """Predicted effects of judging and of more topics, and the observed effect of judging."""
     folder = shared_data / "trec-covid"
     runs = {"ance": folder / "run.ance.top100.txt.gz"}
-    found = variance_shares(runs, folder / "qrels.incomplete.txt.gz", "ENDCG@10")
+    measure = "BNDCG(prior_strength=4)@10"
+    found = variance_shares(runs, folder / "qrels.incomplete.txt.gz", measure)
     shares = table(found).loc["ance", "share"]
-    assert shares.tolist() == pytest.approx([0.872, 0.128], abs=0.002)
+    assert shares.tolist() == pytest.approx([0.904, 0.096], abs=0.002)
     now, judged = found.advice.set_index("change").loc[["none", "unjudged settled"], "other_topics"]
-    complete = score(runs, folder / "qrels.complete.txt.gz", ["ENDCG@10"]).values["value"]
+    complete = score(runs, folder / "qrels.complete.txt.gz", [measure]).values["value"]
     # The variance of judged scores is not smaller than the total: resolved uncertainty becomes variance.
     assert 1.959964 * complete.std() / np.sqrt(50) == pytest.approx(judged, rel=0.03)
     assert now == judged

@@ -96,6 +96,25 @@ def test_shares_of_a_known_population(share):
         assert (found.high[:, 1] - found.low[:, 1] < 0.15).all()
 
 
+def test_errors_that_topics_share_do_not_average_out():
+    """Own errors of variance 0.01 and shared ones of 0.0025, of 50 topics with a variance of 0.04 between them."""
+    rng, n, n_draws = np.random.default_rng(8), 50, 8000
+    common = 0.05 * rng.standard_normal((1, n_draws))
+    own = 0.1 * rng.standard_normal((n, 1, n_draws))
+    values = 0.2 * stats.norm.ppf((np.arange(n) + 0.5) / n)[None]
+    parts = np.full((1, n), 0.01 + n * 0.0025)
+    given = {"variances": parts, "common": common, "values": values}
+    for scores, noise in (("expected", 0), ("measured", own.var(axis=2, ddof=1).mean())):
+        found = combined(own + values.T[..., None], "u", **given, scores=scores, level=0.6827)
+        between = values.var(ddof=1) - noise
+        np.testing.assert_allclose(found.variances, [[between / n, 0.01 / n + 0.0025]])
+        half = (found.interval.high - found.interval.low) / 2
+        np.testing.assert_allclose(half, np.sqrt(found.total), rtol=0.03)
+    # They are most of the width: without them the interval is about half as wide.
+    without = combined(own + values.T[..., None], "u", values=values, level=0.6827).interval
+    assert (without.high - without.low) / 2 < 0.6 * half
+
+
 def inside(interval, truth):
     return int(((interval.low <= truth) & (truth <= interval.high)).sum())
 

@@ -37,7 +37,7 @@ from vbterrier.stats.variance_components import (
     sources_of,
 )
 from vbterrier.stats.variants import with_variants
-from vbterrier.unjudged.estimated import joint_of
+from vbterrier.unjudged.estimated import EstimatedJoint, joint_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -80,6 +80,7 @@ class TopicDraws:
     variances: Floats | None
     draws: Iterable[Floats]  # by topic, shape (m, B)
     source: str | dict[str, Floats]  # as of combine_sources
+    common: Floats | None = None  # draws of errors that topics share, shape (m, B)
 
 
 def unjudged_draws(
@@ -104,12 +105,37 @@ def unjudged_draws(
     # Sort the topics, so that results do not depend on their order in the qrels.
     order = sorted(range(len(joint.topics)), key=joint.topics.__getitem__)
     expected = contrast(np.array([distribution.mean for distribution in distributions.values()]))[:, order]
+    places = tracked(order, "drawing", shown=progress and len(order) > 1, unit="topic")
+    if isinstance(joint, EstimatedJoint):
+        # Topics share the errors of the model.
+        parts = _parts(contrast(np.stack([each.draws for each in joint.distributions])))[:, order]
+        common = _common(contrast(np.stack([each.draws_of(n_draws, seed) for each in joint.distributions])))
+        draws = (contrast(joint.scores(topic, n_draws, seed)) - common for topic in places)
+        return TopicDraws(contrast.names, expected, expected, parts, draws, UNJUDGED, common)
     variances = None
     if not contrast.is_difference:
         variances = np.array([distribution.std**2 for distribution in distributions.values()])[:, order]
-    places = tracked(order, "drawing", shown=progress and len(order) > 1, unit="topic")
     draws = (contrast(joint.scores(topic, n_draws, seed)) for topic in places)
     return TopicDraws(contrast.names, expected, expected, variances, draws, UNJUDGED)
+
+
+def _parts(draws: Floats) -> Floats:
+    """The part of each topic in the variance of the sum over topics, shape (m, n), from draws (m, B, n)."""
+    away = draws - draws.mean(axis=1, keepdims=True)
+    return np.asarray((away * away.sum(axis=2, keepdims=True)).mean(axis=1))
+
+
+def _common(draws: Floats) -> Floats:
+    """The errors that topics share, shape (m, B), from draws (m, B, n).
+
+    Their variance is the mean covariance of two topics, and they are proportional to the mean over topics.
+    """
+    n, means = draws.shape[2], draws.mean(axis=2)
+    means = means - means.mean(axis=1, keepdims=True)
+    of_mean = (means**2).mean(axis=1)
+    covariance = (n * of_mean - draws.var(axis=1).mean(axis=1)) / max(n - 1, 1)
+    share = np.divide(np.clip(covariance, 0.0, of_mean), of_mean, out=np.zeros_like(of_mean), where=of_mean > 0)
+    return np.asarray(np.sqrt(share)[:, None] * means)
 
 
 def replica_draws(
@@ -213,16 +239,17 @@ def variance_shares(
 ) -> VarianceShares:
     """Combine all sources of uncertainty of a mean into one interval, and attribute its variance to the sources.
 
-    Sources are topics and unjudged documents for a bootstrapped measure; topics and perturbations for a measure over
-    intents. The variance of the mean is ``Var_t(μ_t)/n + Σ_t σ_t²/n²``, between and within topics; see
-    :func:`vbterrier.stats.variance_components.combine_sources`.
+    Sources are topics and unjudged documents for a measure of the B or E family; topics and perturbations for a measure
+    over intents. The variance of the mean is ``Var_t(μ_t)/n + Σ_t σ_t²/n²``, between and within topics; see
+    :func:`vbterrier.stats.variance_components.combine_sources`. Under a model of the E family topics share its errors,
+    and the second term is ``Σ_ts Cov(score_t, score_s)/n²``, the variance of the mean as in :func:`vbterrier.score`.
 
     Parameters
     ----------
     runs, qrels, subtopics, model, on_topics, duplicates, progress
         See :func:`vbterrier.score`.
     measure, intents, tags
-        A bootstrapped measure, or one over intents (``ES``, ``VB``...), or its name; for measures over intents, see
+        A measure of the B or E family, or one over intents (``ES``, ``VB``...), or its name; for the latter, see
         :func:`vbterrier.score`.
     perturb
         Perturbations of intents and tags, see :mod:`vbterrier.stats`: each is a separate source, named ``intents`` or
@@ -242,7 +269,7 @@ def variance_shares(
     Judging narrows the interval of the mean over *these* topics (``these_topics``). For topics from the same
     population, expected scores under a correct prior are as good as judged scores: true scores vary more over topics,
     by the variance within topics, so that the interval stays about as wide as the combined one. None of these numbers
-    include a bias of the prior that all topics share.
+    include a bias of a prior of the B family that all topics share.
 
     Variances within topics are exact for systems if the distribution of the measure has closed-form moments, and are
     otherwise estimated from the draws.
@@ -287,7 +314,8 @@ def variance_shares(
         )
     values, n = drawn.values if scores == "measured" else drawn.expected, drawn.values.shape[1]
     asked: dict[str, Any] = {"scores": scores, "method": method, "level": level, "n_draws": n_draws, "seed": seed}
-    found = combine_sources(drawn.draws, drawn.source, values=values, variances=drawn.variances, n_qids=n, **asked)
+    asked |= {"values": values, "variances": drawn.variances, "common": drawn.common}
+    found = combine_sources(drawn.draws, drawn.source, n_qids=n, **asked)
     name = str(wanted)
     shares = _shares(found, drawn.names, name).assign(level=level, n_qids=n, n_draws=n_draws, seed=seed)
     return VarianceShares(_intervals(found, drawn, name, n_draws, seed), shares, _advice(found, drawn.names, name))

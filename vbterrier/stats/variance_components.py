@@ -90,7 +90,7 @@ def _by_source(between: Floats, within: Floats, parts: Floats) -> Floats:
     """
     between, parts = np.maximum(between, 0.0), np.maximum(parts, 0.0)
     if len(parts) == 1:
-        return np.stack([between, within], axis=1)
+        return np.stack([between, np.maximum(within, 0.0)], axis=1)
     total = parts.sum(axis=0)
     parts = parts * np.where(total > within, np.divide(within, total, out=np.ones_like(total), where=total > 0), 1.0)
     interactions = np.maximum(within - parts.sum(axis=0), 0.0)
@@ -173,6 +173,7 @@ def combine_sources(
     n_draws: int,
     values: Floats | None = None,
     variances: Floats | None = None,
+    common: Floats | None = None,
     scores: str = "expected",
     method: str = "nested",
     level: float = 0.95,
@@ -195,6 +196,9 @@ def combine_sources(
     - ``values``: scores of the topics, shape (m, n): exact expectations, or with ``scores="measured"`` the measured
       scores. The means of the draws by default.
     - ``variances``: exact ``σ_t²``, shape (m, n), if known.
+    - ``common``: errors that all topics share, if there are any: draws of deviations of the means, shape (m, B).
+      ``draws`` are then those of the topics without them, and ``variances`` the parts of the topics in the variance of
+      the mean, ``Σ_s Cov(score_t, score_s)`` in the place of ``σ_t²``.
     - ``scores``: ``"expected"``: true scores are distributed around the values as the draws are, so that ``Var_t(μ_t)``
       is the variance of the values; minus ``mean σ_t²/B`` if they are means of B draws. ``"measured"``: the values are
       distributed around the true scores as the draws are around their means: their variance includes the noise,
@@ -227,12 +231,13 @@ def combine_sources(
     named = {source: within} if isinstance(source, str) else source
     parts = np.stack(list(named.values()))
     noise_share = 1.0 if scores == "measured" else 0.0 if values is not None else 1 / n_draws
-    found = _Components(scored, within, noise_share * within, parts, counts)
+    # Errors that topics share do not vary over topics.
+    found = _Components(scored, within, noise_share * (within if common is None else drawn), parts, counts)
     contributions = found.contributions()
     low, high = found.share_limits(contributions, level)
     resampled = found.resampled(contributions[:, 0])
     if method == "nested":
-        limits = _limits(resampled + noise, level)
+        limits = _limits(resampled + noise + (0.0 if common is None else common), level)
     else:
         limits = _satterthwaite_limits(scored, contributions, scores, level)
     without = ", without noise" if scores == "measured" else ""
