@@ -175,6 +175,13 @@ class EvidenceModel(Shown):
         judged = judged.regraded(self.judgments.grades)
         return EstimatedDistribution(judged, metric_of(metric), partial(self.draw, judged.cutoff), n_draws, seed)
 
+    def run_distribution(
+        self, run: Any, cutoff: int | None = 10, metric: Metric | None = None, *, n_draws: int = N_DRAWS, seed: int = 0
+    ) -> EstimatedDistribution:
+        """Return the distribution of the scores of a run, a frame (qid, docno, score), see :meth:`distribution`."""
+        judged = self.judgments.judge(Run(run), cutoff)
+        return self.distribution(judged, metric, n_draws=n_draws, seed=seed)
+
     def _require_judgments(self, judgments: Judgments, name: str) -> None:
         """Refuse judgments of topics that differ from those of the model."""
         if judgments is self.judgments:
