@@ -15,7 +15,7 @@ from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.ids import ids_of, integers_of, near_matches, repeated_pairs
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.ranking import MAX_TIED_SHARE, Run
-from vbterrier.intents.sources import from_diversity, iterations_of, subtopic_gaps
+from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, subtopic_gaps, unequal
 from vbterrier.unjudged.evidence import evidence_of, judged_shares, pool_depth, selection
 from vbterrier.unjudged.model import is_identified
 from vbterrier.unjudged.pool import Judgments
@@ -91,11 +91,11 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None) -> Diagnosis:
     notes: list[str] = []
     frame = frame_of(qrels if is_frame(qrels) else read_qrels(qrels), "qrels")
     require(frame, ("qid", "docno", "label"), "qrels")
-    facts, judgments, diversity, conflict = _qrels_facts(frame, notes)
-    if diversity:
+    facts, judgments, has_subtopics, diversity, conflict = _qrels_facts(frame, notes)
+    if has_subtopics:
         facts.append(("subtopics", _subtopics(frame, subtopics, notes)))
     elif subtopics is not None:
-        raise InputError("qrels: documents are judged once, not for subtopics; leave subtopics out")
+        raise InputError("qrels: documents are not judged for subtopics; leave subtopics out")
     loaded = {name: quietly(Run, run, name=f"run {name!r}", duplicates="first") for name, run in runs.items()}
     table = pd.DataFrame([_run_facts(name, run, loaded[name], judgments, notes) for name, run in runs.items()])
     for column, each, text in (
@@ -120,7 +120,8 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None) -> Diagnosis:
             ]
     if table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
         notes += [f"judgments: {note.text}" for note in judgment_notes(loaded, judgments)]
-    support = _support(table, diversity=diversity, conflict=conflict, identified=is_identified(judgments))
+    kinds = {"has_subtopics": has_subtopics, "diversity": diversity, "conflict": conflict, "weighted": unequal(frame)}
+    support = _support(table, **kinds, identified=is_identified(judgments))
     return Diagnosis(pd.DataFrame(facts, columns=["what", "value"]), table, tuple(support), tuple(notes))
 
 
@@ -173,19 +174,21 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[Judgme
     return [*notes, JudgmentNote(text, serious=False)]
 
 
-def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[list[tuple[str, str]], Judgments, bool, bool]:
+def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[list[tuple[str, str]], Judgments, bool, bool, bool]:
+    """Facts, judgments, and True for subtopics, for documents judged once a subtopic, and for conflicting labels."""
     label = integers_of(frame["label"], "qrels column 'label'")
     topics, topic = ids_of(frame["qid"], "qrels column 'qid'").codes()
     repeats = repeated_pairs(topic, ids_of(frame["docno"], "qrels column 'docno'"))
-    iterations = frame["iteration"].nunique() if "iteration" in frame.columns else 1
-    diversity = iterations > 1 and len(repeats) > 0
+    iterations = iterations_of(frame) if "iteration" in frame.columns else None
+    has_subtopics = iterations is not None and names_subtopics(iterations)
+    diversity = has_subtopics and len(repeats) > 0
     grades, counts = np.unique(label, return_counts=True)
     facts = [
         ("topics", f"{len(topics):,}"),
         ("judgments", f"{len(frame):,}"),
         ("labels", ", ".join(f"{grade}: {count:,}" for grade, count in zip(grades, counts, strict=True))),
         ("below 0", f"{int((label < 0).sum()):,} (count as 0)"),
-        ("kind", f"diversity, {iterations} iterations" if diversity else "adhoc"),
+        ("kind", f"diversity, {len(iterations.entities)} iterations" if iterations and has_subtopics else "adhoc"),
     ]
     without = len(topics) - len(set(topic[label > 0].tolist()))
     if without:
@@ -199,7 +202,7 @@ def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[list[tuple[str,
         judgments = quietly(Judgments, flatten_qrels(frame))
     if len(repeats) and not diversity:
         notes.append(f"qrels: {len(repeats)} rows judge a document that is duplicated in its topic")
-    return facts, judgments, diversity, conflict
+    return facts, judgments, has_subtopics, diversity, conflict
 
 
 def _subtopics(frame: pd.DataFrame, subtopics: Any, notes: list[str]) -> str:
@@ -271,7 +274,9 @@ def _equal_as_float32(run: Run) -> int:
     return int((same & (left != right) & (run.topic[rows[:-1]] == run.topic[rows[1:]])).sum())
 
 
-def _support(runs: pd.DataFrame, *, diversity: bool, conflict: bool, identified: bool) -> list[Support]:
+def _support(
+    runs: pd.DataFrame, *, has_subtopics: bool, diversity: bool, conflict: bool, weighted: list[str], identified: bool
+) -> list[Support]:
     unjudged = runs[f"unjudged@{TIE_CUTOFF}"]
     some, nothing = bool((unjudged > 0).any()), ""
     if not unjudged.notna().any():
@@ -306,11 +311,13 @@ def _support(runs: pd.DataFrame, *, diversity: bool, conflict: bool, identified:
         ]
         if not identified:
             rows.insert(2, ("RR, NDCGBound, Unjudged", True, "they estimate no relevance: use these"))
-    uniform = "intents are the iterations of the qrels, uniform"
+    uniform = "intents are the iterations of the qrels, " + ("with probabilities" if weighted else "uniform")
     files = "no intents; name files in the measure, VB(intents='...',tags='...')@10, or use diversity qrels"
-    subtopics = "subtopics are the iterations of the qrels" if diversity else "they need diversity qrels"
+    subtopics = "subtopics are the iterations of the qrels" if has_subtopics else "they need diversity qrels"
+    if weighted:
+        subtopics = "they ignore different probabilities: use WeightedAlphaNDCG, WeightedERRIA and ES"
     rows += [
-        ("VB, ES, VarPenalty, TopIntent", diversity, uniform if diversity else files),
-        ("alpha_nDCG, ERR_IA, StRecall", diversity, subtopics),
+        ("VB, ES, VarPenalty, TopIntent", has_subtopics, uniform if has_subtopics else files),
+        ("alpha_nDCG, ERR_IA, StRecall", has_subtopics and not weighted, subtopics),
     ]
     return [Support(*row) for row in rows]

@@ -25,9 +25,9 @@ from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
 from vbterrier.frames.values import KEY
 from vbterrier.log import tracked
 from vbterrier.measures.external import is_mean, mean_of
-from vbterrier.measures.intents import IntentMeasure
+from vbterrier.measures.intents import CandidateMeasure
 from vbterrier.measures.linking import LinkingMeasure
-from vbterrier.measures.target import aligned, require_one_tagger, warn_of_gaps
+from vbterrier.measures.target import aligned, check_subtopics, require_one_tagger
 from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.measures.unjudged import (
     VARIANCE_PART,
@@ -260,8 +260,8 @@ def score(
     read = read_answers if linking else read_qrels
     judged = target_of(qrels, intents, tags, read, subtopics=subtopics)
     require_use(asked, labels=labels, model=model)
-    if any(isinstance(measure, IntentMeasure) and measure.reads_subtopics for measure in asked):
-        warn_of_gaps(judged)
+    if any(isinstance(measure, CandidateMeasure) and measure.reads_subtopics for measure in asked):
+        check_subtopics(judged)
     named = list(systems_of(named_runs(runs, topics)))
     # Intervals over unjudged documents need the variance of the mean.
     variances = [part for measure in asked if (part := _variance_of(measure)) is not None]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -227,6 +228,23 @@ def _all_subtopics(
     place = pd.Series(np.arange(len(topics)), index=topics)
     order = found["qid"].astype(str).map(place).argsort(kind="stable")
     return found.iloc[order].reset_index(drop=True)
+
+
+# Iterations of judgments without subtopics, and of judging in rounds, as those of TREC-COVID.
+_NO_SUBTOPIC, _ROUND = ("0", "Q0"), re.compile(r"\d+\.\d+")
+
+
+def names_subtopics(iterations: Iterations, *, is_part: bool = False) -> bool:
+    """Return True if iterations are subtopics; those of ordinary qrels are all the same, and some number rounds.
+
+    ``is_part``: a single subtopic is enough, since other queries may have others.
+
+    >>> qrels = pd.DataFrame({"qid": "q", "iteration": ["1", "2"], "docno": ["a", "b"], "label": 1})
+    >>> names_subtopics(iterations_of(qrels)), names_subtopics(iterations_of(qrels.assign(iteration="0")))
+    (True, False)
+    """
+    found = [one for one in iterations.entities if one not in _NO_SUBTOPIC]
+    return len(found) > (0 if is_part else 1) and not any(map(_ROUND.fullmatch, found))
 
 
 def subtopic_gaps(iterations: Iterations) -> list[str]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest, printable
 from vbterrier.hosts.ir_measures import Provider, registered
-from vbterrier.measures.target import EvaluationTarget, Scoring, deepest, warn_of_gaps, warn_of_id_mismatch
+from vbterrier.measures.target import EvaluationTarget, Scoring, check_subtopics, deepest, warn_of_id_mismatch
 
 if TYPE_CHECKING:
     from collections.abc import Hashable, Iterable, Iterator, Mapping
@@ -253,7 +253,7 @@ def _prepared(measures: Iterable[Measure], qrels: pd.DataFrame) -> tuple[list[st
             )
     target = EvaluationTarget(qrels)
     if any(measure.reads_subtopics for measure in measures):
-        warn_of_gaps(target)
+        check_subtopics(target, is_part=True)
 
     def values(measures: list[Measure], run: Run) -> Iterator[tuple[str, Measure, float]]:
         warn_of_id_mismatch(target, run, only_misspelt=True)

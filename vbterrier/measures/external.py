@@ -21,7 +21,7 @@ from vbterrier.hosts.ir_measures import ENGINES, JUDGED, NAME, NDEVAL, TO_IR_MEA
 from vbterrier.intents.sources import to_diversity, unequal
 from vbterrier.measures import adhoc
 from vbterrier.measures.adhoc import is_computed_here
-from vbterrier.measures.target import EvaluationTarget
+from vbterrier.measures.target import EvaluationTarget, check_subtopics
 from vbterrier.unjudged.pool import Judgments
 
 if TYPE_CHECKING:
@@ -204,7 +204,9 @@ def is_diversity(measure: ir_measures.Measure) -> bool:
 
 
 def prepare(measure: ir_measures.Measure, target: EvaluationTarget) -> None:
-    """Look up the judgments of a target if a measure is computed from them directly."""
+    """Look up the judgments of a target if a measure is computed from them directly; refuse them without subtopics."""
+    if is_diversity(measure) and _of_subtopics(target) is target:
+        check_subtopics(target)
     if is_computed_here(measure) and {"docno", "label"} <= set(target.frame.columns) and judges_once(target):
         _ = target.judgments().lookup
 

@@ -16,7 +16,7 @@ from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import Ids, ids_of, require_same_kind
-from vbterrier.intents.sources import Iterations, iterations_of, subtopic_gaps
+from vbterrier.intents.sources import Iterations, iterations_of, names_subtopics, subtopic_gaps
 from vbterrier.unjudged.pool import JudgedTop, Judgments
 
 if TYPE_CHECKING:
@@ -192,9 +192,20 @@ def require_one_tagger(runs: Iterable[Run]) -> None:
         )
 
 
-def warn_of_gaps(target: EvaluationTarget) -> None:
-    """Warn if the subtopic numbers of diversity judgments have gaps and their subtopics are unknown."""
-    gaps = subtopic_gaps(target.iterations) if target.is_diversity and target.subtopics is None else []
+def check_subtopics(target: EvaluationTarget, *, is_part: bool = False) -> None:
+    """Refuse ordinary judgments where subtopics are wanted; warn of gaps in the numbers of unknown subtopics.
+
+    ``is_part``: the judgments may be those of some topics only, which may have one subtopic.
+    """
+    if not target.is_diversity or target.subtopics is not None:
+        return
+    if not names_subtopics(target.iterations, is_part=is_part):
+        raise InputError(
+            f"qrels: their iterations ({examples(target.iterations.entities)}) are no subtopics, so that queries have "
+            "no intents and no subtopics; give intents= and tags=, name them in the measure, as "
+            "VB(intents='...',tags='...')@10, or use diversity qrels"
+        )
+    gaps = subtopic_gaps(target.iterations)
     if gaps:
         warn(
             f"qrels: the subtopic numbers of {len(gaps)} of {len(target.topics)} topics have gaps "

@@ -28,7 +28,7 @@ from vbterrier.frames.named import named
 from vbterrier.frames.pipelines import retrieved, topics_of
 from vbterrier.frames.ranking import Run, loaded_run
 from vbterrier.intents.coverage import oracle_success
-from vbterrier.intents.sources import from_diversity, unequal
+from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, unequal
 from vbterrier.measures.external import is_mean
 from vbterrier.measures.target import Scoring, aligned, deepest
 from vbterrier.measures.text import distinct_measures, measures_from
@@ -155,7 +155,7 @@ class Inputs:
     def is_diversity(self) -> bool:
         """True if documents are judged for several subtopics."""
         frame = self.qrels
-        if frame is None or "iteration" not in frame.columns or frame["iteration"].nunique() < 2:  # noqa: PLR2004
+        if frame is None or "iteration" not in frame.columns or not names_subtopics(iterations_of(frame)):
             return False
         return bool(frame.duplicated(["qid", "docno"]).any())
 
