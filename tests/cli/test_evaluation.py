@@ -229,7 +229,7 @@ USAGE = {
     "no qrels": (["score", "a.run", "-m", "BNDCG@10"], "nothing to score against"),
     "unknown option": ([*SCORE, *BOTH, "--nonsense"], ""),
     "no number": ([*SCORE, *BOTH, "--level", "high"], ""),
-    **{measure: ([*PLAIN, "-m", measure], "") for measure in ("alpha_nDCG@50", "BNDCG@100000000000000000000")},
+    **{measure: ([*PLAIN, "-m", measure], "") for measure in ("IPrec@1.5", "BNDCG@100000000000000000000")},
 }
 
 

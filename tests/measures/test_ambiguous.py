@@ -278,9 +278,18 @@ def test_rel_is_the_lowest_label_that_covers():
 
 
 def test_judgments_for_one_iteration_only_are_scored_with_a_warning():
-    qrels = diversity(("a", "0", "x", 1), ("b", "0", "y", 1))
+    """Hosts may pass some of the topics, which may have one subtopic."""
+    qrels = diversity(("a", "1", "x", 1), ("b", "1", "y", 1))
     with pytest.warns(DegenerateWarning, match="qrels: only one iteration, so no query is ambiguous"):
         assert values(ES @ 5, qrels, ranked(a=["x"], b=["x"])) == {"a": 1.0, "b": 0.0}
+
+
+@pytest.mark.parametrize("iteration", ["0", "Q0", "0.5"])
+def test_ordinary_judgments_have_no_intents(iteration):
+    qrels = diversity(("a", iteration, "x", 1), ("b", iteration, "y", 1))
+    for measure in (ES @ 5, VB @ 10):
+        with pytest.raises(InputError, match=rf"their iterations \('{iteration}'\) are no subtopics"):
+            values(measure, qrels, ranked(a=["x"], b=["x"]))
 
 
 # Where intents and tags come from, the first place that has them

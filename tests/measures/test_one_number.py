@@ -17,7 +17,7 @@ import vbterrier
 from vbterrier.cli import app
 from vbterrier.entities import link_pool
 from vbterrier.measures import ENTITY, LINKING, MEASURES
-from vbterrier.measures.intents import IntentMeasure
+from vbterrier.measures.intents import CandidateMeasure
 from vbterrier.measures.unjudged import Bootstrapped, Estimated
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
@@ -83,7 +83,7 @@ EVERY = list(registered())
 JUDGED = [one for one in EVERY if isinstance(one, (Bootstrapped, Estimated)) or one.NAME in ("NDCGBound", "Unjudged")]
 GROUPS = {
     "judgments": (JUDGED, RUNS, QRELS),
-    "intents": ([one for one in EVERY if isinstance(one, IntentMeasure)], RUNS, DIVERSITY),
+    "intents": ([one for one in EVERY if isinstance(one, CandidateMeasure)], RUNS, DIVERSITY),
     "entities": ([one for one in EVERY if type(one) in map(type, ENTITY)], ENTITIES, LINKS),
 }
 
