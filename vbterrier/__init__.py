@@ -4,6 +4,8 @@ Importing the package registers its measures with ir_measures. PyTerrier loads t
 being imported, so transformers are imported on first use. The public names are listed in ``__init__.pyi``.
 """
 
+from vbterrier import _startup as _startup  # isort: skip - before the imports that take long
+
 import lazy_loader
 
 from vbterrier import measures as measures

@@ -1,15 +1,18 @@
 """The command line ``vbterrier``.
 
-Exit codes: 0 success, 1 invalid input, 2 invalid usage; of ``gate``: 0 PASS, 2 FAIL, 3 UNKNOWN, 1 any error. Errors are
-one line on stderr, where ``--verbose`` reports progress.
+Exit codes: 0 success, 1 invalid input, 2 invalid usage; of ``gate``: 0 PASS, 2 FAIL, 3 UNKNOWN, 1 any error; after a
+signal, 128 and its number. Errors are one line on stderr, where ``--verbose`` reports progress.
 """
 
 from __future__ import annotations
 
+import signal
 import sys
+import threading
 import warnings
+from contextlib import contextmanager
 from functools import cache
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from typer import Option
@@ -18,6 +21,9 @@ import vbterrier
 from vbterrier.cli import comparison, evaluation, judging, preparation, queries
 from vbterrier.cli.options import VERBOSE, in_options, restored_logging, shared, show_log
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 BAD_INPUT, BAD_USAGE = 1, 2
 
@@ -64,7 +70,7 @@ def main() -> None:
     called = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     # A script must not take an error of usage for a release that fails.
     usage = BAD_INPUT if called == "gate" else BAD_USAGE
-    with warnings.catch_warnings(), restored_logging():
+    with warnings.catch_warnings(), restored_logging(), _stopped_by_signals():
         warnings.simplefilter("always", DegenerateWarning)
         seen: set[str] = set()
 
@@ -79,8 +85,19 @@ def main() -> None:
             sys.exit(_group()(standalone_mode=False))
         except VBTerrierError as error:
             _exit(error, usage if isinstance(error, ParameterError) else BAD_INPUT)
-        except MemoryError:
-            _exit("not enough memory; score reads runs in chunks with --memory, as --memory '1 GiB'", BAD_INPUT)
+        except MemoryError as error:
+            size = str(error) or "an allocation failed"
+            _exit(
+                f"not enough memory: {size}; score and report read runs in chunks with memory='1 GiB'; or use fewer "
+                "topics, runs or draws",
+                BAD_INPUT,
+            )
+        except OSError as error:
+            where = "" if error.filename is None else f"{error.filename}: "
+            _exit(f"{where}{error.strerror or error}", BAD_INPUT)
+        except _Stopped as error:
+            sys.stderr.write(f"vbterrier: stopped by {signal.Signals(error.number).name}\n")
+            raise
         except Exception as error:
             # Typer's usage errors, whose module depends on its release.
             if not hasattr(error, "format_message"):
@@ -89,6 +106,37 @@ def main() -> None:
                 typer.echo(error.format_message(), err=True)
                 sys.exit(usage)
             _exit(error.format_message(), usage)
+
+
+class _Stopped(SystemExit):
+    """The exit after a signal, which leaves the blocks that remove unfinished files."""
+
+    def __init__(self, number: int) -> None:
+        super().__init__(128 + number)
+        self.number = number
+
+
+@contextmanager
+def _stopped_by_signals() -> Iterator[None]:
+    """Turn signals that stop the process into exits."""
+
+    def stop(number: int, _: Any) -> None:
+        # Another one, while files are removed, must not interrupt that.
+        signal.signal(number, signal.SIG_IGN)
+        raise _Stopped(number)
+
+    before: dict[int, Any] = {}
+    if threading.current_thread() is threading.main_thread():
+        for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+            number = getattr(signal, name, None)
+            # Those that are ignored, as under nohup, stay ignored.
+            if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
+                before[number] = signal.signal(number, stop)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def _exit(error: Exception | str, code: int) -> None:
