@@ -18,7 +18,7 @@ from vbterrier.errors import DegenerateWarning, FileError, InputError, Parameter
 from vbterrier.evaluate import reranking
 from vbterrier.evaluate.reranking import rerank_grid
 
-MEASURES = ["AP", "nDCG@5", "ENDCG@5"]
+MEASURES = ["AP", "nDCG@5", "BNDCG@5"]
 GRID = {
     "overlap": [
         {"cutoff": [1, 3], "weight": [0.2, 0.5, 0.8], "entity_weight": ["uniform", "rank"]},
@@ -277,7 +277,7 @@ def test_what_configurations_warn_of_is_said_once(world, tmp_path):
     for _ in range(2):
         # Warnings are stored with the results.
         with pytest.warns(DegenerateWarning, match=r"2 of 3 configurations warn; the first warning: run .*tied"):
-            rerank_grid(*data, world.qrels, grid, ["ENDCG@5"], path=tmp_path / "grid.jsonl", progress=False)
+            rerank_grid(*data, world.qrels, grid, ["BNDCG@5"], path=tmp_path / "grid.jsonl", progress=False)
 
 
 def test_the_default_grid_has_437_configurations_beside_the_pool(world):
