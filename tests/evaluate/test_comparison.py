@@ -135,11 +135,11 @@ def test_measures_are_chosen_by_object_or_text_in_their_order():
 def test_what_experiments_give_per_query_is_taken():
     topics = pd.DataFrame({"qid": TOPICS, "query": "x"})
     systems = [pt.Transformer.from_df(one.assign(rank=0)) for one in RUNS.values()]
-    measures = [ir_measures.nDCG @ 10, "map", vbterrier.ENDCG @ 5]
+    measures = [ir_measures.nDCG @ 10, "map", vbterrier.BNDCG @ 5]
     table = pt.Experiment(systems, topics, QRELS, measures, names=list(RUNS), perquery=True)
     found = compare(table, **FEW)
-    assert sorted(found.pairs["measure"]) == ["ENDCG@5", "map", "nDCG@10"]
-    own = compare(RUNS, QRELS, ["nDCG@10", "AP", "ENDCG@5"], **FEW).pairs.replace({"AP": "map"})
+    assert sorted(found.pairs["measure"]) == ["BNDCG@5", "map", "nDCG@10"]
+    own = compare(RUNS, QRELS, ["nDCG@10", "AP", "BNDCG@5"], **FEW).pairs.replace({"AP": "map"})
     frames = [each.sort_values("measure", ignore_index=True) for each in (found.pairs, own)]
     pd.testing.assert_frame_equal(*frames, check_dtype=False)
 

@@ -17,8 +17,9 @@ from vbterrier.entities.rerank.overlap import OverlapReranker, PropagationRerank
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.evaluate import reranking
 from vbterrier.evaluate.reranking import rerank_grid
+from vbterrier.unjudged import fit
 
-MEASURES = ["AP", "nDCG@5", "ENDCG@5"]
+MEASURES = ["AP", "nDCG@5", "BNDCG@5"]
 GRID = {
     "overlap": [
         {"cutoff": [1, 3], "weight": [0.2, 0.5, 0.8], "entity_weight": ["uniform", "rank"]},
@@ -117,6 +118,29 @@ def test_two_processes_say_the_same_to_the_bit(world, expected):
     assert len(found) == (1 + 2 * 8) * len(MEASURES)
     same = expected[expected["configuration"].isin(found["configuration"])].reset_index(drop=True)
     pd.testing.assert_frame_equal(found, same[found.columns], check_exact=True)
+
+
+@pytest.mark.parametrize("n_jobs", [1, 2])
+def test_models_of_unjudged_documents_are_those_of_score(world, n_jobs, tmp_path):
+    thin = world.qrels.sample(frac=0.6, random_state=1)
+    model = fit({"pool": world.pool, "other": world.pool.assign(score=-world.pool["score"])}, thin).register("grid")
+    measures, grid = ["ENDCG(model='grid')@5", "EP@5"], {"overlap": {"weight": [0.2, 0.8], "cutoff": 3}}
+    given = {"grid": grid, "entity_runs": {"one": world.runs["one"]}, "measures": measures, "qrels": thin}
+    found = world.found(**given, n_jobs=n_jobs, path=tmp_path / "grid.jsonl")
+    runs = {"pool": world.pool}
+    for weight in (0.2, 0.8):
+        runs[f"weight {weight}"] = OverlapReranker(world.tags, world.runs["one"], cutoff=3, weight=weight)(world.pool)
+    named = vbterrier.score(runs, thin, measures[:1]).means()[measures[0]]
+    # Without a name, the model is that of the pool, which has the documents of all rerankings.
+    unnamed = vbterrier.score(runs, thin, ["EP@5"], model=fit({"pool": world.pool}, thin, cutoff=5)).means()["EP@5"]
+    values = found.pivot(index="configuration", columns="measure", values="value").loc[found["configuration"].unique()]
+    assert values[measures[0]].tolist() == pytest.approx(named.tolist(), abs=1e-12)
+    assert values["EP@5"].tolist() == pytest.approx(unnamed.tolist(), abs=1e-12)
+    assert values.nunique().tolist() == [3, 3]
+    # Another model of the same name does not continue the results of the first.
+    assert fit({"pool": world.pool}, thin).register("grid").digest != model.digest
+    with pytest.raises(FileError, match="other inputs"):
+        world.found(**given, path=tmp_path / "grid.jsonl")
 
 
 @pytest.mark.nightly
@@ -277,7 +301,7 @@ def test_what_configurations_warn_of_is_said_once(world, tmp_path):
     for _ in range(2):
         # Warnings are stored with the results.
         with pytest.warns(DegenerateWarning, match=r"2 of 3 configurations warn; the first warning: run .*tied"):
-            rerank_grid(*data, world.qrels, grid, ["ENDCG@5"], path=tmp_path / "grid.jsonl", progress=False)
+            rerank_grid(*data, world.qrels, grid, ["BNDCG@5"], path=tmp_path / "grid.jsonl", progress=False)
 
 
 def test_the_default_grid_has_437_configurations_beside_the_pool(world):

@@ -287,30 +287,7 @@ def _support(
         nothing = "documents have several labels; see the notes"
     if nothing:
         return [Support("all measures", possible=False, reason=nothing)]
-    bootstrapped = "BNDCG, BRBP, BP, BAP, BERR, BQ" + ", NDCGBound, Unjudged" * identified
-    estimated = "ENDCG, ERBP, EP, EAP, EERR, EQ"
-    if diversity:
-        flat = "; flatten the subtopics first (vbterrier.frames.flatten_qrels)"
-        rows = [
-            (f"{bootstrapped}, {estimated}", False, "judged documents have one label a subtopic" + flat),
-            ("nDCG, AP, P", False, "only the last subtopic would count" + flat),
-        ]
-    else:
-        of_model = "they estimate the scores of complete judgments, with all runs in one call"
-        first, second = "documents are unjudged: report these beside nDCG", "unjudged documents count as non-relevant"
-        if not some:
-            first, second = "no document is unjudged: they equal nDCG", "complete to depth 10"
-        elif not identified:
-            first = "without judged non-relevant documents they need an explicit prior="
-        if not identified:
-            of_model = "without judged non-relevant documents their model cannot be fitted"
-        rows = [
-            (bootstrapped, identified or not some, first),
-            (estimated, identified, of_model),
-            ("nDCG, AP, P", True, second),
-        ]
-        if not identified:
-            rows.insert(2, ("RR, NDCGBound, Unjudged", True, "they estimate no relevance: use these"))
+    rows = _of_judgments(some=some, diversity=diversity, identified=identified)
     uniform = "intents are the iterations of the qrels, " + ("with probabilities" if weighted else "uniform")
     files = "no intents; name files in the measure, VB(intents='...',tags='...')@10, or use diversity qrels"
     subtopics = "subtopics are the iterations of the qrels" if has_subtopics else "they need diversity qrels"
@@ -321,3 +298,28 @@ def _support(
         ("alpha_nDCG, ERR_IA, StRecall", has_subtopics and not weighted, subtopics),
     ]
     return [Support(*row) for row in rows]
+
+
+def _of_judgments(*, some: bool, diversity: bool, identified: bool) -> list[tuple[str, bool, str]]:
+    """Measures of judgments, with ``some`` unjudged documents: names, True if they are possible, and the reason."""
+    bootstrapped = "BNDCG, BRBP, BP, BAP, BERR, BQ" + ", NDCGBound, Unjudged" * identified
+    estimated, plain = "ENDCG, ERBP, EP, EAP, EERR, EQ", "nDCG, AP, P"
+    if diversity:
+        flat = "; flatten the subtopics first (vbterrier.frames.flatten_qrels)"
+        return [
+            (f"{bootstrapped}, {estimated}", False, "judged documents have one label a subtopic" + flat),
+            (plain, False, "only the last subtopic would count" + flat),
+        ]
+    first, last = "documents are unjudged: report these beside nDCG", "unjudged documents count as non-relevant"
+    if not some:
+        first, last = "no document is unjudged: they equal nDCG", "complete to depth 10"
+    if identified:
+        model = "they estimate the scores of complete judgments, with all runs in one call"
+        return [(bootstrapped, True, first), (estimated, True, model), (plain, True, last)]
+    lacking = "without judged non-relevant documents "
+    return [
+        (bootstrapped, not some, lacking + "they need an explicit prior=" if some else first),
+        (estimated, False, lacking + "their model cannot be fitted"),
+        ("RR, NDCGBound, Unjudged", True, "they estimate no relevance: use these"),
+        (plain, True, last),
+    ]

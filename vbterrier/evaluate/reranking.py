@@ -31,6 +31,7 @@ from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.text import distinct_measures
+from vbterrier.measures.unjudged import draw_models, models_of
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_intervals
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.entities.rerank.base import Reranker
+    from vbterrier.unjudged.fitted import EvidenceModel
 
     Values = dict[str, dict[str, float]]
 
@@ -163,7 +165,9 @@ class RerankContext:
         qrels: pd.DataFrame,
         measures: Sequence[ir_measures.Measure],
         resources: Mapping[str, Any],
+        models: Mapping[str, EvidenceModel] | None = None,
     ) -> None:
+        self.models = models or {}
         self.documents = PoolLinks(links).of(pool)
         require_finite(self.documents)
         unknown = np.flatnonzero(~self.documents.known)
@@ -190,7 +194,7 @@ class RerankContext:
         internal = [measure for measure in self.measures if isinstance(measure, Measure)]
         external = [measure for measure in self.measures if not isinstance(measure, Measure)]
         found: Values = {str(measure): {} for measure in self.measures}
-        own = evaluate(internal, target, run) if internal else ()
+        own = evaluate(internal, target, run, self.models) if internal else ()
         for topic, measure, value in chain(own, external_values(external, target, run, warned=True)):
             found[str(measure)][topic] = value
         return found, rankings_fingerprint(run, None)
@@ -233,6 +237,7 @@ def inputs_fingerprint(context: RerankContext) -> str:
     fields = [name for name in columns if all(isinstance(value, str) for value in frame[name])]
     parts = [
         *("values and rankings", *map(str, context.measures)),
+        *(f"{name}: {model.digest}" for name, model in context.models.items()),
         rows_fingerprint([topic, pool.docno.fingerprints, documents.score]),
         rows_fingerprint([topic[pool.document], pool.docno.fingerprints[pool.document], entity, pool.weight]),
         rows_fingerprint([qid, docno, integers_of(qrels["label"], "qrels column 'label'")]),
@@ -346,7 +351,10 @@ def rerank_grid(
     is_default, lacking = grid is None, lacking_resources(documents, embeddings)
     grid, omitted = without(RERANK_GRID, lacking) if is_default else (grid, ())
     every = configurations(grid, list(runs), resources)
-    context = RerankContext(links, documents.only(target.topics), runs, judged, asked, resources)
+    # Rerankings have the documents of the pool.
+    models = models_of(asked, {POOL: documents}, target)
+    draw_models(asked, models)
+    context = RerankContext(links, documents.only(target.topics), runs, judged, asked, resources, models)
     journal = Journal(path, inputs_fingerprint(context))
     names = [str(measure) for measure in asked]
     # Adjacent configurations share computations.

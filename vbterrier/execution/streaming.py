@@ -46,7 +46,7 @@ from vbterrier.log import tracked
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values, prepare
 from vbterrier.measures.target import aligned, deepest, require_one_tagger, restricted
-from vbterrier.measures.unjudged import Estimated, needs_model
+from vbterrier.measures.unjudged import Estimated, draw_models, needs_model
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -405,8 +405,7 @@ def distribute(
         if estimated:
             # Models are fitted to all runs in this process; workers get their draws.
             models = fit(scorer.loaded(named)[0] if needs_model(estimated) else {}, scorer.judged)
-            for measure in estimated:
-                models[measure["model"]].draw(measure.cutoff, measure["n_draws"], measure["seed"])
+            draw_models(estimated, models)
             scorer.prepare(target)
         with Shared((target, models)) as common:
             scored = work(partial(_summary, shared, common), items, description="scoring")

@@ -247,6 +247,13 @@ def models_of(
     return models
 
 
+def draw_models(measures: Iterable[ir_measures.Measure], models: Mapping[str, EvidenceModel]) -> None:
+    """Draw what the measures need of their models, for other processes, which get models without their runs."""
+    for measure in measures:
+        if isinstance(measure, Estimated):
+            models[measure["model"]].draw(measure.cutoff, measure["n_draws"], measure["seed"])
+
+
 def require_use(measures: Iterable[ir_measures.Measure], *, labels: Any, model: Any) -> None:
     """Refuse labels or a model that none of the measures uses."""
     measures = list(measures)
