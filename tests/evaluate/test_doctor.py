@@ -161,9 +161,14 @@ def test_adhoc_judgments_support_the_measures_of_unjudged_documents_and_say_why_
     assert reason(found, "nDCG, AP") == "unjudged documents count as non-relevant"
     assert "VB(intents='...',tags='...')@10" in reason(found, "VB")
     assert reason(found, "alpha_nDCG") == "they need diversity qrels"
-    iterations = diagnose({"mine": RUN}, QRELS.assign(iteration=list("1122334")))
-    assert facts(iterations)["kind"] == "adhoc"
-    assert possible(iterations) == possible(found)
+    # Rounds of judging are no subtopics.
+    rounds = diagnose({"mine": RUN}, QRELS.assign(iteration=["0.5", "0.5", "1", "1.5", "2", "2", "2.5"]))
+    assert facts(rounds)["kind"] == "adhoc"
+    assert possible(rounds) == possible(found)
+    # Documents that are judged for one subtopic each have one label, too.
+    subtopics = diagnose({"mine": RUN}, QRELS.assign(iteration=list("1122334")))
+    assert facts(subtopics)["kind"] == "diversity, 4 iterations"
+    assert possible(subtopics) == {**supported, INTENTS: True, SUBTOPICS: True}
 
 
 def test_positive_judgments_alone_support_measures_that_estimate_no_relevance():
