@@ -161,14 +161,42 @@ def test_adhoc_judgments_support_the_measures_of_unjudged_documents_and_say_why_
     assert reason(found, "nDCG, AP") == "unjudged documents count as non-relevant"
     assert "VB(intents='...',tags='...')@10" in reason(found, "VB")
     assert reason(found, "alpha_nDCG") == "they need diversity qrels"
-    # Rounds of judging are no subtopics.
-    rounds = diagnose({"mine": RUN}, QRELS.assign(iteration=["0.5", "0.5", "1", "1.5", "2", "2", "2.5"]))
+    # Judging in rounds, as for TREC-COVID.
+    rounds = diagnose({"mine": RUN}, QRELS.assign(iteration=["0.5", "0.5", "1", "1", "1.5", "1.5", "2"]))
     assert facts(rounds)["kind"] == "adhoc"
     assert possible(rounds) == possible(found)
-    # Documents that are judged for one subtopic each have one label, too.
-    subtopics = diagnose({"mine": RUN}, QRELS.assign(iteration=list("1122334")))
-    assert facts(subtopics)["kind"] == "diversity, 4 iterations"
-    assert possible(subtopics) == {**supported, INTENTS: True, SUBTOPICS: True}
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.DegenerateWarning")
+@pytest.mark.parametrize(
+    ("iterations", "has_subtopics"),
+    [("0000000", False), ("1111111", False), ("0011100", False), ("1122334", True), ("0120120", True)],
+)
+def test_measures_of_intents_are_possible_exactly_where_they_have_a_value(iterations, has_subtopics):
+    """Documents may be about one subtopic each, as those about people of one name."""
+    qrels = QRELS.assign(iteration=list(iterations))
+    found = diagnose({"mine": RUN}, qrels)
+    assert possible(found)[INTENTS] is possible(found)[SUBTOPICS] is has_subtopics
+    assert possible(found)["nDCG, AP, P"]
+    assert facts(found)["kind"].startswith("diversity") is has_subtopics
+    for measure in ("VB@10", "ES@10", "TopIntent@10", "WeightedERRIA@10", "alpha_nDCG@10", "StRecall@5"):
+        asked = {"measures": [measure], "on_topics": "all", "n_resamples": 2}
+        if has_subtopics:
+            assert 0 <= score(RUN, qrels, **asked).means().iloc[0, 0] <= 1
+        else:
+            with pytest.raises(InputError, match=r"iterations .* are no subtopics, so that queries have no intents"):
+                score(RUN, qrels, **asked)
+
+
+def test_intents_with_different_probabilities_support_weighted_measures():
+    qrels = pd.DataFrame({"qid": "q1", "iteration": ["1", "2", "2"], "docno": ["a", "a", "b"], "label": [0, 1, 1]})
+    found = diagnose({"mine": RUN[RUN["qid"] == "q1"]}, qrels.assign(prob=[0.8, 0.2, 0.2]))
+    assert possible(found)[INTENTS]
+    assert not possible(found)[SUBTOPICS]
+    assert (
+        reason(found, "alpha_nDCG")
+        == "they ignore different probabilities: use WeightedAlphaNDCG, WeightedERRIA and ES"
+    )
 
 
 def test_positive_judgments_alone_support_measures_that_estimate_no_relevance():
