@@ -418,7 +418,7 @@ def _verdicts(scores: Scores, truth: Scores) -> list[str]:
     said.append(
         "BNDCG draws the grades of a system's unjudged documents from the judgments of the topic and keeps the ideal "
         "ranking of the pool: report it beside published nDCG. ENDCG estimates the nDCG of complete judgments from all "
-        "systems, whose unjudged documents may belong to the ideal ranking: it has the smallest errors on most collections; on "
-        "this small one, `dense` is better than it expects of a system that did not contribute to the pool."
+        "systems, whose unjudged documents may belong to the ideal ranking: it has the smallest errors on most "
+        "collections; on this small one, `dense` is better than it expects of a system that was not pooled."
     )
     return said
