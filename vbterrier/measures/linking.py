@@ -134,7 +134,7 @@ class _LinkP(_Part):
     >>> import vbterrier
     >>> gold = pd.DataFrame({"qid": ["q1", "q2", "q3"], "entity_id": ["Paris", "Rome", "NIL"]})
     >>> answers = pd.DataFrame({"qid": ["q1", "q2", "q3"], "entity_id": ["Paris", "Romeo", "NIL"]})
-    >>> values = vbterrier.score({"mine": answers}, gold, ["LinkP"]).values["value"]
+    >>> values = vbterrier.score({"mine": answers}, gold, [vbterrier.LinkP]).values["value"]
     >>> values.tolist(), float(values.mean())
     ([1.25, -0.25, 0.5], 0.5)
     """
