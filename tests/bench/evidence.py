@@ -37,12 +37,12 @@ ESTIMATORS = {
     "condensed": "nDCG(judged_only=True)@10",
     "authors": "BNDCG(stat='mode',compat='ecir23',method='mc')@10",
     "B, pool": f"BNDCG(prior='pool',prior_strength={STRENGTH})@10",
-    "B": f"BNDCG(prior='pool+run',prior_strength={STRENGTH})@10",
-    "E": "BNDCG@10",
+    "B": f"BNDCG(prior_strength={STRENGTH})@10",
+    "E": "ENDCG@10",
 }
 ALONE = "E, one run"
-# E with a given horizon.
-HORIZON = "BNDCG(horizon={})@10"
+# The lowest and the highest score of bootstrapped nDCG.
+RANGE = (ESTIMATORS["B"], *(f"BNDCG(stat='{end}',prior_strength={STRENGTH})@10" for end in ("q0", "q100")))
 SEEDS = (0, 1)
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 LABELLERS = ("llama3-70b-criteria", "llama3-8b-criteria", "llama3-8b-direct", "flan-t5-large-criteria")
@@ -163,15 +163,15 @@ def regimes(name, data, found):
 
 def joint_coverage(found, parts, horizon):
     """The share of 90 % intervals of means over topics, and of differences, that contain the true value."""
-    truth = vbterrier.score(found.runs, found.qrels, ["nDCG@10"]).means()["nDCG@10"]
     of_means, of_pairs = [], []
     for _, qrels, *rest in parts:
         names = set(rest[0] if rest and rest[0] is not None else found.runs)
-        ranks = vbterrier.rank_systems(found.runs, qrels, HORIZON.format(horizon), n_draws=1000)
+        model = vbterrier.unjudged.fit(found.runs, qrels, horizon=horizon)
+        options = {"model": model, "n_draws": 1000, "on_topics": "common"}
+        ranks = vbterrier.rank_systems(found.runs, qrels, ESTIMATORS["E"], **options)
         # Topics that lost all relevant documents have no estimate.
         kept = found.qrels[found.qrels["qid"].isin(qrels.loc[qrels["label"] > 0, "qid"])]
-        if kept["qid"].nunique() < found.qrels["qid"].nunique():
-            truth = vbterrier.score(found.runs, kept, ["nDCG@10"]).means()["nDCG@10"]
+        truth = vbterrier.score(found.runs, kept, [f"nDCG@{CUTOFF}"], on_topics="common").means()[f"nDCG@{CUTOFF}"]
         systems, pairs = (frame[frame["high"] > frame["low"]] for frame in (ranks.systems, ranks.pairs))
         systems = systems[systems["name"].isin(names)]
         pairs = pairs[pairs["name_a"].isin(names) | pairs["name_b"].isin(names)]
@@ -229,6 +229,7 @@ def measured(found, parts, estimators, *, pooled):
     levels, of_pools = coverage(result), coverage(relative)
     for level in LEVELS:
         frame[f"covered {level:.0%}"] = levels["covered", level]
+    frame["reached"] = of_pools["covered"].get(1.0, np.nan)
     return frame.assign(width=levels["width", 0.9], covered_pool=of_pools["covered", 0.9]).reset_index()
 
 
@@ -246,10 +247,12 @@ def table(name, data, *, joint):
             for run in (rest[0] if rest and rest[0] is not None else found.runs)
         ]
         both = [
-            measured(found, parts, ESTIMATORS, pooled=pooled),
+            measured(found, parts, {**ESTIMATORS, "range": RANGE}, pooled=pooled),
             measured(found, alone, {ALONE: ESTIMATORS["E"]}, pooled=pooled),
         ]
         frame = pd.concat(both).assign(collection=name, regime=regime)
+        in_range = frame["estimator"] == "range"
+        frame = frame[~in_range].assign(reached=frame.loc[in_range, "reached"].item())
         if joint and name != "TREC-COVID" and "alone" not in regime:
             of_e = frame["estimator"] == "E"
             for kind, share in joint_coverage(found, parts, 100).items():
@@ -262,8 +265,7 @@ def table(name, data, *, joint):
 def wide(frame, column, keys=("collection", "regime", "n")):
     """One column of the results with a column for each estimator."""
     table = frame.pivot(index=list(keys), columns="estimator", values=column)
-    order = frame[list(keys)].drop_duplicates()
-    return table.reindex(pd.MultiIndex.from_frame(order))[[*ESTIMATORS, ALONE]].reset_index()
+    return table.reindex(frame.set_index(list(keys)).index.unique())[[*ESTIMATORS, ALONE]].reset_index()
 
 
 def summary(frame):
@@ -284,6 +286,7 @@ def print_tables(frame):
         ("Coverage of 90 % intervals of DCG(true labels)/IDCG(pool)", "covered_pool"),
         ("Coverage of 90 % intervals of the nDCG@10 of complete judgments", "covered 90%"),
         ("Mean width of 90 % intervals", "width"),
+        ("Share of DCG(true labels)/IDCG(pool) between the lowest and the highest score of B", "reached"),
     ):
         print(f"{title}\n\n{markdown(wide(frame, column))}\n")
     named = frame[frame["estimator"].isin(["B", "E", ALONE])]

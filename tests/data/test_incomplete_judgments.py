@@ -1,11 +1,12 @@
 """Estimates from reduced judgments on real collections: error, coverage, other metrics, machine labels.
 
 The regimes are those of ``tests/bench/evidence.py``, which prints the tables of the documentation. Ratios are RMSE of
-the default divided by the smallest RMSE of unjudged documents as non-relevant, condensed lists, the authors' algorithm
-and the learned prior.
+estimated nDCG (E) divided by the smallest RMSE of unjudged documents as non-relevant, condensed lists, the authors'
+algorithm and bootstrapped nDCG (B).
 """
 
 import evidence
+import pandas as pd
 import pytest
 from night import at_night
 
@@ -52,9 +53,50 @@ def test_error_and_coverage_are_those_of_the_documentation(simulated, name, regi
     found = simulated(name, regime).unjudged()
     error = found.errors().set_index("estimator")["rmse"]
     ratio, share = CELLS[name, regime]
-    assert error["evidence"] / error.drop("evidence").min() == pytest.approx(ratio, abs=0.02)
-    covered = found.coverage().query("estimator == 'evidence' and topics == 'unjudged'")["covered"].item()
+    assert error["E"] / error.drop("E").min() == pytest.approx(ratio, abs=0.02)
+    covered = found.coverage().query("estimator == 'E' and topics == 'unjudged'")["covered"].item()
     assert covered == pytest.approx(share, abs=0.02)
+
+
+# The share of run-topics whose 90 % interval of B contains DCG(true labels)/IDCG(pool); few ranks leave too few
+# documents in the pool of TREC Web 2012 for the grades of its unjudged documents.
+OF_POOL = {
+    ("CODEC", "a group left out"): 0.982,
+    ("CODEC", "hidden half, depth 10"): 0.896,
+    ("TREC Web 2012", "thinned by 30%"): 0.964,
+    ("TREC Web 2012", "pool of depth 3"): 0.308,
+    ("TREC-COVID", "thinned by 70%"): 0.899,
+    ("Robust 2003", "hidden half, depth 10"): 0.946,
+    ("TREC DL 2019", "hidden half, depth 10"): 0.846,
+    ("eHealth 2018", "judged by topic"): 0.854,
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "regime"),
+    [cell if cell[0] in ("CODEC", "TREC-COVID") else at_night(*cell) for cell in OF_POOL],
+    ids=lambda text: text.replace(" ", "-"),
+)
+def test_bootstrapped_intervals_cover_scores_relative_to_the_ideal_of_the_pool(shared_data, name, regime):
+    found = evidence.COLLECTIONS[name](shared_data)
+    parts = evidence.regimes(name, shared_data, found)[regime]
+    options = {"estimators": {"B": evidence.ESTIMATORS["B"]}, "levels": (0.9,)}
+    result = evidence.of_pool(vbterrier.simulate(found.runs, found.qrels, parts, **options), found.qrels, parts)
+    covered = result.coverage().query("topics == 'unjudged'")["covered"].item()
+    assert covered == pytest.approx(OF_POOL[name, regime], abs=0.002)
+
+
+def test_scores_relative_to_the_pool_have_the_ideal_ranking_of_the_reduced_judgments():
+    qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "label": [2, 1, 0]})
+    runs = {"one": qrels[["qid", "docno"]].assign(score=[1.0, 2.0, 3.0])}
+    parts = [("all", qrels), ("without a", qrels[1:]), ("without b", qrels[::2])]
+    result = vbterrier.simulate(runs, qrels, parts, estimators={"nDCG": "nDCG@10"})
+    found = evidence.of_pool(result, qrels, parts).estimates.set_index("simulation")["truth"]
+    # DCG of the ranking c, b, a is 1/log2(3) + 2/2; ideal rankings are a, b; then b; then a.
+    dcg = 1 + 0.6309298
+    assert found.to_dict() == pytest.approx(
+        {"all": dcg / (2 + 0.6309298), "without a": dcg, "without b": dcg / 2}, abs=1e-6
+    )
 
 
 @pytest.mark.parametrize(
@@ -84,7 +126,7 @@ def test_labels_of_language_models_reduce_the_error(shared_data):
     name = "llama3-70b-criteria"
     labels = {name: shared_data / "trec_dl19" / f"labels.{name}.txt.gz"}
     errors = [
-        vbterrier.simulate(found.runs, found.qrels, parts, estimators={"ours": "BNDCG@10"}, labels=given)
+        vbterrier.simulate(found.runs, found.qrels, parts, estimators={"ours": "ENDCG@10"}, labels=given)
         .unjudged()
         .errors()["rmse"]
         .item()
