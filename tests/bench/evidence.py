@@ -286,7 +286,6 @@ def print_tables(frame):
         ("Coverage of 90 % intervals of DCG(true labels)/IDCG(pool)", "covered_pool"),
         ("Coverage of 90 % intervals of the nDCG@10 of complete judgments", "covered 90%"),
         ("Mean width of 90 % intervals", "width"),
-        ("Share of DCG(true labels)/IDCG(pool) between the lowest and the highest score of B", "reached"),
     ):
         print(f"{title}\n\n{markdown(wide(frame, column))}\n")
     named = frame[frame["estimator"].isin(["B", "E", ALONE])]
