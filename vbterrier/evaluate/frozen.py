@@ -13,12 +13,13 @@ from vbterrier.entities.provenance import require_independent, unmarked
 from vbterrier.entities.stage import OnEntities, PoolLinks, TopEntities
 from vbterrier.errors import InputError, ParameterError, choice, whole
 from vbterrier.evaluate.coverage import CoverageReport, coverage_report
-from vbterrier.evaluate.inputs import is_pipeline, table_of
+from vbterrier.evaluate.inputs import table_of
 from vbterrier.evaluate.scores import score
 from vbterrier.evaluate.settings import UNREACHED, Reachability, ReachableQrels, gaps_of, judged_topics
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import Run, loaded_run
 from vbterrier.stats.comparisons import comparisons
 from vbterrier.stats.topic_intervals import N_RESAMPLES
