@@ -35,7 +35,8 @@ def compared(baseline=None, margin=None):
 def test_a_caption_gives_measures_cutoffs_topics_method_resamples_and_seed(scores):
     said = scores_caption(scores)
     assert said[:2] == ["Means over 8 topics: nDCG@2, BNDCG@2, Unjudged@2.", "k = 2; BNDCG@2: prior = pool+run."]
-    assert said[2].startswith("Intervals, 90%: topics (percentile): 40 resamples, seed 3")
+    assert said[2].startswith("Intervals, 90%: topics (bounded): scores that are equal on all topics (=): other topics")
+    assert "topics (percentile): 40 resamples, seed 3" in said[2]
     assert "unjudged (normal)" in said[2]
     assert said[-1] == "bad retrieved nothing for 1 topic, scored as empty rankings."
 
@@ -68,6 +69,8 @@ def test_latex_has_a_column_a_measure_and_a_line_for_each_interval(scores):
     rows = [[cell.strip() for cell in line.removesuffix(r" \\").split("&")] for line in body.splitlines()]
     kinds = [r"{\scriptsize 90\% topics}", r"{\scriptsize 90\% unjudged}"]
     assert [row[0] for row in rows] == ["good", *kinds, r"\addlinespace", "bad", *kinds]
+    # Intervals of scores that are equal on all topics are marked in the column of the others.
+    assert rows[1][1].endswith(r"\textsuperscript{=}}") or rows[1][1].endswith(r"\textsuperscript{=}")
     ends = scores.intervals.set_index(["name", "measure", "method"]).loc[("bad", "BNDCG@2", "unjudged (normal)")]
     assert rows[6][1:] == ["", rf"{{\scriptsize [{ends.low:.4f}, {ends.high:.4f}]}}", ""]
     means = scores.means()
@@ -95,9 +98,9 @@ def test_significance_is_marked_in_means_and_explained():
     assert "differs significantly" not in means
     # The caption gives the level even if nothing is significant.
     assert "Differences: sign-flip randomisation, holm over 1 test, at the level 0.05." in text
-    # Means have intervals over topics, differences those that invert the test.
-    assert "Intervals, 95%: topics (percentile)" in means
-    assert "Intervals, 95%: inverted sign-flip randomisation" in pairs
+    # All topics have the same scores, and the same differences.
+    assert "Intervals, 95%: topics (bounded)" in means
+    assert "Intervals, 95%: bounded" in pairs
     assert "holm over 1 test; level 0.05." in pairs
     assert "p equivalence: two one-sided tests" in " ".join(pairs_caption(compared(margin=0.1)))
 

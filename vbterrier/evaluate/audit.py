@@ -475,8 +475,11 @@ def _alone(
     of_means = topics_intervals(table, bounds=(0, 1), **options)
     of_gaps = topics_intervals(gap, bounds=(-1, 1), **options)
     means, gaps = (table.mean(axis=0), of_means.low, of_means.high), (gap.mean(axis=0), of_gaps.low, of_gaps.high)
-    about: dict[str, Any] = {"estimate": ALONE, "judge": name, "method": of_means.method, "n_qids": len(table)}
-    return _tables(list(frames), baseline, means, gaps, **about)
+    about: dict[str, Any] = {"estimate": ALONE, "judge": name, "method": "", "n_qids": len(table)}
+    systems, pairs = _tables(list(frames), baseline, means, gaps, **about)
+    systems["method"] = [of_means.method_of(place) for place in range(len(systems))]
+    pairs["method"] = [of_gaps.method_of(place) for place in range(len(pairs))]
+    return systems, pairs
 
 
 def _warn_of_lacking_topics(judge: str, labels: pd.DataFrame, target: EvaluationTarget) -> None:

@@ -337,7 +337,9 @@ def linking_report(
         counts += [(name, kind, int(table[at].sum()), *table[at].tolist()) for at, kind in enumerate(("link", "nil"))]
         low, high = _limits(table, level, n_resamples, seed)
         for place, value in enumerate(linking.figures(table).tolist()):
-            limits = low[place], high[place], level, "queries (percentile)", len(correct.topics), n_resamples, seed
+            # Without errors of a kind, or without anything else, resamples do not differ.
+            method, drawn = ("bounded", 0) if value in {0.0, 1.0} else ("percentile", n_resamples)
+            limits = low[place], high[place], level, f"queries ({method})", len(correct.topics), drawn, seed
             rows.append((name, linking.FIGURES[place], value, *limits))
     compared = [
         row

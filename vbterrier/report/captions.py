@@ -144,6 +144,12 @@ def provenance(intervals: pd.DataFrame) -> str:
     return "; ".join([counted(intervals["n_qids"], "topic"), *points, *said])
 
 
+def methods_of(frame: pd.DataFrame) -> str:
+    """The methods of intervals, those of scores that are equal on all topics last."""
+    methods = frame["method"].astype(str).drop_duplicates()
+    return " and ".join(sorted(methods, key=lambda method: "bounded" in method))
+
+
 def origin(frame: pd.DataFrame) -> str:
     """Part of a caption: measures, topics, methods, draws and seed, as far as the frame has these columns."""
     said = [str(value) for column in ("measure", "method") if column in frame for value in frame[column].unique()]

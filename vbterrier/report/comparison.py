@@ -12,7 +12,7 @@ from vbterrier.errors import choice, printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.evaluate.release_gate import FAIL, UNKNOWN
 from vbterrier.report import latex
-from vbterrier.report.captions import best_rows, best_system, better, measures_sentence, topics_of
+from vbterrier.report.captions import best_rows, best_system, better, measures_sentence, methods_of, topics_of
 from vbterrier.report.latex import MOST, brackets, by_measure, fixed
 from vbterrier.report.tables import captioned, escaped, rendered
 
@@ -38,8 +38,9 @@ def comparison_caption(found: Comparison) -> list[str]:
     systems, mean = found.systems, found.systems.iloc[0]
     what = f"Means over {topics_of(systems['n_qids'])}"
     said = measures_sentence(what, systems["measure"].unique(), computed=_are_computed(found))
-    drawn = f", {mean['n_resamples']} resamples" if mean["n_resamples"] else ""
-    said.append(f"Intervals, {100 * mean['level']:g}%: {mean['method']}{drawn}, seed {mean['seed']}.")
+    n_resamples = int(systems["n_resamples"].max())
+    drawn = f", {n_resamples} resamples" if n_resamples else ""
+    said.append(f"Intervals, {100 * mean['level']:g}%: {methods_of(systems)}{drawn}, seed {mean['seed']}.")
     if best_rows(systems).any():
         said.append("The best mean of a measure is bold.")
     test = found.pairs["test"].iloc[0]
@@ -88,7 +89,7 @@ def pairs_caption(found: Comparison, pairs: pd.DataFrame | None = None) -> list[
     return [
         *measures_sentence(what, pairs["measure"].unique(), computed=_are_computed(found)),
         f"Test: {one['test']}; {corrected_over(pairs)}; level {found.alpha:g}.",
-        f"Intervals, {100 * one['level']:g}%: {one['method']}; {drawn}seed {one['seed']}.",
+        f"Intervals, {100 * one['level']:g}%: {methods_of(pairs)}; {drawn}seed {one['seed']}.",
         *(f"{line}." for line in _pair_notes(found)),
     ]
 
@@ -228,11 +229,11 @@ def _notes(found: Comparison) -> Iterator[str]:
     one = found.pairs.iloc[0]
     by_measure = found.pairs.drop_duplicates("measure")
     topics = ", ".join(f"{row.measure}: {row.n_qids} topics" for row in by_measure.itertuples(index=False))
-    n_resamples = max(one["n_resamples"], found.systems["n_resamples"].iloc[0])
+    n_resamples = max(one["n_resamples"], int(found.systems["n_resamples"].max()))
     drawn = f"{n_resamples} resamples, " if n_resamples else ""
     yield f"{topics}; test: {one['test']}; {corrected_over(found.pairs)}"
-    means = found.systems["method"].iloc[0]
-    yield f"intervals: of means, {means}; of differences, {one['method']}; {drawn}seed {one['seed']}"
+    means, differences = methods_of(found.systems), methods_of(found.pairs)
+    yield f"intervals: of means, {means}; of differences, {differences}; {drawn}seed {one['seed']}"
     yield from _pair_notes(found)
     yield from _mark_notes(found)
 

@@ -21,7 +21,17 @@ from vbterrier.report import latex, system_tables
 from vbterrier.report.captions import best_rows, measures_sentence, topics_of
 from vbterrier.report.comparison import comparison_caption, comparison_report, pairs_caption
 from vbterrier.report.latex import MOST, brackets, by_measure, fixed
-from vbterrier.report.tables import EXCLUDED, TAGGING, captioned, footing, per_query, rendered, summary
+from vbterrier.report.tables import (
+    CONSTANT,
+    EXCLUDED,
+    TAGGING,
+    captioned,
+    footing,
+    of_columns,
+    per_query,
+    rendered,
+    summary,
+)
 from vbterrier.stats.replicas import excludes_its_score
 
 if TYPE_CHECKING:
@@ -75,7 +85,9 @@ def _wide(scores: Scores) -> str:
     texts = ones["value"].map(lambda value: latex.number(fixed(value)))
     cells = texts.where(~best_rows(ones), r"\textbf{" + texts + "}")
     kinds = []
-    for method, frame in scores.intervals.groupby("method", sort=False):
+    column, moved = of_columns(scores.intervals)
+    intervals = scores.intervals.assign(mark=moved)
+    for method, frame in intervals.groupby(column, sort=False):
         if method != "none":
             index = pd.MultiIndex.from_frame(frame[_KEYS])
             means = frame["mean"].to_numpy() if "mean" in frame.columns else np.full(len(frame), np.nan)
@@ -84,6 +96,7 @@ def _wide(scores: Scores) -> str:
             # Replicas have their own mean, which may differ from the score.
             around = pd.Series(means, index=index).map(lambda mean: f", mean {latex.number(fixed(mean))}")
             ends += around.where(ends.ne("") & np.isfinite(means), "") + marks
+            ends += np.where(frame["mark"].ne(""), rf"\textsuperscript{{{latex.escaped(CONSTANT)}}}", "")
             # The caption has the parameters of the method.
             source, _, _ = str(method).partition(" (")
             kinds.append((latex.escaped(f"{100 * frame['level'].iloc[0]:g}% {source}"), ends))

@@ -16,7 +16,7 @@ from vbterrier.evaluate.leaderboard import joined_ranks, whole_ranks
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.notebook import shared_caption
-from vbterrier.report.captions import best_rows, measures_sentence, topics_of
+from vbterrier.report.captions import best_rows, measures_sentence, methods_of, topics_of
 from vbterrier.report.latex import fixed
 from vbterrier.report.tables import escaped, footing, one_column_each, rendered, summary
 
@@ -76,10 +76,11 @@ def linking_caption(report: LinkingReport, *, pairs: bool = False) -> list[str]:
             f"p: swaps of answers ({swaps}); intervals by the delta method; {corrected}.",
             "won/lost/tied: queries that a alone, b alone, or both or neither answer correctly.",
         ]
-    one = report.intervals.iloc[0]
+    one, n_resamples = report.intervals.iloc[0], report.intervals["n_resamples"].max()
+    methods = methods_of(report.intervals)
     said = [
         f"Entity linking over {topics_of([one['n_qids']], 'queries')}.",
-        f"Intervals, {100 * one['level']:g}%: {one['method']}, {one['n_resamples']} resamples, seed {one['seed']}.",
+        f"Intervals, {100 * one['level']:g}%: {methods}, {n_resamples} resamples, seed {one['seed']}.",
     ]
     return said + ["The best value of a measure is bold."] * int(best_rows(report.intervals).any())
 

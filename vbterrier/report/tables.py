@@ -14,6 +14,7 @@ from vbterrier.errors import ParameterError, printable
 from vbterrier.evaluate.replicas import GOLD_TAGS
 from vbterrier.report import latex
 from vbterrier.stats.replicas import excludes_its_score
+from vbterrier.stats.topic_intervals import OF_CONSTANT
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
@@ -109,6 +110,18 @@ def _table(text: pd.DataFrame, right: list[bool], title: str) -> str:
     return "\n".join(line.rstrip() for line in page.getvalue().strip("\n").splitlines())
 
 
+# Marks intervals of scores that are equal on all topics, in the column of the intervals of others.
+CONSTANT = "="
+
+
+def of_columns(intervals: pd.DataFrame) -> tuple[pd.Series[str], pd.Series[str]]:
+    """The method whose column holds each interval of a C frame, and the mark of intervals of another method."""
+    method = intervals["method"].astype(str)
+    others = [one for one in method.unique() if one.startswith("topics (") and one != OF_CONSTANT]
+    moved = (method == OF_CONSTANT) & (len(others) == 1)
+    return method.mask(moved, others[0] if others else ""), moved.map({True: f" {CONSTANT}", False: ""})
+
+
 def summary(scores: Scores, style: str) -> pd.DataFrame:
     """One row for each system and measure: the mean and its intervals, named by their methods.
 
@@ -123,14 +136,15 @@ def summary(scores: Scores, style: str) -> pd.DataFrame:
         around = ", mean " + intervals["mean"].map(lambda mean: _cell(mean, 4))
         ends += around.where(intervals["mean"].notna(), "")
     ends += np.where(excludes_its_score(intervals), f" {EXCLUDED}", "")
-    intervals["ends"] = ends.where(intervals["low"].notna(), "")
+    intervals["column"], marks = of_columns(intervals)
+    intervals["ends"] = (ends + marks).where(intervals["low"].notna(), "")
     rows: dict[tuple[str, str], dict[str, Any]] = {}
     for row in intervals.itertuples():
         cells = rows.setdefault(
             (str(row.name), str(row.measure)), {"run": row.name, "measure": row.measure, "mean": row.value}
         )
         if row.method != "none":
-            cells[f"{row.level:.0%} {row.method}"] = row.ends
+            cells[f"{row.level:.0%} {row.column}"] = row.ends
         if isinstance(lists := getattr(row, "lists", None), str):
             cells["rankings"] = lists
         cells |= {"topics": row.n_qids, "missing": row.n_missing}
@@ -154,11 +168,13 @@ def one_column_each(values: pd.DataFrame) -> pd.DataFrame:
 
 def footing(scores: Scores) -> str:
     """Methods of the intervals in one line."""
-    parts = []
+    parts, is_marked = [], bool(of_columns(scores.intervals)[1].any())
     for first in scores.intervals.drop_duplicates("method").to_dict("records"):
         method, n, seed = first["method"], first["n_resamples"], first["seed"]
         if method.startswith("topics"):
             drawn = f"{n} resamples, seed {seed}" if n else "Student's t"
+            if method == OF_CONSTANT:
+                drawn = f"scores that are equal on all topics{' (' + CONSTANT + ')' if is_marked else ''}"
             parts.append(f"{method}: {drawn}: other topics from the same population")
         elif method.startswith(("replicas", "intents")):
             lists = _lists(scores)

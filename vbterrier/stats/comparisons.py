@@ -227,7 +227,9 @@ def _compared(
         found = found.assign(diff=table.differences.mean(axis=0), low=low, high=high, p_value=p, p_adjusted=q)
         found = found.assign(n_qids=len(table.qids), test=TESTS[test], correction=correction, n_tests=len(p_values))
         effects = _effects(table, its, margin, bounds, **options)
-        yield found.assign(**effects, method=interval_label(test, correction, len(p_values)))
+        about = test, correction, len(p_values)
+        constant = (std_of(table.differences) == 0) & np.isfinite(low)
+        yield found.assign(**effects, method=[interval_label(*about, constant=each) for each in constant.tolist()])
 
 
 def is_significant(p_adjusted: Any, level: Any) -> Any:

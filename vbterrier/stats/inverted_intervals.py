@@ -88,10 +88,10 @@ def inverted_limits(
     return agreeing_limits(low, high, differences.mean(axis=0), rejected)
 
 
-def interval_label(test: str, correction: str, n_tests: int) -> str:
-    """The method of the intervals of a family of tests."""
+def interval_label(test: str, correction: str, n_tests: int, *, constant: bool = False) -> str:
+    """The method of the intervals of a family of tests; ``constant``: of a pair that differs alike on all topics."""
     kinds = {"holm": ", simultaneous", "max-t": ", simultaneous", "bh": ", false coverage rate", "none": ""}
-    return f"inverted {TESTS[test]}{kinds[correction] if n_tests > 1 else ''}"
+    return f"{'bounded' if constant else f'inverted {TESTS[test]}'}{kinds[correction] if n_tests > 1 else ''}"
 
 
 def effect_limits(differences: Floats, levels: Floats) -> tuple[Floats, Floats]:

@@ -34,6 +34,8 @@ if TYPE_CHECKING:
 COLUMNS = ("name", "measure", "value", "low", "high", "level", "method", "n_qids", "n_resamples", "seed")
 N_RESAMPLES = 2000
 BOUNDED = "bounded"
+# The method of intervals of scores that are the same on all topics, whatever the method of others.
+OF_CONSTANT = f"topics ({BOUNDED})"
 # Resampled means held in memory at a time.
 _BATCH = 8_000_000
 # Relative differences below this are rounding errors of sums in a different order.
@@ -51,11 +53,20 @@ class Interval:
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """The limits of several intervals, arrays of one shape, and the method."""
+    """The limits of several intervals, arrays of one shape, and the method.
+
+    ``constant``: True for intervals of scores that are the same on all topics, which are ``"bounded"``.
+    """
 
     low: Floats
     high: Floats
     method: str
+    constant: Bools | None = None
+
+    def method_of(self, place: int) -> str:
+        """The method of an interval; that asked for if there is none."""
+        is_bounded = self.constant is not None and bool(self.constant[place] and np.isfinite(self.low[place]))
+        return OF_CONSTANT if is_bounded else self.method
 
 
 def intervals(
@@ -102,15 +113,17 @@ def interval_rows(
         columns = zip(
             table.places, table.names, table.measures, table.values.mean(axis=0), found.low, found.high, strict=True
         )
-        for place, name, measure, mean, low, high in columns:
-            rows[place] = (name, measure, mean, low, high, level, found.method, len(table.qids), used, seed)
+        for column, (place, name, measure, mean, low, high) in enumerate(columns):
+            made = found.method_of(column)
+            drawn = 0 if made == OF_CONSTANT and method != BOUNDED else used
+            rows[place] = (name, measure, mean, low, high, level, made, len(table.qids), drawn, seed)
     return [rows[place] for place in sorted(rows)]
 
 
 def topics_interval(values: Floats, **options: Any) -> Interval:
     """Confidence interval of a mean over topics: :func:`topics_intervals` of one column, of shape (n,)."""
     found = topics_intervals(np.asarray(values, dtype=np.float64)[:, None], **options)
-    return Interval(float(found.low[0]), float(found.high[0]), found.method)
+    return Interval(float(found.low[0]), float(found.high[0]), found.method_of(0))
 
 
 def topics_intervals(
@@ -141,9 +154,9 @@ def topics_intervals(
     - ``bounds``: the smallest and the largest possible score; infinite if unknown. Limits are clipped to them.
 
     Returns limits of shape (m,); NaN, with a warning, for a single topic. If all topics have the same score, the spread
-    of other topics is unknown: limits are those of ``"bounded"``, and NaN, with a warning, without bounds, as all
-    limits of ``"bounded"`` are. A studentised limit is infinite, with a warning, if in too many resamples all topics
-    have the same score and there are no bounds.
+    of other topics is unknown: limits are those of ``"bounded"``, which is then the method of the interval, and NaN,
+    with a warning, without bounds, as all limits of ``"bounded"`` are. A studentised limit is infinite, with a warning,
+    if in too many resamples all topics have the same score and there are no bounds.
 
     docs/explanation/statistics.md has the simulated coverage. Studentised intervals have the highest coverage and are
     the widest: twice as wide as the other intervals at 5 topics, a tenth wider at 25 to 50, and unbounded if scores are
@@ -213,7 +226,7 @@ def _topics_intervals(
             limits[:, these] = METHODS[method](values[:, these], tails, draws(), n_resamples)
     limits = np.clip(limits, *of_means)
     _warn_of_limits(limits, varies, method)
-    return Intervals(limits[0], limits[1], f"topics ({method})")
+    return Intervals(limits[0], limits[1], f"topics ({method})", ~varies)
 
 
 def _warn_of_limits(limits: Floats, varies: Bools, method: str) -> None:

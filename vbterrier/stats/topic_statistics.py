@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import asdict, dataclass
+from itertools import product
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,6 +30,7 @@ from vbterrier.stats.paired_tests import TESTS
 from vbterrier.stats.topic_intervals import (
     COLUMNS,
     N_RESAMPLES,
+    OF_CONSTANT,
     bca_limits,
     check_level,
     poisson_limits,
@@ -135,8 +138,9 @@ class TopicStatistics(Shown):
             means, limits = self._limits(columns, [measure for _, measure in chosen], tail_probabilities(level))
             numbers = zip(chosen, columns, means.tolist(), limits.T.tolist(), strict=True)
             for key, column, mean, (low, high) in numbers:
-                n_qids = int(column.weights[0])
-                rows.append((*key, mean, low, high, level, METHOD, n_qids, self.n_resamples, self.seed))
+                is_bounded = column.minimum == column.maximum and math.isfinite(low)
+                made = (OF_CONSTANT, 0) if is_bounded else (METHOD, self.n_resamples)
+                rows.append((*key, mean, low, high, level, made[0], int(column.weights[0]), made[1], self.seed))
         if any(column.weights[0] < 2 for column in self._columns.values()):  # noqa: PLR2004 - a bootstrap needs two
             warn("an interval over topics needs at least two topics")
         return pd.DataFrame(rows, columns=list(COLUMNS))
@@ -297,13 +301,20 @@ class PooledScores:
             limits = self._limits_of(resampled_means(self.rows, n_resamples, stream(seed, "")), tails, method)
         bounds = np.array([mean_bounds(measure) for measure in self.statistics]).T
         limits = np.clip(limits, *bounds[:, None, :])
-        about = (level, f"topics ({method})", self.n, 0 if method == "normal" else n_resamples, seed)
-        rows = [
-            (name, measure, point[at, column], *limits[:, at, column].tolist(), *about)
-            for at, name in enumerate(self.names)
-            for column, measure in enumerate(self.statistics)
-        ]
+        asked = f"topics ({method})", self.n, 0 if method == "normal" else n_resamples
+        constant = np.ptp(self.rows, axis=0).reshape(self.shape) == 0
+        rows = []
+        for (at, name), (column, (measure, statistic)) in product(
+            enumerate(self.names), enumerate(self.statistics.items())
+        ):
+            is_bounded = constant[at][self._moment_of(statistic)] and self.n > 1
+            about = (OF_CONSTANT, self.n, 0) if is_bounded else asked
+            rows.append((name, measure, point[at, column], *limits[:, at, column].tolist(), level, *about, seed))
         return pd.DataFrame(rows, columns=list(COLUMNS))
+
+    def _moment_of(self, statistic: Statistic) -> tuple[int, int]:
+        """The position of the kind of gain and of the moment on which a statistic depends."""
+        return self.kinds.index(statistic.kind), 2 if statistic.measure == "TopIntent" else 0
 
     @property
     def _left_out(self) -> Floats:
@@ -321,8 +332,7 @@ class PooledScores:
         of_means[:, constant] = constant_limits(given[0, constant], self.n, (0.0, 1.0), tails)
         of_means = np.clip(of_means, 0.0, 1.0)
         for column, statistic in enumerate(self.statistics.values()):
-            moment = 2 if statistic.measure == "TopIntent" else 0
-            own = (slice(None), self.kinds.index(statistic.kind), moment)
+            own = (slice(None), *self._moment_of(statistic))
             low, high = of_means[0][own], of_means[1][own]
             # Penalties are extreme at the ends, at one half, or at the minimum of VB.
             at = np.stack([low, high, *(np.clip(peak, low, high) for peak in (0.5, lowest_point(statistic.alpha)))])
