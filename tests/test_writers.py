@@ -203,7 +203,7 @@ def test_a_trained_model_is_the_old_or_the_new_one_whenever_it_is_interrupted(tm
 
     reranker(0).save(path)
     for version in (1, 2, 3):
-        for at in (1, 2):
+        for at in (1, 2, 3):
             done = []
 
             def interrupted(part, target, at=at, done=done):
@@ -219,7 +219,7 @@ def test_a_trained_model_is_the_old_or_the_new_one_whenever_it_is_interrupted(tm
             assert loaded() == {version - 1}
         reranker(version).save(path)
         assert loaded() == {version}
-        assert len(list(path.iterdir())) == 2
+        assert len(list(path.iterdir())) == 3
 
 
 def test_a_file_that_is_being_replaced_is_the_old_one(tmp_path):

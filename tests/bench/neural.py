@@ -1,9 +1,10 @@
 """Neural rerankers on AIDA: ``python tests/bench/neural.py DATA [--links gold wat genre] [--models NAME ...]``.
 
 DATA is the folder of the collections that ``tests/data`` reads. Prints the tables of ``docs/explanation/neural.md``:
-MAP in the open world and on the documents that entities reach, with the entities that the queries mean ("gold") and
-with consensus entities, CPU seconds of training in five folds, and documents per CPU second of scoring without and with
-the encoding of texts. Last, the AUC of entity rankers on held-out binary labels of the first 20 consensus entities.
+MAP in the open world and on the documents that entities reach, with the entities that the queries mean ("gold"), with
+consensus entities and with those of a selector that is fitted again in each fold ("selected"), and CPU seconds of five
+folds of equal size without the encoding of texts; the AUC of entity rankers on held-out binary labels of the first 20
+consensus entities; and the change of scores of a test fold whose judgments are flipped.
 
 The text of the documents cannot be redistributed: a document is the sequence of the surface forms of its gold mentions.
 """
@@ -18,12 +19,25 @@ import numpy as np
 import pandas as pd
 from aida import aida as read_aida
 from scipy.stats import ttest_rel
+from sklearn.model_selection import KFold
 
 import vbterrier
-from vbterrier.entities import NeuralEntityRanker, NeuralReranker, OverlapReranker, entity_labels, link_pool
+from vbterrier.entities import (
+    MiniLMTokens,
+    NeuralEntityRanker,
+    NeuralReranker,
+    OverlapReranker,
+    cross_validated,
+    entity_labels,
+    link_pool,
+)
+from vbterrier.entities.cross_validation import Folds
+from vbterrier.entities.neural.batches import Texts
 from vbterrier.entities.neural.models import MODELS
 from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate.settings import evaluate_settings
+
+FOLDS = KFold(5, shuffle=True, random_state=0)
 
 
 def aida(data):
@@ -47,42 +61,36 @@ def aida(data):
 
 
 def trained(found, links, entities, model, encoded):
-    """The run of a model in five folds, and its costs."""
+    """The run of a model in five folds, its parameters, and CPU seconds without encoding texts."""
     stage = NeuralReranker(links, entities, model=model, names=found.names)
     # Texts are encoded once for all models, as in one process that compares them.
-    stage._encoded = encoded or stage._encoded
-    first = not stage._encoded._known
+    stage._encoded = encoded
     start = time.process_time()
-    if first:
-        for text in [*found.run["text"].unique(), *found.names.values(), *found.run["query"].unique()]:
-            stage._encoded(text)
-        print(f"{len(stage._encoded._known)} texts encoded in {time.process_time() - start:.0f} CPU s", flush=True)
-    start = time.process_time()
-    prepared = stage._prepared(found.run)
-    features = time.process_time() - start
-    stage._prepared = lambda inp: prepared if inp is found.run else NeuralReranker._prepared(stage, inp)
-    start = time.process_time()
-    run = stage.cross_validated(found.run, found.qrels)
-    training = time.process_time() - start
+    run = stage.cross_validated(found.run, found.qrels, folds=FOLDS)
+    seconds = time.process_time() - start
+    some = found.run[found.run["qid"].isin(found.run["qid"].unique()[:20])]
     stage.epochs = 1
-    stage.fit(found.run, found.qrels)
-    start = time.process_time()
-    stage.transform(found.run)
-    scoring = features + time.process_time() - start
-    costs = {"parameters": stage.n_parameters, "train s": training, "docs/s": len(found.run) / scoring}
-    return (run, stage._encoded), costs
+    return run, {"parameters": stage.fit(some, found.qrels).n_parameters, "CPU s": seconds}
 
 
 def table(found, linker, models, encoded):
-    """MAP of all models in both settings, with gold query entities and with consensus entities."""
+    """MAP of all models in both settings, with gold query entities, consensus entities and those of a selector."""
     links = link_pool(found.run, found.tags[linker])
     consensus = vbterrier.ConsensusEntities(links, cutoff=20)(found.run)
+    # A trained ranker, fitted again in each fold: its run for the conditional setting, and the stage for rerankers.
+    selector = vbterrier.ConsensusEntities(links, min_documents=1) >> vbterrier.EntitySelector(links, names=found.names)
+    selected = cross_validated(selector, found.run, found.qrels, folds=FOLDS)
     columns = []
-    for kind, entities in (("gold", found.meant), ("consensus", consensus)):
+    for kind, entities, stage in (
+        ("gold", found.meant, found.meant),
+        ("consensus", consensus, consensus),
+        ("selected", selected, selector),
+    ):
         systems = {"BM25": found.run, "overlap": OverlapReranker(links, entities)(found.run)}
         costs = {}
         for model in models:
-            (systems[model], encoded), costs[model] = trained(found, links, entities, model, encoded)
+            systems[model], costs[model] = trained(found, links, stage, model, encoded)
+            print(linker, kind, model, f"{costs[model]['CPU s']:.0f} CPU s", flush=True)
         result = evaluate_settings(
             systems, found.qrels, ["AP"], links=links, entities=entities, pool=found.run, n_resamples=100
         )
@@ -90,12 +98,47 @@ def table(found, linker, models, encoded):
             wide = values.pivot(index="qid", columns="name", values="value").dropna()[list(systems)]
             columns.append(wide.mean().rename(f"{kind}, {setting}"))
             if setting == "open-world":
-                p = [ttest_rel(wide[name], wide["BM25"]).pvalue if name != "BM25" else np.nan for name in wide]
-                columns.append(pd.Series(p, wide.columns, name=f"{kind}, p"))
-        if kind == "gold":
-            columns.insert(0, pd.DataFrame(costs).T)
-    made = pd.concat(columns, axis=1).reindex(["BM25", "overlap", *models])
-    return made, encoded
+                for baseline in ("BM25", "overlap"):
+                    p = [ttest_rel(wide[name], wide[baseline]).pvalue if name != baseline else np.nan for name in wide]
+                    columns.append(pd.Series(p, wide.columns, name=f"{kind}, p of {baseline}"))
+        made = pd.DataFrame(costs).T
+        columns.append(made if kind == "gold" else made["CPU s"].rename(f"{kind}, CPU s"))
+    return pd.concat(columns, axis=1).reindex(["BM25", "overlap", *models])
+
+
+def flipped(found, linker, encoded):
+    """Largest change of a score of the topics of a test fold when their judgments are flipped, by stages."""
+    links = link_pool(found.run, found.tags[linker])
+    every = vbterrier.ConsensusEntities(links, min_documents=1)
+    selector = every >> vbterrier.EntitySelector(links, names=found.names)
+
+    def reranker(entities, model="duet"):
+        stage = NeuralReranker(links, entities, model=model, names=found.names)
+        stage._encoded = encoded
+        return stage
+
+    ranker = vbterrier.ConsensusEntities(links, cutoff=20) >> NeuralEntityRanker(links, found.names, layers=0)
+    pipelines = {
+        "selector": selector,
+        "MonoBERT": ranker,
+        **{f"reranker {model}": reranker(every, model) for model in MODELS if model != "edrm-convknrm"},
+        "selector, reranker": reranker(selector),
+        "MonoBERT, reranker": reranker(ranker),
+        "reranker, selector, reranker": reranker(every, "knrm") >> reranker(selector),
+    }
+    pairs = found.run[["qid", "docno"]].merge(found.qrels, how="left", on=["qid", "docno"])
+    qrels = pairs.assign(label=pairs["label"].fillna(0).astype(int))
+    test = next(iter(Folds(FOLDS, found.run["qid"].unique(), 0))).test
+    own = qrels["qid"].isin(test)
+    turned = qrels.assign(label=np.where(own, 1 - qrels["label"], qrels["label"]))
+    rows = []
+    for name, pipeline in pipelines.items():
+        before, after = (cross_validated(pipeline, found.run, labels, folds=FOLDS) for labels in (qrels, turned))
+        pairs = before.merge(after, on=["qid", "docno"], validate="one_to_one")
+        change = (pairs["score_x"] - pairs["score_y"]).abs().groupby(pairs["qid"].isin(test)).max()
+        rows.append((name, change[True], change[False]))
+        print(rows[-1], flush=True)
+    return pd.DataFrame(rows, columns=["stages", "test topics", "other topics"])
 
 
 def entity_ranker(found, linker):
@@ -129,15 +172,23 @@ def main():
     asked.add_argument("--links", nargs="+", default=["gold", "wat", "genre"])
     asked.add_argument("--models", nargs="*", default=list(MODELS))
     asked.add_argument("--rankers", action="store_true", help="entity rankers, too")
+    asked.add_argument("--flipped", action="store_true", help="flip the judgments of a test fold, too")
     given = asked.parse_args()
     warnings.simplefilter("ignore", DegenerateWarning)
     found = aida(given.data)
-    encoded = None
+    encoded = Texts(MiniLMTokens())
+    if given.models or given.flipped:
+        start = time.process_time()
+        texts = list(dict.fromkeys([*found.run["text"], *found.names.values(), *found.run["query"]]))
+        for text in texts:
+            encoded(text)
+        print(f"{len(texts)} texts encoded in {time.process_time() - start:.0f} CPU s", flush=True)
     for linker in given.links:
         print(f"\n{linker} links")
         if given.models:
-            made, encoded = table(found, linker, given.models, encoded)
-            print(made.round(4).to_string(), flush=True)
+            print(table(found, linker, given.models, encoded).round(4).to_string(), flush=True)
+        if given.flipped:
+            print(flipped(found, linker, encoded).to_string(index=False), flush=True)
         if given.rankers:
             print(entity_ranker(found, linker).round(3).to_string(index=False), flush=True)
 

@@ -1,3 +1,5 @@
+from .artifacts import LinkSet as LinkSet
+from .artifacts import TrainedStage as TrainedStage
 from .cross_validation import cross_validated as cross_validated
 from .neural.batches import MiniLMTokens as MiniLMTokens
 from .neural.entity_ranker import LanguageModelEntities as LanguageModelEntities

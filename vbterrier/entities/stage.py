@@ -37,7 +37,10 @@ _SELECTED = ("name", "qid", "rank", "entity_id", "score", "df_relevant", "df_oth
 
 
 def links_of(links: Any) -> LinkedPool | pd.DataFrame:
-    """Return the parameter ``links``: a pool, a pool made from a K frame, or a copy of a T frame."""
+    """Return the parameter ``links``: a pool, that of an artifact or of a K frame, or a copy of a T frame."""
+    if isinstance(links, pt.Artifact):
+        # An artifact of linked pools, vbterrier.entities.LinkSet.
+        links = getattr(links, "pool", links)
     if isinstance(links, LinkedPool):
         return links
     frame = frame_of(links, "links")
@@ -250,9 +253,11 @@ class OnEntities(EntityStage):
     """Base class of stages that read an entity run, given as a frame or produced by a stage from the input."""
 
     entities: Any
+    COLUMNS: tuple[str, ...] = ("qid", "docno", "score")
 
     def _set_entities(self, entities: Any) -> None:
         self._run: Run | None = None
+        self._inner: list[str] | None = None
         if isinstance(entities, pt.Transformer):
             self.entities = entities
             return
@@ -261,6 +266,20 @@ class OnEntities(EntityStage):
         # A copy, so that later changes of the caller's frame have no effect.
         self.entities = frame[frame.columns.intersection(["qid", "docno", "score", JUDGMENTS])].copy()
         self._run = Run(self.entities, name="entities")
+
+    def _columns(self) -> list[str]:
+        """The columns of the input that the stage itself needs."""
+        return list(self.COLUMNS)
+
+    def transform_inputs(self) -> list[list[str]]:
+        """Return the columns of the input that the stage and the stage that ranks the entities need."""
+        if self._inner is None:
+            given = isinstance(self.entities, pt.Transformer)
+            self._inner = (pt.inspect.transformer_inputs(self.entities, strict=False) or [[]])[0] if given else []
+        return [list(dict.fromkeys([*self._columns(), *self._inner]))]
+
+    def _require_columns(self, inp: pd.DataFrame) -> None:
+        pt.validate.columns(inp, includes=self.transform_inputs()[0])
 
     def with_entities(self, entities: Any) -> Self:
         """Return a copy with another entity run, or another stage that makes one; what was learned remains.
@@ -346,7 +365,7 @@ class EntityReachable(OnDocuments):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Keep the reachable rows of a result frame."""
-        pt.validate.columns(inp, includes=["qid", "docno", "score"])
+        self._require_columns(inp)
         if not len(inp):
             return inp.assign(rank=pd.Series(dtype="int64"))
         documents, entities = self._linker.of(Run(inp)), self._entity_run(inp)

@@ -228,7 +228,7 @@ def test_files_are_checked(tmp_path):
     learner = stage("dreq", epochs=1).fit(some, data.qrels["true"])
     learner.save(tmp_path)
     inputs = data.pool, data.entities["signal"]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.json", "model.safetensors"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["model.json", "model.safetensors", "pt_meta.json"]
     with pytest.raises(InputError, match="use the encoder and the vectors of the training"):
         NeuralReranker.load(tmp_path, *inputs, encoder=lambda text: encoder(text)[:, :8])(some)
     text = (tmp_path / "model.json").read_text()

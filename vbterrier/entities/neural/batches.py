@@ -193,6 +193,11 @@ class Batches:
         self._document = self.pool.docno.codes()[1]
         self._vectors = self._text_vectors if vectors is None else np.pad(_given(vectors, ids), ((0, 1), (0, 0)))
 
+    @property
+    def sizes(self) -> Single:
+        """The numbers of dimensions of vectors of texts and of entities, shape (2,)."""
+        return np.array([self._text_vectors.shape[1], self._vectors.shape[1]], dtype=np.float32)
+
     def __iter__(self) -> Iterator[Batch]:
         for topic in range(len(self.pool.topics)):
             yield self._of(topic)

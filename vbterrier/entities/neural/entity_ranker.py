@@ -166,8 +166,11 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
     def _network(self) -> NeuralModel:
         return self._model
 
-    def _prepared(self, inp: pd.DataFrame) -> Prepared:
+    def _require_columns(self, inp: pd.DataFrame) -> None:
         pt.validate.result_frame(inp, extra_columns=["score", "query"])
+
+    def _prepared(self, inp: pd.DataFrame) -> Prepared:
+        self._require_columns(inp)
         run = Run(inp, name="entity run")
         queries, called = Topics(inp).queries(run.topics), entity_texts(run.docno.text.to_pylist(), self.names)
         rows, starts, sizes = run.ordered()

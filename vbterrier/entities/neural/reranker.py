@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 import abc
-import hashlib
-import json
-import re
 from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -21,6 +17,7 @@ from vbterrier.entities.pool import judged
 from vbterrier.entities.provenance import of_cross_validated, of_fitted, require_independent
 from vbterrier.entities.rankers.base import Topics
 from vbterrier.entities.rerank.base import by_id, require_finite
+from vbterrier.entities.saved import Saved
 from vbterrier.entities.stage import EntityStage, OnDocuments
 from vbterrier.errors import (
     FileError,
@@ -35,26 +32,23 @@ from vbterrier.errors import (
     whole_or_none,
 )
 from vbterrier.frames.contracts import LabelFrame
-from vbterrier.frames.files.source import json_of
-from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.ranking import Run, places, ranked
 from vbterrier.kernels.rankings import discounts
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
 
     from typing_extensions import Self
 
-    from vbterrier.annotations import Floats, Ints, StrPath
+    from vbterrier.annotations import Floats, Ints
     from vbterrier.entities.neural.models import Arrays, NeuralModel
 
 
 CUTOFF = 20
-_FORMAT = 2
-_FILES = ("model.json", "model.safetensors")
-# Names of the file of parameters: that of the first save in a folder, and those of later ones.
-_WEIGHTS = re.compile(r"model(-[0-9a-f]{16})?\.safetensors")
+# Numbers of dimensions of vectors of texts and of entities, which the parameters of some models do not show.
+_SIZES = ("sizes",)
 
 
 def ndcg(score: Any, label: Ints, cutoff: int = CUTOFF) -> float:
@@ -100,7 +94,7 @@ def train(
             f"none of {len(training)} topics has relevant and non-relevant items among its candidates; use deeper "
             "rankings, or more judgments"
         )
-    state = _scales(model, used)
+    state = {name: used[0].x[name] for name in _SIZES if name in used[0].x} | _scales(model, used)
     made = model.parameters(used[0].x, stream(options.seed, "parameters"))
     with single_threaded():
         p = {name: torch.tensor(values, dtype=torch.float32, requires_grad=True) for name, values in made.items()}
@@ -169,7 +163,7 @@ class Prepared:
     sources: tuple[pd.DataFrame, ...] = ()  # other runs from which the features are made
 
 
-class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
+class NeuralStage(Saved, EntityStage, pt.Estimator):  # type: ignore[misc]
     """Base class of trained stages over runs."""
 
     epochs: int
@@ -184,6 +178,10 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         self.rate = None if rate is None else number("rate", rate, low=0, open_low=True)
         self._state: Arrays | None = None
         self._topics: frozenset[str] = frozenset()
+
+    @abc.abstractmethod
+    def _require_columns(self, inp: pd.DataFrame) -> None:
+        """Check the columns of a run."""
 
     @property
     @abc.abstractmethod
@@ -237,7 +235,7 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Replace the scores and ranks of a run, with the column ``judgments``."""
-        pt.validate.columns(inp, includes=["qid", "docno", "score", "query"])
+        self._require_columns(inp)
         if not len(inp):
             return of_fitted(inp.assign(rank=pd.Series(dtype="int64")), self._topics)
         if self._state is None:
@@ -284,11 +282,18 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
     def n_parameters(self) -> int:
         """The number of trained parameters."""
         state = self._state or {}
-        return sum(values.size for name, values in state.items() if not name.startswith(("mean.", "scale.")))
+        return sum(values.size for name, values in state.items() if not name.startswith(("mean.", "scale.", *_SIZES)))
 
     def _require_shapes(self, x: Arrays) -> None:
         """Refuse features of other sizes than those in training."""
-        wanted = {name: values.shape for name, values in (self._state or {}).items()}
+        state = self._state or {}
+        if "sizes" in x and "sizes" in state and not np.array_equal(x["sizes"], state["sizes"]):
+            texts, vectors = (" and ".join(f"{size:g}" for size in sizes) for sizes in (x["sizes"], state["sizes"]))
+            raise InputError(
+                f"{type(self).__name__}: vectors of texts and of entities have {texts} numbers, those of the training "
+                f"{vectors}; use the encoder and the vectors of the training"
+            )
+        wanted = {name: values.shape for name, values in state.items() if name not in _SIZES}
         # The values of initial parameters do not matter, only their shapes.
         made = {name: values.shape for name, values in self._network.parameters(x, stream(0)).items()}
         made |= {f"{kind}.{name}": (x[name].shape[-1],) for name in self._network.scaled for kind in ("mean", "scale")}
@@ -299,77 +304,33 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
                 f"{made.get(names[0])} for these inputs; use the encoder and the vectors of the training"
             )
 
-    # Parameters that a file stores; texts, links and vectors are given again.
-    STORED: tuple[str, ...] = ("epochs", "patience", "batch_size", "rate", "seed")
+    STORED: ClassVar[tuple[str, ...]] = ("epochs", "patience", "batch_size", "rate", "seed")
 
-    def save(self, path: StrPath) -> None:
-        """Write the trained parameters to a folder: ``model.safetensors``, and options in ``model.json``.
+    @property
+    def _learned(self) -> Arrays | None:
+        return self._state
 
-        A saved model in the folder is replaced once the new one is complete: ``model.json`` names the file of its
-        parameters, which then has a digest in its name.
+    def _set_learned(self, learned: Arrays) -> None:
+        self._state = learned
 
-        Raises
-        ------
-        InputError, FileError
-            A call before :meth:`fit`; the folder cannot be written.
-        """
-        if self._state is None:
-            raise InputError(f"{type(self).__name__} is not fitted; there is nothing to save")
-        folder = Path(path)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise FileError(folder, f"cannot be written: {error.strerror or error}") from error
-        packed, weights = module_of_extra("safetensors.numpy", "neural").save(self._state), _FILES[1]
-        if (folder / weights).exists():
-            weights = f"model-{hashlib.blake2b(packed, digest_size=8).hexdigest()}.safetensors"
-        stored = {name: getattr(self, name) for name in self.STORED}
-        made = {"format": _FORMAT, "stage": type(self).__name__, "parameters": stored, "topics": sorted(self._topics)}
-        text = f"{json.dumps({**made, 'weights': weights}, indent=2)}\n"
-        replace_files({folder / weights: packed, folder / _FILES[0]: text})
-        for other in folder.glob("model*.safetensors"):
-            if _WEIGHTS.fullmatch(other.name) and other.name != weights:
-                other.unlink(missing_ok=True)
+    SUFFIX = ".safetensors"
 
-    @classmethod
-    def load(cls, path: StrPath, *inputs: Any, **options: Any) -> Self:
-        """Read a stage that :meth:`save` wrote; other parameters (links, entities, texts...) are given again.
+    @staticmethod
+    def _packed(learned: Arrays) -> bytes:
+        return bytes(module_of_extra("safetensors.numpy", "neural").save(learned))
 
-        Raises
-        ------
-        FileError
-            A file that is missing or has other contents.
-        """
-        folder = Path(path)
+    @staticmethod
+    def _unpacked(path: Path) -> Arrays:
         safetensors = module_of_extra("safetensors.numpy", "neural")
         try:
-            made = json_of((folder / _FILES[0]).read_text(encoding="utf-8"))
-            weights = made.get("weights", _FILES[1])
-            if not _WEIGHTS.fullmatch(weights):
-                raise ValueError(f"its parameters cannot be in {weights!r}")
-            state = safetensors.load_file(folder / weights)
-        except (
-            *(OSError, ValueError, TypeError, AttributeError, KeyError, RecursionError),
-            module_of_extra("safetensors", "neural").SafetensorError,
-        ) as error:
-            raise FileError(folder, f"is not a saved model ({error}); write it with save") from error
-        is_own = isinstance(made, dict) and (made.get("format"), made.get("stage")) == (_FORMAT, cls.__name__)
-        parameters, topics = (made.get("parameters"), made.get("topics")) if is_own else (None, None)
-        if not isinstance(parameters, dict) or set(parameters) != set(cls.STORED) or not isinstance(topics, list):
-            wanted = f"{cls.__name__} of format {_FORMAT}"
-            raise FileError(folder / _FILES[0], f"is not a saved {wanted}; write it with save")
+            state: Arrays = safetensors.load_file(path)
+        except (OSError, ValueError, TypeError, module_of_extra("safetensors", "neural").SafetensorError) as error:
+            raise FileError(path.parent, f"is not a saved model ({error}); write it with save") from error
         if not all(values.dtype == np.float32 and np.isfinite(values).all() for values in state.values()):
-            raise FileError(folder / weights, "holds numbers that are not finite or not single precision")
+            raise FileError(path, "holds numbers that are not finite or not single precision")
         if any((values <= 0).any() for name, values in state.items() if name.startswith("scale.")):
-            raise FileError(folder / weights, "holds a scale that is not above 0")
-        if repeated := sorted(set(options) & set(parameters)):
-            raise ParameterError(f"{repeated[0]}: is a parameter of the saved model; leave it out")
-        try:
-            stage = cls(*inputs, **parameters, **options)
-        except ParameterError as error:
-            raise FileError(folder / _FILES[0], f"{error}") from error
-        stage._state, stage._topics = state, frozenset(map(str, topics))
-        return stage
+            raise FileError(path, "holds a scale that is not above 0")
+        return state
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, type(self)) and bool(super().__eq__(other)) and self.same(self._state, other._state)
@@ -377,7 +338,7 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
     __hash__ = EntityStage.__hash__
 
 
-class NeuralReranker(NeuralStage, OnDocuments):
+class NeuralReranker(OnDocuments, NeuralStage):
     """Rerank documents by a neural model of words and entities, learned from judgments: R -> R.
 
     ``"knrm"``: kernel pooling of words; ``"edrm-knrm"``, ``"edrm-convknrm"``: of words and entities, and of their
@@ -485,7 +446,7 @@ class NeuralReranker(NeuralStage, OnDocuments):
 
     def _prepared(self, inp: pd.DataFrame) -> Prepared:
         module_of_extra("torch", "neural")
-        pt.validate.columns(inp, includes=["qid", "query", "docno", "score"])
+        pt.validate.columns(inp, includes=list(self.COLUMNS))
         run = Run(inp)
         documents, entities = self._linker.of(run), self._entity_run(inp)
         require_finite(documents)
@@ -499,9 +460,14 @@ class NeuralReranker(NeuralStage, OnDocuments):
             vectors=self.vectors,
             entity_weight=self.entity_weight,
         )
-        features = [self._network.features(batch) for batch in batches]
+        features = [{**self._network.features(batch), "sizes": batches.sizes} for batch in batches]
         rows = np.split(documents.row, documents.pool.topic_starts[1:-1])
         return Prepared(run, run.topics, rows, features, (entities.frame,))
+
+    COLUMNS = ("qid", "docno", "score", "query")
+
+    def _columns(self) -> list[str]:
+        return [*self.COLUMNS, *(["text"] if self.texts is None else [])]
 
     def _taught(self, teaching: Teaching) -> Prepared:
         if not is_trained(self.entities):

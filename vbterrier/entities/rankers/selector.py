@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pandas as pd
@@ -16,7 +16,18 @@ from vbterrier.entities.provenance import of_cross_validated, of_fitted, require
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
 from vbterrier.entities.rankers.consensus import pool_df
 from vbterrier.entities.rankers.similarity import entity_texts
-from vbterrier.errors import InputError, ParameterError, choice, examples, module_of_extra, warn, whole, whole_or_none
+from vbterrier.entities.saved import Saved
+from vbterrier.errors import (
+    FileError,
+    InputError,
+    ParameterError,
+    choice,
+    examples,
+    module_of_extra,
+    warn,
+    whole,
+    whole_or_none,
+)
 from vbterrier.frames.contracts import LabelFrame, frame_of
 from vbterrier.frames.ids import numbers_of
 from vbterrier.frames.ranking import places, ranked
@@ -25,6 +36,7 @@ from vbterrier.linking.words import Words
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from pathlib import Path
 
     from vbterrier.annotations import Bools, Floats, Ints
     from vbterrier.entities.pool import LinkedPool
@@ -180,7 +192,7 @@ def refuse_copies(features: Mapping[str, Floats], label: Ints) -> None:
             )
 
 
-class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
+class EntitySelector(Saved, RunReranker, pt.Estimator):  # type: ignore[misc]
     """Rerank an entity run by a model learned from other queries (LightGBM's LambdaRank): E -> E.
 
     Features of an entity and a query: ``df`` (documents of the pool that mention the entity), ``df_distinct`` (the
@@ -372,6 +384,32 @@ class EntitySelector(RunReranker, pt.Estimator):  # type: ignore[misc]
         given = [place for place, name in enumerate(self.features) if name == "score" or name not in FEATURES]
         refuse_copies({self.features[place]: table[known, place] for place in given}, label[known])
         return LabelledRun(aligned, table, label)
+
+    # A frame of labels is needed for training only.
+    STORED: ClassVar[tuple[str, ...]] = ("features", "rel", "rounds", "patience", "parameters", "pool_cutoff", "seed")
+
+    @property
+    def _learned(self) -> str | None:
+        return self._model
+
+    def _set_learned(self, learned: str) -> None:
+        self._model = learned
+
+    SUFFIX = ".txt"
+
+    @staticmethod
+    def _packed(learned: str) -> bytes:
+        return learned.encode()
+
+    @staticmethod
+    def _unpacked(path: Path) -> str:
+        lightgbm = module_of_extra("lightgbm", "ltr")
+        try:
+            text = path.read_text(encoding="utf-8")
+            lightgbm.Booster(model_str=text)
+        except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
+            raise FileError(path, f"is not a saved model ({error}); write it with save") from error
+        return text
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, EntitySelector) and bool(super().__eq__(other)) and self._model == other._model

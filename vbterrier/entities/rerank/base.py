@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyterrier as pt
 
 from vbterrier.entities.provenance import carried
 from vbterrier.entities.stage import OnDocuments
@@ -112,7 +111,7 @@ class Reranker(OnDocuments, abc.ABC):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Rerank the rows of a result frame."""
-        pt.validate.columns(inp, includes=["qid", "docno", "score"])
+        self._require_columns(inp)
         if not len(inp):
             return inp.assign(rank=pd.Series(dtype="int64"))
         documents, entities = self.documents(Run(inp)), self._entity_run(inp)

@@ -146,6 +146,8 @@ class ExpandByEntities(OnEntities):
     ['capital of france paris city']
     """
 
+    COLUMNS = ("qid", "query")
+
     def __init__(self, entities: Any, *, texts: Mapping[str, str] | None = None, cutoff: int = 10) -> None:
         super().__init__()
         self._set_entities(entities)
@@ -153,7 +155,7 @@ class ExpandByEntities(OnEntities):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Expand every row of a frame of queries."""
-        pt.validate.columns(inp, includes=["qid", "query"])
+        self._require_columns(inp)
         pushed: pd.DataFrame = pt.model.push_queries(inp, inplace=False, keep_original=True)
         if not len(inp):
             return pushed
@@ -238,6 +240,9 @@ class ExpansionReranker(Interpolation):
         self.k1, self.b = number("k1", k1, low=0), number("b", b, low=0, high=1)
         self.field = field
 
+    def _columns(self) -> list[str]:
+        return [*self.COLUMNS, self.field]
+
     def documents(self, run: Run) -> Documents:
         """Return the documents of a run, without entities."""
         return unlinked(run)
@@ -245,7 +250,6 @@ class ExpansionReranker(Interpolation):
     def prepared(self, documents: Documents) -> tuple[DocumentTerms, Ints]:
         """Return the words of all texts, and the index of each document's text."""
         frame = documents.run.frame
-        pt.validate.columns(frame, includes=[self.field])
         texts = frame[[self.field]].assign(docno=documents.run.docno.text.to_pylist())
         place = np.asarray(texts.groupby(["docno", self.field], sort=False, dropna=False).ngroup(), dtype=np.int64)
         first = np.unique(place, return_index=True)[1]

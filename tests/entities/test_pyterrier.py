@@ -1,0 +1,242 @@
+"""Linked pools and trained stages as PyTerrier's artifacts, in caches, in pipelines and in its inspection."""
+
+import json
+import tarfile
+from functools import cache
+from importlib.metadata import EntryPoint
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pyterrier as pt
+import pytest
+from lz4.frame import LZ4FrameFile
+from pandas.testing import assert_frame_equal
+from planted import planted_collection
+
+from vbterrier import ConsensusEntities, EntitySelector
+from vbterrier.entities import (
+    EntitySimilarity,
+    ExpandByEntities,
+    ExpansionReranker,
+    LinkSet,
+    NeuralReranker,
+    OverlapReranker,
+    TrainedStage,
+    link_pool,
+    read_links,
+)
+from vbterrier.entities.neural.models import MODELS
+from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.kernels.resample import stream
+
+
+def encoder(text):
+    vectors = [stream(0, "word", word).normal(size=8) for word in text.split()]
+    return np.stack(vectors) if vectors else np.zeros((0, 8))
+
+
+@cache
+def data():
+    made = planted_collection(n_topics=12, n_documents=16, n_relevant=5, n_entities={"sparse": 5})
+    run = made.pool.assign(query="query " + made.pool["qid"])
+    run["text"] = [f"w{at % 7} w{at % 5}" for at in range(len(run))]
+    links = link_pool(run, made.tags)
+    return SimpleNamespace(run=run, links=links, tags=made.tags, qrels=made.qrels, every=consensus(links)(run))
+
+
+def consensus(links):
+    return ConsensusEntities(links, min_documents=1, cutoff=10)
+
+
+def selector(**options):
+    return EntitySelector(data().links, rounds=5, parameters={"min_data_in_leaf": 2}, **options)
+
+
+def reranker(entities, model="duet", **options):
+    return NeuralReranker(data().links, entities, model=model, encoder=encoder, epochs=2, **options)
+
+
+@pytest.fixture
+def installed(monkeypatch):
+    """The entry points of the package, also where another version of it is installed."""
+    points = [
+        EntryPoint(f"{kind}.vbterrier", f"vbterrier.entities:{name}", "pyterrier.artifact")
+        for kind, name in (("linked_pool", "LinkSet"), ("trained_stage", "TrainedStage"))
+    ]
+    monkeypatch.setattr(pt.utils, "entry_points", lambda group: points if group == "pyterrier.artifact" else [])
+
+
+# Artifacts
+
+
+def test_pyterrier_finds_linked_pools(tmp_path, installed):
+    given = data()
+    made = LinkSet.build(tmp_path / "links", given.links)
+    found = pt.Artifact.load(str(tmp_path / "links"))
+    assert found == made
+    assert hash(found) == hash(made)
+    assert pt.inspect.artifact_type_format(found) == ("linked_pool", "vbterrier")
+    assert_frame_equal(found.pool.frame(), given.links.frame())
+    assert_frame_equal(read_links(found.path / "links.parquet").frame(), given.links.frame())
+    for stage in (consensus, lambda links: OverlapReranker(links, given.every)):
+        assert_frame_equal(stage(found)(given.run), stage(given.links)(given.run))
+    package = found.build_package(str(tmp_path / "package.tar.lz4"), verbose=False)
+    with LZ4FrameFile(package) as file, tarfile.open(fileobj=file) as tar:
+        # Python before 3.11.4 has no filters.
+        tar.extractall(tmp_path / "unpacked", **({"filter": "data"} if hasattr(tarfile, "data_filter") else {}))
+    assert_frame_equal(LinkSet(tmp_path / "unpacked").pool.frame(), given.links.frame())
+    with pytest.raises(FileError, match="exists already"):
+        LinkSet.build(tmp_path / "links", given.links)
+    with pytest.raises(FileError, match=r"has no pt_meta\.json that can be read"):
+        LinkSet(tmp_path)
+    with pytest.raises(FileError, match=r"wanted \{'type': 'trained_stage'.*use pt.Artifact.load"):
+        TrainedStage(tmp_path / "links")
+
+
+def test_pyterrier_finds_trained_selectors(tmp_path, installed):
+    pytest.importorskip("lightgbm")
+    given = data()
+    learner = selector(features=["df", "score"]).fit(given.every, given.qrels)
+    learner.save(tmp_path)
+    found = pt.Artifact.load(str(tmp_path)).stage(given.links)
+    assert found == learner
+    assert_frame_equal(found(given.every), learner(given.every), check_exact=True)
+    assert set(found(given.every)["judgments"]) == {"own topic"}
+    with pytest.raises(InputError, match="EntitySelector is not fitted; there is nothing to save"):
+        selector().save(tmp_path / "other")
+    with pytest.raises(ParameterError, match="rounds: is a parameter of the saved model"):
+        EntitySelector.load(tmp_path, given.links, rounds=3)
+    (tmp_path / "model.txt").unlink()
+    with pytest.raises(FileError, match=r"model\.txt: is not a saved model"):
+        EntitySelector.load(tmp_path, given.links)
+    made = json.loads((tmp_path / "model.json").read_text())
+    (tmp_path / "model.json").write_text(json.dumps(made | {"stage": "Other"}))
+    with pytest.raises(FileError, match="holds a stage 'Other'; there are EntitySelector"):
+        TrainedStage(tmp_path).stage(given.links)
+    (tmp_path / "model.json").write_text(json.dumps(made | {"topics": 3}))
+    with pytest.raises(FileError, match="is not a saved stage of format 2"):
+        TrainedStage(tmp_path).stage(given.links)
+
+
+def test_pyterrier_finds_trained_rerankers(tmp_path, installed, neural):
+    given = data()
+    learner = reranker(given.every).fit(given.run, given.qrels)
+    learner.save(tmp_path)
+    found = pt.Artifact.load(str(tmp_path)).stage(given.links, given.every, encoder=encoder)
+    assert found == learner
+    assert_frame_equal(found(given.run), learner(given.run), check_exact=True)
+
+
+# Inspection
+
+
+def test_columns_are_known_on_empty_frames(neural):
+    given = data()
+    similar = EntitySimilarity(given.links, embed=lambda texts: np.ones((len(texts), 2)))
+    run = ["qid", "docno", "score"]
+    needed = {
+        "texts of documents": (reranker(given.every), [*run, "query", "text"]),
+        "given texts": (reranker(given.every, texts={"d": "text"}), [*run, "query"]),
+        "expansion": (ExpansionReranker(given.every, field="body"), [*run, "body"]),
+        "queries of the entity ranker": (OverlapReranker(given.links, similar), [*run, "query"]),
+        "expanded queries": (ExpandByEntities(consensus(given.links)), ["qid", "query"]),
+        "features": (selector(features=["df", "mine"]), [*run, "mine"]),
+    }
+    for name, (stage, columns) in needed.items():
+        assert sorted(pt.inspect.transformer_inputs(stage)[0]) == sorted(columns), name
+        empty = pd.DataFrame({column: [] for column in columns})
+        assert set(columns) <= set(stage(empty).columns), name
+        for column in columns:
+            with pytest.raises(pt.validate.InputValidationError, match=column):
+                stage(empty.drop(columns=column))
+    # What PyTerrier finds of a stage makes an equal stage.
+    for stage in (OverlapReranker(given.links, given.every, weight=0.7), selector(), reranker(given.every)):
+        assert pt.inspect.transformer_apply_attributes(stage) == stage
+        assert pt.inspect.transformer_apply_attributes(stage, cutoff=3) != stage if hasattr(stage, "cutoff") else True
+
+
+# Pipelines and caches
+
+
+def test_pipelines_are_fitted_as_their_stages(neural):
+    pytest.importorskip("lightgbm")
+    given = data()
+    qids = given.run["qid"].unique()
+    parts = [given.run[given.run["qid"].isin(part)] for part in (qids[:6], qids[6:8], qids[8:])]
+    pipeline = pt.Transformer.identity() >> reranker(consensus(given.links) >> selector()) % 5
+    pipeline.fit(parts[0], given.qrels, parts[1], given.qrels)
+    alone = reranker(consensus(given.links) >> selector()).fit(parts[0], given.qrels, parts[1], given.qrels)
+    expected = alone(parts[2]).query("rank < 5").reset_index(drop=True)
+    assert_frame_equal(pipeline(parts[2]), expected, check_exact=True)
+    assert set(pipeline(given.run)["judgments"]) == {"own topic", "other topics"}
+    topics = parts[2][["qid", "query"]].drop_duplicates()
+    documents = pt.Transformer.from_df(given.run.drop(columns="query"))
+    found = pt.Experiment([documents, documents >> alone], topics, given.qrels, ["map"], plan="tree")
+    own = [
+        pt.Evaluate(each, given.qrels[given.qrels["qid"].isin(topics["qid"])], ["map"])["map"]
+        for each in (parts[2], alone(parts[2]))
+    ]
+    assert found["map"].tolist() == pytest.approx(own)
+
+
+@pytest.mark.parametrize("kind", ["reranker", "entities"])
+def test_caches_return_what_stages_return(tmp_path, kind, neural):
+    caching = pytest.importorskip("pyterrier_caching")
+    given = data()
+    if kind == "reranker":
+        stage = reranker(given.every).fit(given.run, given.qrels)
+        cached = caching.ScorerCache(str(tmp_path / "cache"), stage)
+        inp = given.run
+    else:
+        stage = consensus(given.links)
+        cached = caching.RetrieverCache(str(tmp_path / "cache"), stage)
+        inp = given.run[["qid", "query"]].drop_duplicates()
+    expected = stage(inp).sort_values(["qid", "docno"], ignore_index=True)
+    for _ in range(2):
+        found = cached(inp).sort_values(["qid", "docno"], ignore_index=True)
+        np.testing.assert_allclose(found["score"], expected["score"], rtol=1e-6)
+        assert found["docno"].tolist() == expected["docno"].tolist()
+
+
+# Bad input, of every model
+
+
+@pytest.mark.parametrize("model", MODELS)
+def test_every_model_refuses_bad_input(model, neural, tmp_path):
+    given = data()
+    learner = reranker(given.every, model)
+    run, qrels = given.run, given.qrels
+    cases = {
+        "is not fitted; call fit": lambda: learner(run),
+        "there is nothing to save": lambda: learner.save("nowhere"),
+        "has no text in column 'text', found None": lambda: learner.fit(run.assign(text=None), qrels),
+        "has no text in texts, found None": lambda: reranker(given.every, model, texts={}).fit(run, qrels),
+        "has relevant and non-relevant": lambda: learner.fit(run, qrels.assign(label=1)),
+        "wanted a finite number": lambda: learner.fit(run.assign(score=np.inf), qrels),
+        "never match": lambda: learner.fit(run, qrels.assign(qid=1)),
+        "wanted finite vectors of shape": lambda: NeuralReranker(
+            given.links, given.every, model=model, encoder=lambda _: [[np.nan]]
+        ).fit(run, qrels),
+        "has the score -1, wanted at least 0 as a weight": lambda: reranker(
+            given.every.assign(score=-1.0), model, entity_weight="score"
+        ).fit(run, qrels),
+        "missing query|wanted columns|query": lambda: learner.fit(run.drop(columns="query"), qrels),
+    }
+    for message, call in cases.items():
+        with pytest.raises((InputError, pt.validate.InputValidationError), match=message):
+            call()
+    fitted = learner.fit(run, qrels)
+    # A document without words, a topic without entities, and a single document are no bad input.
+    some = run.assign(text=np.where(run["rank"] == 0, "", run["text"]))
+    scored = fitted.with_entities(given.every[given.every["qid"] != run["qid"].iloc[0]])(some)
+    assert np.isfinite(scored["score"]).all()
+    assert np.isfinite(fitted(run.groupby("qid").head(1))["score"]).all()
+    other = {"encoder": lambda text: encoder(text)[:, :5]}
+    # Also where kernels and cosines have no dimension.
+    fitted.save(tmp_path)
+    with pytest.raises(InputError, match="have 5 and 5 numbers, those of the training 8 and 8; use the encoder"):
+        NeuralReranker.load(tmp_path, given.links, given.every, **other)(run)
+    vectors = {each: [1.0, 2.0] for each in given.tags["entity_id"]}
+    with pytest.raises(InputError, match="have 8 and 2 numbers, those of the training 8 and 8"):
+        NeuralReranker.load(tmp_path, given.links, given.every, encoder=encoder, vectors=vectors)(run)
