@@ -35,7 +35,7 @@ from vbterrier.errors import (
     whole_or_none,
 )
 from vbterrier.frames.contracts import LabelFrame
-from vbterrier.frames.files.source import json_of
+from vbterrier.frames.files.source import json_of, require_regular
 from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.ranking import Run, places, ranked
 from vbterrier.kernels.rankings import discounts
@@ -342,6 +342,7 @@ class NeuralStage(EntityStage, pt.Estimator, abc.ABC):  # type: ignore[misc]
         """
         folder = Path(path)
         safetensors = module_of_extra("safetensors.numpy", "neural")
+        require_regular(folder / _FILES[0], *folder.glob("model*.safetensors"))
         try:
             made = json_of((folder / _FILES[0]).read_text(encoding="utf-8"))
             weights = made.get("weights", _FILES[1])
