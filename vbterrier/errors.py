@@ -207,6 +207,25 @@ def number(
     raise ParameterError(f"{name}={value!r}: wanted a number {' and '.join(bounds) or 'that is finite'}{asked}")
 
 
+def float_array(what: str, given: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
+    """Return what a caller's function gave as an array of numbers.
+
+    >>> float_array("judge", [0.5, 1])
+    array([0.5, 1. ])
+    >>> float_array("judge", "high")
+    Traceback (most recent call last):
+    ...
+    vbterrier.errors.InputError: judge: wanted numbers, as a list or an array, found a str: 'high'
+    """
+    wanted = f"{what}: wanted numbers, as a list or an array, found a {type(given).__name__}"
+    if isinstance(given, (str, bytes)):
+        raise InputError(f"{wanted}: {given!r:.40}")
+    try:
+        return np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InputError(f"{wanted} ({error})") from error
+
+
 def percent(value: float) -> str:
     """Return the end of a message that asks about a share above 1 if it was meant in per cent.
 

@@ -144,3 +144,22 @@ def test_repeated_baselines_of_compare_are_one_family(command):
 def test_other_repeated_baselines_are_refused(refused, name, more):
     arguments = [name, "new.run", "bad.run", "-q", "qrels.txt", *more, "--baseline", "new", "--baseline", "bad"]
     refused(arguments, 2, "--baseline is given 2 times; wanted one")
+
+
+def test_a_pull_request_calls_nobody_and_links_nothing(command, files):
+    evil = ["@octocat", "https://evil.example", "#23"]
+    ratings = "".join(f"{evil[i % 3]} {i},a,1\n{evil[i % 3]} {i},b,0\n" for i in range(12))
+    (files / "ratings.csv").write_text(f"query,docid,rating\n{ratings}")
+    for name, ranking in (("new", ["=cmd", "a"]), ("old", ["a", "b"])):
+        rows = [f"{evil[i % 3]} {i},{docno},{rank}\n" for i in range(12) for rank, docno in enumerate(ranking, 1)]
+        (files / f"{name}.csv").write_text("query,docid,position\n" + "".join(rows))
+    options = ["-q", "ratings.csv", "--margin", "0.1", "-m", "BNDCG@2", "-f", "markdown", "--judge", "next.csv"]
+    code, out, _ = command("gate", "new.csv", "-b", "old.csv", *options)
+    assert code == 3
+    for sign in ("@octocat", "https:", " #23"):
+        assert sign not in out
+    assert "@<!-- -->octocat 0" in out
+    lines = (files / "next.csv").read_text().splitlines()
+    assert lines[0] == "query,docid,rating"
+    assert {line.split(",")[1] for line in lines[1:]} == {"'=cmd"}
+    assert {line[0] for line in lines[1:]} == {"'", "h", "#"}

@@ -190,3 +190,25 @@ def test_documents_without_ratings_are_a_plan_and_a_tab_in_a_query_is_refused(tm
     write_rated_list(wanted, tmp_path / "next", read_rated_list(tmp_path / "ratings"))
     found = json.loads((tmp_path / "next").read_text())["requests"][0]["ratings"]
     assert [one["_index"] for one in found] == ["shop-2", "shop"]
+
+
+FORMULAS = ["=1+1", "+49 30", "-5 degrees", "@sum", "'=quoted", "''@twice", "'plain", "minus -1"]
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_cells_that_a_spreadsheet_runs_are_guarded_and_come_back(tmp_path, separator):
+    path = tmp_path / "next.csv"
+    like = RatedList(pd.DataFrame(), "table", ("Query Text", "Doc ID", "Rating"), separator)
+    frame = pd.DataFrame({"qid": FORMULAS, "docno": FORMULAS[::-1]})
+    write_rated_list(frame, path, like)
+    cells = [cell for line in path.read_text().splitlines()[1:] for cell in line.split(separator)]
+    assert not [cell for cell in cells if cell.startswith(("=", "+", "-", "@"))]
+    assert "'=1+1" in cells
+    assert "'plain" in cells
+    # Rated by people, whose file is read again.
+    head, *lines = path.read_text().splitlines()
+    path.write_text("\n".join([head, *(f"{line}1" for line in lines)]))
+    found = read_rated_list(path).frame
+    assert found[["qid", "docno"]].to_numpy().tolist() == frame.to_numpy().tolist()
+    path.write_text(path.read_text().replace("Rating", "Position"))
+    assert read_hits(path)[["qid", "docno"]].to_numpy().tolist() == frame.to_numpy().tolist()

@@ -172,6 +172,18 @@ def test_a_judge_is_asked_once_for_each_pair_of_different_names():
         ({"judge": lambda _: [0.5, 0.5]}, "judge: wanted 1 confidences from 0 to 1, found array"),
         ({"judge": lambda _: [1.5]}, "judge: wanted 1 confidences"),
         ({"judge": lambda _: [np.nan]}, "judge: wanted 1 confidences"),
+        *(
+            ({name: found}, f"{name}: wanted numbers, as a list or an array, found a {kind}")
+            for name in ("judge", "embedder")
+            for found, kind in (
+                (lambda _: "0.5", "str: '0.5'"),
+                (lambda _: {"a": 0.5}, "dict"),
+                (lambda names: (0.5 for _ in names), "generator"),
+                (lambda _: [[0.5], [0.5, 1.0]], "list"),
+                (lambda names: ["high"] * len(names), "list"),
+                (lambda _: object(), "object"),
+            )
+        ),
     ],
 )
 def test_what_is_no_likeness_is_refused(options, message):

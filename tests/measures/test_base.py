@@ -372,6 +372,7 @@ BAD_VALUES = [
     (NDCGBound, "kind", ("post-hoc",), r".*Did you mean posthoc\?"),
     (NDCGBound, "max_grade", (-1,), "wanted a whole number of at least 0"),
     (BRBP, "p", (1,), "wanted a number from 0 to below 1"),
+    (VB, "cutoff", (1_000_001, 10**18), "wanted a whole number from 1 to 1,000,000"),
     (BRBP, "p", (-0.5,), "wanted a number of at least 0"),
     (BRBP, "rel", (-1,), "wanted a whole number of at least 0"),
     (BP, "rel", (0,), "wanted a whole number of at least 1"),

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from vbterrier.errors import ParameterError
 from vbterrier.evaluate.scores import score
-from vbterrier.report.tables import FORMATS, footing, per_query, rendered, summary
+from vbterrier.report.tables import FORMATS, escaped, footing, per_query, rendered, summary
 
 QRELS = pd.DataFrame({"qid": ["q1"] * 4 + ["q2"] * 2, "docno": [*"123645"], "label": [2, 1, 0, 2, 1, 0]})
 RUN = pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 2, "docno": [*"19254"], "score": [3.0, 2.0, 1.0, 2.0, 1.0]})
@@ -92,6 +92,28 @@ def test_latex_has_booktabs_rules_and_escapes_every_special_sign():
     assert r"\caption{100 \% of\_it}" in rendered(frame, "latex", title="100 % of_it")
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("https://evil.example/x?y", "https<!-- -->://evil.example/x?y"),
+        ("(HTTP://evil", "(HTTP<!-- -->://evil"),
+        ("see www.evil.example", "see www<!-- -->.evil.example"),
+        ("ftp://a mailto:b@c.de", "ftp<!-- -->://a mailto<!-- -->:b@<!-- -->c.de"),
+        ("@octocat and @org/team", "@<!-- -->octocat and @<!-- -->org/team"),
+        ("#1 fixes #23", "#<!-- -->1 fixes #<!-- -->23"),
+        ("nDCG@10 of d#7, a @ b", "nDCG@10 of d#7, a @ b"),
+        ("<a href='https://evil'>", "&lt;a href='https<!-- -->://evil'>"),
+    ],
+)
+def test_markdown_links_nothing_and_calls_nobody(text, shown):
+    frame = pd.DataFrame({"docno": [text], "n": [1]})
+    assert escaped(text, "markdown") == shown
+    assert f"| {shown} |" in rendered(frame, "markdown")
+    assert f"| {shown} |" in rendered(frame.rename(columns={"n": text}), "markdown").splitlines()[0]
+    assert text in rendered(frame, "json")
+    assert shown in rendered(frame, "markdown", caption=[text])
+
+
 def test_markdown_is_a_table_whose_bars_are_escaped_and_numbers_stand_right():
     frame = pd.DataFrame({"run|x": ["a|b", "c"], "value": [0.25, 1.0], "n": [3, 4]})
     assert rendered(frame, "markdown").splitlines() == [
@@ -105,7 +127,7 @@ def test_markdown_is_a_table_whose_bars_are_escaped_and_numbers_stand_right():
     text = rendered(frame, "markdown", caption=["Of $\\beta$."])
     assert re.findall(r"(?<!\\)\$", text) == []
     assert text.count(r"\$") == 6
-    assert r"!\[x\](https://example.org/x.png)" in text
+    assert r"!\[x\](https<!-- -->://example.org/x.png)" in text
     assert r"\`a\`" in text
 
 

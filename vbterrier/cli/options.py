@@ -19,7 +19,7 @@ from typer import Argument, Option
 
 from vbterrier.errors import FileError, ParameterError, choice, printable
 from vbterrier.frames.files.blocks import amount
-from vbterrier.frames.files.source import LIMIT
+from vbterrier.frames.files.source import LIMIT, is_there
 from vbterrier.log import NAME
 
 if TYPE_CHECKING:
@@ -138,7 +138,7 @@ def judgments_of(qrels: Path | None, negative: str) -> Any:
 
 def labels_of(given: list[Path] | None, flag: str = "--labels") -> list[Path] | dict[str, str] | None:
     """Return paths of labels, by name if one is given as NAME=PATH; a file's name may contain ``=``."""
-    if any("=" in str(path) and not path.exists() for path in given or []):
+    if any("=" in str(path) and not is_there(path) for path in given or []):
         return named_paths(flag, [str(path) for path in given or []])
     return given
 

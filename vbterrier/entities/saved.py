@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vbterrier.errors import FileError, InputError, ParameterError
-from vbterrier.frames.files.source import json_of
+from vbterrier.frames.files.source import json_of, require_regular
 from vbterrier.frames.files.writing import replace_files
 
 if TYPE_CHECKING:
@@ -115,6 +115,7 @@ class Saved(abc.ABC):
             A file that is missing or has other contents.
         """
         folder = Path(path)
+        require_regular(folder / _PARAMETERS, *folder.glob(f"model*{cls.SUFFIX}"))
         made = stored(folder)
         parameters, name = made["parameters"], made["weights"]
         if made["stage"] != cls.__name__ or set(parameters) != set(cls.STORED) or not cls._is_model(name):

@@ -17,6 +17,7 @@ import pandas as pd
 from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, printable, warn, whole
 from vbterrier.evaluate.inputs import intents_and_tags, intents_of, table_of
 from vbterrier.frames.files.reading import read_annotations
+from vbterrier.frames.files.source import is_there
 from vbterrier.frames.files.writing import replace_files
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Panel, Shown, counted, facts
@@ -97,7 +98,7 @@ class AnnotationTask(Shown):
         path = Path(path)
         if path.suffix not in _SUFFIXES:
             raise ParameterError(f"{printable(path)}: wanted a name that ends in {', '.join(_SUFFIXES)}")
-        if path.exists():
+        if is_there(path):
             raise FileError(path, "exists already, perhaps with labels; choose another name")
         rows = self.items.drop(columns=["prob"] * self.blind).assign(label="")
         if path.suffix == ".jsonl":

@@ -17,7 +17,7 @@ from vbterrier.evaluate.scores import TOPICS, score
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.notebook import Panel, Shown, counted, reliability_diagrams
 from vbterrier.frames.ranking import Run, ranked
-from vbterrier.kernels.rankings import discounts, ideal_dcg
+from vbterrier.kernels.rankings import MOST_RANKS, discounts, ideal_dcg
 from vbterrier.measures.target import aligned
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.kappa import judge_agreement
@@ -215,7 +215,8 @@ def audit_judge(
     check_level(level)
     choice("on_topics", on_topics, TOPICS)
     number("margin", margin, low=0, high=1, open_high=True)
-    for name, count, low in (("cutoff", cutoff, 1), ("budget", budget, 1), ("n_draws", n_draws, 2), ("seed", seed, 0)):
+    whole("cutoff", cutoff, high=MOST_RANKS)
+    for name, count, low in (("budget", budget, 1), ("n_draws", n_draws, 2), ("seed", seed, 0)):
         whole(name, count, low=low)
     judges = MachineLabels(labels)
     judged = target_of(qrels, None, None)

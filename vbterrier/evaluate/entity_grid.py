@@ -19,7 +19,17 @@ from vbterrier.entities.rankers.consensus import ConsensusEntities, Personalised
 from vbterrier.entities.rankers.hybrid import HybridEntities
 from vbterrier.entities.rankers.similarity import EntitySimilarity, entity_texts, table
 from vbterrier.entities.stage import links_of
-from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
+from vbterrier.errors import (
+    InputError,
+    ParameterError,
+    choice,
+    examples,
+    float_array,
+    nearest,
+    number,
+    warn,
+    whole,
+)
 from vbterrier.evaluate.reranking import (
     duplicates,
     grid_items,
@@ -209,10 +219,11 @@ class _Context:
         if given["embeddings"] is not None:
             for name in names:
                 if name in given["embeddings"]:
-                    made.update(name.encode() + np.asarray(given["embeddings"][name], dtype=np.float64).tobytes())
+                    vector = float_array(f"embeddings: {name!r}", given["embeddings"][name])
+                    made.update(name.encode() + vector.tobytes())
             made.update(given["query_entities"].to_csv(index=False).encode())
         if given["embed"] is not None:
-            made.update(np.asarray(given["embed"](self.topics["query"].tolist()), dtype=np.float64).tobytes())
+            made.update(float_array("embed", given["embed"](self.topics["query"].tolist())).tobytes())
             made.update("\0".join(str((given["texts"] or {}).get(name, "")) for name in names).encode())
         return made.hexdigest()
 

@@ -23,6 +23,7 @@ from vbterrier._version import __version__
 from vbterrier.errors import DegenerateWarning, FileError, InputError, printable, warn
 from vbterrier.execution.chunks import Part, Work, register, registered_sets, values_of
 from vbterrier.execution.pending import Shared
+from vbterrier.frames.files.source import require_regular
 from vbterrier.frames.files.writing import kept_in, lock, replacing
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import Run, run_places, warn_of_ties
@@ -152,6 +153,7 @@ class Journal:
                 raise FileError(self._path, f"cannot be opened: {error.strerror or error}") from error
 
     def _open(self, path: Path, head: dict[str, str], kinds: str) -> None:
+        require_regular(path)
         text = path.read_bytes() if path.exists() else b""
         first = f"{json.dumps(head)}\n".encode()
         whole = text[: text.rfind(b"\n") + 1]

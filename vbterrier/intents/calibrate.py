@@ -11,7 +11,7 @@ import numpy as np
 import pyterrier as pt
 
 from vbterrier.errors import FileError, InputError, ParameterError, choice, examples, number, warn
-from vbterrier.frames.files.source import json_of
+from vbterrier.frames.files.source import json_of, require_regular
 from vbterrier.frames.files.writing import replacing
 from vbterrier.intents.calibration import targets_of
 from vbterrier.intents.candidates import warn_of_no_weight
@@ -262,6 +262,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Calibrate:
         """Read what :meth:`save` wrote; raise FileError if the file is missing or not a saved calibration."""
+        require_regular(Path(path))
         try:
             with Path(path).open("rb") as file:
                 text = file.read(_MAX_BYTES + 1)

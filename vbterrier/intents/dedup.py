@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
-from vbterrier.errors import InputError, ParameterError, module_of_extra, number, whole
+from vbterrier.errors import InputError, ParameterError, float_array, module_of_extra, number, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.intents.stage import NIL, Candidates, IntentStage, knowledge_base, warn_of
 from vbterrier.kernels.candidates import DIGITS, complete_linkage, cosines, ranks
@@ -186,7 +186,7 @@ def embedded(embedder: Callable[[list[str]], Any]) -> SimilarityFunction:
         names = sorted({name for group in groups for name in group})
         if not names:
             return
-        vectors = np.asarray(embedder(names), dtype=np.float64)
+        vectors = float_array("embedder", embedder(names))
         if vectors.shape[:1] != (len(names),) or vectors.ndim != 2 or not np.isfinite(vectors).all():  # noqa: PLR2004
             raise InputError(
                 f"embedder: wanted finite vectors of shape ({len(names)}, d) for {len(names)} names, found shape "
@@ -205,7 +205,7 @@ def judged(judge: Callable[[list[tuple[str, str]]], Any]) -> SimilarityFunction:
     def similarity_of(groups: list[list[str]]) -> Iterator[Floats]:
         pairs = {(min(pair), max(pair)) for group in groups for pair in combinations(group, 2)}
         asked = sorted((one, other) for one, other in pairs if one != other)
-        found = np.asarray(judge(asked) if asked else [], dtype=np.float64)
+        found = float_array("judge", judge(asked) if asked else [])
         if found.shape != (len(asked),) or not ((found >= 0) & (found <= 1)).all():
             raise InputError(f"judge: wanted {len(asked)} confidences from 0 to 1, found {found!r}")
         known = dict(zip(asked, found.tolist(), strict=True))

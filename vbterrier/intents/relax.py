@@ -330,7 +330,14 @@ class RelaxConstraints(IntentStage):
             if code[row] not in parsed:
                 one = given.iloc[row]
                 try:
-                    parsed[code[row]] = parse_constraints(self.parser(one)[1] if self.parser else one)
+                    parsed[code[row]] = parse_constraints(self._constraints_of(one) if self.parser else one)
                 except InputError as error:
                     raise InputError(f"query {candidates.topics[topic]!r}: {error}") from error
         return [parsed[code[row]] for row in first.tolist()]
+
+    def _constraints_of(self, query: str) -> Any:
+        """What the parser says of a query."""
+        found = self.parser(query) if self.parser else None
+        if not isinstance(found, (tuple, list)) or len(found) != 2:  # noqa: PLR2004 - a pair
+            raise InputError(f"parser: returned {found!r:.80}; wanted a query and its constraints")
+        return found[1]

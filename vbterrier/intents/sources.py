@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError, choice, examples, number, warn
+from vbterrier.errors import InputError, choice, examples, float_array, number, warn
 from vbterrier.frames.contracts import ROUNDING, TagFrame, frame_of, refuse_near_misses, require, require_once
 from vbterrier.frames.files.reading import FAILED, NUGGET_MEMBERS, read_nuggets
 from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, repeated_pairs, require_same_kind
@@ -471,7 +471,7 @@ def _units(names: list[str], embeddings: Mapping[str, Any]) -> Floats:
         raise InputError(
             f"embeddings: no vector of {len(missing)} intents ({examples(missing)}); add them, or drop these"
         )
-    vectors = [np.asarray(embeddings[name], dtype=np.float64) for name in names]
+    vectors = [float_array(f"embeddings: {name!r}", embeddings[name]) for name in names]
     if not vectors:
         return np.empty((0, 0))
     for name, vector in zip(names, vectors, strict=True):

@@ -12,6 +12,9 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import Floats, Ints
 
+# The largest cutoff: discounts of all ranks are held in memory.
+MOST_RANKS = 1_000_000
+
 
 def is_falling(score: NDArray[np.float32], starts: Ints) -> bool:
     """Return True if scores never increase within the groups that begin at ``starts``."""

@@ -19,7 +19,7 @@ import pyterrier as pt
 from vbterrier.errors import FileError, InputError
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.reading import MAX_BYTES
-from vbterrier.frames.files.source import Source, json_of
+from vbterrier.frames.files.source import Source, is_folder, json_of, require_regular
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.files.writing import new_folder
 from vbterrier.frames.ids import ids_of
@@ -103,11 +103,12 @@ class IntentSet(Shown, pt.Artifact):  # type: ignore[misc]
     def __init__(self, path: StrPath) -> None:
         super().__init__(Path(path))
         root, wanted = self.path, {"type": self.ARTIFACT_TYPE, "format": self.ARTIFACT_FORMAT}
+        require_regular(*(root / name for name in (_META, _INTENTS, _TAGS, _TOPICS, _LABELS, _DATASHEET)))
         try:
             with (root / _META).open("rb") as file:
                 meta = json_of(file.read(1 << 16))
         except OSError as error:
-            what = "is no IntentSet" if root.is_dir() else "is no folder"
+            what = "is no IntentSet" if is_folder(root) else "is no folder"
             raise FileError(root, f"{what}: {_META} cannot be read ({error.strerror or error})") from error
         except (ValueError, RecursionError) as error:
             raise FileError(root / _META, f"is no JSON ({error}); build the set again") from error

@@ -14,6 +14,7 @@ import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, examples, nearest, printable
 from vbterrier.hosts.ir_measures import Provider, registered
+from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.measures.target import EvaluationTarget, Scoring, check_subtopics, deepest, warn_of_id_mismatch
 
 if TYPE_CHECKING:
@@ -27,9 +28,8 @@ if TYPE_CHECKING:
 
 
 _NOTHING = object()
-# Limits from here on only guard against running out of memory; messages do not mention them.
+# Limits from here on only guard against running out of memory; messages mention them to those who reach them.
 _ENDLESS = 1e6
-MOST_RANKS = 1_000_000
 
 
 class Param(ir_measures.ParamInfo):  # type: ignore[misc]
@@ -64,7 +64,7 @@ class Param(ir_measures.ParamInfo):  # type: ignore[misc]
             )
         low, high = (-math.inf if self.low is None else self.low), (math.inf if self.high is None else self.high)
         if isinstance(made, (int, float)) and not (math.isfinite(made) and low <= made <= high):
-            raise ParameterError(f"{name}={value!r}: wanted {self._wanted()}")
+            raise ParameterError(f"{name}={value!r}: wanted {self._wanted(too_large=made > high)}")
         return made
 
     def _made(self, value: Any) -> Any:
@@ -79,12 +79,12 @@ class Param(ir_measures.ParamInfo):  # type: ignore[misc]
         # -0.0 is 0.0.
         return self.dtype(value) + 0.0 if self.dtype is float else self.dtype(value)
 
-    def _wanted(self) -> str:
+    def _wanted(self, *, too_large: bool = False) -> str:
         if self.legal:
             return f"one of {', '.join(map(repr, self.legal))}"
         kind = {str: "a text", int: "a whole number", float: "a number", bool: "True or False"}[self.dtype]
-        if self.low is not None and self.high is not None and self.high < _ENDLESS:
-            return f"{kind} from {self.low:g} to {self.high:g}"
+        if self.low is not None and self.high is not None and (too_large or self.high < _ENDLESS):
+            return f"{kind} from {self.low:g} to {self.high:{',' if self.dtype is int else 'g'}}"
         return kind if self.low is None else f"{kind} of at least {self.low:g}"
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import re
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -25,6 +26,11 @@ if TYPE_CHECKING:
 FORMATS = ("table", "csv", "json", "latex", "markdown")
 # The mark of intervals of replicas that exclude the score.
 EXCLUDED = "‡"
+# What Markdown of GitHub makes a link: the start of an address, and the sign before a name, an issue or a host.
+_LINKED = re.compile(
+    r"\b(?:https?|ftp|mailto|xmpp)(?=:)|\bwww(?=\.)|(?<!\w)[@#](?=\w)|(?<=\w)@(?=[\w-]+\.[a-z])", re.IGNORECASE
+)
+_COMMENT = "<!-- -->"
 # Characters with a meaning in Markdown.
 _OF_MARKDOWN = str.maketrans({"<": "&lt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\|*[]`$"})
 # Explanation of the columns of tagging.
@@ -206,7 +212,10 @@ def escaped(text: object, style: str) -> str:
     """Escape text outside of tables for a format."""
     if style == "latex":
         return latex.escaped(text)
-    return printable(text).translate(_OF_MARKDOWN) if style == "markdown" else printable(text)
+    if style != "markdown":
+        return printable(text)
+    # A comment is not shown, and keeps GitHub from linking addresses and from calling people by ids of documents.
+    return _LINKED.sub(rf"\g<0>{_COMMENT}", printable(text).translate(_OF_MARKDOWN))
 
 
 def captioned(table: str, style: str, caption: Sequence[str], label: str = "") -> str:

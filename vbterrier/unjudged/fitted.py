@@ -18,12 +18,13 @@ import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, InputError, ParameterError, examples, nearest, whole
 from vbterrier.frames.files.reading import MAX_BYTES, read_qrels
-from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.source import Source, is_folder, json_of, require_regular
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.files.writing import new_folder
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.ranking import Run, places, runs_of
 from vbterrier.kernels.grade_regression import sigmoid
+from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.unjudged.distribution import metric_of
 from vbterrier.unjudged.estimated import EstimatedDistribution, items_of
 from vbterrier.unjudged.evidence import features_of
@@ -41,6 +42,8 @@ if TYPE_CHECKING:
 
 _FORMAT = 2
 _META, _RUNS, _QRELS, _LABELS = "model.json", "runs.parquet", "qrels.parquet", "labels.parquet"
+# Bytes of the names of runs, and of numbers.
+_MOST_META = 1 << 24
 N_DRAWS = 1000
 _FOLDS = 5
 # Draws that a model keeps, for other measures and runs.
@@ -241,9 +244,10 @@ class EvidenceModel(Shown):
     def load(cls, path: StrPath) -> EvidenceModel:
         """Load a saved model, and fit it."""
         folder = Path(path)
+        require_regular(*(folder / name for name in (_META, _RUNS, _QRELS, _LABELS)))
         try:
             with (folder / _META).open("rb") as file:
-                meta = json.loads(file.read(1 << 16))
+                meta = json_of(file.read(_MOST_META))
         except (OSError, ValueError, RecursionError) as error:
             raise FileError(folder, "is no saved model; wanted a folder made by EvidenceModel.save") from error
         known = isinstance(meta, dict) and meta.get("format") == _FORMAT and isinstance(meta.get("digest"), str)
@@ -258,7 +262,11 @@ class EvidenceModel(Shown):
             given = _frame(folder / _LABELS, ("qid", "docno", "grade", "name"), "grade")
             labels = _by_name(given.rename(columns={"grade": "label"}))
         options = {name: meta[name] for name in ("cutoff", "horizon", "seed")}
-        model = fit({str(name): runs.get(str(name), empty) for name in meta["runs"]}, qrels, labels=labels, **options)
+        named = {str(name): runs.get(str(name), empty) for name in meta["runs"]}
+        try:
+            model = fit(named, qrels, labels=labels, **options)
+        except ParameterError as error:
+            raise FileError(folder / _META, str(error)) from error
         if model.digest != meta["digest"]:
             raise FileError(
                 folder, f"its files make the model {model.digest}, not {meta['digest']}; save the model again"
@@ -416,8 +424,8 @@ def fit(
     ENDCG(model='example')@3
     """
     if cutoff is not None:
-        whole("cutoff", cutoff)
-    whole("horizon", horizon, low=0)
+        whole("cutoff", cutoff, high=MOST_RANKS)
+    whole("horizon", horizon, low=0, high=MOST_RANKS)
     whole("seed", seed, low=0)
     judgments = Judgments(read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels)
     depth = None if cutoff is None else max(DEPTH, cutoff, horizon)
@@ -459,7 +467,7 @@ def evidence_model(model: EvidenceModel | StrPath) -> EvidenceModel:
     if name in _FITTED:
         return _FITTED[name]
     folder = Path(name)
-    if not folder.is_dir():
+    if not is_folder(folder):
         raise InputError(
             f"model={name!r}: no model is registered under this name and no such folder exists; registered: "
             f"{examples(list(_MODELS)) or 'none'}; use vbterrier.unjudged.fit(runs, qrels).register(name)."

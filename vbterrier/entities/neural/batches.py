@@ -12,7 +12,7 @@ import numpy as np
 
 from vbterrier.entities.rankers.similarity import Vectors, entity_texts, unit
 from vbterrier.entities.rerank.base import normalised, refuse_as_weights
-from vbterrier.errors import InputError, examples, module_of_extra, warn, whole
+from vbterrier.errors import InputError, examples, float_array, module_of_extra, warn, whole
 from vbterrier.kernels.rankings import spans
 
 if TYPE_CHECKING:
@@ -147,7 +147,7 @@ class Texts:
     def __call__(self, text: str) -> tuple[Single, Single]:
         """Return unit vectors of the tokens, shape (n_tokens, d), and of the mean of the tokens, shape (d,)."""
         if text not in self._known:
-            tokens = np.asarray(self.encode(text), dtype=np.float64)
+            tokens = float_array("encoder", self.encode(text))
             if tokens.ndim != 2 or not np.isfinite(tokens).all():  # noqa: PLR2004 - a table has two dimensions
                 raise InputError(
                     f"encoder: wanted finite vectors of shape (n_tokens, d) for {text[:40]!r}, found {tokens.shape}"

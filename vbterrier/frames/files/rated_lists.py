@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import unicodedata
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -44,6 +45,9 @@ _HEADS = {
     "segment": ("segment", "category", "group"),
 }
 _LARGEST = 2**31
+# Spreadsheets run cells that begin with one of these signs; an apostrophe before them, and before those that have one
+# already, guards cells that go to people, and is removed from cells that come back.
+_FORMULA, _GUARDED = re.compile(r"^('*[=+\-@\t\r])"), re.compile(r"^'('*[=+\-@\t\r])")
 SPELLING = "case, blanks or Unicode form; use one spelling"
 
 
@@ -215,8 +219,10 @@ def write_rated_list(frame: Any, path: StrPath, like: RatedList) -> None:
     path
         The file; an existing one is replaced once the new one is complete.
     like
-        The list: a table gets its headers and separator with empty ratings, a ``_rank_eval`` request ratings of null;
-        TREC qrels, whose lines must have a label, the plan of :func:`vbterrier.unjudged.judge_next.write_judging`.
+        The list: a table gets its headers and separator with empty ratings, and an apostrophe before cells that a
+        spreadsheet would run as a formula, which :func:`read_rated_list` and :func:`read_hits` remove; a ``_rank_eval``
+        request ratings of null; TREC qrels, whose lines must have a label, the plan of
+        :func:`vbterrier.unjudged.judge_next.write_judging`.
 
     Raises
     ------
@@ -242,7 +248,8 @@ def write_rated_list(frame: Any, path: StrPath, like: RatedList) -> None:
         return
     if like.form == "table":
         quoting = csv.QUOTE_MINIMAL if like.separator == "," else csv.QUOTE_NONE
-        table = frame[["qid", "docno"]].assign(rating="").set_axis(list(like.heads), axis=1)
+        cells = {name: frame[name].astype(str).str.replace(_FORMULA, r"'\1", regex=True) for name in ("qid", "docno")}
+        table = pd.DataFrame(cells).assign(rating="").set_axis(list(like.heads), axis=1)
         try:
             text = table.to_csv(index=False, sep=like.separator, quoting=quoting, quotechar='"', lineterminator="\n")
         except csv.Error as error:
@@ -319,6 +326,8 @@ def _rank_eval(source: Source) -> dict[str, Any]:
 def _table(source: Source, layout: Layout) -> pd.DataFrame:
     """The known columns of a table."""
     frame: pd.DataFrame = text_table(source, replace(layout, form="")).to_pandas()
+    for name in {"qid", "docno"}.intersection(frame.columns):
+        frame[name] = frame[name].str.replace(_GUARDED, r"\1", regex=True)
     return frame[[name for name in frame.columns if name in _HEADS]]
 
 

@@ -7,6 +7,7 @@ import gzip
 import io
 import json
 import lzma
+import os
 import re
 import zlib
 from contextvars import ContextVar
@@ -334,6 +335,23 @@ def whole_number(value: str) -> int:
     if "_" in value or not -(2**63) <= number < 2**63:
         raise ValueError(value)
     return number
+
+
+def is_folder(path: StrPath) -> bool:
+    """Return True for a folder; unlike ``Path.is_dir``, False for names that are too long for any."""
+    return os.path.isdir(path)  # noqa: PTH112 - see above
+
+
+def is_there(path: StrPath) -> bool:
+    """Return True for anything of this name, also a broken link; False for names that are too long."""
+    return os.path.lexists(path)
+
+
+def require_regular(*paths: Path) -> None:
+    """Raise FileError for pipes, devices and folders, in the place of files of a folder; reading a pipe may not end."""
+    for path in paths:
+        if is_there(path) and not path.is_file():
+            raise FileError(path, "is no regular file; wanted one that save or build wrote")
 
 
 class RepeatedMemberError(ValueError):

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.files.source import IDS
+from vbterrier.frames.files.source import IDS, is_there
 from vbterrier.frames.files.tables import TEXT
 from vbterrier.frames.ids import ids_of, integers_of, numbers_of
 
@@ -305,7 +305,7 @@ def replace_files(contents: Mapping[Path, str | bytes]) -> None:
     """Write files, of which none takes its name before all are complete; then they do so in this order."""
     with ExitStack() as opened:
         # Those that are opened last are closed first.
-        for path, content in reversed(contents.items()):
+        for path, content in reversed(list(contents.items())):
             file = opened.enter_context(replacing(path))
             file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
@@ -314,7 +314,7 @@ def replace_files(contents: Mapping[Path, str | bytes]) -> None:
 @contextmanager
 def new_folder(path: Path, *, parents: bool = False) -> Iterator[Path]:
     """Yield a folder that takes the name ``path``, which must be free, once it is complete."""
-    if os.path.lexists(path):
+    if is_there(path):
         raise FileError(path, "exists already; use another folder, or delete this one first")
     part = path.with_name(f".{secrets.token_hex(8)}.part")
     try:

@@ -21,6 +21,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from vbterrier.errors import FileError, InputError, ParameterError, printable, warn
+from vbterrier.frames.files.source import is_folder
 from vbterrier.linking.aliases import Vocabulary
 from vbterrier.linking.kb.sqlite import APPLICATION_ID, COMPARED_AT_MOST, FORMAT, TABLES, is_external, lexicon_path, run
 from vbterrier.linking.kb.staging import Staging, contradiction, fault_of, settle_redirects, shown
@@ -353,19 +354,22 @@ def building(
         if staging.left_out:
             counts = "; ".join(f"{n:,} {what}" for what, n in sorted(staging.left_out.items()))
             warn(f"{path.name}: left out {counts}")
-        # First the file that alone makes no knowledge base.
-        if (folder / "lexicon").exists():
-            _sync_and_rename(folder / "lexicon", lexicon_path(path))
-        else:
-            lexicon_path(path).unlink(missing_ok=True)
-        _sync_and_rename(folder / "kb.sqlite", path)
+        try:
+            # First the file that alone makes no knowledge base.
+            if (folder / "lexicon").exists():
+                _sync_and_rename(folder / "lexicon", lexicon_path(path))
+            else:
+                lexicon_path(path).unlink(missing_ok=True)
+            _sync_and_rename(folder / "kb.sqlite", path)
+        except OSError as error:
+            raise FileError(path, f"cannot be written: {error.strerror or error}") from error
     _LOG.info("built the knowledge base %s (%.2f s)", printable(path), time.perf_counter() - started)
 
 
 @contextmanager
 def _folder_beside(path: Path) -> Iterator[Path]:
     """Return a temporary folder on the disk of a new file."""
-    if path.is_dir():
+    if is_folder(path):
         raise FileError(path, "is a folder; wanted the name of a file to write")
     if is_external(path):
         # This protects the source if source and target are confused.
@@ -402,12 +406,9 @@ def _mark(db: sqlite3.Connection, id_space: str) -> str:
 
 
 def _sync_and_rename(new: Path, path: Path) -> None:
-    try:
-        with new.open("rb+") as file:
-            os.fsync(file.fileno())
-        if path.exists():
-            # Keep the permissions that the owner has set.
-            new.chmod(stat.S_IMODE(path.stat().st_mode))
-        new.replace(path)
-    except OSError as error:
-        raise FileError(path, f"cannot be written: {error.strerror or error}") from error
+    with new.open("rb+") as file:
+        os.fsync(file.fileno())
+    if path.exists():
+        # Keep the permissions that the owner has set.
+        new.chmod(stat.S_IMODE(path.stat().st_mode))
+    new.replace(path)

@@ -15,6 +15,7 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.errors import FileError, InputError, ParameterError, choice, module_of_extra
+from vbterrier.frames.files.source import is_there
 from vbterrier.linking.kb.sqlite import ARTIFACT, COMPARED_AT_MOST, FACTS, IN_FOLDER, KBConnection, lexicon_path
 from vbterrier.linking.kb.staging import fault_of
 from vbterrier.linking.links import COLUMNS, Links, normal_forms, positive
@@ -211,7 +212,7 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
     def __init__(self, path: str | os.PathLike[str], *, how: str = "normalised") -> None:
         super().__init__(Path(path))
         self.how = choice("how", how, _MODES)
-        self._file = self.path / IN_FOLDER if (self.path / IN_FOLDER).is_file() else self.path
+        self._file = self.path / IN_FOLDER if is_there(self.path / IN_FOLDER) else self.path
         self._connection = KBConnection(self._file)
         # Read the metadata to check the file now and not at the first look-up.
         self._meta  # noqa: B018

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError, InputError, choice, module_of_extra
+from vbterrier.frames.files.source import is_folder, is_there
 from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.staging import UntrustedSQLite, fault_of, shown
 from vbterrier.linking.links import WIKIDATA, WIKIPEDIA_ID, WIKIPEDIA_TITLE
@@ -217,8 +218,8 @@ def kb_from_spacy(
 
 def _opened(path: Path, vocab: Any) -> Any:
     kind = module_of_extra("spacy.kb", "spacy").InMemoryLookupKB
-    if not path.is_dir():
-        what = "is a file" if path.exists() else "no such folder"
+    if not is_folder(path):
+        what = "is a file" if is_there(path) else "no such folder"
         raise FileError(path, f"{what}; wanted the folder of a spaCy knowledge base, written by to_disk")
     base = kind(module_of_extra("spacy.vocab", "spacy").Vocab() if vocab is None else vocab, entity_vector_length=1)
     try:

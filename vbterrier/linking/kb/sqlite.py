@@ -10,7 +10,7 @@ from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError, printable
-from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.source import Source, is_there
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -225,7 +225,7 @@ def artifact_metadata(path: str, _listing: Sequence[str]) -> dict[str, str] | No
 
 def is_external(path: Path) -> bool:
     """Return True for a non-empty file that is not a knowledge base of any format."""
-    if not path.exists():
+    if not is_there(path):
         return False
     with Source.at(path, None).raw() as file:
         header = bytes(file.read(_HEADER))

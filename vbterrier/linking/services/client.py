@@ -16,7 +16,7 @@ from threading import RLock
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from vbterrier.errors import FileError, InputError, ParameterError, ServiceError, printable
-from vbterrier.frames.files.source import Source, json_of, refuse_constant
+from vbterrier.frames.files.source import Source, is_there, json_of, refuse_constant, require_regular
 from vbterrier.frames.files.writing import lock
 from vbterrier.linking.services.json_answers import is_text
 from vbterrier.linking.services.transport import Failure, Request, Secret, Transport, is_private, require_address
@@ -47,7 +47,9 @@ class AnswerCache:
         self._answers: dict[str, str] = {}
         # Bytes and lines of whole answers.
         self._whole = self._n_lines = 0
-        if self.path is not None and self.path.exists():
+        if self.path is not None:
+            require_regular(self.path)
+        if self.path is not None and is_there(self.path):
             # Compressed files are not decompressed: lines cannot be appended to them.
             with Source.at(self.path, None).raw() as file:
                 self._take(self.path, bytes(file.read()))

@@ -19,6 +19,7 @@ from markupsafe import Markup
 from vbterrier._version import __version__
 from vbterrier.errors import FileError, ParameterError, printable
 from vbterrier.evaluate.comparison import corrected_over
+from vbterrier.frames.files.source import is_folder
 from vbterrier.frames.files.writing import replacing
 from vbterrier.report.captions import engines_of, topics_of
 from vbterrier.report.page import content
@@ -179,9 +180,9 @@ def write_report(
         if value is not None and not isinstance(value, kind):
             raise ParameterError(f"{name}: wanted a vbterrier.report.{kind.__name__}, found {type(value).__name__}")
     where = Path(path)
-    if not where.parent.is_dir():
+    if not is_folder(where.parent):
         raise FileError(where, f"cannot be written: there is no folder {printable(where.parent)}")
-    if where.is_dir():
+    if is_folder(where):
         raise ParameterError(f"{printable(where)} is a folder; wanted the name of a file, as report.html")
     data, options = data or ReportData(), comparison or ComparisonOptions()
     if options.baseline is not None:
