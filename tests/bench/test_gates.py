@@ -89,7 +89,7 @@ def test_reading_a_run_takes_at_most_twice_the_target(benchmark, tmp_path):
     at_most(benchmark, READING, readings(Collection(Shape("judged", N_QUERIES, DEPTH), tmp_path)))
 
 
-@pytest.mark.parametrize("name", [BNDCG, SCORE_ENDCG])
+@pytest.mark.parametrize("name", [BNDCG, "vbterrier BNDCG(prior='pool')@10"])
 def test_sixteen_grades_take_little_more_than_four(benchmark, tmp_path, name):
     way = way_named(name)
     shapes = {name: Shape("judged", N_QUERIES, 250, n_grades=n) for name, n in (("ours", 16), ("other", 4))}
