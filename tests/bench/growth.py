@@ -65,24 +65,24 @@ def links(n_links, *, join):
     return partial(link_pool, pool, found[["docno", "entity_id"]].drop_duplicates(), qrels)
 
 
-BY_10, POOL = "BNDCG@10", "BNDCG(prior='pool')@10"
+BY_10, POOL = "ENDCG@10", "BNDCG(prior='pool')@10"
 DEPTHS, TOPICS, SYSTEMS = (500, 1000, 2000, 4000, 8000), (500, 1000, 2000, 4000, 8000), (4, 8, 16, 32, 64)
 # What is called, what grows, sizes, the unit of a size in what is grown (250 topics a document of depth), and the call.
 SERIES = {
     ("score nDCG@10", "rows"): (DEPTHS, 250, lambda n: scored("nDCG@10", depth=n)),
-    ("score BNDCG@10", "rows"): (DEPTHS, 250, lambda n: scored(BY_10, depth=n)),
+    ("score ENDCG@10", "rows"): (DEPTHS, 250, lambda n: scored(BY_10, depth=n)),
     ("score AP", "rows"): (DEPTHS[:4], 250, lambda n: scored("AP", depth=n)),
     ("score nDCG@10", "topics"): (TOPICS, 1, lambda n: scored("nDCG@10", n_queries=n)),
-    ("score BNDCG@10", "topics"): (TOPICS[:4], 1, lambda n: scored(BY_10, n_queries=n)),
+    ("score ENDCG@10", "topics"): (TOPICS[:4], 1, lambda n: scored(BY_10, n_queries=n)),
     ("score BNDCG(prior='pool')@10", "topics"): (TOPICS, 1, lambda n: scored(POOL, n_queries=n)),
     ("score ES@10", "topics"): (TOPICS, 1, lambda n: scored("ES@10", "intents", n_queries=n)),
     ("score nDCG@10", "systems"): (SYSTEMS, 1, lambda n: systems(vbterrier.score, ["nDCG@10"], n)),
-    ("score BNDCG@10", "systems"): (SYSTEMS[:4], 1, lambda n: systems(vbterrier.score, [BY_10], n)),
+    ("score ENDCG@10", "systems"): (SYSTEMS[:4], 1, lambda n: systems(vbterrier.score, [BY_10], n)),
     ("compare nDCG@10", "systems"): (SYSTEMS, 1, lambda n: systems(vbterrier.compare, ["nDCG@10"], n)),
-    ("rank_systems BNDCG@10", "systems"): (SYSTEMS[:4], 1, lambda n: systems(vbterrier.rank_systems, BY_10, n)),
-    ("score BNDCG@10", "grades"): ((2, 4, 8, 16), 1, lambda n: scored(BY_10, n_grades=n)),
+    ("rank_systems ENDCG@10", "systems"): (SYSTEMS[:4], 1, lambda n: systems(vbterrier.rank_systems, BY_10, n)),
+    ("score ENDCG@10", "grades"): ((2, 4, 8, 16), 1, lambda n: scored(BY_10, n_grades=n)),
     ("score BNDCG(prior='pool')@10", "grades"): ((2, 4, 8, 16), 1, lambda n: scored(POOL, n_grades=n)),
-    ("score BNDCG@10", "unjudged"): ((5, 10, 20, 40, 80), 1, lambda n: unjudged(BY_10, n)),
+    ("score ENDCG@10", "unjudged"): ((5, 10, 20, 40, 80), 1, lambda n: unjudged(BY_10, n)),
     ("score BNDCG(prior='pool',stat='median')@10", "unjudged"): (
         (1, 2, 4, 8), 1, lambda n: unjudged("BNDCG(prior='pool',stat='median')@10", n, 10),
     ),

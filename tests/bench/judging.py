@@ -17,6 +17,8 @@ from vbterrier.frames.ranking import Run
 from vbterrier.unjudged.pool import Judgments
 
 SHARES = (0.1, 0.25, 0.5)
+# The depth of the complete judgments.
+HORIZON = 100
 REGIMES = ("thinned by 70%", "hidden half, depth 5", "pool of depth 3", "a group left out")
 
 
@@ -70,10 +72,11 @@ def main():
             runs = {each: run[run["qid"].isin(known)] for each, run in runs.items()}
             qrels = qrels[qrels["qid"].isin(known)]
             exact = vbterrier.score(runs, found.qrels[found.qrels["qid"].isin(known)], ["nDCG@10"]).values["value"]
+            model = vbterrier.unjudged.fit(runs, qrels, horizon=HORIZON)
             for share in SHARES:
                 n = max(int(share * total), 1)
                 plans = {
-                    "judge_next": vbterrier.judge_next(runs, qrels, n, "BNDCG(horizon=100)@10").frame[["qid", "docno"]],
+                    "judge_next": vbterrier.judge_next(runs, qrels, n, model=model).frame[["qid", "docno"]],
                     "pooling": by_pooling(candidates[candidates["qid"].isin(known)], truth, n),
                     "bandit": by_bandit(candidates[candidates["qid"].isin(known)], truth, n),
                 }
@@ -81,7 +84,8 @@ def main():
                 for way, plan in plans.items():
                     label = [truth.get(pair, 0) for pair in zip(plan["qid"], plan["docno"], strict=True)]
                     after = pd.concat([qrels[["qid", "docno", "label"]], plan.assign(label=label)])
-                    scores = vbterrier.score(runs, after, ["BNDCG(horizon=100)@10"])
+                    fitted = vbterrier.unjudged.fit(runs, after, horizon=HORIZON)
+                    scores = vbterrier.score(runs, after, ["ENDCG@10"], model=fitted)
                     ends = scores.intervals.query("method == 'unjudged (normal)'")
                     error = scores.values["value"].to_numpy() - exact.to_numpy()
                     row |= {f"width {way}": float((ends["high"] - ends["low"]).mean())}

@@ -149,7 +149,7 @@ if __name__ == "__main__":
         print("groups left out: systems, tiers recovered, ranks covered, mean change of rank")
         found = COLLECTIONS["TREC DL 2019"](data)
         groups = {name: re.match("[A-Za-z]+", name)[0] for name in found.runs}
-        for measure in ("nDCG@10", "BNDCG@10"):
+        for measure in ("nDCG@10", "ENDCG@10"):
             table = leaderboard(found.runs, found.qrels, measure, groups=groups, n_draws=500).reusability
             moved = (table["rank_without"] - table["rank"]).abs().mean()
             print(measure, len(table), table["recovered"].sum(), table["covered"].sum(), f"{moved:.2f}")

@@ -109,7 +109,7 @@ def _looks(drawn, end, look, how):
     return [one_sided_limits(d[:end], w[:end], ALPHA, BOUNDS, interval) for d, w in drawn]
 
 
-def holes_rates(n, n_releases, measure="BNDCG@10"):
+def holes_rates(n, n_releases, measure="ENDCG@10"):
     """The same as :func:`rates` with runs of which part of the documents are unjudged.
 
     Two systems of equal quality rank 20 documents by noisy relevance; the judges saw the first 10 of the old system.
@@ -166,7 +166,7 @@ def main(n_releases):
     rows = [(*which, *(rates(*which, n, few, shift=0.0) for n in (400, 1600))) for which in limits]
     print(table(rows, head, "limits", "n = 400", "n = 1600"), "\n")
     print(f"False PASS / false FAIL of {few} releases with unjudged documents, margin 0\n")
-    rows = [(measure, holes_rates(60, few, measure)) for measure in ("BNDCG@10", "nDCG@10")]
+    rows = [(measure, holes_rates(60, few, measure)) for measure in ("ENDCG@10", "nDCG@10")]
     print(table(rows, "measure", "n = 60"))
 
 

@@ -6,9 +6,8 @@
 import time
 
 import pytest
-from suite.engines import OURS
 from suite.synthetic import Collection, Shape
-from suite.ways import MEASURES, SOURCES, Way
+from suite.ways import MEASURES, SOURCES, ways
 
 pytestmark = pytest.mark.benchmark(timer=time.process_time)
 
@@ -23,9 +22,8 @@ def collection(request, tmp_path_factory):
 @pytest.mark.parametrize("source", SOURCES)
 def test_measures(benchmark, collection, source):
     """One after another, each of the kind's."""
-    calls = [
-        Way(OURS, text, collection.shape.kind).ready(collection, source) for text in MEASURES[collection.shape.kind]
-    ]
+    ours = {way.measure: way for way in reversed(ways(collection.shape.kind)) if way.is_ours}
+    calls = [ours[text].ready(collection, source) for text in MEASURES[collection.shape.kind]]
     found = benchmark.pedantic(lambda: [call() for call in calls], rounds=1, warmup_rounds=0)
     assert all(found)
     benchmark.extra_info["measures"] = list(MEASURES[collection.shape.kind])

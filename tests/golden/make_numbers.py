@@ -16,6 +16,7 @@ import pandas as pd
 import vbterrier
 from vbterrier.demo import demo_folder
 from vbterrier.stats.perturbations import Dirichlet, IntentBootstrap, TagConfusion, TemperatureJitter
+from vbterrier.unjudged.distribution import KINDS, SIDES
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "notebooks"))
 from planted import planted_collection
@@ -25,16 +26,27 @@ SYSTEMS = ("lexical", "words", "dense")
 OF_JUDGMENTS = [
     *(f"BNDCG(stat='{stat}')@10" for stat in ("mean", "std", "mode", "median", "q5", "hi")),
     *(f"{name}(prior='{prior}')@10" for name in ("BAP", "BRBP", "BP", "BERR", "BQ") for prior in ("pool", "pool+run")),
-    *(f"BNDCG(prior='{prior}')@5" for prior in ("run", "hierarchical", "learned")),
+    *(f"BNDCG(prior='{prior}')@5" for prior in ("pool", "run", "pool+run")),
     "BNDCG(method='mc',n_draws=200,seed=3)@10",
-    "BNDCG(prior='learned',prior_strength=8)@10",
-    *(f"NDCGBound(side='{side}',kind='{kind}')@10" for side in ("lower", "upper") for kind in ("naive", "guaranteed")),
+    "BNDCG(prior_strength=8)@10",
+    "BNDCG(stat='mode',compat='ecir23')@10",
+    *(f"ENDCG(stat='{stat}')@10" for stat in ("mean", "std", "median", "q5", "hi")),
+    *(f"{name}@10" for name in ("EAP", "ERBP", "EP", "EERR", "EQ")),
+    *(f"NDCGBound(side='{side}',kind='{kind}',max_grade=2)@10" for side in SIDES for kind in KINDS),
     "Unjudged@10",
     "nDCG@10",
     "nDCG(judged_only=True)@10",
     "AP",
 ]
-OF_INTENTS = ["ES@5", "ES(gain='dcg')@5", "VB@5", "VB(variance='intent',gain='dcg')@5", "TopIntent@1", "StRecall@5"]
+OF_INTENTS = [
+    "ES@5",
+    "ES(gain='dcg')@5",
+    "VB@5",
+    "VB(variance='intent',gain='dcg')@5",
+    "TopIntent@1",
+    "WeightedAlphaNDCG@5",
+    "WeightedERRIA@5",
+]
 OF_LINKS = ["RelCov@5", "NonRelCov@5", "DiscRatio@5", "OER@5", "SignalRate@5", "BaitRate@5", "OracleCov@5"]
 METHODS = ("percentile", "bca", "studentised", "normal")
 TESTS = ("randomisation", "bootstrap", "t", "wilcoxon")
@@ -63,6 +75,7 @@ def _of_judgments(runs, qrels):
         yield f"pairs {test}", found.pairs
         yield f"letters {test}", found.systems
     yield "best first", vbterrier.rank_systems(runs, qrels, "BNDCG@10", n_draws=300).systems
+    yield "best first by estimates", vbterrier.rank_systems(runs, qrels, n_draws=300).systems
     yield "judge next", vbterrier.judge_next(runs, qrels, 10).frame.drop(columns="reason")
     yield "shares", vbterrier.evaluate.variance_shares(runs, qrels, n_draws=200).shares
     yield "sizes", vbterrier.design.score_by_size(values, order="random", n_subsets=50)

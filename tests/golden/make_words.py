@@ -21,7 +21,7 @@ from vbterrier.demo import copy_demo
 
 FILE = Path(__file__).parent / "words.json"
 RUNS, QRELS = "lexical.run dense.run words.run", "-q qrels.txt"
-BOTH = "-m nDCG@10 -m BNDCG@10"
+BOTH = "-m nDCG@10 -m ENDCG@10"
 AMBIGUOUS = "--intents intents.tsv --tags tags.tsv -m ES@5 -m VB@5"
 TRACK = f"track {RUNS} {QRELS} --draws 200 --groups groups.tsv --automatic llm=complete.txt --budget 3"
 GATE = "gate dense.run -q qrels.txt -m nDCG@10"
@@ -39,7 +39,7 @@ COMMANDS = [
     *(f"compare {RUNS} {QRELS} {BOTH} -f {style}" for style in ("table", "latex", "markdown")),
     *(f"compare {RUNS} {QRELS} {BOTH} --baseline words --margin .1 -f {style}" for style in ("table", "markdown")),
     f"compare {RUNS} {QRELS} -m nDCG@10 --baseline words --baseline dense -f latex",
-    f"compare lexical.run dense.run {QRELS} -m BNDCG@10",
+    f"compare lexical.run dense.run {QRELS} -m BNDCG@10 -m ENDCG@10",
     # Significant differences, in both directions.
     *(f"compare lexical.run dense.run {QRELS} -m nDCG@10 --baseline {of} -f table" for of in ("lexical", "dense")),
     *(f"report lexical.run dense.run {QRELS} -o page.html -m nDCG@10 --baseline {of}" for of in ("lexical", "dense")),
@@ -70,7 +70,7 @@ COMMANDS = [
     "tag documents.tsv --kb entities.tsv -o t.tsv --run dense.run --depth 5",
     f"report {RUNS} {QRELS} -o page.html --resamples 200",
     f"report {RUNS} holes.run {QRELS} -o page.html --resamples 200 --baseline words --on-topics all --name words=Words",
-    f"report lexical.run dense.run {QRELS} -o page.html -m nDCG@10 -m BNDCG@10",
+    f"report lexical.run dense.run {QRELS} -o page.html -m nDCG@10 -m BNDCG@10 -m ENDCG@10",
     f"report dense.run {QRELS} -o page.html -m nDCG@10 -m P@5 --title Mine",
     "report lexical.run dense.run --intents intents.tsv --tags tags.tsv -o page.html --resamples 200",
     "report copy.run lexical.run -q qrels.txt -o page.html -m nDCG@10",
@@ -88,6 +88,8 @@ COMMANDS = [
     f"score dense.run {QRELS} -m nDCG@10 --pool collection",
     "score dense.run -m ES@5 --intents intents.tsv --tags tags.tsv --resume there",
     "score dense.run -m ES@5 --intents intents.tsv --tags tags.tsv --labels complete.txt",
+    f"score dense.run {QRELS} -m BNDCG@10 --labels complete.txt",
+    f"score dense.run {QRELS} -m ENDCG@10 --model nowhere",
     "score dense.run -m ES@5 --intents intents.tsv --subtopics topics.tsv",
     *(f"score dense.run {AMBIGUOUS} --replicas 5 --perturb {of}" for of in ("dirichlt=2", "dirichlet=", "intents=3")),
     f"rank {RUNS} {QRELS} --baseline dense",

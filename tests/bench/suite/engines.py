@@ -24,6 +24,8 @@ def _through_ir_measures(way, run, qrels):
 
 
 def _score(way, run, qrels):
+    if way.kind == "linking" and isinstance(run, pd.DataFrame):
+        run, qrels = (frame.rename(columns={"docno": "entity_id"}) for frame in (run, qrels))
     return score({"run": run}, qrels, [way.measure])
 
 

@@ -20,8 +20,8 @@ N_QUERIES, N_INTENTS = 250, 8
 # What grows, from where; the largest size says what the slope tells, as costs of each call fade.
 QUERIES, DEPTHS = ("n_queries", (1000, 2000, 4000, 8000)), ("depth", (500, 1000, 2000, 4000, 8000))
 SERIES = (
-    *(("judged", measure, *grown) for measure in ("BNDCG@10", "nDCG@10") for grown in (QUERIES, DEPTHS)),
-    ("judged", "BNDCG@10", "n_grades", (2, 4, 8, 16)),
+    *(("judged", measure, *grown) for measure in ("ENDCG@10", "nDCG@10") for grown in (QUERIES, DEPTHS)),
+    ("judged", "ENDCG@10", "n_grades", (2, 4, 8, 16)),
     *(("intents", "VB@10", *grown) for grown in (QUERIES, DEPTHS)),
     ("intents", "VB@10", "n_intents", (4, 8, 16, 32)),
 )
@@ -39,7 +39,7 @@ def growth(rounds, *, seed=0, said=lambda _: None):
         said(f"growth of {measure} with {by}")
         with tempfile.TemporaryDirectory(prefix="vbterrier-bench-") as folder:
             base = Shape(kind, N_QUERIES, 250, seed=seed)
-            way = Way(SCORE if measure == "nDCG@10" else OURS, measure, kind)
+            way = Way(SCORE if kind == "judged" else OURS, measure, kind)
             calls = {size: way.ready(Collection(replace(base, **{by: size}), folder)) for size in sizes}
             found.append(_grown(measure, by, calls, rounds))
     said("growth of replicas")

@@ -22,7 +22,7 @@ from vbterrier.kernels.resample import stream
 from vbterrier.stats.topic_intervals import topics_intervals
 
 LARGE, N_SYSTEMS = 1000, 5
-# The measure of the targets: the default prior fits a model, which other packages have not.
+# The measure of the targets: estimated measures fit a model, which other packages have not.
 POOL = "BNDCG(prior='pool')@10"
 
 

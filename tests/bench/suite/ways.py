@@ -10,15 +10,16 @@ SOURCES = ("memory", "file")
 # Our measures by the collections that they are for, each beside the measure of ir_measures that comes nearest.
 MEASURES = {
     "judged": {
+        "ENDCG@10": "nDCG@10",
         "BNDCG@10": "nDCG@10",
         "BNDCG(prior='pool')@10": "nDCG@10",
-        "BNDCG(prior='learned')@10": "nDCG@10",
-        "BRBP(prior='pool')@10": "nDCG@10",
-        "BP(prior='pool')@10": "P@10",
-        "BAP(prior='pool')@10": "AP@10",
-        "BERR(prior='pool')@10": "ERR@10",
-        "BQ(prior='pool')@10": "AP@10",
-        "NDCGBound@10": "nDCG@10",
+        "BNDCG(prior='run',all_unjudged='pool')@10": "nDCG@10",
+        "BRBP@10": "nDCG@10",
+        "BP@10": "P@10",
+        "BAP@10": "AP@10",
+        "BERR@10": "ERR@10",
+        "BQ@10": "AP@10",
+        "NDCGBound(max_grade=3)@10": "nDCG@10",
         "Unjudged@10": "Judged@10",
     },
     "intents": dict.fromkeys(("ES@10", "VB@10", "VarPenalty@10"), "alpha_nDCG@10") | {"TopIntent@10": "StRecall@10"},
@@ -37,6 +38,8 @@ MEASURES = {
     | dict.fromkeys(("LinkR", "NilR", "LinkingR"), "SetR")
     | {"LinkingF1": "SetF"},
 }
+# Measures that ``score`` alone evaluates, since ir_measures may select topics: they depend on all runs, or all topics.
+OF_SCORE = ("ENDCG", *(f"{kind}{of}" for kind in ("Link", "Nil", "Linking") for of in "PR"), "LinkingF1")
 # Other engines, called as directly as they can be: the package of each, and what it computes on which collections.
 PEERS = {
     "pytrec_eval": {"judged": "ndcg_cut_10"},
@@ -85,9 +88,9 @@ class Way:
 
 def ways(kind):
     """What is measured on collections of a kind: our measures, then the peers' nearest, each once."""
-    found = [Way(OURS, text, kind) for text in MEASURES[kind]]
-    if kind != "linking":
-        found += [Way(SCORE, text, kind) for text in MEASURES[kind] if bare(text) in ("BNDCG", "ES", "VB", "RelCov")]
+    found = [Way(OURS, text, kind) for text in MEASURES[kind] if bare(text) not in OF_SCORE]
+    named = (*OF_SCORE, "BNDCG", "ES", "VB", "RelCov")
+    found += [Way(SCORE, text, kind) for text in MEASURES[kind] if bare(text) in named]
     if kind == "judged":
         found.append(Way(SCORE, "nDCG@10", kind))
     theirs = [Way(IR_MEASURES, text, kind) for text in MEASURES[kind].values()]
