@@ -113,10 +113,10 @@ class _WeightedAlphaNDCG(NoveltyMeasure):
         document = best.groupby(["topic", "place"], sort=True).ngroup().to_numpy(dtype=np.int64)
         return novelty.ideal_alpha_dcg(
             intents.prob,
-            best["intent"].to_numpy(),
+            best["intent"].to_numpy(dtype=np.int64),
             document,
             best["weight"].to_numpy(),
-            documents["topic"].to_numpy(),
+            documents["topic"].to_numpy(dtype=np.int64),
             alpha=self["alpha"],
             cutoff=self.required_cutoff,
             n_topics=len(intents.topics),

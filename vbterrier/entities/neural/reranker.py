@@ -322,7 +322,6 @@ class NeuralStage(Saved, EntityStage, pt.Estimator):  # type: ignore[misc]
     @staticmethod
     def _unpacked(path: Path) -> Arrays:
         safetensors = module_of_extra("safetensors.numpy", "neural")
-        require_regular(folder / _FILES[0], *folder.glob("model*.safetensors"))
         try:
             state: Arrays = safetensors.load_file(path)
         except (OSError, ValueError, TypeError, module_of_extra("safetensors", "neural").SafetensorError) as error:

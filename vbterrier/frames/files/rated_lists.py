@@ -8,7 +8,7 @@ import re
 import unicodedata
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 import pandas as pd
@@ -247,7 +247,7 @@ def write_rated_list(frame: Any, path: StrPath, like: RatedList) -> None:
         write_table(frame.assign(reason=frame.get("reason", "unjudged")), path, "plan", ("qid", "docno", "reason"), ())
         return
     if like.form == "table":
-        quoting = csv.QUOTE_MINIMAL if like.separator == "," else csv.QUOTE_NONE
+        quoting: Literal[0, 3] = 0 if like.separator == "," else 3  # csv.QUOTE_MINIMAL, csv.QUOTE_NONE
         cells = {name: frame[name].astype(str).str.replace(_FORMULA, r"'\1", regex=True) for name in ("qid", "docno")}
         table = pd.DataFrame(cells).assign(rating="").set_axis(list(like.heads), axis=1)
         try:
