@@ -40,7 +40,7 @@ def test_the_interval_of_unjudged_zero_is_not_called_percentile():
     one = table.loc[("all", "Unjudged@10")]
     assert [one["low"], one["high"]] == pytest.approx(LIMITS.tolist())
     said = " ".join(caption_of(scores))
-    assert "topics (bounded): scores that are equal on all topics: other topics" in said
+    assert "topics (bounded): scores that are equal on all topics (=): other topics" in said
     assert "topics (percentile): 50 resamples" in said
 
 
