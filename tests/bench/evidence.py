@@ -29,20 +29,18 @@ from vbterrier.unjudged.incomplete import (
 )
 
 CUTOFF = 10
-# The pseudo-count of the priors of bootstrapped nDCG.
-STRENGTH = 2.0
 # The estimators of the tables. E is also fitted to each evaluated run alone.
 ESTIMATORS = {
     "non-relevant": "nDCG@10",
     "condensed": "nDCG(judged_only=True)@10",
     "authors": "BNDCG(stat='mode',compat='ecir23',method='mc')@10",
-    "B, pool": f"BNDCG(prior='pool',prior_strength={STRENGTH})@10",
-    "B": f"BNDCG(prior_strength={STRENGTH})@10",
+    "B, pool": "BNDCG(prior='pool')@10",
+    "B": "BNDCG@10",
     "E": "ENDCG@10",
 }
 ALONE = "E, one run"
 # The lowest and the highest score of bootstrapped nDCG.
-RANGE = (ESTIMATORS["B"], *(f"BNDCG(stat='{end}',prior_strength={STRENGTH})@10" for end in ("q0", "q100")))
+RANGE = (ESTIMATORS["B"], "BNDCG(stat='q0')@10", "BNDCG(stat='q100')@10")
 SEEDS = (0, 1)
 LEVELS = (0.5, 0.8, 0.9, 0.95)
 LABELLERS = ("llama3-70b-criteria", "llama3-8b-criteria", "llama3-8b-direct", "flan-t5-large-criteria")
