@@ -147,11 +147,13 @@ def test_a_third_of_what_the_new_system_retrieves_is_unjudged():
     assert unjudged.max() > 0.6
 
 
-def test_the_new_system_is_better_but_looks_worse(lexical, dense):
-    assert lexical["naive"].mean() - dense["naive"].mean() > 0.1
-    assert dense["truth"].mean() - lexical["truth"].mean() > 0.08
-    for uncertain in ("bootstrapped", "estimated"):
-        assert dense[uncertain].mean() > lexical[uncertain].mean()
+def test_the_new_system_is_better_but_looks_worse_and_the_estimates_close_most_of_the_gap(lexical, dense):
+    gap = lexical.mean() - dense.mean()
+    assert gap["naive"] > 0.1
+    assert gap["truth"] < -0.08
+    # Neither estimate reaches the order of the complete judgments: the README says so.
+    assert 0 < gap["bootstrapped"] < 0.01
+    assert 0 < gap["estimated"] < 0.04
     means = dense.mean()
     assert means["naive"] < means["truth"] - 0.1
     assert means["condensed"] > means["truth"] + 0.03

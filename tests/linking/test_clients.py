@@ -608,7 +608,7 @@ def test_other_files_are_refused_and_left_unchanged(tmp_path, content):
     assert path.read_bytes() == content
     path.write_text(LINE)
     assert json.loads(AnswerCache(path)["k"]) == {"a": "é"}
-    with pytest.raises(FileError, match="is a folder"):
+    with pytest.raises(FileError, match="is no regular file"):
         AnswerCache(tmp_path)
     with pytest.raises(FileError, match="cannot be written"):
         AnswerCache(tmp_path / "none" / "x.jsonl").add("k", "{}")

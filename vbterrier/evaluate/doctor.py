@@ -120,7 +120,12 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None) -> Diagnosis:
             ]
     if table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
         notes += [f"judgments: {note.text}" for note in judgment_notes(loaded, judgments)]
-    kinds: dict[str, Any] = {"has_subtopics": has_subtopics, "diversity": diversity, "conflict": conflict, "weighted": unequal(frame)}
+    kinds: dict[str, Any] = {
+        "has_subtopics": has_subtopics,
+        "diversity": diversity,
+        "conflict": conflict,
+        "weighted": unequal(frame),
+    }
     support = _support(table, **kinds, identified=is_identified(judgments))
     return Diagnosis(pd.DataFrame(facts, columns=["what", "value"]), table, tuple(support), tuple(notes))
 

@@ -243,7 +243,7 @@ def score(
     >>> qrels = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2"], **judged})
     >>> run = pd.DataFrame({"qid": ["q1", "q2"], "docno": ["a", "new"], "score": [1.0, 1.0]})
     >>> score({"mine": run}, qrels, ["BNDCG@10", "nDCG@10"]).means().round(3).loc["mine"].tolist()
-    [0.66, 0.5]
+    [0.75, 0.5]
     """
     asked = distinct_measures(measures)
     choice("on_topics", on_topics, TOPICS)

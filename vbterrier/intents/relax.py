@@ -336,7 +336,7 @@ class RelaxConstraints(IntentStage):
         return [parsed[code[row]] for row in first.tolist()]
 
     def _constraints_of(self, query: str) -> Any:
-        """What the parser says of a query."""
+        """The query without its constraints, and the constraints, as the parser returns them."""
         found = self.parser(query) if self.parser else None
         if not isinstance(found, (tuple, list)) or len(found) != 2:  # noqa: PLR2004 - a pair
             raise InputError(f"parser: returned {found!r:.80}; wanted a query and its constraints")
