@@ -4,10 +4,12 @@ import re
 import shlex
 import subprocess
 import sys
+import warnings
 from pathlib import Path
 
 import pytest
 
+from vbterrier import DegenerateWarning
 from vbterrier.demo import copy_demo
 
 README = (Path(__file__).resolve().parents[1] / "README.md").read_text(encoding="utf-8")
@@ -32,7 +34,11 @@ def test_every_example_shows_its_output_and_the_readme_is_short():
 @pytest.mark.parametrize(("language", "code", "shown"), EXAMPLES, ids=[code.split()[-1] for _, code, _ in EXAMPLES])
 def test_an_example_prints_what_is_shown(demo, capfd, language, code, shown):
     if language == "python":
-        exec(compile(code, "README.md", "exec"), {})
+        with warnings.catch_warnings(record=True) as heard:
+            warnings.simplefilter("always", DegenerateWarning)
+            exec(compile(code, "README.md", "exec"), {})
+        # The README says of what the first example warns.
+        assert ["ENDCG@10 is 0.747" in str(warning.message) for warning in heard] == [True] * ("ENDCG@10" in code)
     else:
         for line in code.splitlines():
             subprocess.run([sys.executable, "-m", *shlex.split(line)], check=True)
