@@ -570,5 +570,7 @@ def test_too_little_memory_is_an_error_of_one_line(write_files, process, tmp_pat
     )
     writer.join(10)
     assert (found.returncode, found.stdout) == (1, "")
-    assert found.stderr.startswith("vbterrier: error: not enough memory: an allocation failed; score and report read runs in chunks with --memory")
+    assert found.stderr.startswith(
+        "vbterrier: error: not enough memory: an allocation failed; score and report read runs in chunks with --memory"
+    )
     assert len(found.stderr.splitlines()) == 1

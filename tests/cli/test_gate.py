@@ -153,7 +153,7 @@ def test_a_pull_request_calls_nobody_and_links_nothing(command, files):
     for name, ranking in (("new", ["=cmd", "a"]), ("old", ["a", "b"])):
         rows = [f"{evil[i % 3]} {i},{docno},{rank}\n" for i in range(12) for rank, docno in enumerate(ranking, 1)]
         (files / f"{name}.csv").write_text("query,docid,position\n" + "".join(rows))
-    options = ["-q", "ratings.csv", "--margin", "0.1", "-m", "BNDCG@2", "-f", "markdown", "--judge", "next.csv"]
+    options = ["-q", "ratings.csv", "--margin", "0.1", "-m", "ENDCG@2", "-f", "markdown", "--judge", "next.csv"]
     code, out, _ = command("gate", "new.csv", "-b", "old.csv", *options)
     assert code == 3
     for sign in ("@octocat", "https:", " #23"):

@@ -15,7 +15,7 @@ import pandas as pd
 import pyterrier as pt
 import pytest
 
-from vbterrier import DegenerateWarning, NonRelCov, OracleCov, RelCov, score
+from vbterrier import InputError, NonRelCov, OracleCov, RelCov, score
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.rerank import OverlapReranker
@@ -71,14 +71,13 @@ def test_coverage_of_consensus_entities(aida, linker):
         assert values.to_dict() == pytest.approx(plain, abs=1e-12)
     both = pd.concat(found, axis=1, keys=["rel", "nonrel"]).dropna()
     assert len(both) == 184
-    # By default a mean leaves out the topics where its measure is undefined, in every host.
+    # A mean leaves out the topics where its measure is undefined, and hosts that average all topics refuse them.
     measures = [RelCov @ K, NonRelCov @ K]
     own = score({"consensus": run}, pool.frame(), measures).intervals
     assert own["n_qids"].tolist() == [len(values) for values in found]
-    with pytest.warns(DegenerateWarning, match=r"leaves out: .*RelCov@20 \d+"):
-        hosted = pt.Experiment([run], aida.topics, pool.frame(), measures)
-    for means in (own["value"], hosted[list(map(str, measures))].loc[0]):
-        assert means.tolist() == pytest.approx([values.mean() for values in found], abs=1e-12)
+    assert own["value"].tolist() == pytest.approx([values.mean() for values in found], abs=1e-12)
+    with pytest.raises(InputError, match=r"NonRelCov@20 is undefined for 15 of 199 topics"):
+        pt.Experiment([run], aida.topics, pool.frame(), measures)
     ratio = disc_ratio(both["rel"], both["nonrel"])
     rel_cov, nonrel_cov, value = PRINTED[linker]
     assert both.mean().tolist() == pytest.approx([rel_cov, nonrel_cov], abs=5e-5)

@@ -34,9 +34,10 @@ def test_rows_that_are_missing_or_damaged_are_an_error(kind, tmp_path):
 
 
 def test_paths_that_cannot_hold_a_journal_are_an_error(tmp_path):
-    for path in (tmp_path, tmp_path / "no folder" / "grid.jsonl"):
-        with pytest.raises(FileError, match="cannot be opened"):
-            Journal(path, "inputs")
+    with pytest.raises(FileError, match="is no regular file"):
+        Journal(tmp_path, "inputs")
+    with pytest.raises(FileError, match="cannot be opened"):
+        Journal(tmp_path / "no folder" / "grid.jsonl", "inputs")
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ class _WeightedAlphaNDCG(NoveltyMeasure):
         pairs = pd.DataFrame({"topic": intents.topic[intent], "place": -docno.ranks()[code], "intent": intent})
         best = pairs.assign(weight=tags.weight[rows]).groupby(["topic", "place", "intent"], as_index=False).max()
         documents = best[["topic", "place"]].drop_duplicates()
-        document = best.groupby(["topic", "place"], sort=True).ngroup().to_numpy(dtype=np.int64)
+        document = np.asarray(best.groupby(["topic", "place"], sort=True).ngroup(), dtype=np.int64)
         return novelty.ideal_alpha_dcg(
             intents.prob,
             best["intent"].to_numpy(dtype=np.int64),
