@@ -97,7 +97,7 @@ class Provider(ir_measures.Provider):  # type: ignore[misc]
         return sorted({column for measure in measures for column in measure.QREL_INPUTS})
 
     def _evaluator(self, measures: Iterable[ir_measures.Measure], qrels: Any) -> Evaluator:
-        # Hosts pass a set, whose order changes with the hash seed; columns of pt.Experiment have the order of the values.
+        # Hosts pass a set, whose order changes with the hash seed, and tables have the order of the values.
         asked = sorted(measures, key=str)
         topics, values = self._prepare(asked, _frame(qrels, "qrels", ir_measures.util.QrelsConverter))
         return Evaluator(asked, set(topics), values)
