@@ -14,6 +14,12 @@ from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTe
 from vbterrier.evaluate.trectools import VBTrecEval
 from vbterrier.hosts import trectools as hosts
 
+# TrecTools calls pandas as older versions allow.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore:DataFrameGroupBy.apply operated on the grouping columns:DeprecationWarning"),
+    pytest.mark.filterwarnings("ignore:The default of observed=False is deprecated:FutureWarning"),
+]
+
 RUN = "q1 Q0 d1 1 3.0 t\nq1 Q0 d9 2 2.0 t\nq1 Q0 d2 3 1.0 t\nq2 Q0 d5 1 2.0 t\nq2 Q0 d4 2 1.0 t\n"
 QRELS = "q1 0 d1 2\nq1 0 d2 1\nq1 0 d3 0\nq1 0 d6 2\nq2 0 d4 1\nq2 0 d5 0\nq3 0 d7 1\n"
 SUBTOPICS = "q1 1 d1 1\nq1 2 d1 0\nq1 2 d2 1\nq1 3 d7 1\nq2 1 d4 1\nq2 2 d5 0\n"
