@@ -235,7 +235,7 @@ def test_a_file_that_is_being_replaced_is_the_old_one(tmp_path):
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT, signal.SIGHUP])
 def test_a_signal_leaves_no_hidden_files_of_a_knowledge_base(tmp_path, number):
     source = tmp_path / "entities.tsv"
-    source.write_text("id\tname\n" + "".join(f"E{i}\tname {i}\n" for i in range(200_000)))
+    source.write_text("id\tname\n" + "".join(f"E{i}\tname {i}\n" for i in range(600_000)))
     command = [sys.executable, "-m", "vbterrier", "kb", str(source), "-o", str(tmp_path / "made.kb")]
     environment = {**os.environ, "PYTHONPATH": str(Path(vbterrier.__file__).parents[1])}
     started = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, text=True)
