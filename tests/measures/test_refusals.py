@@ -70,3 +70,9 @@ def test_models_are_refused_where_none_is_named_or_the_fit_is_over():
     with pytest.raises(NotImplementedError):
         UnjudgedMeasure.distribution(BNDCG @ 2, None)
     assert np.isfinite(vbterrier.score({"a": RUN}, QRELS, [ENDCG @ 2], model=model).means()["ENDCG@2"].item())
+
+
+def test_a_model_that_no_measure_uses_is_refused():
+    model = vbterrier.unjudged.fit({"a": RUN}, QRELS)
+    with pytest.raises(ParameterError, match="model=: nDCG@2 would not use it; add a measure of the E family"):
+        models_of([ir_measures.nDCG @ 2], {}, None, model=model)
