@@ -5,6 +5,7 @@ from importlib.metadata import PackageNotFoundError
 import ir_measures
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 import pytest
 from ir_measures import AP, ERR, Accuracy, IPrec
 
@@ -76,3 +77,16 @@ def test_a_model_that_no_measure_uses_is_refused():
     model = vbterrier.unjudged.fit({"a": RUN}, QRELS)
     with pytest.raises(ParameterError, match="model=: nDCG@2 would not use it; add a measure of the E family"):
         models_of([ir_measures.nDCG @ 2], {}, None, model=model)
+
+
+def test_a_batch_without_judged_topics_is_refused_where_the_host_makes_it_and_skipped_here():
+    topics = pd.DataFrame({"qid": ["0", "1", "2"], "query": "words"})
+    run = pd.concat([RUN.iloc[:2].assign(qid="0"), RUN]).assign(rank=[0, 1] * 3)
+    system, options = pt.Transformer.from_df(run), {"batch_size": 1, "names": ["a"]}
+    with pytest.raises(InputError, match=r"batch without judged topics, use vbterrier\.Experiment, or filter_by_qrels"):
+        pt.Experiment([system], topics, QRELS, [BNDCG @ 2], **options)
+    whole = vbterrier.score({"a": RUN}, QRELS, [BNDCG @ 2]).means()["BNDCG@2"].item()
+    assert (
+        pt.Experiment([system], topics, QRELS, [BNDCG @ 2], filter_by_qrels=True, **options)["BNDCG@2"].item() == whole
+    )
+    assert vbterrier.Experiment([system], topics, QRELS, [BNDCG @ 2], **options)["BNDCG@2"].item() == whole

@@ -251,6 +251,11 @@ def _prepared(measures: Iterable[Measure], qrels: pd.DataFrame) -> tuple[list[st
                 f"{measure}: the value of a topic depends on all topics, of which this host may select some; use "
                 "vbterrier.score, vbterrier.Experiment or vbterrier.linking.linking_report"
             )
+    if not len(qrels) and len(qrels.columns):
+        raise InputError(
+            "qrels: no rows; a run is evaluated over the topics of this frame. If pt.Experiment(batch_size=...) made a "
+            "batch without judged topics, use vbterrier.Experiment, or filter_by_qrels=True"
+        )
     target = EvaluationTarget(qrels)
     if any(measure.reads_subtopics for measure in measures):
         check_subtopics(target, is_part=True)
