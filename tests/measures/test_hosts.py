@@ -477,6 +477,12 @@ def test_systems_of_two_taggers_are_refused_where_all_systems_are_known():
     systems = {name: tagged(name) for name in ("WAT", "REL")}
     with pytest.raises(InputError, match=r"'WAT' is tagged by WAT, run 'REL' by REL: .* under one tagger only"):
         vbterrier.Experiment(systems, QUERIES, INTENTS, OVER_INTENTS)
+    # The remedy.
+    tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["E1", "E2"]})
+    vbterrier.register_tags("of all", tags, replace=True)
+    bare = {name: run.drop(columns=["entity_id", "weight", "tagger"]) for name, run in systems.items()}
+    named = vbterrier.Experiment(bare, QUERIES, INTENTS, [ES(tags="of all") @ 1])
+    assert named["ES(tags='of all')@1"].tolist() == [0.5, 0.5]
     same = {name: tagged("WAT") for name in systems}
     found = vbterrier.Experiment(same, QUERIES, INTENTS, OVER_INTENTS)
     expected = pt.Experiment(list(same.values()), QUERIES, INTENTS, OVER_INTENTS, names=list(same))

@@ -188,7 +188,8 @@ def require_one_tagger(runs: Iterable[Run]) -> None:
         (first, one), (second, other) = list(known.items())[:2]
         raise InputError(
             f"{one} is tagged by {first}, {other} by {second}: systems are compared under one tagger only; tag all "
-            "with the same one, or give tags= for all"
+            "with the same one, or drop the columns entity_id, weight and tagger, and name the tags of all in the "
+            "measures, as ES(tags='tags.tsv')@10"
         )
 
 
