@@ -10,8 +10,8 @@ import pyterrier as pt
 import pytest
 from night import at_night
 from pandas.testing import assert_frame_equal
-from planted import planted_collection
 from sklearn.model_selection import KFold, ShuffleSplit
+from words import encoder, linked
 
 from vbterrier import ConsensusEntities, EntitySelector, LocalIDF, OERFilter
 from vbterrier.entities import (
@@ -27,7 +27,6 @@ from vbterrier.entities.cross_validation import Folds
 from vbterrier.entities.neural.models import MODELS
 from vbterrier.entities.provenance import carried
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
-from vbterrier.kernels.resample import stream
 
 pytest.importorskip("lightgbm")
 pytestmark = [
@@ -38,22 +37,13 @@ pytestmark = [
 FOLDS = KFold(4, shuffle=True, random_state=1)
 
 
-def encoder(text):
-    """A vector of each word, whatever the other words are."""
-    vectors = [stream(0, "word", word).normal(size=8) for word in text.split()]
-    return np.stack(vectors) if vectors else np.zeros((0, 8))
-
-
 @cache
 def data():
-    made = planted_collection(n_topics=16, n_documents=20, n_relevant=6, n_entities={"sparse": 5})
-    run = made.pool.assign(query="query " + made.pool["qid"])
-    run["text"] = [f"w{at % 7} w{at % 5}" for at in range(len(run))]
-    links = link_pool(run, made.tags)
-    test = set(next(iter(Folds(FOLDS, run["qid"].unique(), 0))).test)
+    made = linked(n_topics=16, n_documents=20, n_relevant=6)
+    test = set(next(iter(Folds(FOLDS, made.run["qid"].unique(), 0))).test)
     own = made.qrels["qid"].isin(test)
     flipped = made.qrels.assign(label=np.where(own, 1 - made.qrels["label"], made.qrels["label"]))
-    return SimpleNamespace(run=run, links=links, tags=made.tags, qrels=made.qrels, flipped=flipped, test=test)
+    return SimpleNamespace(**vars(made), flipped=flipped, test=test)
 
 
 def selector(**options):

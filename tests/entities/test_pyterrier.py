@@ -12,7 +12,7 @@ import pyterrier as pt
 import pytest
 from lz4.frame import LZ4FrameFile
 from pandas.testing import assert_frame_equal
-from planted import planted_collection
+from words import encoder, linked
 
 from vbterrier import ConsensusEntities, EntitySelector
 from vbterrier.entities import (
@@ -23,26 +23,16 @@ from vbterrier.entities import (
     NeuralReranker,
     OverlapReranker,
     TrainedStage,
-    link_pool,
     read_links,
 )
 from vbterrier.entities.neural.models import MODELS
 from vbterrier.errors import FileError, InputError, ParameterError
-from vbterrier.kernels.resample import stream
-
-
-def encoder(text):
-    vectors = [stream(0, "word", word).normal(size=8) for word in text.split()]
-    return np.stack(vectors) if vectors else np.zeros((0, 8))
 
 
 @cache
 def data():
-    made = planted_collection(n_topics=12, n_documents=16, n_relevant=5, n_entities={"sparse": 5})
-    run = made.pool.assign(query="query " + made.pool["qid"])
-    run["text"] = [f"w{at % 7} w{at % 5}" for at in range(len(run))]
-    links = link_pool(run, made.tags)
-    return SimpleNamespace(run=run, links=links, tags=made.tags, qrels=made.qrels, every=consensus(links)(run))
+    made = linked(n_topics=12, n_documents=16, n_relevant=5)
+    return SimpleNamespace(**vars(made), every=consensus(made.links)(made.run))
 
 
 def consensus(links):

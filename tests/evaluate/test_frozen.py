@@ -8,8 +8,8 @@ import numpy as np
 import pandas as pd
 import pytest
 from pandas.testing import assert_frame_equal
-from planted import planted_collection
 from sklearn.model_selection import KFold
+from words import encoder, linked
 
 import vbterrier
 from vbterrier import ConsensusEntities, EntityReachable, EntitySelector
@@ -17,7 +17,6 @@ from vbterrier.entities import NeuralReranker, OverlapReranker, RandomEntities, 
 from vbterrier.entities.cross_validation import Folds
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import evaluate_frozen
-from vbterrier.kernels.resample import stream
 
 pytest.importorskip("lightgbm")
 pytestmark = [
@@ -29,20 +28,12 @@ FOLDS = KFold(4, shuffle=True, random_state=1)
 CUTOFF = 4
 
 
-def encoder(text):
-    vectors = [stream(0, "word", word).normal(size=8) for word in text.split()]
-    return np.stack(vectors) if vectors else np.zeros((0, 8))
-
-
 @cache
 def data():
-    made = planted_collection(n_topics=16, n_documents=20, n_relevant=6, n_entities={"sparse": 5})
-    pool = made.pool.assign(query="query " + made.pool["qid"])
-    pool["text"] = [f"w{at % 7} w{at % 5}" for at in range(len(pool))]
-    links = link_pool(pool, made.tags)
-    every = ConsensusEntities(links, min_documents=1, cutoff=10)
-    entities = {"open": every, "random": RandomEntities(seed=1)(every(pool))}
-    return SimpleNamespace(pool=pool, links=links, tags=made.tags, qrels=made.qrels, entities=entities, every=every)
+    made = linked(n_topics=16, n_documents=20, n_relevant=6)
+    every = ConsensusEntities(made.links, min_documents=1, cutoff=10)
+    entities = {"open": every, "random": RandomEntities(seed=1)(every(made.run))}
+    return SimpleNamespace(**vars(made), pool=made.run, entities=entities, every=every)
 
 
 def reranker(entities, **options):
