@@ -89,6 +89,7 @@ def test_docstrings_begin_with_a_noun_or_an_imperative():
 )
 def test_a_call_enters_few_functions_and_modules(call, n_functions, n_modules, depth):
     made = journey(call())
+    assert made.modules
     assert made.n_functions <= n_functions, made.modules
     assert len(made.modules) <= n_modules, list(made.modules)
     assert made.depth <= depth

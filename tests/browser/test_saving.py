@@ -50,7 +50,7 @@ def test_the_matrix_is_saved(page, data, saved):
 def test_all_topics_are_saved_in_their_order(page, data, saved):
     page.find_elements("css selector", "#table thead button")[3].click()
     name, rows = saved("#table + .csv")
-    assert name == "BNDCG@10-of-each-topic.csv"
+    assert name == f"{data['measures'][0]}-of-each-topic.csv"
     assert rows[0][:4] == ["Topic", "Query", "Change", "bm25"]
     assert [row[0] for row in rows[1:]] == column(page, 1)
     assert [row[3] for row in rows[1:]] == sorted((shown(value) for value in data["values"][0][0]), reverse=True)

@@ -10,9 +10,8 @@ import pandas as pd
 
 import vbterrier
 
-ROOT = Path(__file__).resolve().parents[2]
-PACKAGE = ROOT / "vbterrier"
-PAGE = ROOT / "docs" / "developers" / "structure.md"
+PACKAGE = Path(vbterrier.__file__).resolve().parent
+PAGE = Path(__file__).resolve().parents[2] / "docs" / "developers" / "structure.md"
 BEGIN, END = "<!-- journeys -->", "<!-- end of journeys -->"
 
 
@@ -56,7 +55,7 @@ def journey(call):
     for code in entered:
         # Comprehensions are part of the function that contains them.
         if not code.co_name.startswith("<"):
-            path = str(Path(code.co_filename).relative_to(ROOT))
+            path = str(Path(code.co_filename).relative_to(PACKAGE.parent))
             modules.setdefault(path, []).append(code.co_qualname if hasattr(code, "co_qualname") else code.co_name)
     return Journey(modules, depth)
 
