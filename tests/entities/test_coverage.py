@@ -174,6 +174,10 @@ def test_topics_and_ids_that_do_not_meet():
         Selection(POOL, run_of({("q1", 7): 1.0}))
     with pytest.warns(DegenerateWarning, match=r"no document of the links mentions any of its 1 entities \(run: 'Q90'"):
         Selection(POOL, run_of({("q1", "Q90"): 1.0}))
+    with pytest.warns(
+        DegenerateWarning, match="run: 1 entities differ from those of the links only in case.*'a' and 'A'"
+    ):
+        Selection(POOL, run_of({("q1", "A"): 1.0, ("q1", "a"): 1.0, ("q1", "Q90"): 1.0}))
 
 
 # The best entities

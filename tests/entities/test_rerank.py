@@ -383,3 +383,6 @@ def test_entities_that_no_document_mentions_are_reported_by_every_reranker():
             make(world.entities.assign(qid="x" + world.entities["qid"]))(world.run)
     with pytest.warns(DegenerateWarning, match="selected entities have no vector"):
         EmbeddingReranker(world.tags, other, world.vectors)(world.run)
+    for make in stages.values():
+        with pytest.warns(DegenerateWarning, match="entities: 1 entities differ from those of the links only in case"):
+            make(world.entities.replace({"docno": {"e4": "E4"}}))(world.run)

@@ -14,7 +14,7 @@ from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.frames.files.blocks import Place, amount, blocks, chunks, is_parts, parted, parts_of, split
 from vbterrier.frames.files.reading import read_run
 
-KEYS = ["qid", "docno", "score"]
+KEYS = ["qid", "docno", "score", "rank"]
 
 
 def lines_of(n_topics, depth):
@@ -117,8 +117,9 @@ def test_what_measures_read_of_parquet_is_kept(tmp_path):
     for columns in ({}, {"rank": [1]}):
         frame.assign(**columns).to_parquet(tmp_path / "a.parquet")
         (block,) = blocks([tmp_path / "a.parquet"], 1000)
-        assert block.table.to_pydict() == {"qid": ["1"], "docno": ["a"], "score": [1.0], "entity_id": ["X"]}
-    frame[KEYS].to_parquet(tmp_path / "bare.parquet")
+        expected = {"qid": ["1"], "docno": ["a"], "score": [1.0], "entity_id": ["X"], **columns}
+        assert block.table.to_pydict() == expected
+    frame.assign(rank=1)[KEYS].to_parquet(tmp_path / "bare.parquet")
     assert rows(blocks([tmp_path / "bare.parquet"], 1000)) == as_read(tmp_path / "bare.parquet")
     (tmp_path / "b.run").write_text("q1 Q0 d1 1 2.5 t\n")
     with pytest.raises(FileError, match="must be alike"):

@@ -18,6 +18,7 @@ from vbterrier.frames.ids import (
     distinct_blocks,
     ids_of,
     integers_of,
+    near_matches,
     numbers_of,
     repeated_pairs,
     require_same_kind,
@@ -334,3 +335,26 @@ def test_ids_with_one_fingerprint_are_refused_rather_than_joined_and_are_no_repe
         Lookup(np.array([0]), ids("a")).find_one(np.array([0]), ids("b"))
     monkeypatch.setattr(fingerprints, "rough_keys", lambda codes, *_: np.zeros(len(codes), dtype=np.uint64))
     assert repeated_pairs(np.array([0, 0, 0]), ids("a", "b", "a")).tolist() == [0, 2]
+
+
+SPELLINGS = ["New_York", "new york", "New%20York", " New York ", "New\u00a0York", "new\u200b york", "N\uff45w_york"]
+
+
+@pytest.mark.parametrize("one", SPELLINGS)
+@pytest.mark.parametrize("other", SPELLINGS)
+def test_near_matches_are_spellings_of_one_id(one, other):
+    found = near_matches(ids_of(pd.Series([one, "b", "Boston"]), "ids"), ids_of(pd.Series(["b", other, "B2"]), "known"))
+    assert found == ([] if one == other else [(one, other)])
+
+
+@pytest.mark.parametrize(("one", "other"), [("d_1_2", "d_12"), ("d 1", "d1"), ("caf\u00e9", "cafe"), ("50%", "50")])
+def test_ids_of_other_letters_are_no_near_matches(one, other):
+    assert near_matches(ids_of(pd.Series([one]), "ids"), ids_of(pd.Series([other]), "known")) == []
+
+
+def test_encoded_ids_are_decoded_as_utf8():
+    known = ids_of(pd.Series(["Caf\u00e9", "A/B"]), "known")
+    assert near_matches(ids_of(pd.Series(["Caf%C3%A9", "A%2FB"]), "ids"), known) == [
+        ("Caf%C3%A9", "Caf\u00e9"),
+        ("A%2FB", "A/B"),
+    ]

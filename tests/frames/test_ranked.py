@@ -388,3 +388,57 @@ def test_scores_refuse_duplicates_that_change_them(storage, monkeypatch):
     monkeypatch.setattr("vbterrier.execution.streaming.external_values", lambda *_, **__: pytest.fail("too late"))
     with pytest.raises(InputError, match="run 'bad': document 'b' is duplicated"):
         score({"good": once, "bad": run}, qrels, ["nDCG@5"])
+
+
+# Ranks that contradict scores
+
+
+def ranked_frame(*topics):
+    """A run from the (rank, score) pairs of each topic q1, q2, ..."""
+    rows = [
+        (f"q{number}", f"d{place}", rank, score)
+        for number, pairs in enumerate(topics, 1)
+        for place, (rank, score) in enumerate(pairs)
+    ]
+    return pd.DataFrame(rows, columns=["qid", "docno", "rank", "score"])
+
+
+DISTANCES = [(1, 0.1), (2, 0.1), (3, 0.4)]
+
+
+@pytest.mark.parametrize(
+    ("topics", "contradicting"),
+    [
+        ([DISTANCES, DISTANCES], ["q1", "q2"]),
+        ([DISTANCES, [(1, 3.0), (2, 2.0), (3, 1.0)]], ["q1"]),
+        # Ranks of an earlier stage are in no particular order, and ranks may be equal, missing or text.
+        ([[(1, 0.1), (2, 0.4), (3, 0.2), (4, 0.3)]], []),
+        ([[(1, 0.1), (1, 0.4)]], []),
+        ([[(0, 1.0), (1, 1.0)]], []),
+        ([[(float("nan"), 0.1), (2, 0.4)]], []),
+        ([[("first", 0.1), ("second", 0.4)]], []),
+        ([[("1", 0.1), ("2", 0.4)]], ["q1"]),
+        ([[(1, 0.5)]], []),
+        ([], []),
+    ],
+)
+@pytest.mark.parametrize("seed", [None, 1])
+def test_topics_whose_ranks_are_in_the_opposite_order_of_their_scores(topics, contradicting, seed):
+    run = ranked_frame(*topics)
+    if seed is not None:
+        run = run.sample(frac=1, random_state=seed)
+    assert sorted(Run(run).reversed_topics()) == contradicting
+    assert Run(run.drop(columns="rank")).reversed_topics() == []
+
+
+@pytest.mark.parametrize("memory", [None, "64MiB"])
+def test_distances_given_as_scores_are_told(tmp_path, memory):
+    path = tmp_path / "a.run"
+    rows = ranked_frame(*[[(1, 0.1), (2, 0.2), (3, 0.4)]] * 5).itertuples(index=False)
+    path.write_text("".join(f"{qid} Q0 {docno} {rank} {score} a\n" for qid, docno, rank, score in rows), "utf-8")
+    qrels = pd.DataFrame({"qid": [f"q{n}" for n in range(1, 6)], "docno": "d0", "label": 1})
+    message = r"run 'a': ranks contradict scores in 5 of 5 topics \('q1', 'q2', 'q3', ...\)"
+    with pytest.warns(DegenerateWarning, match=message):
+        values = score({"a": path}, qrels, ["P@2"], memory=memory).values
+    assert values["value"].tolist() == [0] * 5
+    assert [note for note in diagnose({"a": path}, qrels).notes if "ranks contradict scores in 5 of 5" in note]

@@ -225,3 +225,11 @@ def test_the_share_of_tagged_results_and_the_success_of_a_real_run(aida, tagger,
     assert coverage.success(coverage.gain(10, "binary")).tolist() == pytest.approx(success, abs=1e-9)
     assert np.mean(shares) == pytest.approx(share, abs=5e-5)
     assert np.mean(success) == pytest.approx(reached, abs=5e-5)
+
+
+def test_tags_of_intents_in_another_spelling_are_told():
+    with pytest.warns(
+        DegenerateWarning, match="tags: 1 entities differ from those of intents only in case.*'b' and 'B'"
+    ):
+        found = covered(("x", "A"), ("y", "b"), ("y", "elsewhere"))
+    assert {entity for _, entity, _, _ in matches(found)} == {"A"}

@@ -164,3 +164,10 @@ def test_paths_are_read_and_frames_not_changed(tmp_path):
     (tmp_path / "run.txt").write_text("a Q0 Q1 1 1.0 mine\nb Q0 NIL 1 1.0 mine\n")
     found = decide(answers(tmp_path / "run.txt"), Gold(str(tmp_path / "gold.csv")))
     assert found.counts.tolist() == [[1, 0, 1, 0], [0, 0, 0, 2]]
+
+
+def test_answers_in_another_spelling_are_told():
+    gold = GOLD.assign(entity_id=["New_York", "Caf%C3%A9", *GOLD["entity_id"][2:]])
+    with pytest.warns(DegenerateWarning, match="run: 2 answers differ from those of gold only in case.*'new york' and"):
+        counts(frame(a="new york", b="Café"), gold)
+    counts(frame(a="New_York", b="Boston"), gold)

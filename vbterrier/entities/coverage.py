@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import InputError, ParameterError, examples, warn
-from vbterrier.frames.ids import Ids, require_same_kind
+from vbterrier.frames.ids import Ids, require_same_kind, warn_of_near_matches
 from vbterrier.frames.ranking import Run, run_places
 from vbterrier.kernels.coverage import CLASSES, NEVER, coverage, greedy_cover, observable_relevance, signal_classes
 
@@ -113,6 +113,10 @@ class Selection:
                 f"{run.name}: no document of the links mentions any of its {len(number)} entities (run: "
                 f"{examples(docno.text[:4].to_pylist())}; links: {examples(pool.entities.text[:4].to_pylist())}); "
                 "check that both use the same entity ids"
+            )
+        elif len(pool.entities):
+            warn_of_near_matches(
+                docno.take(np.flatnonzero(number < 0)), pool.entities, run.name, "entities", "the links"
             )
         self.entity[topic, rank] = np.where(number >= 0, number, UNKNOWN)
         self.score[topic, rank] = run.score[rows[topic, rank]]

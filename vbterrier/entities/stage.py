@@ -19,7 +19,7 @@ from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.provenance import JUDGMENTS, carried
 from vbterrier.errors import examples, warn, whole
 from vbterrier.frames.contracts import TagFrame, frame_of, require
-from vbterrier.frames.ids import Ids, Lookup, ids_of, require_same_kind
+from vbterrier.frames.ids import Ids, Lookup, ids_of, require_same_kind, warn_of_near_matches
 from vbterrier.frames.ranking import Run, places, run_places
 from vbterrier.hosts import pyterrier
 from vbterrier.kernels.coverage import CLASSES
@@ -241,12 +241,16 @@ def warn_of_other_ids(pool: LinkedPool, ids: Ids, name: str) -> None:
         return
     if not len(ids):
         warn(f"{name}: no entities for any of {len(pool.topics)} topics ({examples(pool.topics)})")
-    elif (pool.entities_of(ids) < 0).all():
+        return
+    unknown = pool.entities_of(ids) < 0
+    if unknown.all():
         warn(
             f"{name}: no document of the links mentions any of its {len(ids)} entities ({name}: "
             f"{examples(ids.text[:4].to_pylist())}; links: {examples(pool.entities.text[:4].to_pylist())}); check that "
             "both use the same entity ids"
         )
+    else:
+        warn_of_near_matches(ids.take(np.flatnonzero(unknown)), pool.entities, name, "entities", "the links")
 
 
 class OnEntities(EntityStage):

@@ -12,7 +12,7 @@ from vbterrier.errors import InputError, VBTerrierError, examples
 from vbterrier.evaluate.inputs import named_runs, quietly, subtopics_of
 from vbterrier.frames.contracts import flatten_qrels, frame_of, is_frame, require, systems_of
 from vbterrier.frames.files.reading import read_qrels, read_run
-from vbterrier.frames.ids import ids_of, integers_of, near_matches, repeated_pairs
+from vbterrier.frames.ids import ids_of, integers_of, near_match_text, near_matches, repeated_pairs
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.frames.ranking import MAX_TIED_SHARE, Run
 from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, subtopic_gaps, unequal
@@ -112,12 +112,8 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None) -> Diagnosis:
         known = ids_of(frame[column], f"qrels column {column!r}").distinct()[0]
         for name, run in runs.items():
             pairs = near_matches(ids_of(frame_of(run, f"run {name!r}")[column], f"run column {column!r}"), known)
-            notes += [
-                f"run {name!r}: {len(pairs)} {kind} differ from those of the qrels only in case, blanks, zero-width "
-                f"characters or Unicode form, such as {one!r} and {other!r}, and do not match; write ids alike in both "
-                "files"
-                for one, other in pairs[:1]
-            ]
+            if pairs:
+                notes.append(f"run {name!r}: {near_match_text(pairs, kind, 'the qrels')}")
     if table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
         notes += [f"judgments: {note.text}" for note in judgment_notes(loaded, judgments)]
     kinds: dict[str, Any] = {
@@ -244,7 +240,7 @@ def _run_facts(name: str, frame: Any, run: Run, judgments: Judgments, notes: lis
         facts |= {f"unjudged@{cutoff}": float(judged.cut(cutoff).unjudged_share().mean()) for cutoff in CUTOFFS}
     except VBTerrierError as error:
         notes.append(str(error))
-    top = run.top(TIE_CUTOFF)
+    top, reversed_topics = run.top(TIE_CUTOFF), run.reversed_topics()
     facts |= {
         f"tied@{TIE_CUTOFF}": top.tied_share,
         "float32": _equal_as_float32(run),
@@ -257,6 +253,7 @@ def _run_facts(name: str, frame: Any, run: Run, judgments: Judgments, notes: lis
             top.tied_share > MAX_TIED_SHARE,
             f"{top.tied_share:.0%} of the top {TIE_CUTOFF} documents are tied; docno breaks ties, as in trec_eval",
         ),
+        (reversed_topics, run.text_of_reversed(reversed_topics)),
         (
             facts["duplicates"],
             f"{facts['duplicates']} rows repeat a document of their topic; score them with duplicates='first'",

@@ -7,13 +7,14 @@ from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import unquote
 
 import numpy as np
 import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import InputError
+from vbterrier.errors import InputError, warn
 from vbterrier.kernels import fingerprints, rankings
 
 if TYPE_CHECKING:
@@ -397,9 +398,10 @@ def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
 
 
 def near_matches(ids: Ids, known: Ids) -> list[tuple[str, str]]:
-    """Pairs of an unknown id and a known id that differ only in case, blanks, zero-width characters or Unicode form.
+    """Pairs of an unknown id and a known id that are one id in two spellings.
 
-    Each unknown id has at most one pair; the cost is linear in the ids.
+    They differ only in case, percent-encoding, blanks or underscores, blanks at the ends, characters of no width, or
+    Unicode form. Each unknown id has at most one pair; the cost is linear in the ids.
     """
     unknown = ids.distinct()[0].text
     unknown = unknown.filter(pc.invert(pc.is_in(unknown, value_set=known.text)))
@@ -408,9 +410,34 @@ def near_matches(ids: Ids, known: Ids) -> list[tuple[str, str]]:
     return list(zip(found, known.text.take(place.drop_null()).to_pylist(), strict=True))
 
 
+def warn_of_near_matches(ids: Ids, known: Ids, name: str, kind: str, other: str) -> bool:
+    """Warn of ids that are known ids in another spelling, see :func:`near_matches`; return True then."""
+    pairs = near_matches(ids, known)
+    if pairs:
+        warn(f"{name}: {near_match_text(pairs, kind, other)}")
+    return bool(pairs)
+
+
+def near_match_text(pairs: list[tuple[str, str]], kind: str, other: str) -> str:
+    """Description of ids that are known ids in another spelling, with the remedy."""
+    one, known = pairs[0]
+    return (
+        f"{len(pairs)} {kind} differ from those of {other} only in case, percent-encoding, blanks, underscores, "
+        f"zero-width characters or Unicode form, such as {one!r} and {known!r}, and do not match; write ids alike in "
+        "both"
+    )
+
+
 def _folded(text: Any) -> Any:
-    """Text in lower case and compatibility form, without blanks and characters of no width."""
-    return pc.utf8_lower(pc.replace_substring_regex(pc.utf8_normalize(text, "NFKC"), r"[\s\p{Z}\p{Cf}]", ""))
+    """Text in lower case and compatibility form, decoded, with a space for blanks and underscores."""
+    encoded = pc.match_substring(text, "%")
+    if pc.any(encoded).as_py():
+        decoded = pa.array([unquote(one) for one in text.filter(encoded).to_pylist()], text.type)
+        text = pc.replace_with_mask(text, encoded, decoded)
+    text = pc.utf8_lower(pc.replace_substring(pc.utf8_normalize(text, "NFKC"), "_", " "))
+    if not pc.all(pc.string_is_ascii(text)).as_py():
+        text = pc.replace_substring_regex(pc.replace_substring_regex(text, r"\p{Cf}", ""), r"\p{Z}", " ")
+    return pc.utf8_trim_whitespace(text)
 
 
 def _contiguous(text: Any) -> Any:

@@ -9,6 +9,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from vbterrier.errors import InputError, choice, examples, warn
 from vbterrier.frames.contracts import frame_of, require
@@ -20,7 +21,6 @@ from vbterrier.kernels import fingerprints, rankings
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    import pandas as pd
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Ints
@@ -134,6 +134,47 @@ class Run:
             kept = np.ones(len(self), dtype=bool)
             kept[worse] = False
             self._read(self.frame[kept].reset_index(drop=True))
+
+    def warn_of_ranks(self) -> None:
+        """Warn of topics whose ranks are in the opposite order of their scores, such as distances given as scores."""
+        topics = self.reversed_topics()
+        if topics:
+            warn(f"{self.name}: {self.text_of_reversed(topics)}")
+
+    def text_of_reversed(self, topics: list[str]) -> str:
+        """Description of the topics of :meth:`reversed_topics`, with the remedy."""
+        return (
+            f"ranks contradict scores in {len(topics)} of {len(self.topics)} topics ({examples(topics)}): the first "
+            "ranks have the lowest scores, as distances do; documents are ordered by score, as in trec_eval: negate "
+            "the scores if lower is better, and otherwise repair the ranks"
+        )
+
+    def reversed_topics(self) -> list[str]:
+        """Return the topics with different scores whose scores never fall from rank to rank.
+
+        Empty without a column ``rank``; documents of equal ranks have no order.
+        """
+        if "rank" not in self.frame.columns:
+            return []
+        (starts, stops), (rows, score) = self._spans, self._descending
+        order = np.arange(len(self)) if rows is None else rows
+        starts, stops = starts[starts < stops], stops[starts < stops]
+        # Only topics with a smaller rank at the lowest score than at the highest are looked at, as a rule none.
+        inverse = self._file_ranks(order[starts]) > self._file_ranks(order[stops - 1])
+        suspects = np.flatnonzero(inverse & (score[starts] != score[stops - 1]))
+        owner, places = rankings.spans(starts[suspects], stops[suspects])
+        among = order[places]
+        rank = self._file_ranks(among)
+        by_rank = np.lexsort((rank, owner))
+        among, rank = among[by_rank], rank[by_rank]
+        falls = (self.score[among[1:]] < self.score[among[:-1]]) & (rank[1:] > rank[:-1])
+        agreeing = owner[1:][falls & (owner[1:] == owner[:-1])]
+        contradicting = np.delete(suspects, np.unique(agreeing))
+        return [self.topics[self.topic[order[starts[place]]]] for place in contradicting]
+
+    def _file_ranks(self, rows: Ints) -> NDArray[np.float64]:
+        """The column ``rank`` of some rows, NaN for what is no number."""
+        return pd.to_numeric(self.frame["rank"].iloc[rows], errors="coerce").to_numpy(np.float64, na_value=np.nan)
 
     def refuse_duplicates(self, cutoff: int | None = None) -> None:
         """Refuse duplicates among the first ``cutoff`` documents of each topic, ``None``: among all.

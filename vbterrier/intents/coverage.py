@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import TagFrame, frame_of, is_frame, probabilities_of, require, require_once
-from vbterrier.frames.ids import Ids, Lookup, ids_of, require_same_kind
+from vbterrier.frames.ids import Ids, Lookup, ids_of, require_same_kind, warn_of_near_matches
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import places, run_places
 from vbterrier.kernels.vb import bernoulli_variance, best_success, binary_gain, dcg_gain, graded_gain, per_topic
@@ -216,6 +216,8 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
     intent = intents.lookup.find_one(topic[document], tags.entity.take(tag))
     if not (intent >= 0).any():
         _warn_of_mismatch(intents, tags, retrieved, met=len(document) > 0, nil=nil)
+    other = tags.entity.take(tag[intent < 0])
+    warn_of_near_matches(other, intents.entity, tags.name, "entities", intents.name)
     weight = tags.weight[tag]
     met = (intent >= 0) & (weight > 0)
     matches = pd.DataFrame({"intent": intent[met], "rank": rank[document[met]], "weight": weight[met]})

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_answers
-from vbterrier.frames.ids import Lookup, ids_of, integers_of, require_same_kind
+from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind, warn_of_near_matches
 from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
 from vbterrier.frames.ranking import Run, run_places
 from vbterrier.kernels import linking
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Bools, Floats, Ints
-    from vbterrier.frames.ids import Ids
     from vbterrier.frames.notebook import Figures
 
 
@@ -120,7 +119,13 @@ def decide(run: Run, gold: Gold, *, unanswered: str = "nothing") -> Decisions:
         correct, nils = gold.is_correct(topic, entity), called_nil(entity, gold.nil, run.name)
         answer[topic] = np.where(nils, linking.NIL, np.where(correct, linking.RIGHT_LINK, linking.WRONG_LINK))
         found = entity.take(np.flatnonzero(~nils)).text
-        if len(found) and len(gold.entity) and not pc.any(pc.is_in(found, value_set=gold.entity.text)).as_py():
+        is_told = warn_of_near_matches(Ids(found), gold.entity, run.name, "answers", gold.name)
+        if (
+            not is_told
+            and len(found)
+            and len(gold.entity)
+            and not pc.any(pc.is_in(found, value_set=gold.entity.text)).as_py()
+        ):
             answered, wanted = (examples(ids[:4].to_pylist()) for ids in (found, gold.entity.text))
             warn(
                 f"{run.name}: no answer is an entity of {gold.name}: it has {answered}; {gold.name} has "

@@ -15,7 +15,7 @@ from vbterrier.entities.links import COLUMNS
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.contracts import require
-from vbterrier.frames.ids import Ids, ids_of, require_same_kind
+from vbterrier.frames.ids import Ids, ids_of, near_matches, require_same_kind, warn_of_near_matches
 from vbterrier.intents.sources import Iterations, iterations_of, names_subtopics, subtopic_gaps
 from vbterrier.unjudged.pool import JudgedTop, Judgments
 
@@ -244,24 +244,31 @@ def aligned(
     """Return the target with the topics to average over, and the runs on them; warn of unjudged runs."""
     target = restricted(judged, runs, on_topics)
     for run in runs.values():
+        run.warn_of_ranks()
         warn_of_id_mismatch(judged, run)
     return target, {name: run.only(target.topics) if on_topics == "common" else run for name, run in runs.items()}
 
 
-_FIRST_ROWS, _FEW_ROWS, _FEW = 10_000, 1000, 100
+# Rows of a run, and of judgments, whose spelling stands for that of all.
+_FEW_ROWS, _MANY_ROWS, _FEW = 1000, 100_000, 100
 
 
 def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bool = False) -> None:
-    """Warn if a run and the judgments share topics but no document.
+    """Warn if a run and the judgments share topics but no document, or documents in another spelling.
 
-    With ``only_misspelt``, as a part of a run may well hold no judged document, warn only if ids differ in their
-    spelling: integers, which hosts convert to text, against text; blanks at the ends; Unicode forms.
+    With ``only_misspelt``, as a part of a run may well hold no judged document, warn only if none is judged and ids
+    differ in their spelling: integers, which hosts convert to text, against text, or see :func:`near_matches`.
     """
     # The documents of entity runs are entities, which are not judged.
     if target.is_links or not {"docno", "label"} <= set(target.frame.columns) or not len(run):
         return
     known = target.docno.text
-    if not _any_in(run.docno, known) and not (only_misspelt and not _are_misspelt(run.docno.text, known)):
+    if _any_in(run.docno, known):
+        if not only_misspelt:
+            first = run.docno.take(np.arange(min(len(run), _FEW_ROWS)))
+            judged = Ids(known.slice(0, _MANY_ROWS))
+            warn_of_near_matches(first, judged, f"{run.name}, first {len(first)} rows", "documents", "the qrels")
+    elif not only_misspelt or _are_misspelt(run.docno, target.docno):
         retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, known))
         warn(
             f"{run.name}: none of its documents is judged: it has {retrieved}; qrels has {judged_ones}; look for "
@@ -269,21 +276,16 @@ def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bo
         )
 
 
-def _are_misspelt(ids: Any, known: Any) -> bool:
+def _are_misspelt(ids: Ids, known: Ids) -> bool:
     """Return True if ids are known ids in another spelling, judged by the first of them."""
-    are_numbers = [bool(pc.all(pc.utf8_is_decimal(some.slice(0, _FEW))).as_py()) for some in (ids, known)]
-    tidied = _tidied(ids.slice(0, _FIRST_ROWS))
-    return are_numbers[0] != are_numbers[1] or _any_in(Ids(tidied), _tidied(known))
-
-
-def _tidied(ids: Any) -> Any:
-    return pc.utf8_normalize(pc.utf8_trim_whitespace(ids), form="NFKC")
+    are_numbers = [bool(pc.all(pc.utf8_is_decimal(some.text.slice(0, _FEW))).as_py()) for some in (ids, known)]
+    return are_numbers[0] != are_numbers[1] or bool(near_matches(Ids(ids.text.slice(0, _FEW_ROWS)), known))
 
 
 def _any_in(ids: Ids, known: Any) -> bool:
     """Return True if any id is known; in most runs the first rows decide, which are the only ones to become text."""
     first = ids.take(np.arange(min(len(ids), _FEW_ROWS))).text
-    if pc.any(pc.is_in(known.slice(0, _FIRST_ROWS), value_set=first)).as_py():
+    if pc.any(pc.is_in(known.slice(0, _MANY_ROWS), value_set=first)).as_py():
         return True
     return bool(pc.any(pc.is_in(ids.text, value_set=known)).as_py())
 

@@ -199,5 +199,8 @@ def test_local_idf_reports_scores_that_it_lowers_and_refuses_tags(collection, en
         stage(entity_run.assign(score=-1.0))
     with pytest.warns(DegenerateWarning, match=r"none of its 2 entities is in the pool of its topic \('nobody'"):
         assert (stage(entity_run[entity_run["docno"] == "nobody"])["score"] == 0).all()
+    first = entity_run["docno"][0]
+    with pytest.warns(DegenerateWarning, match="entity run: 1 entities differ from those of the links only in case"):
+        stage(entity_run.replace({"docno": {first: f"{first}%20"}}))
     with pytest.raises(InputError, match="LocalIDF: links are tags without a pool"):
         LocalIDF(data["tags"])

@@ -15,7 +15,7 @@ from vbterrier.entities.provenance import carried
 from vbterrier.entities.stage import EntityStage, any_tagged, linked_as, links_of, without_links
 from vbterrier.errors import InputError, examples, warn, whole_or_none
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
-from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind
+from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind, warn_of_near_matches
 from vbterrier.frames.ranking import Run, places
 from vbterrier.kernels.rankings import spans
 
@@ -142,10 +142,14 @@ class RunOnPool:
         run = Run(inp, name="entity run")
         require_same_kind(pool.entities, run.docno, "links column 'entity_id'", "entity run column 'docno'")
         topic = places(run.topics, pool.topics)[run.topic]
-        pair = pool.find(topic, pool.entities_of(run.docno))
+        number = pool.entities_of(run.docno)
+        pair = pool.find(topic, number)
         if len(pair) and (pair < 0).all():
             shown = examples(run.docno.text[:4].to_pylist())
             warn(f"entity run: none of its {len(pair)} entities is in the pool of its topic ({shown})")
+        warn_of_near_matches(
+            run.docno.take(np.flatnonzero(number < 0)), pool.entities, "entity run", "entities", "the links"
+        )
         return cls(run, pool, topic, pair)
 
     def of_pairs(self, values: Any) -> Any:

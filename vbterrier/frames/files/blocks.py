@@ -32,8 +32,8 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _KEYS = ("qid", "docno", "score")
-# Optional columns of Parquet files that measures read.
-READ = ("entity_id", "weight", "tagger", "tied", "n_abstained", "grade_prob")
+# Optional columns that measures and checks read; lines of text have the first only.
+READ = ("rank", "entity_id", "weight", "tagger", "tied", "n_abstained", "grade_prob")
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12, "ki": 2**10, "mi": 2**20, "gi": 2**30, "ti": 2**40}
 _AMOUNT = re.compile(r"(\d+(?:\.\d+)?)\s*([kmgt]i?|)b?", re.ASCII | re.IGNORECASE)
 # Threads and allocators alone take this much.
@@ -55,7 +55,7 @@ class Place:
 class RunBlock:
     """Rows of a run that are read together."""
 
-    table: Any  # columns qid, docno, score, and the columns of ``READ`` that a Parquet file has
+    table: Any  # columns qid, docno, score, and the columns of ``READ`` that the file has
     place: Place  # the position of its first row
 
     def slice(self, start: int, stop: int | None = None) -> RunBlock:
@@ -170,7 +170,7 @@ def _parsed(source: Source, layout: Layout, content: bytes, *, is_first: bool) -
         table = text_table(Source(source.path, None, content), layout)
     except FileError:
         raise misfit_error(source, layout) from None
-    return table.select(list(_KEYS))
+    return table.select([name for name in (*_KEYS, *READ) if name in table.column_names])
 
 
 def _rows(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]:

@@ -1,0 +1,42 @@
+"""What the judgments of a call must hold, and ids of a run that contradict them."""
+
+import warnings
+
+import pandas as pd
+import pytest
+
+from vbterrier import DegenerateWarning, InputError, score
+from vbterrier.measures.target import EvaluationTarget
+
+QIDS = ["q1", "q2"]
+QRELS = pd.DataFrame(
+    [(qid, docno, label) for qid in QIDS for docno, label in (("New York", 1), ("Boston", 1), ("Austin", 0))],
+    columns=["qid", "docno", "label"],
+)
+
+
+def run_of(*docnos):
+    rows = [(qid, docno, -rank) for qid in QIDS for rank, docno in enumerate(docnos)]
+    return pd.DataFrame(rows, columns=["qid", "docno", "score"])
+
+
+def test_judgments_have_rows():
+    with pytest.raises(InputError, match="qrels: no rows; a run is evaluated over the topics of this frame"):
+        EvaluationTarget(QRELS.iloc[:0])
+
+
+@pytest.mark.parametrize("other", ["New_York", "New%20York", "new york", "New York "])
+def test_documents_that_are_judged_under_another_spelling_are_told(other):
+    message = (
+        f"run 'a', first 4 rows: 1 documents differ from those of the qrels only in case.*{other!r} and 'New York'"
+    )
+    with pytest.warns(DegenerateWarning, match=message):
+        values = score({"a": run_of(other, "Boston")}, QRELS, ["P@2"]).values
+    assert values["value"].tolist() == [0.5, 0.5]
+
+
+def test_unjudged_documents_are_no_other_spelling():
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        values = score({"a": run_of("New York", "Newark")}, QRELS, ["P@2"]).values
+    assert values["value"].tolist() == [0.5, 0.5]
