@@ -233,3 +233,5 @@ def test_tags_of_intents_in_another_spelling_are_told():
     ):
         found = covered(("x", "A"), ("y", "b"), ("y", "elsewhere"))
     assert {entity for _, entity, _, _ in matches(found)} == {"A"}
+    with pytest.warns(DegenerateWarning, match="run: 1 documents differ from those of tags only in case.*'y' and 'Y'"):
+        covered(("x", "A"), ("Y", "B"))

@@ -30,6 +30,8 @@ _LARGEST = float(np.finfo(np.float64).max)
 _NARROW_SEARCHES, _FEW = 8, 1 << 14
 # Rows of a column that show how often neighbours share an object.
 _SAMPLED = 4096
+# Rows of a run, and of judgments or tags, whose spelling stands for that of all.
+FEW_ROWS, MANY_ROWS = 1000, 100_000
 
 
 @dataclass(frozen=True, eq=False)

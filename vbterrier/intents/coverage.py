@@ -13,7 +13,15 @@ import pyarrow.compute as pc
 
 from vbterrier.errors import InputError, ParameterError, examples, warn
 from vbterrier.frames.contracts import TagFrame, frame_of, is_frame, probabilities_of, require, require_once
-from vbterrier.frames.ids import Ids, Lookup, ids_of, require_same_kind, warn_of_near_matches
+from vbterrier.frames.ids import (
+    FEW_ROWS,
+    MANY_ROWS,
+    Ids,
+    Lookup,
+    ids_of,
+    require_same_kind,
+    warn_of_near_matches,
+)
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import places, run_places
 from vbterrier.kernels.vb import bernoulli_variance, best_success, binary_gain, dcg_gain, graded_gain, per_topic
@@ -211,6 +219,8 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
     top.warn_of_ties(run.name)
     rows, topic, rank, retrieved = top.of_topics(found, len(intents.topics))
     document, tag = tags.find(intents, topic, retrieved, run.name)
+    untagged = retrieved.take(np.setdiff1d(np.arange(len(retrieved)), document)[:FEW_ROWS])
+    warn_of_near_matches(untagged, Ids(tags.docno.text.slice(0, MANY_ROWS)), run.name, "documents", tags.name)
     names = f"{intents.name} column 'entity_id'", f"{tags.name} column 'entity_id'"
     require_same_kind(intents.entity, tags.entity, *names)
     intent = intents.lookup.find_one(topic[document], tags.entity.take(tag))

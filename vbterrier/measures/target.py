@@ -15,7 +15,7 @@ from vbterrier.entities.links import COLUMNS
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.contracts import require
-from vbterrier.frames.ids import Ids, ids_of, near_matches, require_same_kind, warn_of_near_matches
+from vbterrier.frames.ids import FEW_ROWS, MANY_ROWS, Ids, ids_of, near_matches, require_same_kind, warn_of_near_matches
 from vbterrier.intents.sources import Iterations, iterations_of, names_subtopics, subtopic_gaps
 from vbterrier.unjudged.pool import JudgedTop, Judgments
 
@@ -249,8 +249,7 @@ def aligned(
     return target, {name: run.only(target.topics) if on_topics == "common" else run for name, run in runs.items()}
 
 
-# Rows of a run, and of judgments, whose spelling stands for that of all.
-_FEW_ROWS, _MANY_ROWS, _FEW = 1000, 100_000, 100
+_FEW = 100
 
 
 def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bool = False) -> None:
@@ -265,9 +264,9 @@ def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bo
     known = target.docno.text
     if _any_in(run.docno, known):
         if not only_misspelt:
-            first = run.docno.take(np.arange(min(len(run), _FEW_ROWS)))
-            judged = Ids(known.slice(0, _MANY_ROWS))
-            warn_of_near_matches(first, judged, f"{run.name}, first {len(first)} rows", "documents", "the qrels")
+            first = run.docno.take(np.arange(min(len(run), FEW_ROWS)))
+            name = f"{run.name}, first {len(first)} rows"
+            warn_of_near_matches(first, Ids(known.slice(0, MANY_ROWS)), name, "documents", "the qrels")
     elif not only_misspelt or _are_misspelt(run.docno, target.docno):
         retrieved, judged_ones = (examples(ids[:4].to_pylist()) for ids in (run.docno.text, known))
         warn(
@@ -279,13 +278,13 @@ def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bo
 def _are_misspelt(ids: Ids, known: Ids) -> bool:
     """Return True if ids are known ids in another spelling, judged by the first of them."""
     are_numbers = [bool(pc.all(pc.utf8_is_decimal(some.text.slice(0, _FEW))).as_py()) for some in (ids, known)]
-    return are_numbers[0] != are_numbers[1] or bool(near_matches(Ids(ids.text.slice(0, _FEW_ROWS)), known))
+    return are_numbers[0] != are_numbers[1] or bool(near_matches(ids.take(np.arange(min(len(ids), FEW_ROWS))), known))
 
 
 def _any_in(ids: Ids, known: Any) -> bool:
     """Return True if any id is known; in most runs the first rows decide, which are the only ones to become text."""
-    first = ids.take(np.arange(min(len(ids), _FEW_ROWS))).text
-    if pc.any(pc.is_in(known.slice(0, _MANY_ROWS), value_set=first)).as_py():
+    first = ids.take(np.arange(min(len(ids), FEW_ROWS))).text
+    if pc.any(pc.is_in(known.slice(0, MANY_ROWS), value_set=first)).as_py():
         return True
     return bool(pc.any(pc.is_in(ids.text, value_set=known)).as_py())
 
