@@ -42,7 +42,7 @@ NEEDS = {
 }
 PAPERS = {
     "unjudged": "Fröbe, Gienapp, Potthast, Hagen, ECIR 2023",
-    "intents": "Ding 2025; Clarke et al. 2008; Chapelle et al. 2009",
+    "intents": "Ding 2025; Clarke et al. 2008, 2009; Chapelle et al. 2009; Sakai and Song 2011",
     "entities": "Chatterjee, arXiv 2604.05204",
     "linking": "Mertens, Demeester, Deleu, Feys, Develder, FIRE 2014",
 }

@@ -48,7 +48,17 @@ from vbterrier import (
 )
 from vbterrier.frames.contracts import mean_bounds, score_bounds
 from vbterrier.hosts.ir_measures import FROM_IR_MEASURES
-from vbterrier.measures import ENTITY, LINKING, MEASURES, WeightedAlphaNDCG, WeightedERRIA
+from vbterrier.measures import (
+    DNDCG,
+    ENTITY,
+    LINKING,
+    MEASURES,
+    DSharpNDCG,
+    IRec,
+    WeightedAlphaNDCG,
+    WeightedERRIA,
+    WeightedNRBP,
+)
 
 AMBIGUOUS = [
     {},
@@ -76,8 +86,13 @@ SETTINGS = {
     TopIntent: AMBIGUOUS,
     **{
         measure: [*(one for one in AMBIGUOUS if "gain" not in one), {"alpha": 0}, {"alpha": 0.9, "rel": 2}]
-        for measure in (WeightedERRIA, WeightedAlphaNDCG)
+        for measure in (WeightedERRIA, WeightedAlphaNDCG, WeightedNRBP)
     },
+    **{
+        measure: [*(one for one in AMBIGUOUS if "gain" not in one), {"dcg": "exp-log2", "rel": 2}]
+        for measure in (DNDCG, DSharpNDCG)
+    },
+    IRec: [one for one in AMBIGUOUS if "gain" not in one],
     BNDCG: [
         {},
         {"prior": "run"},

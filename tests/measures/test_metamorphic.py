@@ -32,7 +32,17 @@ from vbterrier import (
     VarPenalty,
 )
 from vbterrier.frames.ranking import Run
-from vbterrier.measures import ENTITY, LINKING, MEASURES, WeightedAlphaNDCG, WeightedERRIA
+from vbterrier.measures import (
+    DNDCG,
+    ENTITY,
+    LINKING,
+    MEASURES,
+    DSharpNDCG,
+    IRec,
+    WeightedAlphaNDCG,
+    WeightedERRIA,
+    WeightedNRBP,
+)
 from vbterrier.measures.base import evaluate
 from vbterrier.measures.target import EvaluationTarget
 from vbterrier.measures.unjudged import needs_model
@@ -74,7 +84,9 @@ FAMILIES = {
         *(m(variance="intent", gain="dcg") @ K for m in (VB, VarPenalty)),
         VB(monotone=True) @ K,
         VB(clip=True, alpha=2) @ K,
-        *(m(alpha=alpha) @ K for m in (WeightedERRIA, WeightedAlphaNDCG) for alpha in (0.5, 0.9)),
+        *(m(alpha=alpha) @ K for m in (WeightedERRIA, WeightedAlphaNDCG, WeightedNRBP) for alpha in (0.5, 0.9)),
+        *(m(dcg=dcg) @ K for m in (DNDCG, DSharpNDCG) for dcg in ("log2", "exp-log2")),
+        *(DSharpNDCG(weighted=True) @ K, IRec @ K, WeightedNRBP, DNDCG),
         ES,
     ],
     "links": [

@@ -1,4 +1,4 @@
-"""ERR-IA and α-nDCG weighted by the probabilities of intents, and the refusal of measures that ignore them."""
+"""Diversity measures weighted by the probabilities of intents, and the refusal of measures that ignore them."""
 
 import math
 
@@ -8,8 +8,8 @@ import pytest
 
 import vbterrier
 from vbterrier.errors import InputError, ParameterError
-from vbterrier.kernels.novelty import ideal_alpha_dcg, novel_weights
-from vbterrier.measures import WeightedAlphaNDCG, WeightedERRIA
+from vbterrier.kernels.novelty import ideal_alpha_dcg, ideal_global_dcg, novel_weights, unit_gains
+from vbterrier.measures import DNDCG, DSharpNDCG, IRec, WeightedAlphaNDCG, WeightedERRIA, WeightedNRBP
 
 pytestmark = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 IGNORING = [
@@ -51,8 +51,8 @@ def novelties(ranking, weights, alpha):
         left |= {intent: left.get(intent, 1.0) * (1 - alpha * weight) for intent, weight in about.items()}
 
 
-def textbook(intents, tags, run, k, alpha):
-    """ERR-IA and α-nDCG of each topic by the loops of their papers."""
+def textbook(intents, tags, run, k, alpha, beta=0.8, gamma=0.3):
+    """The measures of each topic by the loops of their papers, in the order of ``weighted_measures``."""
     found = {}
     for qid, rows in intents.groupby("qid"):
         prob = dict(zip(rows["entity_id"], rows["prob"], strict=True))
@@ -78,23 +78,96 @@ def textbook(intents, tags, run, k, alpha):
             return chosen
 
         norm = sum((1 - alpha) ** (rank - 1) / rank for rank in range(1, k + 1))
-        ideal = total(greedy(), lambda rank: 1 / math.log2(rank + 1))
-        dcg = total(listed, lambda rank: 1 / math.log2(rank + 1))
-        found[qid] = (total(listed, lambda rank: 1 / rank) / norm, dcg / ideal if ideal else 0.0)
+        ideal = total(greedy(), log_discount)
+        dcg = total(listed, log_discount)
+        nrbp = total(listed, lambda rank: beta ** (rank - 1)) * (1 - (1 - alpha) * beta)
+        gain = {docno: sum(prob[e] * w for e, w in about.items()) for docno, about in weights.items()}
+        d_ndcg = dcg_of([gain.get(docno, 0.0) for docno in listed]) / (
+            dcg_of(sorted(gain.values())[: -k - 1 : -1]) or 1
+        )
+        covered = set().union(*(weights.get(docno, {}) for docno in listed))
+        i_rec, p_rec = len(covered) / len(prob), sum(prob[e] for e in covered)
+        found[qid] = (
+            total(listed, lambda rank: 1 / rank) / norm,
+            dcg / ideal if ideal else 0.0,
+            nrbp,
+            d_ndcg,
+            i_rec,
+            gamma * i_rec + (1 - gamma) * d_ndcg,
+            gamma * p_rec + (1 - gamma) * d_ndcg,
+        )
     return found
+
+
+def log_discount(rank):
+    return 1 / math.log2(rank + 1)
+
+
+def dcg_of(gains):
+    return math.fsum(gain * log_discount(rank) for rank, gain in enumerate(gains, 1))
+
+
+def weighted_measures(k, alpha, beta=0.8, gamma=0.3):
+    return [
+        WeightedERRIA(alpha=alpha) @ k,
+        WeightedAlphaNDCG(alpha=alpha) @ k,
+        WeightedNRBP(alpha=alpha, beta=beta) @ k,
+        DNDCG @ k,
+        IRec @ k,
+        DSharpNDCG(gamma=gamma) @ k,
+        DSharpNDCG(gamma=gamma, weighted=True) @ k,
+    ]
 
 
 @pytest.mark.parametrize("seed", range(4))
 @pytest.mark.parametrize(("k", "alpha"), [(1, 0.5), (5, 0.5), (10, 0.9), (20, 0.0), (20, 1.0)])
 def test_values_are_those_of_the_textbook_loops(seed, k, alpha):
     intents, tags, run = random_collection(seed)
-    measures = [WeightedERRIA(alpha=alpha) @ k, WeightedAlphaNDCG(alpha=alpha) @ k]
+    measures = weighted_measures(k, alpha)
     values = vbterrier.score(run, None, measures, intents=intents, tags=tags, n_resamples=2).values
     table = values.pivot(index="qid", columns="measure", values="value")[[str(measure) for measure in measures]]
     for qid, expected in textbook(intents, tags, run, k, alpha).items():
         assert table.loc[qid].tolist() == pytest.approx(expected, abs=1e-12)
     assert table.to_numpy().min() >= 0
-    assert table["WeightedERRIA" + str(measures[0])[13:]].max() <= 1 + 1e-12
+    assert table.drop(columns=str(measures[1])).to_numpy().max() <= 1 + 1e-12
+
+
+def test_whole_rankings_are_rankings_without_a_cutoff():
+    intents, tags, run = random_collection(5)
+    measures = [WeightedNRBP(beta=0.9), DNDCG, IRec, DSharpNDCG]
+    given = {"intents": intents, "tags": tags, "n_resamples": 2}
+    whole, deep = (vbterrier.score(run, None, some, **given).values for some in (measures, [m @ 99 for m in measures]))
+    assert whole["value"].tolist() == pytest.approx(deep["value"].tolist(), abs=1e-15)
+    assert whole["value"].mean() > 0.2
+
+
+GRADED = pd.DataFrame(
+    [("q", "1", "a", 3), ("q", "1", "b", 1), ("q", "2", "b", 2), ("q", "2", "c", -2), ("q", "3", "c", 0)],
+    columns=["qid", "iteration", "docno", "label"],
+).assign(prob=[0.5, 0.5, 0.3, 0.3, 0.2])
+
+
+@pytest.mark.parametrize(
+    ("dcg", "gains"),
+    [("log2", {"a": 0.5 * 3, "b": 0.5 * 1 + 0.3 * 2}), ("exp-log2", {"a": 0.5 * 7, "b": 0.5 * 1 + 0.3 * 3})],
+)
+def test_labels_of_diversity_qrels_are_gains_for_each_intent(dcg, gains):
+    """By hand: global gains, and a third intent without documents."""
+    run = pd.DataFrame({"qid": "q", "docno": ["b", "c", "a"], "score": [3.0, 2.0, 1.0]})
+    wanted = (gains["b"] + gains["a"] * log_discount(3)) / (gains["a"] + gains["b"] * log_discount(2))
+    measures = [DNDCG(dcg=dcg) @ 3, IRec @ 3, DSharpNDCG(dcg=dcg) @ 3, DSharpNDCG(dcg=dcg, weighted=True) @ 3, "ES@3"]
+    found = vbterrier.score(run, GRADED, measures, n_resamples=2).means().iloc[0].tolist()
+    assert found == pytest.approx([wanted, 2 / 3, (wanted + 2 / 3) / 2, (wanted + 0.8) / 2, 0.8], abs=1e-15)
+    # With rel=2, b is not about intent 1.
+    wanted = {"log2": 0.3 * 2 / (0.5 * 3), "exp-log2": 0.3 * 3 / (0.5 * 7)}[dcg]
+    assert vbterrier.score(run, GRADED, [DNDCG(dcg=dcg, rel=2) @ 1]).means().iloc[0, 0] == pytest.approx(wanted)
+
+
+def test_gains_have_no_unit_and_no_overflow():
+    small, large = (unit_gains(np.array([1, 3, *more]), exponential=True) for more in ([], [9]))
+    assert (small / small[1]).tolist() == (large[:2] / large[1]).tolist() == [1 / 7, 1.0]
+    assert unit_gains(np.array([1, 3, 5])).tolist() == [1 / 8, 3 / 8, 5 / 8]
+    assert unit_gains(np.array([5000]), exponential=True).tolist() == [1.0]
 
 
 def test_probabilities_change_them_and_measures_of_ndeval_are_refused():
@@ -175,8 +248,11 @@ def test_a_cutoff_and_tags_of_the_collection_are_needed():
             vbterrier.score(run, None, [measure], intents=intents, tags=tags)
     tagged = run.assign(entity_id="E0")
     assert vbterrier.score(tagged, None, [WeightedERRIA @ 5], intents=intents).means().iloc[0, 0] > 0
-    with pytest.raises(ParameterError, match="the run has only its own tags; give tags="):
-        vbterrier.score(tagged, None, [WeightedAlphaNDCG @ 5], intents=intents)
+    for measure in (WeightedAlphaNDCG, DNDCG, DSharpNDCG):
+        with pytest.raises(ParameterError, match="the run has only its own tags; give tags="):
+            vbterrier.score(tagged, None, [measure @ 5], intents=intents)
+    with pytest.raises(ParameterError, match=r"WeightedNRBP: beta=1.0: wanted a number of at least 0 and below 1"):
+        WeightedNRBP(beta=1)
     with pytest.raises(ParameterError, match=r"alpha=2: wanted a number from 0 to 1"):
         WeightedERRIA(alpha=2)
 
@@ -184,7 +260,7 @@ def test_a_cutoff_and_tags_of_the_collection_are_needed():
 @pytest.mark.parametrize("seed", range(3))
 def test_the_order_of_rows_and_memory_do_not_change_them(tmp_path, seed):
     intents, tags, run = random_collection(seed)
-    measures = [WeightedERRIA @ 5, WeightedAlphaNDCG @ 5]
+    measures = weighted_measures(5, 0.5)
     given = {"measures": measures, "n_resamples": 2}
     whole = vbterrier.score({"x": run}, None, intents=intents, tags=tags, **given).values
     shuffled = [frame.sample(frac=1, random_state=seed) for frame in (intents, tags, run)]
@@ -203,3 +279,5 @@ def test_kernels_of_nothing_are_nothing():
     assert len(novel_weights(none, none, np.empty(0), 0.5, 3)) == 0
     ideal = ideal_alpha_dcg(np.ones(1), none, none, np.empty(0), none, alpha=0.5, cutoff=5, n_topics=2)
     assert ideal.tolist() == [0.0, 0.0]
+    assert ideal_global_dcg(np.empty(0), none, cutoff=None, n_topics=2).tolist() == [0.0, 0.0]
+    assert len(unit_gains(none)) == 0

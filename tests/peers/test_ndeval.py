@@ -144,6 +144,28 @@ def test_weighted_measures_of_equal_intents_are_ndevals(peers, diverse, alpha):
     expected = peers.ndeval(covered, diverse.run, [f"ERR-IA@{k}" for k in (5, 10, 20)], alpha=alpha)
     columns = [name for k in (5, 10, 20) for name in found if name.endswith(f"@{k}")]
     assert peers.largest_difference(found[columns], expected[[f"ERR-IA@{k}" for k in (5, 10, 20)]]) <= 1e-12
+    found = peers.scored(diverse.run, covered, [f"WeightedNRBP(alpha={alpha})"])
+    assert peers.largest_difference(found, peers.ndeval(covered, diverse.run, ["NRBP"], alpha=alpha)) <= 1e-12
+
+
+def test_recall_of_covered_intents_is_ndevals_subtopic_recall(peers, diverse):
+    qrels = judged(peers, diverse)
+    covered = qrels[qrels.groupby(["qid", "iteration"])["label"].transform("max") > 0]
+    found = peers.scored(diverse.run, covered, ["IRec@5", "IRec@20"])[["IRec@5", "IRec@20"]]
+    assert peers.largest_difference(found, peers.ndeval(covered, diverse.run, ["strec@5", "strec@20"])) <= 1e-12
+
+
+def test_global_gains_of_one_intent_are_trec_evals_ndcg(peers, adhoc):
+    """With one intent, the global gain is the label, and D-nDCG is nDCG."""
+    measures = {k: vbterrier.measures.DNDCG @ k for k in (5, 20)}
+    intents = adhoc.qrels[["qid"]].drop_duplicates().assign(entity_id="1", prob=1.0)
+    tags = adhoc.qrels[adhoc.qrels["label"] > 0].assign(entity_id="1")
+    tags["weight"] = tags["label"] / tags["label"].max()
+    tags = tags[["qid", "docno", "entity_id", "weight"]]
+    found = peers.scored(adhoc.run, None, measures.values(), intents=intents, tags=tags)
+    expected = peers.trec_eval(adhoc.qrels, adhoc.run, ["ndcg_cut.5", "ndcg_cut.20"])
+    ours, theirs = found[[str(one) for one in measures.values()]], expected[["ndcg_cut_5", "ndcg_cut_20"]]
+    assert peers.largest_difference(ours, theirs) <= 1e-12
 
 
 # One subtopic alone: measures of ordinary judgments that trec_eval does not have.

@@ -356,7 +356,8 @@ _UNIT = frozenset(
         nDCG nERR_IA nNRBP α_nDCG 11pt_avg bpref gm_map iprec_at_recall map map_cut ndcg ndcg_cut recall recip_rank
         relative_P set_F set_P set_map set_recall success
         BAP BERR BNDCG BP BQ BRBP EAP EERR ENDCG EP EQ ERBP NDCGBound Unjudged ES TopIntent WeightedAlphaNDCG
-        WeightedERRIA BaitRate NonRelCov ObsCov OracleCov RelCov SignalRate TopBait LinkingR
+        WeightedERRIA WeightedNRBP DNDCG DSharpNDCG IRec
+        BaitRate NonRelCov ObsCov OracleCov RelCov SignalRate TopBait LinkingR
         """,
     )
 )

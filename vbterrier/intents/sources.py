@@ -18,7 +18,7 @@ from vbterrier.frames.ranking import places
 from vbterrier.kernels.rankings import spans
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.frames.ranking import Run
@@ -49,14 +49,21 @@ def iterations_of(qrels: pd.DataFrame, name: str = "qrels") -> Iterations:
 
 
 def from_diversity(
-    qrels: Any, *, rel: int = 1, name: str = "qrels", subtopics: Any = None, iterations: Iterations | None = None
+    qrels: Any,
+    *,
+    rel: int = 1,
+    name: str = "qrels",
+    subtopics: Any = None,
+    iterations: Iterations | None = None,
+    gain: Callable[[Ints], Floats] | None = None,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Return intents (qid, entity_id, prob) and tags (qid, docno, entity_id) from diversity qrels.
 
     The intents of a query are the distinct iterations of its rows, uniform unless there is a column ``prob``, equal in
     all rows of an intent. A row with a label below ``rel`` adds its intent, but no tag. Iteration "0" is not an intent
     if the query has other iterations: TREC 2009 uses it for judged non-relevant documents. Subtopics without a judged
-    document are intents only if all ``subtopics`` are given (qid, entity_id, and optionally prob).
+    document are intents only if all ``subtopics`` are given (qid, entity_id, and optionally prob). With ``gain``, a
+    function from labels to numbers in [0, 1], tags have a column weight; otherwise all count equally.
     """
     frame = frame_of(qrels, name)
     require(frame, ("qid", "iteration", "docno", "label"), name)
@@ -82,7 +89,8 @@ def from_diversity(
     if subtopics is not None:
         intents = _all_subtopics(intents, topics, subtopics, name, is_stated="prob" in columns)
     covering = np.setdiff1d(rows[label[rows] >= rel], repeated, assume_unique=True)
-    return intents, named[["qid", "docno", "entity_id"]].take(covering).reset_index(drop=True)
+    tags = named[["qid", "docno", "entity_id"]].take(covering).reset_index(drop=True)
+    return intents, tags if gain is None else tags.assign(weight=gain(label[covering]))
 
 
 def from_nuggets(

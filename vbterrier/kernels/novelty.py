@@ -1,4 +1,4 @@
-"""Gains of documents that fall with each document about the same intent, and their largest discounted sum."""
+"""Gains of documents over several intents, which may fall with repetition, and their largest discounted sum."""
 
 from __future__ import annotations
 
@@ -37,6 +37,34 @@ def novel_weights(intent: Ints, rank: Ints, weight: Floats, alpha: float, n_inte
 def reciprocal_norm(cutoff: int, alpha: float) -> float:
     """``Σ_{r<=k} (1 - α)^(r-1) / r``: the sum of novel weights over ranks if all documents are about an intent."""
     return float(((1.0 - alpha) ** np.arange(cutoff) / ranks(cutoff)).sum())
+
+
+def unit_gains(grades: Ints, *, exponential: bool = False) -> Floats:
+    """Gains of grades above 0, the grade or ``2^grade - 1``, divided by the same power of two, in (0, 1].
+
+    A ratio of their sums is that of the gains to the last digit, for any other grades beside them.
+
+    - ``grades``: shape (n,)
+    """
+    highest = int(grades.max(initial=1))
+    if exponential:
+        return np.exp2(grades - float(highest)) - np.exp2(-float(highest))
+    return grades / 2.0 ** (highest - 1).bit_length()
+
+
+def ideal_global_dcg(gain: Floats, topic: Ints, *, cutoff: int | None, n_topics: int) -> Floats:
+    """The DCG of the documents of each topic by falling gain (Sakai and Song 2011, section 3.1), shape (n_topics,).
+
+    - ``gain``: global gain ``Σ_i π_i g_id`` of each document, shape (n_documents,)
+    - ``topic``: the topic of each document, ascending, shape (n_documents,)
+    - ``cutoff``, ``n_topics``: the number of ranks, ``None`` for all documents, and of topics
+    """
+    order = np.lexsort((-gain, topic))
+    sizes = np.bincount(topic, minlength=n_topics)
+    rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    seen = rank < (len(order) if cutoff is None else cutoff)
+    discount = discounts(int(rank.max(initial=0)) + 1)
+    return np.bincount(topic[seen], gain[order][seen] * discount[rank[seen]], minlength=n_topics)
 
 
 def ideal_alpha_dcg(

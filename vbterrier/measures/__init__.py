@@ -17,7 +17,7 @@ from vbterrier.measures.entity import (
 )
 from vbterrier.measures.intents import ES, VB, TopIntent, VarPenalty
 from vbterrier.measures.linking import LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
-from vbterrier.measures.novelty import WeightedAlphaNDCG, WeightedERRIA
+from vbterrier.measures.novelty import DNDCG, DSharpNDCG, IRec, WeightedAlphaNDCG, WeightedERRIA, WeightedNRBP
 from vbterrier.measures.text import enable_string_measures, measures_from
 from vbterrier.measures.unjudged import (
     BAP,
@@ -43,6 +43,7 @@ __all__ = [
     "BP",
     "BQ",
     "BRBP",
+    "DNDCG",
     "EAP",
     "EERR",
     "ENDCG",
@@ -56,7 +57,9 @@ __all__ = [
     "OER",
     "VB",
     "BaitRate",
+    "DSharpNDCG",
     "DiscRatio",
+    "IRec",
     "LinkP",
     "LinkR",
     "LinkingF1",
@@ -78,6 +81,7 @@ __all__ = [
     "VarPenalty",
     "WeightedAlphaNDCG",
     "WeightedERRIA",
+    "WeightedNRBP",
     "enable_string_measures",
     "measures_from",
 ]
@@ -93,7 +97,8 @@ MEASURES: tuple[Measure, ...] = (
     *(ENDCG, ERBP, EP, EAP, EERR, EQ),
     *(NDCGBound, Unjudged),
     *(ES, VB, VarPenalty, TopIntent),
-    *(WeightedERRIA, WeightedAlphaNDCG),
+    *(WeightedERRIA, WeightedAlphaNDCG, WeightedNRBP),
+    *(DNDCG, DSharpNDCG, IRec),
     *ENTITY,
     *LINKING,
 )

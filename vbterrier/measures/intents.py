@@ -14,6 +14,7 @@ from vbterrier.intents.coverage import Coverage, Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, from_run, neighbours_of
 from vbterrier.intents.taggers import MANY_TIED
 from vbterrier.kernels import vb
+from vbterrier.kernels.novelty import unit_gains
 from vbterrier.measures.base import CUTOFF, UNDEFINED, Measure, Param
 
 if TYPE_CHECKING:
@@ -61,7 +62,12 @@ class CandidateMeasure(Measure):
     @property
     def sources(self) -> str:
         """Key of intents and tags: measures with the same key share them."""
-        return repr([self[name] for name in ("intents", "tags", "rel", "normalise")])
+        return repr([self[name] for name in ("intents", "tags", "rel", "normalise")] + [self.gains_of_labels])
+
+    @property
+    def gains_of_labels(self) -> str:
+        """The gains of the labels of diversity qrels, ``"log2"`` or ``"exp-log2"``; empty if all tags count equally."""
+        return ""
 
     @property
     def reads_subtopics(self) -> bool:
@@ -91,7 +97,7 @@ class CandidateMeasure(Measure):
 
     def _cover(self, scoring: Scoring) -> Coverage:
         own_intents, own_tags = scoring.target.memo(
-            ("subtopics", self["rel"], bool(self["intents"])), lambda: self._of_slot(scoring)
+            ("subtopics", self["rel"], bool(self["intents"]), self.gains_of_labels), lambda: self._of_slot(scoring)
         )
         intents = scoring.target.memo(
             ("intents", self.sources),
@@ -126,8 +132,13 @@ class CandidateMeasure(Measure):
         # Judgments without subtopics are no tags of documents for named intents.
         adhoc = self["intents"] and target.is_diversity and frame["iteration"].astype(str).eq("0").all()
         if target.is_diversity and not adhoc:
+            exponential = self.gains_of_labels == "exp-log2"
             intents, tags = from_diversity(
-                frame, rel=self["rel"], subtopics=target.subtopics, iterations=target.iterations
+                frame,
+                rel=self["rel"],
+                subtopics=target.subtopics,
+                iterations=target.iterations,
+                gain=(lambda labels: unit_gains(labels, exponential=exponential)) if self.gains_of_labels else None,
             )
             return intents, tags if target.tags is None else target.tags
         return None, target.tags
