@@ -5,7 +5,7 @@ import csv
 import pandas as pd
 import pytest
 
-from vbterrier.linking import ContextLinker, DictionaryLinker
+from vbterrier.linking import ContextLinker, DictionaryLinker, kb_from_file
 
 KEYS = ["text", "start", "end"]
 
@@ -114,3 +114,29 @@ def test_legislators_of_one_name_and_the_state_in_the_query(shared_data, textboo
     assert len(gold) == 523
     found = accuracy(prior, texts, gold), accuracy(ContextLinker(prior, described[["entity_id", "text"]]), texts, gold)
     assert found == pytest.approx((0.455, 0.782), abs=0.001)
+
+
+CODES = {"sen": "senator", "rep": "representative"}
+
+
+def test_every_name_of_several_legislators_with_role_and_state(shared_data, textbook, tmp_path):
+    """'John Smith senator from Ohio', where the knowledge base has the codes 'sen' and 'OH' alone.
+
+    Every bearer of 930 names whom role and state distinguish from the others. Before codes had names, .509 were right
+    and .015 wrong with a probability of .6 or more.
+    """
+    folder = shared_data / "kb_us_congress"
+    people = {one["id"]: one["attributes"] for one in textbook.json_lines(folder / "entities.jsonl.gz")}
+    names = pd.read_csv(folder / "ambiguous_full_names.tsv", sep="\t", dtype=str)
+    rows = names.assign(id=names["ids"].str.split(",")).explode("id", ignore_index=True)
+    rows = rows.assign(role=[CODES[people[one]["chamber"]] for one in rows["id"]])
+    rows["code"] = [people[one]["state"] for one in rows["id"]]
+    rows = rows[~rows.duplicated(["name", "role", "code"], keep=False)]
+    with kb_from_file(tmp_path / "kb", folder / "entities.jsonl.gz", id_space="bioguide", progress=False) as base:
+        rows["state"] = rows["code"].map({code: one[0] for code, one in base.spellings()["state"].items()})
+        texts = (rows["name"] + " " + rows["role"] + " from " + rows["state"]).tolist()
+        first = ContextLinker(DictionaryLinker(base)).link(texts).frame.drop_duplicates("text")
+    assert (len(names), len(rows), len(first)) == (930, 1731, 1731)
+    is_right = first["entity_id"].to_numpy() == rows["id"].to_numpy()
+    assert is_right.mean() > 0.99
+    assert (~is_right & (first["score"] >= 0.6)).mean() < 0.002

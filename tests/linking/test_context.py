@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from vbterrier import CandidateIntents, InputError, ParameterError
+from vbterrier import CandidateIntents, DegenerateWarning, InputError, ParameterError, TagEntities
 from vbterrier.linking import ContextLinker, DictionaryLinker, FuzzyLinker, build_kb
 from vbterrier.linking.lexicon import STOP_ALIASES
 from vbterrier.linking.words import Words
@@ -31,7 +31,7 @@ def names():
 
 
 def oracle(text, start, end, candidates, weight, window):
-    """The formula of the docstring, mention by mention and word by word."""
+    """The formula of the docstring, mention by mention and word by word; also the share of unknown words."""
 
     def words(part):
         return set("".join(Words.of([part]).forms()).split()) - STOP_ALIASES
@@ -44,13 +44,16 @@ def oracle(text, start, end, candidates, weight, window):
     squared = {
         word: np.log((len(candidates) + 1) / sum(word in own for own in described.values())) ** 2 for word in every
     }
+    unknown = min(len(context - every), 3) * np.log(len(candidates) + 1) ** 2
+    of_context = sum(squared[word] for word in every & context) + unknown
     raised = {}
     for one, prior in candidates.items():
         shared = sum(squared[word] for word in described[one] & context)
-        length = np.sqrt(sum(squared[word] for word in described[one]) * sum(squared[word] for word in every & context))
+        length = np.sqrt(sum(squared[word] for word in described[one]) * of_context)
         raised[one] = prior * np.exp(weight * (shared / length if length else 0))
     total = sum(candidates.values()) / sum(raised.values())
-    return {one: value * total for one, value in raised.items()}
+    share = unknown / of_context if unknown else 0.0
+    return {one: value * total for one, value in raised.items()}, share
 
 
 @pytest.mark.parametrize(("weight", "window"), [(8, 50), (3, 1), (0, 5)])
@@ -61,7 +64,8 @@ def test_probabilities_are_those_of_a_plain_loop(names, weight, window):
     for (text, start, end), rows in prior.groupby(["text", "start", "end"]):
         candidates = dict(zip(rows["entity_id"], rows["score"], strict=True))
         own = found[(found["text"] == text) & (found["start"] == start)]
-        wanted = oracle(ASKED[text], start, end, candidates, weight, window)
+        wanted, share = oracle(ASKED[text], start, end, candidates, weight, window)
+        assert own["nil"].tolist() == pytest.approx([0.3 * share] * len(own), rel=1e-12)
         assert dict(zip(own["entity_id"], own["score"], strict=True)) == pytest.approx(wanted, rel=1e-12)
         assert own["score"].is_monotonic_decreasing
 
@@ -74,6 +78,61 @@ def test_the_same_name_means_different_people_in_queries(names):
     assert first["entity_id"].tolist() == ["baker", "senator", "senator"]
     assert intents.groupby("qid")["prob"].sum().tolist() == pytest.approx([1, 1, 1])
     assert intents[intents["qid"] == "q3"]["prob"].tolist() == pytest.approx([6 / 9, 2 / 9, 1 / 9])
+
+
+def test_words_that_describe_nobody_are_evidence_that_nobody_is_meant(names):
+    """Without priors: 14 people called John Smith, and a query about none of them."""
+    ids = [f"p{n:02}" for n in range(14)]
+    people = DictionaryLinker(pd.DataFrame({"alias": "John Smith", "entity_id": ids}), id_space="people")
+    described = pd.DataFrame({"entity_id": ids, "text": [f"senator of district {n}" for n in range(14)]})
+    linker = ContextLinker(people, described)
+    texts = ["John Smith bakery", "John Smith of district 5", "John Smith"]
+    run = pd.DataFrame({"qid": "q", "docno": ["bakery", "five", "name"], "score": 1.0, "text": texts})
+    tagged = TagEntities(linker, on_ties="drop")(run)
+    assert tagged["entity_id"].tolist() == [[], ["p05"], []]
+    # By default a tie is a guess, but a page about somebody else is left untagged.
+    with pytest.warns(DegenerateWarning, match="1 of 3 ambiguous mentions have tied best candidates"):
+        guessed = TagEntities(linker)(run)
+    assert guessed["entity_id"].tolist() == [[], ["p05"], ["p00"]]
+    assert guessed["n_abstained"].tolist() == [1, 0, 0]
+    topics = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": texts})
+    intents = CandidateIntents(linker, nil="context")(topics)
+    nil = intents[intents["entity_id"] == "NIL"].set_index("qid")["prob"].to_dict()
+    assert nil == pytest.approx({"q1": 0.3}), "the number of a linker without any known word"
+    assert intents.groupby("qid")["prob"].sum().tolist() == pytest.approx([1, 1, 1])
+    assert not CandidateIntents(linker)(topics)["entity_id"].eq("NIL").any()
+    # One person of this name is more probable than nobody.
+    one = ContextLinker(DictionaryLinker(NAMES, id_space="people"), DESCRIBED)
+    page = pd.DataFrame({"qid": "q", "docno": ["d"], "score": 1.0, "text": ["Paris hotels"]})
+    assert TagEntities(one)(page)["entity_id"].tolist() == [["city"]]
+    with pytest.raises(ParameterError, match="nil='context': DictionaryLinker"):
+        CandidateIntents(people, nil="context")(topics)
+    with pytest.raises(ParameterError, match="nil=1: wanted less than 1"):
+        ContextLinker(people, described, nil=1)
+
+
+def test_a_single_rare_word_does_not_decide_among_others():
+    """'representative' describes one William Smith by chance; the rest of the query describes nobody."""
+    ids = [f"p{n}" for n in range(10)]
+    people = DictionaryLinker(pd.DataFrame({"alias": "William Smith", "entity_id": ids}), id_space="people")
+    texts = ["Virginia representative", *(f"code{n} politician" for n in range(1, 10))]
+    linker = ContextLinker(people, pd.DataFrame({"entity_id": ids, "text": texts}))
+    found = linker.link(["William Smith representative from Texas since long", "William Smith representative"]).frame
+    first = found.drop_duplicates("text")
+    assert first["entity_id"].tolist() == ["p0", "p0"]
+    assert first["score"].iloc[0] < 0.9 < 0.95 < first["score"].iloc[1]
+
+
+def test_a_title_with_a_qualifier_needs_its_parenthesis():
+    """'James Hughes representative' is no mention of the page 'James Hughes (representative)' alone."""
+    rows = [("James Hughes (representative)", "a"), ("James Hughes", "a"), ("James Hughes", "b"), ("AC (DC)", "c")]
+    names = DictionaryLinker(pd.DataFrame(rows, columns=["alias", "entity_id"]), id_space="people")
+    found = names.link(["James Hughes representative", "James Hughes (representative)", "AC DC"]).frame
+    assert found[["text", "mention", "entity_id"]].values.tolist() == [
+        [0, "James Hughes", "a"],
+        [0, "James Hughes", "b"],
+        [1, "James Hughes (representative", "a"],
+    ]
 
 
 def test_a_text_is_linked_alike_in_any_company(names):

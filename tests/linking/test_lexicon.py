@@ -124,7 +124,7 @@ def test_numbers_out_of_range_are_refused(base, name, change):
         (lambda content: content[:0], "is damaged"),
         (lambda content: content[: len(content) // 2], "is damaged"),
         (lambda content: b"SQLite format 3" + content, "is damaged"),
-        (lambda content: content.replace(b"vbterrier lexicon 1", b"vbterrier lexicon 9"), "another knowledge base"),
+        (lambda content: content.replace(b"vbterrier lexicon 2", b"vbterrier lexicon 9"), "another knowledge base"),
     ],
     ids=["empty", "cut", "other", "version"],
 )

@@ -45,6 +45,9 @@ def kb(
     output: Annotated[Path, Option("--output", "-o", help="The knowledge base to write.")],
     kind: Annotated[str, Option(help=f"Kind of the source: {', '.join(KINDS)}.")] = "file",
     id_space: IdSpace = "own",
+    spellings: Annotated[
+        Path | None, Option(help="With --kind file: names of codes: attribute, value, name (tab-separated).")
+    ] = None,
 ) -> None:
     """Build a knowledge base of entities with names, priors and attributes."""
     from vbterrier.linking import kb as builders

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 PROBS = ("auto", "prior", "softmax", "uniform")
 MENTIONS = ("all", "longest")
+_CONTEXT = "context"
 _ADDED = ("entity_id", "prob", "score", "name", "mention", "source")
 
 
@@ -45,7 +46,8 @@ class CandidateIntents(IntentStage):
         ``"all"`` mentions of a query contribute candidates, or only the first ``"longest"`` mention.
     nil
         Probability that no candidate is meant, in [0, 1), assigned to the entity ``"NIL"`` of every query and kept by
-        the other stages. 0 adds no such intent.
+        the other stages. 0 adds no such intent. ``"context"`` for that of the query's own words, the mean over its
+        mentions, from a :class:`vbterrier.linking.ContextLinker`.
 
     Raises
     ------
@@ -70,7 +72,7 @@ class CandidateIntents(IntentStage):
     """
 
     def __init__(
-        self, source: Any, *, prob: str = "auto", cutoff: int | None = None, mentions: str = "all", nil: float = 0.0
+        self, source: Any, *, prob: str = "auto", cutoff: int | None = None, mentions: str = "all", nil: float | str = 0.0
     ) -> None:
         super().__init__()
         if not (callable(getattr(source, "link", None)) or isinstance(source, pt.Transformer)):
@@ -81,7 +83,7 @@ class CandidateIntents(IntentStage):
         self.prob = choice("prob", prob, PROBS)
         self.cutoff = None if cutoff is None else whole("cutoff", cutoff, low=1)
         self.mentions = choice("mentions", mentions, MENTIONS)
-        self.nil = number("nil", nil, low=0, high=1)
+        self.nil = nil if nil == _CONTEXT else number("nil", nil, low=0, high=1)
         if self.nil == 1:
             raise ParameterError("nil=1: wanted less than 1, because candidates would have probability 0")
 
@@ -91,7 +93,7 @@ class CandidateIntents(IntentStage):
         if taken := [name for name in _ADDED if name in inp.columns]:
             raise InputError(f"topics: column {taken[0]!r} is an output column; rename or drop it")
         _require_topics(inp)
-        links, scale = _no_links(), "score"
+        links, scale, nil = _no_links(), "score", self.nil
         if len(inp) and not callable(getattr(self.source, "link", None)):
             links = _retrieved(self.source(inp), inp)
         elif len(inp):
@@ -99,13 +101,16 @@ class CandidateIntents(IntentStage):
             text, distinct = pd.factorize(inp["query"])
             found_links = self.source.link(list(distinct))
             topics = pd.DataFrame({"text": text, "topic": np.arange(len(inp))})
-            links, scale = topics.merge(found_links.frame, on="text")[list(_LINKS)], found_links.scale
+            links, scale = topics.merge(found_links.frame, on="text"), found_links.scale
+            if self.nil == _CONTEXT:
+                nil = self._nil_of_contexts(links, len(inp))
+            links = links[list(_LINKS)]
         found = self._scored(links, scale)
         without = np.setdiff1d(np.arange(len(inp)), found["topic"].to_numpy())
         outcome = f"{NIL} has probability 1" if self.nil else "left out"
         warn_of(inp["qid"].iloc[without].tolist(), f"without candidates: {outcome}")
         found["prob"] = self._probabilities(found, scale, inp["qid"].tolist())
-        found = self._with_nil(found, len(inp))
+        found = self._with_nil(found, np.full(len(inp), 0.0 if isinstance(nil, str) else nil))
         frame = inp.iloc[found["topic"].to_numpy()].reset_index(drop=True)
         added = found[["entity_id", "prob", "score", "name", "mention"]].assign(source=label_of(self.source))
         other = [name for name in inp.columns if name not in {"qid", "query"}]
@@ -141,16 +146,25 @@ class CandidateIntents(IntentStage):
         warn_of_no_weight(score, topic, qids)
         return proportional(score, topic, len(qids))
 
-    def _with_nil(self, found: pd.DataFrame, n_topics: int) -> pd.DataFrame:
+    def _nil_of_contexts(self, links: pd.DataFrame, n_topics: int) -> Floats:
+        """Return the probability that no candidate is meant, the mean over the mentions of each topic."""
+        if "nil" not in links.columns:
+            raise ParameterError(f"nil='context': {label_of(self.source)} gives none; use a ContextLinker, or a number")
+        mentions = links.drop_duplicates(["topic", "start", "end", "mention"])
+        mean: Floats = mentions.groupby("topic")["nil"].mean().reindex(np.arange(n_topics), fill_value=0.0).to_numpy()
+        return mean
+
+    def _with_nil(self, found: pd.DataFrame, nil_prob: Floats) -> pd.DataFrame:
         """Append the NIL of each topic to its candidates, which share the remaining mass."""
         if not self.nil:
             return found
         if found["entity_id"].eq(NIL).any():
             raise InputError(f"{label_of(self.source)} returns {NIL!r} as a candidate; use nil=0")
-        empty = ~np.isin(np.arange(n_topics), found["topic"])
-        nil = pd.DataFrame({"topic": np.arange(n_topics), "prob": np.where(empty, 1.0, self.nil)})
-        nil = nil.assign(entity_id=NIL, score=np.nan, name="", mention="")
-        found = found.assign(prob=found["prob"] * (1 - self.nil))
+        topics = np.arange(len(nil_prob))
+        empty = ~np.isin(topics, found["topic"])
+        nil = pd.DataFrame({"topic": topics, "prob": np.where(empty, 1.0, nil_prob)})
+        nil = nil[nil["prob"] > 0].assign(entity_id=NIL, score=np.nan, name="", mention="")
+        found = found.assign(prob=found["prob"] * (1 - nil_prob[found["topic"].to_numpy()]))
         both = pd.concat([found, nil[found.columns].astype(found.dtypes.to_dict())])
         return both.sort_values("topic", kind="stable", ignore_index=True)
 

@@ -140,9 +140,10 @@ def _respelt(
     each = each[each["value"].map(lambda value: isinstance(value, str)).to_numpy(dtype=bool)]
     if not len(each) or not len(facts):
         return np.empty(0, np.int64)
+    known_to_kb = kb.spellings() if callable(getattr(kb, "spellings", None)) else {}
     rows = [
         (attribute, text, f"value {value}")
-        for attribute, values in spellings.items()
+        for attribute, values in (*known_to_kb.items(), *spellings.items())
         for value, others in values.items()
         for text in (value, *others)
     ]
@@ -220,7 +221,8 @@ class RelaxConstraints(IntentStage):
         The violation if the entity does not have the attribute: ``"satisfied"`` (favours recall), ``"violated"``, or a
         number in [0, 1].
     spellings
-        Further spellings of values by attribute and value, as ``{"state": {"OH": ["Ohio"]}}``.
+        Further spellings of values by attribute and value, as ``{"state": {"OH": ["Ohio"]}}``, beside those of the
+        knowledge base.
     strict
         Drop the candidates with ``Δ > 0`` instead, as a filter. A query without a remaining candidate is absent from
         the result, with a warning.

@@ -161,8 +161,9 @@ class Linked:
     """Entities that a linker finds in texts: all candidates of each mention, or the best.
 
     If the scores of the best two candidates are equal, or differ by less than ``min_margin``, the best one is tied:
-    with ``on_ties="smallest"`` it is that of the smallest id among equal scores, with ``"drop"`` there is none. A
-    warning reports, once, that many best candidates are tied, for example without priors.
+    with ``on_ties="smallest"`` it is that of the smallest id among equal scores, with ``"drop"`` there is none. Nor is
+    there one if the links have a column ``nil``, the probability that no candidate is meant, and it is larger than that
+    of the best one. A warning reports, once, that many best candidates are tied, for example without priors.
     """
 
     linker: Linker
@@ -195,6 +196,9 @@ class Linked:
         decisions = np.full(len(first), CLEAR)
         tied = ABSTAINED if self.on_ties == "drop" else TIED
         decisions[is_ambiguous] = np.where((gap <= 0) | (gap < self.min_margin), tied, CLEAR)
+        if "nil" in ordered.columns:
+            nil = ordered["nil"].to_numpy(dtype=np.float64)[first]
+            decisions[nil > (1 - nil) * score[first]] = ABSTAINED
         n_tied = int((decisions == TIED).sum())
         if n_tied > MANY_TIED * len(gap) and not self._warned:
             self._warned = True

@@ -6,6 +6,7 @@ import copy
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, number
 from vbterrier.frames.contracts import frame_of, require
@@ -17,14 +18,14 @@ from vbterrier.linking.words import Words, texts_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    import pandas as pd
-
     from vbterrier.annotations import Floats, Ints
 
 _DESCRIPTIONS = "descriptions"
 # The range of weights that a fit searches.
 _MOST = 100.0
 _SPAN = ["text", "start", "end"]
+# Words of a context that describe no candidate and count. Documents have many, queries have few.
+_MOST_UNKNOWN = 3
 
 
 class ContextLinker(Identified):
@@ -33,7 +34,8 @@ class ContextLinker(Identified):
     ``p(e | m, c) ∝ p(e | m) exp(λ s(c, d_e))``, a conditional logit with the prior of the linker and the similarity of
     the context c and the description d of the entity. Without an encoder s is the cosine of the sets of their words,
     function words excluded, weighted by ``ln((n + 1) / n_w)`` for a word in the descriptions of n_w of the n candidates
-    of the mention. A word that describes all candidates hardly counts.
+    of the mention. A word that describes all candidates hardly counts. Up to three words of the context that describe
+    no candidate count as words of one candidate, so that a single rare word does not decide among others.
 
     Parameters
     ----------
@@ -48,6 +50,12 @@ class ContextLinker(Identified):
     encoder
         A function from texts to vectors of shape (n, d), such as ``SentenceTransformer(...).encode``: s is the cosine
         of the vectors of the description and of the window, including the mention.
+    nil
+        The probability that none of the candidates is meant if no word of the context describes any of them, in
+        [0, 1): the column ``nil`` of the links is this number times the share of such words in the squared length of
+        the context. "John Smith bakery" then means none of 14 legislators: ``TagEntities`` leaves a mention untagged if
+        ``nil`` is larger than the probability ``(1 - nil) p`` of its best candidate, and
+        ``CandidateIntents(nil="context")`` has it as the probability of NIL. 0 with an encoder.
 
     Raises
     ------
@@ -59,7 +67,9 @@ class ContextLinker(Identified):
     Notes
     -----
     The result for a text depends on this text alone. The probabilities of a mention keep their sum. The default weight
-    is within the estimates of :meth:`fit` on AIDA (6.5 to 12.7, ``tests/data/test_context.py``); fit it on your data.
+    is within the estimates of :meth:`fit` on AIDA (7.7 and 8.3, ``tests/data/test_context.py``); fit it on your data.
+    Values that a knowledge base has further names for (``spellings`` of :func:`vbterrier.linking.build_kb`), such as
+    "NY", are described by these names, too.
 
     McFadden, *Conditional logit analysis of qualitative choice behavior*, 1974; Mihalcea and Csomai, *Wikify!*, CIKM
     2007, section 4 (overlap of words and descriptions).
@@ -85,6 +95,7 @@ class ContextLinker(Identified):
         weight: float = 8.0,
         window: int = 50,
         encoder: Callable[[list[str]], Any] | None = None,
+        nil: float = 0.3,
     ) -> None:
         if not callable(getattr(linker, "link", None)):
             raise ParameterError(f"linker={linker!r}: wanted a linker, such as DictionaryLinker(kb)")
@@ -93,6 +104,9 @@ class ContextLinker(Identified):
         self.linker, self.id_space, self.encoder = linker, linker.id_space, encoder
         self.weight = number("weight", weight, low=0)
         self.window = positive("window", window)
+        self.nil = number("nil", nil, low=0, high=1)
+        if self.nil == 1:
+            raise ParameterError("nil=1: wanted less than 1, because candidates would have probability 0")
         self.descriptions = None if descriptions is None else _checked(descriptions)
         bases = (one for one in (linker, getattr(linker, "aliases", None)) if hasattr(one, "attributes"))
         self._base: Any = next(bases, None)
@@ -100,13 +114,18 @@ class ContextLinker(Identified):
             raise ParameterError("descriptions: wanted a frame (entity_id, text), or a linker with a knowledge base")
 
     def link(self, texts: Sequence[str]) -> Links:
-        """Link the mentions in each text, with the most probable of the linker's candidates first."""
+        """Link the mentions in each text, with the most probable of the linker's candidates first.
+
+        The frame has a further column ``nil``, the probability that none of the candidates of the mention is meant;
+        ``score`` is the probability of a candidate given that one of them is.
+        """
         texts = texts_of(texts)
-        frame, mention, prior, similarity = self._linked(texts)
-        frame = frame.assign(score=_posterior(prior, similarity, mention, self.weight), mention_number=mention)
+        frame, mention, prior, similarity, unknown = self._linked(texts)
+        score = _posterior(prior, similarity, mention, self.weight)
+        frame = frame.assign(score=score, nil=self.nil * unknown[mention], mention_number=mention)
         order = ["mention_number", "score", "entity_id"]
         frame = frame.sort_values(order, ascending=[True, False, True], kind="stable", ignore_index=True)
-        return Links(frame[list(COLUMNS)], self.id_space, "probability")
+        return Links(frame[[*COLUMNS, "nil"]], self.id_space, "probability")
 
     def fit(self, texts: Sequence[str], gold: Any) -> ContextLinker:
         """Return a linker with the weight of the highest likelihood of labelled mentions.
@@ -127,7 +146,7 @@ class ContextLinker(Identified):
         texts = texts_of(texts)
         gold = frame_of(gold, "gold")
         require(gold, (*_SPAN, "entity_id"), "gold")
-        frame, mention, prior, similarity = self._linked(texts)
+        frame, mention, prior, similarity, _ = self._linked(texts)
         keys = [*_SPAN, "entity_id"]
         right = frame[keys].merge(gold[keys].drop_duplicates().assign(right=True), how="left", on=keys)["right"]
         is_right = right.notna().to_numpy() & (prior > 0)
@@ -145,19 +164,22 @@ class ContextLinker(Identified):
         fitted.weight = float(found.x)
         return fitted
 
-    def _linked(self, texts: list[str]) -> tuple[pd.DataFrame, Ints, Floats, Floats]:
-        """Return the linker's candidates, the number of the mention of each, its prior and its similarity."""
+    def _linked(self, texts: list[str]) -> tuple[pd.DataFrame, Ints, Floats, Floats, Floats]:
+        """Return the linker's candidates, the mention, prior and similarity of each, and the unknown of each mention.
+
+        ``unknown`` is the share of the words that describe no candidate in the squared length of the context.
+        """
         links = self.linker.link(texts)
         if links.scale != "probability":
             raise ParameterError(f"linker={self.linker!r}: its scores are not probabilities")
         frame = links.frame.reset_index(drop=True)
         mention = frame.groupby([*_SPAN, "mention"], sort=False).ngroup().to_numpy(np.int64)
-        return frame, mention, frame["score"].to_numpy(np.float64), self._similarity(texts, frame, mention)
+        return frame, mention, frame["score"].to_numpy(np.float64), *self._similarity(texts, frame, mention)
 
-    def _similarity(self, texts: list[str], frame: pd.DataFrame, mention: Ints) -> Floats:
-        """Return the similarity of the context and the description of each candidate, in [-1, 1]."""
+    def _similarity(self, texts: list[str], frame: pd.DataFrame, mention: Ints) -> tuple[Floats, Floats]:
+        """Return the similarity of context and description of each candidate, and the unknown of each mention."""
         if not len(frame):
-            return np.zeros(0)
+            return np.zeros(0), np.zeros(0)
         first = np.flatnonzero(np.diff(mention, prepend=-1))
         words = Words.of(texts)
         text, start, end = (frame[name].to_numpy(np.int64)[first] for name in _SPAN)
@@ -174,7 +196,7 @@ class ContextLinker(Identified):
         context, description = (_unit(self.encoder(some)) for some in (contexts, described))
         found: Floats = np.einsum("ij,ij->i", context[mention], description[entity])
         found[np.array([not text for text in described], bool)[entity]] = 0.0
-        return found
+        return found, np.zeros(len(first))
 
     def _described(self, ids: list[str]) -> list[str]:
         """Return the description of each entity; empty if there is none."""
@@ -184,13 +206,28 @@ class ContextLinker(Identified):
         # A true attribute is described by its name, and a false one by nothing.
         is_boolean = facts["type"].eq("boolean")
         facts = facts[~is_boolean | facts["value"].eq("true")]
-        facts = facts.assign(value=facts["value"].mask(is_boolean, facts["attribute"]))
+        facts = facts.assign(value=facts["value"].mask(is_boolean, facts["attribute"]) + self._written_out(facts))
         values = facts.groupby("entity_id", sort=False)["value"].agg(" ".join).to_dict()
         return [f"{name} {values.get(one, '')}".strip() for one, name in zip(ids, self._base.names(ids), strict=True)]
 
+    def _written_out(self, facts: pd.DataFrame) -> pd.Series[str]:
+        """Return the names of each value, after a blank: those that the knowledge base has, or of an entity's id."""
+        texts = facts["value"][facts["type"].eq("text")].drop_duplicates().tolist()
+        rows = [("value", None, text, name) for text, name in zip(texts, self._base.names(texts), strict=True) if name]
+        spellings = self._base.spellings() if hasattr(self._base, "spellings") else {}
+        for attribute, values in spellings.items():
+            rows += [("spelling", attribute, value, " ".join(names)) for value, names in values.items()]
+        named = pd.DataFrame(rows, columns=["kind", "attribute", "value", "names"], dtype=object)
+        of_value, of_both = (named[named["kind"].eq(kind)].drop(columns="kind") for kind in ("value", "spelling"))
+        pairs = facts[["attribute", "value"]].astype(object)
+        pairs = pairs.merge(of_both, how="left", on=["attribute", "value"])
+        pairs = pairs.merge(of_value[["value", "names"]], how="left", on="value", suffixes=("", "_of_id"))
+        found = (" " + pairs["names"]).fillna("") + (" " + pairs["names_of_id"]).fillna("")
+        return pd.Series(found.to_numpy(), index=facts.index, dtype="str")
+
     def _parameters(self) -> tuple[Any, ...]:
         described = None if self.descriptions is None else tuple(sorted(self.descriptions.items()))
-        return (self.linker, described, self.weight, self.window, self.encoder)
+        return (self.linker, described, self.weight, self.window, self.encoder, self.nil)
 
     def __repr__(self) -> str:
         shown = "" if self.descriptions is None else f", {len(self.descriptions)} descriptions"
@@ -231,8 +268,13 @@ def _windows(words: Words, text: Ints, start: Ints, end: Ints, window: int) -> t
     return np.maximum(first - window, low), first, after, np.minimum(after + window, high)
 
 
-def _overlap(words: Words, windows: tuple[Ints, ...], described: list[str], entity: Ints, mention: Ints) -> Floats:
-    """Return the cosine of the weighted words of contexts and descriptions, shape (n_candidates,)."""
+def _overlap(
+    words: Words, windows: tuple[Ints, ...], described: list[str], entity: Ints, mention: Ints
+) -> tuple[Floats, Floats]:
+    """Return the cosines of the weighted words of contexts and descriptions, and the share of unknown words.
+
+    Shapes (n_candidates,) and (n_mentions,).
+    """
     of_texts, of_descriptions = words.folded().split(), [form.split() for form in Words.of(described).forms()]
     n_words = np.array([len(form) for form in of_descriptions], np.int64)
     every = np.array([*of_texts, *(word for form in of_descriptions for word in form)], dtype=object)
@@ -251,16 +293,20 @@ def _overlap(words: Words, windows: tuple[Ints, ...], described: list[str], enti
     row, word = row[counts[word]], word[counts[word]]
     # The words of the candidates of each mention, and the number of candidates that have them.
     keys, at, n_having = np.unique(mention[row] * n_distinct + word, return_inverse=True, return_counts=True)
-    n_candidates = np.bincount(mention, minlength=1)[keys // n_distinct]
-    squared = np.log((n_candidates + 1) / n_having) ** 2
-    is_shared = np.isin(keys, context)
+    n_mentions, of_mention, is_shared = len(low), keys // n_distinct, np.isin(keys, context)
+    n_candidates = np.bincount(mention, minlength=n_mentions)
+    squared = np.log((n_candidates[of_mention] + 1) / n_having) ** 2
     n = len(mention)
     own = np.bincount(row, weights=squared[at], minlength=n)
     shared = np.bincount(row, weights=(squared * is_shared)[at], minlength=n)
-    in_context = np.bincount(keys // n_distinct, weights=squared * is_shared, minlength=n)[mention]
-    length = np.sqrt(own * in_context)
+    known = np.bincount(of_mention, weights=squared * is_shared, minlength=n_mentions)
+    n_words = np.bincount(context[counts[context % n_distinct]] // n_distinct, minlength=n_mentions)
+    n_unknown = n_words - np.bincount(of_mention[is_shared], minlength=n_mentions)
+    unknown = np.minimum(n_unknown, _MOST_UNKNOWN) * np.log(n_candidates + 1) ** 2
+    length = np.sqrt(own * (known + unknown)[mention])
     cosine: Floats = np.divide(shared, length, out=np.zeros(n), where=length > 0)
-    return cosine
+    share: Floats = np.divide(unknown, known + unknown, out=np.zeros(n_mentions), where=n_unknown > 0)
+    return cosine, share
 
 
 def _unit(vectors: Any) -> Floats:

@@ -90,6 +90,11 @@ class AliasIndex:
         kept = np.flatnonzero(self._is_kept[name])
         first, last, name = first[kept], last[kept], name[kept]
         mentions = Mentions(words.text[first], words.start[first], words.end[last])
+        titles = np.flatnonzero(self.lexicon.qualified[name])
+        if len(titles):
+            written = mentions.take(titles).words(words.texts)
+            kept = np.setdiff1d(np.arange(len(name)), titles[["(" not in text for text in written]])
+            mentions, name = mentions.take(kept), name[kept]
         group = self.lexicon.group[name].astype(np.int64)
         cased = np.flatnonzero(self.lexicon.cased[name])
         group[cased] += _levels(words.texts, mentions.take(cased))

@@ -189,6 +189,8 @@ class Lexicon:
     cased: Bools
     n_letters: Ints  # letters, digits and symbols of each name
     numeric: Bools  # True for names that consist of digits
+    # True for titles such as "John Smith (senator)", which a text without the parenthesis does not mention.
+    qualified: Bools
     name_of_alias: Ints  # -1 for aliases without words, -2 for function words
     meanings: Meanings  # the candidates of each group
     ids: Any  # ids, labels: id and name of each entity, Arrow arrays of text
@@ -239,6 +241,8 @@ class Lexicon:
             rows = (name >= 0) & ((low <= at) & is_cased if at else low == MIXED)
             tables.append(vocabulary.rows[rows].assign(key=group[name[rows]] + at))
         meanings = meanings_of(pd.concat(tables), n_groups, priors=vocabulary.priors)
+        is_plain = np.zeros(len(order), bool)
+        is_plain[name_of_alias[kept[["(" not in aliases[place] for place in kept.tolist()]]]] = True
         names = phrases.text.to_pylist()
         letters = [name.replace(" ", "") for name in names]
         return cls(
@@ -247,6 +251,7 @@ class Lexicon:
             cased,
             np.fromiter(map(len, letters), np.int64, len(letters)),
             np.fromiter(map(str.isdigit, letters), bool, len(letters)),
+            ~is_plain,
             name_of_alias,
             meanings,
             vocabulary.ids,
@@ -280,7 +285,7 @@ class Lexicon:
         last_group = arrays["group"].astype(np.int64) + np.where(arrays["cased"], 3, 1)
         valid = (
             sizes["first"] == sizes["prefix"] + 1 == sizes["longer"] + 1
-            and {sizes[name] for name in ("group", "cased", "n_letters", "numeric")} == {n_names}
+            and {sizes[name] for name in ("group", "cased", "n_letters", "numeric", "qualified")} == {n_names}
             and sizes["entity"] == sizes["score"]
             and sizes["ids"] == sizes["labels"]
             and sizes["name_of_alias"] == n_aliases
@@ -294,22 +299,24 @@ class Lexicon:
         )
         if not valid:
             raise FileError(path, f"is damaged (an offset or a number is out of range); {_REMEDY}")
-        flags = ("longer", "cased", "numeric")
+        flags = ("longer", "cased", "numeric", "qualified")
         if any(arrays[name].max(initial=0) > 1 for name in flags):
             raise FileError(path, f"is damaged (a flag is neither 0 nor 1); {_REMEDY}")
         arrays |= {name: arrays[name].view(bool) for name in flags}
         phrases = PhraseIndex(arrays["prefix"], arrays["first"], arrays["longer"], found["text"])
         meanings = Meanings(arrays["bounds"], arrays["entity"], arrays["score"])
-        own = {name: arrays[name] for name in ("group", "cased", "n_letters", "numeric", "name_of_alias")}
+        of_names = ("group", "cased", "n_letters", "numeric", "qualified", "name_of_alias")
+        own = {name: arrays[name] for name in of_names}
         return cls(phrases, meanings=meanings, ids=found["ids"], labels=found["labels"], aliases=aliases, **own)
 
 
-_KIND = b"vbterrier lexicon 1"
+_KIND = b"vbterrier lexicon 2"
 _TEXT = pa.string()
 # The arrays of a file, fields of a lexicon, of its phrases or of its meanings, and their types.
 _KINDS: dict[str, Any] = (
     {"prefix": np.uint64, "first": np.int32, "longer": np.uint8, "text": _TEXT}
-    | {"group": np.int32, "cased": np.uint8, "n_letters": np.int32, "numeric": np.uint8, "name_of_alias": np.int32}
+    | {"group": np.int32, "cased": np.uint8, "n_letters": np.int32, "numeric": np.uint8}
+    | {"qualified": np.uint8, "name_of_alias": np.int32}
     | {"bounds": np.int32, "entity": np.int32, "score": np.float64, "ids": _TEXT, "labels": _TEXT}
 )
 # More names than this never share a fingerprint.

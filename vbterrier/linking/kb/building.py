@@ -23,6 +23,7 @@ import pyarrow.compute as pc
 from vbterrier.errors import FileError, InputError, ParameterError, printable, warn
 from vbterrier.frames.files.source import is_folder
 from vbterrier.linking.aliases import Vocabulary
+from vbterrier.linking.kb.codes import ATTRIBUTES, checked_spellings, known_names
 from vbterrier.linking.kb.sqlite import APPLICATION_ID, COMPARED_AT_MOST, FORMAT, TABLES, is_external, lexicon_path, run
 from vbterrier.linking.kb.staging import Staging, contradiction, fault_of, settle_redirects, shown
 from vbterrier.linking.lexicon import Lexicon
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats, Ints, StrPath
+    from vbterrier.linking.kb.codes import Spellings
     from vbterrier.linking.kb.staging import RecordError
 
 
@@ -47,6 +49,7 @@ _CONTENTS = (
     "SELECT text, weight FROM mention ORDER BY place",
     "SELECT key, entity, CAST(prob * 1e9 + 0.5 AS INTEGER) FROM mention_sense ORDER BY key, rank",
     "SELECT entity, name, value, type FROM attribute ORDER BY entity, place",
+    "SELECT attribute, value, name FROM spelling ORDER BY attribute, value, place",
 )
 
 # With more aliases than this, a file beside the knowledge base has the names for linkers in texts.
@@ -302,6 +305,19 @@ def _warn_of_priors(n: Ints, n_given: Ints, given: Floats) -> None:
         warn("; ".join(messages))
 
 
+def _write_spellings(db: sqlite3.Connection, names: list[tuple[str, str, str]], *, is_default: bool) -> None:
+    """Insert the names of values, by default those of known codes."""
+    if is_default:
+        places = ", ".join("?" * len(ATTRIBUTES))
+        sql = f"SELECT DISTINCT name, value FROM staged.attribute WHERE lower(name) IN ({places})"  # noqa: S608
+        values: dict[str, list[str]] = {}
+        for attribute, value in sorted(db.execute(sql, ATTRIBUTES)):
+            values.setdefault(attribute, []).append(value)
+        names = [row for attribute, own in values.items() for row in known_names(attribute, own)]
+    rows = ((attribute, value, place, name) for place, (attribute, value, name) in enumerate(dict.fromkeys(names)))
+    db.executemany("INSERT INTO spelling VALUES (?, ?, ?, ?)", rows)
+
+
 def _trigrams(db: sqlite3.Connection) -> None:
     """Build the index of trigrams if there are too many forms to compare a mention with each."""
     n_forms = db.execute("SELECT count(*) FROM form").fetchone()[0]
@@ -328,10 +344,16 @@ def _trigram_fault() -> str:
 
 @contextmanager
 def building(
-    path: StrPath, id_space: str, record_error: RecordError, *, is_strict: bool = True, progress: bool = True
+    path: StrPath,
+    id_space: str,
+    record_error: RecordError,
+    *,
+    is_strict: bool = True,
+    spellings: Spellings | None = None,
+    progress: bool = True,
 ) -> Iterator[Staging]:
     """Return a context that stages entities, then completes the knowledge base and renames it to its path."""
-    path = Path(path)
+    path, names = Path(path), [] if spellings is None else checked_spellings(spellings)
     fault = fault_of(id_space)
     if fault:
         raise ParameterError(f"id_space={id_space!r}: {fault}; name the id space, such as 'wikidata' or any other name")
@@ -344,6 +366,7 @@ def building(
                 staging = Staging(db, record_error, is_strict=is_strict)
                 yield staging
                 staging.flush()
+                _write_spellings(db, names, is_default=spellings is None)
                 ordering = Ordering(db)
                 for step in bar(list(steps(db, staging, ordering)), "ordering", unit="step", shown=progress, delay=2):
                     step()

@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from vbterrier.annotations import StrPath
+    from vbterrier.linking.kb.codes import Spellings
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
     from vbterrier.linking.kb.staging import Staging
 
@@ -55,6 +56,7 @@ def build_kb(
     id_space: str,
     types: Mapping[str, str] | None = None,
     labels_are_aliases: bool = True,
+    spellings: Spellings | None = None,
     progress: bool = True,
 ) -> KnowledgeBase:
     """Build a knowledge base from entities.
@@ -80,7 +82,12 @@ def build_kb(
         The types of text attributes, such as ``{"born": "year"}``: text, number, year or boolean. Values are stored as
         text; numbers and booleans in JSON or Python have these types by default.
     labels_are_aliases
-        Use labels as aliases.
+        Use labels as aliases, and labels such as "Mercury (planet)" also without their parenthesis.
+    spellings
+        Names of values of attributes, as ``{"state": {"NY": ["New York"]}}``, with which
+        :class:`vbterrier.linking.ContextLinker` and :class:`vbterrier.RelaxConstraints` read codes. By default, if at
+        least 90 % of the values of an attribute state, chamber or party are codes of the USA, their names; ``{}`` for
+        none.
     progress
         Show a progress bar for long builds on a terminal.
 
@@ -115,7 +122,7 @@ def build_kb(
     def record_error(row: int, message: str) -> InputError:
         return InputError(f"entities: number {row}: {message}")
 
-    with building(path, id_space, record_error, progress=progress) as staging:
+    with building(path, id_space, record_error, spellings=spellings, progress=progress) as staging:
         records = bar(_entity_records(entities), "entities", unit="entity", shown=progress, delay=2)
         for row, record in enumerate(records):
             reader.stage(staging, row, record)
@@ -151,7 +158,8 @@ class Records:
             staging.alias(row, entity, text, prior)
         if self.labels_are_aliases and label:
             # If it is also an alias with a prior, the prior counts.
-            staging.alias(row, entity, label)
+            for text in dict.fromkeys([label, unqualified(label)]):
+                staging.alias(row, entity, text)
         self._attributes(staging, row, entity, record)
         for source in _listed(staging, row, entity, "redirects", record.get("redirects")):
             staging.redirect(row, source, entity)
@@ -208,6 +216,15 @@ def typed(value: Any) -> tuple[str, str]:
     return "", ""
 
 
+def unqualified(label: str) -> str:
+    """Return a title without its qualifier in parentheses.
+
+    >>> unqualified("Mercury (planet)"), unqualified("(Sic)"), unqualified("AC/DC")
+    ('Mercury', '(Sic)', 'AC/DC')
+    """
+    return (label[: label.rindex("(")].strip() if label.endswith(")") and "(" in label else "") or label
+
+
 def _is_missing(value: Any) -> bool:
     """Return True for an empty cell: None, NaN, NaT or NA."""
     if value is None or isinstance(value, (str, list, Mapping)):
@@ -246,6 +263,7 @@ def kb_from_file(
     columns: Sequence[str] | None = None,
     types: Mapping[str, str] | None = None,
     labels_are_aliases: bool = True,
+    spellings: Spellings | None = None,
     max_bytes: int | None = MAX_BYTES,
     progress: bool = True,
 ) -> KnowledgeBase:
@@ -255,7 +273,7 @@ def kb_from_file(
 
     Parameters
     ----------
-    path, id_space, types, labels_are_aliases, progress
+    path, id_space, types, labels_are_aliases, spellings, progress
         As in :func:`build_kb`, with the same warnings.
     source
         JSON lines with one entity per line and the keys of :func:`build_kb`. Or a header line and rows with ``id`` and
@@ -297,7 +315,7 @@ def kb_from_file(
     def record_error(line: int, message: str) -> FileError:
         return FileError(source, message, line=line)
 
-    with building(path, id_space, record_error, progress=progress) as staging:
+    with building(path, id_space, record_error, spellings=spellings, progress=progress) as staging:
         filled = ((number, line) for number, line in lines if line.strip())
         for line, record in _records(source, filled, columns):
             reader.stage(staging, line, record)

@@ -348,6 +348,14 @@ class KnowledgeBase(pt.Artifact):  # type: ignore[misc]
         sql = "SELECT DISTINCT value FROM attribute WHERE name = ? ORDER BY value"
         return [value for (value,) in self._connection.rows(sql, (name,))]
 
+    def spellings(self) -> dict[str, dict[str, list[str]]]:
+        """Return the names of values by attribute and value, such as ``{"state": {"NY": ["New York"]}}``."""
+        found: dict[str, dict[str, list[str]]] = {}
+        sql = "SELECT attribute, value, name FROM spelling ORDER BY attribute, value, place"
+        for attribute, value, name in self._connection.rows(sql):
+            found.setdefault(attribute, {}).setdefault(value, []).append(name)
+        return found
+
     def resolve(self, ids: Sequence[str]) -> list[str]:
         """Return the target of each id after redirects; unknown ids are unchanged."""
         asked = _texts(ids, "ids")

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 # "vbKB" in the application id of SQLite's header; and the version of the tables below.
 APPLICATION_ID = 0x76624B42
-FORMAT = 2
+FORMAT = 3
 
 # Maximum lengths of ids, names and aliases (Wikidata allows 250 letters, Wikipedia 255 bytes), and of values.
 MAX_LETTERS = 4096
@@ -58,6 +58,9 @@ CREATE TABLE form_sense(
 CREATE TABLE attribute(
   entity INTEGER, place INTEGER, name TEXT NOT NULL, value TEXT NOT NULL, type TEXT NOT NULL,
   PRIMARY KEY(entity, place)
+) WITHOUT ROWID;
+CREATE TABLE spelling(
+  attribute TEXT, value TEXT, place INTEGER, name TEXT NOT NULL, PRIMARY KEY(attribute, value, place)
 ) WITHOUT ROWID;
 CREATE TABLE trigram(text TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
 """
