@@ -4,28 +4,14 @@ Importing the package registers its measures with ir_measures. PyTerrier loads t
 being imported, so transformers are imported on first use. The public names are listed in ``__init__.pyi``.
 """
 
-from vbterrier import _startup as _startup  # isort: skip - before the imports that take long
+from vbterrier._startup import IS_COMMAND as _IS_COMMAND  # isort: skip - before the imports that take long
 
 import lazy_loader
 
-from vbterrier import measures as measures
 from vbterrier._version import __version__ as __version__
-from vbterrier.frames.notebook import LOADERS as _LOADERS
 
 __getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
 
-
-def _plots() -> object:
-    from vbterrier.report import plots
-
-    return plots
-
-
-def _page() -> object:
-    from vbterrier.report.page.build import tables_page
-
-    return tables_page
-
-
-# Results of lower layers draw themselves with the figures of the report, and are written as pages in its style.
-_LOADERS |= {"plots": _plots, "page": _page}
+# The command line registers when it runs a command: its help and completion do without pandas.
+if not _IS_COMMAND:
+    from vbterrier import _registration as _registration

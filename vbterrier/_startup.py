@@ -1,4 +1,4 @@
-"""Ctrl-C while the command line is imported ends the process without a traceback."""
+"""The start of the process: a command or a library; Ctrl-C while a command is imported ends without a traceback."""
 
 import signal
 import sys
@@ -13,5 +13,6 @@ def _is_command() -> bool:
     return of_module or PurePath(sys.argv[0]).stem == "vbterrier"
 
 
-if _is_command() and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+IS_COMMAND = _is_command()
+if IS_COMMAND and signal.getsignal(signal.SIGINT) is signal.default_int_handler:
     signal.signal(signal.SIGINT, signal.SIG_DFL)

@@ -13,10 +13,10 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import numpy as np
-
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
+
+    import numpy as np
 
     T = TypeVar("T")
 
@@ -217,6 +217,9 @@ def float_array(what: str, given: Any) -> np.ndarray[Any, np.dtype[np.float64]]:
     ...
     vbterrier.errors.InputError: judge: wanted numbers, as a list or an array, found a str: 'high'
     """
+    # The help of the command line needs this module, and twice its time if that imports NumPy.
+    import numpy as np
+
     wanted = f"{what}: wanted numbers, as a list or an array, found a {type(given).__name__}"
     if isinstance(given, (str, bytes)):
         raise InputError(f"{wanted}: {given!r:.40}")
@@ -258,6 +261,8 @@ def whole(name: str, value: Any, *, low: int = 1, high: int | None = None, meani
     ...
     vbterrier.errors.ParameterError: n=0: wanted a whole number of at least 1
     """
+    import numpy as np
+
     is_whole = hasattr(value, "__index__") and not isinstance(value, (bool, np.bool_))
     if not is_whole or value.__index__() < low or (high is not None and value.__index__() > high):
         wanted = f"of at least {low}" if high is None else f"from {low} to {high}"

@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 import typer
 
+import vbterrier
 from vbterrier.cli import app
 from vbterrier.cli.options import in_options
 
@@ -180,3 +181,40 @@ def test_completion_is_shown_and_completes(tmp_path):
     assert "_VBTERRIER_COMPLETE=complete_bash" in said("--show-completion")
     asked = {"_VBTERRIER_COMPLETE": "complete_bash", "COMP_WORDS": "vbterrier sc", "COMP_CWORD": "1"}
     assert said(**asked).split() == ["score"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "completes"),
+    [(["--help"], None), (["score", "--help"], None), ([], "vbterrier sc"), (["--version"], None)],
+)
+def test_help_and_completion_import_neither_numpy_nor_pandas(arguments, completes, tmp_path):
+    (tmp_path / "vbterrier").write_text("from vbterrier.cli import main\nmain()\n")
+    words = {"_VBTERRIER_COMPLETE": "complete_bash", "COMP_WORDS": completes, "COMP_CWORD": "1"} if completes else {}
+    root = str(Path(vbterrier.__file__).parents[1])
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", str(tmp_path / "vbterrier"), *arguments],
+        env={**os.environ, **words, "PYTHONPATH": root},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert "score" in done.stdout or "vbterrier 0" in done.stdout
+    imported = {line.rpartition("|")[2].strip() for line in done.stderr.splitlines()}
+    assert "vbterrier.cli" in imported
+    assert imported.isdisjoint({"numpy", "pandas", "pyarrow", "ir_measures", "rich.console"})
+
+
+def test_the_help_shows_whole_summaries_of_commands(command):
+    _, out, _ = command("--help")
+    assert "Report agreement" not in out
+    shown = " ".join(out.split())
+    assert "score Score runs with intervals, against qrels, against candidate intents and tags, or both. rank" in shown
+
+
+def test_commands_write_pages_and_find_the_measures_in_a_separate_process(process, demo_files, tmp_path):
+    page = tmp_path / "doctor.html"
+    files = [demo_files / "dense.run", "--qrels", demo_files / "qrels.txt"]
+    assert process("doctor", *files, "--html", page).returncode == 0
+    assert "<table" in page.read_text()
+    done = process("score", *files, "-m", "BNDCG@10", "-f", "csv")
+    assert done.stdout.splitlines()[1].startswith("dense,BNDCG@10,")

@@ -14,7 +14,7 @@ from vbterrier import cli
 INTERRUPT = """
 import os, signal, sys
 def interrupt(event, given):
-    if event == "import" and given[0] == "pandas":
+    if event == "import" and given[0] in ("typer", "pandas"):
         os.kill(os.getpid(), signal.SIGINT)
 sys.addaudithook(interrupt)
 """

@@ -19,7 +19,7 @@ from typer import Option
 
 import vbterrier
 from vbterrier.cli import comparison, evaluation, judging, preparation, queries
-from vbterrier.cli.options import VERBOSE, in_options, restored_logging, shared, show_log
+from vbterrier.cli.options import VERBOSE, CommandGroup, in_options, restored_logging, shared, show_log
 from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
 
 if TYPE_CHECKING:
@@ -29,6 +29,8 @@ BAD_INPUT, BAD_USAGE = 1, 2
 
 app = typer.Typer(
     name="vbterrier",
+    cls=CommandGroup,
+    rich_markup_mode=None,
     help="Evaluate retrieval systems where ground truth is missing, incomplete or ambiguous.",
     no_args_is_help=True,
     # Inherited by groups and their commands.

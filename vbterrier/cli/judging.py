@@ -12,7 +12,6 @@ import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output, deliver, echo, require_format, save_page
 from vbterrier.errors import ParameterError, choice
-from vbterrier.frames.notebook import shared_caption
 
 # Rows of each table of an audit on the terminal.
 _MOST_ROWS = 20
@@ -92,6 +91,8 @@ def audit(
     output: Output = None,
 ) -> None:
     """Audit machines as judges: nDCG by judge, humans and both, bias by family, and the human labels needed."""
+    from vbterrier.frames.notebook import shared_caption
+
     style = require_format(style, output)
     pairs = [text.rpartition("=") for text in family or []]
     for pair in pairs:

@@ -15,11 +15,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.core
 from typer import Argument, Option
 
 from vbterrier.errors import FileError, ParameterError, choice, printable
-from vbterrier.frames.files.blocks import amount
-from vbterrier.frames.files.source import LIMIT, is_there
 from vbterrier.log import NAME
 
 if TYPE_CHECKING:
@@ -103,6 +102,21 @@ MaxBytes = Annotated[
 ]
 Digits = Annotated[int | None, Option(help="Decimals in tables; csv and json have all digits.", min=0, max=15)]
 LEVELS = (logging.INFO, logging.DEBUG)
+_LONGEST_SUMMARY = 1000
+
+
+class CommandGroup(typer.core.TyperGroup):
+    """A group whose help shows the whole summaries of its commands.
+
+    Plain text, since importing rich takes as long as the rest of the help; Click would cut the summaries at one line.
+    """
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Write the commands and their summaries."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, command.get_short_help_str(limit=_LONGEST_SUMMARY)) for name, command in self.commands.items()]
+            )
 
 
 def scale_of(text: str | None) -> tuple[int, int] | None:
@@ -138,6 +152,8 @@ def judgments_of(qrels: Path | None, negative: str) -> Any:
 
 def labels_of(given: list[Path] | None, flag: str = "--labels") -> list[Path] | dict[str, str] | None:
     """Return paths of labels, by name if one is given as NAME=PATH; a file's name may contain ``=``."""
+    from vbterrier.frames.files.source import is_there
+
     if any("=" in str(path) and not is_there(path) for path in given or []):
         return named_paths(flag, [str(path) for path in given or []])
     return given
@@ -170,6 +186,9 @@ def shared(function: Callable[..., None]) -> Callable[..., None]:
     def command(
         *arguments: Any, verbose: int = 0, max_bytes: str | None = None, digits: int | None = None, **options: Any
     ) -> None:
+        from vbterrier import _registration  # noqa: F401 - measures, figures and pages
+        from vbterrier.frames.files.blocks import amount
+        from vbterrier.frames.files.source import LIMIT
         from vbterrier.report.latex import DIGITS
 
         show_log(verbose)

@@ -13,7 +13,7 @@ from typer import Argument, Option
 
 import vbterrier
 from vbterrier.cli import options as option
-from vbterrier.cli.options import Format, echo, require_format, shared
+from vbterrier.cli.options import CommandGroup, Format, echo, require_format, shared
 from vbterrier.errors import InputError, ParameterError, examples, warn
 
 if TYPE_CHECKING:
@@ -243,6 +243,8 @@ def _collected(sheets: list[Path], topics: Path, candidates: Path, **options: An
 
 app = typer.Typer(
     name="annotate",
+    cls=CommandGroup,
+    rich_markup_mode=None,
     help="Let people label candidate intents, and make a benchmark of their labels.",
     no_args_is_help=True,
     add_completion=False,

@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from vbterrier.cli import options as option
-from vbterrier.cli.options import Format, Output, deliver, echo, require_format, shared
+from vbterrier.cli.options import CommandGroup, Format, Output, deliver, echo, require_format, shared
 from vbterrier.errors import InputError, ParameterError, warn
 
 if TYPE_CHECKING:
@@ -223,6 +223,8 @@ def _numbers(option: str, text: str) -> dict[str, float]:
 
 app = typer.Typer(
     name="queries",
+    cls=CommandGroup,
+    rich_markup_mode=None,
     help="Sample queries from a corpus of mentions, describe them, and plan their number.",
     no_args_is_help=True,
     add_completion=False,

@@ -47,7 +47,7 @@ def is_frame(data: Any) -> bool:
 def frame_of(data: Any, what: str) -> pd.DataFrame:
     """Return a pandas frame unchanged, or convert a table that supports Arrow's interface (polars, pyarrow)."""
     if isinstance(data, pd.DataFrame):
-        if not data.columns.is_unique:
+        if len(set(data.columns)) < len(data.columns):
             for name in data.columns[data.columns.duplicated()]:
                 if name in _COLUMNS:
                     raise InputError(f"{what}: column {name!r} occurs {list(data.columns).count(name)} times; keep one")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cached_property
@@ -23,6 +22,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Ints, Words
+
+    Column = pd.Series[Any] | NDArray[Any]
 
 
 _LARGEST = float(np.finfo(np.float64).max)
@@ -81,8 +82,12 @@ class Ids:
         Neighbours are compared before hashing, so that a file grouped by topic costs one hash per topic.
         """
         starts = self.blocks()
-        encoded = self.take(starts).text.dictionary_encode()
-        return Blocks(Ids(encoded.dictionary, self.integers), encoded.indices.to_numpy().astype(np.int64), starts)
+        return Blocks(*self.take(starts).encoded(), starts)
+
+    def encoded(self) -> tuple[Ids, Ints]:
+        """Return :meth:`distinct`, with a hash of each row."""
+        encoded = self.text.dictionary_encode()
+        return Ids(encoded.dictionary, self.integers), encoded.indices.to_numpy().astype(np.int64)
 
     @cached_property
     def _coded(self) -> tuple[list[str], Ints]:
@@ -123,7 +128,7 @@ class Blocks(NamedTuple):
         return self.ids, np.repeat(self.number, np.diff(np.append(self.starts, n_rows)))
 
 
-def ids_of(column: pd.Series[Any], where: str) -> Ids:  # noqa: C901 - one error of each kind of column
+def ids_of(column: Column, where: str) -> Ids:  # noqa: C901 - one error of each kind of column
     """Check a column of ids, integers or text of any storage (object, ``str``, Arrow, categorical), and convert it."""
     if not len(column):
         # The type of an empty column is arbitrary in pandas.
@@ -140,7 +145,7 @@ def ids_of(column: pd.Series[Any], where: str) -> Ids:  # noqa: C901 - one error
             _refuse_missing(column, where)
             return Ids(pc.cast(_contiguous(text), pa.large_string()), integers=True)
         if pa.types.is_dictionary(text.type) and pa.types.is_integer(text.type.value_type):
-            return ids_of(column.astype(column.cat.categories.dtype), where)
+            return ids_of(column.astype(column.dtype.categories.dtype), where)
         if not _is_text(text.type):
             raise InputError(f"{where}: wanted ids as text, found {text.type}; cast with .astype(str) at the source")
         text = pc.cast(_contiguous(text), pa.large_string())
@@ -158,12 +163,14 @@ def ids_of(column: pd.Series[Any], where: str) -> Ids:  # noqa: C901 - one error
 class LazyIds(Ids):
     """A column of ids that become text when they are looked at, checked then as by :func:`ids_of`."""
 
-    _column: pd.Series[Any]
+    _column: Column
     _where: str
 
     def __init__(self, column: pd.Series[Any], where: str) -> None:
+        # Selecting rows of an array takes a tenth of the time for a column.
+        kept: Any = column.to_numpy() if isinstance(column.dtype, np.dtype) else column
         # The fields of the base class cannot be assigned.
-        vars(self).update(_column=column, _where=where, integers=ids_of(column.iloc[:1], where).integers)
+        vars(self).update(_column=kept, _where=where, integers=ids_of(kept[:1], where).integers)
 
     def __len__(self) -> int:
         return len(self._column)
@@ -173,11 +180,15 @@ class LazyIds(Ids):
         """All ids, converted at first use."""
         return ids_of(self._column, self._where).text
 
+    def distinct_blocks(self) -> Blocks:
+        """Return the distinct ids by runs of equal neighbours."""
+        return distinct_blocks(self._column, self._where)
+
     def take(self, rows: Ints) -> Ids:
         """Return the ids at some positions."""
         if "text" in vars(self) or 2 * len(rows) > len(self):
             return super().take(rows)
-        part = self._column.iloc[rows]
+        part: Any = self._column[rows] if isinstance(self._column, np.ndarray) else self._column.iloc[rows]
         if isinstance(part.dtype, pd.CategoricalDtype) and not part.isna().any():
             # Otherwise all categories would become text.
             part = part.astype(part.dtype.categories.dtype)
@@ -198,7 +209,7 @@ def lazy_ids(column: pd.Series[Any], where: str) -> Ids:
     return ids_of(column, where) if not len(column) or _is_arrow(column) else LazyIds(column, where)
 
 
-def distinct_blocks(column: pd.Series[Any], where: str) -> Blocks:
+def distinct_blocks(column: Column, where: str) -> Blocks:
     """Return the distinct ids of a column by runs of equal neighbours.
 
     Equal neighbours, as in a run grouped by topic, are compared as they are; only the first of them becomes text.
@@ -207,7 +218,8 @@ def distinct_blocks(column: pd.Series[Any], where: str) -> Blocks:
     if starts is None:
         return ids_of(column, where).distinct_blocks()
     try:
-        ids, numbers = ids_of(column.iloc[starts], where).distinct()
+        firsts: Any = np.asarray(column)[starts] if isinstance(column.dtype, np.dtype) else column.iloc[starts]
+        ids, numbers = ids_of(firsts, where).encoded()
     except InputError:
         # The message names the row of the whole column.
         ids_of(column, where)
@@ -218,9 +230,9 @@ def distinct_blocks(column: pd.Series[Any], where: str) -> Blocks:
     return Blocks(ids, numbers, starts)
 
 
-def _changes(column: pd.Series[Any]) -> Ints | None:
+def _changes(column: Column) -> Ints | None:
     """Return the rows that differ from the row before; ``None`` for types that have no plain comparison."""
-    values = column.cat.codes.to_numpy() if isinstance(column.dtype, pd.CategoricalDtype) else column.to_numpy()
+    values = column.cat.codes.to_numpy() if isinstance(column.dtype, pd.CategoricalDtype) else np.asarray(column)
     if values.dtype.kind not in "Oiu":
         return None
     changes = _changes_of_objects(values)
@@ -242,15 +254,14 @@ def _changes_of_objects(values: NDArray[Any]) -> Ints | None:
     """
     if values.dtype.kind != "O" or not values.flags.c_contiguous:
         return None
-    pointers = ctypes.cast(values.ctypes.data, ctypes.POINTER(ctypes.c_ssize_t))
-    addresses = np.ctypeslib.as_array(pointers, values.shape)
+    addresses = np.ndarray(values.shape, np.intp, values)
     head = addresses[:_SAMPLED]
     if np.count_nonzero(head[1:] != head[:-1]) > len(head) // 8:
         return None
     return np.flatnonzero(addresses[1:] != addresses[:-1])
 
 
-def _is_arrow(column: pd.Series[Any]) -> bool:
+def _is_arrow(column: Column) -> bool:
     """Return True if a column is stored by Arrow, whose text needs no conversion."""
     dtype = column.dtype
     return isinstance(dtype, pd.ArrowDtype) or getattr(dtype, "storage", "") == "pyarrow"
@@ -263,7 +274,7 @@ def owner_of(topics: Sequence[str], topic: Ints, docno: Ids) -> Callable[[int], 
 
 def numbers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] | None = None) -> NDArray[np.float64]:
     """Convert a column of numbers, or of text that spells numbers, to float64; NaN is refused, infinity is not."""
-    if pd.api.types.is_complex_dtype(column) or column.dtype.kind in "mM":
+    if column.dtype.kind in "cmM":
         raise InputError(f"{where}: wanted numbers, found {column.dtype}; pass the numbers that they stand for")
     try:
         numbers = column.to_numpy(dtype=np.float64, na_value=np.nan)
@@ -296,6 +307,9 @@ def _number(value: Any) -> float:
 
 def integers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] | None = None) -> Ints:
     """Convert a column to int64, refusing fractions."""
+    if column.dtype == np.int64:
+        whole: Ints = column.to_numpy()
+        return whole
     numbers = numbers_of(column, where, whose)
     # A cast beyond 64 bits, or of infinity, is undefined.
     bad = (numbers != np.floor(numbers)) | (np.abs(numbers) >= 2.0**63)
@@ -389,8 +403,12 @@ def _sorted(keys: Words) -> tuple[Words, Ints, bool]:
 
 def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
     """Return the rows whose pair (topic, id) is repeated, equal pairs next to each other."""
-    rows = fingerprints.roughly_repeated(topics, *ids.utf8_bytes())
-    rows = rows[fingerprints.repeated(fingerprints.keys(topics[rows], ids.take(rows).fingerprints))]
+    if len(ids) > _FEW:
+        rows = fingerprints.roughly_repeated(topics, *ids.utf8_bytes())
+        rows = rows[fingerprints.repeated(fingerprints.keys(topics[rows], ids.take(rows).fingerprints))]
+    else:
+        # Joins need the fingerprints of all ids.
+        rows = fingerprints.repeated(fingerprints.keys(topics, ids.fingerprints))
     if not len(rows):
         return rows
     # Compare the few rows left in full, so that equal fingerprints of different ids do no harm.
@@ -461,14 +479,14 @@ def _quoted(column: pd.Series[Any], row: int, whose: Callable[[int], str] | None
     return repr(value.item() if isinstance(value, np.generic) else value) + ("" if whose is None else whose(row))
 
 
-def _refuse_missing(column: pd.Series[Any], where: str) -> None:
-    missing = column.isna().to_numpy()
+def _refuse_missing(column: Column, where: str) -> None:
+    missing = np.asarray(pd.isna(column))
     if missing.any():
         raise InputError(f"{where}: row {int(np.argmax(missing))} has no id; repair or drop the row before evaluating")
 
 
-def _mixed(column: pd.Series[Any], where: str) -> str:
-    kinds = column.map(lambda value: type(value).__name__)
+def _mixed(column: Column, where: str) -> str:
+    kinds = pd.Series(column).map(lambda value: type(value).__name__)
     row = int(np.argmax((kinds != kinds.iloc[0]).to_numpy()))
     return (
         f"{where}: wanted ids of one type, found {kinds.iloc[0]} in row 0 and {kinds.iloc[row]} in row {row}; "

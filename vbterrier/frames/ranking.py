@@ -194,7 +194,8 @@ class Run:
         if top is None or depth == math.inf:
             rows = repeated_pairs(self.topic, self.docno)
         else:
-            rows = top.rows[top.filled][repeated_pairs(top.filled[0], top.docno)]
+            rows = repeated_pairs(top.filled[0], top.docno)
+            rows = top.rows[top.filled][rows] if len(rows) else rows
         if len(rows):
             raise InputError(self._duplicate(rows))
         self._distinct_to = depth
@@ -297,9 +298,10 @@ class Run:
             )
         cut = rankings.top_rows(starts, stops, depth)
         found = cut if rows is None else np.where(cut >= 0, rows[cut], -1)
-        n_tied = rankings.n_tied(score, cut, starts, stops)
+        n_tied = 0
         tied = rankings.tied_groups(score, starts, stops, depth)
         if tied.any():
+            n_tied = rankings.n_tied(score, cut, starts, stops)
             _, settled, sizes = self._tie_order(tied, depth)
             ends = np.cumsum(sizes)
             among = rankings.top_rows(np.append(0, ends[:-1]), ends, depth)

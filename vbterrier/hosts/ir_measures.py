@@ -137,8 +137,9 @@ def _frame(data: Any, what: str, converter: Any) -> pd.DataFrame:
         raise InputError(
             f"{what}: ir_measures needs the column query_id, found {found}; rename it, or use vbterrier.score"
         )
-    # Several times faster than rename for small frames.
-    frame: pd.DataFrame = data.set_axis([FROM_IR_MEASURES.get(column, column) for column in data.columns], axis=1)
+    # Several times faster than rename for small frames, and names of objects than those of Arrow.
+    names = pd.Index([FROM_IR_MEASURES.get(column, column) for column in data.columns], dtype=object)
+    frame: pd.DataFrame = data.set_axis(names, axis=1)
     return frame
 
 

@@ -15,7 +15,16 @@ from vbterrier.entities.links import COLUMNS
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.contracts import require
-from vbterrier.frames.ids import FEW_ROWS, MANY_ROWS, Ids, ids_of, near_matches, require_same_kind, warn_of_near_matches
+from vbterrier.frames.ids import (
+    FEW_ROWS,
+    MANY_ROWS,
+    Ids,
+    ids_of,
+    lazy_ids,
+    near_matches,
+    require_same_kind,
+    warn_of_near_matches,
+)
 from vbterrier.intents.sources import Iterations, iterations_of, names_subtopics, subtopic_gaps
 from vbterrier.unjudged.pool import JudgedTop, Judgments
 
@@ -91,7 +100,7 @@ class EvaluationTarget:
     @cached_property
     def qid(self) -> Ids:
         """The column qid of the frame."""
-        return ids_of(self.frame["qid"], "qrels column 'qid'")
+        return lazy_ids(self.frame["qid"], "qrels column 'qid'")
 
     @cached_property
     def topics(self) -> list[str]:
@@ -249,7 +258,7 @@ def aligned(
     return target, {name: run.only(target.topics) if on_topics == "common" else run for name, run in runs.items()}
 
 
-_FEW = 100
+_FIRST_ROWS, _FEW = 10_000, 100
 
 
 def warn_of_id_mismatch(target: EvaluationTarget, run: Run, *, only_misspelt: bool = False) -> None:
@@ -283,8 +292,8 @@ def _are_misspelt(ids: Ids, known: Ids) -> bool:
 
 def _any_in(ids: Ids, known: Any) -> bool:
     """Return True if any id is known; in most runs the first rows decide, which are the only ones to become text."""
-    first = ids.take(np.arange(min(len(ids), FEW_ROWS))).text
-    if pc.any(pc.is_in(known.slice(0, MANY_ROWS), value_set=first)).as_py():
+    first = ids.take(np.arange(min(len(ids), _FEW))).text
+    if pc.any(pc.is_in(known.slice(0, _FIRST_ROWS), value_set=first)).as_py():
         return True
     return bool(pc.any(pc.is_in(ids.text, value_set=known)).as_py())
 

@@ -1,0 +1,20 @@
+"""Registration of the measures with ir_measures, and of figures and pages with the results that show them."""
+
+from vbterrier import measures  # noqa: F401 - which registers them
+from vbterrier.frames.notebook import LOADERS
+
+
+def _plots() -> object:
+    from vbterrier.report import plots
+
+    return plots
+
+
+def _page() -> object:
+    from vbterrier.report.page.build import tables_page
+
+    return tables_page
+
+
+# Results draw themselves with the figures of the report, and are written as pages in its style.
+LOADERS |= {"plots": _plots, "page": _page}
