@@ -23,10 +23,10 @@ from sklearn.model_selection import KFold
 
 import vbterrier
 from vbterrier.entities import (
-    MiniLMTokens,
     NeuralEntityRanker,
     NeuralReranker,
     OverlapReranker,
+    TokenVectors,
     cross_validated,
     entity_labels,
     link_pool,
@@ -176,7 +176,7 @@ def main():
     given = asked.parse_args()
     warnings.simplefilter("ignore", DegenerateWarning)
     found = aida(given.data)
-    encoded = Texts(MiniLMTokens())
+    encoded = Texts(TokenVectors())
     if given.models or given.flipped:
         start = time.process_time()
         texts = list(dict.fromkeys([*found.run["text"], *found.names.values(), *found.run["query"]]))

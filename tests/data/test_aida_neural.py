@@ -12,7 +12,7 @@ import pytest
 from ir_measures import AP
 from scipy.stats import ttest_rel
 
-from vbterrier.entities import MiniLMTokens, NeuralReranker, link_pool
+from vbterrier.entities import NeuralReranker, TokenVectors, link_pool
 
 pytestmark = [pytest.mark.usefixtures("neural"), pytest.mark.nightly]
 
@@ -35,7 +35,7 @@ def trained(aida, searched):
     table = pd.read_csv(aida.folder / "entities.tsv", sep="\t", dtype=str, keep_default_na=False)
     options = {
         "names": dict(zip(table["qid"], table["name"], strict=True)),
-        "encoder": cache(MiniLMTokens(max_tokens=32)),
+        "encoder": cache(TokenVectors(max_tokens=32)),
     }
     return lambda model: NeuralReranker(links, entities, model=model, **options).cross_validated(run, qrels)
 

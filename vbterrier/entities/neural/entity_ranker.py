@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +10,7 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.links import UNJUDGED
-from vbterrier.entities.neural.batches import pretrained, single_threaded
+from vbterrier.entities.neural.checkpoints import PretrainedEncoder
 from vbterrier.entities.neural.models import SHARPNESS, NeuralModel, cross_entropy
 from vbterrier.entities.neural.reranker import NeuralStage, Prepared, TrainingTopic
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
@@ -31,44 +30,34 @@ if TYPE_CHECKING:
     from vbterrier.entities.neural.models import Arrays
 
 
-# The latest topics, which stages in a sequence encode again in every fold: some 100 megabytes for 20 entities each.
-@lru_cache(maxsize=256)
-def _frozen(pairs: tuple[tuple[str, str], ...], n_layers: int) -> tuple[Any, Any]:
-    """Return the output of the first layers for pairs of texts, shape (n, n_tokens, d), and the mask of tokens."""
-    torch = module_of_extra("torch", "neural")
-    tokenizer, network = pretrained()
-    queries, texts = zip(*pairs, strict=True)
-    given = tokenizer(list(queries), list(texts), padding=True, truncation=True, return_tensors="pt")
-    with torch.inference_mode(), single_threaded():
-        found = network(**given, output_hidden_states=True).hidden_states[n_layers]
-    return found.numpy(), given["attention_mask"].numpy()
+class PairEncoder(NeuralModel):
+    """MonoBERT: the vector of [CLS] for a query and an entity, a linear score, and the first-stage score.
 
-
-class CrossEncoder(NeuralModel):
-    """MonoBERT: the vector of [CLS] for a query and an entity, a linear score, and the first-stage score."""
+    The scores of a checkpoint that is a cross-encoder are a further input.
+    """
 
     rate = 5e-4
     criterion = staticmethod(cross_entropy)
 
-    def __init__(self, layers: int) -> None:
-        self.layers = layers
+    def __init__(self, checkpoint: Any, n_layers: int) -> None:
+        self.checkpoint, self.n_layers = PretrainedEncoder(checkpoint), n_layers
 
     def features(self, batch: Any) -> Arrays:
         """Return the output of the frozen layers for pairs of texts, and the scores, from ``(pairs, scores)``."""
         pairs, score = batch
-        hidden, mask = _frozen(tuple(pairs), self._first)
-        hidden = hidden if self.layers else hidden[:, :1]
-        return {"score": score.astype(np.float32), "hidden": hidden, "mask": mask}
+        hidden, mask, own = self.checkpoint.pairs(tuple(pairs), self.n_layers)
+        found = {"score": score.astype(np.float32), "hidden": hidden if self.n_layers else hidden[:, :1], "mask": mask}
+        return found if own is None else {**found, "own": own[:, None].astype(np.float32)}
 
     @property
-    def _first(self) -> int:
-        """The number of frozen layers."""
-        return int(pretrained()[1].config.num_hidden_layers) - self.layers
+    def scaled(self) -> tuple[str, ...]:  # type: ignore[override]
+        """The features that are standardised."""
+        return () if self.checkpoint.networks.scorer is None else ("own",)
 
     def parameters(self, x: Arrays, draw: np.random.Generator) -> Arrays:  # noqa: ARG002 - common signature
         """Return the initial parameters."""
-        own: Arrays = {}
-        for at, layer in enumerate(pretrained()[1].encoder.layer[self._first :]):
+        own: Arrays = {name: np.zeros(1) for name in self.scaled}
+        for at, layer in enumerate(self.checkpoint.layers(self.n_layers)):
             own |= {f"layer{at}.{name}": values.detach().numpy() for name, values in layer.named_parameters()}
         return {"first": np.ones(1), "bias": np.zeros(1), "head": np.zeros(x["hidden"].shape[2]), **own}
 
@@ -76,19 +65,22 @@ class CrossEncoder(NeuralModel):
         """Return the scores, shape (n,)."""
         torch, hidden = module_of_extra("torch", "neural"), x["hidden"]
         mask = (1 - x["mask"][:, None, None].to(hidden.dtype)) * torch.finfo(hidden.dtype).min
-        for at, layer in enumerate(pretrained()[1].encoder.layer[self._first :]):
+        for at, layer in enumerate(self.checkpoint.layers(self.n_layers)):
             own = {name: p[f"layer{at}.{name}"] for name, _ in layer.named_parameters()}
             found = torch.func.functional_call(layer, own, (hidden, mask))
             # Some versions of transformers return a tuple.
             hidden = found[0] if isinstance(found, tuple) else found
         # The linear score learns at the rate of the encoder, from zero: it needs the larger steps.
-        return x["score"] * p["first"] + p["bias"] + SHARPNESS * (hidden[:, 0] @ p["head"])
+        learned = hidden[:, 0] @ p["head"]
+        for name in self.scaled:
+            learned = learned + x[name] @ p[name]
+        return x["score"] * p["first"] + p["bias"] + SHARPNESS * learned
 
 
 class NeuralEntityRanker(NeuralStage, RunReranker):
     """Rerank an entity run by a cross-encoder of query and entity, learned from entity labels: E -> E.
 
-    MonoBERT with the weights of all-MiniLM-L6-v2: ``p(e, q) = σ(w · CLS(query, text of e) + v score + b)``.
+    MonoBERT, by default with the weights of all-MiniLM-L6-v2: ``p(e, q) = σ(w · CLS(query, text of e) + v score + b)``.
 
     Parameters
     ----------
@@ -100,8 +92,12 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
         ``"binary"``: the qrels passed to :meth:`fit` judge documents, and an entity is positive if only relevant
         documents of the pool mention it, negative if only non-relevant ones do, and left out if both do. Or a frame of
         entity labels (qid, entity_id, label), such as those of :func:`judge_entities`; the qrels are then not read.
+    checkpoint
+        The encoder of pairs of texts: ``None`` for all-MiniLM-L6-v2, the folder of a checkpoint of transformers, a pair
+        of tokenizer and model, or a ``CrossEncoder`` of sentence-transformers, whose scores are a further input.
     layers, rel
-        The number of last layers to fine-tune, at most 6; 0 trains the linear score only. The lowest relevant label.
+        The number of last layers to fine-tune (of encoders like BERT, RoBERTa and ELECTRA); 0 trains the linear score
+        only. The lowest relevant label.
     epochs, patience, batch_size, rate, seed
         See :class:`~vbterrier.entities.NeuralReranker`.
 
@@ -110,8 +106,10 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
     ParameterError
         An illegal value.
     InputError
-        Tags instead of a pool; no topic with positive and negative entities; a call before :meth:`fit`. See the
-        contracts of runs and qrels.
+        Tags instead of a pool; no topic with positive and negative entities; a call before :meth:`fit`; an encoder of
+        another dimension than in training. See the contracts of runs and qrels.
+    FileError
+        A folder that is no checkpoint.
     ModuleNotFoundError
         PyTorch is not installed; ``pip install 'vbterrier[neural]'``.
 
@@ -144,6 +142,7 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
         names: Mapping[str, str] | None = None,
         supervision: Any = "binary",
         *,
+        checkpoint: Any = None,
         layers: int = 2,
         rel: int = 1,
         epochs: int = 10,
@@ -159,12 +158,13 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
         if isinstance(supervision, str) and supervision != "binary":
             raise ParameterError(f"supervision={supervision!r}: wanted 'binary' or a frame (qid, entity_id, label)")
         self.supervision = supervision if isinstance(supervision, str) else frame_of(supervision, "supervision").copy()
-        self.layers, self.rel = whole("layers", layers, low=0, high=6), whole("rel", rel)
-        self._model = CrossEncoder(self.layers)
+        self.layers, self.rel = whole("layers", layers, low=0), whole("rel", rel)
+        self.checkpoint = checkpoint
+        self._pairs = PairEncoder(checkpoint, self.layers)
 
     @property
     def _network(self) -> NeuralModel:
-        return self._model
+        return self._pairs
 
     def _require_columns(self, inp: pd.DataFrame) -> None:
         pt.validate.result_frame(inp, extra_columns=["score", "query"])
@@ -177,7 +177,7 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
         score = normalised(run.score[rows], np.append(starts, len(rows)), "z")
         topics = np.split(rows, starts[1:])
         features = [
-            self._model.features(([(queries[at], called[row]) for row in own.tolist()], score[start : start + size]))
+            self._pairs.features(([(queries[at], called[row]) for row in own.tolist()], score[start : start + size]))
             for at, (own, start, size) in enumerate(zip(topics, starts.tolist(), sizes.tolist(), strict=True))
         ]
         return Prepared(run, run.topics, topics, features)
@@ -198,6 +198,10 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
             negative = stream(self.seed, "negatives", qid).choice(negative, len(positive), replace=False)
         kept = np.sort(np.concatenate([positive, negative]))
         return TrainingTopic(qid, {name: values[kept] for name, values in x.items()}, label[kept])
+
+    def _sizes_of_encoder(self, learned: Arrays) -> tuple[int, int]:
+        size = self._pairs.checkpoint.size
+        return (learned["head"].size if "head" in learned else size), size
 
     def _output(self, score: Floats) -> Floats:
         return 1 / (1 + np.exp(-score))

@@ -11,7 +11,8 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.entities.cross_validation import Folds, Teaching, is_trained, refitted
-from vbterrier.entities.neural.batches import ENTITY_WEIGHTS, Batches, MiniLMTokens, Texts, single_threaded, texts_of
+from vbterrier.entities.neural.batches import ENTITY_WEIGHTS, Batches, Texts, texts_of
+from vbterrier.entities.neural.checkpoints import TokenVectors, is_of_sentences, single_threaded
 from vbterrier.entities.neural.models import MODELS
 from vbterrier.entities.pool import judged
 from vbterrier.entities.provenance import of_cross_validated, of_fitted, require_independent
@@ -22,7 +23,6 @@ from vbterrier.entities.stage import EntityStage, OnDocuments
 from vbterrier.errors import (
     FileError,
     InputError,
-    ParameterError,
     choice,
     examples,
     module_of_extra,
@@ -37,7 +37,7 @@ from vbterrier.kernels.rankings import discounts
 from vbterrier.kernels.resample import stream
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
 
     from typing_extensions import Self
@@ -311,7 +311,17 @@ class NeuralStage(Saved, EntityStage, pt.Estimator):  # type: ignore[misc]
         return self._state
 
     def _set_learned(self, learned: Arrays) -> None:
+        wanted, size = self._sizes_of_encoder(learned)
+        if wanted != size:
+            raise InputError(
+                f"{type(self).__name__}: vectors of the encoder have {size} numbers, those of the training {wanted}; "
+                "use the encoder of the training"
+            )
         self._state = learned
+
+    @abc.abstractmethod
+    def _sizes_of_encoder(self, learned: Arrays) -> tuple[int, int]:
+        """Return the number of dimensions in training and of the encoder, equal if only a call shows them."""
 
     SUFFIX = ".safetensors"
 
@@ -359,8 +369,8 @@ class NeuralReranker(OnDocuments, NeuralStage):
         of entities by id, such as Wikipedia2Vec; ``None`` for vectors of their texts. Entities without a vector match
         by id only.
     encoder
-        A function from a text to vectors of its tokens, shape (n_tokens, d); ``None`` for
-        :class:`~vbterrier.entities.MiniLMTokens`. It is not trained.
+        A function from a text to vectors of its tokens, shape (n_tokens, d), or a checkpoint, as the first parameter of
+        :class:`~vbterrier.entities.TokenVectors`; ``None`` for all-MiniLM-L6-v2. It is not trained.
     cutoff
         The number of entities of each topic.
     entity_weight
@@ -418,7 +428,7 @@ class NeuralReranker(OnDocuments, NeuralStage):
         texts: Mapping[str, str] | None = None,
         names: Mapping[str, str] | None = None,
         vectors: Mapping[str, Any] | None = None,
-        encoder: Callable[[str], Any] | None = None,
+        encoder: Any = None,
         cutoff: int = 20,
         entity_weight: str = "rank",
         rel: int = 1,
@@ -433,12 +443,12 @@ class NeuralReranker(OnDocuments, NeuralStage):
         self._set_training(epochs, patience, batch_size, rate, seed)
         self.model = choice("model", model, MODELS)
         self.texts, self.names, self.vectors = by_id("texts", texts), by_id("names", names), by_id("vectors", vectors)
-        if encoder is not None and not callable(encoder):
-            raise ParameterError(f"encoder={encoder!r}: wanted a callable from a text to vectors of its tokens")
+        # Models of sentence-transformers are callable, too.
+        is_function = callable(encoder) and not is_of_sentences(encoder)
         self.encoder = encoder
         self.cutoff, self.rel = whole("cutoff", cutoff), whole("rel", rel)
         self.entity_weight = choice("entity_weight", entity_weight, ENTITY_WEIGHTS)
-        self._encoded = Texts(MiniLMTokens() if encoder is None else encoder)
+        self._encoded = Texts(encoder if is_function else TokenVectors(encoder))
 
     @property
     def _network(self) -> NeuralModel:
@@ -468,6 +478,13 @@ class NeuralReranker(OnDocuments, NeuralStage):
 
     def _columns(self) -> list[str]:
         return [*self.COLUMNS, *(["text"] if self.texts is None else [])]
+
+    def _sizes_of_encoder(self, learned: Arrays) -> tuple[int, int]:
+        sizes, encoder = learned.get("sizes"), self._encoded.encode
+        # Other shapes are refused by the first call, which compares all of them.
+        if not isinstance(encoder, TokenVectors) or sizes is None or sizes.shape != (2,):
+            return 0, 0
+        return int(sizes[0]), encoder.size
 
     def _taught(self, teaching: Teaching) -> Prepared:
         if not is_trained(self.entities):
