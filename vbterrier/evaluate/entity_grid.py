@@ -30,19 +30,10 @@ from vbterrier.errors import (
     warn,
     whole,
 )
-from vbterrier.evaluate.reranking import (
-    duplicates,
-    grid_items,
-    grid_line,
-    grid_results,
-    n_distinct,
-    rankings_fingerprint,
-    values_of,
-)
+from vbterrier.evaluate.grids import GridResult, grid_items, grid_results, rankings_fingerprint
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
 from vbterrier.frames.contracts import frame_of, require, score_bounds
 from vbterrier.frames.files.reading import read_qrels, read_topics
-from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.pipelines import is_pipeline
 from vbterrier.frames.ranking import Run, loaded_run, ranked
 from vbterrier.measures.base import Measure, evaluate
@@ -52,7 +43,7 @@ from vbterrier.stats.frontier import Frontier, pareto_frontier
 from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_interval
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     import ir_measures
     import pyterrier as pt
@@ -89,32 +80,14 @@ _COVERAGE = ("RelCov", "NonRelCov")
 _NEEDS = {"vectors": ("embeddings", "query_entities"), "texts": ("embed",)}
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class EntityGrid(Shown):
-    """Result of :func:`entity_grid`.
+class EntityGrid(GridResult):
+    """Result of :func:`entity_grid`; the family of given runs is ``"given"``.
 
-    - ``runs``: one row per configuration and measure, in the order of the grid: configuration, family (``"given"`` for
-      given runs), the parameters (missing if the family does not have them), measure, value (the mean over topics where
-      it is defined), low, high, level, n_qids, duplicate_of (the first configuration with the same rankings of all
-      topics, or missing)
-    - ``values``: the V frame, whose names are configurations
-    - ``omitted``: families of the grid without the resources that they need
+    The columns of ``runs``: configuration, family, the parameters, measure, value (the mean over topics where it is
+    defined), low, high, level, n_qids, duplicate_of.
     """
 
-    runs: pd.DataFrame
-    values: pd.DataFrame
-    omitted: tuple[str, ...]
-
-    @property
-    def n_distinct(self) -> int:
-        """The number of configurations with different rankings."""
-        return n_distinct(self.runs)
-
-    def _line(self) -> str:
-        return grid_line(self.runs, "entity run")
-
-    def _panels(self) -> Iterator[Panel]:
-        yield Panel("Entity runs", self.runs, value="value", by="measure", heads=1)
+    TITLE, NOUN, SHOWN = "Entity runs", "entity run", "value"
 
     def _figures(self) -> Figures:
         families = dict(zip(self.runs["configuration"], self.runs["family"], strict=True))
@@ -351,7 +324,7 @@ def entity_grid(
     if not every:
         raise ParameterError("grid: no configuration; name at least a family")
     table = _table(every, results, level=level, n_resamples=n_resamples, seed=seed)
-    return EntityGrid(table.merge(duplicates(results), how="left"), values_of(results), tuple(omitted))
+    return EntityGrid.of(table, results, omitted)
 
 
 def _given_run(name: str, given: Any, topics: pd.DataFrame, qrels: Any, folds: Any, seed: int) -> pd.DataFrame:

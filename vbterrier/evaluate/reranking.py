@@ -4,28 +4,30 @@ from __future__ import annotations
 
 import hashlib
 import inspect
-import warnings
 from dataclasses import dataclass
-from functools import partial
-from itertools import chain, product
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
-import pyarrow as pa
 
 from vbterrier.entities.rerank import FAMILIES
 from vbterrier.entities.rerank.base import require_finite
 from vbterrier.entities.stage import PoolLinks, TopEntities, warn_of_other_ids
-from vbterrier.errors import DegenerateWarning, FileError, ParameterError, examples, nearest, warn
+from vbterrier.errors import ParameterError, examples, warn
+from vbterrier.evaluate.grids import (
+    GridResult,
+    combined,
+    grid_items,
+    grid_results,
+    rankings_fingerprint,
+    texts_fingerprint,
+)
 from vbterrier.evaluate.inputs import named_runs, table_of
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
-from vbterrier.execution.parallel import mapped
-from vbterrier.execution.pending import Shared
 from vbterrier.frames.contracts import score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
-from vbterrier.frames.ids import Ids, ids_of, integers_of, require_same_kind
-from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.ids import ids_of, integers_of, require_same_kind
 from vbterrier.frames.ranking import Run, loaded_run, run_places
 from vbterrier.measures.base import Measure, evaluate
 from vbterrier.measures.external import external_values
@@ -36,10 +38,9 @@ from vbterrier.stats.topic_intervals import N_RESAMPLES, topics_intervals
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Hashable, Mapping, Sequence
 
     import ir_measures
-    from numpy.typing import NDArray
 
     from vbterrier.entities.rerank.base import Reranker
     from vbterrier.unjudged.fitted import EvidenceModel
@@ -115,43 +116,14 @@ def reranker(family: str, parameters: Mapping[str, Any], resources: Mapping[str,
     return stage
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class RerankGrid(Shown):
-    """Result of :func:`rerank_grid`.
+class RerankGrid(GridResult):
+    """Result of :func:`rerank_grid`, whose first configuration is the pool without reranking.
 
-    - ``runs``: one row per configuration and measure, in the order of the grid, after the pool without reranking:
-      configuration, family, entities, its parameters (missing if the family does not have them), measure, value (the
-      mean over topics), gain (over the pool), low, high (of the gain), level, n_qids, duplicate_of (the first
-      configuration with the same rankings of all topics, or missing)
-    - ``values``: the V frame, whose names are configurations
-    - ``omitted``: families of the default grid without the resources that they need
+    The columns of ``runs``: configuration, family, entities, its parameters, measure, value, gain (over the pool), low,
+    high (of the gain), level, n_qids, duplicate_of.
     """
 
-    runs: pd.DataFrame
-    values: pd.DataFrame
-    omitted: tuple[str, ...]
-
-    @property
-    def n_distinct(self) -> int:
-        """The number of configurations with different rankings, including the pool."""
-        return n_distinct(self.runs)
-
-    def _line(self) -> str:
-        return grid_line(self.runs, "configuration")
-
-    def _panels(self) -> Iterator[Panel]:
-        yield Panel("Configurations", self.runs, value="gain", by="measure", heads=1)
-
-
-def n_distinct(runs: pd.DataFrame) -> int:
-    """Return the number of configurations with different rankings in the table of a grid."""
-    return int(runs.drop_duplicates("configuration")["duplicate_of"].isna().sum())
-
-
-def grid_line(runs: pd.DataFrame, noun: str) -> str:
-    """Summarise the table of a grid."""
-    n = counted(runs["configuration"].nunique(), noun)
-    return f"{n}, {n_distinct(runs)} with different rankings; {', '.join(runs['measure'].unique())}"
+    TITLE, NOUN, SHOWN = "Configurations", "configuration", "gain"
 
 
 class RerankContext:
@@ -225,7 +197,7 @@ class RerankContext:
 def inputs_fingerprint(context: RerankContext) -> str:
     """Fingerprint of the inputs of a grid: the measures, and all data that configurations read."""
     documents, pool, resources = context.documents, context.documents.pool, context.resources
-    topic = _texts(pool.topics)[pool.topic]
+    topic = texts_fingerprint(pool.topics)[pool.topic]
     entity = pool.entities.fingerprints[pool.entity] if len(pool.entity) else np.empty(0, dtype=np.uint64)
     listed = [docno for run in context.runs.values() for docno in run.docno.text.to_pylist()]
     ids = sorted({*pool.entities.text.to_pylist(), *listed})
@@ -247,21 +219,13 @@ def inputs_fingerprint(context: RerankContext) -> str:
         ),
         _vectors(resources["embeddings"] or {}, ids),
         _vectors(resources["document_embeddings"] or {}, sorted(set(pool.docno.text.to_pylist()))),
-        rows_fingerprint([_texts(known), _texts([str(texts[entity_id]) for entity_id in known])]),
-        *(f"{name}: " + rows_fingerprint([run.docno.fingerprints, _texts(frame[name].tolist())]) for name in fields),
+        rows_fingerprint([texts_fingerprint(known), texts_fingerprint([str(texts[entity_id]) for entity_id in known])]),
+        *(
+            f"{name}: " + rows_fingerprint([run.docno.fingerprints, texts_fingerprint(frame[name].tolist())])
+            for name in fields
+        ),
     ]
     return hashlib.blake2b("\n".join(parts).encode(), digest_size=16).hexdigest()
-
-
-def rankings_fingerprint(run: Run, cutoff: int | None) -> str:
-    """Fingerprint of the first documents of each topic and their order."""
-    top = run.top(cutoff)
-    topic, rank = top.filled
-    return rows_fingerprint([_texts(run.topics)[topic], rank, top.docno.fingerprints])
-
-
-def _texts(texts: list[str]) -> NDArray[np.uint64]:
-    return Ids(pa.array(texts, pa.large_string())).fingerprints
 
 
 def _vectors(given: Mapping[str, Any], ids: list[str]) -> str:
@@ -361,7 +325,7 @@ def rerank_grid(
     options: dict[str, Any] = {"n_jobs": n_jobs, "progress": progress, "key": lambda one: repr(one.shared)}
     results = grid_results("configurations", context, {str(one): one for one in every}, journal, path, names, **options)
     table = _table(every, results, names, method=interval, level=level, n_resamples=n_resamples, seed=seed)
-    return RerankGrid(table.merge(duplicates(results), how="left"), values_of(results), omitted)
+    return RerankGrid.of(table, results, omitted)
 
 
 def lacking_resources(documents: Run, embeddings: Any) -> dict[str, str]:
@@ -380,109 +344,6 @@ def without(grid: Mapping[str, Any], lacking: Mapping[str, str]) -> tuple[dict[s
         needs = "; ".join(f"{family!r} needs {need}" for family, need in lacking.items())
         warn(f"grid: {n_lost} of {n} configurations are omitted, for lack of resources: {needs}")
     return {family: values for family, values in grid.items() if family not in lacking}, tuple(lacking)
-
-
-def values_of(results: Mapping[str, Any]) -> pd.DataFrame:
-    """The V frame of the results of a grid."""
-    rows = [
-        (name, qid, measure, value)
-        for name, result in results.items()
-        for measure, values in result["values"].items()
-        for qid, value in values.items()
-    ]
-    return pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
-
-
-def duplicates(results: Mapping[str, Any]) -> pd.DataFrame:
-    """The first configuration with the same rankings as each configuration, missing if it is the configuration."""
-    first: dict[str, str] = {}
-    same = [first.setdefault(result["ranking"], name) for name, result in results.items()]
-    rows = [(name, None if name == other else other) for name, other in zip(results, same, strict=True)]
-    return pd.DataFrame(rows, columns=["configuration", "duplicate_of"])
-
-
-def grid_results(
-    description: str,
-    context: Any,
-    every: Mapping[str, Any],
-    journal: Journal,
-    path: Any,
-    measures: Sequence[str],
-    *,
-    n_jobs: int,
-    progress: bool,
-    key: Callable[[Any], Any] = lambda _: 0,
-) -> dict[str, dict[str, Any]]:
-    """Values and warnings of each configuration; new ones are computed in the order of a key and added to the journal.
-
-    Warnings are summarised for the whole grid.
-    """
-    for name in every:
-        if name in journal.done and not _is_result(journal.done[name], measures):
-            raise FileError(str(path), f"has no valid values of {name!r}; remove its line")
-    missing = sorted((name for name in every if name not in journal.done), key=lambda name: key(every[name]))
-    with Shared(context) as shared:
-        items = [every[name] for name in missing]
-        found = mapped(partial(_evaluated, shared), items, n_jobs=n_jobs, progress=progress, description=description)
-        for name, result in zip(missing, found, strict=True):
-            journal.add(name, result)
-    results = {name: journal.done[name] for name in every}
-    messages = [result["warnings"][0] for result in results.values() if result["warnings"]]
-    if messages:
-        warn(f"{len(messages)} of {len(every)} configurations warn; the first warning: {messages[0]}")
-    return results
-
-
-def _evaluated(shared: Shared, configuration: Any) -> dict[str, Any]:
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
-        values, ranking = shared.value.values(configuration)
-    messages = [str(one.message) for one in caught if issubclass(one.category, DegenerateWarning)]
-    return {"values": values, "ranking": ranking, "warnings": messages}
-
-
-def _is_result(result: Any, measures: Sequence[str]) -> bool:
-    """Return True if a result read from a file has the form that :func:`_evaluated` returns."""
-    if not isinstance(result, dict) or not isinstance(result.get("values"), dict):
-        return False
-    values, messages = result["values"], result.get("warnings")
-    return (
-        isinstance(result.get("ranking"), str)
-        and all(isinstance(values.get(measure), dict) for measure in measures)
-        and all(isinstance(value, (int, float)) for measure in measures for value in values[measure].values())
-        and isinstance(messages, list)
-        and all(isinstance(message, str) for message in messages)
-    )
-
-
-def combined(given: Any) -> Iterator[dict[str, Any]]:
-    """Yield every combination of the values of parameters; a single value is a list of one."""
-    for values in [given] if hasattr(given, "items") else given:
-        lists = [one if isinstance(one, (list, tuple, range, np.ndarray)) else [one] for one in values.values()]
-        yield from (dict(zip(values, some, strict=True)) for some in product(*lists))
-
-
-def grid_items(grid: Any, families: Iterable[str]) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yield the family and the parameters of each configuration of a grid, or of a list of grids."""
-    grids = [grid] if hasattr(grid, "items") else grid
-    if not isinstance(grids, (list, tuple)) or not all(hasattr(one, "items") for one in grids):
-        raise ParameterError(
-            f"grid: found {type(grid).__name__}, wanted a mapping of family to parameters, or a list of such mappings"
-        )
-    pairs = [pair for one in grids for pair in one.items()]
-    for family, given in pairs:
-        inner = [given] if hasattr(given, "items") else given
-        if not isinstance(inner, (list, tuple)) or not all(hasattr(each, "items") for each in inner):
-            raise ParameterError(
-                f"grid: family {family!r} has {given!r}, wanted a mapping of parameter to values, or a list of "
-                "such mappings"
-            )
-    for family, given in pairs:
-        if family not in families:
-            known = ", ".join(map(repr, families))
-            raise ParameterError(f"grid: no family {family!r}; there are {known}.{nearest(str(family), families)}")
-        for parameters in combined(given):
-            yield family, parameters
 
 
 def configurations(grid: Any, entity_runs: Sequence[str], resources: Mapping[str, Any]) -> list[Configuration]:
