@@ -222,7 +222,7 @@ def test_bad_topics_measures_and_links_are_refused(world, tmp_path):
         (links, more, MEASURES, FileError, "other inputs"),
         (links, topics.head(3), MEASURES, InputError, "topics: 3 topics of the links are missing"),
         (links, topics, ["AP"], ParameterError, "wanted measures of entity runs, as 'RelCov@20'"),
-        (tags, topics, MEASURES, InputError, "found tags without a pool"),
+        (tags, topics, MEASURES, InputError, "links are tags without a pool"),
     ):
         with pytest.raises(error, match=message):
             entity_grid(given, queries, grid, measures, **asked)

@@ -89,6 +89,26 @@ class EntityTable:
         return signal_classes(self.oer(alpha, shrinkage), self.df_relevant, self.df_other)
 
 
+def warn_of_other_ids(pool: LinkedPool, ids: Ids, number: Ints, name: str) -> None:
+    """Warn if there are no entities for the topics of a pool, or none that any document mentions.
+
+    ``number`` are the indices of ``ids`` into the entities of the pool, -1 outside it.
+    """
+    if not len(pool.entities):
+        return
+    if not len(ids):
+        warn(f"{name}: no entities for any of {len(pool.topics)} topics ({examples(pool.topics)})")
+    elif (number < 0).all():
+        # Usually a mismatch of ids, such as titles against numbers, and rarely a bad ranker.
+        warn(
+            f"{name}: no document of the links mentions any of its {len(ids)} entities ({name}: "
+            f"{examples(ids.text[:4].to_pylist())}; links: {examples(pool.entities.text[:4].to_pylist())}); check that "
+            "both use the same entity ids"
+        )
+    else:
+        warn_of_near_matches(ids.take(np.flatnonzero(number < 0)), pool.entities, name, "entities", "the links")
+
+
 class Selection:
     """The first entities of a run for the topics of a pool, in trec_eval's order.
 
@@ -107,17 +127,8 @@ class Selection:
         self.entity: Ints = np.full(rows.shape, NONE)
         self.score: Floats = np.full(rows.shape, np.nan)
         number = pool.entities_of(docno)
-        if len(number) and len(pool.entities) and (number < 0).all():
-            # Usually a mismatch of ids, such as titles against numbers, and rarely a bad ranker.
-            warn(
-                f"{run.name}: no document of the links mentions any of its {len(number)} entities (run: "
-                f"{examples(docno.text[:4].to_pylist())}; links: {examples(pool.entities.text[:4].to_pylist())}); "
-                "check that both use the same entity ids"
-            )
-        elif len(pool.entities):
-            warn_of_near_matches(
-                docno.take(np.flatnonzero(number < 0)), pool.entities, run.name, "entities", "the links"
-            )
+        if len(number):
+            warn_of_other_ids(pool, docno, number, run.name)
         self.entity[topic, rank] = np.where(number >= 0, number, UNKNOWN)
         self.score[topic, rank] = run.score[rows[topic, rank]]
 

@@ -9,6 +9,7 @@ import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from vbterrier.entities.stage import EntityStage
 from vbterrier.errors import FileError, InputError, ParameterError
 from vbterrier.frames.files.source import json_of, require_regular
 from vbterrier.frames.files.writing import replace_files
@@ -51,16 +52,12 @@ class Saved(abc.ABC):
     STORED: ClassVar[tuple[str, ...]]
     # The ending of the file of the model.
     SUFFIX: ClassVar[str]
-    _topics: frozenset[str]
+    # The learned model, None before training, and the topics of the training.
+    _learned: Any = None
+    _topics: frozenset[str] = frozenset()
 
-    @property
-    @abc.abstractmethod
-    def _learned(self) -> Any:
-        """The learned model, ``None`` before training."""
-
-    @abc.abstractmethod
-    def _set_learned(self, learned: Any) -> None:
-        """Set the learned model."""
+    def _require_learned(self, learned: Any) -> None:  # noqa: B027 - most stages read nothing that can differ
+        """Refuse a model that was learned from other inputs than those of this stage."""
 
     @staticmethod
     @abc.abstractmethod
@@ -128,6 +125,13 @@ class Saved(abc.ABC):
             stage = cls(*inputs, **parameters, **options)
         except ParameterError as error:
             raise FileError(folder / _PARAMETERS, f"{error}") from error
-        stage._set_learned(learned)
-        stage._topics = frozenset(map(str, made["topics"]))
+        stage._require_learned(learned)
+        stage._learned, stage._topics = learned, frozenset(map(str, made["topics"]))
         return stage
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Saved) or type(other) is not type(self):
+            return False
+        return bool(super().__eq__(other)) and EntityStage.same(self._learned, other._learned)
+
+    __hash__ = EntityStage.__hash__

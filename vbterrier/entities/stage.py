@@ -13,13 +13,13 @@ import pandas as pd
 import pyarrow.compute as pc
 import pyterrier as pt
 
-from vbterrier.entities.coverage import ABSENT, ALPHA, SHRINKAGE, UNDEFINED, EntityTable
+from vbterrier.entities.coverage import ABSENT, ALPHA, SHRINKAGE, UNDEFINED, EntityTable, warn_of_other_ids
 from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.provenance import JUDGMENTS, carried
-from vbterrier.errors import examples, warn, whole
+from vbterrier.errors import InputError, examples, warn, whole
 from vbterrier.frames.contracts import TagFrame, frame_of, require
-from vbterrier.frames.ids import Ids, Lookup, ids_of, require_same_kind, warn_of_near_matches
+from vbterrier.frames.ids import Ids, Lookup, ids_of, require_same_kind
 from vbterrier.frames.ranking import Run, places, run_places
 from vbterrier.hosts import pyterrier
 from vbterrier.kernels.coverage import CLASSES
@@ -49,6 +49,20 @@ def links_of(links: Any) -> LinkedPool | pd.DataFrame:
     # Validate now, so that errors are raised before an experiment starts.
     TagFrame(frame, name="links")
     return frame.copy()
+
+
+def pool_of_links(links: Any, name: str) -> LinkedPool:
+    """Return the linked pool of a parameter ``links``, which tags are not."""
+    found = links_of(links)
+    if not isinstance(found, LinkedPool):
+        raise InputError(f"{name}: links are tags without a pool; pass link_pool(pool, tags, qrels) or its frame")
+    return found
+
+
+def require_judged(pool: LinkedPool, name: str) -> None:
+    """Refuse a linked pool without judgments."""
+    if len(pool) and (pool.label < 0).all():
+        raise InputError(f"{name}: no document of the links is judged; give link_pool the qrels")
 
 
 class EntityStage(pyterrier.Stage):
@@ -235,22 +249,10 @@ class TopEntities:
         return total
 
 
-def warn_of_other_ids(pool: LinkedPool, ids: Ids, name: str) -> None:
-    """Warn if there are no entities for the topics of a pool, or none that any document mentions."""
-    if not len(pool.entities):
-        return
-    if not len(ids):
-        warn(f"{name}: no entities for any of {len(pool.topics)} topics ({examples(pool.topics)})")
-        return
-    unknown = pool.entities_of(ids) < 0
-    if unknown.all():
-        warn(
-            f"{name}: no document of the links mentions any of its {len(ids)} entities ({name}: "
-            f"{examples(ids.text[:4].to_pylist())}; links: {examples(pool.entities.text[:4].to_pylist())}); check that "
-            "both use the same entity ids"
-        )
-    else:
-        warn_of_near_matches(ids.take(np.flatnonzero(unknown)), pool.entities, name, "entities", "the links")
+def columns_of(stage: pt.Transformer) -> list[str]:
+    """Return the columns that a stage needs, as far as its inspection shows."""
+    found: list[str] = (pt.inspect.transformer_inputs(stage, strict=False) or [[]])[0]
+    return found
 
 
 class OnEntities(EntityStage):
@@ -279,7 +281,7 @@ class OnEntities(EntityStage):
         """Return the columns of the input that the stage and the stage that ranks the entities need."""
         if self._inner is None:
             given = isinstance(self.entities, pt.Transformer)
-            self._inner = (pt.inspect.transformer_inputs(self.entities, strict=False) or [[]])[0] if given else []
+            self._inner = columns_of(self.entities) if given else []
         return [list(dict.fromkeys([*self._columns(), *self._inner]))]
 
     def _require_columns(self, inp: pd.DataFrame) -> None:
@@ -320,7 +322,7 @@ class OnDocuments(OnEntities):
         return listed
 
     def _check_ids(self, listed: TopEntities) -> None:
-        warn_of_other_ids(listed.pool, listed.ids, "entities")
+        warn_of_other_ids(listed.pool, listed.ids, listed.pool.entities_of(listed.ids), "entities")
 
 
 class EntityReachable(OnDocuments):

@@ -10,11 +10,10 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier.entities.coverage import ALPHA, SHRINKAGE, UNDEFINED, EntityTable, share
-from vbterrier.entities.pool import LinkedPool
 from vbterrier.entities.provenance import OWN, marked
 from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, random_scores
-from vbterrier.entities.stage import links_of
+from vbterrier.entities.stage import pool_of_links, require_judged
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn, whole
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import numbers_of
@@ -26,6 +25,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
     from vbterrier.annotations import Bools, Floats, Ints
+    from vbterrier.entities.pool import LinkedPool
     from vbterrier.frames.notebook import Figures
 
 
@@ -146,13 +146,8 @@ def closed_entities(
     ...     closed_entities(link_pool(pool, tags, qrels))[["docno", "label"]].values.tolist()
     [['Texas', 0], ['Paris', 1]]
     """
-    pool = links_of(links)
-    if not isinstance(pool, LinkedPool):
-        raise InputError(
-            "closed_entities: links are tags without a pool; pass link_pool(pool, tags, qrels) or its frame"
-        )
-    if len(pool) and (pool.label < 0).all():
-        raise InputError("closed_entities: no document of the links is judged; give link_pool the qrels")
+    pool = pool_of_links(links, "closed_entities")
+    require_judged(pool, "closed_entities")
     table = EntityTable(pool, rel)
     label = _LABELS[partitions_of(table)]
     if run is None:

@@ -14,11 +14,10 @@ import pandas as pd
 
 from vbterrier._version import __version__
 from vbterrier.entities.cross_validation import cross_validated, is_trained
-from vbterrier.entities.pool import LinkedPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, PersonalisedPageRank, RandomEntities
 from vbterrier.entities.rankers.hybrid import HybridEntities
 from vbterrier.entities.rankers.similarity import EntitySimilarity, entity_texts, table
-from vbterrier.entities.stage import links_of
+from vbterrier.entities.stage import pool_of_links
 from vbterrier.errors import (
     InputError,
     ParameterError,
@@ -49,6 +48,7 @@ if TYPE_CHECKING:
     import pyterrier as pt
 
     from vbterrier.annotations import Floats
+    from vbterrier.entities.pool import LinkedPool
     from vbterrier.frames.notebook import Figures
 
 
@@ -292,9 +292,7 @@ def entity_grid(
     external = [str(measure) for measure in asked if not isinstance(measure, Measure)]
     if external:
         raise ParameterError(f"measures: wanted measures of entity runs, as 'RelCov@20', found {external}")
-    pool = links_of(links)
-    if not isinstance(pool, LinkedPool):
-        raise InputError("links: found tags without a pool; give link_pool(pool, tags, qrels) or its frame")
+    pool = pool_of_links(links, "entity_grid")
     queries = read_topics(topics) if isinstance(topics, (str, os.PathLike)) else frame_of(topics, "topics")
     require(queries, ("qid", "query") if embed is not None else ("qid",), "topics")
     query_entities = None if query_entities is None else frame_of(query_entities, "query_entities")

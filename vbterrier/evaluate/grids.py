@@ -133,6 +133,7 @@ def _is_result(result: Any, measures: Sequence[str]) -> bool:
 
 def combined(given: Any) -> Iterator[dict[str, Any]]:
     """Yield every combination of the values of parameters; a single value is a list of one."""
+    # Not scikit-learn's ParameterGrid, which needs lists and sorts the parameters, and so changes the order of grids.
     for values in [given] if hasattr(given, "items") else given:
         lists = [one if isinstance(one, (list, tuple, range, np.ndarray)) else [one] for one in values.values()]
         yield from (dict(zip(values, some, strict=True)) for some in product(*lists))

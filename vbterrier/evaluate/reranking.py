@@ -11,9 +11,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from vbterrier.entities.coverage import warn_of_other_ids
 from vbterrier.entities.rerank import FAMILIES
 from vbterrier.entities.rerank.base import require_finite
-from vbterrier.entities.stage import PoolLinks, TopEntities, warn_of_other_ids
+from vbterrier.entities.stage import PoolLinks, TopEntities
 from vbterrier.errors import ParameterError, examples, warn
 from vbterrier.evaluate.grids import (
     GridResult,
@@ -154,7 +155,8 @@ class RerankContext:
             require_same_kind(
                 self.documents.pool.entities, run.docno, "links column 'entity_id'", f"{run.name} 'docno'"
             )
-            warn_of_other_ids(self.documents.pool, run.only(pool.topics).docno, run.name)
+            listed, entities = run.only(pool.topics).docno, self.documents.pool
+            warn_of_other_ids(entities, listed, entities.entities_of(listed), run.name)
         self.runs, self.qrels, self.measures, self.resources = dict(runs), qrels, list(measures), dict(resources)
         self._frame = pool.frame[["qid", "docno"]].iloc[self.documents.row].reset_index(drop=True)
         self._memo: dict[str, tuple[Hashable, Any]] = {}

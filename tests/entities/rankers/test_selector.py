@@ -229,7 +229,7 @@ def test_validation_topics_stop_early(data):
     pool, run, qrels, _ = data
     teach, check = (run[run["qid"].isin([f"q{each}" for each in part])] for part in (range(25), range(25, 40)))
     models = [
-        EntitySelector(pool, rounds=60, patience=patience).fit(teach, qrels, check, qrels)._model.count("Tree=")
+        EntitySelector(pool, rounds=60, patience=patience).fit(teach, qrels, check, qrels)._learned.count("Tree=")
         for patience in (3, None)
     ]
     assert models[0] < models[1]
@@ -292,4 +292,4 @@ def test_parameters_that_the_stage_sets_are_refused_under_their_aliases(data, na
 def test_other_parameters_are_taken(data):
     pool, run, qrels, _ = data
     fitted = EntitySelector(pool, features=["df"], rounds=1, parameters={"num_leaves": 3}).fit(run, qrels)
-    assert "[num_leaves: 3]" in fitted._model
+    assert "[num_leaves: 3]" in fitted._learned

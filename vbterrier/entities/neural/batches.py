@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
-from vbterrier.entities.rankers.similarity import Vectors, entity_texts, unit
+from vbterrier.entities.rankers.similarity import entity_texts, known_vectors, unit
 from vbterrier.entities.rerank.base import normalised, refuse_as_weights
-from vbterrier.errors import InputError, examples, float_array, warn
+from vbterrier.errors import InputError, float_array
 from vbterrier.kernels.rankings import spans
 
 if TYPE_CHECKING:
@@ -164,12 +164,8 @@ def _padded(tokens: list[Single], size: int) -> tuple[Single, Single]:
 
 def _given(vectors: Mapping[str, Any], ids: list[str]) -> Single:
     """Return given vectors of entities, zero for entities without one, which a warning reports."""
-    made = Vectors(list, vectors)(ids) if ids else np.zeros((0, 1))
-    none = np.isnan(made).any(axis=1) | (made.shape[1] == 0)
-    if none.any():
-        lost = [each for each, missing in zip(ids, none.tolist(), strict=True) if missing]
-        warn(f"{len(lost)} of {len(ids)} entities have no vector and match by id only ({examples(lost)})")
-    return np.nan_to_num(made if made.shape[1] else np.zeros((len(ids), 1))).astype(np.float32)
+    made = known_vectors(vectors, ids, "entities have no vector and match by id only")
+    return (made if made.shape[1] else np.zeros((len(ids), 1))).astype(np.float32)
 
 
 def _weights(listed: TopEntities, entity_weight: str) -> Single:

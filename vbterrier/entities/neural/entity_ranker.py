@@ -180,7 +180,7 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
             self._pairs.features(([(queries[at], called[row]) for row in own.tolist()], score[start : start + size]))
             for at, (own, start, size) in enumerate(zip(topics, starts.tolist(), sizes.tolist(), strict=True))
         ]
-        return Prepared(run, run.topics, topics, features)
+        return Prepared(run, topics, features)
 
     def _labels(self, prepared: Prepared, qrels: Any) -> list[Ints | None]:
         aligned = RunOnPool.on(self._pool, prepared.run.frame)

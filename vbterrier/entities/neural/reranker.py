@@ -47,8 +47,6 @@ if TYPE_CHECKING:
 
 
 CUTOFF = 20
-# Numbers of dimensions of vectors of texts and of entities, which the parameters of some models do not show.
-_SIZES = ("sizes",)
 
 
 def ndcg(score: Any, label: Ints, cutoff: int = CUTOFF) -> float:
@@ -67,19 +65,16 @@ class TrainingTopic:
     label: Ints
 
 
-@dataclass(frozen=True)
-class Training:
-    """Options of the training loop; see :class:`NeuralReranker`."""
-
-    epochs: int
-    patience: int | None
-    batch_size: int
-    rate: float | None
-    seed: int
-
-
 def train(
-    model: NeuralModel, training: Sequence[TrainingTopic], validation: Sequence[TrainingTopic], options: Training
+    model: NeuralModel,
+    training: Sequence[TrainingTopic],
+    validation: Sequence[TrainingTopic],
+    *,
+    epochs: int,
+    patience: int | None,
+    batch_size: int,
+    rate: float | None,
+    seed: int,
 ) -> Arrays:
     """Fit a model with AdamW and return its parameters, those of the first best epoch if there are validation topics.
 
@@ -94,18 +89,19 @@ def train(
             f"none of {len(training)} topics has relevant and non-relevant items among its candidates; use deeper "
             "rankings, or more judgments"
         )
-    state = {name: used[0].x[name] for name in _SIZES if name in used[0].x} | _scales(model, used)
-    made = model.parameters(used[0].x, stream(options.seed, "parameters"))
+    # The parameters of some models do not show the numbers of dimensions of their input.
+    state = {name: used[0].x[name] for name in ("sizes",) if name in used[0].x} | _scales(model, used)
+    made = model.parameters(used[0].x, stream(seed, "parameters"))
     with single_threaded():
         p = {name: torch.tensor(values, dtype=torch.float32, requires_grad=True) for name, values in made.items()}
         ready = [(_tensors(model, state, topic.x), torch.from_numpy(topic.label)) for topic in used]
         to_check = [(_tensors(model, state, topic.x), topic.label) for topic in checked]
-        optimiser = torch.optim.AdamW(p.values(), lr=options.rate or model.rate, weight_decay=model.decay)
+        optimiser = torch.optim.AdamW(p.values(), lr=rate or model.rate, weight_decay=model.decay)
         best, kept, since = -np.inf, {}, 0
-        for epoch in range(options.epochs + 1):
+        for epoch in range(epochs + 1):
             if epoch:
-                order = stream(options.seed, "epoch", str(epoch)).permutation(len(ready))
-                for step in np.split(order, range(options.batch_size, len(order), options.batch_size)):
+                order = stream(seed, "epoch", str(epoch)).permutation(len(ready))
+                for step in np.split(order, range(batch_size, len(order), batch_size)):
                     optimiser.zero_grad()
                     model.loss(p, [ready[at] for at in step]).backward()
                     optimiser.step()
@@ -117,7 +113,7 @@ def train(
                 kept = {name: values.detach().numpy().copy() for name, values in p.items()}
             else:
                 since += 1
-                if options.patience is not None and since >= options.patience:
+                if patience is not None and since >= patience:
                     break
     if not all(np.isfinite(values).all() for values in kept.values()):
         raise InputError("training diverged: parameters are not finite; lower rate=")
@@ -157,7 +153,6 @@ class Prepared:
     """A run with the features of its topics."""
 
     run: Run
-    topics: list[str]  # topic ids
     rows: list[Ints]  # the rows of each topic in the order of its features
     features: list[Arrays]  # the features of each topic
     sources: tuple[pd.DataFrame, ...] = ()  # other runs from which the features are made
@@ -176,8 +171,6 @@ class NeuralStage(Saved, EntityStage, pt.Estimator):  # type: ignore[misc]
         self.epochs, self.patience = whole("epochs", epochs), whole_or_none("patience", patience)
         self.batch_size, self.seed = whole("batch_size", batch_size), whole("seed", seed, low=0)
         self.rate = None if rate is None else number("rate", rate, low=0, open_low=True)
-        self._state: Arrays | None = None
-        self._topics: frozenset[str] = frozenset()
 
     @abc.abstractmethod
     def _require_columns(self, inp: pd.DataFrame) -> None:
@@ -198,17 +191,18 @@ class NeuralStage(Saved, EntityStage, pt.Estimator):  # type: ignore[misc]
 
     def _examples(self, prepared: Prepared, qrels: Any) -> list[TrainingTopic]:
         labels = self._labels(prepared, qrels)
-        lost = [qid for qid, label in zip(prepared.topics, labels, strict=True) if label is None]
+        lost = [qid for qid, label in zip(prepared.run.topics, labels, strict=True) if label is None]
         if lost:
             warn(f"{prepared.run.name}: {len(lost)} topics are not in qrels and are not used ({examples(lost)})")
-        parts = zip(prepared.topics, prepared.features, labels, strict=True)
+        parts = zip(prepared.run.topics, prepared.features, labels, strict=True)
         return [self._example(qid, x, label) for qid, x, label in parts if label is not None]
 
     def _example(self, qid: str, x: Arrays, label: Ints) -> TrainingTopic:
         return TrainingTopic(qid, x, label)
 
-    def _options(self) -> Training:
-        return Training(self.epochs, self.patience, self.batch_size, self.rate, self.seed)
+    def _train(self, training: Sequence[TrainingTopic], validation: Sequence[TrainingTopic]) -> Arrays:
+        options: dict[str, Any] = {name: getattr(self, name) for name in NeuralStage.STORED}
+        return train(self._network, training, validation, **options)
 
     def fit(self, topics_or_res_tr: Any, qrels_tr: Any, topics_or_res_va: Any = None, qrels_va: Any = None) -> Self:
         """Learn from the run of judged topics; validation topics, if given, determine the best epoch.
@@ -221,11 +215,11 @@ class NeuralStage(Saved, EntityStage, pt.Estimator):  # type: ignore[misc]
         checked = topics_or_res_va if has_validation else None
         judged = qrels_tr if qrels_va is None else qrels_va
         training = self._taught(Teaching(topics_or_res_tr, qrels_tr, checked, judged, self.seed))
-        topics, validation = list(training.topics), []
+        topics, validation = list(training.run.topics), []
         if checked is not None:
             prepared = self._prepared(checked)
-            topics, validation = [*topics, *prepared.topics], self._examples(prepared, judged)
-        self._state = train(self._network, self._examples(training, qrels_tr), validation, self._options())
+            topics, validation = [*topics, *prepared.run.topics], self._examples(prepared, judged)
+        self._learned = self._train(self._examples(training, qrels_tr), validation)
         self._topics = frozenset(topics)
         return self
 
@@ -238,13 +232,13 @@ class NeuralStage(Saved, EntityStage, pt.Estimator):  # type: ignore[misc]
         self._require_columns(inp)
         if not len(inp):
             return of_fitted(inp.assign(rank=pd.Series(dtype="int64")), self._topics)
-        if self._state is None:
+        if self._learned is None:
             raise InputError(f"{type(self).__name__} is not fitted; call fit, or use cross_validated or load")
         prepared = self._prepared(inp)
         score = np.full(len(inp), np.nan)
         for rows, x in zip(prepared.rows, prepared.features, strict=True):
             self._require_shapes(x)
-            score[rows] = self._output(predicted(self._network, self._state, x))
+            score[rows] = self._output(predicted(self._network, self._learned, x))
         made = ranked(inp.assign(score=score), name=prepared.run.name)
         return of_fitted(made, self._topics, inp, *prepared.sources)
 
@@ -267,12 +261,12 @@ class NeuralStage(Saved, EntityStage, pt.Estimator):  # type: ignore[misc]
             require_independent(source, "entities", folds=True)
         known = {topic.qid: topic for topic in self._examples(prepared, qrels)}
         score = np.full(len(prepared.run), np.nan)
-        divided = Folds(folds, prepared.topics, self.seed, validated=self.patience is not None)
+        divided = Folds(folds, prepared.run.topics, self.seed, validated=self.patience is not None)
         for fold in divided:
             training, checked = ([known[q] for q in known if q in part] for part in (fold.training, fold.validation))
             with divided.located(fold):
-                state = train(self._network, training, checked, self._options())
-            for qid, rows, x in zip(prepared.topics, prepared.rows, prepared.features, strict=True):
+                state = self._train(training, checked)
+            for qid, rows, x in zip(prepared.run.topics, prepared.rows, prepared.features, strict=True):
                 if qid in fold.test:
                     score[rows] = self._output(predicted(self._network, state, x))
         made = ranked(topics_and_res.assign(score=score), name=prepared.run.name)
@@ -281,19 +275,19 @@ class NeuralStage(Saved, EntityStage, pt.Estimator):  # type: ignore[misc]
     @property
     def n_parameters(self) -> int:
         """The number of trained parameters."""
-        state = self._state or {}
-        return sum(values.size for name, values in state.items() if not name.startswith(("mean.", "scale.", *_SIZES)))
+        state = self._learned or {}
+        return sum(values.size for name, values in state.items() if not name.startswith(("mean.", "scale.", "sizes")))
 
     def _require_shapes(self, x: Arrays) -> None:
         """Refuse features of other sizes than those in training."""
-        state = self._state or {}
+        state = self._learned or {}
         if "sizes" in x and "sizes" in state and not np.array_equal(x["sizes"], state["sizes"]):
             texts, vectors = (" and ".join(f"{size:g}" for size in sizes) for sizes in (x["sizes"], state["sizes"]))
             raise InputError(
                 f"{type(self).__name__}: vectors of texts and of entities have {texts} numbers, those of the training "
                 f"{vectors}; use the encoder and the vectors of the training"
             )
-        wanted = {name: values.shape for name, values in state.items() if name not in _SIZES}
+        wanted = {name: values.shape for name, values in state.items() if name != "sizes"}
         # The values of initial parameters do not matter, only their shapes.
         made = {name: values.shape for name, values in self._network.parameters(x, stream(0)).items()}
         made |= {f"{kind}.{name}": (x[name].shape[-1],) for name in self._network.scaled for kind in ("mean", "scale")}
@@ -306,18 +300,13 @@ class NeuralStage(Saved, EntityStage, pt.Estimator):  # type: ignore[misc]
 
     STORED: ClassVar[tuple[str, ...]] = ("epochs", "patience", "batch_size", "rate", "seed")
 
-    @property
-    def _learned(self) -> Arrays | None:
-        return self._state
-
-    def _set_learned(self, learned: Arrays) -> None:
+    def _require_learned(self, learned: Arrays) -> None:
         wanted, size = self._sizes_of_encoder(learned)
         if wanted != size:
             raise InputError(
                 f"{type(self).__name__}: vectors of the encoder have {size} numbers, those of the training {wanted}; "
                 "use the encoder of the training"
             )
-        self._state = learned
 
     @abc.abstractmethod
     def _sizes_of_encoder(self, learned: Arrays) -> tuple[int, int]:
@@ -341,11 +330,6 @@ class NeuralStage(Saved, EntityStage, pt.Estimator):  # type: ignore[misc]
         if any((values <= 0).any() for name, values in state.items() if name.startswith("scale.")):
             raise FileError(path, "holds a scale that is not above 0")
         return state
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, type(self)) and bool(super().__eq__(other)) and self.same(self._state, other._state)
-
-    __hash__ = EntityStage.__hash__
 
 
 class NeuralReranker(OnDocuments, NeuralStage):
@@ -472,7 +456,7 @@ class NeuralReranker(OnDocuments, NeuralStage):
         )
         features = [{**self._network.features(batch), "sizes": batches.sizes} for batch in batches]
         rows = np.split(documents.row, documents.pool.topic_starts[1:-1])
-        return Prepared(run, run.topics, rows, features, (entities.frame,))
+        return Prepared(run, rows, features, (entities.frame,))
 
     COLUMNS = ("qid", "docno", "score", "query")
 

@@ -12,7 +12,7 @@ import pyterrier as pt
 
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.provenance import carried
-from vbterrier.entities.stage import EntityStage, any_tagged, linked_as, links_of, without_links
+from vbterrier.entities.stage import EntityStage, any_tagged, linked_as, links_of, pool_of_links, without_links
 from vbterrier.errors import InputError, examples, warn, whole_or_none
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind, warn_of_near_matches
@@ -164,14 +164,8 @@ class RunReranker(EntityStage):
 
     def _set_links(self, links: Any, pool_cutoff: Any) -> None:
         self.pool_cutoff = whole_or_none("pool_cutoff", pool_cutoff)
-        found = links_of(links)
-        if not isinstance(found, LinkedPool):
-            raise InputError(
-                f"{type(self).__name__}: links are tags without a pool, and an entity run has no documents; "
-                "pass link_pool(pool, tags) or its frame"
-            )
-        self.links = found
-        self._pool = part(found, np.arange(len(found.topics)), self.pool_cutoff)
+        self.links = pool_of_links(links, type(self).__name__)
+        self._pool = part(self.links, np.arange(len(self.links.topics)), self.pool_cutoff)
 
 
 class QueryEntities:

@@ -12,7 +12,7 @@ import pyterrier as pt
 from vbterrier.entities.coverage import ALPHA, SHRINKAGE, EntityTable
 from vbterrier.entities.provenance import OWN, carried, marked
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
-from vbterrier.entities.stage import EntityStage
+from vbterrier.entities.stage import EntityStage, columns_of, require_judged
 from vbterrier.errors import InputError, ParameterError, choice, examples, number, warn, whole, whole_or_none
 from vbterrier.frames.ids import Ids, ids_of
 from vbterrier.frames.ranking import Run, places, ranked
@@ -100,8 +100,7 @@ class HybridEntities(EntityStage):
 
     def transform_inputs(self) -> list[list[str]]:
         """Return the input columns that the rankers need."""
-        needed = [(pt.inspect.transformer_inputs(ranker, strict=False) or [[]])[0] for ranker in self.rankers]
-        return [list(dict.fromkeys(chain(["qid"], *needed)))]
+        return [list(dict.fromkeys(chain(["qid"], *map(columns_of, self.rankers))))]
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Rank the union of the rankers' entities."""
@@ -204,8 +203,7 @@ class OERFilter(RunReranker):
         self.alpha = number("alpha", alpha, low=0, open_low=True)
         self.shrinkage = number("shrinkage", shrinkage, low=0, open_low=True)
         self.rel = whole("rel", rel)
-        if len(self.links) and (self.links.label < 0).all():
-            raise InputError("OERFilter: no document of the links is judged; give link_pool the qrels")
+        require_judged(self.links, "OERFilter")
         self._table = EntityTable(self._pool, self.rel)
         self._oer = self._table.oer(self.alpha, self.shrinkage)
         warn(

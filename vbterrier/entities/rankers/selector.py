@@ -288,8 +288,6 @@ class EntitySelector(Saved, RunReranker, pt.Estimator):  # type: ignore[misc]
             self.supervision = frame_of(supervision, "supervision").copy()
         self.rel, self.rounds = whole("rel", rel), whole("rounds", rounds)
         self.patience, self.seed = whole_or_none("patience", patience), whole("seed", seed, low=0)
-        self._model: str | None = None
-        self._topics: frozenset[str] = frozenset()
 
     def fit(
         self, topics_or_res_tr: Any, qrels_tr: Any, topics_or_res_va: Any = None, qrels_va: Any = None
@@ -301,15 +299,15 @@ class EntitySelector(Saved, RunReranker, pt.Estimator):  # type: ignore[misc]
         if topics_or_res_va is not None and len(topics_or_res_va):
             validation = self._labelled(topics_or_res_va, qrels_tr if qrels_va is None else qrels_va)
             topics, checked = [*topics, *validation.aligned.run.topics], validation.examples()
-        self._model, self._topics = self._learn(labelled.examples(), checked), frozenset(topics)
+        self._learned, self._topics = self._learn(labelled.examples(), checked), frozenset(topics)
         return self
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Replace the scores and ranks of an entity run, with the column ``judgments``."""
         aligned, table = self._described(inp)
-        if self._model is None and len(inp):
+        if self._learned is None and len(inp):
             raise InputError(f"{self!r} is not fitted; call fit, or use cross_validated")
-        score = _predicted(self._model, table) if self._model is not None and len(inp) else inp["score"]
+        score = _predicted(self._learned, table) if self._learned is not None and len(inp) else inp["score"]
         return of_fitted(ranked(aligned.run.frame.assign(score=score), name="entity run"), self._topics, inp)
 
     def cross_validated(self, topics_and_res: pd.DataFrame, qrels: Any, *, folds: Any = 5) -> pd.DataFrame:
@@ -388,13 +386,6 @@ class EntitySelector(Saved, RunReranker, pt.Estimator):  # type: ignore[misc]
     # A frame of labels is needed for training only.
     STORED: ClassVar[tuple[str, ...]] = ("features", "rel", "rounds", "patience", "parameters", "pool_cutoff", "seed")
 
-    @property
-    def _learned(self) -> str | None:
-        return self._model
-
-    def _set_learned(self, learned: str) -> None:
-        self._model = learned
-
     SUFFIX = ".txt"
 
     @staticmethod
@@ -410,11 +401,6 @@ class EntitySelector(Saved, RunReranker, pt.Estimator):  # type: ignore[misc]
         except (OSError, ValueError, lightgbm.basic.LightGBMError) as error:
             raise FileError(path, f"is not a saved model ({error}); write it with save") from error
         return text
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, EntitySelector) and bool(super().__eq__(other)) and self._model == other._model
-
-    __hash__ = RunReranker.__hash__
 
 
 def _predicted(model: str, table: Floats) -> Floats:

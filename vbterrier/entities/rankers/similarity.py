@@ -62,6 +62,16 @@ class Vectors:
         return made
 
 
+def known_vectors(given: Mapping[str, Any], ids: list[str], without: str) -> Floats:
+    """Return unit vectors of ids, zeros for ids without a vector, which a warning reports, shape (n, d)."""
+    made = Vectors(list, given)(ids) if ids else np.zeros((0, 0))
+    missing = np.isnan(made).any(axis=1) | (made.shape[1] == 0)
+    if missing.any():
+        lost = list(dict.fromkeys(ids[place] for place in np.flatnonzero(missing).tolist()))
+        warn(f"{len(lost)} of {len(set(ids))} {without} ({examples(lost)})")
+    return np.nan_to_num(made)
+
+
 def table(vectors: Any, of: list[str], what: str) -> Floats:
     """Return vectors as an array with one row for each id or text."""
     try:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.entities.rankers.similarity import Vectors, unit
+from vbterrier.entities.rankers.similarity import known_vectors, unit
 from vbterrier.entities.rerank.base import ENTITY_WEIGHTS, Interpolation, by_id, entity_weights
 from vbterrier.entities.rerank.overlap import PropagationReranker
-from vbterrier.errors import InputError, ParameterError, choice, examples, warn, whole
+from vbterrier.errors import InputError, ParameterError, choice, whole
 from vbterrier.frames.ids import ids_of
 
 if TYPE_CHECKING:
@@ -294,12 +294,4 @@ def _blocks(n: int) -> Iterator[slice]:
 
 def _known(given: Mapping[str, Any], ids: Ids, what: str) -> Floats:
     """Return unit vectors, zeros for ids without a vector (with a warning), shape (n, d)."""
-    names = ids.text.to_pylist()
-    if not names:
-        return np.zeros((0, 0))
-    vectors = Vectors(list, given)(names)
-    without = np.isnan(vectors).any(axis=1) if vectors.shape[1] else np.ones(len(names), dtype=bool)
-    if without.any():
-        lost = list(dict.fromkeys(names[place] for place in np.flatnonzero(without).tolist()))
-        warn(f"{len(lost)} of {len(set(names))} {what} have no vector and are ignored ({examples(lost)})")
-    return np.nan_to_num(vectors)
+    return known_vectors(given, ids.text.to_pylist(), f"{what} have no vector and are ignored")
