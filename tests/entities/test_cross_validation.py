@@ -21,6 +21,7 @@ from vbterrier.entities import (
     OverlapReranker,
     closed_entities,
     cross_validated,
+    entity_labels,
     link_pool,
 )
 from vbterrier.entities.cross_validation import Folds
@@ -99,6 +100,25 @@ def test_flipped_judgments_of_test_topics_change_no_score_of_these(name):
     # They are training topics elsewhere, so that the test can fail.
     assert not np.array_equal(others[0]["score"], others[1]["score"])
     assert before["judgments"].unique().tolist() == ["cross-validated"]
+
+
+@pytest.mark.parametrize("name", ["selector", "entity ranker"])
+def test_flipped_labels_of_entities_change_no_score_of_their_topics(name):
+    given = data()
+    labels = [entity_labels(link_pool(given.run, given.tags, qrels)) for qrels in (given.qrels, given.flipped)]
+    stages = {
+        "selector": lambda supervision: selector(supervision=supervision),
+        "entity ranker": lambda supervision: NeuralEntityRanker(
+            given.links, supervision=supervision, layers=0, epochs=1, patience=None
+        ),
+    }
+    before, after = (
+        cross_validated(consensus() >> stages[name](own.dropna(subset="label")), given.run, None, folds=FOLDS)
+        for own in labels
+    )
+    own, others = ([frame[frame["qid"].isin(given.test) == is_test] for frame in (before, after)] for is_test in (1, 0))
+    assert_frame_equal(*own, check_exact=True)
+    assert not np.array_equal(others[0]["score"], others[1]["score"])
 
 
 @pytest.mark.parametrize("name", ["selector", "reranker duet", "reranker of selected entities"])
