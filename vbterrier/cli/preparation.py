@@ -46,15 +46,30 @@ def kb(
     kind: Annotated[str, Option(help=f"Kind of the source: {', '.join(KINDS)}.")] = "file",
     id_space: IdSpace = "own",
     spellings: Annotated[
-        Path | None, Option(help="With --kind file: names of codes: attribute, value, name (tab-separated).")
+        Path | None, Option(help="With --kind file: names of codes: attribute, value, name (a table).")
+    ] = None,
+    popularity: Annotated[
+        Path | None, Option(help="Page views, links or clicks, from which priors follow: entity_id, count (a table).")
     ] = None,
 ) -> None:
     """Build a knowledge base of entities with names, priors and attributes."""
+    from vbterrier.frames.files.reading import read_spellings
     from vbterrier.linking import kb as builders
 
     if kind not in KINDS:
         raise ParameterError(f"--kind {kind}: wanted one of {', '.join(KINDS)}")
-    given = {"id_space": id_space} if kind == "file" else {}
+    if spellings is not None and kind != "file":
+        raise ParameterError(f"--spellings applies to --kind file, found --kind {kind}")
+    if popularity is not None and kind not in {"file", "wikidata"}:
+        raise ParameterError(f"--popularity applies to --kind file and wikidata, found --kind {kind}")
+    given: dict[str, Any] = {"id_space": id_space} if kind == "file" else {}
+    if popularity is not None:
+        given["popularity"] = popularity
+    if spellings is not None:
+        names: dict[str, dict[str, list[str]]] = {}
+        for attribute, value, name in read_spellings(spellings).itertuples(index=False):
+            names.setdefault(str(attribute), {}).setdefault(str(value), []).append(str(name))
+        given["spellings"] = names
     with getattr(builders, f"kb_from_{kind}")(output, source, progress=sys.stderr.isatty(), **given) as built:
         echo(f"{output}: {len(built):,} entities, {built.n_aliases:,} aliases, ids in {built.id_space!r}")
 

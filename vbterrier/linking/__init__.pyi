@@ -12,6 +12,7 @@ from .kb.knowledge_base import KnowledgeBase as KnowledgeBase
 from .kb.libraries import kb_from_rel as kb_from_rel
 from .kb.libraries import kb_from_spacy as kb_from_spacy
 from .kb.libraries import kb_from_wikimapper as kb_from_wikimapper
+from .kb.mediawiki import read_mediawiki_aliases as read_mediawiki_aliases
 from .kb.wikidata import kb_from_wikidata as kb_from_wikidata
 from .quality import linking_report as linking_report
 from .services.annotators import EntityFishingClient as EntityFishingClient
