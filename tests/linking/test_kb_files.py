@@ -370,7 +370,8 @@ def test_priors_of_wikidata_are_numbers_of_sitelinks_and_pages_are_no_entities(f
     """(3 + 1) : (1 + 1) : (0 + 1); the disambiguation page and the list are no candidates."""
     with pytest.warns(DegenerateWarning, match="left out 2 pages that are no entities"):
         base = files(wikidata(), kb_from_wikidata)
-    assert base.has_priors and len(base) == 3
+    assert base.has_priors
+    assert len(base) == 3
     assert found(base, "mercury") == {"Q1": round(4 / 7, 9), "Q2": round(2 / 7, 9), "Q4": round(1 / 7, 9)}
     with pytest.warns(DegenerateWarning, match="left out 2 pages"):
         assert not files(wikidata(), kb_from_wikidata, popularity=None).has_priors
@@ -431,7 +432,7 @@ Not a bullet: [[Rome]]
         read_mediawiki_aliases(dump)
 
 
-COUNTED = "id,label,alias,clicks,team\n007,\"Bond, James\",Bond,30,HQ\n008,Ed Bond,Bond,9,\n009,Bond,,,\n"
+COUNTED = 'id,label,alias,clicks,team\n007,"Bond, James",Bond,30,HQ\n008,Ed Bond,Bond,9,\n009,Bond,,,\n'
 
 
 def test_counts_of_a_csv_file_are_priors(files):

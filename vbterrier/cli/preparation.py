@@ -175,7 +175,7 @@ def tag(
     if "tied" in found.columns and found["tied"].any():
         line += f"; {found['tied'].sum():,} tags ({found['tied'].mean():.1%}) are decided by a tie and are guesses"
     if "n_abstained" in found.columns and tagged["n_abstained"].any():
-        line += f"; {tagged['n_abstained'].sum():,} mentions in these documents have no tag because of a tie"
+        line += f"; {tagged['n_abstained'].sum():,} mentions in them have no tag because of a tie or none fits"
     echo(line)
 
 

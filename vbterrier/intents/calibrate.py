@@ -111,9 +111,9 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
     ----------
     method
         ``"softmax"``: ``π ∝ exp(s/T)``, the label-free choice of the paper; ``"prior"``: ``π ∝ (s + a)^(1/T)``, for
-        scores that are probabilities or counts, such as clicks; ``"uniform"``. With labels, after :meth:`fit`: ``"temperature"``, softmax with
-        the T of the highest likelihood; ``"platt"`` and ``"isotonic"``, the probability that a candidate with this
-        score is correct, normalised over the candidates of a query.
+        scores that are probabilities or counts, such as clicks; ``"uniform"``. With labels, after :meth:`fit`:
+        ``"temperature"``, softmax with the T of the highest likelihood; ``"platt"`` and ``"isotonic"``, the probability
+        that a candidate with this score is correct, normalised over the candidates of a query.
     temperature
         T of softmax and prior, above 0; higher values make probabilities more uniform.
     smoothing

@@ -118,9 +118,7 @@ def _of_counts(column: Any, alias: Ids) -> Floats:
     bad = ~((count >= 0) & np.isfinite(count))
     if bad.any():
         row = int(np.argmax(bad))
-        raise InputError(
-            f"aliases: row {row} has {column.name} {count[row]:g}, wanted a finite number of at least 0"
-        )
+        raise InputError(f"aliases: row {row} has {column.name} {count[row]:g}, wanted a finite number of at least 0")
     _, code = alias.codes()
     share: Floats = (count + 1) / np.bincount(code, weights=count + 1)[code]
     return share

@@ -278,7 +278,8 @@ def read_similarities(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd
 
 def read_popularity(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     """Read counts of entities (entity_id, count), such as page views, from a file with a header; see
-    :func:`read_tags`."""
+    :func:`read_tags`.
+    """
     return _read(path, max_bytes, POPULARITY)
 
 
@@ -961,9 +962,7 @@ SIMILARITIES = FileKind(
     header_words=_ENTITY_WORDS | {"other_id", "similarity"},
     needs_header=True,
 )
-POPULARITY = FileKind(
-    ("entity_id", "count"), ("count",), header_words=_ENTITY_WORDS | {"count"}, needs_header=True
-)
+POPULARITY = FileKind(("entity_id", "count"), ("count",), header_words=_ENTITY_WORDS | {"count"}, needs_header=True)
 SPELLINGS = FileKind(
     ("attribute", "value", "name"), (), header_words=frozenset({"attribute", "value", "name"}), needs_header=True
 )

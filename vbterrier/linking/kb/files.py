@@ -173,13 +173,11 @@ class Records:
         staging.entity(row, entity, label)
         for text, prior, count in self._aliases(staging, row, entity, record.get("aliases")):
             staging.alias(row, entity, text, prior, count)
-        for name in COUNTS:
-            if not _is_missing(count := record.get(name)):
-                staging.popularity(row, entity, count)
-        if self.labels_are_aliases and label:
-            # If it is also an alias with a prior, the prior counts.
-            for text in dict.fromkeys([label, unqualified(label)]):
-                staging.alias(row, entity, text)
+        for count in (record[name] for name in COUNTS if not _is_missing(record.get(name))):
+            staging.popularity(row, entity, count)
+        # If a label is also an alias with a prior, the prior counts.
+        for text in dict.fromkeys([label, unqualified(label)]) if self.labels_are_aliases and label else ():
+            staging.alias(row, entity, text)
         self._attributes(staging, row, entity, record)
         for source in _listed(staging, row, entity, "redirects", record.get("redirects")):
             staging.redirect(row, source, entity)

@@ -30,10 +30,8 @@ _ENTITIES = (("&quot;", '"'), ("&lt;", "<"), ("&gt;", ">"), ("&#039;", "'"), ("&
 _END = "</page>"
 
 
-def read_mediawiki_aliases(
-    source: StrPath, *, max_bytes: int | None = None, progress: bool = True
-) -> pd.DataFrame:
-    """Read the redirects and disambiguation pages of a MediaWiki XML dump (``pages-articles``), page by page.
+def read_mediawiki_aliases(source: StrPath, *, max_bytes: int | None = None, progress: bool = True) -> pd.DataFrame:
+    r"""Read the redirects and disambiguation pages of a MediaWiki XML dump (``pages-articles``), page by page.
 
     Parameters
     ----------
@@ -66,7 +64,7 @@ def read_mediawiki_aliases(
     >>> import pathlib, tempfile
     >>> path = pathlib.Path(tempfile.mkdtemp()) / "dump.xml"
     >>> page = "<page><title>Mercury (disambiguation)</title><ns>0</ns><text>* [[Mercury (planet)|Mercury]], a planet"
-    >>> _ = path.write_text(page + "\\n{{disambiguation}}</text></page>")
+    >>> _ = path.write_text(page + "\n{{disambiguation}}</text></page>")
     >>> read_mediawiki_aliases(path).values.tolist()
     [['Mercury', 'Mercury (planet)', 'disambiguation']]
     """

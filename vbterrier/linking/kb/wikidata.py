@@ -110,10 +110,7 @@ def kb_from_wikidata(
     """
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
-    if isinstance(languages, str) or not languages:
-        raise ParameterError(f"languages={languages!r}: wanted a list of codes, such as ['en', 'de']")
-    if isinstance(properties, str):
-        raise ParameterError(f"properties={properties!r}: wanted a list, or a mapping such as {{'P569': 'born'}}")
+    _require_lists(languages, properties)
     source = Path(source)
     wanted = dict(properties) if hasattr(properties, "keys") else {name: name for name in properties}
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
@@ -137,15 +134,15 @@ def kb_from_wikidata(
                     raise FileError(source, fault + _REMEDY, line=line) from error
         for redirected, target in dict(redirects).items():
             staging.redirect(0, redirected, target)
-        for alias, name in further:
-            if entity := reader.found.get(name):
-                staging.alias(0, entity, alias)
-            else:
-                staging.leave_out("aliases of pages that are no item of the dump")
-        for name, count in counts:
-            if entity := reader.found.get(name):
-                staging.popularity(0, entity, count)
+        reader.stage_named(staging, further, counts)
     return KnowledgeBase(path)
+
+
+def _require_lists(languages: Any, properties: Any) -> None:
+    if isinstance(languages, str) or not languages:
+        raise ParameterError(f"languages={languages!r}: wanted a list of codes, such as ['en', 'de']")
+    if isinstance(properties, str):
+        raise ParameterError(f"properties={properties!r}: wanted a list, or a mapping such as {{'P569': 'born'}}")
 
 
 def _items(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -212,6 +209,19 @@ class _Reader:
         if self.named:
             title = sitelinks[self.site]["title"] if self.site in sitelinks else ""
             self.found |= {name: item["id"] for name in (item["id"], title) if name in self.named}
+
+    def stage_named(
+        self, staging: Staging, aliases: Iterable[tuple[str, str]], counts: Iterable[tuple[str, Any]]
+    ) -> None:
+        """Stage aliases and counts of items by their id or title."""
+        for alias, name in aliases:
+            if entity := self.found.get(name):
+                staging.alias(0, entity, alias)
+            else:
+                staging.leave_out("aliases of pages that are no item of the dump")
+        for name, count in counts:
+            if entity := self.found.get(name):
+                staging.popularity(0, entity, count)
 
 
 def _values(statements: Sequence[Any]) -> Iterator[tuple[str, str]]:
