@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 KINDS = ("file", "rel", "wikimapper", "wikidata")
-LINKERS = ("dictionary", "context", "whole", "fuzzy")
+LINKERS = ("dictionary", "queries", "context", "whole", "fuzzy")
 _SQLITE = b"SQLite format 3\0"
 
 KB = Annotated[Path, Option("--kb", help="A knowledge base, or entities as TSV or JSON lines.")]
@@ -34,8 +35,8 @@ Out = Annotated[Path, Option("--output", "-o", help="The file to write; .gz comp
 Linker = Annotated[
     str,
     Option(
-        help="dictionary (names in the text), context (also the words around them, as in names and attributes), "
-        "whole (the text is a name) or fuzzy (similar names)."
+        help="dictionary (names in the text), queries (also parts of names, misspellings and acronyms), context (also "
+        "the words around them, as in names and attributes), whole (the text is a name) or fuzzy (similar names)."
     ),
 ]
 
@@ -79,7 +80,7 @@ def intents(
     knowledge: KB,
     output: Out,
     id_space: IdSpace = "own",
-    linker: Linker = "dictionary",
+    linker: Linker = "queries",
     prob: Annotated[str, Option(help="Source of probabilities: auto, prior, softmax or uniform.")] = "auto",
     temperature: Annotated[float | None, Option(help="Temperature of a softmax of the scores.")] = None,
     constraints: Annotated[str | None, Option(help="Column of constraints, such as 'state:OH; born:1850'.")] = None,
@@ -104,8 +105,9 @@ def intents(
     if unknown != "satisfied" and not (constraints or parse):
         raise ParameterError("--unknown applies to constraints: wanted --constraints or --parse too")
     with _opened(knowledge, id_space) as base:
+        found_by = _linker(linker, base, are_queries=True)
         stages: list[Any] = [vbterrier.intents.ParseConstraints()] if parse else []
-        stages.append(vbterrier.CandidateIntents(_linker(linker, base), prob=prob))
+        stages.append(vbterrier.CandidateIntents(found_by, prob=prob))
         if temperature is not None:
             stages.append(vbterrier.Calibrate(temperature=temperature))
         if constraints or parse:
@@ -287,9 +289,10 @@ def _opened(path: Path, id_space: str) -> Iterator[KnowledgeBase]:
             yield base
 
 
-def _linker(name: str, base: KnowledgeBase) -> Any:
+def _linker(name: str, base: KnowledgeBase, *, are_queries: bool = False) -> Any:
     from vbterrier.linking.context import ContextLinker
     from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
+    from vbterrier.linking.queries import QueryLinker
 
     if name not in LINKERS:
         raise ParameterError(f"--linker {name}: wanted one of {', '.join(LINKERS)}")
@@ -297,7 +300,13 @@ def _linker(name: str, base: KnowledgeBase) -> Any:
         return base
     if name == "fuzzy":
         return FuzzyLinker(base)
-    return DictionaryLinker(base) if name == "dictionary" else ContextLinker(DictionaryLinker(base))
+    if name == "dictionary":
+        return DictionaryLinker(base)
+    # Misspellings need an extra, which the other ways to find names do not.
+    spelt = {} if find_spec("rapidfuzz") else {"min_similarity": None}
+    if name == "queries":
+        return QueryLinker(base, **spelt)
+    return ContextLinker(QueryLinker(base, **spelt) if are_queries else DictionaryLinker(base))
 
 
 def _number_or_word(text: str) -> str | float:

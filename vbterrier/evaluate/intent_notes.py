@@ -9,7 +9,7 @@ import pandas as pd
 
 from vbterrier.errors import examples
 from vbterrier.intents.coverage import Intents, Tags, cover
-from vbterrier.intents.stage import NIL
+from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.vb import vb_range
 
 if TYPE_CHECKING:

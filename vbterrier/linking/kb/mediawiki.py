@@ -20,7 +20,7 @@ _TITLE = re.compile(r"<title>(.*?)</title>")
 _NAMESPACE = re.compile(r"<ns>(-?\d+)</ns>")
 _REDIRECT = re.compile(r'<redirect title="(.*?)"')
 # A bullet of a disambiguation page; its first link is the page that is meant.
-_BULLET = re.compile(r"^\*+[^\[\n]*\[\[([^\]|#\n]+)[^\]\n]*\]\]", re.MULTILINE)
+_BULLET = re.compile(r"(?:^|<text[^>]*>)\*+[^\[\n]*\[\[([^\]|#\n]+)[^\]\n]*\]\]", re.MULTILINE)
 _DISAMBIGUATION = re.compile(
     r"\{\{\s*(disambig\w*|disamb|dab|hndis|geodis|human name disambiguation|place name disambiguation|given name|"
     r"surname|begriffsklärung|homonymie|desambiguación|disambigua)\b",
