@@ -165,7 +165,7 @@ def test_equal_calls_write_equal_files(command, tmp_path):
     for name in ("a.tsv", "b.tsv"):
         command("intents", "demo/topics.tsv", *KB, "-o", name)
     assert (tmp_path / "a.tsv").read_bytes() == (tmp_path / "b.tsv").read_bytes()
-    assert set(vbterrier.read_intents("a.tsv")["source"]) == {"dictionary, demo/entities.tsv"}
+    assert set(vbterrier.read_intents("a.tsv")["source"]) == {"queries, demo/entities.tsv"}
 
 
 def test_entities_of_one_name_stay_two(command, tmp_path):

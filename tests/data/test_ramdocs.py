@@ -18,6 +18,7 @@ from ir_measures import ERR_IA, StRecall, alpha_nDCG
 
 import vbterrier
 from vbterrier import ES, VB, DegenerateWarning
+from vbterrier.linking import DictionaryLinker, QueryLinker, build_kb
 from vbterrier.stats.topic_intervals import intervals, topics_interval
 
 pisa = pytest.importorskip("pyterrier_pisa", reason="PISA is built for Linux only")
@@ -72,6 +73,10 @@ def ramdocs(shared_data, textbook):
         documents=textbook.json_lines(folder / "docs.jsonl"),
         topics=pd.DataFrame(topics)[["qid", "query"]],
         intents=intents,
+        entities=pd.DataFrame(
+            [(topic["qid"], one["entity"]) for topic in topics for one in topic["intents"]],
+            columns=["qid", "entity_id"],
+        ),
         tags=supporting[["qid", "docno", "entity_id"]].reset_index(drop=True),
         judged=judged,
         qrels=pd.concat([judged, lost], ignore_index=True),
@@ -197,3 +202,19 @@ def test_bm25_serves_more_intents_than_dph(scores):
     interval = topics_interval(difference)
     assert difference.mean() == pytest.approx(0.0143, abs=0.0005)
     assert 0 < interval.low < 0.0143 < interval.high < 0.03
+
+
+def test_candidates_of_questions_from_titles_of_pages(ramdocs, tmp_path):
+    """Questions without candidates, found entities, and candidates of a question, without any alias but the titles."""
+    wanted = ramdocs.entities.assign(
+        text=ramdocs.entities["qid"].map({qid: n for n, qid in enumerate(ramdocs.topics["qid"])})
+    )
+    people = [{"id": title, "label": title} for title in sorted(set(wanted["entity_id"]))]
+    found = {}
+    with build_kb(tmp_path / "kb", people, id_space="titles", progress=False) as base:
+        for make in (DictionaryLinker, QueryLinker):
+            links = make(base).link(ramdocs.topics["query"].tolist()).frame[["text", "entity_id"]]
+            hits = wanted.merge(links.drop_duplicates(), on=["text", "entity_id"])
+            found[make.__name__] = (500 - links["text"].nunique(), len(hits) / len(wanted), len(links) / 500)
+    assert found["DictionaryLinker"] == pytest.approx((211, 0.471, 1.04), abs=0.01)
+    assert found["QueryLinker"] == pytest.approx((12, 0.828, 1.96), abs=0.01)

@@ -84,7 +84,7 @@ def test_tags_by_tie_are_counted_beside_the_scores_and_in_comparisons():
     of_tags = "of the tags are decided by a tie and are guesses"
     said = [
         f"run 'literal': 67% {of_tags}{remedy}",
-        f"run 'both': 50% {of_tags}; 20% of the mentions have no tag because of a tie{remedy}",
+        f"run 'both': 50% {of_tags}; 20% of the mentions have no tag because of a tie or none fits{remedy}",
     ]
     assert list(dict.fromkeys(str(each.message) for each in told)) == said
     beside = found.tagging.set_index(["name", "cutoff"])

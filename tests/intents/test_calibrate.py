@@ -295,3 +295,14 @@ def test_files_that_are_missing_or_endless_are_refused(tmp_path, monkeypatch):
 def test_illegal_parameters_are_refused(options, message):
     with pytest.raises(ParameterError, match=message):
         Calibrate(**options)
+
+
+def test_smoothing_leaves_candidates_without_clicks_a_probability(tmp_path):
+    clicks = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "B", "A"], "score": [7.0, 0.0, 0.0]})
+    stage = Calibrate("prior", smoothing=1)
+    assert stage(clicks)["prob"].tolist() == pytest.approx([8 / 9, 1 / 9, 1])
+    assert Calibrate("prior")(clicks[clicks["qid"] == "q1"])["prob"].tolist() == [1, 0]
+    stage.save(tmp_path / "stage.json")
+    assert Calibrate.load(tmp_path / "stage.json") == stage != Calibrate("prior")
+    with pytest.raises(ParameterError, match="smoothing=1: method 'softmax' has none"):
+        Calibrate(smoothing=1)

@@ -52,9 +52,9 @@ def test_gains_variances_and_most_probable_intents_by_hand():
     assert covered(("x", "A"), pooled=False).known is None
 
 
-def test_the_share_of_tagged_documents_counts_any_tag():
+def test_the_share_of_tagged_documents_counts_tags_that_are_candidates():
     coverage = covered(("x", "A"), ("x", "B"), ("y", "nobody"))
-    assert coverage.tagged.tolist() == pytest.approx([2 / 3, 1.0])
+    assert coverage.tagged.tolist() == pytest.approx([1 / 3, 1 / 2])
     alone = cover(Run(RUN[RUN["qid"] == "a"]), Intents(INTENTS), tags(("x", "A")), 1)
     assert alone.tagged.tolist() == [1.0, 0.0], "nothing retrieved, nothing tagged"
 

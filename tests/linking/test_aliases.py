@@ -108,3 +108,15 @@ def test_frames_of_aliases_are_equal_by_what_they_hold():
     assert source != AliasFrame(ROWS.assign(name=""), "people")
     assert source != AliasFrame(ROWS.drop(columns="score"), "people")
     assert source != "4 aliases of 'people'" == repr(source)
+
+
+@pytest.mark.parametrize("column", ["count", "clicks"])
+def test_counts_are_priors_with_one_added(column):
+    frame = pd.DataFrame({"alias": ["Bond", "Bond", "Ed"], "entity_id": ["a", "b", "b"], column: [30, 0, 0]})
+    aliases = AliasFrame(frame, "people")
+    assert aliases.has_priors
+    assert aliases.alias_table()["score"].tolist() == pytest.approx([31 / 32, 1 / 32, 1])
+    with pytest.raises(InputError, match=f"row 1 has {column} -1, wanted a finite number of at least 0"):
+        AliasFrame(frame.assign(**{column: [1, -1, 0]}), "people")
+    with pytest.raises(InputError, match=f"columns score and {column}: keep one source"):
+        AliasFrame(frame.assign(score=1.0), "people")

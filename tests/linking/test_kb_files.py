@@ -2,15 +2,18 @@
 
 import bz2
 import gzip
+import io
 import json
 import subprocess
 import sys
 
+import pandas as pd
 import pytest
 
 from vbterrier import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.linking.kb import staging
 from vbterrier.linking.kb.files import kb_from_file
+from vbterrier.linking.kb.mediawiki import read_mediawiki_aliases
 from vbterrier.linking.kb.wikidata import kb_from_wikidata
 
 PACKS = {"plain": bytes, "gzip": gzip.compress, "bzip2": bz2.compress}
@@ -333,3 +336,131 @@ def test_memory_does_not_grow_with_the_dump(tmp_path):
 
     # 20,000 items are 30 MB of JSON, and need much more memory as objects.
     assert peak(22_000) - peak(2_000) < 20_000, "KB"
+
+
+PAGES = [
+    {"id": "Q1", "label": "Mercury", "sites": {"enwiki": "Mercury (planet)", "dewiki": "Merkur", "frwiki": "Mercure"}},
+    {"id": "Q2", "label": "Mercury", "sites": {"enwiki": "Mercury (element)"}},
+    {"id": "Q3", "label": "Mercury", "sites": {"enwiki": "Mercury"}, "class": "Q4167410"},
+    {"id": "Q4", "label": "Mercury", "sites": {}, "class": "Q5"},
+    {"id": "Q5", "label": "List of Mercury missions", "sites": {"enwiki": "X"}, "class": "Q13406463"},
+]
+
+
+def wikidata(pages=PAGES):
+    def item(page):
+        snak = {"snaktype": "value", "datavalue": {"type": "wikibase-entityid", "value": {"id": page.get("class")}}}
+        return {
+            "type": "item",
+            "id": page["id"],
+            "labels": {"en": {"language": "en", "value": page["label"]}},
+            "aliases": {},
+            "sitelinks": {site: {"site": site, "title": title} for site, title in page["sites"].items()},
+            "claims": {"P31": [{"mainsnak": snak, "rank": "normal"}]} if "class" in page else {},
+        }
+
+    return "[\n" + ",\n".join(json.dumps(item(page)) for page in pages) + "\n]\n"
+
+
+def found(base, mention):
+    return {entity: round(score, 9) for entity, score in values(base.lookup([mention])[["entity_id", "score"]])}
+
+
+def test_priors_of_wikidata_are_numbers_of_sitelinks_and_pages_are_no_entities(files):
+    """(3 + 1) : (1 + 1) : (0 + 1); the disambiguation page and the list are no candidates."""
+    with pytest.warns(DegenerateWarning, match="left out 2 pages that are no entities"):
+        base = files(wikidata(), kb_from_wikidata)
+    assert base.has_priors
+    assert len(base) == 3
+    assert found(base, "mercury") == {"Q1": round(4 / 7, 9), "Q2": round(2 / 7, 9), "Q4": round(1 / 7, 9)}
+    with pytest.warns(DegenerateWarning, match="left out 2 pages"):
+        assert not files(wikidata(), kb_from_wikidata, popularity=None).has_priors
+    kept = files(wikidata(), kb_from_wikidata, excluded=(), popularity=None)
+    assert len(found(kept, "mercury")) == 4
+
+
+@pytest.mark.filterwarnings("ignore:made.kb. left out")
+def test_page_views_and_aliases_of_titles_are_those_of_items(files, tmp_path):
+    views = tmp_path / "views.tsv"
+    views.write_text("entity_id\tcount\nMercury (element)\t9\nQ4\t4\nNobody\t7\n")
+    aliases = pd.DataFrame({"alias": ["Hg", "Quick"], "title": ["Mercury_(element)", "Unknown"]})
+    options = {"popularity": views, "smoothing": 0, "aliases": aliases}
+    base = files(wikidata(), kb_from_wikidata, **options)
+    assert found(base, "mercury") == {"Q2": round(9 / 13, 9), "Q4": round(4 / 13, 9), "Q1": 0.0}
+    assert found(base, "hg") == {"Q2": 1.0}
+    with pytest.warns(DegenerateWarning, match="1 aliases of pages that are no item of the dump"):
+        files(wikidata(), kb_from_wikidata, **options)
+
+
+def test_redirects_and_disambiguation_pages_of_mediawiki_are_aliases(tmp_path):
+    dump = tmp_path / "pages.xml.bz2"
+    text = """<mediawiki>
+  <page>
+    <title>Hg &amp; co</title>
+    <ns>0</ns>
+    <redirect title="Mercury (element)" />
+  </page>
+  <page>
+    <title>Mercury (disambiguation)</title>
+    <ns>0</ns>
+    <revision><text>'''Mercury''' may be:
+* [[Mercury (planet)|the planet]], near the [[Sun]]
+** the element [[Mercury_(element)#History]]
+Not a bullet: [[Rome]]
+{{Disambiguation}}</text></revision>
+  </page>
+  <page>
+    <title>Talk:Mercury</title>
+    <ns>1</ns>
+    <redirect title="Talk:Other" />
+  </page>
+  <page>
+    <title>Sun</title>
+    <ns>0</ns>
+    <revision><text>* [[Star]]</text></revision>
+  </page>
+</mediawiki>
+"""
+    dump.write_bytes(bz2.compress(text.encode()))
+    assert values(read_mediawiki_aliases(dump, progress=False)) == [
+        ("Hg & co", "Mercury (element)", "redirect"),
+        ("Mercury", "Mercury (planet)", "disambiguation"),
+        ("Mercury", "Mercury (element)", "disambiguation"),
+    ]
+    dump.write_text("nothing\n")
+    with pytest.raises(FileError, match="has no <page>; wanted a MediaWiki XML dump"):
+        read_mediawiki_aliases(dump)
+
+
+COUNTED = 'id,label,alias,clicks,team\n007,"Bond, James",Bond,30,HQ\n008,Ed Bond,Bond,9,\n009,Bond,,,\n'
+
+
+def test_counts_of_a_csv_file_are_priors(files):
+    base = files(COUNTED)
+    assert base.has_priors
+    assert found(base, "bond") == {"007": round(31 / 42, 9), "008": round(10 / 42, 9), "009": round(1 / 42, 9)}
+    assert found(base, "bond james") == {"007": 1.0}
+    assert values(base.attributes(["007"])) == [("007", "team", "HQ", "text")]
+    assert found(files(COUNTED, smoothing=0), "bond")["009"] == 0
+
+
+def test_counts_of_a_spreadsheet_are_those_of_the_csv_file(tmp_path):
+    pytest.importorskip("openpyxl")
+    frame = pd.read_csv(io.StringIO(COUNTED), dtype=str)
+    frame.to_excel(tmp_path / "people.xlsx", index=False)
+    (tmp_path / "people.csv").write_text(COUNTED)
+    digests = set()
+    for name in ("people.xlsx", "people.csv"):
+        with kb_from_file(tmp_path / "made.kb", tmp_path / name, id_space="test") as base:
+            digests.add(base.digest)
+    assert len(digests) == 1
+
+
+def test_scores_of_a_table_are_probabilities(files):
+    base = files("id\talias\tscore\na\tx\t0.75\nb\tx\t0.25\n")
+    assert found(base, "x") == {"a": 0.75, "b": 0.25}
+    with pytest.raises(FileError, match="has the columns prior and score"):
+        files("id\talias\tscore\tprior\na\tx\t0.75\t0.5\n")
+    for count in ("-1", "many", "inf", "nan"):
+        with pytest.raises(FileError, match=rf"source:2: the count of 'a' is '{count}', wanted a finite number"):
+            files(f"id\talias\tcount\na\tx\t{count}\n")

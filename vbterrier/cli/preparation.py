@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 import tempfile
 from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
 
 KINDS = ("file", "rel", "wikimapper", "wikidata")
-LINKERS = ("dictionary", "context", "whole", "fuzzy")
+LINKERS = ("dictionary", "queries", "context", "whole", "fuzzy")
 _SQLITE = b"SQLite format 3\0"
 
 KB = Annotated[Path, Option("--kb", help="A knowledge base, or entities as TSV or JSON lines.")]
@@ -34,8 +35,8 @@ Out = Annotated[Path, Option("--output", "-o", help="The file to write; .gz comp
 Linker = Annotated[
     str,
     Option(
-        help="dictionary (names in the text), context (also the words around them, as in names and attributes), "
-        "whole (the text is a name) or fuzzy (similar names)."
+        help="dictionary (names in the text), queries (also parts of names, misspellings and acronyms), context (also "
+        "the words around them, as in names and attributes), whole (the text is a name) or fuzzy (similar names)."
     ),
 ]
 
@@ -46,15 +47,30 @@ def kb(
     kind: Annotated[str, Option(help=f"Kind of the source: {', '.join(KINDS)}.")] = "file",
     id_space: IdSpace = "own",
     spellings: Annotated[
-        Path | None, Option(help="With --kind file: names of codes: attribute, value, name (tab-separated).")
+        Path | None, Option(help="With --kind file: names of codes: attribute, value, name (a table).")
+    ] = None,
+    popularity: Annotated[
+        Path | None, Option(help="Page views, links or clicks, from which priors follow: entity_id, count (a table).")
     ] = None,
 ) -> None:
     """Build a knowledge base of entities with names, priors and attributes."""
+    from vbterrier.frames.files.reading import read_spellings
     from vbterrier.linking import kb as builders
 
     if kind not in KINDS:
         raise ParameterError(f"--kind {kind}: wanted one of {', '.join(KINDS)}")
-    given = {"id_space": id_space} if kind == "file" else {}
+    if spellings is not None and kind != "file":
+        raise ParameterError(f"--spellings applies to --kind file, found --kind {kind}")
+    if popularity is not None and kind not in {"file", "wikidata"}:
+        raise ParameterError(f"--popularity applies to --kind file and wikidata, found --kind {kind}")
+    given: dict[str, Any] = {"id_space": id_space} if kind == "file" else {}
+    if popularity is not None:
+        given["popularity"] = popularity
+    if spellings is not None:
+        names: dict[str, dict[str, list[str]]] = {}
+        for attribute, value, name in read_spellings(spellings).itertuples(index=False):
+            names.setdefault(str(attribute), {}).setdefault(str(value), []).append(str(name))
+        given["spellings"] = names
     with getattr(builders, f"kb_from_{kind}")(output, source, progress=sys.stderr.isatty(), **given) as built:
         echo(f"{output}: {len(built):,} entities, {built.n_aliases:,} aliases, ids in {built.id_space!r}")
 
@@ -64,7 +80,7 @@ def intents(
     knowledge: KB,
     output: Out,
     id_space: IdSpace = "own",
-    linker: Linker = "dictionary",
+    linker: Linker = "queries",
     prob: Annotated[str, Option(help="Source of probabilities: auto, prior, softmax or uniform.")] = "auto",
     temperature: Annotated[float | None, Option(help="Temperature of a softmax of the scores.")] = None,
     constraints: Annotated[str | None, Option(help="Column of constraints, such as 'state:OH; born:1850'.")] = None,
@@ -89,8 +105,9 @@ def intents(
     if unknown != "satisfied" and not (constraints or parse):
         raise ParameterError("--unknown applies to constraints: wanted --constraints or --parse too")
     with _opened(knowledge, id_space) as base:
+        found_by = _linker(linker, base, are_queries=True)
         stages: list[Any] = [vbterrier.intents.ParseConstraints()] if parse else []
-        stages.append(vbterrier.CandidateIntents(_linker(linker, base), prob=prob))
+        stages.append(vbterrier.CandidateIntents(found_by, prob=prob))
         if temperature is not None:
             stages.append(vbterrier.Calibrate(temperature=temperature))
         if constraints or parse:
@@ -160,7 +177,7 @@ def tag(
     if "tied" in found.columns and found["tied"].any():
         line += f"; {found['tied'].sum():,} tags ({found['tied'].mean():.1%}) are decided by a tie and are guesses"
     if "n_abstained" in found.columns and tagged["n_abstained"].any():
-        line += f"; {tagged['n_abstained'].sum():,} mentions in these documents have no tag because of a tie"
+        line += f"; {tagged['n_abstained'].sum():,} mentions in them have no tag because of a tie or none fits"
     echo(line)
 
 
@@ -274,9 +291,10 @@ def _opened(path: Path, id_space: str) -> Iterator[KnowledgeBase]:
             yield base
 
 
-def _linker(name: str, base: KnowledgeBase) -> Any:
+def _linker(name: str, base: KnowledgeBase, *, are_queries: bool = False) -> Any:
     from vbterrier.linking.context import ContextLinker
     from vbterrier.linking.dictionary import DictionaryLinker, FuzzyLinker
+    from vbterrier.linking.queries import QueryLinker
 
     if name not in LINKERS:
         raise ParameterError(f"--linker {name}: wanted one of {', '.join(LINKERS)}")
@@ -284,7 +302,13 @@ def _linker(name: str, base: KnowledgeBase) -> Any:
         return base
     if name == "fuzzy":
         return FuzzyLinker(base)
-    return DictionaryLinker(base) if name == "dictionary" else ContextLinker(DictionaryLinker(base))
+    if name == "dictionary":
+        return DictionaryLinker(base)
+    # Misspellings need an extra, which the other ways to find names do not.
+    spelt = {} if find_spec("rapidfuzz") else {"min_similarity": None}
+    if name == "queries":
+        return QueryLinker(base, **spelt)
+    return ContextLinker(QueryLinker(base, **spelt) if are_queries else DictionaryLinker(base))
 
 
 def _number_or_word(text: str) -> str | float:

@@ -11,6 +11,7 @@ import pandas as pd
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, choice, warn, whole
 from vbterrier.evaluate.inputs import TAGGED, intents_and_tags, intents_of, named_systems, tags_of, target_of
+from vbterrier.evaluate.intent_notes import missing_note, tie_bounds, tie_note
 from vbterrier.evaluate.replicas import (
     gold_intervals,
     nil_of,
@@ -90,7 +91,11 @@ def tag_coverage(
             success = found.success(found.gain(cutoff, "binary"))
             rows.append((name, cutoff, float(found.tagged.mean()), *found.ties, float(success.mean()), oracle))
     table = pd.DataFrame(rows, columns=["name", "cutoff", "tagged", "tied", "abstained", "ES", "oracle_ES"])
-    return table if known.tied is not None else table.drop(columns=["tied", "abstained"])
+    if known.tied is None:
+        return table.drop(columns=["tied", "abstained"])
+    if not known.tied.any():
+        return table
+    return table.merge(tie_bounds(runs, intents, tags, cutoffs, nil), on=["name", "cutoff"])
 
 
 def pooled_scores(
@@ -127,10 +132,11 @@ class IntentEvaluation(Scores):
     - ``per_query``: with replicas: name, qid, measure, value, mean, std, low, high, level, method, lists; else empty
     - ``covered``: name, qid, entity_id, prob, place (by probability, from 1; ties share the best), first_rank (rank of
       the first document that covers the intent, from 1; missing if no document up to the largest cutoff does)
-    - ``tagging``: name, cutoff, tagged (mean share of documents up to the cutoff with any tag), tied (share of
-      their tags that a tie decided: guesses), abstained (share of mentions without a tag because of a tie; both only
-      if the tagger says so), ES, oracle_ES (of the best ranking under the same tags, an upper bound for every
-      system)
+    - ``tagging``: name, cutoff, tagged (mean share of documents up to the cutoff with a tag that is a candidate), tied
+      (share of their tags that a tie decided: guesses), abstained (share of mentions without a tag because of a tie or
+      because no candidate fits; both only if the tagger says so), ES, oracle_ES (of the best ranking under the same
+      tags, an upper bound for every system); with guesses, ES_worst, ES_best, VB_worst and VB_best: if all of them are
+      wrong, and if each is the most probable intent that no other document covers
     - ``missing``: name, n_qids, n_missing: the number of queries for which a system retrieved nothing
     - ``intents``, ``tags``: the frames used for scoring; tags of whole intents if these are several ids at once
     - ``replicas``, ``quality``: the scores of every replica, and precision and recall of the tags on a labelled sample,
@@ -322,6 +328,7 @@ def evaluate_intents(
         replicas=made,
         quality=quality,
         pool=pool,
+        notes=(*missing_note(asked_queries["qid"], frame), *scores.notes, *tie_note(tagged)),
     )
 
 

@@ -15,6 +15,7 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, number, printable, whole
 from vbterrier.evaluate.inputs import named_runs, target_of
+from vbterrier.evaluate.intent_notes import notes_on_intents
 from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import Scorer, distribute
 from vbterrier.frames.contracts import systems_of
@@ -294,6 +295,7 @@ def score(
         values = values.assign(model=values["measure"].map(digests_of(asked, models)).fillna(""))
     notes = [f"{', '.join(texts)}: {model.summary}" for model, texts in _by_model(asked, models)]
     notes += [*differences_of_judged_runs(asked, every), *negative_labels(target.frame)]
+    notes += notes_on_intents(judged, loaded)
     return Scores(values, found, missing_topics(target.topics, loaded), model=models.get(""), notes=tuple(notes))
 
 

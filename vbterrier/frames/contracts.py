@@ -305,7 +305,7 @@ class TagFrame:
     """Tags of documents, for all queries or, with qid, for single ones; weights in [0, 1] are 1 where absent.
 
     ``tied``: True for tags that a tie between candidates decided. ``n_abstained``: mentions of the document that have
-    no tag because of a tie. Both have the shape (n_tags,); ``None`` if the tagger did not say.
+    no tag because of a tie or none fits. Both have the shape (n_tags,); ``None`` if the tagger did not say.
     """
 
     def __init__(self, frame: Any, *, name: str = "tags") -> None:

@@ -110,12 +110,14 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
     Parameters
     ----------
     method
-        ``"softmax"``: ``π ∝ exp(s/T)``, the label-free choice of the paper; ``"prior"``: ``π ∝ s^(1/T)``, for scores
-        that are probabilities or counts; ``"uniform"``. With labels, after :meth:`fit`: ``"temperature"``, softmax with
-        the T of the highest likelihood; ``"platt"`` and ``"isotonic"``, the probability that a candidate with this
-        score is correct, normalised over the candidates of a query.
+        ``"softmax"``: ``π ∝ exp(s/T)``, the label-free choice of the paper; ``"prior"``: ``π ∝ (s + a)^(1/T)``, for
+        scores that are probabilities or counts, such as clicks; ``"uniform"``. With labels, after :meth:`fit`:
+        ``"temperature"``, softmax with the T of the highest likelihood; ``"platt"`` and ``"isotonic"``, the probability
+        that a candidate with this score is correct, normalised over the candidates of a query.
     temperature
         T of softmax and prior, above 0; higher values make probabilities more uniform.
+    smoothing
+        a of the prior, at least 0. With counts, 1 leaves a candidate without any a small probability.
     parameters
         Parameters from an earlier :meth:`fit`, instead of fitting: ``{"temperature": T}``, ``{"slope": a, "intercept":
         b}`` or ``{"scores": [...], "probs": [...]}``.
@@ -145,6 +147,7 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         method: str = "softmax",
         *,
         temperature: float = 1.0,
+        smoothing: float = 0.0,
         parameters: Mapping[str, float | list[float]] | None = None,
     ) -> None:
         super().__init__()
@@ -152,6 +155,9 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
         self.temperature = number("temperature", temperature, low=0, open_low=True)
         if method not in _TEMPERED and self.temperature != 1:
             raise ParameterError(f"temperature={temperature!r}: method {method!r} has none")
+        self.smoothing = number("smoothing", smoothing, low=0)
+        if method != "prior" and self.smoothing:
+            raise ParameterError(f"smoothing={smoothing!r}: method {method!r} has none; it is that of method 'prior'")
         self.parameters = None if parameters is None else _checked(method, parameters)
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
@@ -190,8 +196,9 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
                     f"{candidates.name}: {candidates.owner(row)} has score {score.min():g}, wanted at least 0 for a "
                     "prior; use 'softmax'"
                 )
-            warn_of_no_weight(score, topic, candidates.topics)
-            return tempered(score, self.temperature, topic, n)
+            weight = score + self.smoothing
+            warn_of_no_weight(weight, topic, candidates.topics)
+            return tempered(weight, self.temperature, topic, n)
         fitted = {name: np.asarray(value) for name, value in (self.parameters or {}).items()}
         if self.method == "temperature":
             return softened(score, float(fitted["temperature"]), topic, n)
@@ -251,11 +258,11 @@ class Calibrate(IntentStage, pt.Estimator):  # type: ignore[misc]
 
     def __hash__(self) -> int:
         # Without the parameters, which a fit changes.
-        return hash((type(self), self.method, self.temperature))
+        return hash((type(self), self.method, self.temperature, self.smoothing))
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write method and parameters as JSON; raise FileError if the file cannot be written."""
-        content = {name: getattr(self, name) for name in ("method", "temperature", "parameters")}
+        content = {name: getattr(self, name) for name in ("method", "temperature", "smoothing", "parameters")}
         with replacing(Path(path)) as file:
             file.write(f"{json.dumps({'kind': _KIND, **content}, indent=1)}\n".encode())
 

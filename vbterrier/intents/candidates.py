@@ -72,7 +72,13 @@ class CandidateIntents(IntentStage):
     """
 
     def __init__(
-        self, source: Any, *, prob: str = "auto", cutoff: int | None = None, mentions: str = "all", nil: float | str = 0.0
+        self,
+        source: Any,
+        *,
+        prob: str = "auto",
+        cutoff: int | None = None,
+        mentions: str = "all",
+        nil: float | str = 0.0,
     ) -> None:
         super().__init__()
         if not (callable(getattr(source, "link", None)) or isinstance(source, pt.Transformer)):

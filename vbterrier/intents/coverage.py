@@ -124,7 +124,7 @@ class Ties(NamedTuple):
         if self.tied > 0:
             parts.append(f"{self.tied:.0%} of the tags are decided by a tie and are guesses")
         if self.abstained > 0:
-            parts.append(f"{self.abstained:.0%} of the mentions have no tag because of a tie")
+            parts.append(f"{self.abstained:.0%} of the mentions have no tag because of a tie or none fits")
         return "; ".join(parts)
 
 
@@ -142,9 +142,12 @@ class Coverage:
     weight: Floats
     tags: Tags
     depth: int  # the number of ranks that were matched
-    tagged: Floats  # share of the retrieved documents of each topic that have a tag of positive weight, shape (n,)
-    first_tagged: Ints  # 0-based rank of the first such document of each topic, shape (n,); :data:`NEVER` without one
+    tagged: Floats  # share of the retrieved documents of each topic that have a candidate as a tag, shape (n,)
+    first_tagged: (
+        Ints  # 0-based rank of the first document of each topic with any tag, shape (n,); :data:`NEVER` if none
+    )
     ties: Ties  # of all tags of the retrieved documents
+    guesses: tuple[Ints, Ints]  # topic and 0-based rank of every tag that a tie decided, each of shape (n_guesses,)
     # The entity of intents that are covered by showing no entity; empty for none. Tags of this entity are ignored.
     nil: str = ""
 
@@ -183,6 +186,23 @@ class Coverage:
     def success(self, gain: Floats) -> Floats:
         """Return ``ES = Σ π_i g_i`` of each topic, shape (n,): exactly 1 if every intent is covered."""
         return self._sum(self.intents.prob * gain) / self._sum(self.intents.prob)
+
+    def most_success(self, gain: Floats, cutoff: int) -> Floats:
+        """Return ``ES`` of each topic, shape (n,), if its guesses up to a cutoff cover the most probable open intents.
+
+        ``gain`` is that without guesses. Each guess may be any intent of its query, so that t guesses add at most the t
+        largest ``π_i (1 - g_i)``.
+        """
+        topic, rank = self.guesses
+        n = len(self.intents.topics)
+        n_guesses = np.bincount(topic[rank < cutoff], minlength=n)
+        open_mass = self.intents.prob * (1.0 - gain)
+        order = np.lexsort((-open_mass, self.intents.topic))
+        of = self.intents.topic[order]
+        place = np.arange(len(of)) - np.searchsorted(of, of)
+        added = np.where(place < n_guesses[of], open_mass[order], 0.0)
+        most: Floats = np.minimum(self.success(gain) + np.bincount(of, weights=added, minlength=n), 1.0)
+        return most
 
     def variance(self, gain: Floats, kind: str) -> Floats:
         """Return the variance of success of each topic: ``"bernoulli"``, or across ``"intent"``; shape (n,)."""
@@ -239,6 +259,9 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
     # One rank more, so that argmax is defined for a run without documents.
     has_tag = np.zeros((len(rows), top.depth + 1), dtype=bool)
     has_tag[topic[document[some]], rank[document[some]]] = True
+    has_candidate = np.zeros_like(has_tag)
+    has_candidate[topic[document[met]], rank[document[met]]] = True
+    guessed = document[some & (tags.tied[tag] if tags.tied is not None else False)]
     return Coverage(
         intents,
         matches["intent"].to_numpy(),
@@ -246,9 +269,10 @@ def cover(run: Run, intents: Intents, tags: Tags, cutoff: int | None, *, nil: st
         matches["weight"].to_numpy(),
         tags,
         top.depth if cutoff is None else cutoff,
-        has_tag.sum(axis=1) / np.maximum(np.count_nonzero(rows >= 0, axis=1), 1),
+        has_candidate.sum(axis=1) / np.maximum(np.count_nonzero(rows >= 0, axis=1), 1),
         np.where(has_tag.any(axis=1), has_tag.argmax(axis=1), NEVER),
         Ties.of_documents(tags, document, tag),
+        (topic[guessed], rank[guessed]),
         nil,
     )
 

@@ -14,7 +14,7 @@ from vbterrier.frames.contracts import frame_of, owner, probabilities_of, requir
 from vbterrier.frames.ids import ids_of, numbers_of
 from vbterrier.frames.ranking import ranked
 from vbterrier.hosts import pyterrier
-from vbterrier.intents.taggers import label_of
+from vbterrier.intents.taggers import NIL, label_of
 from vbterrier.kernels.candidates import proportional, with_fixed_masses
 
 if TYPE_CHECKING:
@@ -54,10 +54,6 @@ def knowledge_base(given: Any, *methods: str) -> Any:
         wanted = "wanted a knowledge base, such as KnowledgeBase(path)"
         raise ParameterError(f"kb={given!r}: {wanted}; it has no method {missing[0]!r}")
     return given
-
-
-# The intent that none of the candidates is meant. Stages do not change its probability.
-NIL = "NIL"
 
 
 class Candidates:

@@ -53,6 +53,8 @@ class TagTable(TagFrame):
 
 
 DOCNO = "docno"
+# The intent that none of the candidates is meant. Stages do not change its probability.
+NIL = "NIL"
 _LOG = logging.getLogger(__name__)
 # Texts per call of a linker.
 _BATCH = 4096

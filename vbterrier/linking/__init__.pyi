@@ -12,8 +12,10 @@ from .kb.knowledge_base import KnowledgeBase as KnowledgeBase
 from .kb.libraries import kb_from_rel as kb_from_rel
 from .kb.libraries import kb_from_spacy as kb_from_spacy
 from .kb.libraries import kb_from_wikimapper as kb_from_wikimapper
+from .kb.mediawiki import read_mediawiki_aliases as read_mediawiki_aliases
 from .kb.wikidata import kb_from_wikidata as kb_from_wikidata
 from .quality import linking_report as linking_report
+from .queries import QueryLinker as QueryLinker
 from .services.annotators import EntityFishingClient as EntityFishingClient
 from .services.annotators import RELClient as RELClient
 from .services.annotators import SpotlightClient as SpotlightClient

@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from vbterrier.annotations import Floats, Ints
 
 TOLERANCE = 1e-6
+# Columns of counts, from which probabilities follow.
+_COUNTS = ("count", "clicks")
 
 
 @runtime_checkable
@@ -42,14 +44,17 @@ class Aliases(Protocol):
 class AliasFrame:
     """Aliases in a frame, with the interface of a knowledge base that linkers use.
 
-    The columns are alias, entity_id [, score (probability of the entity given the alias), weight (frequency of the
-    alias, relative to aliases of the same form), name].
+    The columns are alias, entity_id [, score (probability of the entity given the alias) or count (of both, such as
+    clicks: ``p(e|a) ∝ c + 1``), weight (frequency of the alias, relative to aliases of the same form), name].
     """
 
     def __init__(self, frame: Any, id_space: str) -> None:
         frame = frame_of(frame, "aliases")
         require(frame, ("alias", "entity_id"), "aliases")
-        refuse_near_misses(frame, ("score",), "aliases")
+        given = [name for name in ("score", *_COUNTS) if name in frame.columns]
+        if len(given) > 1:
+            raise InputError(f"aliases: columns {' and '.join(given)}: keep one source of the probabilities")
+        refuse_near_misses(frame, ("score",), "aliases", others=_COUNTS)
         alias = ids_of(frame["alias"], "aliases column 'alias'")
         entity = ids_of(frame["entity_id"], "aliases column 'entity_id'")
         twice = repeated_pairs(alias.codes()[1], entity)
@@ -59,9 +64,13 @@ class AliasFrame:
                 f"{entity.text[int(twice[0])].as_py()!r} is in rows {twice[0]} and {twice[1]}; keep one"
             )
         self.id_space = id_space
-        self.has_priors = "score" in frame.columns
+        self.has_priors = bool(given)
         columns = {"alias": alias.text.to_pylist(), "entity_id": entity.text.to_pylist()}
-        score = _probabilities(frame["score"], columns) if self.has_priors else np.ones(len(frame))
+        score = np.ones(len(frame))
+        if given == ["score"]:
+            score = _probabilities(frame["score"], columns)
+        elif given:
+            score = _of_counts(frame[given[0]], alias)
         self._table = pd.DataFrame({name: pd.Series(column, dtype="str") for name, column in columns.items()})
         self._table["score"] = score
         self._table["weight"] = _weights(frame["weight"], alias) if "weight" in frame.columns else 1.0
@@ -101,6 +110,18 @@ def _probabilities(column: Any, columns: dict[str, list[str]]) -> Floats:
             f"{score[row]:g}, wanted a probability in 0 to 1; divide counts by their sum over the alias"
         )
     return score
+
+
+def _of_counts(column: Any, alias: Ids) -> Floats:
+    """Return ``(c + 1) / Σ (c + 1)`` over the rows of each alias."""
+    count = numbers_of(column, f"aliases column {column.name!r}")
+    bad = ~((count >= 0) & np.isfinite(count))
+    if bad.any():
+        row = int(np.argmax(bad))
+        raise InputError(f"aliases: row {row} has {column.name} {count[row]:g}, wanted a finite number of at least 0")
+    _, code = alias.codes()
+    share: Floats = (count + 1) / np.bincount(code, weights=count + 1)[code]
+    return share
 
 
 def _weights(column: Any, alias: Ids) -> Floats:

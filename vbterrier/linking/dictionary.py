@@ -113,8 +113,9 @@ class DictionaryLinker(Identified):
     Parameters
     ----------
     aliases
-        A knowledge base, or a frame alias, entity_id [, score, weight, name], where ``score`` is the probability of the
-        entity given the alias. Names with the same words share their candidates, weighted by ``weight`` (frequency).
+        A knowledge base, or a frame alias, entity_id [, score or count, weight, name], where ``score`` is the
+        probability of the entity given the alias, and ``count`` (or ``clicks``) that of both, of which ``p ∝ count +
+        1``. Names with the same words share their candidates, weighted by ``weight`` (frequency).
         Without scores each of the n entities of a name has probability 1/n.
     id_space
         The name of the id space of a frame.

@@ -34,7 +34,7 @@ _COMMENT = "<!-- -->"
 # Characters with a meaning in Markdown.
 _OF_MARKDOWN = str.maketrans({"<": "&lt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\|*[]`$"})
 # Explanation of the columns of tagging.
-TAGGING = "tagged: share of the documents up to the cutoff that have a tag; oracle_ES: "
+TAGGING = "tagged: share of the documents up to the cutoff with a candidate of their query as a tag; oracle_ES: "
 TAGGING += "the best possible ranking under the same tags"
 
 

@@ -321,10 +321,20 @@ def test_a_difference_of_a_few_topics_is_serious_if_it_is_significant(written):
 @pytest.mark.parametrize(
     ("shares", "oracle", "said", "serious"),
     [
-        ({"a": 0.9, "b": 0.4}, 0.75, "40.0% (b) to 90.0% (a) of the first 5 documents have a tag. The best", True),
-        ({"a": 0.9, "b": 0.6}, np.nan, "60.0% (b) to 90.0% (a) of the first 5 documents have a tag.", False),
-        ({"a": 0.8, "b": 0.8}, np.nan, "80.0% of the first 5 documents have a tag.", False),
-        ({"a": np.nan, "b": 0.8}, np.nan, "80.0% of the first 5 documents have a tag.", False),
+        (
+            {"a": 0.9, "b": 0.4},
+            0.75,
+            "40.0% (b) to 90.0% (a) of the first 5 documents have a candidate as a tag. The best",
+            True,
+        ),
+        (
+            {"a": 0.9, "b": 0.6},
+            np.nan,
+            "60.0% (b) to 90.0% (a) of the first 5 documents have a candidate as a tag.",
+            False,
+        ),
+        ({"a": 0.8, "b": 0.8}, np.nan, "80.0% of the first 5 documents have a candidate as a tag.", False),
+        ({"a": np.nan, "b": 0.8}, np.nan, "80.0% of the first 5 documents have a candidate as a tag.", False),
     ],
 )
 def test_caveats_name_the_systems_with_the_fewest_and_the_most_tags(shares, oracle, said, serious):
@@ -352,11 +362,15 @@ GUESSES = "of the tags are decided by a tie and are guesses"
             f"Of a, 47% {GUESSES}.",
             True,
         ),
-        ({"a": Ties(0.0, 0.25), "b": Ties()}, "Of a, 25% of the mentions have no tag because of a tie.", True),
+        (
+            {"a": Ties(0.0, 0.25), "b": Ties()},
+            "Of a, 25% of the mentions have no tag because of a tie or none fits.",
+            True,
+        ),
     ],
 )
 def test_tags_by_tie_are_no_full_tagging(ties, said, serious):
     covered = {name: SimpleNamespace(tagged=1.0, oracle=np.nan, ties=each) for name, each in ties.items()}
     (caveat,) = _tagging(SimpleNamespace(covered=covered, cutoff=5))
-    assert caveat.text == f"100.0% of the first 5 documents have a tag. {said}".strip()
+    assert caveat.text == f"100.0% of the first 5 documents have a candidate as a tag. {said}".strip()
     assert caveat.serious == serious

@@ -276,6 +276,18 @@ def read_similarities(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd
     return _read(path, max_bytes, SIMILARITIES)
 
 
+def read_popularity(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    """Read counts of entities (entity_id, count), such as page views, from a file with a header; see
+    :func:`read_tags`.
+    """
+    return _read(path, max_bytes, POPULARITY)
+
+
+def read_spellings(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    """Read names of values of attributes (attribute, value, name) from a file with a header; see :func:`read_tags`."""
+    return _read(path, max_bytes, SPELLINGS)
+
+
 def read_answers(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     r"""Read the linked entity of each query: tab- or comma-separated text, plain or compressed, or a Parquet file.
 
@@ -949,6 +961,10 @@ SIMILARITIES = FileKind(
     near=("qid",),
     header_words=_ENTITY_WORDS | {"other_id", "similarity"},
     needs_header=True,
+)
+POPULARITY = FileKind(("entity_id", "count"), ("count",), header_words=_ENTITY_WORDS | {"count"}, needs_header=True)
+SPELLINGS = FileKind(
+    ("attribute", "value", "name"), (), header_words=frozenset({"attribute", "value", "name"}), needs_header=True
 )
 ANSWERS = FileKind(
     ("qid", "entity_id"),

@@ -20,7 +20,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from vbterrier.errors import FileError, InputError, ParameterError, printable, warn
+from vbterrier.errors import FileError, InputError, ParameterError, number, printable, warn
 from vbterrier.frames.files.source import is_folder
 from vbterrier.linking.aliases import Vocabulary
 from vbterrier.linking.kb.codes import ATTRIBUTES, checked_spellings, known_names
@@ -156,13 +156,13 @@ class Ordering:
     They take some 150 bytes of memory per alias, beside its text.
     """
 
-    def __init__(self, db: sqlite3.Connection) -> None:
-        self.db = db
+    def __init__(self, db: sqlite3.Connection, smoothing: float = 1.0) -> None:
+        self.db, self.smoothing = db, smoothing
 
     def read(self) -> None:
         """Number aliases, their normal forms and entities in the order of the file, and merge repeated rows."""
-        text, entity, origin, prior = _columns(
-            self.db, "SELECT text, id, origin, prior FROM staged.alias ORDER BY rowid"
+        text, entity, origin, prior, count = _columns(
+            self.db, "SELECT text, id, origin, prior, count FROM staged.alias ORDER BY rowid"
         )
         text = text.dictionary_encode()
         order = pc.array_sort_indices(text.dictionary)
@@ -178,15 +178,28 @@ class Ordering:
         self.weight = np.ones(len(self.texts))
         if weights:
             self.weight = np.array([weights.get(one, 1.0) for one in self.texts.to_pylist()])
-        self._merge(mention, places.astype(np.int64), origin, prior.to_numpy(zero_copy_only=False))
+        popular, of_entity = _columns(self.db, "SELECT id, sum(count) AS count FROM staged.popularity GROUP BY id")
+        found = pc.index_in(popular, ids).fill_null(-1).to_numpy()
+        self.popularity = np.zeros(len(ids))
+        self.popularity[found[found >= 0]] = of_entity.to_numpy()[found >= 0]
+        values = (column.to_numpy(zero_copy_only=False).astype(np.float64) for column in (prior, count))
+        self._merge(mention, places.astype(np.int64), origin, *values)
+        self.has_source = len(popular) > 0 or not (np.isnan(self.prior).all() and np.isnan(self.count).all())
 
-    def _merge(self, mention: Ints, entity: Ints, origin: Any, prior: Floats) -> None:
-        """Count repeated rows of an alias and an id once; add the priors of ids that redirect to one entity."""
+    def _merge(self, mention: Ints, entity: Ints, origin: Any, prior: Floats, count: Floats) -> None:
+        """Count repeated rows of an alias and an id once; add the priors of ids that redirect to one entity.
+
+        The counts of repeated rows are added.
+        """
         # Only the rows of an id that redirects have an origin.
         source = origin.dictionary_encode().indices.fill_null(-1).to_numpy()
         rows = np.flatnonzero(entity >= 0)
         order = rows[np.lexsort((source[rows], entity[rows], mention[rows]))]
-        mention, entity, source, prior = mention[order], entity[order], source[order], prior[order].astype(np.float64)
+        mention, entity, source, prior, count = (each[order] for each in (mention, entity, source, prior, count))
+        of_senses = _starts(mention, entity)
+        self.count = np.add.reduceat(np.nan_to_num(count), of_senses) if len(order) else count
+        if len(order):
+            self.count[~np.logical_or.reduceat(~np.isnan(count), of_senses)] = np.nan
         first = _starts(mention, entity, source)
         # The largest prior; missing ones count if there is no other.
         prior = np.fmax.reduceat(prior, first) if len(first) else prior
@@ -207,7 +220,10 @@ class Ordering:
         db.execute("CREATE UNIQUE INDEX mention_text ON mention(text)")
 
     def write_mention_senses(self) -> None:
-        """Insert ``p(e|m)``: the prior divided by the sum of the priors; the other entities share the rest of 1."""
+        """Insert ``p(e|m)``: the prior divided by the sum of the priors; the other entities share the rest of 1.
+
+        They share it in proportion to ``c + a``, the count of the alias, or else of the entity, and the smoothing.
+        """
         n_mentions, at = len(self.texts), self.mention
         has = ~np.isnan(self.prior)
         prior = np.where(has, self.prior, 0.0)
@@ -216,10 +232,16 @@ class Ordering:
         given: Floats = np.bincount(at, weights=prior, minlength=n_mentions).astype(np.float64)
         _warn_of_priors(n, n_given, given)
         scale = np.maximum(given, 1.0)
-        rest = np.maximum(0.0, 1.0 - given) / np.maximum(n - n_given, 1) / scale
+        popular = np.where(np.isnan(self.count), self.popularity[self.entity], self.count)
+        share = popular + self.smoothing if self.has_source else np.ones(len(at))
+        of_rest = np.bincount(at, weights=np.where(has, 0.0, share), minlength=n_mentions)
+        # Without smoothing all counts of an alias may be 0.
+        share[(of_rest == 0)[at]] = 1.0
+        of_rest = np.where(of_rest == 0, np.maximum(n - n_given, 1), of_rest)
+        rest = np.maximum(0.0, 1.0 - given) / of_rest / scale
         whole = np.where(n_given < n, scale, np.where(given > 0, given, 1.0))
-        prob = np.where(has, prior / whole[at], rest[at])
-        equal = (given <= 0) & ((n_given == 0) | (n_given == n))
+        prob = np.where(has, prior / whole[at], rest[at] * share)
+        equal = (given <= 0) & (n_given == n)
         prob[equal[at]] = 1.0 / n[at[equal[at]]]
         self.senses = Senses.of(at, self.entity, prob, at)
         self.senses.write(self.db, "mention_sense")
@@ -233,7 +255,7 @@ class Ordering:
         best = order[first]
         form = form[best]
         total = np.add.reduceat(mass[order], first) if len(first) else mass
-        if np.isnan(self.prior).all():
+        if not self.has_source:
             total = np.ones(len(form))
         prob = total / np.bincount(form, weights=total)[form] if len(form) else total
         Senses.of(form, senses.entity[best], prob, senses.mention[best]).write(self.db, "form_sense")
@@ -243,7 +265,7 @@ class Ordering:
         if len(self.texts) <= IN_MEMORY_AT_MOST:
             return
         ids, labels = _columns(self.db, "SELECT id, name FROM entity ORDER BY place")
-        priors, senses = not np.isnan(self.prior).all(), self.senses
+        priors, senses = self.has_source, self.senses
         score = senses.prob if priors else np.ones(len(senses.prob))
         columns = {"alias": senses.key, "entity": senses.entity, "score": score, "weight": self.weight[senses.key]}
         table = Vocabulary(self.texts.to_pylist(), ids, labels, pd.DataFrame(columns), priors)
@@ -267,10 +289,10 @@ def _inverse(order: NDArray[Any]) -> Ints:
 
 
 def _columns(db: sqlite3.Connection, sql: str) -> list[Any]:
-    """Return the columns of a query as Arrow arrays of text, or of numbers for a column named ``prior``."""
+    """Return the columns of a query as Arrow arrays of text, or of numbers for columns ``prior`` and ``count``."""
     cursor = db.execute(sql)
     names = [name for name, *_ in cursor.description]
-    kinds = [pa.float64() if name == "prior" else pa.large_string() for name in names]
+    kinds = [pa.float64() if name in {"prior", "count"} else pa.large_string() for name in names]
     columns: list[list[Any]] = [[pa.array([], kind)] for kind in kinds]
     while rows := cursor.fetchmany(_ROWS):
         for chunks, kind, values in zip(columns, kinds, zip(*rows, strict=True), strict=True):
@@ -350,9 +372,11 @@ def building(
     *,
     is_strict: bool = True,
     spellings: Spellings | None = None,
+    smoothing: float = 1.0,
     progress: bool = True,
 ) -> Iterator[Staging]:
     """Return a context that stages entities, then completes the knowledge base and renames it to its path."""
+    number("smoothing", smoothing, low=0)
     path, names = Path(path), [] if spellings is None else checked_spellings(spellings)
     fault = fault_of(id_space)
     if fault:
@@ -367,10 +391,11 @@ def building(
                 yield staging
                 staging.flush()
                 _write_spellings(db, names, is_default=spellings is None)
-                ordering = Ordering(db)
+                ordering = Ordering(db, smoothing)
                 for step in bar(list(steps(db, staging, ordering)), "ordering", unit="step", shown=progress, delay=2):
                     step()
-                ordering.write_lexicon(folder / "lexicon", _mark(db, id_space))
+                digest = _mark(db, id_space, has_priors=ordering.has_source)
+                ordering.write_lexicon(folder / "lexicon", digest)
                 db.execute("COMMIT")
         except sqlite3.Error as error:
             raise FileError(path, f"cannot be written ({error}); check the free space on the disk") from error
@@ -407,7 +432,7 @@ def _folder_beside(path: Path) -> Iterator[Path]:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _mark(db: sqlite3.Connection, id_space: str) -> str:
+def _mark(db: sqlite3.Connection, id_space: str, *, has_priors: bool) -> str:
     """Write the metadata of the file, with counts, which would otherwise need a scan of all rows; return the digest."""
     n_entities, n_mentions, n_forms = (
         db.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - constant names
@@ -415,11 +440,8 @@ def _mark(db: sqlite3.Connection, id_space: str) -> str:
     )
     if not n_entities:
         raise InputError("entities: none; a knowledge base needs at least one")
-    given, indexed = (
-        db.execute(f"SELECT EXISTS (SELECT 1 FROM {what})").fetchone()[0]  # noqa: S608 - constant names
-        for what in ("staged.alias WHERE prior IS NOT NULL", "trigram")
-    )
-    facts: dict[str, Any] = {"id_space": id_space, "has_priors": given, "n_entities": n_entities}
+    (indexed,) = db.execute("SELECT EXISTS (SELECT 1 FROM trigram)").fetchone()
+    facts: dict[str, Any] = {"id_space": id_space, "has_priors": int(has_priors), "n_entities": n_entities}
     facts |= {"n_aliases": n_mentions, "n_forms": n_forms, "has_trigrams": indexed}
     facts["digest"] = digest_of(db, facts)
     db.executemany("INSERT INTO meta VALUES (?, ?)", [(key, str(value)) for key, value in facts.items()])

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import csv
 import math
+import os
 import re
 from collections import Counter
 from collections.abc import Mapping
@@ -14,16 +16,16 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier.errors import FileError, InputError, ParameterError, nearest
-from vbterrier.frames.contracts import near_miss
-from vbterrier.frames.files.reading import MAX_BYTES
-from vbterrier.frames.files.source import RepeatedMemberError, json_of, refuse_constant
+from vbterrier.frames.contracts import frame_of, near_miss, require
+from vbterrier.frames.files.reading import MAX_BYTES, read_popularity
+from vbterrier.frames.files.source import RepeatedMemberError, Source, json_of, refuse_constant
+from vbterrier.frames.files.tables import workbook_as_csv
 from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.sqlite import TYPES
 from vbterrier.linking.kb.staging import numbered_lines, shown
 from vbterrier.log import bar
 
 if TYPE_CHECKING:
-    import os
     from collections.abc import Iterable, Iterator, Sequence
 
     from vbterrier.annotations import StrPath
@@ -33,7 +35,9 @@ if TYPE_CHECKING:
 
 
 _KEYS = ("id", "label", "aliases", "attributes", "redirects")
-_ALIAS_KEYS = {"alias", "prior"}
+_ALIAS_KEYS = {"alias", "prior", "count"}
+# Names of counts, from which priors follow.
+COUNTS = ("count", "clicks", "views", "inlinks", "sitelinks")
 # Columns of tables, which are no keys of entities.
 _SINGULAR = {
     "alias": "aliases, a list of texts or of pairs [text, prior]",
@@ -57,6 +61,8 @@ def build_kb(
     types: Mapping[str, str] | None = None,
     labels_are_aliases: bool = True,
     spellings: Spellings | None = None,
+    smoothing: float = 1.0,
+    popularity: Any = None,
     progress: bool = True,
 ) -> KnowledgeBase:
     """Build a knowledge base from entities.
@@ -73,9 +79,11 @@ def build_kb(
         - ``aliases``: a list of texts, pairs ``[text, prior]``, or mappings ``{"alias": text, "prior": prior}``. A
           prior is the probability of the entity given the alias, in [0, 1];
         - ``attributes``: a mapping of names to values: text, number, boolean, or a list of these; ``None`` is no value;
-        - ``redirects``: a list of ids that redirect to this one.
+        - ``redirects``: a list of ids that redirect to this one;
+        - ``count`` (or ``clicks``, ``views``, ``inlinks``, ``sitelinks``): how often the entity is meant, looked at or
+          linked, at least 0. Aliases that are mappings may have a ``count`` of their own.
 
-        Every other key is an attribute. The records of a repeated entity are merged.
+        Every other key is an attribute. The records of a repeated entity are merged, and its counts are added.
     id_space
         The name of the id space, such as ``"wikidata"``, or any other name.
     types
@@ -88,14 +96,20 @@ def build_kb(
         :class:`vbterrier.linking.ContextLinker` and :class:`vbterrier.RelaxConstraints` read codes. By default, if at
         least 90 % of the values of an attribute state, chamber or party are codes of the USA, their names; ``{}`` for
         none.
+    smoothing
+        a of ``p(e|m) ∝ c + a``, the prior of an alias m from the counts c of m and e, or of e; at least 0. The default
+        of 1 leaves entities without counts a small probability.
+    popularity
+        Further counts of entities: a mapping of ids to numbers, a frame (entity_id, count), or the path of one (TSV,
+        CSV, also .gz), such as page views or numbers of links.
     progress
         Show a progress bar for long builds on a terminal.
 
     Raises
     ------
     InputError
-        An id or alias that is not text, blank, too long, or contains a NUL; a prior outside [0, 1]; two labels of one
-        id; a value that is not of its type. The error names the number of the entity, from 0.
+        An id or alias that is not text, blank, too long, or contains a NUL; a prior outside [0, 1], a count below 0;
+        two labels of one id; a value that is not of its type. The error names the number of the entity, from 0.
     FileError
         The file cannot be written.
 
@@ -122,10 +136,13 @@ def build_kb(
     def record_error(row: int, message: str) -> InputError:
         return InputError(f"entities: number {row}: {message}")
 
-    with building(path, id_space, record_error, spellings=spellings, progress=progress) as staging:
+    options: dict[str, Any] = {"spellings": spellings, "smoothing": smoothing, "progress": progress}
+    with building(path, id_space, record_error, **options) as staging:
         records = bar(_entity_records(entities), "entities", unit="entity", shown=progress, delay=2)
         for row, record in enumerate(records):
             reader.stage(staging, row, record)
+        for entity, count in counted_entities(popularity):
+            staging.popularity(0, entity, count)
     return KnowledgeBase(path)
 
 
@@ -154,36 +171,36 @@ class Records:
         label: Any = record.get("label")
         label = "" if _is_missing(label) else label
         staging.entity(row, entity, label)
-        for text, prior in self._aliases(staging, row, entity, record.get("aliases")):
-            staging.alias(row, entity, text, prior)
-        if self.labels_are_aliases and label:
-            # If it is also an alias with a prior, the prior counts.
-            for text in dict.fromkeys([label, unqualified(label)]):
-                staging.alias(row, entity, text)
+        for text, prior, count in self._aliases(staging, row, entity, record.get("aliases")):
+            staging.alias(row, entity, text, prior, count)
+        for count in (record[name] for name in COUNTS if not _is_missing(record.get(name))):
+            staging.popularity(row, entity, count)
+        # If a label is also an alias with a prior, the prior counts.
+        for text in dict.fromkeys([label, unqualified(label)]) if self.labels_are_aliases and label else ():
+            staging.alias(row, entity, text)
         self._attributes(staging, row, entity, record)
         for source in _listed(staging, row, entity, "redirects", record.get("redirects")):
             staging.redirect(row, source, entity)
 
     @staticmethod
-    def _aliases(staging: Staging, row: int, entity: str, aliases: Any) -> Iterator[tuple[Any, Any]]:
+    def _aliases(staging: Staging, row: int, entity: str, aliases: Any) -> Iterator[tuple[Any, Any, Any]]:
         for alias in _listed(staging, row, entity, "aliases", aliases):
             if isinstance(alias, Mapping) and "alias" in alias and _ALIAS_KEYS.issuperset(alias):
-                pair = alias["alias"], alias.get("prior")
+                yield alias["alias"], alias.get("prior"), alias.get("count")
             elif isinstance(alias, (list, tuple)) and len(alias) == _PAIR:
-                pair = alias[0], alias[1]
+                yield alias[0], alias[1], None
             elif isinstance(alias, str):
-                pair = alias, None
+                yield alias, None, None
             else:
                 wanted = 'text, [text, prior] or {"alias": text, "prior": prior}'
                 raise staging.record_error(row, f"alias {shown(alias)} of {shown(entity)}: wanted {wanted}")
-            yield pair
 
     def _attributes(self, staging: Staging, row: int, entity: str, record: Mapping[str, Any]) -> None:
         given = record.get("attributes")
         if not _is_missing(given) and not isinstance(given, Mapping):
             fault = f"wanted a mapping of names to values, found {type(given).__name__}"
             raise staging.record_error(row, f"attributes of {shown(entity)}: {fault}")
-        further = ((name, value) for name, value in record.items() if name not in _KEYS)
+        further = ((name, value) for name, value in record.items() if name not in _KEYS and name not in COUNTS)
         for name, value in [*(given.items() if isinstance(given, Mapping) else ()), *further]:
             for one in value if isinstance(value, (list, tuple)) else [value]:
                 if not _is_missing(one):
@@ -264,22 +281,26 @@ def kb_from_file(
     types: Mapping[str, str] | None = None,
     labels_are_aliases: bool = True,
     spellings: Spellings | None = None,
+    smoothing: float = 1.0,
+    popularity: Any = None,
     max_bytes: int | None = MAX_BYTES,
     progress: bool = True,
 ) -> KnowledgeBase:
-    r"""Build a knowledge base from a file with JSON lines or tab-separated columns, plain, gzip or bzip2.
+    r"""Build a knowledge base from JSON lines, tab- or comma-separated columns, plain, gzip or bzip2, or a spreadsheet.
 
-    A file whose first line begins with ``{`` is read as JSON.
+    A file whose first line begins with ``{`` is read as JSON. A first line with commas and without tabs is that of a
+    CSV file; of an .xlsx file (extra ``xlsx``) the first sheet is read.
 
     Parameters
     ----------
-    path, id_space, types, labels_are_aliases, spellings, progress
+    path, id_space, types, labels_are_aliases, spellings, smoothing, popularity, progress
         As in :func:`build_kb`, with the same warnings.
     source
         JSON lines with one entity per line and the keys of :func:`build_kb`. Or a header line and rows with ``id`` and
-        any of ``label``, ``alias`` (one), ``aliases`` (several, separated by ``|``), ``prior`` (of the alias) and
-        ``redirect`` (an id that redirects to this one); every other column is an attribute. Cells may be empty, an id
-        may have many rows, and quotes and escapes have no meaning.
+        any of ``label``, ``alias`` (one), ``aliases`` (several, separated by ``|``), ``prior`` or ``score`` (the
+        probability of the entity given the alias), ``count`` or ``clicks`` (of the alias if the row has one, and of the
+        entity), and ``redirect`` (an id that redirects to this one); every other column is an attribute. Cells may be
+        empty, an id may have many rows, and in tab-separated files quotes and escapes have no meaning.
     columns
         The columns of a file without a header line.
     max_bytes
@@ -310,16 +331,27 @@ def kb_from_file(
 
     source = Path(source)
     reader = Records(types, labels_are_aliases=labels_are_aliases)
-    lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
+    lines = _sheet_lines(source, max_bytes) or numbered_lines(source, max_bytes=max_bytes, progress=progress)
 
     def record_error(line: int, message: str) -> FileError:
         return FileError(source, message, line=line)
 
-    with building(path, id_space, record_error, spellings=spellings, progress=progress) as staging:
+    options: dict[str, Any] = {"spellings": spellings, "smoothing": smoothing, "progress": progress}
+    with building(path, id_space, record_error, **options) as staging:
         filled = ((number, line) for number, line in lines if line.strip())
         for line, record in _records(source, filled, columns):
             reader.stage(staging, line, record)
+        for entity, count in counted_entities(popularity):
+            staging.popularity(0, entity, count)
     return KnowledgeBase(path)
+
+
+def _sheet_lines(path: Path, max_bytes: int | None) -> Iterator[tuple[int, bytes]] | None:
+    """Return the lines of a spreadsheet as those of a CSV file; ``None`` for other files."""
+    source = Source.at(path, max_bytes)
+    if not source.is_workbook:
+        return None
+    return enumerate((workbook_as_csv(source).content or b"").splitlines(), 1)
 
 
 def parsed(path: Path, line: int, text: bytes) -> Any:
@@ -345,8 +377,9 @@ def _records(
         if columns is not None:
             raise ParameterError("columns: not used for JSON lines, whose keys name the columns; leave it out")
         return ((number, parsed(path, number, line)) for number, line in chain([first], lines))
+    is_csv = b"," in first[1] and b"\t" not in first[1]
     if columns is None:
-        columns = _cells(path, *first)
+        columns = _cells(path, *first, is_csv=is_csv)
     else:
         lines = chain([first], lines)
     twice = [name for name, n in Counter(columns).items() if n > 1]
@@ -354,22 +387,30 @@ def _records(
         fault = f"duplicate column {twice[0]!r}" if twice else f"no column 'id' among {', '.join(map(repr, columns))}"
         wanted = f"a tab-separated header line with id and any of {', '.join(_COLUMNS)}, or columns= with their names"
         raise FileError(path, f"{fault}; wanted {wanted}.{nearest('id', columns)}")
-    if {"alias", "aliases"} & set(columns) and (message := near_miss(columns, ("prior",))):
-        raise FileError(path, f"{message} or name it otherwise, to keep it as an attribute")
-    return ((number, _row(path, number, columns, _cells(path, number, line))) for number, line in lines)
+    if {"alias", "aliases"} & set(columns):
+        if {"prior", "score"} <= set(columns):
+            raise FileError(path, "has the columns prior and score, two probabilities of an alias; keep one")
+        # A column of scores is one of probabilities.
+        columns = ["prior" if name == "score" else name for name in columns]
+        if message := near_miss(columns, ("prior",)):
+            raise FileError(path, f"{message} or name it otherwise, to keep it as an attribute")
+    cells = ((number, _cells(path, number, line, is_csv=is_csv)) for number, line in lines)
+    separated = "comma" if is_csv else "tab"
+    return ((number, _row(path, number, columns, row, separated)) for number, row in cells)
 
 
-def _cells(path: Path, number: int, line: bytes) -> list[str]:
+def _cells(path: Path, number: int, line: bytes, *, is_csv: bool) -> list[str]:
     try:
-        return line.decode().split("\t")
+        text = line.decode()
     except UnicodeDecodeError as error:
         raise FileError(path, f"is not UTF-8 ({error.reason}); save the file as UTF-8", line=number) from error
+    return next(csv.reader([text])) if is_csv else text.split("\t")
 
 
-def _row(path: Path, number: int, columns: Sequence[str], cells: list[str]) -> dict[str, Any]:
+def _row(path: Path, number: int, columns: Sequence[str], cells: list[str], separated: str) -> dict[str, Any]:
     """Return one line of columns as a record."""
     if len(cells) != len(columns):
-        fault = f"has {len(cells)} tab-separated cells, wanted {len(columns)}: {', '.join(columns)}"
+        fault = f"has {len(cells)} {separated}-separated cells, wanted {len(columns)}: {', '.join(columns)}"
         raise FileError(path, fault, line=number)
     row = {name: cell for name, cell in zip(columns, cells, strict=True) if cell}
     alias, prior, aliases = row.pop("alias", None), row.pop("prior", None), row.pop("aliases", "")
@@ -377,5 +418,19 @@ def _row(path: Path, number: int, columns: Sequence[str], cells: list[str]) -> d
         raise FileError(path, "has a prior, wanted exactly one alias with it", line=number)
     record: dict[str, Any] = {"id": row.pop("id", ""), "label": row.pop("label", None)}
     record["redirects"] = [row.pop("redirect")] if "redirect" in row else []
-    one = [] if alias is None else [[alias, prior]]
-    return record | {"aliases": [*one, *filter(None, aliases.split("|"))], "attributes": row}
+    counts = {name: row.pop(name) for name in COUNTS if name in row}
+    # The count of a row with one alias is also that of the alias.
+    count = next(iter(counts.values()), None)
+    one = [] if alias is None else [{"alias": alias, "prior": prior, "count": count}]
+    return record | counts | {"aliases": [*one, *filter(None, aliases.split("|"))], "attributes": row}
+
+
+def counted_entities(popularity: Any) -> Iterator[tuple[str, Any]]:
+    """Yield ids and counts of a mapping, a frame (entity_id, count) or the path of one; nothing for ``None``."""
+    if isinstance(popularity, Mapping):
+        yield from popularity.items()
+    elif popularity is not None:
+        is_path = isinstance(popularity, (str, os.PathLike))
+        frame = read_popularity(popularity) if is_path else frame_of(popularity, "popularity")
+        require(frame, ("entity_id", "count"), "popularity")
+        yield from zip(frame["entity_id"].astype(str), frame["count"].tolist(), strict=True)

@@ -68,7 +68,8 @@ CREATE TABLE trigram(text TEXT PRIMARY KEY, n INTEGER NOT NULL) WITHOUT ROWID;
 # The unsorted input of builders, in a separate temporary file.
 STAGED = """
 CREATE TABLE staged.entity(id TEXT, name TEXT, row INTEGER);
-CREATE TABLE staged.alias(text TEXT, id TEXT, prior REAL, row INTEGER, origin TEXT);
+CREATE TABLE staged.alias(text TEXT, id TEXT, prior REAL, count REAL, row INTEGER, origin TEXT);
+CREATE TABLE staged.popularity(id TEXT, count REAL);
 CREATE TABLE staged.attribute(id TEXT, name TEXT, value TEXT, type TEXT, row INTEGER);
 CREATE TABLE staged.redirect(source TEXT, target TEXT, row INTEGER);
 CREATE TABLE staged.weight(text TEXT PRIMARY KEY, weight REAL) WITHOUT ROWID;

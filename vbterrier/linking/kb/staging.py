@@ -134,7 +134,7 @@ class UntrustedSQLite:
 
 
 _BATCH = 10_000
-_N_COLUMNS = {"entity": 3, "alias": 5, "attribute": 5, "redirect": 3, "weight": 2}
+_N_COLUMNS = {"entity": 3, "alias": 6, "popularity": 2, "attribute": 5, "redirect": 3, "weight": 2}
 _OPEN = "target IN (SELECT source FROM redirect)"
 
 
@@ -181,8 +181,10 @@ class Staging:
             self._require(row, name, "the label of {}", entity_id)
         self._add("entity", entity_id, name, row)
 
-    def alias(self, row: int, entity_id: str, text: str, prior: float | None = None) -> None:
-        """Add an alias of an entity, with the probability of the entity given the alias if it is known."""
+    def alias(
+        self, row: int, entity_id: str, text: str, prior: float | None = None, count: float | None = None
+    ) -> None:
+        """Add an alias of an entity, with the probability of the entity given the alias, or a count, if known."""
         fault = fault_of(text)
         if fault and not self.is_strict:
             self.leave_out(f"aliases whose text {fault}")
@@ -192,7 +194,13 @@ class Staging:
             raise self.record_error(row, f"{what}; leave it out or repair it")
         if prior is not None:
             prior = self._probability(row, entity_id, text, prior)
-        self._add("alias", text, entity_id, prior, row, None)
+        if count is not None:
+            count = self._count(row, entity_id, count)
+        self._add("alias", text, entity_id, prior, count, row, None)
+
+    def popularity(self, row: int, entity_id: str, count: object) -> None:
+        """Add to the count of an entity: clicks, views or links, from which the priors of its aliases follow."""
+        self._add("popularity", entity_id, self._count(row, entity_id, count))
 
     def attribute(self, row: int, entity_id: str, name: str, value: str, kind: str) -> None:
         """Add one value of an attribute."""
@@ -237,18 +245,30 @@ class Staging:
             remedy = "convert it with str() when reading it" if is_number else "repair it"
             raise self.record_error(row, f"{what.format(*map(shown, of))} {fault}: {shown(text)}; {remedy}")
 
+    def _count(self, row: int, entity_id: str, count: object) -> float:
+        number = _real(count)
+        if not 0 <= number < math.inf:
+            fault = f"the count of {shown(entity_id)} is {shown(count)}, wanted a finite number of at least 0"
+            raise self.record_error(row, fault)
+        return number
+
     def _probability(self, row: int, entity_id: str, text: str, prior: object) -> float:
-        try:
-            number = math.nan if isinstance(prior, bool) else float(prior)  # type: ignore[arg-type]
-        except (TypeError, ValueError, OverflowError):
-            number = math.nan
+        number = _real(prior)
         if not 0 <= number <= 1:
             fault = (
                 f"alias {shown(text)} of {shown(entity_id)} has prior {shown(prior)}, wanted a number in 0 to 1, the "
-                "probability of the entity given the alias; divide counts by their sum over the alias"
+                "probability of the entity given the alias; name a column of counts count"
             )
             raise self.record_error(row, fault)
         return number
+
+
+def _real(value: object) -> float:
+    """Return a value as a number, NaN if it is none."""
+    try:
+        return math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
 def settle_redirects(db: sqlite3.Connection, staging: Staging) -> None:
@@ -267,6 +287,10 @@ def settle_redirects(db: sqlite3.Connection, staging: Staging) -> None:
             f"UPDATE staged.{table} SET id = (SELECT target FROM redirect WHERE source = id), "  # noqa: S608 - constant names
             "row = row + (SELECT 1 + max(row) FROM staged.entity) WHERE id IN (SELECT source FROM redirect)"
         )
+    db.execute(
+        "UPDATE staged.popularity SET id = (SELECT target FROM redirect WHERE source = id) "
+        "WHERE id IN (SELECT source FROM redirect)"
+    )
 
 
 def contradiction(db: sqlite3.Connection, rows: str, value: str, keys: str) -> Any:

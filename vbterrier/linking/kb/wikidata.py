@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError, InputError, ParameterError
+from vbterrier.frames.contracts import frame_of, require
 from vbterrier.linking.kb.building import building
-from vbterrier.linking.kb.files import parsed
+from vbterrier.linking.kb.files import counted_entities, parsed
 from vbterrier.linking.kb.staging import numbered_lines
 from vbterrier.linking.links import WIKIDATA
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from vbterrier.annotations import StrPath
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
@@ -24,6 +26,11 @@ if TYPE_CHECKING:
 _TIME = re.compile(r"([+-])0*(\d+)-\d\d-\d\dT.*")
 # The precision of a date: 9 is a year, 8 a decade, 7 a century.
 _YEAR_PRECISION = 9
+# Wikimedia pages that are no entities: disambiguation page, human name disambiguation page, list article, category,
+# template, duplicated page, project page.
+NOT_ENTITIES = ("Q4167410", "Q22808320", "Q13406463", "Q4167836", "Q11266439", "Q17362920", "Q14204246")
+_INSTANCE_OF = "P31"
+_SITELINKS = "sitelinks"
 _REMEDY = "; for other files use kb_from_file (--kind file)"
 
 
@@ -35,6 +42,11 @@ def kb_from_wikidata(
     properties: Mapping[str, str] | Sequence[str] = (),
     redirects: Mapping[str, str] | Iterable[tuple[str, str]] = (),
     where: Callable[[dict[str, Any]], bool] | None = None,
+    popularity: Any = _SITELINKS,
+    smoothing: float = 1.0,
+    aliases: Any = None,
+    site: str = "enwiki",
+    excluded: Collection[str] = NOT_ENTITIES,
     max_bytes: int | None = None,
     progress: bool = True,
 ) -> KnowledgeBase:
@@ -45,7 +57,7 @@ def kb_from_wikidata(
 
     Parameters
     ----------
-    path, progress
+    path, smoothing, progress
         As in :func:`~vbterrier.linking.build_kb`.
     source
         The dump, plain, gzip or bzip2: a list with one entity per line, or JSON lines.
@@ -60,6 +72,18 @@ def kb_from_wikidata(
         A mapping or pairs of ids to the ids that they redirect to, which the dump does not contain.
     where
         A function that selects items by their JSON, such as ``lambda item: "P31" in item["claims"]``.
+    popularity
+        Source of the priors, ``p(e|m) ∝ c + a``: ``"sitelinks"``, the number of pages of Wikimedia projects about the
+        item, if the dump has any; or page views, links or clicks as in :func:`~vbterrier.linking.build_kb`, where
+        entity_id is the id of an item or the title of its page on ``site``; ``None`` for equal probabilities.
+    aliases
+        Further aliases: a frame (alias, entity_id or title), as from :func:`read_mediawiki_aliases`, where titles are
+        those of pages on ``site``. Rows of other pages are left out and counted.
+    site
+        The project of titles, as in the sitelinks of the dump.
+    excluded
+        Items that are an instance (P31) of one of these are left out, by default pages that are no entities:
+        disambiguation and list pages, categories, templates and duplicates.
     max_bytes
         The maximum size when decompressed; no limit by default (the complete dump has over a terabyte).
 
@@ -71,7 +95,8 @@ def kb_from_wikidata(
     Warns
     -----
     DegenerateWarning
-        The number of items without label and alias in these languages, and of invalid aliases, which are left out.
+        The number of items without label and alias in these languages, of pages that are no entities, of invalid
+        aliases and of aliases of unknown pages, which are left out.
 
     Examples
     --------
@@ -85,10 +110,7 @@ def kb_from_wikidata(
     """
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
-    if isinstance(languages, str) or not languages:
-        raise ParameterError(f"languages={languages!r}: wanted a list of codes, such as ['en', 'de']")
-    if isinstance(properties, str):
-        raise ParameterError(f"properties={properties!r}: wanted a list, or a mapping such as {{'P569': 'born'}}")
+    _require_lists(languages, properties)
     source = Path(source)
     wanted = dict(properties) if hasattr(properties, "keys") else {name: name for name in properties}
     lines = numbered_lines(source, max_bytes=max_bytes, progress=progress)
@@ -96,17 +118,31 @@ def kb_from_wikidata(
     def record_error(line: int, message: str) -> InputError:
         return FileError(source, message, line=line) if line else InputError(f"redirects: {message}")
 
-    with building(path, WIKIDATA, record_error, is_strict=False, progress=progress) as staging:
+    by_sitelinks = isinstance(popularity, str) and popularity == _SITELINKS
+    counts = [] if by_sitelinks else list(counted_entities(popularity))
+    further = [] if aliases is None else _further(aliases)
+    named = {name for _, name in further} | {entity for entity, _ in counts}
+    reader = _Reader(languages, wanted, frozenset(excluded), site, named, counts_sitelinks=by_sitelinks)
+    options: dict[str, Any] = {"is_strict": False, "smoothing": smoothing, "progress": progress}
+    with building(path, WIKIDATA, record_error, **options) as staging:
         for line, item in _items(source, lines):
             if where is None or where(item):
                 try:
-                    _stage(staging, line, item, languages, wanted)
+                    reader.stage(staging, line, item)
                 except (AttributeError, TypeError, KeyError, IndexError) as error:
                     fault = "is not a Wikidata entity: labels, aliases or claims have another format"
                     raise FileError(source, fault + _REMEDY, line=line) from error
         for redirected, target in dict(redirects).items():
             staging.redirect(0, redirected, target)
+        reader.stage_named(staging, further, counts)
     return KnowledgeBase(path)
+
+
+def _require_lists(languages: Any, properties: Any) -> None:
+    if isinstance(languages, str) or not languages:
+        raise ParameterError(f"languages={languages!r}: wanted a list of codes, such as ['en', 'de']")
+    if isinstance(properties, str):
+        raise ParameterError(f"properties={properties!r}: wanted a list, or a mapping such as {{'P569': 'born'}}")
 
 
 def _items(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -128,23 +164,64 @@ def _items(path: Path, lines: Iterator[tuple[int, bytes]]) -> Iterator[tuple[int
         raise FileError(path, "is truncated: its list has no end; download it again", line=number)
 
 
-def _stage(
-    staging: Staging, line: int, item: dict[str, Any], languages: Sequence[str], properties: Mapping[str, str]
-) -> None:
-    # Some dumps have an empty list instead of an empty mapping.
-    labels, aliases = item.get("labels") or {}, item.get("aliases") or {}
-    names = [labels[code]["value"] for code in languages if code in labels]
-    further = [alias["value"] for code in languages for alias in aliases.get(code, ())]
-    if not names and not further:
-        staging.leave_out("items without a label or alias in these languages")
-        return
-    staging.entity(line, item["id"], names[0] if names else "")
-    for text in dict.fromkeys([*names, *further]):
-        staging.alias(line, item["id"], text)
-    claims = item.get("claims") or {}
-    for code, name in properties.items():
-        for value, kind in dict.fromkeys(_values(claims.get(code, ()))):
-            staging.attribute(line, item["id"], name, value, kind)
+def _further(aliases: Any) -> list[tuple[str, str]]:
+    """Return pairs of an alias and the id or the title of what it means."""
+    frame = frame_of(aliases, "aliases")
+    column = "title" if "title" in frame.columns else "entity_id"
+    require(frame, ("alias", column), "aliases")
+    return list(zip(frame["alias"].astype(str), frame[column].astype(str).str.replace("_", " "), strict=True))
+
+
+@dataclass
+class _Reader:
+    """Stage items, and find those with the ``named`` ids and titles."""
+
+    languages: Sequence[str]
+    properties: Mapping[str, str]
+    excluded: frozenset[str]
+    site: str
+    named: set[str]
+    counts_sitelinks: bool
+    found: dict[str, str] = field(default_factory=dict)  # the item of each id and title of ``named``
+
+    def stage(self, staging: Staging, line: int, item: dict[str, Any]) -> None:
+        """Stage an item with its names, attributes and count."""
+        claims = item.get("claims") or {}
+        if not self.excluded.isdisjoint(value for value, _ in _values(claims.get(_INSTANCE_OF, ()))):
+            staging.leave_out("pages that are no entities, such as disambiguation and list pages")
+            return
+        # Some dumps have an empty list instead of an empty mapping.
+        labels, aliases = item.get("labels") or {}, item.get("aliases") or {}
+        names = [labels[code]["value"] for code in self.languages if code in labels]
+        further = [alias["value"] for code in self.languages for alias in aliases.get(code, ())]
+        if not names and not further:
+            staging.leave_out("items without a label or alias in these languages")
+            return
+        staging.entity(line, item["id"], names[0] if names else "")
+        for text in dict.fromkeys([*names, *further]):
+            staging.alias(line, item["id"], text)
+        for code, name in self.properties.items():
+            for value, kind in dict.fromkeys(_values(claims.get(code, ()))):
+                staging.attribute(line, item["id"], name, value, kind)
+        sitelinks = item.get(_SITELINKS) or {}
+        if self.counts_sitelinks and sitelinks:
+            staging.popularity(line, item["id"], len(sitelinks))
+        if self.named:
+            title = sitelinks[self.site]["title"] if self.site in sitelinks else ""
+            self.found |= {name: item["id"] for name in (item["id"], title) if name in self.named}
+
+    def stage_named(
+        self, staging: Staging, aliases: Iterable[tuple[str, str]], counts: Iterable[tuple[str, Any]]
+    ) -> None:
+        """Stage aliases and counts of items by their id or title."""
+        for alias, name in aliases:
+            if entity := self.found.get(name):
+                staging.alias(0, entity, alias)
+            else:
+                staging.leave_out("aliases of pages that are no item of the dump")
+        for name, count in counts:
+            if entity := self.found.get(name):
+                staging.popularity(0, entity, count)
 
 
 def _values(statements: Sequence[Any]) -> Iterator[tuple[str, str]]:

@@ -322,7 +322,7 @@ def _tagging(found: ReportNumbers) -> Iterator[Caveat]:
     if not tagged:
         return
     low, _, span = _spread(tagged)
-    said = f"{span} of the first {found.cutoff} documents have a tag."
+    said = f"{span} of the first {found.cutoff} documents have a candidate as a tag."
     ties = {name: covered.ties for name, covered in found.covered.items() if covered.ties.sentence()}
     most = max(ties, key=lambda name: sum(ties[name]), default=None)
     if most is not None:

@@ -1,0 +1,82 @@
+"""Notes about intents and tags: uniform probabilities, queries without candidates, guessed tags."""
+
+import math
+
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier.evaluate.intent_notes import missing_note, prior_note, tie_bounds
+from vbterrier.frames.ranking import Run
+
+INTENTS = pd.DataFrame({"qid": "q1", "entity_id": ["A", "B", "C"], "prob": [0.6, 0.3, 0.1]})
+RUN = pd.DataFrame({"qid": "q1", "docno": ["d1", "d2", "d3"], "score": [3.0, 2.0, 1.0]})
+TAGS = pd.DataFrame({"docno": ["d1", "d2", "d3"], "entity_id": ["A", "C", "C"], "tied": [0, 1, 1]})
+
+
+def vb(success):
+    return success - math.sqrt(success * (1 - success))
+
+
+@pytest.mark.parametrize(
+    ("cutoff", "low", "high"), [(1, 0.6, 0.6), (2, 0.6, 0.9), (3, 0.6, 1.0)], ids=["no guess", "one", "two"]
+)
+def test_guessed_tags_give_a_range_of_scores(cutoff, low, high):
+    """At worst a guess covers nothing, at best the most probable intent that is still open."""
+    found = tie_bounds({"mine": Run(RUN)}, INTENTS, TAGS, [cutoff], "").iloc[0]
+    assert found[["ES_worst", "ES_best"]].tolist() == pytest.approx([low, high])
+    assert found[["VB_worst", "VB_best"]].tolist() == pytest.approx([vb(low), vb(high)])
+
+
+@pytest.mark.filterwarnings("ignore:tags. no rows")
+def test_the_least_vb_is_between_the_ends_if_it_is_not_monotone():
+    """With all tags guessed ES is 0 to 1; VB is least at (1 - 1/sqrt(2))/2 and largest at ES = 1."""
+    found = tie_bounds({"mine": Run(RUN)}, INTENTS, TAGS.assign(tied=1), [3], "").iloc[0]
+    assert found[["ES_worst", "ES_best", "VB_best"]].tolist() == pytest.approx([0, 1, 1])
+    assert found["VB_worst"] == pytest.approx((1 - math.sqrt(2)) / 2)
+
+
+@pytest.mark.filterwarnings("ignore:an interval over topics needs")
+def test_evaluations_report_guesses_and_the_range_of_scores():
+    topics = pd.DataFrame({"qid": ["q1"], "query": ["name"]})
+    given = {"intents": INTENTS, "tagger": TAGS, "measures": ["ES", "VB"], "cutoff": [2]}
+    with pytest.warns(vbterrier.DegenerateWarning, match="50% of the tags are decided by a tie"):
+        found = vbterrier.evaluate_intents({"mine": RUN}, topics, **given)
+    assert found.tagging.loc[0, ["ES", "ES_worst", "ES_best"]].tolist() == pytest.approx([0.7, 0.6, 0.9])
+    (note,) = found.notes
+    assert note.startswith(
+        "50% of the tags of mine are guesses between candidates with equal scores: whatever they are"
+    )
+    assert note.endswith("its ES@2 is 0.600 to 0.900 and its VB@2 0.110 to 0.600")
+    certain = vbterrier.evaluate_intents({"mine": RUN}, topics, **(given | {"tagger": TAGS.assign(tied=0)}))
+    assert "ES_worst" not in certain.tagging.columns
+    assert not certain.notes
+
+
+def test_equal_probabilities_and_missing_queries_are_notes_of_scores():
+    intents = pd.DataFrame({"qid": ["q1", "q1", "q2", "q2", "q2"], "entity_id": list("ABABC")})
+    intents["prob"] = 1 / intents.groupby("qid")["qid"].transform("size")
+    run = pd.DataFrame({"qid": ["q1", "q2", "q3"], "docno": "d", "score": 1.0})
+    tags = pd.DataFrame({"docno": ["d"], "entity_id": ["A"]})
+    uniform = (
+        "the intents of all 2 queries with several are uniform over n candidates (n = 2 to 3, mean 2.5): no source of "
+        "their probabilities"
+    )
+    with pytest.warns(vbterrier.DegenerateWarning, match="1 topics are not in intents"):
+        scores = vbterrier.score({"mine": run}, measures=["ES@1"], intents=intents, tags=tags)
+    assert scores.notes == (uniform, "1 of 3 queries ('q3') have no candidate intents and count in no mean")
+    topics = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": "name"})
+    with pytest.warns(vbterrier.DegenerateWarning, match="q3"):
+        found = vbterrier.evaluate_intents(
+            {"mine": run}, topics, intents=intents, tagger=tags, measures=["ES"], cutoff=1, undefined="skip"
+        )
+    assert found.notes == (scores.notes[1], uniform)
+
+
+def test_given_probabilities_need_no_note():
+    assert not list(prior_note(INTENTS))
+    one = pd.concat([INTENTS, INTENTS.assign(qid="q2", prob=1 / 3)])
+    assert not list(prior_note(one)), "half of the queries may be uniform by chance"
+    nil = pd.DataFrame({"qid": "q", "entity_id": ["A", "B", "NIL"], "prob": [0.45, 0.45, 0.1]})
+    assert list(prior_note(nil)), "NIL is no candidate"
+    assert not list(missing_note(["q1"], INTENTS))

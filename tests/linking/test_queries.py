@@ -1,0 +1,106 @@
+"""Names in queries that are not written in full: parts of names, misspellings, acronyms."""
+
+import math
+import pickle
+
+import pandas as pd
+import pytest
+
+from vbterrier import CandidateIntents, ParameterError
+from vbterrier.linking import ContextLinker, DictionaryLinker, QueryLinker, build_kb
+
+NAMES = pd.DataFrame(
+    [
+        ("Amy Klobuchar", "K1"),
+        ("Richard Seitz", "S1"),
+        ("Emanuel Seitz (jurist)", "S2"),
+        ("World Health Organization", "O1"),
+        ("University of Puerto Rico", "U1"),
+        ("Doak Campbell Stadium", "D1"),
+        ("Bill Clinton", "C1"),
+    ],
+    columns=["alias", "entity_id"],
+)
+
+
+@pytest.fixture(scope="module")
+def linker():
+    return QueryLinker(NAMES, id_space="people")
+
+
+def found(linker, text):
+    return linker.link([text]).frame[["mention", "entity_id", "match"]].values.tolist()
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("Amy Klobuchar bill", [["Amy Klobuchar", "K1", "name"]]),
+        ("Senator Klobuchar bill", [["Klobuchar", "K1", "part"]]),
+        ("When was General Seitz born?", [["Seitz", "S1", "part"], ["Seitz", "S2", "part"]]),
+        ("general seitz", [["seitz", "S1", "part"], ["seitz", "S2", "part"]]),
+        ("What sport is Doak associated with?", [["Doak", "D1", "part"]]),
+        ("speeches of amy klobuhcar", [["amy klobuhcar", "K1", "similar"]]),
+        ("the WHO report", [["WHO", "O1", "acronym"]]),
+        ("where is upr", [["upr", "U1", "acronym"]]),
+        ("who was it", []),
+        ("Senator, the General", []),
+        ("", []),
+    ],
+)
+def test_queries_find_names_that_are_not_written_in_full(linker, text, wanted):
+    assert found(linker, text) == wanted
+
+
+def test_links_are_alike_in_any_company(linker):
+    texts = ["Senator Klobuchar bill", "", "general seitz", "the WHO report", "Amy Klobuchar"]
+    together = linker.link(texts).frame
+    alone = pd.concat([linker.link([text]).frame.assign(text=place) for place, text in enumerate(texts)])
+    pd.testing.assert_frame_equal(alone.reset_index(drop=True), together, check_exact=True)
+    assert not len(linker.link([]).frame)
+    again = pickle.loads(pickle.dumps(linker))
+    assert again == linker != QueryLinker(NAMES, id_space="people", limit=1)
+    pd.testing.assert_frame_equal(again.link(texts).frame, together)
+    assert together.groupby("text")["score"].sum().tolist() == pytest.approx([1, 1, 1, 1])
+
+
+def test_probabilities_are_those_of_the_formula():
+    """'Klara Amy': both words of two names; i² of a word by hand."""
+    names = pd.DataFrame(
+        {"alias": ["Amy Smith", "Amy Jones", "Klara Jones"], "entity_id": ["a", "b", "c"], "score": [0.5, 1.0, 1.0]}
+    )
+    linked = QueryLinker(names, id_space="people").link(["Dr. Smith Amy"]).frame
+    weight = {word: math.log(4 / n) ** 2 for word, n in {"amy": 2, "smith": 1, "jones": 2, "klara": 1}.items()}
+    # Of "Amy Jones" the query has less than .6 of the weight that it has of "Amy Smith".
+    assert weight["amy"] < 0.6 * (weight["amy"] + weight["smith"])
+    assert linked[["entity_id", "score"]].values.tolist() == [["a", 1.0]]
+    linked = QueryLinker(names, id_space="people").link(["Amy"]).frame
+    share = {
+        "a": 0.5 * weight["amy"] / (weight["amy"] + weight["smith"]),
+        "b": weight["amy"] / (weight["amy"] + weight["jones"]),
+    }
+    wanted = {one: value / sum(share.values()) for one, value in share.items()}
+    assert dict(zip(linked["entity_id"], linked["score"], strict=True)) == pytest.approx(wanted)
+
+
+def test_limits_and_switches():
+    one = QueryLinker(NAMES, id_space="people", limit=1, min_similarity=None, acronyms=False)
+    assert found(one, "general seitz") == [["seitz", "S1", "part"]]
+    assert not found(one, "klobuhcar")
+    assert not found(one, "the WHO report")
+    with pytest.raises(ParameterError, match=r"min_similarity=2: wanted a number above 0"):
+        QueryLinker(NAMES, id_space="people", min_similarity=2)
+
+
+def test_context_reads_the_words_around_a_part_of_a_name(tmp_path):
+    people = [
+        {"id": "a", "label": "Richard Seitz", "role": "general"},
+        {"id": "b", "label": "Emanuel Seitz", "role": "judge"},
+    ]
+    with build_kb(tmp_path / "kb", people, id_space="people") as base:
+        linker = ContextLinker(QueryLinker(base))
+        topics = pd.DataFrame({"qid": ["1", "2"], "query": ["When was General Seitz born?", "judge seitz"]})
+        first = CandidateIntents(linker)(topics).drop_duplicates("qid")
+        assert first["entity_id"].tolist() == ["a", "b"]
+        assert first["prob"].min() > 0.9
+        assert not len(DictionaryLinker(base).link(topics["query"]).frame)

@@ -1,0 +1,104 @@
+"""Notes on intents and tags for captions: unknown priors, queries without candidates, and guessed tags."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import examples
+from vbterrier.intents.coverage import Intents, Tags, cover
+from vbterrier.intents.taggers import NIL
+from vbterrier.kernels.vb import vb_range
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from vbterrier.frames.ranking import Run
+    from vbterrier.measures.target import EvaluationTarget
+
+# Probabilities that differ by less are equal.
+_EQUAL = 1e-6
+# The share of queries with equal probabilities from which it is reported.
+_MOST = 0.5
+
+
+def notes_on_intents(target: EvaluationTarget, runs: Mapping[str, Any]) -> list[str]:
+    """Return the notes on the intents of an evaluation, if it has any with probabilities."""
+    intents = target.frame if target.intents is None else target.intents
+    if not {"qid", "entity_id", "prob"} <= set(intents.columns):
+        return []
+    queries = (qid for run in runs.values() for qid in run.topics)
+    return [*prior_note(intents), *missing_note(queries, intents)]
+
+
+def prior_note(intents: pd.DataFrame) -> Iterator[str]:
+    """Yield the number of candidates if more than half of the ambiguous queries have equal probabilities.
+
+    >>> intents = pd.DataFrame({"qid": ["q1", "q1", "q2"], "entity_id": ["A", "B", "A"], "prob": [0.5, 0.5, 1.0]})
+    >>> next(prior_note(intents)).partition(":")[0]
+    'the intents of all 1 queries with several are uniform over n candidates (n = 2)'
+    """
+    prob = intents.loc[intents["entity_id"] != NIL].groupby("qid", sort=False)["prob"].agg(["size", "min", "max"])
+    several = prob[prob["size"] > 1]
+    uniform = several[several["max"] - several["min"] <= _EQUAL]
+    if not len(uniform) or len(uniform) <= _MOST * len(several):
+        return
+    size = uniform["size"]
+    many = f"{size.min()} to {size.max()}, mean {size.mean():.1f}" if size.min() < size.max() else f"{size.min()}"
+    of = f"all {len(several)}" if len(uniform) == len(several) else f"{len(uniform)} of {len(several)}"
+    yield (
+        f"the intents of {of} queries with several are uniform over n candidates (n = {many}): no source of their "
+        "probabilities"
+    )
+
+
+def missing_note(queries: Iterable[str], intents: pd.DataFrame) -> Iterator[str]:
+    """Yield the number of queries that have no candidate intents and count in no mean."""
+    asked = list(dict.fromkeys(map(str, queries)))
+    known = set(intents["qid"].astype(str))
+    missing = [qid for qid in asked if qid not in known]
+    if missing:
+        yield (
+            f"{len(missing)} of {len(asked)} queries ({examples(missing)}) have no candidate intents and count in no "
+            "mean"
+        )
+
+
+def tie_bounds(
+    runs: Mapping[str, Run], intents: pd.DataFrame, tags: pd.DataFrame, cutoffs: Sequence[int], nil: str
+) -> pd.DataFrame:
+    """Return ES and VB of the worst and the best assignment of guessed tags, by system and cutoff.
+
+    At worst a guess is about none of the intents, at best about the most probable one that no other document covers. VB
+    is that with α = 1 and the Bernoulli variance, the least and the largest of each query between these two ES.
+    """
+    candidates, known = Intents(intents), Tags(tags)
+    certain = Tags(tags[~tags["tied"].astype(bool)]) if known.tied is not None else known
+    rows = []
+    for cutoff in cutoffs:
+        for name, run in runs.items():
+            without = cover(run, candidates, certain, cutoff, nil=nil)
+            with_guesses = cover(run, candidates, known, cutoff, nil=nil)
+            gain = without.gain(cutoff, "binary")
+            low, high = without.success(gain), with_guesses.most_success(gain, cutoff)
+            least, most = vb_range((low + high) / 2, (high - low) / 2, 1.0)
+            rows.append((name, cutoff, *(float(each.mean()) for each in (low, high, least, most))))
+    return pd.DataFrame(rows, columns=["name", "cutoff", "ES_worst", "ES_best", "VB_worst", "VB_best"])
+
+
+def tie_note(tagging: pd.DataFrame) -> Iterator[str]:
+    """Yield the range of scores over guessed tags at the largest cutoff, for the system with the widest range."""
+    if "ES_worst" not in tagging.columns:
+        return
+    deepest = tagging[tagging["cutoff"] == tagging["cutoff"].max()]
+    width = (deepest["ES_best"] - deepest["ES_worst"]).to_numpy()
+    if not np.any(width > 0):
+        return
+    row = deepest.iloc[int(np.argmax(width))]
+    yield (
+        f"{row['tied']:.0%} of the tags of {row['name']} are guesses between candidates with equal scores: whatever "
+        f"they are, its ES@{row['cutoff']} is {row['ES_worst']:.3f} to {row['ES_best']:.3f} and its VB@{row['cutoff']} "
+        f"{row['VB_worst']:.3f} to {row['VB_best']:.3f}"
+    )

@@ -1,0 +1,108 @@
+"""Redirects and disambiguation pages of a MediaWiki dump as aliases of page titles."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+import pandas as pd
+
+from vbterrier.errors import FileError
+from vbterrier.linking.kb.files import unqualified
+from vbterrier.linking.kb.staging import numbered_lines
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from vbterrier.annotations import StrPath
+
+_TITLE = re.compile(r"<title>(.*?)</title>")
+_NAMESPACE = re.compile(r"<ns>(-?\d+)</ns>")
+_REDIRECT = re.compile(r'<redirect title="(.*?)"')
+# A bullet of a disambiguation page; its first link is the page that is meant.
+_BULLET = re.compile(r"(?:^|<text[^>]*>)\*+[^\[\n]*\[\[([^\]|#\n]+)[^\]\n]*\]\]", re.MULTILINE)
+_DISAMBIGUATION = re.compile(
+    r"\{\{\s*(disambig\w*|disamb|dab|hndis|geodis|human name disambiguation|place name disambiguation|given name|"
+    r"surname|begriffsklärung|homonymie|desambiguación|disambigua)\b",
+    re.IGNORECASE,
+)
+_ENTITIES = (("&quot;", '"'), ("&lt;", "<"), ("&gt;", ">"), ("&#039;", "'"), ("&amp;", "&"))
+_END = "</page>"
+
+
+def read_mediawiki_aliases(source: StrPath, *, max_bytes: int | None = None, progress: bool = True) -> pd.DataFrame:
+    r"""Read the redirects and disambiguation pages of a MediaWiki XML dump (``pages-articles``), page by page.
+
+    Parameters
+    ----------
+    source
+        The dump, plain, gzip or bzip2.
+    max_bytes
+        The maximum size when decompressed; no limit by default.
+    progress
+        Show a progress bar on a terminal.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns alias, title, kind: the title of a redirect and its target, ``"redirect"``; the title of a
+        disambiguation page without its qualifier and the first link of each of its bullets, ``"disambiguation"``. Pages
+        outside the main namespace are left out.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read, or has no page.
+
+    Notes
+    -----
+    Disambiguation pages are known by their template, such as ``{{disambiguation}}`` or ``{{hndis}}``. Lines are
+    matched, not parsed as XML, so that no entity of a document type is expanded; the dump has one tag a line.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> path = pathlib.Path(tempfile.mkdtemp()) / "dump.xml"
+    >>> page = "<page><title>Mercury (disambiguation)</title><ns>0</ns><text>* [[Mercury (planet)|Mercury]], a planet"
+    >>> _ = path.write_text(page + "\n{{disambiguation}}</text></page>")
+    >>> read_mediawiki_aliases(path).values.tolist()
+    [['Mercury', 'Mercury (planet)', 'disambiguation']]
+    """
+    rows, n_pages = list[tuple[str, str, str]](), 0
+    for text in _pages(source, max_bytes, progress=progress):
+        n_pages += 1
+        rows.extend(_rows(text))
+    if not n_pages:
+        raise FileError(source, "has no <page>; wanted a MediaWiki XML dump, as pages-articles.xml.bz2")
+    return pd.DataFrame(rows, columns=["alias", "title", "kind"], dtype="str").drop_duplicates(ignore_index=True)
+
+
+def _pages(source: StrPath, max_bytes: int | None, *, progress: bool) -> Iterator[str]:
+    """Yield the text of each page of a dump."""
+    lines: list[str] = []
+    for _, line in numbered_lines(source, max_bytes=max_bytes, progress=progress):
+        text = line.decode("utf-8", "replace")
+        if "<page>" in text:
+            lines = []
+        lines.append(text)
+        if _END in text:
+            yield "\n".join(lines)
+            lines = []
+
+
+def _rows(page: str) -> Iterator[tuple[str, str, str]]:
+    title, namespace = _TITLE.search(page), _NAMESPACE.search(page)
+    if title is None or (namespace is not None and namespace[1] != "0"):
+        return
+    name = _unescaped(title[1])
+    if redirect := _REDIRECT.search(page):
+        yield name, _unescaped(redirect[1]), "redirect"
+    elif _DISAMBIGUATION.search(page):
+        for target in _BULLET.findall(page):
+            yield unqualified(name), _unescaped(target).strip().replace("_", " "), "disambiguation"
+
+
+def _unescaped(text: str) -> str:
+    for escaped, plain in _ENTITIES:
+        text = text.replace(escaped, plain)
+    return text

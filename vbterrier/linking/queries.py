@@ -1,0 +1,294 @@
+"""Linking of queries, in which names are seldom written in full: parts of names, misspellings and acronyms."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+from scipy import sparse
+
+from vbterrier.errors import ParameterError, module_of_extra
+from vbterrier.linking.aliases import Meanings, Mentions, Vocabulary, aliases_of, candidate_links, meanings_of
+from vbterrier.linking.dictionary import DictionaryLinker
+from vbterrier.linking.kb.files import unqualified
+from vbterrier.linking.lexicon import STOP_ALIASES
+from vbterrier.linking.links import COLUMNS, Identified, Links, positive
+from vbterrier.linking.words import Words, texts_of
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Bools, Floats, Ints
+
+# Titles and roles before a name, which are no part of it.
+_TITLES = """
+admiral archbishop baron baroness bishop brigadier captain cardinal chancellor colonel commander congressman
+congresswoman count countess doctor dr duchess duke earl emperor empress general governor judge justice king lady
+lieutenant lord madam major marshal mayor minister miss mr mrs ms officer pope president prince princess prof professor
+queen rabbi representative secretary senator sergeant sir speaker
+"""
+TITLES = frozenset(_TITLES.split())
+_LONGEST_ACRONYM = 6
+# Words of fewer letters have too many neighbours.
+_LEAST_RESPELT = 4
+# Similarities that are compared at a time.
+_CELLS = 2**23
+# A name that shares less of the weight of a query than this times the best name is left out.
+_NEAR_BEST = 0.6
+_ROUNDING = 1e-9
+
+
+class QueryLinker(Identified):
+    """Link the names in queries, and where none is written in full, parts of names, misspellings and acronyms.
+
+    Names that a query has in full are linked as by :class:`DictionaryLinker`. In other queries each word that may be
+    one of a name is looked up among the words of all names. With ``i_w = ln(n / n_w)`` for a word w in n_w of the n
+    names, a name a of the words W_a shares ``m_a = Σ_{w in q and W_a} s_w i_w²``, and names with at least .6 of the
+    largest m of the query are candidates: ``p(e|q) ∝ max_a p(e|a) m_a / Σ_{w in W_a} i_w²``. ``s_w`` is the similarity
+    of a respelt word, otherwise 1.
+
+    Parameters
+    ----------
+    aliases, id_space
+        As in :class:`DictionaryLinker`.
+    min_similarity
+        The smallest similarity (RapidFuzz's ``ratio``) of a word of at least four letters that is in no name and the
+        words of names that replace it, in (0, 1]; ``None`` to replace none.
+    acronyms
+        Match a word of 2 to 6 capitals, or in a query of one case any word of this length in no name, with the initials
+        of names.
+    limit
+        The maximum number of candidates of a query without a full name, ties by id.
+
+    Raises
+    ------
+    InputError, ParameterError
+        As in :class:`DictionaryLinker`.
+    ModuleNotFoundError
+        ``min_similarity`` without the extra ``linkers``.
+
+    Notes
+    -----
+    In a query of both cases, words of names begin with a capital or a digit. Function words and titles, such as
+    "Senator", are no words of names. ``frame`` has a further column ``match``: ``"name"``, ``"part"``, ``"similar"`` or
+    ``"acronym"``. On RAMDocs, with titles of pages as names, .98 of 500 questions have candidates, 2.0 on average,
+    and .83 of the entities that are meant are among them; a dictionary finds candidates for .58, and .47 of the
+    entities (``tests/data/test_ramdocs.py``).
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> names = pd.DataFrame({"alias": ["Amy Klobuchar", "World Health Organization"], "entity_id": ["K1", "O1"]})
+    >>> linker = QueryLinker(names, id_space="people")
+    >>> found = linker.link(["Senator Klobuchar bill", "klobuhcar speech", "WHO report"]).frame
+    >>> found[["entity_id", "match"]].values.tolist()
+    [['K1', 'part'], ['K1', 'similar'], ['O1', 'acronym']]
+    """
+
+    def __init__(
+        self,
+        aliases: Any,
+        *,
+        id_space: str | None = None,
+        min_similarity: float | None = 0.8,
+        acronyms: bool = True,
+        limit: int = 20,
+    ) -> None:
+        if min_similarity is not None and not 0 < min_similarity <= 1:
+            raise ParameterError(f"min_similarity={min_similarity!r}: wanted a number above 0 and at most 1, or None")
+        self.min_similarity, self.acronyms = min_similarity, bool(acronyms)
+        self.limit = positive("limit", limit)
+        self.aliases = aliases_of(aliases, id_space)
+        self.id_space = self.aliases.id_space
+        self._dictionary = DictionaryLinker(self.aliases)
+
+    def link(self, texts: Sequence[str]) -> Links:
+        """Link the names in each text, the most probable candidate first; scale ``"probability"``."""
+        texts = texts_of(texts)
+        full = self._dictionary.link(texts).frame.assign(match="name")
+        rest = np.setdiff1d(np.arange(len(texts)), full["text"].to_numpy(np.int64))
+        parts = self._in_part(texts, rest)
+        frame = pd.concat([full, parts]).sort_values(["text", "start"], kind="stable", ignore_index=True)
+        frame = frame.astype({"match": "str"})
+        return Links(frame[[*COLUMNS, "match"]], self.id_space, "probability")
+
+    @cached_property
+    def _names(self) -> NameWords:
+        return NameWords.of(Vocabulary.of(self.aliases))
+
+    def _in_part(self, texts: list[str], rest: Ints) -> pd.DataFrame:
+        """Return links of the texts with these indices, in which no name is written in full."""
+        words = Words.of([texts[place] for place in rest.tolist()])
+        names, found = self._names, self._matched(words)
+        weight = found["similarity"].to_numpy() * names.squared[found["word"].to_numpy()]
+        shape = len(rest), len(names.squared)
+        of_texts = sparse.csr_array((weight, (found["text"].to_numpy(), found["word"].to_numpy())), shape=shape)
+        shared = sparse.coo_array(of_texts @ names.matrix.T)
+        text, name, mass = (np.asarray(part) for part in (*shared.coords, shared.data))
+        table = pd.DataFrame({"text": text, "name": name, "mass": mass, "share": mass / names.total[name]})
+        table = pd.concat([table, self._abbreviated(words, found)], ignore_index=True)
+        best = table.groupby("text")["mass"].transform("max")
+        table = table[table["mass"] >= _NEAR_BEST * best - _ROUNDING]
+        return self._links(texts, rest, words, found, table)
+
+    def _matched(self, words: Words) -> pd.DataFrame:
+        """Return the words of names in texts: text, place (of the word), word (of names), similarity; each once."""
+        forms = np.array(words.folded().split(), dtype=object)
+        may = _may_be_names(words, forms)
+        places = np.flatnonzero(may)
+        distinct, code = np.unique(forms[places], return_inverse=True)
+        known = self._names.find(distinct)
+        exact = np.flatnonzero(known[code] >= 0)
+        rows = {"place": places[exact], "word": known[code][exact]}
+        table = pd.DataFrame(rows | {"similarity": np.ones(len(exact))})
+        odd = np.flatnonzero(known < 0)
+        if self.min_similarity is not None and len(odd):
+            owner, word, similarity = self._names.similar(distinct[odd], self.min_similarity)
+            near = pd.DataFrame({"code": odd[owner], "word": word, "similarity": similarity})
+            own = pd.DataFrame({"code": code, "place": places}).merge(near, on="code")
+            table = pd.concat([table, own[["place", "word", "similarity"]]], ignore_index=True)
+        table["text"] = words.text[table["place"].to_numpy(np.int64)]
+        # A repeated word counts once.
+        table = table.sort_values(["text", "word", "similarity", "place"], ascending=[True, True, False, True])
+        return table.drop_duplicates(["text", "word"], ignore_index=True)
+
+    def _abbreviated(self, words: Words, found: pd.DataFrame) -> pd.DataFrame:
+        """Return names whose initials are a word of a text: text, name, mass, share, place of the word."""
+        columns = {"text": np.int64, "name": np.int64, "mass": np.float64, "share": np.float64, "place": np.float64}
+        none = pd.DataFrame(columns=list(columns)).astype(columns)
+        if not self.acronyms or not len(words.text):
+            return none
+        written = [words.texts[t][s:e] for t, s, e in zip(words.text, words.start, words.end, strict=True)]
+        both = np.array([text not in {text.lower(), text.upper()} for text in words.texts], bool)[words.text]
+        is_short = np.array([1 < len(one) <= _LONGEST_ACRONYM and one.isalpha() for one in written], bool)
+        is_upper = np.array([one.isupper() for one in written], bool)
+        is_known = np.isin(np.arange(len(written)), found.loc[found["similarity"] == 1, "place"])
+        places = np.flatnonzero(is_short & np.where(both, is_upper, ~is_known))
+        asked = pd.DataFrame({"form": [written[place].casefold() for place in places.tolist()], "place": places})
+        asked["text"] = words.text[places]
+        rows = asked[~asked["form"].isin(STOP_ALIASES) | is_upper[places]].merge(self._names.initials, on="form")
+        # All letters of an acronym are those of the name.
+        rows = rows.assign(mass=self._names.total[rows["name"].to_numpy(np.int64)], share=1.0)
+        return rows[list(columns)].astype(columns) if len(rows) else none
+
+    def _links(
+        self, texts: list[str], rest: Ints, words: Words, found: pd.DataFrame, table: pd.DataFrame
+    ) -> pd.DataFrame:
+        """Return links from names of texts: the candidates of a text share one mention, that of its best name."""
+        names, vocabulary = self._names, self._names.vocabulary
+        pair, rows = names.meanings.find(table["name"].to_numpy(np.int64))
+        each = table.iloc[pair].assign(entity=names.meanings.entity[rows])
+        each["score"] = each["share"].to_numpy() * names.meanings.score[rows]
+        each = each.sort_values(["text", "score", "entity", "name"], ascending=[True, False, True, True])
+        each = each.drop_duplicates(["text", "entity"])
+        each = each[each.groupby("text").cumcount() < self.limit].reset_index(drop=True)
+        each["score"] /= each.groupby("text")["score"].transform("sum")
+        best = each.drop_duplicates("text")
+        spans = _spans(names, words, found, best)
+        each = each.merge(spans, on="text")
+        mentions = Mentions(rest[each["text"].to_numpy(np.int64)], each["start"].to_numpy(), each["end"].to_numpy())
+        numbers = each["entity"].to_numpy(np.int64), each["score"].to_numpy(np.float64)
+        own = Meanings(np.arange(len(each) + 1), *numbers)
+        links = candidate_links(texts, mentions, own, np.arange(len(each)), vocabulary.ids, vocabulary.labels)
+        return links.assign(match=each["match"].to_numpy(dtype=object))
+
+
+def _may_be_names(words: Words, forms: NDArray[np.object_]) -> Bools:
+    """Return True for words that may be part of a name: no function words or titles, in mixed case with a capital."""
+    if not len(forms):
+        return np.zeros(0, bool)
+    both = np.array([text not in {text.lower(), text.upper()} for text in words.texts], bool)
+    first = [words.texts[text][start] for text, start in zip(words.text, words.start, strict=True)]
+    is_marked = np.array([one.isupper() or one.isdigit() or not one.isalpha() for one in first], bool)
+    is_content = ~np.isin(forms, list(STOP_ALIASES | TITLES))
+    # A query such as "Who was klobuchar" has a capital at its start alone.
+    is_first = np.diff(words.text, prepend=-1) > 0
+    has_marked = np.zeros(len(words.texts), bool)
+    has_marked[words.text[is_marked & is_content & ~is_first]] = True
+    has_marked[words.text[is_marked & is_content & is_first]] |= True
+    found: Bools = is_content & (is_marked | ~(both & has_marked)[words.text])
+    return found
+
+
+def _spans(names: NameWords, words: Words, found: pd.DataFrame, best: pd.DataFrame) -> pd.DataFrame:
+    """Return the mention of each text, from the first to the last word of its best name: text, start, end, match."""
+    rows = sparse.coo_array(names.matrix[best["name"].to_numpy(np.int64)])
+    of_best = pd.DataFrame({"text": best["text"].to_numpy()[rows.coords[0]], "word": rows.coords[1]})
+    of_best = of_best.merge(found, on=["text", "word"])[["text", "place", "similarity"]]
+    short = best.loc[best["place"].notna(), ["text", "place"]].astype("int64").assign(similarity=2.0)
+    of_best = pd.concat([of_best[~of_best["text"].isin(short["text"])], short])
+    place = of_best["place"].to_numpy(np.int64)
+    of_best = of_best.assign(start=words.start[place], end=words.end[place])
+    spans = of_best.groupby("text").agg(
+        start=("start", "min"), end=("end", "max"), low=("similarity", "min"), high=("similarity", "max")
+    )
+    match = np.where(spans["high"] > 1, "acronym", np.where(spans["low"] < 1, "similar", "part"))
+    return spans.assign(match=match)[["start", "end", "match"]].reset_index()
+
+
+class NameWords:
+    """The words of all names, and the names that have them."""
+
+    def __init__(self, vocabulary: Vocabulary, forms: NDArray[np.object_], meanings: Meanings) -> None:
+        self.vocabulary, self.meanings = vocabulary, meanings
+        split = [form.split() for form in forms.tolist()]
+        owner = np.repeat(np.arange(len(split)), [len(own) for own in split])
+        flat = np.array([word for own in split for word in own], dtype=object)
+        self.words, code = np.unique(flat, return_inverse=True) if len(flat) else (flat, np.empty(0, np.int64))
+        pairs = np.unique(owner * max(len(self.words), 1) + code)
+        name, word = pairs // max(len(self.words), 1), pairs % max(len(self.words), 1)
+        n_having = np.bincount(word, minlength=len(self.words))
+        # A name more, so that a word of all names counts.
+        self.squared: Floats = np.log((len(split) + 1) / n_having) ** 2
+        shape = len(split), len(self.words)
+        self.matrix = sparse.csr_array((np.ones(len(name)), (name, word)), shape=shape)
+        self.total: Floats = np.bincount(name, weights=self.squared[word], minlength=len(split))
+        letters = ["".join(word[0] for word in own if word not in STOP_ALIASES and word != "s") for own in split]
+        every = ["".join(word[0] for word in own) for own in split]
+        rows = pd.DataFrame({"form": [*letters, *every], "name": [*range(len(split))] * 2})
+        self.initials = rows[rows["form"].str.len() > 1].drop_duplicates(ignore_index=True)
+
+    @classmethod
+    def of(cls, vocabulary: Vocabulary) -> NameWords:
+        """Index the names of a vocabulary, without qualifiers in parentheses; names without words are left out."""
+        forms = np.array(Words.of([unqualified(alias) for alias in vocabulary.aliases]).forms(), dtype=object)
+        distinct, number = np.unique(forms, return_inverse=True)
+        first = int(len(distinct) > 0 and not distinct[0])
+        key = number[vocabulary.rows["alias"].to_numpy()] - first
+        rows = vocabulary.rows.assign(key=key)[key >= 0]
+        return cls(vocabulary, distinct[first:], meanings_of(rows, len(distinct) - first, priors=vocabulary.priors))
+
+    def find(self, forms: NDArray[np.object_]) -> Ints:
+        """Return the number of each word, -1 if it is in no name."""
+        if not len(self.words):
+            return np.full(len(forms), -1)
+        at = np.minimum(np.searchsorted(self.words, forms), len(self.words) - 1)
+        return np.where(self.words[at] == forms, at, -1)
+
+    def similar(self, forms: NDArray[np.object_], min_similarity: float) -> tuple[Ints, Ints, Floats]:
+        """Return pairs of an unknown word and a similar word of names, and their similarities."""
+        process = module_of_extra("rapidfuzz.process", "linkers")
+        indel = module_of_extra("rapidfuzz.distance", "linkers").Indel
+        is_long = np.array([len(form) >= _LEAST_RESPELT for form in forms], bool)
+        asked, words = np.flatnonzero(is_long), self.words.tolist()
+        step = max(1, _CELLS // max(len(words), 1))
+        parts = [(np.empty(0, np.int64), np.empty(0, np.int64), np.empty(0))]
+        for begin in range(0, len(asked), step):
+            some = asked[begin : begin + step]
+            cells = process.cdist(
+                forms[some].tolist(),
+                words,
+                scorer=indel.normalized_similarity,
+                score_cutoff=min_similarity - _ROUNDING,
+                dtype=np.float64,
+            )
+            # Only the most similar words replace a word.
+            best = cells.max(axis=1, keepdims=True, initial=0.0)
+            row, word = np.nonzero((cells >= best - _ROUNDING) & (cells >= min_similarity - _ROUNDING))
+            parts.append((some[row], word, cells[row, word]))
+        owner, word, similarity = (np.concatenate(columns) for columns in zip(*parts, strict=True))
+        return owner, word, similarity
