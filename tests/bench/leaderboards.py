@@ -1,6 +1,6 @@
 """Resolution of leaderboards: ``python tests/bench/leaderboards.py DATA``.
 
-Printed are the coverage of rank intervals on planted systems and on shared collections, the recovery of tiers by
+Printed are the coverage of rank intervals on planted systems and on shared collections, the recovery of ranks by
 groups whose judgments were removed, the coverage of rank correlations, and the share of neighbours that do not differ
 on generated data of 181 systems. DATA is the folder of the collections that ``tests/data`` reads.
 """
@@ -8,6 +8,7 @@ on generated data of 181 systems. DATA is the folder of the collections that ``t
 import argparse
 import re
 import warnings
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -17,6 +18,7 @@ from evidence import COLLECTIONS
 from vbterrier.evaluate import leaderboard
 from vbterrier.kernels.resample import resampled_means, stream
 from vbterrier.stats.agreement import rank_biased_overlap, rank_correlations
+from vbterrier.stats.comparisons import share_letter
 from vbterrier.stats.paired_tests import rank_intervals
 from vbterrier.unjudged.incomplete import subsample_qrels
 
@@ -122,10 +124,11 @@ def benchmark(seed, n_systems=181, n_tasks=15, n_queries=100):
 
 
 def inseparable(values, uncertainty, n_draws=1000):
-    """Neighbours that do not differ, tiers, and the mean width of rank intervals."""
+    """Neighbours and pairs that do not differ, and the mean width of rank intervals."""
     found = leaderboard(values, uncertainty=uncertainty, n_draws=n_draws, level=0.95)
     table = found.systems
-    return found.n_inseparable, int(table["tier"].max()), (table["rank_high"] - table["rank_low"]).mean()
+    pairs = [share_letter(*pair) for pair in combinations(table["letters"], 2)]
+    return found.n_inseparable, sum(pairs), (table["rank_high"] - table["rank_low"]).mean()
 
 
 if __name__ == "__main__":
@@ -146,7 +149,7 @@ if __name__ == "__main__":
             for share, n_topics in ((0.3, 0), (0.5, 0), (0.0, 20), (0.3, 20)):
                 covered, width = shared_coverage(found.runs, found.qrels, share, n_topics)
                 print(f"{name}: {share:g} {n_topics or 'all'}: {covered:.3f} {width:.1f} of {len(found.runs)}")
-        print("groups left out: systems, tiers recovered, ranks covered, mean change of rank")
+        print("groups left out: systems, ranks recovered, ranks covered, mean change of rank")
         found = COLLECTIONS["TREC DL 2019"](data)
         groups = {name: re.match("[A-Za-z]+", name)[0] for name in found.runs}
         for measure in ("nDCG@10", "ENDCG@10"):
@@ -154,7 +157,7 @@ if __name__ == "__main__":
             moved = (table["rank_without"] - table["rank"]).abs().mean()
             print(measure, len(table), table["recovered"].sum(), table["covered"].sum(), f"{moved:.2f}")
         print(
-            "181 systems, 15 tasks of 100 queries: neighbours that do not differ of 180, tiers, width of rank intervals"
+            "181 systems, 15 tasks of 100 queries: neighbours of 180 and pairs of 16,290 that do not differ, width"
         )
         for seed in range(3):
             values = benchmark(seed)

@@ -1,26 +1,27 @@
 """Simulated error rates of the release gate: ``python tests/bench/release_gate.py [N_RELEASES]``.
 
 Prints the tables of docs/how-to/release-gate.md. The true difference of each simulated release is exactly the margin
-below 0, where both a PASS and a FAIL are false and each should happen with a probability of at most .05. Releases of a
-difference of 0 show how often a harmless release passes. ``tests/evaluate/test_release_gate.py`` runs the same
-functions at a smaller size.
+below 0, or exactly the acceptable share of queries loses much, where both a PASS and a FAIL are false and each should
+happen with a probability of at most .05. Releases of a difference of 0 show how often a harmless release passes.
+``tests/evaluate/test_release_gate.py`` runs the same functions at a smaller size.
 """
 
 import sys
 import warnings
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 from levels import markdown
 from pandas import DataFrame
+from scipy import special
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning
-from vbterrier.evaluate.release_gate import FAIL, PASS, decision_of, one_sided_limits
-from vbterrier.kernels.resample import bounded_limits
 from vbterrier.stats.inverted_intervals import bets_of, spent_level
+from vbterrier.stats.noninferiority import ANY, BOTH, FAIL, PASS, PRIOR, Criteria, limits
 
-MARGIN, ALPHA, BOUNDS = 0.01, 0.05, (-1.0, 1.0)
+MARGIN, ALPHA = 0.01, 0.05
 # Releases that share draws.
 _TOGETHER = 50
 Draw = Callable[[np.random.Generator, int], np.ndarray]
@@ -46,67 +47,92 @@ HEAD = "2 % of the queries, with 43 % of the traffic, lose"
 def release(kind, rng, n, shift):
     """Differences and weights of n queries, of which the weighted mean in the population is ``shift``."""
     if kind != HEAD:
-        return KINDS[kind](rng, n) + shift, np.ones(n)
+        return (KINDS | KINDS_MORE)[kind](rng, n) + shift, np.ones(n)
     size = rng.choice(3, n, p=_SHARES)
     traffic = _WEIGHTS * _SHARES / (_WEIGHTS @ _SHARES)
     means = np.where(np.arange(3) == 2, -0.05, 0.05 * traffic[2] / (1 - traffic[2]))
     return means[size] + np.clip(rng.normal(0, 0.1, n), -0.5, 0.5) + shift, _WEIGHTS[size]
 
 
-def rates(kind, interval, n, n_releases, shift=-MARGIN):
+# A quarter of the queries changes, and a hundredth loses much while the others change a little.
+TIES, RARE = "74 % ties", "1 % of the queries lose .9, the others change a little"
+MANY = "5 % of the queries lose .6"
+KINDS_MORE = {
+    TIES: lambda rng, n: _change(rng, n, 0.26, -0.4, 0.4),
+    RARE: lambda rng, n: np.where(rng.random(n) < 0.01, -0.9, np.clip(rng.normal(0.9 / 99, 0.1, n), -0.5, 0.5)),
+    MANY: lambda rng, n: np.where(rng.random(n) < 0.05, -0.6, 0.6 * 0.05 / 0.95),
+}
+
+
+def rates(kind, guarantee, n, n_releases, shift=-MARGIN, margin=MARGIN):
     """Shares of releases that PASS and that FAIL, inspected once."""
-    found = []
-    for seed in range(n_releases):
-        d, w = release(kind, np.random.default_rng([seed, n]), n, shift)
-        limits = one_sided_limits(d, w, ALPHA, BOUNDS, interval, n_resamples=2000, seed=seed)
-        found.append(decision_of(*limits, MARGIN))
+    criteria, found = Criteria(margin, ALPHA, guarantee, n_resamples=2000), []
+    drawn = [release(kind, np.random.default_rng([seed, n]), n, shift) for seed in range(n_releases)]
+    if kind == HEAD:
+        for seed, (d, w) in enumerate(drawn):
+            found += limits(replace(criteria, seed=seed), d[:, None], w).decisions(criteria)
+    else:
+        for start in range(0, n_releases, _TOGETHER):
+            d = np.stack([d for d, _ in drawn[start : start + _TOGETHER]], axis=1)
+            found += limits(replace(criteria, seed=start), d, np.ones(n)).decisions(criteria)
     return found.count(PASS) / n_releases, found.count(FAIL) / n_releases
 
 
-def daily_rates(kind, n, n_releases):
-    """Upper bounds of the shares of releases that ever PASS and ever FAIL if ``daily=True`` is inspected at each query.
+def daily_rates(kind, n, n_releases, shift=-MARGIN, margin=MARGIN, share=0.05):
+    """Shares of releases that ever PASS and ever FAIL if ``daily=True`` is inspected at each of n queries.
 
-    A PASS needs that bets on larger means reject -margin, a FAIL that bets on smaller means do; limits are rounded
-    outwards. All releases are computed at once, with the bets of :func:`confidence_sequence`.
+    A PASS needs that bets on larger means reject -margin and that shares of at least ``share`` are rejected, a FAIL
+    that bets on smaller means do or smaller shares are. All releases are computed at once, with the bets of
+    :func:`confidence_sequence` (weights: the mean alone).
     """
-    drawn = [release(kind, np.random.default_rng([seed, n, 1]), n, -MARGIN) for seed in range(n_releases)]
-    x, w = (np.stack(parts, axis=1) for parts in zip(*drawn, strict=True))
+    drawn = [release(kind, np.random.default_rng([seed, n, 1]), n, shift) for seed in range(n_releases)]
+    d, w = (np.stack(parts, axis=1) for parts in zip(*drawn, strict=True))
     w /= _WEIGHTS.max() if kind == HEAD else 1.0
-    x, m = (x + 1) / 2, (1 - MARGIN) / 2
-    bets = bets_of(x, w, 2 * ALPHA)
-    larger = np.cumsum(np.log1p(np.minimum(bets, 0.5 / m) * w * (x - m)), axis=0)
-    smaller = np.cumsum(np.log1p(-np.minimum(bets, 0.5 / (1 - m)) * w * (x - m)), axis=0)
-    ever = (np.max([larger, smaller], axis=1) >= np.log(1 / ALPHA)).mean(axis=1)
-    return float(ever[0]), float(ever[1])
+    x, m = (d + 1) / 2, (1 - margin) / 2
+    tails = (ALPHA, ALPHA if kind == HEAD else ALPHA / 2)
+    reached = []
+    for sign, tail, most in ((1, tails[0], 0.5 / m), (-1, tails[1], 0.5 / (1 - m))):
+        bets = np.minimum(bets_of(x, w, 2 * tail), most)
+        reached.append(
+            np.maximum.accumulate(np.cumsum(np.log1p(sign * bets * w * (x - m)), axis=0)) >= np.log(1 / tail)
+        )
+    if kind == HEAD:
+        return float(reached[0][-1].mean()), float(reached[1][-1].mean())
+    lost, t = np.cumsum(d < -0.5, axis=0), np.arange(1, n + 1)[:, None]
+    a, b = PRIOR
+    evidence = special.betaln(a + lost, b + t - lost) - special.betaln(a, b)
+    evidence = evidence - lost * np.log(share) - (t - lost) * np.log1p(-share)
+    few = np.maximum.accumulate((evidence > np.log(1 / tails[0])) & (lost < share * t))
+    many = np.maximum.accumulate((evidence > np.log(1 / tails[1])) & (lost > share * t))
+    return float((reached[0] & few)[-1].mean()), float((reached[1] | many)[-1].mean())
 
 
 def peeking_rates(kind, how, n, step, n_releases):
     """Shares of releases that ever PASS and ever FAIL when they are inspected after every ``step`` of n queries.
 
-    ``how``: ``"daily"`` uses confidence sequences, ``"look"`` numbered looks at bounded limits, ``"uncorrected"``
-    Student's t at each look as if it were the only one.
+    ``how``: ``"daily"`` uses confidence sequences, ``"look"`` numbered looks, ``"uncorrected"`` each look as if it were
+    the only one.
     """
     ever = np.zeros(2)
     for start in range(0, n_releases, _TOGETHER):
         seeds = range(start, min(start + _TOGETHER, n_releases))
         drawn = [release(kind, np.random.default_rng([seed, n, 1]), n, -MARGIN) for seed in seeds]
         looks = [_looks(drawn, end, look, how) for look, end in enumerate(range(step, n + 1, step), 1)]
-        for limits in zip(*looks, strict=True):
-            decisions = {decision_of(low, high, MARGIN) for low, high in limits}
+        for decisions in zip(*looks, strict=True):
             ever += [PASS in decisions, FAIL in decisions]
     return tuple(ever / n_releases)
 
 
 def _looks(drawn, end, look, how):
-    """Limits of each release after ``end`` queries."""
-    if how == "look":
-        # One set of draws for all releases, which have equal weights: those of one_sided_limits, in less time.
-        tail = 1 - spent_level(1 - ALPHA, look)
-        table = np.stack([d[:end] for d, _ in drawn], axis=1)
-        rng = np.random.default_rng([len(drawn), end, look])
-        return list(zip(*bounded_limits(table, BOUNDS, [tail, 1 - tail], int(20 / tail), rng), strict=True))
-    interval = "sequence" if how == "daily" else "normal"
-    return [one_sided_limits(d[:end], w[:end], ALPHA, BOUNDS, interval) for d, w in drawn]
+    """Decisions on each release after ``end`` queries."""
+    tail = 1 - spent_level(1 - ALPHA, look) if how == "look" else ALPHA
+    criteria = Criteria(MARGIN, tail, sequential=how == "daily")
+    weights = [w[:end] for _, w in drawn]
+    if all(np.ptp(w) == 0 for w in weights):
+        return limits(criteria, np.stack([d[:end] for d, _ in drawn], axis=1), np.ones(end)).decisions(criteria)
+    few = replace(criteria, n_resamples=2000)
+    pairs = zip(drawn, weights, strict=True)
+    return [limits(few, d[:end, None], w).decisions(criteria)[0] for (d, _), w in pairs]
 
 
 def holes_rates(n, n_releases, measure="ENDCG@10"):
@@ -125,7 +151,7 @@ def holes_rates(n, n_releases, measure="ENDCG@10"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", DegenerateWarning)
             gate = vbterrier.evaluate.release_gate(
-                {"new": new}, {"old": old}, qrels, measure, margin=0, budget=0, interval="normal", seed=seed
+                {"new": new}, {"old": old}, qrels, measure, margin=0, budget=0, max_share=1, seed=seed
             )
         found.append(gate.decision)
     return found.count(PASS) / n_releases, found.count(FAIL) / n_releases
@@ -145,26 +171,47 @@ def table(rows, *columns):
 
 def main(n_releases):
     """Print all tables."""
-    names, head = [*KINDS, HEAD], "differences of queries"
-    print("False PASS / false FAIL, one look\n")
-    limits = [(kind, interval) for kind in names for interval in ("bounded", "normal")]
-    rows = [(*which, *(rates(*which, n, n_releases) for n in (100, 400))) for which in limits]
-    print(table(rows, head, "limits", "n = 100", "n = 400"), "\n")
+    names, head, sizes = [*KINDS, HEAD], "differences of queries", (50, 100, 200, 400, 800)
+    columns = [f"n = {n}" for n in sizes]
+    print("PASS of releases without a difference\n")
+    rows = []
+    for kind, margin in (
+        ("all queries change a little", 0.02),
+        (TIES, 0.03),
+        ("a twentieth flips between 0 and 1", 0.05),
+    ):
+        for guarantee in (BOTH, ANY):
+            found = [rates(kind, guarantee, n, n_releases, 0.0, margin)[0] for n in sizes]
+            rows.append((f"{kind}, margin {margin:g}", guarantee, *((share,) for share in found)))
+        found = [daily_rates(kind, n, n_releases, 0.0, margin)[0] for n in sizes]
+        rows.append((f"{kind}, margin {margin:g}", "daily", *((share,) for share in found)))
+    print(table(rows, head, "guarantee", *columns), "\n")
+    print("False PASS / false FAIL, one look, margin .01\n")
+    rows = [
+        (kind, guarantee, *(rates(kind, guarantee, n, n_releases) for n in sizes))
+        for kind in names
+        for guarantee in (BOTH, ANY)
+    ]
+    print(table(rows, head, "guarantee", *columns), "\n")
+    print("Rare large losses: mean difference -.02 and margin .02; 5 % of the queries lose .6, mean 0 and margin .02\n")
+    rows = [
+        (RARE, guarantee, *(rates(RARE, guarantee, n, n_releases, -0.02, 0.02) for n in sizes))
+        for guarantee in (BOTH, ANY)
+    ]
+    rows += [(MANY, BOTH, *(rates(MANY, BOTH, n, n_releases, 0.0, 0.02) for n in sizes))]
+    print(table(rows, head, "guarantee", *columns), "\n")
     print("False PASS / false FAIL at any look: after each of 400 queries (daily), or of 8 looks\n")
-    few = max(n_releases // 5, 1)
     rows = [
         (
             kind,
             daily_rates(kind, 400, n_releases),
-            "" if kind == HEAD else peeking_rates(kind, "look", 400, 50, few),
-            peeking_rates(kind, "uncorrected", 400, 50, n_releases),
+            *(peeking_rates(kind, how, 400, 50, n_releases) for how in ("look", "uncorrected")),
         )
-        for kind in names
+        for kind in (*KINDS, HEAD)
     ]
-    print(table(rows, head, "daily", f"look ({few} releases)", "uncorrected"), "\n")
-    print(f"PASS / FAIL of {few} releases without a difference\n")
-    rows = [(*which, *(rates(*which, n, few, shift=0.0) for n in (400, 1600))) for which in limits]
-    print(table(rows, head, "limits", "n = 400", "n = 1600"), "\n")
+    rows.append((MANY, daily_rates(MANY, 400, n_releases, 0.0), "", ""))
+    print(table(rows, head, "daily", "look", "uncorrected"), "\n")
+    few = max(n_releases // 5, 1)
     print(f"False PASS / false FAIL of {few} releases with unjudged documents, margin 0\n")
     rows = [(measure, holes_rates(60, few, measure)) for measure in ("ENDCG@10", "nDCG@10")]
     print(table(rows, "measure", "n = 60"))

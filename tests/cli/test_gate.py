@@ -7,7 +7,7 @@ import pytest
 
 from vbterrier.evaluate import release_gate
 
-N = 60
+N = 80
 EVIL = "<b>|*\x1b[31m&"
 
 
@@ -36,7 +36,7 @@ def test_exit_codes_are_those_of_the_decision(command):
     assert (code, out[:5]) == (2, "FAIL:")
     code, out, _ = command("gate", "new.run", "-b", "old.run", "-q", "few.txt", "--margin", "0.1", "-m", "nDCG@2")
     assert code == 3
-    assert "No document is listed to judge next: evaluate more queries." in out
+    assert "more queries are needed: about 59 at the observed spread, 5 now" in out
 
 
 @pytest.mark.parametrize(
@@ -119,6 +119,8 @@ def test_documents_to_judge_are_written_in_the_form_of_the_ratings(command, file
         "ENDCG@2",
         "-n",
         4,
+        "--max-share",
+        1,
     ]
     code, out, err = command(*arguments, "--judge", "next.csv", "--traffic", "traffic.csv")
     assert (code, err) == (3, "")
@@ -163,3 +165,42 @@ def test_a_pull_request_calls_nobody_and_links_nothing(command, files):
     assert lines[0] == "query,docid,rating"
     assert {line.split(",")[1] for line in lines[1:]} == {"'=cmd"}
     assert {line[0] for line in lines[1:]} == {"'", "h", "#"}
+
+
+def test_runs_of_one_file_name_are_told_apart_by_names(command, refused, files):
+    for folder in ("a", "b"):
+        (files / folder).mkdir()
+        (files / folder / "run.csv").write_text("query,docid,position\n" + "q0,a,1\nq1,b,1\n")
+    few = ["-q", "few.txt", "--margin", "0.1", "-m", "nDCG@2"]
+    code, out, _ = command("gate", "new=a/run.csv", "-b", "old=b/run.csv", *few)
+    assert (code, out.splitlines()[0][:27]) == (3, "UNKNOWN: nDCG@2, new - old ")
+    # A named file and an unnamed one, and a file whose name has the sign.
+    (files / "x=y.csv").write_text((files / "a/run.csv").read_text())
+    code, out, _ = command("gate", "x=y.csv", "-b", "mine=a/run.csv", "-b", "b/run.csv", *few)
+    assert "x=y - mine" in out
+    assert "x=y - run" in out
+    refused(
+        ["gate", "a/run.csv", "-b", "b/run.csv", *few], 1, "two systems are called 'run'; name one, as new=a/run.csv"
+    )
+    refused(
+        ["gate", "new=a/run.csv", "-b", "a/run.csv", "-b", "b/run.csv", *few],
+        1,
+        "name one, as --baseline mine=b/run.csv",
+    )
+
+
+@pytest.mark.parametrize(("new", "decision"), [("new.run", "PASS"), ("bad.run", "FAIL")])
+def test_the_list_to_judge_is_always_written(command, files, new, decision):
+    (files / "next.tsv").write_text("of yesterday")
+    _, out, _ = command("gate", new, "-b", "old.run", *GATE[2:], "--judge", "next.tsv")
+    assert out.startswith(decision)
+    assert (files / "next.tsv").read_text() == "qid\tdocno\treason\n"
+    (files / "ratings.csv").write_text("query,docid,rating\n" + "".join(f"q{i},a,1\nq{i},b,0\n" for i in range(N)))
+    command("gate", new, "-b", "old.run", "-q", "ratings.csv", *GATE[4:], "--judge", "next.csv")
+    assert (files / "next.csv").read_text() == "query,docid,rating\n"
+
+
+def test_a_build_server_sees_the_reason(command, files):
+    command("gate", "new.run", "-b", "old.run", "-q", "few.txt", *GATE[4:], "-o", "out.xml")
+    case = ET.parse(files / "out.xml").getroot().find("testsuite/testcase")
+    assert "more queries are needed: about 59" in case.find("skipped").get("message")

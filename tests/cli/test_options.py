@@ -134,7 +134,14 @@ def test_knowledge_bases_and_links_are_limited_too(in_demo):
 
 REFUSED = {
     "track": (("--budget", "-1"), ("--quota", "-1"), ("--pool-cutoff", "0"), ("--draws", "1"), ("--level", "1")),
-    "gate": (("--look", "99999"), ("--look", "0"), ("--level", "0.5"), ("--margin", "-1"), ("--budget", "-1")),
+    "gate": (
+        ("--max-share", "0"),
+        ("--large-loss", "2"),
+        ("--look", "0"),
+        ("--level", "0.5"),
+        ("--margin", "-1"),
+        ("--budget", "-1"),
+    ),
     "compare": (("--margin", "0"), ("--level", "0"), ("--resamples", "1"), ("--seed", "-1"), ("--digits", "16")),
     "score": (("--replicas", "-1"), ("--jobs", "0"), ("--digits", "-1"), ("--memory", "1")),
     "audit": (("--margin", "2"), ("--cutoff", "0"), ("--budget", "0")),

@@ -1,12 +1,13 @@
-"""Leaderboards on planted collections: tiers, groups left out, automatic judges, batches, several collections."""
+"""Leaderboards on planted collections: letters, groups left out, automatic judges, batches, several collections."""
 
 import math
 import re
-from itertools import pairwise
+from itertools import combinations, pairwise
 
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import stats
 
 import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
@@ -50,17 +51,51 @@ def collections():
     return {"b": one[0], "a": two[0]}, {"b": pooled(*one), "a": pooled(*two)}
 
 
-def test_planted_tiers_are_found(track):
+def test_planted_groups_of_systems_are_found(track):
     runs, qrels, _ = track
     found = leaderboard(runs, qrels, "nDCG@10")
-    tiers = found.systems.set_index("name")["tier"]
-    assert [tiers[f"s{i}"] for i in range(6)] == [1, 1, 2, 2, 3, 3]
+    letters = found.systems.set_index("name")["letters"]
+    assert [letters[f"s{i}"] for i in range(6)] == [*"aabbcc"]
     assert found.n_inseparable == 3
-    assert "3 tiers; 3 of 5 neighbours do not differ" in repr(found)
+    assert "12 of 15 pairs differ; 3 of 5 neighbours do not" in repr(found)
     means = vbterrier.score(runs, qrels, ["nDCG@10"]).means()["nDCG@10"].sort_values(ascending=False)
     assert found.systems["name"].tolist() == means.index.tolist()
     assert found.systems["mean"].to_numpy() == pytest.approx(means.to_numpy())
     assert found.systems["rank"].tolist() == [1, 2, 3, 4, 5, 6]
+
+
+def orders(table):
+    """The pairs of systems that a table says to differ, the better one first."""
+    rows = table.sort_values("mean", ascending=False)[["name", "letters"]].to_numpy().tolist()
+    return {(a, b) for (a, one), (b, other) in combinations(rows, 2) if not set(one) & set(other)}
+
+
+@pytest.mark.parametrize(("n_topics", "spread"), [(25, 0.08), (50, 0.0), (50, 0.02)])
+def test_the_table_of_a_track_claims_a_wrong_order_in_at_most_the_nominal_share_of_samples(n_topics, spread):
+    n_samples, wrong, claimed = 40, 0, 0
+    for seed in range(n_samples):
+        rng = stream(seed, "planted systems")
+        skill = rng.normal(0.5, spread, 10)
+        scores = skill[:, None] + rng.normal(0, 0.15, n_topics) + rng.normal(0, 0.15, (10, n_topics))
+        names, qids = [f"s{i}" for i in range(10)], [f"q{i}" for i in range(n_topics)]
+        values = pd.DataFrame({"name": np.repeat(names, n_topics), "qid": qids * 10, "value": scores.ravel()})
+        found = leaderboard(values.assign(measure="nDCG@10"), uncertainty="topics", **FEW).systems
+        pairs = orders(found)
+        # Of equal systems, each order is wrong.
+        wrong += any(skill[int(a[1:])] <= skill[int(b[1:])] + 1e-9 for a, b in pairs)
+        claimed += len(pairs)
+    assert stats.binom.sf(wrong - 1, n_samples, 0.1) > 1e-3
+    assert (claimed > 10 * n_samples) == (spread == 0.08)
+
+
+def test_ties_share_ranks_from_1():
+    scores = {"a": [0.5, 0.7], "b": [0.7, 0.5], "c": [0.2, 0.4], "d": [0.4, 0.2], "e": [0.1, 0.1]}
+    rows = [(name, f"q{i}", "AP", value) for name, row in scores.items() for i, value in enumerate(row)]
+    found = leaderboard(pd.DataFrame(rows, columns=["name", "qid", "measure", "value"]), uncertainty="topics", **FEW)
+    assert found.systems.set_index("name")["rank"].to_dict() == {"a": 1, "b": 1, "c": 3, "d": 3, "e": 5}
+    assert found.systems["rank"].dtype == np.int64
+    assert found.collections["rank"].tolist() == found.systems["rank"].tolist()
+    assert found.systems["rank"].between(found.systems["rank_low"], found.systems["rank_high"]).all()
 
 
 def test_draws_and_their_sources_are_those_of_rank_systems(track):
@@ -76,7 +111,7 @@ def test_draws_and_their_sources_are_those_of_rank_systems(track):
     assert set(widths.index) == {"unjudged", "topics", "both"}
     assert widths["both"] >= max(widths["topics"], widths["unjudged"])
     main = found.ranks[found.ranks["uncertainty"] == "both"].set_index("name").loc[own.index]
-    assert (main[["rank_low", "rank_high", "tier"]] == own[["rank_low", "rank_high", "tier"]]).all(axis=None)
+    assert (main[["rank_low", "rank_high", "letters"]] == own[["rank_low", "rank_high", "letters"]]).all(axis=None)
     pairs = ranking.pairs.set_index(["name_a", "name_b"])["p_a_beats_b"]
     for a, b in pairwise(own.index):
         assert own["p_beats_next"][a] == pytest.approx(pairs[a, b] if (a, b) in pairs else 1 - pairs[b, a])
@@ -94,13 +129,14 @@ def test_groups_are_left_out_and_all_systems_are_ranked_again(track):
         assert own["rank_without"].to_dict() == rank[list(reduced.runs)].to_dict()
         assert (own["n_removed"] == len(qrels) - len(reduced.qrels)).all()
         assert (own["n_runs"] == 2).all()
-    # Both systems of each planted pair are in one tier.
-    first, last = (found["tier"] - 1) * 2 + 1, found["tier"] * 2
+    # Both systems of each planted pair share a letter.
+    place = found["letters"].map("abc".index)
+    first, last = 2 * place + 1, 2 * place + 2
     assert found["recovered"].tolist() == found["rank_without"].between(first, last).tolist()
     assert found["covered"].tolist() == found["rank"].between(found["low"], found["high"]).tolist()
 
 
-def test_a_system_whose_documents_only_its_group_judged_loses_its_tier():
+def test_a_system_whose_documents_only_its_group_judged_loses_its_rank():
     rng = np.random.default_rng(1)
     qids = [f"q{i}" for i in range(8)]
 
@@ -118,7 +154,7 @@ def test_a_system_whose_documents_only_its_group_judged_loses_its_tier():
     assert not own.loc["new", "covered"]
 
 
-def test_the_model_recovers_tiers_that_zeros_for_unjudged_documents_lose():
+def test_the_model_recovers_ranks_that_zeros_for_unjudged_documents_lose():
     runs, complete = planted(n_topics=25, n_documents=200, skills=(2.2, 2.0, 1.8, 1.6, 1.4, 1.2), seed=5)
     qrels, groups = pooled(runs, complete), {name: name for name in runs}
     naive, model = (

@@ -543,3 +543,23 @@ def test_regimes_combine_in_a_simulation():
     assert errors["new"] < 0.75 * errors["naive"]
     covered = found.coverage(by=[]).query("level == 0.9 and topics == 'unjudged'")["covered"].item()
     assert 0.82 <= covered <= 0.98
+
+
+def test_both_tails_of_the_interval_of_relevant_documents_are_those_of_its_level():
+    rng, n = np.random.default_rng(3), 40
+    ids = pd.DataFrame({"qid": np.repeat([f"q{i}" for i in range(n)], 100), "docno": [f"d{j}" for j in range(100)] * n})
+    label = (rng.random(100 * n) < 0.5).astype(int)
+    # Half of the documents are relevant, so that the number of them is symmetric; a third to two thirds are judged.
+    judged = rng.random(100 * n) < np.repeat(rng.uniform(0.3, 0.7, n), 100)
+    model = vbterrier.unjudged.fit({"a": ids.assign(score=rng.random(100 * n))}, ids.assign(label=label)[judged])
+    reach = {}
+    for level in (0.8, 0.9):
+        found = model.topics(level)
+        mean = found["n_relevant"] + found["found"] + found["unseen"]
+        reach[level] = (mean - found["low"]).mean(), (found["high"] - mean).mean()
+        assert reach[level][0] == pytest.approx(reach[level][1], rel=0.08)
+        truth = np.bincount(np.repeat(np.arange(n), 100), weights=label)
+        missed = int(((truth < found["low"]) | (truth > found["high"])).sum())
+        assert stats.binom.sf(missed - 1, n, 1 - level) > 1e-3
+    # As the quantiles .1 and .05 of a normal distribution.
+    assert reach[0.9][0] / reach[0.8][0] == pytest.approx(1.645 / 1.282, rel=0.05)

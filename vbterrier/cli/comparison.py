@@ -67,16 +67,30 @@ def compare(
 
 def gate(
     new: Annotated[
-        Path, Argument(help="The new run: TREC, _rank_eval response, or query, docid, position.", metavar="NEW")
+        Path,
+        Argument(
+            help="The new run, as PATH or NAME=PATH: TREC, _rank_eval response, or query, docid, position.",
+            metavar="NEW",
+        ),
     ],
-    baseline: Annotated[list[Path], Option("--baseline", "-b", help="A run to compare with; repeated, all must pass.")],
+    baseline: Annotated[
+        list[Path],
+        Option("--baseline", "-b", help="A run to compare with, as PATH or NAME=PATH; repeated, all must pass."),
+    ],
     qrels: Annotated[
         Path, Option("--qrels", "-q", help="TREC qrels, _rank_eval request, or query, docid, rating (Quepid).")
     ],
     margin: Annotated[float, Option(help="The largest acceptable loss, as .01.")],
     measure: Annotated[str, Option("--measure", "-m", help="A measure.")] = "ENDCG@10",
     traffic: Annotated[Path | None, Option(help="Weights and segments: query, weight, segment.")] = None,
-    interval: Annotated[str, Option(help="bounded (valid for any differences) or normal (Student's t).")] = "bounded",
+    guarantee: Annotated[
+        str,
+        Option(help="mean+losses (Student's t, and the share of large losses) or any (the mean, any differences)."),
+    ] = "mean+losses",
+    large_loss: Annotated[float, Option(help="A loss of a query beyond this is large.")] = 0.5,
+    max_share: Annotated[
+        float, Option(help="Acceptable share of queries with a large loss; 1 leaves this criterion out.")
+    ] = 0.05,
     level: Annotated[float, Option(help="Confidence level of each one-sided limit.")] = 0.95,
     look: Annotated[int | None, Option(help="Number of this inspection, from 1.", min=1)] = None,
     daily: Annotated[
@@ -85,7 +99,7 @@ def gate(
     scale: option.Scale = None,
     budget: Annotated[int, Option("--budget", "-n", help="Number of documents to judge next.", min=0)] = 20,
     judge: Annotated[
-        Path | None, Option(help="Write the documents to judge next to this file, in the format of --qrels.")
+        Path | None, Option(help="Write the documents to judge next, if any, to this file, in the format of --qrels.")
     ] = None,
     labels: option.Labels = None,
     duplicates: option.Duplicates = "error",
@@ -110,18 +124,21 @@ def gate(
         if output.suffix not in _GATE_SUFFIXES:
             raise ParameterError(f"{output}: wanted a name that ends in {', '.join(_GATE_SUFFIXES)}")
         style = _GATE_SUFFIXES[output.suffix]
-    limits: dict[str, Any] = {"interval": interval, "level": level, "n_resamples": resamples, "seed": seed}
-    limits |= {"look": look, "daily": daily}
+    limits: dict[str, Any] = {"guarantee": guarantee, "large_loss": large_loss, "max_share": max_share}
+    limits |= {"level": level, "n_resamples": resamples, "seed": seed, "look": look, "daily": daily}
     given: dict[str, Any] = {"traffic": traffic, "duplicates": duplicates, "budget": budget}
     given |= {"scale": option.scale_of(scale), "labels": option.labels_of(labels)}
-    found = release_gate(new, baseline, qrels, measure, margin=margin, **given, **limits)
+    run, others = option.named_files([new]), option.named_files(baseline, "--baseline ")
+    for name in set(run).intersection(others):
+        raise ParameterError(f"two systems are called {name!r}; name one, as new={new}")
+    found = release_gate(run, others, qrels, measure, margin=margin, **given, **limits)
     text = gate_report(found, style)
     if output is None:
         echo(text)
     else:
         replace_files({output: f"{text}\n"})
         echo(found.summary())
-    if judge is not None and len(found.judge):
+    if judge is not None:
         found.write_judging(judge)
     raise typer.Exit(found.exit_code)
 

@@ -219,7 +219,7 @@ def track(
     seed: option.SeedOfDraws = 0,
     output: Output = None,
 ) -> None:
-    """Rank the runs of a track with rank intervals and tiers, and examine reusability and automatic judges."""
+    """Rank the runs of a track with rank intervals and letters, and examine reusability and automatic judges."""
     from vbterrier.evaluate.inputs import named_runs
     from vbterrier.evaluate.leaderboard import leaderboard
     from vbterrier.frames.files.reading import read_costs

@@ -159,6 +159,23 @@ def labels_of(given: list[Path] | None, flag: str = "--labels") -> list[Path] | 
     return given
 
 
+def named_files(given: list[Path], flag: str = "") -> dict[str, str]:
+    """Return paths by name: that of NAME=PATH, or the file's; a file's name may contain ``=``."""
+    from vbterrier.evaluate.inputs import named_systems
+
+    is_named = ["=" in str(path) and not is_there(path) for path in given]
+    pairs = [
+        next(iter(named_paths(flag.strip() or "NEW", [str(path)]).items())) if named else named_systems([path])[0]
+        for path, named in zip(given, is_named, strict=True)
+    ]
+    names = [name for name, _ in pairs]
+    twice = next((name for name in names if names.count(name) > 1), None)
+    if twice is not None:
+        last = [path for name, path in pairs if name == twice][-1]
+        raise ParameterError(f"two files are called {twice!r}; name one, as {flag}mine={last}")
+    return {name: str(path) for name, path in pairs}
+
+
 def only(option: str, given: Sequence[str] | None) -> str | None:
     """Return the value of an option that is given at most once; of repeated options, Click would keep the last."""
     if given and len(given) > 1:

@@ -1,8 +1,9 @@
-"""Leaderboards of a track: intervals of ranks, tiers, reusability, automatic judges, and the next judgments."""
+"""Leaderboards of a track: intervals of ranks, letters, reusability, automatic judges, and the next judgments."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
+from itertools import combinations, pairwise
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -37,6 +38,7 @@ from vbterrier.measures.target import Scoring, aligned
 from vbterrier.measures.text import measures_from
 from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
 from vbterrier.stats.agreement import EQUAL, rank_biased_overlap, rank_correlations
+from vbterrier.stats.comparisons import letters, share_letter
 from vbterrier.stats.paired_tests import rank_intervals
 from vbterrier.stats.topic_intervals import check_level
 from vbterrier.unjudged.evidence import evidence_of, pool_depth
@@ -67,8 +69,8 @@ STATISTICS = ("tau", "tau_ap", "rbo")
 # The smallest value of each statistic.
 LEAST = (-1.0, -1.0, 0.0)
 _BATCH = ("dataset", "qid", "docno", "rank", "n_runs", "worth", "width_before", "width_after", "reason")
-_RANKS = ["name", "uncertainty", "rank", "rank_low", "rank_high", "tier"]
-_REUSE = ["group", "name", "n_runs", "n_removed", "rank", "tier", "rank_without", "low", "high", "tier_without"]
+_RANKS = ["name", "uncertainty", "rank", "rank_low", "rank_high", "letters"]
+_REUSE = ["group", "name", "n_runs", "n_removed", "rank", "letters", "rank_without", "low", "high", "letters_without"]
 _REUSE += ["recovered", "covered"]
 _JUDGES = ("judge", "statistic", "uncertainty", "value", "low", "high", "level", "n_systems", "n_qids")
 
@@ -78,15 +80,16 @@ class Leaderboard(Shown):
     """Result of :func:`leaderboard`.
 
     - ``systems``: one row per system, the best mean first: name, measure, mean (of several collections: the mean of
-      their means), low, high (of the mean), rank (tied systems share their mean rank), rank_low, rank_high, tier,
-      p_beats_next (the probability that the system beats the next one; a tie counts half), n_unjudged_share, level,
-      method, n_qids, n_draws, seed
-    - ``ranks``: name, uncertainty, rank, rank_low, rank_high, tier: a row per system and source of uncertainty
+      their means), low, high (of the mean), rank (1 plus the number of systems with a higher mean), rank_low,
+      rank_high, letters (two systems without a common letter differ, simultaneously for all pairs), p_beats_next (the
+      probability that the system beats the next one; a tie counts half), n_unjudged_share, level, method, n_qids,
+      n_draws, seed
+    - ``ranks``: name, uncertainty, rank, rank_low, rank_high, letters: a row per system and source of uncertainty
     - ``collections``: dataset, name, mean, rank, n_unjudged_share, n_qids: a row per system and collection
     - ``reusability``: a row per system whose group was left out: group, name, n_runs (of the group), n_removed
-      (judgments that it alone contributed), rank and tier with all judgments, rank_without, low, high (the interval of
-      its rank) and tier_without without them, recovered (rank_without is one of the ranks of its tier), covered (low to
-      high contains its rank)
+      (judgments that it alone contributed), rank and letters with all judgments, rank_without, low, high (the interval
+      of its rank) and letters_without without them, recovered (rank_without is one of the ranks of the systems that it
+      shares a letter with), covered (low to high contains its rank)
     - ``judges``: a row per automatic judge, statistic (tau: Kendall's τ_b; tau_ap; rbo) and source of uncertainty:
       judge, statistic, uncertainty, value, low, high, level, n_systems, n_qids (topics that the judge labelled: both
       leaderboards are of these), n_draws, seed
@@ -103,44 +106,36 @@ class Leaderboard(Shown):
 
     @property
     def n_inseparable(self) -> int:
-        """Number of neighbours in the ranking of which neither beats the other in ``(1 + level)/2`` of the draws."""
-        beats = self.systems["p_beats_next"].iloc[:-1]
-        return int((beats < (1 + self.systems["level"].iloc[0]) / 2).sum())
+        """Number of neighbours in the ranking that share a letter."""
+        return sum(bool(share_letter(*pair)) for pair in pairwise(self.systems["letters"]))
 
     def ranks_by_source(self) -> pd.DataFrame:
         """Return ``ranks`` as a table with a row per system and a column of intervals per source of uncertainty."""
         ranks = joined_ranks(self.ranks, "rank_low", "rank_high", "ranks")
         wide = ranks.pivot(index="name", columns="uncertainty", values="ranks")[[*ranks["uncertainty"].unique()]]
-        return whole_ranks(self.systems[["name", "rank"]]).join(wide, on="name")
+        return self.systems[["name", "rank"]].join(wide, on="name")
 
     def _line(self) -> str:
         n = len(self.systems) - 1
-        tiers = counted(int(self.systems["tier"].max()), "tier")
-        return f"{systems_line(self.systems)}; {tiers}; {self.n_inseparable} of {n} neighbours do not differ"
+        pairs = list(combinations(self.systems["letters"], 2))
+        differ = f"{sum(not share_letter(*pair) for pair in pairs)} of {counted(len(pairs), 'pair')} differ"
+        return f"{systems_line(self.systems)}; {differ}; {self.n_inseparable} of {n} neighbours do not"
 
     def _panels(self) -> Iterator[Panel]:
         systems = joined_ranks(self.systems, "rank_low", "rank_high", "ranks")
-        yield Panel("Leaderboard", whole_ranks(systems), value="mean", rows=len(systems))
+        yield Panel("Leaderboard", systems, value="mean", rows=len(systems))
         level = f"{100 * systems['level'].iloc[0]:g}%"
         by_source = self.ranks_by_source()
         yield Panel(f"Intervals of ranks by source of uncertainty, {level}", by_source, rows=len(systems))
         if self.collections["name"].duplicated().any():
-            yield Panel("Collections", whole_ranks(self.collections), heads=2)
+            yield Panel("Collections", self.collections, heads=2)
         if len(self.reusability):
-            ranks = whole_ranks(self.reusability)
-            yield Panel("Reusability: ranks without a group's judgments", ranks, value="rank_without", heads=2)
+            title = "Reusability: ranks without a group's judgments"
+            yield Panel(title, self.reusability, value="rank_without", heads=2)
         if len(self.judges):
             yield Panel("Automatic judges", self.judges, value="value", by="statistic", heads=3)
         if len(self.batch):
             yield Panel("Judge next, in this order", self.batch, heads=3)
-
-
-def whole_ranks(frame: pd.DataFrame) -> pd.DataFrame:
-    """Ranks as integers, or as text if systems share a rank such as 2.5."""
-    ranks = {name: frame[name] for name in ("rank", "rank_without") if name in frame.columns}
-    return frame.assign(
-        **{name: rank.astype(int) if (rank % 1 == 0).all() else rank.map("{:g}".format) for name, rank in ranks.items()}
-    )
 
 
 def joined_ranks(frame: pd.DataFrame, low: str, high: str, name: str) -> pd.DataFrame:
@@ -196,7 +191,7 @@ def leaderboard(
     duplicates: str = "error",
     progress: bool = False,
 ) -> Leaderboard:
-    """Rank the runs of a track with intervals of ranks and tiers, and examine its judgments.
+    """Rank the runs of a track with intervals of ranks and letters, and examine its judgments.
 
     Parameters
     ----------
@@ -246,7 +241,8 @@ def leaderboard(
 
     Notes
     -----
-    Intervals of ranks and tiers: :func:`vbterrier.stats.paired_tests.rank_intervals`. Scores of leaderboards of
+    Intervals of ranks and pairs that differ: :func:`vbterrier.stats.paired_tests.rank_intervals`. With probability
+    ``level``, no pair of systems without a common letter is in the wrong order. Scores of leaderboards of
     automatic judges use the same measure. The interval of a correlation is one of its expectation over leaderboards of
     as many topics: quantiles of draws, shifted by the difference between the value and their mean, since resamples of a
     sample have lower correlations than samples. With groups of one run, a system that has siblings under another name
@@ -258,8 +254,8 @@ def leaderboard(
     >>> def run(order):
     ...     return pd.DataFrame({"qid": ["q1"] * 3 + ["q2"] * 3, "docno": [*order] * 2, "score": [3, 2, 1] * 2})
     >>> found = leaderboard({"good": run("abc"), "bad": run("cba"), "worse": run("cba")}, qrels, "nDCG@10")
-    >>> found.systems[["name", "rank", "rank_low", "rank_high", "tier"]].values.tolist()
-    [['good', 1.0, 1, 1, 1], ['bad', 2.5, 2, 3, 2], ['worse', 2.5, 2, 3, 2]]
+    >>> found.systems[["name", "rank", "rank_low", "rank_high", "letters"]].values.tolist()
+    [['good', 1, 1, 1, 'a'], ['bad', 2, 2, 3, 'b'], ['worse', 2, 2, 3, 'b']]
     """
     choice("uncertainty", uncertainty, SOURCES)
     choice("on_topics", on_topics, TOPICS)
@@ -291,7 +287,7 @@ def leaderboard(
     systems = main.drop(columns="uncertainty").assign(measure=str(wanted), **about)
     shares = np.mean([[each.unjudged.get(name, np.nan) for name in systems["name"]] for each in collections], axis=0)
     systems.insert(len(systems.columns) - len(about), "n_unjudged_share", shares)
-    columns = ["name", "measure", "mean", "low", "high", "rank", "rank_low", "rank_high", "tier", "p_beats_next"]
+    columns = ["name", "measure", "mean", "low", "high", "rank", "rank_low", "rank_high", "letters", "p_beats_next"]
     systems = systems[[*columns, "n_unjudged_share", *about]]
     return Leaderboard(
         systems,
@@ -442,11 +438,13 @@ def _ranked(
     inflation = inflation or float(np.sqrt(max(n / (n - 1) for n in sizes)))
     found = rank_intervals(means, draws, level, df=df, inflation=inflation)
     rank = 1 + (means > means[:, None] + EQUAL).sum(axis=1)
-    rank = rank + ((np.abs(means - means[:, None]) <= EQUAL).sum(axis=1) - 1) / 2
+    order = np.argsort(-means, kind="stable")
+    differ = found.better | found.better.T
+    signs = np.empty(len(names), dtype=object)
+    signs[order] = letters(differ[np.ix_(order, order)])
     low, high = equal_tails(draws, level)
     columns = {"name": names, "uncertainty": source, "mean": means, "low": low, "high": high, "rank": rank}
-    columns |= {"rank_low": found.low, "rank_high": found.high, "tier": found.tier}
-    order = np.argsort(-means, kind="stable")
+    columns |= {"rank_low": found.low, "rank_high": found.high, "letters": signs}
     gap = draws[order[:-1]] - draws[order[1:]]
     beats = np.append(((gap > EQUAL).mean(axis=1) + (gap >= -EQUAL).mean(axis=1)) / 2, np.nan)
     return pd.DataFrame(columns).iloc[order].assign(p_beats_next=beats).reset_index(drop=True)
@@ -457,7 +455,7 @@ def _by_collection(collections: list[_Collection], names: list[str]) -> pd.DataF
     for each in collections:
         means = np.array([row.mean.mean() for row in each.scores.distributions])[each.order(names)]
         part = pd.DataFrame({"dataset": each.name, "name": names, "mean": means})
-        part["rank"] = part["mean"].round(9).rank(ascending=False)
+        part["rank"] = part["mean"].round(9).rank(ascending=False, method="min").astype(int)
         part["n_unjudged_share"] = [each.unjudged.get(name, np.nan) for name in names]
         rows.append(part.assign(n_qids=len(each.topics)))
     return pd.concat(rows, ignore_index=True)
@@ -508,7 +506,6 @@ def _reusability(
         horizons.append(pool_depth(evidence) if isinstance(measure, UnjudgedMeasure) else 0)
     rows: list[tuple[Any, ...]] = []
     known = table.set_index("name")
-    tiers = table.groupby("tier")["rank"]
     n_groups = len(set(groups.values()))
     for parts in tracked(zip(*reduced, strict=True), "groups", shown=progress, total=n_groups, unit="group"):
         without, n_removed = [], 0
@@ -522,8 +519,10 @@ def _reusability(
         for name in parts[0].runs:
             at, own = landed.loc[name], known.loc[name]
             low, high = at["rank_low"], at["rank_high"]
-            recovered = tiers.min()[own["tier"]] <= at["rank"] <= tiers.max()[own["tier"]]
-            where = own["rank"], own["tier"], at["rank"], low, high, at["tier"], recovered, low <= own["rank"] <= high
+            shared = known["rank"][[share_letter(own["letters"], other) for other in known["letters"]]]
+            recovered = bool(shared.min() <= at["rank"] <= shared.max())
+            where = own["rank"], own["letters"], at["rank"], low, high, at["letters"]
+            where = (*where, recovered, low <= own["rank"] <= high)
             rows.append((parts[0].name, name, len(parts[0].runs), n_removed, *where))
     return pd.DataFrame(rows, columns=_REUSE)
 

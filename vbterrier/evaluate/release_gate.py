@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass, field, replace
-from math import ceil
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, number, printable, warn, whole
+from vbterrier.errors import InputError, ParameterError, choice, examples, number, printable, whole
 from vbterrier.evaluate.inputs import (
     is_path,
     named_runs,
@@ -18,10 +17,8 @@ from vbterrier.evaluate.inputs import (
     require_spelling,
     table_of,
     target_of,
-    warn_of_uneven_labels,
 )
-from vbterrier.evaluate.ranking import distributions_of
-from vbterrier.evaluate.scores import score
+from vbterrier.evaluate.release_scores import ReleaseScores
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.contracts import (
     frame_of,
@@ -35,41 +32,25 @@ from vbterrier.frames.files.rated_lists import RatedList, read_hits, read_rated_
 from vbterrier.frames.ids import ids_of
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.frames.ranking import Run, loaded_run
-from vbterrier.kernels.resample import bounded_limits, stream
 from vbterrier.log import timed
-from vbterrier.measures.target import Scoring, aligned
+from vbterrier.measures.target import aligned
 from vbterrier.measures.text import measures_from
-from vbterrier.measures.unjudged import UnjudgedMeasure, models_of
-from vbterrier.stats.inverted_intervals import confidence_sequence, spent_level
-from vbterrier.stats.topic_intervals import topics_intervals
-from vbterrier.unjudged.estimated import joint_of
-from vbterrier.unjudged.judge_next import plan_judging
+from vbterrier.stats.inverted_intervals import spent_level
+from vbterrier.stats.noninferiority import ANY, BOTH, FAIL, GUARANTEES, PASS, UNKNOWN, Criteria
 from vbterrier.unjudged.pool import labels_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     import ir_measures
 
-    from vbterrier.annotations import Floats, StrPath
-    from vbterrier.frames.contracts import Bounds
-    from vbterrier.measures.target import EvaluationTarget
-    from vbterrier.unjudged.distribution import ScoreDistributions
-    from vbterrier.unjudged.pool import MachineLabels
+    from vbterrier.annotations import StrPath
 
 
 _LOG = logging.getLogger(__name__)
-PASS, FAIL, UNKNOWN = "PASS", "FAIL", "UNKNOWN"
 EXIT_CODES = {PASS: 0, FAIL: 2, UNKNOWN: 3}
-METHODS = {"bounded": "bounded", "normal": "Student's t", "sequence": "confidence sequence"}
 N_RESAMPLES = 10_000
-# Draws of bounded limits beyond the smallest tail, and draws of the scores of unjudged documents.
-_BEYOND, _N_DRAWS = 20, 1000
-_MOST_DRAWS = 10**8
-_ROUNDING = 1e-12
 _LEAST_QUERIES = 2
-# The cutoff for unjudged documents, for measures without one.
-_CUTOFF = 10
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -78,12 +59,16 @@ class ReleaseGate(Shown):
 
     - ``pairs``: a row per baseline: name, baseline, measure, diff (weighted mean of new - baseline), low, high (limits
       of one-sided intervals), decision, margin, level, n_qids, unjudged and unjudged_baseline (mean shares of unjudged
-      documents up to the cutoff), n_tests (baselines corrected for), look, method, n_resamples, seed
-    - ``segments``: a row per baseline and segment, with the same columns and ``segment``, ``weight`` (its share of the
-      traffic); ``n_tests`` counts baselines and segments. Segments do not change the decision. Empty without segments
-    - ``judge``: if the decision is UNKNOWN, the documents to judge next: qid, docno, rank, n_runs, worth, reason, ...;
-      see :class:`vbterrier.unjudged.judge_next.JudgingPlan`. Empty if no document up to the cutoff is unjudged: then
-      more queries are needed
+      documents up to the cutoff), losses, losses_low, losses_high (the share of queries that lose more than
+      large_loss, and its limits), large_loss, max_share (NaN under ``guarantee="any"``), n_tests (baselines corrected
+      for), method, guarantee, look, n_resamples, seed, and for UNKNOWN: reason (``"more queries"``, ``"ratings"`` or
+      ``"too close"``), n_needed (queries that decide at the observed spread) and advice (the reason in words)
+    - ``segments``: a row per baseline and segment, with the same columns but reasons, ``segment`` and ``weight`` (its
+      share of the traffic); ``n_tests`` counts baselines and segments. Segments do not change the decision. Empty
+      without segments
+    - ``judge``: if ratings are needed, the documents to judge next: qid, docno, rank, n_runs, worth, reason, ...; see
+      :class:`vbterrier.unjudged.judge_next.JudgingPlan`. Empty if the ratings of all unjudged documents would decide
+      with a probability below .1
     - ``excluded``: reason, n, examples: all that was left out, or scored as nothing
     - ``ratings``: the ratings and their format
     """
@@ -120,6 +105,27 @@ class ReleaseGate(Shown):
 
     _line = summary
 
+    def guarantee(self) -> str:
+        """The guarantees of a decision in one line."""
+        row = self.pairs.iloc[0]
+        looks = "" if pd.isna(row["look"]) else ", for all looks together"
+        looks = ", for any number of looks" if "sequence" in row["method"] else looks
+        how = "Student's t" if "Student" in row["method"] else "for any differences"
+        losses = (
+            f", and at most {100 * row['max_share']:g}% of queries lose more than {row['large_loss']:g} (exact limit)"
+        )
+        return (
+            f"PASS, with {100 * row['level']:g}% confidence{looks}: the mean loss is below {row['margin']:g} ({how})"
+            f"{'' if pd.isna(row['max_share']) else losses}. FAIL: {'it' if pd.isna(row['max_share']) else 'either'} "
+            "is violated, with the same confidence."
+        )
+
+    def advice(self) -> list[str]:
+        """The reason of each UNKNOWN: more queries, ratings, or a difference too close to the margin."""
+        rows = self.pairs[self.pairs["decision"] == UNKNOWN]
+        several = len(self.pairs) > 1
+        return [f"{row['baseline']}: {row['advice']}" if several else row["advice"] for row in rows.to_dict("records")]
+
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Differences from the baselines", self.pairs, value="diff", rule=-self.pairs["margin"].iloc[0])
         if len(self.segments):
@@ -130,46 +136,6 @@ class ReleaseGate(Shown):
             yield Panel("Exclusions", self.excluded)
 
 
-def decision_of(low: float, high: float, margin: float) -> str:
-    """PASS if the lower limit is above ``-margin``, FAIL if the upper limit is below, else UNKNOWN."""
-    return PASS if low > -margin else FAIL if high < -margin else UNKNOWN
-
-
-def one_sided_limits(
-    differences: Floats,
-    weights: Floats,
-    tail: float,
-    bounds: Bounds,
-    interval: str,
-    *,
-    n_resamples: int = N_RESAMPLES,
-    seed: int = 0,
-    name: str = "",
-) -> tuple[float, float]:
-    """Lower and upper one-sided limits of a weighted mean difference, each wrong with probability of at most ``tail``.
-
-    ``"bounded"``: limits for any distribution within the bounds (Gaffke), from at least 20/tail draws. ``"normal"``:
-    Student's t of the linearised weighted mean, ``D + w (d - D)/w̄``. ``"sequence"``: the last limits of a
-    :func:`~vbterrier.stats.confidence_sequence` in the order of the differences.
-    """
-    if interval == "sequence":
-        last = confidence_sequence(differences, level=1 - 2 * tail, bounds=bounds, weights=weights).iloc[-1]
-        return float(last["low"]), float(last["high"])
-    if interval == "bounded":
-        if not tail * _MOST_DRAWS >= _BEYOND:
-            raise ParameterError(
-                f"limits that are wrong with probability {tail:.2g} need more than {_MOST_DRAWS:,} draws; use a "
-                "smaller level= or look="
-            )
-        n_draws, draws = max(n_resamples, ceil(_BEYOND / tail)), stream(seed, "release gate", name)
-        low, high = bounded_limits(differences[:, None], bounds, [tail, 1 - tail], n_draws, draws, weights)[:, 0]
-        return float(low), float(high)
-    mean = float(np.average(differences, weights=weights))
-    linear = mean + weights / weights.mean() * (differences - mean)
-    found = topics_intervals(linear[:, None], level=1 - 2 * tail, method="normal", bounds=bounds)
-    return float(found.low[0]), float(found.high[0])
-
-
 def release_gate(
     new: Any,
     baseline: Any,
@@ -178,7 +144,9 @@ def release_gate(
     *,
     margin: float,
     traffic: Any = None,
-    interval: str = "bounded",
+    guarantee: str = BOTH,
+    large_loss: float = 0.5,
+    max_share: float = 0.05,
     level: float = 0.95,
     look: int | None = None,
     daily: bool = False,
@@ -191,11 +159,13 @@ def release_gate(
 ) -> ReleaseGate:
     r"""Decide if a new system is at most a margin worse than its baselines: PASS, FAIL or UNKNOWN.
 
-    The queries are a sample. The difference of interest is the weighted mean of new - baseline over the queries that
-    they represent, :math:`\Delta = E[w d]/E[w]`. The decision is PASS if the lower one-sided limit of Δ is above
-    ``-margin``, FAIL if the upper one-sided limit is below ``-margin``, else UNKNOWN. The probability of a false PASS
-    (for :math:`\Delta \le -margin`) and that of a false FAIL (for :math:`\Delta \ge -margin`) are each at most
-    ``1 - level``, for several baselines together and, with ``look`` or ``daily``, for all looks together.
+    The queries are a sample of those that they represent, of which the weighted mean of new - baseline is
+    :math:`\Delta = E[w d]/E[w]`, and the share with a large loss :math:`\pi = E[w 1(d < -large)]/E[w]`. By default, the
+    decision is PASS if the lower one-sided limit of Δ is above ``-margin`` (Student's t) and the upper limit of π is at
+    most ``max_share`` (Clopper and Pearson); FAIL if the upper limit of Δ is below ``-margin`` or the lower limit of π
+    above ``max_share``; else UNKNOWN, with a reason. The probability of a false PASS (:math:`\Delta \le -margin` or
+    :math:`\pi > max\_share`) and that of a false FAIL (neither) are each at most ``1 - level``, for several baselines
+    together and, with ``look`` or ``daily``, for all looks together.
 
     Parameters
     ----------
@@ -216,16 +186,21 @@ def release_gate(
     traffic
         Weights and segments of all rated queries: a frame (qid, and weight, segment or both) or the path of a table.
         Queries of weight 0 are left out.
-    interval
-        ``"bounded"``, limits that are valid for any distribution of differences within the range of the measure; or
-        ``"normal"``, Student's t, which are narrower, and wrong more often than stated if a few queries lose much.
+    guarantee
+        ``"mean+losses"``, the two criteria above; or ``"any"``, the mean alone, with limits that are valid for any
+        distribution of differences within the range of the measure and need several times as many queries. Student's t
+        is wrong more often than stated if a few queries lose much: at most ``max_share`` of them then do.
+    large_loss, max_share
+        A query loses much if its difference is below ``-large_loss``, in units of the measure; the acceptable share of
+        such queries, at most 1, which leaves this criterion out. With no such query, a sample of
+        ``log(1 - level)/log(1 - max_share)`` queries passes it: 59 by default.
     level, look
         Confidence level of each one-sided limit, and the number of this inspection, from 1, if the gate is repeated
         with more queries or judgments until it passes or fails: limits have the level ``1 - 6 (1 - level)/(π look)²``.
     daily
-        Use confidence sequences instead: valid for any number of looks if ratings of further queries are appended to
-        the file and those of previous queries, up to the cutoff complete, do not change. UNKNOWN while documents up to
-        the cutoff are unjudged.
+        Use confidence sequences of both criteria instead, for any distribution: valid for any number of looks if
+        ratings of further queries are appended to the file and those of previous queries, up to the cutoff complete, do
+        not change. UNKNOWN while documents up to the cutoff are unjudged.
     labels, duplicates, n_resamples, seed
         As in :func:`vbterrier.score`; the number of draws of bounded limits, and the seed of all draws.
 
@@ -234,7 +209,7 @@ def release_gate(
     InputError, ParameterError
         Files or frames that cannot be evaluated; a rating outside the scale; a query in two spellings; weights that
         are negative or all 0; a rated query without weight; fewer than two queries; invalid options; a measure without
-        known range, unless ``interval="normal"``.
+        known range for ``guarantee="any"`` or ``daily``.
 
     Warns
     -----
@@ -246,9 +221,15 @@ def release_gate(
     -----
     The error of predicted ratings is added to that of the sample of queries as independent errors are: the distance of
     a limit from the difference is ``√(a² + b²)``, with b the standard deviation of the weighted mean difference in
-    joint draws of the grades of unjudged documents, times a normal quantile. With n queries and equal weights, bounded
-    limits of two equal systems are ``±(1 - (1 - level)^(1/n))``: a margin of .01 at the level .95 takes 299 queries.
-    Simulated rates of false decisions: tests/bench/release_gate.py, docs/how-to/release-gate.md.
+    joint draws of the grades of unjudged documents, times a normal quantile; likewise for π. With unequal weights,
+    limits of π are those for any distribution. Without any spread, limits of Δ are
+    ``Δ ± large_loss (1 - (1 - level)^(1/n))``, with the range of the measure instead of ``large_loss`` under ``"any"``:
+    for two equal systems and the margin .01, 149 and 299 queries. FAIL has two tests, so its limits have the level
+    ``1 - (1 - level)/2`` by default.
+
+    Ratings are the reason of an UNKNOWN if those of all unjudged documents, drawn from the model, decide with a
+    probability of at least .1; otherwise more queries are, if ten times as many, or 1,000, with the observed spread
+    decide. Simulated rates of decisions: tests/bench/release_gate.py, docs/how-to/release-gate.md.
 
     References
     ----------
@@ -263,11 +244,13 @@ def release_gate(
     >>> new = old.assign(score=[1.0, 0.0] * 60 + [0.0, 1.0] * 20)
     >>> found = release_gate({"new": new}, {"old": old}, qrels, "nDCG@2", margin=0.02)
     >>> found.decision, found.pairs[["diff", "low", "high"]].round(3).to_numpy().tolist()
-    ('FAIL', [[-0.092, -0.14, -0.041]])
+    ('FAIL', [[-0.092, -0.122, -0.056]])
     """
     margin = number("margin", margin, low=0)
     level = number("level", level, low=0.5, high=1, open_low=True, open_high=True)
-    choice("interval", interval, ("bounded", "normal"))
+    choice("guarantee", guarantee, GUARANTEES)
+    max_share = number("max_share", max_share, low=0, high=1, open_low=True)
+    large_loss = number("large_loss", large_loss, low=0, open_low=True)
     whole("budget", budget, low=0)
     whole("n_resamples", n_resamples)
     whole("seed", seed, low=0)
@@ -278,9 +261,10 @@ def release_gate(
     if getattr(wanted, "better", "higher") != "higher":
         raise ParameterError(f"{wanted}: wanted a measure of which higher values are better")
     require_difference("margin", margin, str(wanted))
+    require_difference("large_loss", large_loss, str(wanted))
     bounds = score_bounds(f"{wanted} - ")
-    if not np.isfinite(bounds).all() and (daily or interval == "bounded"):
-        raise ParameterError(f"{wanted}: its range of scores is unknown; use interval='normal' without daily=True")
+    if not np.isfinite(bounds).all() and (daily or guarantee == ANY):
+        raise ParameterError(f"{wanted}: its range of scores is unknown; use guarantee={BOTH!r} without daily=True")
     ratings = read_rated_list(qrels, scale=scale) if is_path(qrels) else _rated(frame_of(qrels, "qrels"), scale)
     newest, others = list(systems_of(_named(new, "new"))), _named(baseline, "baseline")
     runs = {name: read_hits(run) if is_path(run) else run for name, run in systems_of([*newest, *others])}
@@ -291,153 +275,55 @@ def release_gate(
     rated = ratings.frame[ratings.frame["qid"].astype(str).isin(queries.index)]
     loaded = {name: run.only(set(queries.index)) for name, run in loaded.items()}
     target, loaded = aligned(target_of(rated, None, None), loaded, "all")
-    options = _Options(margin, level, look, "sequence" if daily else interval, bounds, n_resamples, seed)
+    tail = 1 - (level if look is None else spent_level(level, look))
+    criteria = Criteria(margin, tail, guarantee, large_loss, max_share, daily, bounds, n_resamples, seed)
+    constants = {"guarantee": guarantee, "look": look, "n_resamples": n_resamples, "seed": seed, "level": level}
     with timed(_LOG, "decided on %s over %s queries", newest[0][0], len(queries)):
-        releases = _Releases(target, loaded, wanted, queries["weight"], labels_of(labels), options)
-        names = [(newest[0][0], name) for name, _ in others]
-        pairs = pd.DataFrame([releases.row(*pair, target.topics, len(names)) for pair in names])
-        groups = queries[queries["segment"] != ""].groupby("segment")["weight"]
-        parts = {str(part): weights for part, weights in groups if len(weights) >= _LEAST_QUERIES}
-        rows = [
-            {"segment": part, **releases.row(*pair, list(weights.index), len(names) * len(parts), part)}
-            | {"weight": weights.sum() / queries["weight"].sum()}
-            for pair in names
-            for part, weights in parts.items()
-        ]
-    notes.append(("segments with one query, without limits", [str(part) for part, _ in groups if part not in parts]))
+        releases = ReleaseScores(target, loaded, wanted, queries["weight"], labels_of(labels), criteria)
+        pairs = [(newest[0][0], name) for name, _ in others]
+        found, single = _decided(releases, pairs, target.topics, queries, constants, budget)
+    notes.append(("segments with one query, without limits", single))
     excluded = [(reason, len(ids), examples(ids)) for reason, ids in notes if ids]
     if ratings.n_unrated:
         excluded.append(("rows without a rating", ratings.n_unrated, ""))
-    found = ReleaseGate(
-        pairs,
-        pd.DataFrame(rows, columns=["segment", *pairs.columns, "weight"]),
-        pd.DataFrame(columns=["qid", "docno", "reason"]),
-        pd.DataFrame(excluded, columns=["reason", "n", "examples"]),
-        ratings,
-    )
-    unknown = pairs.loc[pairs["decision"] == UNKNOWN, "baseline"]
-    if found.decision == UNKNOWN and budget:
-        listed = releases.judge_next((newest[0][0], unknown.iloc[0]), budget)
-        indexed = [run[["qid", "docno", "index"]] for run in runs.values() if "index" in getattr(run, "columns", ())]
-        if indexed and len(listed):
-            known = pd.concat(indexed).drop_duplicates(["qid", "docno"])
-            listed = listed.merge(known, on=["qid", "docno"], how="left")
-        return replace(found, judge=listed)
-    return found
+    indexed = [run[["qid", "docno", "index"]] for run in runs.values() if "index" in getattr(run, "columns", ())]
+    if indexed and len(found.judge):
+        known = pd.concat(indexed).drop_duplicates(["qid", "docno"])
+        found = replace(found, judge=found.judge.merge(known, on=["qid", "docno"], how="left"))
+    left_out = pd.DataFrame(excluded, columns=["reason", "n", "examples"])
+    return replace(found, excluded=left_out, ratings=ratings)
 
 
-@dataclass(frozen=True)
-class _Options:
-    """Options of the decisions."""
-
-    margin: float
-    level: float
-    look: int | None
-    interval: str
-    bounds: Bounds
-    n_resamples: int
-    seed: int
-
-    @property
-    def tail(self) -> float:
-        return 1 - (self.level if self.look is None else spent_level(self.level, self.look))
-
-
-class _Releases:
-    """Scores of the new system and its baselines, and the distributions of measures of unjudged documents."""
-
-    def __init__(
-        self,
-        target: EvaluationTarget,
-        runs: Mapping[str, Run],
-        measure: ir_measures.Measure,
-        weights: pd.Series[float],
-        labels: MachineLabels | None,
-        options: _Options,
-    ) -> None:
-        self.measure, self._weights, self._options = measure, weights, options
-        self._target, self._runs, self._labels = target, runs, labels
-        self._place = {qid: at for at, qid in enumerate(target.topics)}
-        self._is_predicted = isinstance(measure, UnjudgedMeasure)
-        if self._is_predicted:
-            if measure["stat"] != "mean":
-                raise ParameterError(f"{measure}: wanted the score itself; leave out stat={measure['stat']!r}")
-            distributions = self._distributions(measure, runs)
-            self._scores = {name: each.mean for name, each in distributions.items()}
-            self._joint = joint_of(distributions)
-        else:
-            frames = {name: run.frame for name, run in runs.items()}
-            values = score(frames, target.frame, [measure], on_topics="all", interval="normal").values
-            table = values.pivot(index="qid", columns="name", values="value").reindex(target.topics)
-            self._scores = {name: table[name].to_numpy() for name in runs}
-        depth = measure.params.get("cutoff", _CUTOFF)
-        judged = {name: Scoring(target, run, depth).judged(depth) for name, run in runs.items()}
-        self._shares = {name: cut.unjudged_share() for name, cut in judged.items()}
-        if labels is not None:
-            require_spelling("labels", labels.frame()["qid"].unique(), target.topics)
-            warn_of_uneven_labels(labels, runs, depth)
-        self._like = measure if self._is_predicted else measures_from(f"ENDCG@{depth}")[0]
-        found = {name: share.mean() for name, share in self._shares.items() if share.any()}
-        if found and not self._is_predicted:
-            told = ", ".join(f"{share:.1%} of {name}" for name, share in found.items())
-            warn(f"{measure} treats unjudged documents as non-relevant: {told}; use ENDCG@{depth}, or judge them")
-
-    def _distributions(self, measure: Any, names: Iterable[str]) -> dict[str, ScoreDistributions]:
-        models = models_of([measure], self._runs, self._target, labels=self._labels)
-        return distributions_of(measure, {name: self._runs[name] for name in names}, self._target, models)
-
-    def row(self, name: str, baseline: str, qids: list[str], n_tests: int, part: str = "") -> dict[str, Any]:
-        """The difference of two systems over some queries, its limits and the decision."""
-        options = self._options
-        # The order of queries matters for sequences alone.
-        order = qids if options.interval == "sequence" else sorted(qids)
-        places = [self._place[qid] for qid in order]
-        weights: Floats = np.array(self._weights.loc[order], dtype=np.float64)
-        differences = (self._scores[name] - self._scores[baseline])[places]
-        diff, tail = float(np.average(differences, weights=weights)), options.tail / n_tests
-        shares = [float(self._shares[each][places].mean()) for each in (name, baseline)]
-        draws = {"n_resamples": options.n_resamples, "seed": options.seed}
-        low, high = one_sided_limits(differences, weights, tail, options.bounds, options.interval, **draws, name=part)
-        method = METHODS[options.interval]
-        away = self._prediction_error(name, baseline, places, weights, tail) if self._is_predicted else 0.0
-        if away > 0 and options.interval == "sequence":
-            # Predictions change with every judgment, for which the sequence is not valid.
-            low, high = options.bounds
-            method += ", withheld: unjudged documents"
-        elif away > 0:
-            low, high = diff - float(np.hypot(diff - low, away)), diff + float(np.hypot(high - diff, away))
-            method += " and prediction"
-        low, high = max(low, options.bounds[0]), min(high, options.bounds[1])
-        return {
-            "name": name, "baseline": baseline, "measure": str(self.measure), "diff": diff, "low": low, "high": high,
-            "decision": decision_of(low, high, options.margin), "margin": options.margin, "level": options.level,
-            "n_qids": len(order), "unjudged": shares[0], "unjudged_baseline": shares[1], "n_tests": n_tests,
-            "look": options.look, "method": f"one-sided, {method}",
-            "n_resamples": options.n_resamples if options.interval == "bounded" else 0, "seed": options.seed,
-        }  # fmt: skip
-
-    def _prediction_error(self, name: str, baseline: str, places: Sequence[int], weights: Floats, tail: float) -> float:
-        """The reach of the error of predicted ratings in the weighted mean difference."""
-        from scipy import special
-
-        a, b = (self._joint.names.index(each) for each in (name, baseline))
-        draws = np.zeros(_N_DRAWS)
-        for place, weight in zip(places, weights / weights.sum(), strict=True):
-            scores = self._joint.scores(place, _N_DRAWS, self._options.seed)
-            draws += weight * (scores[a] - scores[b])
-        # Equal draws differ by rounding errors.
-        return float(special.ndtri(1 - tail) * draws.std()) if np.ptp(draws) > _ROUNDING else 0.0
-
-    def judge_next(self, pair: tuple[str, str], budget: int) -> pd.DataFrame:
-        """The documents whose judgments narrow the interval of a weighted mean difference most."""
-        try:
-            distributions = self._distributions(self._like, pair)
-        except InputError as error:
-            warn(f"no list of documents to judge next: {error}")
-            return pd.DataFrame(columns=["qid", "docno", "reason"])
-        weights = np.asarray(self._weights.reindex(self._target.topics).fillna(0.0), dtype=np.float64)
-        about: dict[str, Any] = {"measure": str(self._like), "difference": pair, "weights": weights}
-        return plan_judging(distributions, budget, level=self._options.level, **about).frame
+def _decided(
+    releases: ReleaseScores,
+    names: list[tuple[str, str]],
+    topics: list[str],
+    queries: pd.DataFrame,
+    constants: dict[str, Any],
+    budget: int,
+) -> tuple[ReleaseGate, list[str]]:
+    """The decisions on all baselines and segments, and the segments with one query."""
+    pairs = pd.DataFrame([releases.row(*pair, topics, len(names)) for pair in names]).assign(**constants)
+    groups = queries[queries["segment"] != ""].groupby("segment")["weight"]
+    parts = {str(part): weights for part, weights in groups if len(weights) >= _LEAST_QUERIES}
+    rows = [
+        {"segment": part, **releases.row(*pair, list(weights.index), len(names) * len(parts), part), **constants}
+        | {"weight": weights.sum() / queries["weight"].sum()}
+        for pair in names
+        for part, weights in parts.items()
+    ]
+    segments = pd.DataFrame(rows, columns=["segment", *pairs.columns, "weight"])
+    reasons = [
+        releases.undecided(row, topics, budget) if row["decision"] == UNKNOWN else ("", "", np.nan, None)
+        for row in pairs.to_dict("records")
+    ]
+    pairs[["reason", "advice", "n_needed"]] = [reason[:3] for reason in reasons]
+    nothing = pd.DataFrame(columns=["qid", "docno", "reason"])
+    found = ReleaseGate(pairs, segments, nothing, nothing)
+    plans = [plan.frame for *_, plan in reasons if plan is not None]
+    if found.decision == UNKNOWN and budget and plans:
+        found = replace(found, judge=plans[0])
+    return found, [str(part) for part, _ in groups if part not in parts]
 
 
 def _named(given: Any, name: str) -> list[tuple[str, Any]]:

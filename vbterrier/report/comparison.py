@@ -10,11 +10,11 @@ import pandas as pd
 
 from vbterrier.errors import choice, printable
 from vbterrier.evaluate.comparison import corrected_over
-from vbterrier.evaluate.release_gate import FAIL, UNKNOWN
 from vbterrier.report import latex
 from vbterrier.report.captions import best_rows, best_system, better, measures_sentence, methods_of, topics_of
 from vbterrier.report.latex import MOST, brackets, by_measure, fixed
 from vbterrier.report.tables import captioned, escaped, rendered
+from vbterrier.stats.noninferiority import FAIL, UNKNOWN
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -297,6 +297,7 @@ def gate_report(found: ReleaseGate, style: str) -> str:
             title = f"{row['name']} is at most {row['margin']:g} below {row['baseline']} by {row['measure']}"
             case = ET.SubElement(suite, "testcase", classname="release_gate", name=printable(title))
             message = f"{row['decision']}: {row['diff']:+.4f}, limits {row['low']:+.4f} to {row['high']:+.4f}"
+            message += f"; {printable(row['advice'])}" if row["advice"] else ""
             tag = {FAIL: "failure", UNKNOWN: "skipped"}.get(row["decision"])
             if tag is not None:
                 ET.SubElement(case, tag, message=message)
@@ -305,23 +306,22 @@ def gate_report(found: ReleaseGate, style: str) -> str:
         ET.indent(root)
         return f'<?xml version="1.0" encoding="utf-8"?>\n{ET.tostring(root, encoding="unicode")}'
     above = escaped(found.summary(), style)
-    said = [f"## {above}" if style == "markdown" else above, rendered(_gate_rows(found.pairs), style)]
+    said = [f"## {above}" if style == "markdown" else above, *(escaped(line, style) for line in found.advice())]
+    said.append(rendered(_gate_rows(found.pairs), style))
     if len(found.segments):
         said += ["Segments, which do not change the decision:", rendered(_gate_rows(found.segments), style)]
     if len(found.judge):
         columns = [name for name in ("qid", "docno", "reason") if name in found.judge.columns]
         said += ["Judge next, in this order:", rendered(found.judge[columns], style)]
-    elif found.decision == UNKNOWN:
-        said.append("No document is listed to judge next: evaluate more queries.")
     one = found.pairs.iloc[0]
     corrected = f", corrected for {one['n_tests']} baselines" if one["n_tests"] > 1 else ""
     if len(found.segments):
         corrected += f", segments for {found.segments['n_tests'].iloc[0]} tests"
     looks = f", look {one['look']}" if not pd.isna(one["look"]) else ""
-    drawn = f", {one['n_resamples']} draws, seed {one['seed']}" if one["n_resamples"] else ""
+    drawn = f", {one['n_resamples']} draws, seed {one['seed']}" if "bounded" in one["method"] else ""
     notes = (
-        f"PASS: the lower limit is above -{one['margin']:g}; FAIL: the upper limit is below. Limits: {one['method']}"
-        f"{corrected}{looks}{drawn}. unjudged: documents of the new run / of the baseline."
+        f"{found.guarantee()} Limits: {one['method']}{corrected}{looks}{drawn}. unjudged: documents of the new run / "
+        "of the baseline."
     )
     excluded = found.excluded.to_dict("records")
     left_out = [f"{row['n']} {row['reason']}" + f" ({row['examples']})" * bool(row["examples"]) for row in excluded]
@@ -333,7 +333,11 @@ def _gate_rows(frame: pd.DataFrame) -> pd.DataFrame:
     """The columns that readers compare."""
     text = {"segment": frame["segment"]} if "segment" in frame.columns else {}
     text |= {"baseline": frame["baseline"], "decision": frame["decision"], "new - baseline": frame["diff"]}
-    text |= {f"limits, {100 * frame['level'].iloc[0]:g}% each": _range(frame), "queries": frame["n_qids"]}
+    one = frame.iloc[0]
+    text |= {"limits": _range(frame), "queries": frame["n_qids"]}
+    if not pd.isna(one["max_share"]):
+        of_losses = frame[["losses", "losses_high"]].map("{:.1%}".format)
+        text[f"lose > {one['large_loss']:g}"] = of_losses["losses"] + ", up to " + of_losses["losses_high"]
     shares = frame[["unjudged", "unjudged_baseline"]].map("{:.1%}".format)
     text["unjudged"] = shares["unjudged"] + " / " + shares["unjudged_baseline"]
     if "weight" in frame.columns:

@@ -12,7 +12,7 @@ import pandas as pd
 
 from vbterrier.demo import copy_demo, demo_folder
 from vbterrier.errors import DegenerateWarning, choice, printable
-from vbterrier.evaluate.leaderboard import joined_ranks, whole_ranks
+from vbterrier.evaluate.leaderboard import joined_ranks
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.notebook import shared_caption
@@ -185,9 +185,9 @@ def leaderboard_report(found: Leaderboard, style: str, *, part: str = "") -> str
         title, label = PARTS[name]
         if name == "systems":
             columns = {
-                "tier": frame["tier"],
-                "rank": whole_ranks(frame)["rank"],
+                "rank": frame["rank"],
                 "run": frame["name"],
+                "letters": frame["letters"],
                 "mean": frame["mean"],
                 f"{level} of means": _range(frame["low"], frame["high"]),
                 f"{level} of ranks": joined_ranks(frame, "rank_low", "rank_high", "ranks")["ranks"],
@@ -218,18 +218,17 @@ def _with_range(frame: pd.DataFrame, level: str) -> pd.DataFrame:
         ends = _range(frame["low"], frame["high"])
         frame = frame.drop(columns=["low", "high"])
         frame.insert(place, level, ends)
-    frame = whole_ranks(frame)
     return frame.drop(columns="dataset") if "dataset" in frame.columns and (frame["dataset"] == "").all() else frame
 
 
 def leaderboard_caption(found: Leaderboard, *, part: str = "") -> list[str]:
-    """Caption: measure, topics, method, draws and seed, and the definition of tiers."""
+    """Caption: measure, topics, method, draws and seed, and the definition of letters."""
     one = found.systems.iloc[0]
     return [
         *([f"{PARTS[part][0]}."] if part else []),
         f"{one['measure']} over {topics_of([one['n_qids']])}.",
         f"Intervals, {100 * one['level']:g}%: {one['method']}, {one['n_draws']} draws, seed {one['seed']}.",
-        "Tiers are consecutive systems of which no two differ, simultaneously for all pairs.",
+        "Systems that share a letter do not differ; all others do, simultaneously for all pairs.",
     ]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from itertools import combinations
 from math import ceil
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     from vbterrier.frames.contracts import Bounds
 
 
+_LETTER = re.compile(r"[a-z]\d*")
 CORRECTIONS = ("holm", "bh", "max-t", "none")
 
 
@@ -336,6 +338,11 @@ def letters(different: Bools) -> list[str]:
     rounds = (divmod(at, len(ascii_lowercase)) for at in range(len(groups)))
     signs = [ascii_lowercase[letter] + (str(n) if n else "") for n, letter in rounds]
     return ["".join(sign for sign, group in zip(signs, groups, strict=True) if group[at]) for at in range(len(alike))]
+
+
+def share_letter(letters_a: str, letters_b: str) -> bool:
+    """True if two systems share a letter of :func:`letters`."""
+    return bool({*_LETTER.findall(letters_a)} & {*_LETTER.findall(letters_b)})
 
 
 def _cover(alike: Bools) -> list[Bools]:

@@ -218,26 +218,22 @@ def _wilcoxon(differences: Floats) -> Floats:
 
 
 class RankIntervals(NamedTuple):
-    """First and last rank of each system that no difference excludes, its tier, and the pairs (S, S) that differ."""
+    """First and last rank of each system that no difference excludes, and the pairs (S, S) whose first is better."""
 
     low: Ints
     high: Ints
-    tier: Ints
     better: Bools
 
 
 def rank_intervals(
     means: Floats, draws: Floats, level: float, *, df: float = np.inf, inflation: float = 1.0
 ) -> RankIntervals:
-    r"""Intervals of the ranks of systems from joint draws of their means, and tiers.
+    r"""Intervals of the ranks of systems from joint draws of their means, and pairs that differ.
 
     The interval of the difference between two means is ``d ± c s``, where s is the standard deviation of the drawn
     differences, and c the ``level`` quantile of the largest ``|d* - mean(d*)|/s`` of a draw (max-T): over all
-    differences from one system for the interval of its rank, over all pairs for tiers. A rank is excluded if the
-    intervals of enough differences exclude 0.
-
-    The ranking by mean is cut into tiers, from the top, before each system that differs from a system of the current
-    tier: tiers are consecutive systems, and no two systems of a tier differ. No other cut into such sets has fewer.
+    differences from one system for the interval of its rank, over all pairs for pairs that differ. A rank is excluded
+    if the intervals of enough differences exclude 0.
 
     ``means``: shape (S,). ``draws``: joint draws of the means, shape (S, n_draws). ``level``: the least probability
     that the interval of a rank covers it, and that no pair of systems is separated in the wrong order. ``df``: c
@@ -272,9 +268,4 @@ def rank_intervals(
     # From the point of view of each system, a column.
     low = 1 + (distance > own * spread + EQUAL).sum(axis=0)
     high = n - (-distance > own * spread + EQUAL).sum(axis=0)
-    tier, first, order = np.ones(n, dtype=np.int64), 0, np.argsort(-means, kind="stable")
-    for at, system in enumerate(order.tolist()):
-        if better[order[first:at], system].any():
-            first = at
-            tier[order[at:]] += 1
-    return RankIntervals(low, high, tier, better)
+    return RankIntervals(low, high, better)
