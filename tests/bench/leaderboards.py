@@ -156,9 +156,7 @@ if __name__ == "__main__":
             table = leaderboard(found.runs, found.qrels, measure, groups=groups, n_draws=500).reusability
             moved = (table["rank_without"] - table["rank"]).abs().mean()
             print(measure, len(table), table["recovered"].sum(), table["covered"].sum(), f"{moved:.2f}")
-        print(
-            "181 systems, 15 tasks of 100 queries: neighbours of 180 and pairs of 16,290 that do not differ, width"
-        )
+        print("181 systems, 15 tasks of 100 queries: neighbours of 180 and pairs of 16,290 that do not differ, width")
         for seed in range(3):
             values = benchmark(seed)
             for source in ("topics", "collections"):

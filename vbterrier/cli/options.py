@@ -162,6 +162,7 @@ def labels_of(given: list[Path] | None, flag: str = "--labels") -> list[Path] | 
 def named_files(given: list[Path], flag: str = "") -> dict[str, str]:
     """Return paths by name: that of NAME=PATH, or the file's; a file's name may contain ``=``."""
     from vbterrier.evaluate.inputs import named_systems
+    from vbterrier.frames.files.source import is_there
 
     is_named = ["=" in str(path) and not is_there(path) for path in given]
     pairs = [
