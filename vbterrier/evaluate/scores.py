@@ -295,7 +295,8 @@ def score(
         values = values.assign(model=values["measure"].map(digests_of(asked, models)).fillna(""))
     notes = [f"{', '.join(texts)}: {model.summary}" for model, texts in _by_model(asked, models)]
     notes += [*differences_of_judged_runs(asked, every), *negative_labels(target.frame)]
-    notes += notes_on_intents(judged, loaded)
+    if judged.intents is not None or "prob" in judged.frame.columns:
+        notes += notes_on_intents(judged, loaded)
     return Scores(values, found, missing_topics(target.topics, loaded), model=models.get(""), notes=tuple(notes))
 
 

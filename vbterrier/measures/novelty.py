@@ -100,7 +100,7 @@ class _WeightedAlphaNDCG(NoveltyMeasure):
 
     def _ideal(self, coverage: Coverage) -> Floats:
         """The α-DCG of the greedy ranking of each topic."""
-        pool = _Pool.of(coverage)
+        pool = _TaggedPool.of(coverage)
         return novelty.ideal_alpha_dcg(
             coverage.intents.prob,
             pool.intent,
@@ -185,7 +185,7 @@ class GradedMeasure(CandidateMeasure):
         _require_pool(self, coverage)
 
         def ideal() -> Floats:
-            pool = _Pool.of(coverage)
+            pool = _TaggedPool.of(coverage)
             gain = np.bincount(pool.document, intents.prob[pool.intent] * pool.weight, minlength=len(pool.topic))
             return novelty.ideal_global_dcg(gain, pool.topic, cutoff=self.cutoff, n_topics=n)
 
@@ -276,7 +276,7 @@ class _IRec(GradedMeasure):
         return self.recall(self.coverage(scoring))
 
 
-class _Pool(NamedTuple):
+class _TaggedPool(NamedTuple):
     """All tagged documents of the topics: intent, document and weight of each tag, and the topic of each document."""
 
     intent: Ints
@@ -285,7 +285,7 @@ class _Pool(NamedTuple):
     topic: Ints
 
     @classmethod
-    def of(cls, coverage: Coverage) -> _Pool:
+    def of(cls, coverage: Coverage) -> _TaggedPool:
         """The pool of the tags of a coverage, by topic, then by falling docno: of equal gains, ndeval takes the larger.
 
         Repeated tags count with their largest weight.
