@@ -117,6 +117,7 @@ def gate(
     from vbterrier.evaluate.release_gate import release_gate
     from vbterrier.frames.files.writing import replace_files
     from vbterrier.report.comparison import GATE_FORMATS, gate_report
+    from vbterrier.report.tables import WIDTH, width
 
     if style not in GATE_FORMATS:
         raise ParameterError(f"--format {style}: wanted one of {', '.join(GATE_FORMATS)}")
@@ -132,7 +133,8 @@ def gate(
     for name in set(run).intersection(others):
         raise ParameterError(f"two systems are called {name!r}; name one, as new={new}")
     found = release_gate(run, others, qrels, measure, margin=margin, **given, **limits)
-    text = gate_report(found, style)
+    with width(None if output is not None or style != "table" else WIDTH.get()):
+        text = gate_report(found, style)
     if output is None:
         echo(text)
     else:
@@ -272,4 +274,4 @@ def link(
     deliver(found, style, output, pairs=pairs)
 
 
-COMMANDS = (compare, gate, report, coverage, link)
+COMMANDS = {"Evaluate": (compare, report), "Decide": (gate,), "Entities": (coverage, link)}

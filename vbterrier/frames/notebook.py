@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Modules of higher layers, which this module cannot import. The package's ``__init__.py`` registers a function that
 # imports and returns each; "plots" is the module with the figures of results,
-# "page" the function that makes HTML pages of tables.
+# "page" the function that makes HTML pages of tables, "text" the function that formats a panel as text.
 LOADERS: dict[str, Callable[[], Any]] = {}
 # Pixels of an interval bar, and the margin that keeps its points whole.
 WIDTH, HEIGHT, _EDGE = 120, 14, 4
@@ -37,6 +37,39 @@ STYLE = (
     "table.vbterrier tbody th{font-weight:normal}"
     "table.vbterrier svg{display:block}"
 )
+
+
+# Titles of columns whose names do not say what they hold.
+_HEADS = {
+    "name": "system",
+    "name_a": "a",
+    "name_b": "b",
+    "diff": "a - b",
+    "qid": "topic",
+    "docno": "document",
+    "entity_id": "entity",
+    "n_qids": "topics",
+    "p_value": "p",
+    "p_adjusted": "adjusted p",
+    "prob": "probability",
+    "n": "number",
+}
+
+
+def column_titles(columns: Iterable[object]) -> list[str]:
+    """Return the titles of columns: words instead of names of variables; two columns with one title keep their names.
+
+    >>> column_titles(["name_a", "n_unjudged_share", "nDCG@10"])
+    ['a', 'unjudged share', 'nDCG@10']
+    """
+    names = list(map(str, columns))
+    said = [_HEADS.get(name, _head(name)) for name in names]
+    return [title if said.count(title) == 1 else name for title, name in zip(said, names, strict=True)]
+
+
+def _head(name: str) -> str:
+    # Other names, as alpha_nDCG, are those of measures.
+    return name.removeprefix("n_").replace("_", " ") if re.fullmatch(r"[a-z0-9_]+", name) else name
 
 
 def cell(value: object, digits: int = 4) -> str:
@@ -134,11 +167,11 @@ def table(
     shown = frame if rows is None else frame.head(rows)
     columns = [
         (
-            cell((names or {}).get(name, name)),
+            cell((names or {}).get(name, title)),
             pd.api.types.is_numeric_dtype(frame[name]) and not pd.api.types.is_bool_dtype(frame[name]),
             [cell(value, digits) for value in shown[name]],
         )
-        for name in frame.columns
+        for name, title in zip(frame.columns, column_titles(frame.columns), strict=True)
     ]
     if bar is not None:
         bars = _bars(frame, len(shown), bar, by, rule, digits)
@@ -200,16 +233,20 @@ class Panel:
     heads: int = 1  # number of leading columns that are row headers
     figure: str = ""  # inline SVG below the table, which has the same numbers
 
-    def html(self) -> str:
-        """Return the HTML table; the caption has the title and the values that all rows share."""
+    def shown(self) -> tuple[str, pd.DataFrame]:
+        """The caption, which has the title and the values that all rows share, and the other columns with values."""
         shared, rest = shared_caption(self.frame)
-        # Columns without any value are not shown.
         if len(rest):
             rest = rest[[name for name in rest.columns if not (rest[name].isna() | (rest[name] == "")).all()]]
+        return f"{self.title}: {shared}" if shared else self.title, rest
+
+    def html(self) -> str:
+        """Return the HTML table."""
+        caption, rest = self.shown()
         barred = self.value in rest.columns and {"low", "high"} <= set(rest.columns)
         shown = table(
             rest,
-            caption=f"{self.title}: {shared}" if shared else self.title,
+            caption=caption,
             rows=self.rows,
             heads=self.heads,
             bar=(self.value, "low", "high") if barred else None,
@@ -220,7 +257,7 @@ class Panel:
 
 
 class Shown:
-    """A result with a one-line ``repr``, tables in notebooks, and figures.
+    """A result with a one-line ``repr``, its first table as ``str``, tables in notebooks, and figures.
 
     Subclasses implement ``_line`` (the text), ``_panels`` (the tables) and ``_figures``: the functions of
     ``vbterrier.plots`` that draw the result, the default first, with the arguments of each.
@@ -237,6 +274,10 @@ class Shown:
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._line()})"
+
+    def __str__(self) -> str:
+        panel = next(iter(self._panels()), None)
+        return repr(self) if panel is None else f"{self!r}\n{LOADERS['text']()(panel)}"
 
     def _repr_html_(self) -> str:
         tables = "\n".join(panel.html() for panel in self._panels())

@@ -113,7 +113,8 @@ def comparison_report(found: Comparison, style: str, *, systems: bool = False) -
         return "\n\n".join(["\n".join(f"% {line}" for line in above), *_for_papers(found, means, style)])
     if style == "markdown":
         return "\n\n".join([*above, *_for_papers(found, means, style)])
-    tables = (rendered(table, style).strip("\n") for table in (_systems(found, means), _pairs(found)))
+    shown = (_systems(found, means), ("missing", "topics")), (_pairs(found), ("won/lost/tied", "effect"))
+    tables = (rendered(table, style, drop=drop).strip("\n") for table, drop in shown)
     return "\n\n".join(["\n".join(above), *tables, "\n".join(_notes(found))])
 
 

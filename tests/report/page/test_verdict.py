@@ -7,7 +7,7 @@ import pytest
 
 from vbterrier import DegenerateWarning, InputError, compare
 from vbterrier.intents.coverage import Ties
-from vbterrier.report.page.verdict import _disagreements, _tagging, agreement, has_no_power, influential_topics
+from vbterrier.report.page.verdict import _disagreements, _tagging, agreement, influential_topics, too_few
 
 
 def about(page, what):
@@ -231,7 +231,7 @@ def test_tests_without_power_are_named(written):
 def test_too_few_topics_of_one_measure_do_not_affect_another():
     said = ("P@10: sign flips of 2 topics leave no p below 0.5: nothing can be significant at the level 0.05",)
     found = SimpleNamespace(compared=("AP", "P@10"), messages=said)
-    assert [has_no_power(found, measure) for measure in found.compared] == [False, True]
+    assert [too_few(found, measure) for measure in found.compared] == [False, True]
 
 
 def test_infinite_t_is_a_serious_caveat(written):
