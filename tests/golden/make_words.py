@@ -163,7 +163,7 @@ def said(command):
     out, err, before = io.StringIO(), io.StringIO(), sys.argv
     Path("page.html").unlink(missing_ok=True)
     sys.argv = ["vbterrier", *shlex.split(command)]
-    os.environ["COLUMNS"] = "80"
+    columns, os.environ["COLUMNS"] = os.environ.get("COLUMNS", ""), "80"
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             main()
@@ -172,7 +172,7 @@ def said(command):
         code = error.code or 0
     finally:
         sys.argv = before
-        del os.environ["COLUMNS"]
+        os.environ["COLUMNS"] = columns
     page = shown(Path("page.html").read_text()) if Path("page.html").exists() else ""
     lines = f"{code}\n{out.getvalue()}\n{err.getvalue()}\n{page}".splitlines()
     # The size of a page depends on the versions that it names.
