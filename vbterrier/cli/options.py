@@ -129,6 +129,14 @@ def named_paths(flag: str, given: list[str]) -> dict[str, str]:
     return found
 
 
+def renamed(names: Sequence[str] | None) -> dict[str, str]:
+    """Return the names of systems that are shown, by those of their runs, from texts such as ``lexical=BM25``."""
+    unnamed = [name for name in names or () if "=" not in name]
+    if unnamed:
+        raise ParameterError(f"--name {unnamed[0]}: wanted the name of a run and its name on the page, as lexical=BM25")
+    return dict(name.split("=", 1) for name in names or ())
+
+
 def judgments_of(qrels: Path | None, negative: str) -> Any:
     """Qrels as a path, or as a frame without labels below 0 if these mean that documents are unjudged."""
     from vbterrier.frames.contracts import NEGATIVE

@@ -139,7 +139,9 @@ _TABLES: tuple[tuple[type, Callable[..., str], Callable[..., list[str]]], ...] =
     (
         Comparison,
         comparison_report,
-        lambda found, systems=False: comparison_caption(found) if systems else pairs_caption(found),
+        lambda found, systems=False, compact=False, **_: (
+            comparison_caption(found) if systems or compact else pairs_caption(found)
+        ),
     ),
     (SystemRanking, system_tables.ranking_report, system_tables.ranking_caption),
     (Leaderboard, system_tables.leaderboard_report, system_tables.leaderboard_caption),
@@ -158,7 +160,8 @@ def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
       columns), or ``"table"``.
     - ``**options``: ``topics=True`` for scores by topic, ``part="judges"`` for a part of a leaderboard, ``pairs=True``
       for the pairs of a ranking or of linking systems, ``per_query=True`` for coverage by topic, ``systems=True`` for
-      the systems of a comparison in csv.
+      the systems of a comparison in csv, ``compact=True`` for one table of a comparison (systems by measures, with
+      marks of significance), with ``names=`` of systems and scores by measures without a test as ``beside=``.
 
     Raises ParameterError: another type of result, or an unknown style.
     """

@@ -40,7 +40,8 @@ def test_caveats_name_the_share_of_unjudged_documents(written):
     assert about(page, "Unjudged documents")[0].text == (
         "Of the first 5 documents, 0.0% (known) to 40.0% (new) are unjudged. Measures that treat unjudged documents as "
         "non-relevant favour known; prefer BNDCG(prior='pool')@5. The tests vary the topics and treat the expected "
-        "BNDCG(prior='pool')@5 as exact; \"vbterrier rank --over both\" also includes the uncertainty of unjudged documents."
+        "BNDCG(prior='pool')@5 as exact; \"vbterrier rank --over both\" also includes the uncertainty of unjudged "
+        "documents."
     )
     assert about(page, "Unjudged documents")[0].serious
 
@@ -82,8 +83,10 @@ def pairs_of(*measures):
         (
             [("RBP", {("a", "b")}), ("AP", {("b", "a")}), ("RR", set()), ("P", {("a", "b")})],
             [
-                "P finds the same significant differences; RR finds no significant difference; AP finds a significant "
-                "difference in the opposite direction."
+                (
+                    "P finds the same significant differences; RR finds no significant difference; AP finds a "
+                    "significant difference in the opposite direction."
+                )
             ],
         ),
         # Lower values of NonRelCov are better.
