@@ -177,7 +177,8 @@ def test_a_compact_table_against_a_baseline_has_stars_of_its_tests():
     found, table = wide(baseline="a")
     starred = set(found.pairs.loc[found.significant(), ["name_a", "measure"]].itertuples(index=False, name=None))
     assert starred == {("c", "nDCG@10")}
-    assert [line.split() for line in table("table").splitlines() if "*" in line][0][:3] == ["c", "0.675", "*"]
+    starred = next(line.split() for line in table("table").splitlines() if "*" in line)
+    assert starred[:3] == ["c", "0.675", "*"]
     assert "* differs significantly from a (sign-flip randomisation" in table("markdown").replace("\\", "")
     none = compare(frame(a=A, b=less(0.1, 2)), baseline="a", **FEW)
     assert "No system differs significantly from a" in comparison_report(none, "latex", compact=True)

@@ -14,7 +14,7 @@ from vbterrier.frames.contracts import flatten_qrels, frame_of, is_frame, requir
 from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.ids import ids_of, integers_of, near_match_text, near_matches, repeated_pairs
 from vbterrier.frames.named import named
-from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.notebook import Caveat, Panel, Shown, counted
 from vbterrier.frames.ranking import MAX_TIED_SHARE, Run
 from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, subtopic_gaps, unequal
@@ -59,6 +59,7 @@ class Diagnosis(Shown):
       scores differ only beyond 32-bit precision), duplicates (rows), missing and extra topics
     - ``support``: measures that the files support
     - ``notes``: warnings as text
+    - ``serious``: the notes of which measures are wrong without a correction
     - ``intents``: one row per fact about candidate intents and tags, empty without them: what, value
     """
 
@@ -66,15 +67,30 @@ class Diagnosis(Shown):
     runs: pd.DataFrame
     support: tuple[Support, ...]
     notes: tuple[str, ...] = field(default=())
+    serious: tuple[str, ...] = field(default=())
     intents: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["what", "value"]))
 
     def _line(self) -> str:
         return f"{counted(len(self.runs), 'run')}, {counted(len(self.notes), 'note')}"
 
+    def _verdict(self) -> Iterator[str]:
+        """What to evaluate with, and which topics and judgments there are."""
+        usable = [item for item in self.support if item.possible]
+        if not usable:
+            yield f"These files support no measure: {self.support[0].reason}." if self.support else "No measure."
+            return
+        yield f"Use {usable[0].measures}: {usable[0].reason}."
+        lacking = [item for item in self.support if not item.possible]
+        if lacking:
+            yield f"Not possible: {'; '.join(f'{item.measures} ({item.reason})' for item in lacking)}."
+
+    def _caveats(self) -> Iterator[Caveat]:
+        for note in self.notes:
+            about, _, text = note.partition(": ")
+            yield Caveat(about.capitalize(), f"{text[:1].upper()}{text[1:]}.", note in self.serious)
+
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Measures", pd.DataFrame(self.support, columns=["measures", "possible", "reason"]))
-        if self.notes:
-            yield Panel("Notes", pd.DataFrame({"note": self.notes}))
         yield Panel("Judgments", self.qrels)
         if len(self.intents):
             yield Panel("Intents", self.intents)
@@ -100,6 +116,7 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None, intents: Any = Non
     if not runs:
         raise InputError("no runs; name at least one")
     notes: list[str] = []
+    serious: list[str] = []
     frame = frame_of(qrels if is_frame(qrels) else read_qrels(qrels), "qrels")
     require(frame, ("qid", "docno", "label"), "qrels")
     facts, judgments, has_subtopics, diversity, conflict = _qrels_facts(frame, notes)
@@ -126,7 +143,9 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None, intents: Any = Non
             if pairs:
                 notes.append(f"run {name!r}: {near_match_text(pairs, kind, 'the qrels')}")
     if table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
-        notes += [f"judgments: {note.text}" for note in judgment_notes(loaded, judgments)]
+        found = judgment_notes(loaded, judgments)
+        notes += [f"judgments: {note.text}" for note in found]
+        serious += [f"judgments: {note.text}" for note in found if note.serious]
     kinds: dict[str, Any] = {
         "has_subtopics": has_subtopics,
         "diversity": diversity,
@@ -137,7 +156,7 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None, intents: Any = Non
     kinds["covered"] = None if intents is None else any(what.startswith(_TAGGED) for what, _ in about)
     support = _support(table, **kinds, identified=is_identified(judgments))
     tables = (pd.DataFrame(rows, columns=["what", "value"]) for rows in (facts, about))
-    return Diagnosis(next(tables), table, tuple(support), tuple(notes), next(tables))
+    return Diagnosis(next(tables), table, tuple(support), tuple(notes), tuple(serious), next(tables))
 
 
 class JudgmentNote(NamedTuple):

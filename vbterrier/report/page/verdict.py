@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vbterrier.errors import printable
+from vbterrier.frames.notebook import Caveat
 from vbterrier.frames.ranking import MAX_TIED_SHARE
 from vbterrier.measures.unjudged import Bootstrapped, Estimated, UnjudgedMeasure
 from vbterrier.report.captions import best_system, better, parsed, topics_of
@@ -233,14 +234,6 @@ def too_few(found: ReportNumbers, measure: str) -> str:
 # A caveat is serious above these shares.
 UNJUDGED, APART, TAGGED, TIED, MISSING = 0.2, 0.1, 0.5, 0.05, 0.1
 _SHOWN = 5
-
-
-class Caveat(NamedTuple):
-    """Subject and text of a caveat; serious if it may reverse the verdict."""
-
-    about: str
-    text: str
-    serious: bool
 
 
 def caveats(found: ReportNumbers) -> list[Caveat]:
