@@ -18,6 +18,8 @@ settings.register_profile("nightly", deadline=None, print_blob=True)
 settings.load_profile("default")
 
 
+# Tables have all columns, whatever the terminal. Not only removed: readline sets it again for processes.
+os.environ["COLUMNS"] = ""
 # Figures are drawn without a display.
 os.environ["MPLBACKEND"] = "agg"
 # Two processes with two threads each wait for each other on two cores. NumPy reads these when it is imported: fixtures

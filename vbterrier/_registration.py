@@ -16,5 +16,11 @@ def _page() -> object:
     return tables_page
 
 
+def _text() -> object:
+    from vbterrier.report.tables import panel_text
+
+    return panel_text
+
+
 # Results draw themselves with the figures of the report, and are written as pages in its style.
-LOADERS |= {"plots": _plots, "page": _page}
+LOADERS |= {"plots": _plots, "page": _page, "text": _text}

@@ -145,3 +145,31 @@ def test_repeated_documents_are_refused_or_keep_their_best_rank(command, files):
 )
 def test_errors_are_one_line(refused, files, arguments, code, said):
     refused(arguments, code, said)
+
+
+def test_a_table_for_a_paper_has_no_test_of_unjudged(in_demo):
+    runs = ["lexical.run", "dense.run", "words.run", "-q", "qrels.txt"]
+    code, out, err = in_demo("table", *runs, "--name", "dense=ANCE", "-f", "markdown")
+    assert (code, err.count("warning")) == (0, 0)
+    head, _, *rows = out.splitlines()
+    assert head == "| system | ENDCG@10 | nDCG@10 | Unjudged@10 |"
+    found = compare([f"{name}.run" for name in ("lexical", "dense", "words")], "qrels.txt", ["nDCG@10"])
+    (dense,) = [row.split(" | ") for row in rows if row.startswith("| ANCE")]
+    value, letters = found.systems.set_index("name").loc["dense", ["value", "letters"]]
+    assert dense[2:] == [f"{value:.3f} {letters}", "0.317 |"]
+    assert "Without a test: Unjudged@10." in out
+    assert "2 tests of each measure" not in out
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["-m", "Unjudged@10"], "--measure: wanted one by which runs are better or worse, beside Unjudged@10"),
+        (["--name", "dense"], "--name dense: wanted the name of a run"),
+        (["--name", "dens=ANCE"], "no system 'dens', found 'lexical', 'dense'. Did you mean dense?"),
+    ],
+)
+def test_a_table_for_a_paper_refuses_what_it_cannot_show(in_demo, options, said):
+    code, out, err = in_demo("table", "lexical.run", "dense.run", "-q", "qrels.txt", *options)
+    assert (code, out) == (2, "")
+    assert said in err

@@ -109,9 +109,10 @@ def test_a_plan_for_people(command, pilot):
     assert (code, err) == (0, "")
     lines = [line for line in out.splitlines() if line.strip()]
     plan = queries_needed(differences, 0.05, n_simulations=300)
-    assert " ".join(lines[0].split()) == "name_a name_b measure delta n_qids low high by_formula n_pilot"
-    numbers = [plan.n_qids, plan.low, plan.high, plan.n_by_formula, 20]
-    assert lines[2].split() == ["a", "b", "AP", "0.0500", *map(str, numbers)]
+    assert " ".join(lines[0].split()) == "a b delta topics interval by formula topics of the pilot"
+    numbers = [plan.n_qids, plan.low, "to", plan.high, plan.n_by_formula, 20]
+    assert lines[2].split() == ["a", "b", "0.0500", *map(str, numbers)]
+    assert "\nAP." in out
     assert "power 0.8, randomisation test at 0.05, 300 simulations, seed 0" in out
     assert "About half of such plans fall short of the power" in out
 
@@ -147,7 +148,7 @@ def test_the_curve(command, pilot):
     pd.testing.assert_frame_equal(part[list(expected)], expected, check_dtype=False)
     code, out, _ = command(*arguments)
     assert code == 0
-    assert out.split()[4:9] == ["n_qids", "power", "low", "high", "n_pilot"]
+    assert out.split()[:6] == ["a", "b", "delta", "topics", "power", "interval"]
 
 
 @pytest.mark.parametrize(
@@ -188,7 +189,7 @@ def test_a_plan_with_assurance_for_several_systems(command, pilot):
 def test_a_plan_without_a_pilot(command, refused):
     code, out, err = command("queries", "power", "--delta", "0.05", "--measure", "nDCG@10")
     assert (code, err) == (0, "")
-    assert "without a pilot; low, high: the TREC collections" in " ".join(out.split())
+    assert "without a pilot; interval: from the TREC collection with the smallest variance" in " ".join(out.split())
     assert str(queries_needed(None, 0.05, measure="nDCG@10").n_qids) in out.split()
     refused(["queries", "power", "--delta", "0.05"], 2, "wanted --delta and --measure")
     refused(["queries", "power", "--delta", "0.05", "-m", "nDCG@7"], 2, "standard deviations are known for 'nDCG@10'")

@@ -321,9 +321,9 @@ def one_group_out(runs, qrels):
 @pytest.mark.parametrize(
     ("reduce", "words", "serious"),
     [
-        (lambda _, qrels: subsample_qrels(qrels, 0.5, 1), "as if judgments were missing at random", False),
+        (lambda _, qrels: subsample_qrels(qrels, 0.5, 1), "judgments seem to be missing at random", False),
         (lambda runs, qrels: shallow_pool(runs, qrels, 3), "look like a pool cut at rank 3", True),
-        (one_group_out, "'d' found documents that nobody pooled", True),
+        (one_group_out, "'d' retrieved documents that were not in the pool", True),
         (lambda _, qrels: qrels[qrels["label"] > 0], "nearly all judged documents are relevant", True),
     ],
     ids=["at random", "a depth", "a group", "positive alone"],

@@ -332,8 +332,8 @@ def test_notes_name_the_model_and_say_why_the_estimate_of_a_judged_run_is_not_it
     first, second = found.notes
     assert first.startswith(f"ENDCG@10: model {found.model.digest}: 4 runs, 12 topics, horizon ")
     assert second.startswith(
-        "no document of odd\\u202e name is unjudged to rank 10, and yet ENDCG@10 is "
-        f"{means.iloc[0]['ENDCG@10']:.3f} where nDCG@10 is {means.iloc[0]['nDCG@10']:.3f}: ENDCG estimates"
+        "the first 10 documents of odd\\u202e name are all judged, and still ENDCG@10 is "
+        f"{means.iloc[0]['ENDCG@10']:.3f} and nDCG@10 {means.iloc[0]['nDCG@10']:.3f}: ENDCG estimates"
     )
 
 

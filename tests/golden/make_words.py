@@ -1,7 +1,7 @@
 """What the command line and the report say about the demo: ``python tests/golden/make_words.py [--write]``.
 
-Prints all texts; ``--write`` keeps them in ``words.json``. Read the difference before you commit it:
-a wrong word is as wrong as a wrong number.
+The terminal has 80 columns. Prints all texts; ``--write`` keeps them in ``words.json``. Read the difference before you
+commit it: a wrong word is as wrong as a wrong number.
 """
 
 import contextlib
@@ -45,6 +45,7 @@ COMMANDS = [
     *(f"report lexical.run dense.run {QRELS} -o page.html -m nDCG@10 --baseline {of}" for of in ("lexical", "dense")),
     f"compare lexical.run holes.run {QRELS} -m nDCG@10 -m P@5 --on-topics all --family all --test t --interval normal",
     f"compare copy.run lexical.run {QRELS} -m nDCG@10",
+    *(f"table {RUNS} {QRELS} --name dense=ANCE -f {style}" for style in ("table", "latex")),
     *(f"rank {RUNS} {QRELS} --draws 200 --over {over}" for over in ("unjudged", "topics", "both")),
     f"rank {RUNS} {QRELS} --draws 200 --pairs -f markdown",
     f"{TRACK} -f table",
@@ -57,13 +58,21 @@ COMMANDS = [
     f"judge {RUNS} {QRELS} --budget 3",
     f"judge {RUNS} {QRELS} --budget 2 --difference lexical,dense -f markdown",
     f"audit {RUNS} {QRELS} --judge complete.txt --family lexical,words=old",
+    "agreement qrels.txt complete.txt",
     "agreement qrels.txt complete.txt -f markdown",
+    "powered predicted.csv labelled.csv --predicts ES@5=success",
+    f"doctor dense.run {QRELS} --intents intents.tsv --tags tags.tsv",
+    f"score {RUNS} {QRELS} -m nDCG@10 --per-query",
+    f"rank {RUNS} {QRELS} --draws 200 --pairs",
     COVERAGE,
     f"{COVERAGE} -f latex",
     f"{COVERAGE} --per-query -f markdown",
     "link right.tsv wrong.tsv --gold gold.tsv",
     "link right.tsv wrong.tsv --gold gold.tsv -f markdown",
     "link right.tsv wrong.tsv --gold gold.tsv --pairs",
+    "queries sample mentions.csv -n 3 --seed 1",
+    "queries profile mentions.csv",
+    "annotate check ann.csv bob.csv --topics topics.tsv --intents intents.tsv",
     "queries power --delta .05 -m nDCG@10",
     "queries power --delta .05 -m nDCG@10 --systems 5 --assurance .8 -f markdown",
     "intents topics.tsv --kb entities.tsv -o i.tsv",
@@ -131,6 +140,16 @@ def files(folder):
     traffic = "".join(f"q{n:02}\t{n}\t{'head' if n > 6 else 'tail'}\n" for n in range(1, 13))
     (folder / "traffic.tsv").write_text(f"query\tweight\tsegment\n{traffic}")
     (folder / "v.csv").write_text("name,qid,measure,value\na,q1,AP,0.5\n")
+    texts = {"predicted": ("ES@5", range(1, 13)), "labelled": ("success", range(1, 7))}
+    for name, (measure, topics) in texts.items():
+        rows = [f"{of},q{n},{measure},{(n * step) % 7 / 7:.3f}" for of, step in (("x", 3), ("y", 5)) for n in topics]
+        (folder / f"{name}.csv").write_text("\n".join(["name,qid,measure,value", *rows, ""]))
+    lines = [f"d{n},{'Mercury' if n % 3 else 'jaguar'},{'NIL' if n % 4 == 0 else f'e{n % 5}'}" for n in range(20)]
+    (folder / "mentions.csv").write_text("\n".join(["docno,mention,entity_id", *lines, ""]))
+    task = vbterrier.evaluate.annotate(folder / "topics.tsv", folder / "intents.tsv")
+    for name, every in (("ann", 2), ("bob", 3)):
+        labels = task.items.assign(label=[int(n % every == 0) for n in range(len(task.items))])
+        labels.to_csv(folder / f"{name}.csv", index=False)
     pool, qrels = vbterrier.read_run(folder / "dense.run"), vbterrier.read_qrels(folder / "qrels.txt")
     links = vbterrier.entities.link_pool(pool, vbterrier.read_tags(folder / "tags.tsv"), qrels)
     vbterrier.entities.write_links(links, folder / "links.parquet")
@@ -145,6 +164,7 @@ def said(command):
     out, err, before = io.StringIO(), io.StringIO(), sys.argv
     Path("page.html").unlink(missing_ok=True)
     sys.argv = ["vbterrier", *shlex.split(command)]
+    columns, os.environ["COLUMNS"] = os.environ.get("COLUMNS", ""), "80"
     try:
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
             main()
@@ -153,6 +173,7 @@ def said(command):
         code = error.code or 0
     finally:
         sys.argv = before
+        os.environ["COLUMNS"] = columns
     page = shown(Path("page.html").read_text()) if Path("page.html").exists() else ""
     lines = f"{code}\n{out.getvalue()}\n{err.getvalue()}\n{page}".splitlines()
     # The size of a page depends on the versions that it names.

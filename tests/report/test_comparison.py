@@ -1,11 +1,12 @@
 """Reports of comparisons: verdicts, well-formed LaTeX, escaped Markdown."""
 
+import io
 import re
 
 import pandas as pd
 import pytest
 
-from vbterrier.errors import DegenerateWarning
+from vbterrier.errors import DegenerateWarning, ParameterError
 from vbterrier.evaluate.comparison import compare
 from vbterrier.report.comparison import comparison_report, verdicts
 
@@ -138,3 +139,54 @@ def test_notes_give_test_correction_and_intervals():
     assert "* differs" not in text, "no star is explained where there is none"
     starred = comparison_report(compare(frame(a=A, b=less(0.1)), **FEW), "table")
     assert "* differs significantly: adjusted p at most 0.05" in starred
+
+
+def wide(**options):
+    """A compact table of three systems and two measures, of which two systems differ by the first one alone."""
+    both = pd.concat([frame(a=A, b=less(0.1, 2), c=less(0.1)), frame("AP", a=A, b=A, c=less(0.05, 4))])
+    found = compare(both, **FEW, **options)
+    return found, lambda style, **more: comparison_report(found, style, compact=True, **more)
+
+
+def test_a_compact_table_has_a_row_for_each_system_and_a_column_for_each_measure():
+    found, table = wide()
+    letters = found.systems.set_index(["measure", "name"])["letters"]
+    assert letters["nDCG@10"].nunique() > 1 == letters["AP"].nunique()
+    rows = [line.split() for line in table("table").splitlines() if line.startswith("  ")]
+    assert rows[0] == ["system", "nDCG@10", "AP"]
+    means = found.systems.set_index(["measure", "name"])["value"]
+    for name, *cells in rows[1:]:
+        assert cells == [
+            word for measure in ("nDCG@10", "AP") for word in (f"{means[measure, name]:.3f}", letters[measure, name])
+        ]
+    assert len(rows) == 4
+    assert "bold" not in table("table")
+    assert rf"b & 0.725\textsuperscript{{{letters['nDCG@10', 'b']}}}" in table("latex").replace(r"\textbf{", "")
+
+
+def test_a_compact_table_for_papers_names_systems_as_the_text_does():
+    _, table = wide()
+    text = table("latex", names={"a": "BM25 & RM3", "c": "c_2"})
+    assert re.search(r"^BM25 \\& RM3 & \\textbf{0\.775}\\textsuperscript{a}", text, re.MULTILINE)
+    assert r"c\_2 &" in text
+    with pytest.raises(ParameterError, match=r"names: no system 'aa', found 'a', 'b', 'c'. Did you mean a\?"):
+        table("latex", names={"aa": "BM25"})
+
+
+def test_a_compact_table_against_a_baseline_has_stars_of_its_tests():
+    found, table = wide(baseline="a")
+    starred = set(found.pairs.loc[found.significant(), ["name_a", "measure"]].itertuples(index=False, name=None))
+    assert starred == {("c", "nDCG@10")}
+    starred = next(line.split() for line in table("table").splitlines() if "*" in line)
+    assert starred[:3] == ["c", "0.675", "*"]
+    assert "* differs significantly from a (sign-flip randomisation" in table("markdown").replace("\\", "")
+    none = compare(frame(a=A, b=less(0.1, 2)), baseline="a", **FEW)
+    assert "No system differs significantly from a" in comparison_report(none, "latex", compact=True)
+
+
+def test_csv_of_a_compact_table_has_all_digits_and_the_marks():
+    found, table = wide()
+    again = pd.read_csv(io.StringIO(table("csv")))
+    assert list(again.columns) == ["system", "nDCG@10", "nDCG@10 letters", "AP", "AP letters"]
+    means = found.systems[found.systems["measure"] == "AP"].set_index("name")["value"]
+    assert again.set_index("system")["AP"].to_dict() == pytest.approx(means.to_dict(), abs=1e-15)

@@ -35,8 +35,10 @@ def compared(baseline=None, margin=None):
 def test_a_caption_gives_measures_cutoffs_topics_method_resamples_and_seed(scores):
     said = scores_caption(scores)
     assert said[:2] == ["Means over 8 topics: nDCG@2, BNDCG@2, Unjudged@2.", "k = 2; BNDCG@2: prior = pool+run."]
-    assert said[2].startswith("Intervals, 90%: topics (bounded): scores that are equal on all topics (=): other topics")
-    assert "topics (percentile): 40 resamples, seed 3" in said[2]
+    assert said[2].startswith(
+        "Intervals, 90%: topics (bounded): over other topics from the same population, for scores that are equal on all"
+    )
+    assert "topics (percentile): over other topics from the same population (40 resamples, seed 3)" in said[2]
     assert "unjudged (normal)" in said[2]
     assert said[-1] == "bad retrieved nothing for 1 topic, scored as empty rankings."
 

@@ -336,9 +336,9 @@ def test_values_shared_by_all_rows_move_to_the_caption():
 def test_empty_columns_are_omitted():
     frame = pd.DataFrame({"name": ["a"], "value": [0.5], "low": [np.nan], "high": [np.nan], "letters": [""]})
     text = Panel("Means", frame, value="value").html()
-    assert re.findall(r'<th scope="col"[^>]*>(\w+)', text) == ["name", "value"]
+    assert re.findall(r'<th scope="col"[^>]*>(\w+)', text) == ["system", "value"]
     assert "<svg" not in text
     some = pd.concat([frame, frame.assign(low=0.4, high=0.6, letters="a")]).assign(list=[[], ["x"]])
     text = Panel("Means", some, value="value").html()
-    shown = ["name", "value", "low", "high", "interval", "letters", "list"]
+    shown = ["system", "value", "low", "high", "interval", "letters", "list"]
     assert re.findall(r'<th scope="col"[^>]*>(\w+)', text) == shown

@@ -194,14 +194,14 @@ def test_per_query_is_a_row_a_topic_and_a_column_a_measure_in_the_order_asked(sc
 
 def test_the_footing_gives_the_method_of_each_kind_of_interval(scores):
     assert footing(scores) == (
-        "topics (percentile): 50 resamples, seed 4: other topics from the same population; "
-        "unjudged (normal): grades of unjudged documents of these topics under the model"
+        "topics (percentile): over other topics from the same population (50 resamples, seed 4); "
+        "unjudged (normal): over the possible grades of the unjudged documents of these topics"
     )
 
 
 def test_the_footing_omits_missing_kinds():
     found = footing(score(RUN, QRELS, ["Unjudged@5"], n_resamples=5, interval="bca"))
-    assert found.startswith("topics (bca): 5 ")
+    assert found == "topics (bca): over other topics from the same population (5 resamples, seed 0)"
     assert "unjudged" not in found
 
 

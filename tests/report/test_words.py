@@ -5,6 +5,7 @@ import runpy
 from pathlib import Path
 
 import pytest
+from rich.cells import cell_len
 
 GOLDEN = runpy.run_path(str(Path(__file__).parents[1] / "golden" / "make_words.py"))
 
@@ -27,9 +28,25 @@ def test_each_command_says_what_it_said(command, kept, folder, monkeypatch):
     assert GOLDEN["said"](command) == kept[command]
 
 
+def test_no_line_of_a_terminal_with_80_columns_is_longer(kept):
+    styles = ("latex", "markdown", "junit", "json", "csv")
+    shown = {
+        command: lines for command, lines in kept.items() if not command.endswith(tuple(f"-f {s}" for s in styles))
+    }
+    # Errors and warnings are one line each, and pages have no columns.
+    said = {
+        command: [line for line in lines if not line.startswith("vbterrier: ")]
+        for command, lines in shown.items()
+        if not command.startswith("report")
+    }
+    assert {command: line for command, lines in said.items() for line in lines if cell_len(line) > 80} == {}
+    assert sum(line.strip().startswith("───") for lines in said.values() for line in lines) > 60
+
+
 def test_every_command_of_a_table_is_here(kept):
     assert list(kept) == GOLDEN["COMMANDS"]
     said = {command.split()[0] for command in kept}
-    assert {"demo", "doctor", "score", "compare", "rank", "track", "gate", "judge", "audit", "link", "report"} <= said
+    tables = {"agreement", "annotate", "audit", "compare", "coverage", "doctor", "gate", "judge", "link", "powered"}
+    assert tables | {"demo", "queries", "rank", "report", "score", "track"} <= said
     codes = [int(lines[0]) for lines in kept.values()]
     assert {0, 1, 2, 3} == set(codes)

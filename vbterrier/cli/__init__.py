@@ -6,8 +6,10 @@ signal, 128 and its number. Errors are one line on stderr, where ``--verbose`` r
 
 from __future__ import annotations
 
+import re
 import signal
 import sys
+import textwrap
 import threading
 import warnings
 from contextlib import contextmanager
@@ -19,13 +21,17 @@ from typer import Option
 
 import vbterrier
 from vbterrier.cli import comparison, evaluation, judging, preparation, queries
-from vbterrier.cli.options import VERBOSE, CommandGroup, in_options, restored_logging, shared, show_log
-from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, printable
+from vbterrier.cli.options import VERBOSE, Command, CommandGroup, in_options, restored_logging, shared, show_log
+from vbterrier.errors import DegenerateWarning, ParameterError, VBTerrierError, nearest, printable
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 BAD_INPUT, BAD_USAGE = 1, 2
+# Systems that a count of warnings names, and the length of the beginning of a warning that it shows.
+_NAMED, _BEGINNING = 3, 60
+# What differs between warnings of the same kind: quoted ids, lists of ids, numbers.
+_VARIES = re.compile(r"""'[^']*'|"[^"]*"|\([^()]*\)|\d[\d.,%]*""")
 
 app = typer.Typer(
     name="vbterrier",
@@ -55,10 +61,13 @@ def _root(
     pass
 
 
-for command in (*evaluation.COMMANDS, *judging.COMMANDS, *comparison.COMMANDS, *preparation.COMMANDS):
-    app.command()(shared(command))
-app.add_typer(preparation.app)
-app.add_typer(queries.app)
+# The groups of the help, in this order.
+for group in ("Start", "Evaluate", "Decide", "Entities"):
+    for module in (evaluation, comparison, judging, preparation):
+        for command in module.COMMANDS.get(group, ()):
+            app.command(cls=Command, rich_help_panel=group)(shared(command))
+app.add_typer(preparation.app, rich_help_panel="Queries")
+app.add_typer(queries.app, rich_help_panel="Queries")
 
 
 @cache
@@ -74,17 +83,10 @@ def main() -> None:
     usage = BAD_INPUT if called == "gate" else BAD_USAGE
     with warnings.catch_warnings(), restored_logging(), _stopped_by_signals():
         warnings.simplefilter("always", DegenerateWarning)
-        seen: set[str] = set()
-
-        def shown(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
-            line = _line(message)
-            if issubclass(category, DegenerateWarning) and line not in seen:
-                seen.add(line)
-                sys.stderr.write(f"vbterrier: warning: {line}\n")
-
-        warnings.showwarning = shown
         try:
-            sys.exit(_group()(standalone_mode=False))
+            with _counted_warnings():
+                code = _group()(standalone_mode=False)
+            sys.exit(code)
         except VBTerrierError as error:
             _exit(error, usage if isinstance(error, ParameterError) else BAD_INPUT)
         except MemoryError as error:
@@ -107,7 +109,39 @@ def main() -> None:
             if type(error).__name__ == "NoArgsIsHelpError":
                 typer.echo(error.format_message(), err=True)
                 sys.exit(usage)
-            _exit(error.format_message(), usage)
+            _exit(_without_guesses(error), usage)
+
+
+@contextmanager
+def _counted_warnings() -> Iterator[None]:
+    """Write each warning once; warnings that differ in a system, ids and numbers alone are counted at the end."""
+    lines: dict[str, int] = {}
+    kinds: dict[str, list[str]] = {}
+
+    def shown(message: Warning | str, category: type[Warning], *_: Any, **__: Any) -> None:
+        if not issubclass(category, DegenerateWarning):
+            return
+        line = _line(message)
+        lines[line] = lines.get(line, 0) + 1
+        if lines[line] > 1:
+            return
+        subject, _, rest = line.rpartition(": ") if line.count(": ") == 1 else ("", "", line)
+        alike = kinds.setdefault(_VARIES.sub("", rest), [])
+        alike.append(subject)
+        if len(alike) == 1 or not subject:
+            sys.stderr.write(f"vbterrier: warning: {line}\n")
+
+    warnings.showwarning = shown
+    try:
+        yield
+    finally:
+        counts = [(f"{n} times", line) for line, n in lines.items() if n > 1]
+        for kind, subjects in kinds.items():
+            if len(subjects) > 1 and all(subjects):
+                n, others = len(subjects) - 1, ", ".join(subjects[1 : 1 + _NAMED])
+                counts.append((f"{n} more like it, of {others}{', ...' * (n > _NAMED)}", kind))
+        for said, line in counts:
+            sys.stderr.write(f"vbterrier: warning: {said}: {textwrap.shorten(line, _BEGINNING, placeholder='...')}\n")
 
 
 class _Stopped(SystemExit):
@@ -139,6 +173,15 @@ def _stopped_by_signals() -> Iterator[None]:
     finally:
         for number, handler in before.items():
             signal.signal(number, handler)
+
+
+def _without_guesses(error: Any) -> str:
+    """The message of an error of usage, with the nearest option instead of all that share letters with a wrong one."""
+    wrong, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if wrong is None or context is None or not str(error.message).startswith("No such option"):
+        return str(error.format_message())
+    known = [name for each in context.command.get_params(context) for name in each.opts if name.startswith("--")]
+    return f"{error.message}.{nearest(wrong, known) or f' {context.command_path} --help lists all.'}"
 
 
 def _exit(error: Exception | str, code: int) -> None:

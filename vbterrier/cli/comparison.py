@@ -65,6 +65,63 @@ def compare(
     deliver(found, style, output, systems=systems)
 
 
+def table(
+    runs: option.Runs,
+    measures: Annotated[
+        list[str] | None,
+        Option("--measure", "-m", help="A measure [ENDCG@10, nDCG@10 and Unjudged@10, which has no test]; repeatable."),
+    ] = None,
+    qrels: option.QrelsIfAny = None,
+    negative: option.Negative = "nonrelevant",
+    intents: option.Intents = None,
+    tags: option.Tags = None,
+    labels: option.Labels = None,
+    subtopics: option.Subtopics = None,
+    names: Annotated[
+        list[str] | None, Option("--name", help="A system's name in the text, as lexical=BM25; repeatable.")
+    ] = None,
+    baseline: option.Baselines = None,
+    test: option.Test = "randomisation",
+    correction: option.Correction = "auto",
+    family: option.Family = "measure",
+    style: Format = "table",
+    on_topics: option.OnTopics = "same",
+    duplicates: option.Duplicates = "error",
+    level: option.LevelOfTests = 0.95,
+    resamples: option.ResamplesOfTests = 2000,
+    seed: option.Seed = 0,
+    output: Output = None,
+) -> None:
+    """Write one compact table for a paper: a row per run, a column per measure, means with significance letters."""
+    from vbterrier.evaluate.comparison import compare as compare_systems
+    from vbterrier.evaluate.scores import score
+    from vbterrier.report.captions import better
+
+    style = require_format(style, output)
+    if qrels is None and intents is None:
+        raise ParameterError("nothing to score against: wanted --qrels, --intents, or both")
+    if measures is None:
+        measures = ["ENDCG@10", "nDCG@10", "Unjudged@10"] if intents is None else ["ES@10", "VB@10"]
+    unordered = [measure for measure in measures if better(measure) is None]
+    tested = [measure for measure in measures if measure not in unordered]
+    if not tested:
+        raise ParameterError(f"--measure: wanted one by which runs are better or worse, beside {', '.join(unordered)}")
+    judged = option.judgments_of(qrels, negative)
+    given: dict[str, Any] = {
+        "intents": intents,
+        "tags": tags,
+        "subtopics": subtopics,
+        "labels": option.labels_of(labels),
+    }
+    given |= {"on_topics": on_topics, "duplicates": duplicates, "progress": sys.stderr.isatty()}
+    tests: dict[str, Any] = {"test": test, "correction": correction, "family": family}
+    how: dict[str, Any] = {"level": level, "n_resamples": resamples, "seed": seed}
+    one = baseline[0] if baseline and len(baseline) == 1 else baseline or None
+    found = compare_systems(runs, qrels=judged, measures=tested, baseline=one, **tests, **how, **given)
+    beside = score(runs, judged, unordered, **how, **given) if unordered else None
+    deliver(found, style, output, compact=True, names=option.renamed(names), beside=beside)
+
+
 def gate(
     new: Annotated[
         Path,
@@ -117,6 +174,7 @@ def gate(
     from vbterrier.evaluate.release_gate import release_gate
     from vbterrier.frames.files.writing import replace_files
     from vbterrier.report.comparison import GATE_FORMATS, gate_report
+    from vbterrier.report.tables import WIDTH, width
 
     if style not in GATE_FORMATS:
         raise ParameterError(f"--format {style}: wanted one of {', '.join(GATE_FORMATS)}")
@@ -132,7 +190,8 @@ def gate(
     for name in set(run).intersection(others):
         raise ParameterError(f"two systems are called {name!r}; name one, as new={new}")
     found = release_gate(run, others, qrels, measure, margin=margin, **given, **limits)
-    text = gate_report(found, style)
+    with width(None if output is not None or style != "table" else WIDTH.get()):
+        text = gate_report(found, style)
     if output is None:
         echo(text)
     else:
@@ -227,14 +286,11 @@ def report(
     from vbterrier.report.page.build import write_report
     from vbterrier.report.page.evaluated import ComparisonOptions, ReportData
 
-    unnamed = [name for name in names or () if "=" not in name]
-    if unnamed:
-        raise ParameterError(f"--name {unnamed[0]}: wanted the name of a run and its name on the page, as lexical=BM25")
     comparison = ComparisonOptions(
         option.only("--baseline", baseline), test, correction, interval, level, on_topics, resamples, seed, family
     )
     given = option.labels_of(labels)
-    shown = dict(name.split("=", 1) for name in names or ())
+    shown = option.renamed(names)
     data = ReportData(intents, tags, links, topics, duplicates, given, subtopics, documents, memory=memory, names=shown)
     about: dict[str, Any] = {"title": title, "command": ["vbterrier", *sys.argv[1:]], "progress": sys.stderr.isatty()}
     page = write_report(runs, output, qrels, measures, data=data, comparison=comparison, **about)
@@ -272,4 +328,4 @@ def link(
     deliver(found, style, output, pairs=pairs)
 
 
-COMMANDS = (compare, gate, report, coverage, link)
+COMMANDS = {"Evaluate": (compare, table, report), "Decide": (gate,), "Entities": (coverage, link)}

@@ -40,15 +40,17 @@ def doctor(
     runs: option.Runs,
     qrels: option.Qrels,
     subtopics: option.Subtopics = None,
+    intents: option.Intents = None,
+    tags: option.Tags = None,
     html: option.Html = None,
     style: Format = "table",
 ) -> None:
-    """Describe runs and qrels: contents, unjudged documents, and the measures they support."""
+    """Describe runs, qrels and intents: contents, unjudged documents, and the measures they support."""
     from vbterrier.evaluate.doctor import diagnose
     from vbterrier.report.system_tables import doctor_report
 
     require_format(style)
-    found = diagnose(runs, qrels, subtopics=subtopics)
+    found = diagnose(runs, qrels, subtopics=subtopics, intents=intents, tags=tags)
     save_page(found, html)
     echo(doctor_report(found, style))
 
@@ -247,4 +249,4 @@ def track(
     deliver(found, style, output, part=part)
 
 
-COMMANDS = (demo, doctor, score, rank, track)
+COMMANDS = {"Start": (demo, doctor), "Evaluate": (score, rank), "Decide": (track,)}

@@ -180,4 +180,4 @@ def powered(
     deliver(found, style, output, caption=["Prediction-powered means."], label="tab:powered")
 
 
-COMMANDS = (judge, audit, agreement, powered)
+COMMANDS = {"Decide": (audit, judge, agreement, powered)}

@@ -12,11 +12,11 @@ from contextlib import contextmanager
 from contextvars import copy_context
 from functools import wraps
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, get_args
 
 import typer
-import typer.core
 from typer import Argument, Option
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from vbterrier.errors import FileError, ParameterError, choice, printable
 from vbterrier.log import NAME
@@ -87,7 +87,9 @@ Memory = Annotated[
     str | None, Option(help="Read runs in chunks of at most this size, such as '1 GiB'; a folder is one run.")
 ]
 PerQuery = Annotated[bool, Option("--per-query", help="Show one row per topic.")]
-Format = Annotated[str, Option("--format", "-f", help="table, csv, json, latex or markdown.")]
+Format = Annotated[
+    str, Option("--format", "-f", help="table (as wide as the terminal), csv or json (all columns), latex or markdown.")
+]
 Output = Annotated[
     Path | None,
     Option("--output", "-o", help="Write to this file: .tex, .md, .csv (its caption in a second file), .json or .txt."),
@@ -103,20 +105,6 @@ MaxBytes = Annotated[
 Digits = Annotated[int | None, Option(help="Decimals in tables; csv and json have all digits.", min=0, max=15)]
 LEVELS = (logging.INFO, logging.DEBUG)
 _LONGEST_SUMMARY = 1000
-
-
-class CommandGroup(typer.core.TyperGroup):
-    """A group whose help shows the whole summaries of its commands.
-
-    Plain text, since importing rich takes as long as the rest of the help; Click would cut the summaries at one line.
-    """
-
-    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
-        """Write the commands and their summaries."""
-        with formatter.section("Commands"):
-            formatter.write_dl(
-                [(name, command.get_short_help_str(limit=_LONGEST_SUMMARY)) for name, command in self.commands.items()]
-            )
 
 
 def scale_of(text: str | None) -> tuple[int, int] | None:
@@ -139,6 +127,14 @@ def named_paths(flag: str, given: list[str]) -> dict[str, str]:
     if len(found) < len(given):
         raise ParameterError(f"{flag}: a name is repeated; found {', '.join(name for name, _, _ in pairs)}")
     return found
+
+
+def renamed(names: Sequence[str] | None) -> dict[str, str]:
+    """Return the names of systems that are shown, by those of their runs, from texts such as ``lexical=BM25``."""
+    unnamed = [name for name in names or () if "=" not in name]
+    if unnamed:
+        raise ParameterError(f"--name {unnamed[0]}: wanted the name of a run and its name on the page, as lexical=BM25")
+    return dict(name.split("=", 1) for name in names or ())
 
 
 def judgments_of(qrels: Path | None, negative: str) -> Any:
@@ -197,6 +193,60 @@ class _Lines(StreamHandler):
             super().emit(record)
 
 
+# Words for the types of values in the help.
+_KINDS = {Path: "FILE", int: "N", float: "X", str: "TEXT"}
+
+
+def _worded(parameters: Sequence[Any]) -> list[Any]:
+    """Parameters of Typer whose help names no type of Python, as releases from 0.29 do."""
+    for each in parameters:
+        if isinstance(each, TyperOption) and each.metavar is None and hasattr(each, "type_descriptor"):
+            of = each.type_descriptor.annotation
+            each.metavar = "" if each.is_flag or each.count else _KINDS.get(next(iter(get_args(of)), of), "TEXT")
+    return [_Argument.of(each) if isinstance(each, TyperArgument) else each for each in parameters]
+
+
+class _Argument(TyperArgument):
+    """An argument whose help has its name and no type."""
+
+    @classmethod
+    def of(cls, argument: TyperArgument) -> _Argument:
+        made = cls.__new__(cls)
+        vars(made).update(vars(argument))
+        return made
+
+    def display_type_rich(self, ctx: Any) -> str:  # noqa: ARG002 - of Typer
+        return ""
+
+
+class Command(TyperCommand):
+    """A command whose help names no types of Python."""
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: D102 - of Typer
+        return _worded(super().get_params(ctx))
+
+
+class CommandGroup(TyperGroup):
+    """A group of commands whose help shows whole summaries, by parts, and names no types of Python.
+
+    Plain text, since importing rich takes as long as the rest of the help; Click would cut the summaries at one line.
+    """
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:  # noqa: ARG002
+        """Write the commands and their summaries."""
+        parts: dict[str, list[tuple[str, str]]] = {}
+        for name, command in self.commands.items():
+            part = getattr(command, "rich_help_panel", None)
+            summary = command.get_short_help_str(limit=_LONGEST_SUMMARY)
+            parts.setdefault(part if isinstance(part, str) else "Commands", []).append((name, summary))
+        for part, rows in parts.items():
+            with formatter.section(part):
+                formatter.write_dl(rows)
+
+    def get_params(self, ctx: Any) -> list[Any]:  # noqa: D102 - of Typer
+        return _worded(super().get_params(ctx))
+
+
 def shared(function: Callable[..., None]) -> Callable[..., None]:
     """Add the options of all commands: ``--verbose``, ``--max-bytes``, and ``--digits`` if the command has a format."""
 
@@ -208,11 +258,14 @@ def shared(function: Callable[..., None]) -> Callable[..., None]:
         from vbterrier.frames.files.blocks import amount
         from vbterrier.frames.files.source import LIMIT
         from vbterrier.report.latex import DIGITS
+        from vbterrier.report.tables import WIDTH, terminal_columns
 
         show_log(verbose)
         context = copy_context()
         context.run(LIMIT.set, None if max_bytes is None else amount("max_bytes", max_bytes, 1))
         context.run(DIGITS.set, digits)
+        if options.get("style", "table") == "table":
+            context.run(WIDTH.set, terminal_columns())
         context.run(function, *arguments, **options)
 
     # Typer reads parameters from the signature, and types from the annotations.
@@ -314,12 +367,14 @@ def save_page(found: Any, path: Path | None) -> None:
 
 
 def echo(text: str) -> None:
-    """Print the result of a command."""
+    """Print the result of a command, its sentences folded to the width of the terminal."""
+    from vbterrier.report.tables import WIDTH, prose
+
     if isinstance(sys.stdout, io.TextIOWrapper):
         # Characters that the encoding of the terminal lacks are replaced.
         sys.stdout.reconfigure(errors="replace")
     try:
-        typer.echo(text)
+        typer.echo(prose(text, WIDTH.get()))
     except BrokenPipeError:
         # The reader closed the pipe, as `head` does.
         _discard_stdout()

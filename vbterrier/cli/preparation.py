@@ -14,7 +14,7 @@ from typer import Argument, Option
 
 import vbterrier
 from vbterrier.cli import options as option
-from vbterrier.cli.options import CommandGroup, Format, echo, require_format, shared
+from vbterrier.cli.options import Command, CommandGroup, Format, echo, require_format, shared
 from vbterrier.errors import InputError, ParameterError, examples, warn
 
 if TYPE_CHECKING:
@@ -181,7 +181,7 @@ def tag(
     echo(line)
 
 
-COMMANDS = (kb, intents, tag)
+COMMANDS = {"Entities": (kb, intents, tag)}
 
 
 Queries = Annotated[Path, Option("--topics", help="Queries: qid, query.")]
@@ -267,7 +267,7 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (write, check, pack):
-    app.command()(shared(command))
+    app.command(cls=Command)(shared(command))
 
 
 @contextmanager

@@ -9,7 +9,7 @@ import typer
 from typer import Argument, Option
 
 from vbterrier.cli import options as option
-from vbterrier.cli.options import CommandGroup, Format, Output, deliver, echo, require_format, shared
+from vbterrier.cli.options import Command, CommandGroup, Format, Output, deliver, echo, require_format, shared
 from vbterrier.errors import InputError, ParameterError, warn
 
 if TYPE_CHECKING:
@@ -63,7 +63,8 @@ def sample(
         write_queries(found, output)
         echo(f"{output}: {found!r}")
         return
-    deliver(found.frame, style, caption=[repr(found)], label="tab:sample")
+    shown = found.frame if style in ("csv", "json") else found.frame.rename(columns={"n_draws": "times drawn"})
+    deliver(shown, style, caption=[repr(found)], label="tab:sample")
 
 
 def profile(
@@ -81,7 +82,7 @@ def profile(
     found = query_profile(queries, mentions, nil=nil or "NIL", level=level)
     if style not in ("csv", "json"):
         found = found.drop(columns="level").dropna(axis="columns", how="all")
-    caption = [f"Profile of queries; low, high: {100 * level:g}% Wilson intervals of shares of draws."]
+    caption = [f"Profile of queries, with {100 * level:g}% Wilson intervals of shares of draws."]
     if mentions is not None:
         caption.append(
             "uniform, random_document, random_mention: expected values of draws from the corpus by each method "
@@ -155,13 +156,16 @@ def power(
     if style not in ("csv", "json"):
         shared = ["level", "test", "correction", "n_systems", "assurance", "n_simulations", "seed"]
         frame = frame.drop(columns=[*shared, *([] if curve else ["power"])], errors="ignore")
+        frame = frame.rename(columns={"n_qids": "topics", "n_pilot": "topics of the pilot"})
     among = f" among {systems} systems ({by})" if systems > 2 else ""  # noqa: PLR2004 - a pair
     how = f"power {power:g}, {test} test at {1 - level:.2g}{among}"
     if values is None:
-        how += ", without a pilot; low, high: the TREC collections with the smallest and the largest variance."
+        how += (
+            ", without a pilot; interval: from the TREC collection with the smallest variance to that with the largest."
+        )
     else:
-        ends = f"{100 * level:g}% intervals, from the uncertain standard deviation of the pilot."
-        how += f", {simulations} simulations, seed {seed}; low, high: {ends}"
+        ends = f"{100 * level:g}%, from the uncertain standard deviation of the pilot."
+        how += f", {simulations} simulations, seed {seed}; interval: {ends}"
     caption = ["Queries needed." if delta is not None else "Detectable differences.", how]
     if assurance is not None and values is not None:
         caption.append(f"The power is reached with probability {assurance:g}.")
@@ -230,4 +234,4 @@ app = typer.Typer(
     add_completion=False,
 )
 for command in (sample, profile, power):
-    app.command()(shared(command))
+    app.command(cls=Command)(shared(command))

@@ -9,12 +9,14 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, VBTerrierError, examples
-from vbterrier.evaluate.inputs import named_runs, quietly, subtopics_of
+from vbterrier.evaluate.inputs import intents_and_tags, named_runs, quietly, subtopics_of
 from vbterrier.frames.contracts import flatten_qrels, frame_of, is_frame, require, systems_of
 from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.ids import ids_of, integers_of, near_match_text, near_matches, repeated_pairs
-from vbterrier.frames.notebook import Panel, Shown, counted
+from vbterrier.frames.named import named
+from vbterrier.frames.notebook import Caveat, Panel, Shown, counted
 from vbterrier.frames.ranking import MAX_TIED_SHARE, Run
+from vbterrier.intents.coverage import Intents, Tags, cover
 from vbterrier.intents.sources import from_diversity, iterations_of, names_subtopics, subtopic_gaps, unequal
 from vbterrier.unjudged.evidence import evidence_of, judged_shares, pool_depth, selection
 from vbterrier.unjudged.model import is_identified
@@ -32,6 +34,11 @@ LEAST_KS, LEAST_SIGMA, SHALLOW = 0.4, 0.2, 0.85
 LEAST_TOPICS = 10
 # Runs with a share of unjudged documents that is higher by this were not pooled.
 FOREIGN = 0.1
+
+
+_TAGGED = "tags of "
+# Titles of columns of runs.
+RUN_TITLES = {"name": "system", "float32": "equal as float32", "missing": "topics missing", "extra": "not judged"}
 
 
 class Support(NamedTuple):
@@ -52,31 +59,51 @@ class Diagnosis(Shown):
       scores differ only beyond 32-bit precision), duplicates (rows), missing and extra topics
     - ``support``: measures that the files support
     - ``notes``: warnings as text
+    - ``serious``: the notes of which measures are wrong without a correction
+    - ``intents``: one row per fact about candidate intents and tags, empty without them: what, value
     """
 
     qrels: pd.DataFrame
     runs: pd.DataFrame
     support: tuple[Support, ...]
     notes: tuple[str, ...] = field(default=())
+    serious: tuple[str, ...] = field(default=())
+    intents: pd.DataFrame = field(default_factory=lambda: pd.DataFrame(columns=["what", "value"]))
 
     def _line(self) -> str:
         return f"{counted(len(self.runs), 'run')}, {counted(len(self.notes), 'note')}"
 
+    def _verdict(self) -> Iterator[str]:
+        """What to evaluate with, and which topics and judgments there are."""
+        usable = [item for item in self.support if item.possible]
+        if not usable:
+            yield f"These files support no measure: {self.support[0].reason}." if self.support else "No measure."
+            return
+        yield f"Use {usable[0].measures}: {usable[0].reason}."
+        lacking = [item for item in self.support if not item.possible]
+        if lacking:
+            yield f"Not possible: {'; '.join(f'{item.measures} ({item.reason})' for item in lacking)}."
+
+    def _caveats(self) -> Iterator[Caveat]:
+        for note in self.notes:
+            about, _, text = note.partition(": ")
+            yield Caveat(about.capitalize(), f"{text[:1].upper()}{text[1:]}.", note in self.serious)
+
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Measures", pd.DataFrame(self.support, columns=["measures", "possible", "reason"]))
-        if self.notes:
-            yield Panel("Notes", pd.DataFrame({"note": self.notes}))
         yield Panel("Judgments", self.qrels)
-        yield Panel("Runs", self.runs)
+        if len(self.intents):
+            yield Panel("Intents", self.intents)
+        yield Panel("Runs", self.runs.rename(columns=RUN_TITLES))
 
 
-def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None) -> Diagnosis:
+def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None, intents: Any = None, tags: Any = None) -> Diagnosis:
     """Diagnose files before an evaluation; report problems instead of raising.
 
     Parameters
     ----------
-    runs, qrels, subtopics
-        See :func:`vbterrier.score`.
+    runs, qrels, subtopics, intents, tags
+        See :func:`vbterrier.score`; intents and tags are described, too.
 
     Examples
     --------
@@ -89,6 +116,7 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None) -> Diagnosis:
     if not runs:
         raise InputError("no runs; name at least one")
     notes: list[str] = []
+    serious: list[str] = []
     frame = frame_of(qrels if is_frame(qrels) else read_qrels(qrels), "qrels")
     require(frame, ("qid", "docno", "label"), "qrels")
     facts, judgments, has_subtopics, diversity, conflict = _qrels_facts(frame, notes)
@@ -115,15 +143,20 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None) -> Diagnosis:
             if pairs:
                 notes.append(f"run {name!r}: {near_match_text(pairs, kind, 'the qrels')}")
     if table[f"unjudged@{TIE_CUTOFF}"].gt(0).any():
-        notes += [f"judgments: {note.text}" for note in judgment_notes(loaded, judgments)]
+        found = judgment_notes(loaded, judgments)
+        notes += [f"judgments: {note.text}" for note in found]
+        serious += [f"judgments: {note.text}" for note in found if note.serious]
     kinds: dict[str, Any] = {
         "has_subtopics": has_subtopics,
         "diversity": diversity,
         "conflict": conflict,
         "weighted": unequal(frame),
     }
+    about = _intent_facts(loaded, *intents_and_tags(intents, tags), notes) if intents is not None else []
+    kinds["covered"] = None if intents is None else any(what.startswith(_TAGGED) for what, _ in about)
     support = _support(table, **kinds, identified=is_identified(judgments))
-    return Diagnosis(pd.DataFrame(facts, columns=["what", "value"]), table, tuple(support), tuple(notes))
+    tables = (pd.DataFrame(rows, columns=["what", "value"]) for rows in (facts, about))
+    return Diagnosis(next(tables), table, tuple(support), tuple(notes), tuple(serious), next(tables))
 
 
 class JudgmentNote(NamedTuple):
@@ -142,8 +175,8 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[Judgme
     if not is_identified(judgments):
         text = (
             "nearly all judged documents are relevant, so the relevance of unjudged documents cannot be estimated: a "
-            "run of invented documents would look as good as a real one. Use nDCG or RR as they are, NDCGBound, an "
-            "explicit prior=, or the labels of a machine as qrels"
+            "run of invented documents would look as good as a real one. Use nDCG or RR, NDCGBound, an explicit "
+            "prior=, or machine labels as qrels"
         )
         return [JudgmentNote(text, serious=True)]
     evidence = evidence_of(runs, judgments, TIE_CUTOFF, max(CUTOFFS))
@@ -155,23 +188,26 @@ def judgment_notes(runs: Mapping[str, Run], judgments: Judgments) -> list[Judgme
     notes: list[JudgmentNote] = []
     if ks > LEAST_KS:
         shallow = int(np.argmax(np.append(shares[:TIE_CUTOFF] < SHALLOW * shares[0], True)))
-        text = f"they look like a pool cut at rank {shallow}; measures at larger cutoffs, and AP, depend on estimates"
+        text = (
+            f"the judgments look like a pool cut at rank {shallow}; measures with larger cutoffs, and AP, depend on "
+            "estimates"
+        )
         notes.append(JudgmentNote(text, serious=True))
     elif sigma < LEAST_SIGMA:
         text = (
-            f"{np.nanmean(shares[:TIE_CUTOFF]):.0%} of the first {TIE_CUTOFF} documents are judged, about as many at "
-            "all ranks, topics and runs, as if judgments were missing at random; estimates as ENDCG can be trusted, "
-            "condensed lists and nDCG are biased"
+            f"{np.nanmean(shares[:TIE_CUTOFF]):.0%} of the first {TIE_CUTOFF} documents are judged, in about the same "
+            "proportion at all ranks, topics and runs: judgments seem to be missing at random, so that estimates such "
+            "as ENDCG can be trusted, and condensed lists and nDCG are biased"
         )
         notes.append(JudgmentNote(text, serious=False))
     foreign = [evidence.names[place] for place in np.flatnonzero(of_run > of_run.min() + FOREIGN)]
     if foreign:
         text = (
-            f"{examples(foreign)} found documents that nobody pooled; nDCG treats them as non-relevant; compare them "
-            "with ENDCG, whose intervals are wide there"
+            f"{examples(foreign)} retrieved documents that were not in the pool, which nDCG treats as non-relevant; "
+            "compare these runs by ENDCG, whose intervals are wide for them"
         )
         notes.append(JudgmentNote(text, serious=True))
-    text = f"the pool of the runs goes to rank {depth}, the horizon of measures such as ENDCG"
+    text = f"the runs seem to be pooled to rank {depth}, which is the horizon of measures such as ENDCG"
     return [*notes, JudgmentNote(text, serious=False)]
 
 
@@ -226,6 +262,38 @@ def _subtopics(frame: pd.DataFrame, subtopics: Any, notes: list[str]) -> str:
     return value
 
 
+def _intent_facts(runs: Mapping[str, Run], intents: Any, tags: Any, notes: list[str]) -> list[tuple[str, str]]:
+    """Facts about candidate intents, and about the tags of the first documents of runs if there are tags."""
+    try:
+        known = quietly(Intents, named("intents", intents), normalise=True)
+        rows = quietly(Tags, named("tags", tags)) if tags is not None else None
+    except VBTerrierError as error:
+        notes.append(str(error))
+        return []
+    sizes = np.bincount(known.topic, minlength=len(known.topics))
+    best = np.zeros(len(known.topics))
+    np.maximum.at(best, known.topic, known.prob)
+    facts = [
+        ("topics with intents", f"{len(sizes):,}"),
+        ("candidate intents", f"{len(known.prob):,}, {sizes.mean():.1f} in a topic on average"),
+        ("most probable intent", f"{best.mean():.3f} on average"),
+    ]
+    for name, run in runs.items():
+        lacking = [qid for qid in run.topics if qid not in set(known.topics)]
+        if lacking:
+            some = f"{counted(len(lacking), 'topic')} of {name} ({examples(lacking)})"
+            notes.append(f"intents: none for {some}; measures such as VB leave them out")
+        if rows is not None:
+            try:
+                covered = quietly(cover, run, known, rows, TIE_CUTOFF)
+            except VBTerrierError as error:
+                notes.append(str(error))
+                continue
+            share = np.nanmean(covered.tagged) if np.isfinite(covered.tagged).any() else 0.0
+            facts.append((f"{_TAGGED}{name}", f"{share:.1%} of the first {TIE_CUTOFF} documents have a tag"))
+    return facts
+
+
 def _run_facts(name: str, frame: Any, run: Run, judgments: Judgments, notes: list[str]) -> dict[str, Any]:
     lengths = np.bincount(run.topic, minlength=len(run.topics)) if len(run) else np.zeros(1, dtype=int)
     facts: dict[str, Any] = {
@@ -277,7 +345,14 @@ def _equal_as_float32(run: Run) -> int:
 
 
 def _support(
-    runs: pd.DataFrame, *, has_subtopics: bool, diversity: bool, conflict: bool, weighted: list[str], identified: bool
+    runs: pd.DataFrame,
+    *,
+    has_subtopics: bool,
+    diversity: bool,
+    conflict: bool,
+    weighted: list[str],
+    identified: bool,
+    covered: bool | None,
 ) -> list[Support]:
     unjudged = runs[f"unjudged@{TIE_CUTOFF}"]
     some, nothing = bool((unjudged > 0).any()), ""
@@ -295,8 +370,10 @@ def _support(
     subtopics = "subtopics are the iterations of the qrels" if has_subtopics else "they need diversity qrels"
     if weighted:
         subtopics = "they ignore different probabilities: use WeightedAlphaNDCG, WeightedERRIA and ES"
+    if covered is not None:
+        files = "with these intents and tags" if covered else "tags of documents are missing too: add --tags"
     rows += [
-        ("VB, ES, VarPenalty, TopIntent", has_subtopics, uniform if has_subtopics else files),
+        ("VB, ES, VarPenalty, TopIntent", bool(has_subtopics or covered), uniform if has_subtopics else files),
         ("alpha_nDCG, ERR_IA, StRecall", has_subtopics and not weighted, subtopics),
     ]
     return [Support(*row) for row in rows]

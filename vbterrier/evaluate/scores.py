@@ -342,9 +342,9 @@ def differences_of_judged_runs(measures: Sequence[ir_measures.Measure], values: 
         if (apart > _APART).any():
             name = apart.idxmax()
             notes.append(
-                f"no document of {printable(name)} is unjudged to rank {measure.cutoff}, and yet {measure} is "
-                f"{estimated[name]:.3f} where {plain} is {known[name]:.3f}: {measure.NAME} estimates the score under "
-                "complete judgments, which would contain further relevant documents, of other runs and of none"
+                f"the first {measure.cutoff} documents of {printable(name)} are all judged, and still {measure} is "
+                f"{estimated[name]:.3f} and {plain} {known[name]:.3f}: {measure.NAME} estimates the score under "
+                "complete judgments, which would contain more relevant documents, some of them retrieved by no run"
             )
     return notes
 

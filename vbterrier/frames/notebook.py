@@ -7,7 +7,7 @@ import math
 import re
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import pandas as pd
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 # Modules of higher layers, which this module cannot import. The package's ``__init__.py`` registers a function that
 # imports and returns each; "plots" is the module with the figures of results,
-# "page" the function that makes HTML pages of tables.
+# "page" the function that makes HTML pages of tables, "text" the function that formats a panel as text.
 LOADERS: dict[str, Callable[[], Any]] = {}
 # Pixels of an interval bar, and the margin that keeps its points whole.
 WIDTH, HEIGHT, _EDGE = 120, 14, 4
@@ -37,6 +37,41 @@ STYLE = (
     "table.vbterrier tbody th{font-weight:normal}"
     "table.vbterrier svg{display:block}"
 )
+
+
+# Columns that say what is measured; others say how.
+_ABOUT = ("measure", "n_qids", "n_pilot")
+# Titles of columns whose names do not say what they hold.
+_HEADS = {
+    "name": "system",
+    "name_a": "a",
+    "name_b": "b",
+    "diff": "a - b",
+    "qid": "topic",
+    "docno": "document",
+    "entity_id": "entity",
+    "n_qids": "topics",
+    "p_value": "p",
+    "p_adjusted": "adjusted p",
+    "prob": "probability",
+    "n": "number",
+}
+
+
+def column_titles(columns: Iterable[object]) -> list[str]:
+    """Return the titles of columns: words instead of names of variables; two columns with one title keep their names.
+
+    >>> column_titles(["name_a", "n_unjudged_share", "nDCG@10"])
+    ['a', 'unjudged share', 'nDCG@10']
+    """
+    names = list(map(str, columns))
+    said = [_HEADS.get(name, _head(name)) for name in names]
+    return [title if said.count(title) == 1 else name for title, name in zip(said, names, strict=True)]
+
+
+def _head(name: str) -> str:
+    # Other names, as alpha_nDCG, are those of measures.
+    return name.removeprefix("n_").replace("_", " ") if re.fullmatch(r"[a-z0-9_]+", name) else name
 
 
 def cell(value: object, digits: int = 4) -> str:
@@ -121,12 +156,13 @@ def table(
     by: str | None = None,
     rule: float | None = None,
     names: Mapping[str, str] | None = None,
+    joined: bool = False,
 ) -> str:
     """Return a frame as an HTML table without its index; all text is escaped, and numbers are aligned to the right.
 
     At most ``rows`` rows are shown, and a last line counts the others; the first ``heads`` columns are row headers.
     ``bar`` are columns with an estimate and the bounds of its interval, which a further column draws, on separate
-    scales for the values of ``by``, with a dotted line at ``rule``.
+    scales for the values of ``by``, with a dotted line at ``rule``; if ``joined``, the bounds are one column.
     """
     for column in (*(bar or ()), *([by] if by else ())):
         if column not in frame.columns:
@@ -134,15 +170,20 @@ def table(
     shown = frame if rows is None else frame.head(rows)
     columns = [
         (
-            cell((names or {}).get(name, name)),
+            cell((names or {}).get(name, title)),
             pd.api.types.is_numeric_dtype(frame[name]) and not pd.api.types.is_bool_dtype(frame[name]),
             [cell(value, digits) for value in shown[name]],
         )
-        for name in frame.columns
+        for name, title in zip(frame.columns, column_titles(frame.columns), strict=True)
     ]
     if bar is not None:
         bars = _bars(frame, len(shown), bar, by, rule, digits)
-        columns.insert(list(frame.columns).index(bar[2]) + 1, ("interval", False, bars))
+        low, high = (list(frame.columns).index(name) for name in bar[1:])
+        columns.insert(high + 1, ("" if joined else "interval", False, bars))
+        if joined:
+            ends = [f"{a} to {b}" if a and b else "" for a, b in zip(columns[low][2], columns[high][2], strict=True)]
+            columns[high] = ("interval", True, ends)
+            columns.pop(low)
     head = "".join(_cell("th", title, number, "col") for title, number, _ in columns)
     body = ""
     for row in range(len(shown)):
@@ -199,31 +240,55 @@ class Panel:
     rows: int = 20  # maximum number of rows shown
     heads: int = 1  # number of leading columns that are row headers
     figure: str = ""  # inline SVG below the table, which has the same numbers
+    folded: bool = False  # True for details, which a page shows on demand
 
-    def html(self) -> str:
-        """Return the HTML table; the caption has the title and the values that all rows share."""
+    def shown(self) -> tuple[str, pd.DataFrame]:
+        """The caption, which has the title and the values that all rows share, and the other columns with values."""
         shared, rest = shared_caption(self.frame)
-        # Columns without any value are not shown.
         if len(rest):
             rest = rest[[name for name in rest.columns if not (rest[name].isna() | (rest[name] == "")).all()]]
+        return f"{self.title}: {shared}" if shared else self.title, rest
+
+    def note(self) -> str:
+        """Sentences with the values of the method that all rows share, for a page."""
+        parts = [*_shared_parts(self.frame)]
+        about = [text for name, text in parts if name in _ABOUT]
+        how = [text for name, text in parts if name not in _ABOUT]
+        said = [", ".join(each) for each in (about, how) if each]
+        return "".join(f"{text[0].upper()}{text[1:]}. " if text in how else f"{text}. " for text in said).strip()
+
+    def html(self, *, joined: bool = False) -> str:
+        """Return the HTML table; for a page, with intervals ``joined`` in one column and without the shared values."""
+        caption, rest = self.shown()
+        caption = self.title if joined else caption
         barred = self.value in rest.columns and {"low", "high"} <= set(rest.columns)
         shown = table(
             rest,
-            caption=f"{self.title}: {shared}" if shared else self.title,
+            caption=caption,
             rows=self.rows,
             heads=self.heads,
             bar=(self.value, "low", "high") if barred else None,
             by=self.by if self.by in rest.columns else None,
             rule=self.rule,
+            joined=joined,
         )
         return f"{shown}\n{self.figure}" if self.figure else shown
 
 
+class Caveat(NamedTuple):
+    """Subject and text of a caveat; serious if it may reverse the verdict."""
+
+    about: str
+    text: str
+    serious: bool
+
+
 class Shown:
-    """A result with a one-line ``repr``, tables in notebooks, and figures.
+    """A result with a one-line ``repr``, its first table as ``str``, tables in notebooks, and figures.
 
     Subclasses implement ``_line`` (the text), ``_panels`` (the tables) and ``_figures``: the functions of
-    ``vbterrier.plots`` that draw the result, the default first, with the arguments of each.
+    ``vbterrier.plots`` that draw the result, the default first, with the arguments of each. ``_verdict`` and
+    ``_caveats`` are what its page says first: the answer in one or two sentences, and what may reverse it.
     """
 
     def _line(self) -> str:
@@ -235,8 +300,18 @@ class Shown:
     def _figures(self) -> Figures:
         return {}
 
+    def _verdict(self) -> Iterable[str]:
+        return ()
+
+    def _caveats(self) -> Iterable[Caveat]:
+        return ()
+
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self._line()})"
+
+    def __str__(self) -> str:
+        panel = next(iter(self._panels()), None)
+        return repr(self) if panel is None else f"{self!r}\n{LOADERS['text']()(panel)}"
 
     def _repr_html_(self) -> str:
         tables = "\n".join(panel.html() for panel in self._panels())
@@ -244,14 +319,15 @@ class Shown:
         return f'<div style="overflow-x:auto"><style>{STYLE}</style>\n<p>{title}</p>\n{tables}\n</div>'
 
     def page(self) -> str:
-        """Return the tables as an HTML page in the style of the report, without scripts; all text is escaped.
+        """Return the result as one HTML page with the parts of the report: verdict, caveats, contents, tables.
 
-        Tables have at most 1,000 rows; a last line counts the others.
+        Tables can be sorted, searched and saved as CSV, and the address keeps their state. All text is escaped. Tables
+        have at most 1,000 rows; a last line counts the others.
         """
-        tables = [replace(panel, rows=max(panel.rows, _MOST_ON_PAGE)).html() for panel in self._panels()]
         # JudgeAudit is a "Judge audit".
         title = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).capitalize()
-        page: str = LOADERS["page"]()(title, self._line(), tables)
+        panels = [replace(panel, rows=max(panel.rows, _MOST_ON_PAGE)) for panel in self._panels()]
+        page: str = LOADERS["page"]()(title, self._line(), list(self._verdict()), list(self._caveats()), panels)
         return page
 
     def plot(self, kind: str | None = None, *, ax: Any = None, **options: Any) -> Any:
@@ -286,17 +362,23 @@ class Shown:
 def shared_caption(frame: pd.DataFrame) -> tuple[str, pd.DataFrame]:
     """Describe the method columns that have one value in all rows; return the text and the frame without them."""
     shared = [name for name in _WORDS if name in frame.columns and len(frame[name].drop_duplicates()) == 1]
-    parts: list[str] = []
+    return "; ".join(text for _, text in _shared_parts(frame[shared])), frame.drop(columns=shared)
+
+
+def _shared_parts(frame: pd.DataFrame) -> list[tuple[str, str]]:
+    """The method columns that have one value in all rows, and the words for it."""
+    shared = [name for name in _WORDS if name in frame.columns and len(frame[name].drop_duplicates()) == 1]
+    parts: list[tuple[str, str]] = []
     for column in shared:
         value = frame[column].iloc[0]
         if isinstance(value, float) and math.isnan(value):
             continue
         words = _WORDS[column](value)
         if column == "method" and "level" in shared and parts:
-            parts[-1] += f": {words}" if words else ""
+            parts[-1] = parts[-1][0], parts[-1][1] + (f": {words}" if words else "")
         elif words:
-            parts.append(words)
-    return "; ".join(parts), frame.drop(columns=shared)
+            parts.append((column, words))
+    return parts
 
 
 def facts(given: Mapping[str, Any]) -> pd.DataFrame:

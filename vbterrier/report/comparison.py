@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pandas as pd
 
-from vbterrier.errors import choice, printable
+from vbterrier.errors import ParameterError, choice, examples, nearest, printable
 from vbterrier.evaluate.comparison import corrected_over
 from vbterrier.report import latex
 from vbterrier.report.captions import best_rows, best_system, better, measures_sentence, methods_of, topics_of
@@ -17,10 +17,11 @@ from vbterrier.report.tables import captioned, escaped, rendered
 from vbterrier.stats.noninferiority import FAIL, UNKNOWN
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable, Iterator, Mapping
 
     from vbterrier.evaluate.comparison import Comparison
     from vbterrier.evaluate.release_gate import ReleaseGate
+    from vbterrier.evaluate.scores import Scores
 
 
 SIGNIFICANT, FLAGGED = "*", "†"
@@ -94,12 +95,16 @@ def pairs_caption(found: Comparison, pairs: pd.DataFrame | None = None) -> list[
     ]
 
 
-def comparison_report(found: Comparison, style: str, *, systems: bool = False) -> str:
+def comparison_report(
+    found: Comparison, style: str, *, systems: bool = False, compact: bool = False, **options: Any
+) -> str:
     """A verdict for each measure, systems, pairs and notes as text; csv and json hold the frames with all digits.
 
     JSON is one object (verdict, systems, pairs, flags). ``systems``: for csv, which holds one frame: the systems, with
-    counts of missing topics, instead of the pairs.
+    counts of missing topics, instead of the pairs. ``compact``: :func:`compact_table`, with its ``options``.
     """
+    if compact:
+        return compact_table(found, style, **options)
     means = found.systems.merge(found.flags.drop(columns="n_qids"), on=["name", "measure"], how="left", sort=False)
     if style == "csv":
         return rendered(means if systems else found.pairs, style)
@@ -113,7 +118,8 @@ def comparison_report(found: Comparison, style: str, *, systems: bool = False) -
         return "\n\n".join(["\n".join(f"% {line}" for line in above), *_for_papers(found, means, style)])
     if style == "markdown":
         return "\n\n".join([*above, *_for_papers(found, means, style)])
-    tables = (rendered(table, style).strip("\n") for table in (_systems(found, means), _pairs(found)))
+    shown = (_systems(found, means), ("missing", "topics")), (_pairs(found), ("won/lost/tied", "effect"))
+    tables = (rendered(table, style, drop=drop).strip("\n") for table, drop in shown)
     return "\n\n".join(["\n".join(above), *tables, "\n".join(_notes(found))])
 
 
@@ -152,6 +158,70 @@ def _wide(found: Comparison, best: pd.Series[bool]) -> str:
     flagged = set(found.flags.loc[found.flags["flag"] != "", "name"])
     shown = {name: latex.escaped(f"{name}{FLAGGED if name in flagged else ''}") for name in frame["name"].unique()}
     return by_measure(frame.assign(cell=cells), [(rf"{100 * frame['level'].iloc[0]:g}\%", ends)], shown)
+
+
+def compact_table(
+    found: Comparison, style: str, *, names: Mapping[str, str] | None = None, beside: Scores | None = None
+) -> str:
+    """One table for a paper: a row for each system, a column for each measure, means with marks of significance.
+
+    ``names``: names of systems as in the text of the paper. ``beside``: scores of the same systems by measures that are
+    not compared, as the share of unjudged documents. csv and json have a column of marks for each measure that is.
+    """
+    known = dict.fromkeys(found.systems["name"])
+    if odd := [name for name in names or {} if name not in known]:
+        raise ParameterError(f"names: no system {odd[0]!r}, found {examples(known, 6)}.{nearest(odd[0], known)}")
+    marks = found.systems["letters"] if found.baseline is None else _stars(found.systems, found)
+    frame = found.systems.assign(mark=marks, best=best_rows(found.systems))[[*_CELL, "mark", "best"]]
+    frame["name"] = frame["name"].astype(str)
+    if beside is not None:
+        more = beside.intervals.drop_duplicates(["name", "measure"])[_CELL].assign(mark="", best=False)
+        frame = pd.concat([frame, more.assign(name=more["name"].astype(str))], ignore_index=True)
+    flagged = set(found.flags.loc[found.flags["flag"] != "", "name"])
+    shown = {name: f"{(names or {}).get(name, name)}{FLAGGED if name in flagged else ''}" for name in map(str, known)}
+    caption = _compact_caption(found, style, beside)
+    if style == "latex":
+        texts = frame["value"].map(lambda value: latex.number(fixed(value, 3)))
+        texts = texts.where(~frame["best"], r"\textbf{" + texts + "}")
+        raised = frame["mark"].map(lambda mark: rf"\textsuperscript{{{latex.escaped(mark)}}}" if mark else "")
+        escaped_names = {name: latex.escaped(text) for name, text in shown.items()}
+        body = by_measure(frame.assign(cell=texts + raised), [], escaped_names)
+        return captioned(body, style, caption, "tab:means")
+    wide = pd.DataFrame({"system": list(shown.values())})
+    bold: list[tuple[int, str]] = []
+    for measure, part in frame.groupby("measure", sort=False):
+        own = part.set_index("name").reindex(list(shown))
+        if style in ("csv", "json"):
+            wide[measure] = own["value"].to_numpy()
+            if own["mark"].ne("").any():
+                wide[f"{measure} {'letters' if found.baseline is None else 'significant'}"] = own["mark"].to_numpy()
+            continue
+        means = own["value"].map(lambda value: "" if pd.isna(value) else fixed(value, 3))
+        wide[measure] = (means + " " + own["mark"].fillna("")).str.rstrip().to_numpy()
+        bold += [(row, str(measure)) for row, best in enumerate(own["best"].eq(True)) if best]
+    text = rendered(wide, style, caption=caption, label="tab:means", bold=bold)
+    return "\n".join([text, *map(printable, caption)]) if style == "table" else text
+
+
+_CELL = ["name", "measure", "value"]
+
+
+def _compact_caption(found: Comparison, style: str, beside: Scores | None) -> list[str]:
+    """Caption of a compact table: topics and measures, the test and its marks, and columns without a test."""
+    tested = list(found.systems["measure"].unique())
+    said = measures_sentence(f"Means over {topics_of(found.systems['n_qids'])}", tested, computed=_are_computed(found))
+    test = f"{found.pairs['test'].iloc[0]}, {corrected_over(found.pairs)}, at the level {found.alpha:g}"
+    mark = "Systems that share a letter do not differ significantly"
+    if found.baseline is not None:
+        mark = f"{SIGNIFICANT} differs" if found.significant().any() else "No system differs"
+        mark += f" significantly from {' or '.join(found.baselines)}"
+    said.append(f"{mark} ({test}).")
+    if style != "table" and best_rows(found.systems).any():
+        said.append("The best mean of a measure is bold.")
+    if beside is not None:
+        said.append(f"Without a test: {', '.join(beside.intervals['measure'].unique())}.")
+    rows = found.flags.drop_duplicates(["name", "flag"]).to_dict("records")
+    return said + [f"{FLAGGED} {row['name']} {row['flag']}." for row in rows if row["flag"]]
 
 
 def _stars(frame: pd.DataFrame, found: Comparison) -> list[str]:

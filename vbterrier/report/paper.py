@@ -16,6 +16,7 @@ from vbterrier.evaluate.leaderboard import Leaderboard
 from vbterrier.evaluate.ranking import SystemRanking
 from vbterrier.evaluate.scores import Scores
 from vbterrier.frames.files.writing import replace_files
+from vbterrier.frames.notebook import column_titles, shared_caption
 from vbterrier.linking.quality import LinkingReport
 from vbterrier.report import latex, system_tables
 from vbterrier.report.captions import best_rows, measures_sentence, topics_of
@@ -24,19 +25,22 @@ from vbterrier.report.latex import MOST, brackets, by_measure, fixed
 from vbterrier.report.tables import (
     CONSTANT,
     EXCLUDED,
+    LAST,
     TAGGING,
     captioned,
     footing,
+    joined_ends,
     of_columns,
     per_query,
     rendered,
     summary,
+    width,
 )
 from vbterrier.stats.replicas import excludes_its_score
 
 if TYPE_CHECKING:
     import os
-    from collections.abc import Callable
+    from collections.abc import Callable, Sequence
 
 
 _KEYS = ["name", "measure"]
@@ -77,7 +81,7 @@ def _means(scores: Scores, style: str) -> str:
     if style == "latex":
         # The caption has topics, missing topics, and methods.
         table = table.drop(columns=["topics", "missing"]).rename(columns=lambda name: str(name).partition(" (")[0])
-    return rendered(table, style, caption=scores_caption(scores), label="tab:scores", bold=bold)
+    return rendered(table, style, caption=scores_caption(scores), label="tab:scores", bold=bold, drop=LAST)
 
 
 def _wide(scores: Scores) -> str:
@@ -135,7 +139,9 @@ _TABLES: tuple[tuple[type, Callable[..., str], Callable[..., list[str]]], ...] =
     (
         Comparison,
         comparison_report,
-        lambda found, systems=False: comparison_caption(found) if systems else pairs_caption(found),
+        lambda found, systems=False, compact=False, **_: (
+            comparison_caption(found) if systems or compact else pairs_caption(found)
+        ),
     ),
     (SystemRanking, system_tables.ranking_report, system_tables.ranking_caption),
     (Leaderboard, system_tables.leaderboard_report, system_tables.leaderboard_caption),
@@ -154,7 +160,8 @@ def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
       columns), or ``"table"``.
     - ``**options``: ``topics=True`` for scores by topic, ``part="judges"`` for a part of a leaderboard, ``pairs=True``
       for the pairs of a ranking or of linking systems, ``per_query=True`` for coverage by topic, ``systems=True`` for
-      the systems of a comparison in csv.
+      the systems of a comparison in csv, ``compact=True`` for one table of a comparison (systems by measures, with
+      marks of significance), with ``names=`` of systems and scores by measures without a test as ``beside=``.
 
     Raises ParameterError: another type of result, or an unknown style.
     """
@@ -162,9 +169,19 @@ def paper_table(found: Any, style: str = "latex", **options: Any) -> str:
         if isinstance(found, kind):
             return report(found, style, **options)
     if isinstance(found, pd.DataFrame):
-        said = options.get("caption", ()) if style == "table" else ()
-        return "\n".join([rendered(found, style, **options), *map(printable, said)])
+        return _frame(found, style, **options)
     return system_tables.coverage_table(_reports(found), style, **options)
+
+
+def _frame(frame: pd.DataFrame, style: str, *, caption: Sequence[str] = (), **options: Any) -> str:
+    """Format a frame; of several rows, columns of the method that have one value are in the caption."""
+    if style in ("csv", "json"):
+        return rendered(frame, style)
+    shared, rest = shared_caption(frame) if len(frame) > 1 else ("", frame)
+    joined = joined_ends(rest, options.get("digits", 4))
+    said = [*caption, *([f"{shared}."] if shared else [])]
+    text = rendered(joined.set_axis(column_titles(joined.columns), axis=1), style, caption=said, **options)
+    return "\n".join([text, *map(printable, said)]) if style == "table" else text
 
 
 def _reports(found: Any) -> list[CoverageReport]:
@@ -196,7 +213,8 @@ def save_table(found: Any, path: str | os.PathLike[str], **options: Any) -> None
     """
     where = Path(path)
     style = style_of(where)
-    pages = {where: paper_table(found, style, **options)}
+    with width(None):
+        pages = {where: paper_table(found, style, **options)}
     caption = caption_of(found, **options) if style == "csv" else []
     if caption:
         pages[where.with_suffix(".caption.txt")] = "\n".join(map(printable, caption))

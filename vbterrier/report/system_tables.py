@@ -12,13 +12,14 @@ import pandas as pd
 
 from vbterrier.demo import copy_demo, demo_folder
 from vbterrier.errors import DegenerateWarning, choice, printable
+from vbterrier.evaluate.doctor import RUN_TITLES
 from vbterrier.evaluate.leaderboard import joined_ranks
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.notebook import shared_caption
 from vbterrier.report.captions import best_rows, measures_sentence, methods_of, topics_of
 from vbterrier.report.latex import fixed
-from vbterrier.report.tables import escaped, footing, one_column_each, rendered, summary
+from vbterrier.report.tables import LAST, escaped, footing, one_column_each, rendered, summary
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -40,6 +41,8 @@ _UNCERTAIN = {
 _EVIDENCE = ("OER", "SignalRate", "BaitRate", "TopBait", "OERCorr", "ObsCov", "OracleCov")
 _LABEL = "tab:coverage"
 # Columns of runs; those of the pool, which do not depend on a run, are last.
+# Columns that a narrow terminal leaves out first.
+_LAST = ("OracleCov", "ObsCov", "topics", "OERCorr", "TopBait", "BaitRate", "SignalRate")
 _COLUMNS = ("RelCov", "NonRelCov", "DiscRatio", *_EVIDENCE)
 
 
@@ -60,7 +63,8 @@ def linking_table(report: LinkingReport, style: str, *, pairs: bool = False) -> 
         table[f"{100 * frame['level'].iloc[0]:g}% of value"] = _range(frame["low"], frame["high"], 4)
         bold = {(row, "value") for row, best in enumerate(best_rows(frame)) if best}
     caption, label = linking_caption(report, pairs=pairs), "tab:linking-pairs" if pairs else "tab:linking"
-    text = rendered(table, style, caption=caption, label=label, bold=bold)
+    drop = ("p, delta method", "won/lost/tied")
+    text = rendered(table, style, caption=caption, label=label, bold=bold, drop=drop)
     return "\n".join([text, *caption]) if style == "table" else text
 
 
@@ -255,7 +259,7 @@ def coverage_table(reports: Sequence[CoverageReport], style: str, *, per_query: 
             (table[["run", "k", *_EVIDENCE]], [said, "Pool and settings as for coverage."], "tab:evidence"),
         ]
         return "\n\n".join(rendered(part, style, digits=3, caption=of, label=label) for part, of, label in parts)
-    text = rendered(table, style, digits=3, caption=caption, label=_LABEL)
+    text = rendered(table, style, digits=3, caption=caption, label=_LABEL, turns=True, drop=_LAST)
     return f"{text}\n{_footing(reports[0], intervals)}" if style == "table" else text
 
 
@@ -365,10 +369,14 @@ def doctor_report(diagnosis: Diagnosis, style: str) -> str:
         return rendered(diagnosis.runs, style)
     if style == "json":
         parts = {"qrels": diagnosis.qrels, "runs": diagnosis.runs, "support": support}
+        parts |= {"intents": diagnosis.intents} if len(diagnosis.intents) else {}
         found = {name: json.loads(rendered(frame, style)) for name, frame in parts.items()}
         return json.dumps({**found, "notes": list(diagnosis.notes)}, indent=2, ensure_ascii=False)
-    sheets = [("Measures", support), ("Judgments", diagnosis.qrels), ("Runs", diagnosis.runs)]
-    first, *pages = [rendered(frame, style, title=title, digits=3) for title, frame in sheets]
+    runs = diagnosis.runs.rename(columns=RUN_TITLES)
+    sheets = [("Measures", support), ("Judgments", diagnosis.qrels), ("Runs", runs)]
+    if len(diagnosis.intents):
+        sheets.insert(2, ("Intents", diagnosis.intents))
+    first, *pages = [rendered(frame, style, title=title, digits=3, turns=title == "Runs") for title, frame in sheets]
     notes = [f"- {escaped(note, style)}" for note in diagnosis.notes]
     return "\n\n".join([first, *(["\n".join(["Notes", *notes])] if notes else []), *pages])
 
@@ -385,40 +393,43 @@ def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
     n_topics = int(scores.intervals["n_qids"].iloc[0])
     parts = [
         f"Two systems on {n_topics} topics, judged from a pool to which `dense`, the newer one, did not contribute.",
-        rendered(summary(scores, "table"), "table"),
+        rendered(summary(scores, "table"), "table", drop=LAST),
         "\n".join([footing(scores), *scores.notes]),
-        "\n".join(_verdicts(scores, truth)),
+        _verdicts(scores, truth),
     ]
     if save is not None:
         written = copy_demo(save)
         runs = shlex.join(str(save / f"{name}.run") for name in SYSTEMS)
-        given = f"{runs} --qrels {shlex.quote(str(save / 'qrels.txt'))}"
-        scored = f"  vbterrier score {given} -m nDCG@10 -m BNDCG@10 -m ENDCG@10"
+        given = f"{runs} \\\n    --qrels {shlex.quote(str(save / 'qrels.txt'))}"
+        scored = f"  vbterrier score {given} \\\n    -m nDCG@10 -m BNDCG@10 -m ENDCG@10"
         parts.append(f"{len(written)} files in {save}. Next:\n  vbterrier doctor {given}\n{scored}")
     else:
         parts.append("`vbterrier demo --save demo` writes the files, for the commands of the README.")
     return "\n\n".join(parts)
 
 
-def _verdicts(scores: Scores, truth: Scores) -> list[str]:
-    """Order of the systems by each measure, and with complete judgments."""
+def _verdicts(scores: Scores, truth: Scores) -> str:
+    """Means of the systems by each measure, and their differences from those with complete judgments."""
     means, complete = scores.means(), truth.means()[NAIVE]
-    lines = [
-        (NAIVE, "unjudged is non-relevant", means[NAIVE]),
-        (CONDENSED, "unjudged is dropped", means[CONDENSED]),
-        (BOOTSTRAPPED, "unjudged drawn, ideal kept", means[BOOTSTRAPPED]),
-        (ESTIMATED, "estimated from all runs", means[ESTIMATED]),
-        (NAIVE, "complete judgments", complete),
+    lines = {
+        NAIVE: "non-relevant",
+        CONDENSED: "dropped",
+        BOOTSTRAPPED: "drawn",
+        ESTIMATED: "estimated",
+    }
+    rows = [
+        {"measure": measure, "unjudged documents": meaning}
+        | {name: f"{value:.3f} ({value - complete[name]:+.3f})" for name, value in means[measure].items()}
+        for measure, meaning in lines.items()
     ]
-    said = ["Means over topics, and in brackets their differences from the means with complete judgments:"]
-    for measure, meaning, values in lines:
-        order = " > ".join(f"{name} {value:.3f}" for name, value in values.sort_values(ascending=False).items())
-        errors = ", ".join(f"{name} {value:+.3f}" for name, value in (values - complete).items())
-        said.append(f"  {meaning:<26} {measure:<26} {order}" + ("" if values is complete else f"   ({errors})"))
-    said.append(
+    rows.append({"measure": NAIVE, "unjudged documents": "none"})
+    rows[-1] |= {str(name): f"{value:.3f}" for name, value in complete.items()}
+    table = pd.DataFrame(rows)
+    text = (
         "BNDCG draws the grades of a system's unjudged documents from the judgments of the topic and keeps the ideal "
         "ranking of the pool: report it beside published nDCG. ENDCG estimates the nDCG of complete judgments from all "
         "systems, whose unjudged documents may belong to the ideal ranking: it has the smallest errors on most "
-        "collections; on this small one, `dense` is better than it expects of a system that was not pooled."
+        "collections. On this small one, `dense` is better than it expects of a system that was not pooled."
     )
-    return said
+    above = "Means over topics, and in brackets their differences from the means with complete judgments (last row):"
+    return "\n".join([above, rendered(table, "table"), text])

@@ -5,7 +5,13 @@ from __future__ import annotations
 import io
 import json
 import math
+import os
 import re
+import sys
+import textwrap
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,19 +19,23 @@ import pandas as pd
 
 from vbterrier.errors import ParameterError, printable
 from vbterrier.evaluate.replicas import GOLD_TAGS
+from vbterrier.frames.notebook import column_titles
 from vbterrier.report import latex
 from vbterrier.stats.replicas import excludes_its_score
 from vbterrier.stats.topic_intervals import OF_CONSTANT
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Sequence
 
     from vbterrier.evaluate.scores import Scores
+    from vbterrier.frames.notebook import Panel
 
 
 FORMATS = ("table", "csv", "json", "latex", "markdown")
 # The mark of intervals of replicas that exclude the score.
 EXCLUDED = "‡"
+# Columns of the terminal that a command prints to; None for as many as a table needs, as in files and pipes.
+WIDTH: ContextVar[int | None] = ContextVar("width", default=None)
 # What Markdown of GitHub makes a link: the start of an address, and the sign before a name, an issue or a host.
 _LINKED = re.compile(
     r"\b(?:https?|ftp|mailto|xmpp)(?=:)|\bwww(?=\.)|(?<!\w)[@#](?=\w)|(?<=\w)@(?=[\w-]+\.[a-z])", re.IGNORECASE
@@ -34,8 +44,20 @@ _COMMENT = "<!-- -->"
 # Characters with a meaning in Markdown.
 _OF_MARKDOWN = str.maketrans({"<": "&lt;", "&": "&amp;"} | {sign: f"\\{sign}" for sign in "\\|*[]`$"})
 # Explanation of the columns of tagging.
+# Columns of means that a narrow terminal leaves out first.
+LAST = ("missing", "topics", "rankings")
 TAGGING = "tagged: share of the documents up to the cutoff with a candidate of their query as a tag; oracle_ES: "
 TAGGING += "the best possible ranking under the same tags"
+
+
+@contextmanager
+def width(columns: int | None) -> Iterator[None]:
+    """Format tables for this many columns, ``None`` for as many as they need."""
+    token = WIDTH.set(columns)
+    try:
+        yield
+    finally:
+        WIDTH.reset(token)
 
 
 def rendered(
@@ -47,12 +69,15 @@ def rendered(
     label: str = "",
     digits: int = 4,
     bold: Collection[tuple[int, str]] = (),
+    drop: Sequence[str] = (),
+    turns: bool = False,
 ) -> str:
     """Format a frame in one of ``FORMATS``; csv and json keep all digits, json has null for missing and infinite.
 
     Only LaTeX and the table for terminals have a title. ``caption``: sentences, above the table in LaTeX (the title if
     there are none) and below it in Markdown. ``label``: label of a LaTeX table with a caption. ``bold``: cells, by row
-    number and column, that are bold in LaTeX and Markdown.
+    number and column, that are bold in LaTeX and Markdown. ``drop``: columns that a narrow terminal leaves out first,
+    in this order. ``turns``: True if systems may become columns there.
     """
     if style == "csv":
         return frame.to_csv(index=False).rstrip("\n")
@@ -71,7 +96,7 @@ def rendered(
     if style == "latex":
         return captioned(_latex(text, right, bold), style, caption or [title] * bool(title), label)
     if style == "table":
-        return _table(text, right, title)
+        return _table(text, right, title, drop, turns=turns)
     raise ParameterError(f"format={style!r}: wanted one of {', '.join(map(repr, FORMATS))}")
 
 
@@ -98,22 +123,153 @@ def _latex(text: pd.DataFrame, right: list[bool], bold: Collection[tuple[int, st
     return latex.tabular(heads, rows, "".join("r" if numeric else "l" for numeric in right))
 
 
-def _table(text: pd.DataFrame, right: list[bool], title: str) -> str:
+def _table(text: pd.DataFrame, right: list[bool], title: str, drop: Sequence[str], *, turns: bool) -> str:
+    """A table for terminals, of at most ``WIDTH`` columns if that breaks no number and no word.
+
+    Wide columns of words are folded; a table that ``turns`` becomes one of the other direction if that one fits; then
+    columns of ``drop`` are left out, in this order; and the last columns become a second table with the same keys.
+    """
+    room, columns = WIDTH.get(), list(text.columns)
+    numeric = dict(zip(columns, right, strict=True))
+    spans = {name: _span([printable(name), *text[name]]) for name in columns}
+    if turns and room is not None and _needed(spans.values()) > room:
+        turned = text.set_index(columns[0]).T.rename_axis(columns=None)
+        turned = turned.reset_index(names=columns[0]).set_axis([columns[0], *text[columns[0]]], axis=1)
+        if _needed(_span([printable(name), *turned.iloc[:, place]]) for place, name in enumerate(turned)) <= room:
+            return _table(turned, [False, *[True] * len(text)], title, (), turns=False)
+    left_out: list[str] = []
+    for name in (name for name in drop if name in columns):
+        if room is None or _needed(spans[name] for name in columns) <= room:
+            break
+        columns.remove(name)
+        left_out.append(printable(name))
+    # The names of a row: its first cell, and up to two more that are neither numbers nor sentences.
+    named = [
+        not numeric[name] and not any(_UNFOLDED.fullmatch(cell) or " " in cell for cell in text[name])
+        for name in columns
+    ]
+    n_keys = 1 + [*named[1:3], False].index(False)
+    while room is not None and n_keys > 1 and _widest(spans, columns, n_keys) > room:
+        n_keys -= 1
+    keys, rest, parts = columns[:n_keys], columns[n_keys:], list[str]()
+    while rest or not parts:
+        n = len(rest)
+        while room is not None and n > 1 and _needed(spans[name] for name in [*keys, *rest[:n]]) > room:
+            n -= 1
+        shown, rest = [*keys, *rest[:n]], rest[n:]
+        given = [numeric[name] for name in shown], [spans[name] for name in shown], title if not parts else ""
+        parts.append(_drawn(text[shown], *given, room))
+    if left_out:
+        parts.append(prose(f"Not shown at {room} columns: {', '.join(left_out)}. A wider terminal shows more.", room))
+    return "\n".join(parts)
+
+
+# Numbers, intervals, counts, and marks beside them, which are not folded.
+_UNFOLDED = re.compile(r"[-−+]?[\d.(\[][^A-Za-z]*( to [-−+]?\d\S*.*)?")
+# Columns between those of a table, and at both of its sides; folded words have at least this many columns.
+_BETWEEN, _SIDES, _LEAST = 3, 3, 24
+
+
+def _span(cells: Sequence[str]) -> tuple[int, int]:
+    """The smallest and the best width of a column, whose first cell is its name."""
+    from rich.cells import cell_len
+
+    head, *rest = cells
+    words = max(map(cell_len, head.split()), default=0)
+    best = max(map(cell_len, rest), default=0)
+    whole = [cell_len(cell) for cell in rest if _UNFOLDED.fullmatch(cell)]
+    broken = [cell_len(word) for cell in rest if not _UNFOLDED.fullmatch(cell) for word in cell.split()]
+    return max([words, *whole, *broken, min(best, _LEAST)]), max(best, words)
+
+
+def _needed(spans: Iterable[tuple[int, int]]) -> int:
+    least = [low for low, _ in spans]
+    return sum(least) + _BETWEEN * (len(least) - 1) + _SIDES
+
+
+def _widest(spans: dict[str, tuple[int, int]], columns: list[str], n_keys: int) -> int:
+    """The width of a table of the keys and the widest other column."""
+    keys = [spans[name] for name in columns[:n_keys]]
+    return max((_needed([*keys, spans[name]]) for name in columns[n_keys:]), default=0)
+
+
+def _drawn(text: pd.DataFrame, right: list[bool], spans: list[tuple[int, int]], title: str, room: int | None) -> str:
     from rich import box
     from rich.console import Console
     from rich.table import Table
     from rich.text import Text
 
-    table = Table(title=Text(printable(title)) if title else None, box=box.SIMPLE_HEAD, title_justify="left")
-    for name, numeric in zip(text.columns, right, strict=True):
-        table.add_column(Text(printable(name)), justify="right" if numeric else "left", no_wrap=False)
+    titles = [len(printable(name)) for name in text.columns]
+    widths = [max(high, head) if room is None else low for (low, high), head in zip(spans, titles, strict=True)]
+    # The rest of the room goes to folded words, to each by its need, and then to names.
+    left = 0 if room is None else max(room - _needed((width, 0) for width in widths), 0)
+    needs = [max(high - width, 0) for (_, high), width in zip(spans, widths, strict=True)]
+    share = min(left / max(sum(needs), 1), 1)
+    widths = [width + int(share * need) for width, need in zip(widths, needs, strict=True)]
+    left -= sum(int(share * need) for need in needs)
+    for place, head in enumerate(titles):
+        # A name that stays folded needs no more room.
+        if 0 < head - widths[place] <= left:
+            left -= head - widths[place]
+            widths[place] = head
+    title = printable(title)
+    table = Table(title=Text(title) if title else None, box=box.SIMPLE_HEAD, title_justify="left")
+    for name, numeric, width in zip(text.columns, right, widths, strict=True):
+        table.add_column(Text(printable(name)), justify="right" if numeric else "left", width=width)
     for row in text.itertuples(index=False, name=None):
         # Text, not markup: an id such as [bold] is an id.
         table.add_row(*(Text(cell) for cell in row))
     page = io.StringIO()
-    # As wide as necessary, since shortened names may be ambiguous.
-    Console(file=page, width=10_000).print(table)
+    Console(file=page, width=max(sum(widths) + _BETWEEN * len(widths) + _SIDES, len(title))).print(table)
     return "\n".join(line.rstrip() for line in page.getvalue().strip("\n").splitlines())
+
+
+def terminal_columns() -> int | None:
+    """Return the width of standard output: that of COLUMNS or of the terminal, ``None`` for pipes and files."""
+    given = os.environ.get("COLUMNS", "")
+    if given.isdecimal() and int(given):
+        return int(given)
+    try:
+        return os.get_terminal_size(sys.stdout.fileno()).columns or None
+    except (AttributeError, OSError, ValueError):
+        return None
+
+
+def panel_text(panel: Panel) -> str:
+    """Format a panel as text, in the width of the terminal if there is one; intervals are one column."""
+    caption, frame = panel.shown()
+    room = terminal_columns()
+    left_out = len(frame) - panel.rows
+    frame = frame.head(panel.rows)
+    frame = joined_ends(frame)
+    with width(room):
+        text = rendered(frame.set_axis(column_titles(frame.columns), axis=1), "table")
+    more = [f"{left_out:,} more rows"] * (left_out > 0)
+    return "\n".join([prose(printable(caption), room), text, *more])
+
+
+def joined_ends(frame: pd.DataFrame, digits: int = 4) -> pd.DataFrame:
+    """Join the columns low and high, if a frame has both, in one column of intervals."""
+    if not {"low", "high"} <= set(frame.columns):
+        return frame
+    low, high = (frame[end].map(partial(_cell, digits=digits)) for end in ("low", "high"))
+    ends = (low + " to " + high).where(low.ne("") & high.ne(""), "")
+    place = list(frame.columns).index("low")
+    rest = frame.drop(columns=["low", "high"])
+    rest.insert(min(place, len(rest.columns)), "interval", ends)
+    return rest
+
+
+def prose(text: str, room: int | None) -> str:
+    """Fold the sentences of a text to a number of columns; lines that begin with a space, as those of tables, stay."""
+    if room is None:
+        return text
+    lines = []
+    for line in text.split("\n"):
+        below = "  " if line.startswith("- ") else ""
+        fold = textwrap.TextWrapper(room, subsequent_indent=below, break_long_words=False, break_on_hyphens=False)
+        lines += fold.wrap(line) if len(line) > room and line[:1] != " " else [line]
+    return "\n".join(lines)
 
 
 # Marks intervals of scores that are equal on all topics, in the column of the intervals of others.
@@ -178,17 +334,17 @@ def footing(scores: Scores) -> str:
     for first in scores.intervals.drop_duplicates("method").to_dict("records"):
         method, n, seed = first["method"], first["n_resamples"], first["seed"]
         if method.startswith("topics"):
-            drawn = f"{n} resamples, seed {seed}" if n else "Student's t"
+            drawn = f" ({n} resamples, seed {seed})" if n else " (Student's t)"
             if method == OF_CONSTANT:
-                drawn = f"scores that are equal on all topics{' (' + CONSTANT + ')' if is_marked else ''}"
-            parts.append(f"{method}: {drawn}: other topics from the same population")
+                drawn = f", for scores that are equal on all topics{' (' + CONSTANT + ')' if is_marked else ''}"
+            parts.append(f"{method}: over other topics from the same population{drawn}")
         elif method.startswith(("replicas", "intents")):
             lists = _lists(scores)
-            parts.append(f"{method}: {n} replicas, seed {seed}: other candidates and tags of these topics{lists}")
+            parts.append(f"{method}: over other candidates and tags of these topics ({n} replicas, seed {seed}){lists}")
         elif method == GOLD_TAGS:
-            parts.append(f"{method}: {n} replicas, seed {seed}: these topics under gold tags of all documents")
+            parts.append(f"{method}: over gold tags of all documents for these topics ({n} replicas, seed {seed})")
         elif method == "unjudged (normal)":
-            parts.append(f"{method}: grades of unjudged documents of these topics under the model")
+            parts.append(f"{method}: over the possible grades of the unjudged documents of these topics")
     if excludes_its_score(scores.intervals).any():
         parts.append(
             f"{EXCLUDED} excludes the score: the perturbations add errors, so that it is not an interval of the score; "

@@ -237,8 +237,9 @@ def rank_intervals(
 
     ``means``: shape (S,). ``draws``: joint draws of the means, shape (S, n_draws). ``level``: the least probability
     that the interval of a rank covers it, and that no pair of systems is separated in the wrong order. ``df``: c
-    becomes the quantile of Student's t with the probability that c has for a normal variable, since resamples of few
-    topics have too light tails. ``inflation``: a factor of s, such as √(n/(n - 1)) for a bootstrap of n topics.
+    becomes the quantile of Student's t with the probability that c has for a normal variable, since with few
+    topics, resampling tails are too light. ``inflation``: a factor of s, such as √(n/(n - 1)) for a bootstrap of n
+    topics.
 
     Intervals are conservative, since a rank is excluded by single differences. Quantiles of drawn ranks cover less than
     their level if systems are close to each other; see docs/explanation/leaderboards.md. Cost is S² n_draws.

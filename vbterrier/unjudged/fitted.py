@@ -119,10 +119,10 @@ class EvidenceModel(Shown):
         """The digest, the numbers of runs and topics, the horizon, and the signs of selection for judging."""
         fitted = self._fitted
         evidence = fitted.evidence
-        looks = "at random" if not fitted.gate else f"selected, gate {fitted.gate:.2f}"
+        looks = "seem to be missing at random" if not fitted.gate else f"seem to be selected (gate {fitted.gate:.2f})"
         return (
             f"model {self.digest}: {counted(evidence.n_runs, 'run')}, {counted(len(evidence.topics), 'topic')}, "
-            f"horizon {evidence.depth}, judged documents look {looks}"
+            f"horizon {evidence.depth}; judgments {looks}"
         )
 
     def at(self, cutoff: int | None) -> GradeModel:

@@ -7,7 +7,7 @@ import pytest
 
 from vbterrier import DegenerateWarning, InputError, compare
 from vbterrier.intents.coverage import Ties
-from vbterrier.report.page.verdict import _disagreements, _tagging, agreement, has_no_power, influential_topics
+from vbterrier.report.page.verdict import _disagreements, _tagging, agreement, influential_topics, too_few
 
 
 def about(page, what):
@@ -39,8 +39,9 @@ def test_caveats_name_the_share_of_unjudged_documents(written):
     assert page.verdict[1].startswith("By nDCG@5, known scores higher than new")
     assert about(page, "Unjudged documents")[0].text == (
         "Of the first 5 documents, 0.0% (known) to 40.0% (new) are unjudged. Measures that treat unjudged documents as "
-        "non-relevant favour known; prefer BNDCG(prior='pool')@5. The tests are over topics and treat the expected "
-        "BNDCG(prior='pool')@5 as exact; \"vbterrier rank --over both\" includes the uncertainty of unjudged documents."
+        "non-relevant favour known; prefer BNDCG(prior='pool')@5. The tests vary the topics and treat the expected "
+        "BNDCG(prior='pool')@5 as exact; \"vbterrier rank --over both\" also includes the uncertainty of unjudged "
+        "documents."
     )
     assert about(page, "Unjudged documents")[0].serious
 
@@ -77,21 +78,26 @@ def pairs_of(*measures):
     ("measures", "said"),
     [
         ([("nDCG@10", {("a", "b")})], []),
-        ([("nDCG@10", set()), ("AP", set()), ("RR", set())], ["By AP and RR, no pair differs significantly either."]),
-        ([("nDCG@10", {("a", "b")}), ("AP", {("a", "b")})], ["By AP, the same pairs differ significantly."]),
+        ([("nDCG@10", set()), ("AP", set()), ("RR", set())], ["AP and RR find no significant difference either."]),
+        ([("nDCG@10", {("a", "b")}), ("AP", {("a", "b")})], ["AP finds the same significant differences."]),
         (
             [("RBP", {("a", "b")}), ("AP", {("b", "a")}), ("RR", set()), ("P", {("a", "b")})],
-            ["By P, the same pairs differ significantly; by RR, no pair differs significantly; AP contradicts it."],
+            [
+                (
+                    "P finds the same significant differences; RR finds no significant difference; AP finds a "
+                    "significant difference in the opposite direction."
+                )
+            ],
         ),
         # Lower values of NonRelCov are better.
         (
             [("RelCov@10", {("a", "b")}), ("NonRelCov@10", {("b", "a")})],
-            ["By NonRelCov@10, the same pairs differ significantly."],
+            ["NonRelCov@10 finds the same significant differences."],
         ),
-        ([("nDCG@10", {("a", "b")}), ("AP", {("a", "b"), ("b", "c")})], ["By AP, other pairs differ significantly."]),
+        ([("nDCG@10", {("a", "b")}), ("AP", {("a", "b"), ("b", "c")})], ["AP finds other significant differences."]),
         (
             [("ENDCG@10", set()), ("nDCG@10", {("b", "a")}), ("AP", {("a", "b"), ("b", "c")})],
-            ["By nDCG@10, b is significantly better than a; by AP, other pairs differ significantly."],
+            ["nDCG@10 finds b significantly better than a; AP finds other significant differences."],
         ),
     ],
 )
@@ -103,8 +109,7 @@ def test_a_baseline_and_three_systems(written, small):
     runs, qrels = small
     page, text, _ = written({**runs, "twin": runs["first"]}, qrels, "nDCG@10", baseline="first")
     assert page.verdict[0] == (
-        "By nDCG@10, against first (1.000, 10 topics): second scores lower; "
-        "twin is not distinguished from it with these topics."
+        "By nDCG@10, against first (1.000, 10 topics): second scores lower; twin does not differ significantly from it."
     )
     assert "corrected for all 2 pairs of a measure (max-T)" in text
     page, text, _ = written({**runs, "twin": runs["first"]}, qrels, "nDCG@10")
@@ -160,7 +165,7 @@ def test_caveats_name_runs_with_empty_topics(written, small):
         page, text, _ = written({"first": runs["first"], "part": part}, qrels, "nDCG@10", on_topics="all")
     (caveat,) = about(page, "Empty topics")
     assert caveat.serious
-    assert caveat.text.startswith("part† returned nothing for 8 of 10 topics; they score as empty rankings. The file")
+    assert caveat.text.startswith("part† returned nothing for 8 of 10 topics, which score as empty rankings. The file")
     assert "† part retrieved nothing for 8 of 10 topics: its numbers may not reflect its quality." in text
     assert "part†" in page.verdict[0]
     assert "<h3>Warnings</h3>" in text
@@ -212,7 +217,9 @@ def test_tests_without_power_are_named(written):
     runs, qrels = values_of(a=[9, 8], b=[1, 2])
     with pytest.warns(DegenerateWarning, match="sign flips of 2 topics"):
         page, _, _ = written(runs, qrels, ["nDCG@10", "P@10"])
-    assert page.verdict[0].startswith("By nDCG@10, a and b cannot differ significantly in this test: ")
+    assert page.verdict[0].startswith(
+        "By nDCG@10, this test cannot find a difference between a and b with so few topics: "
+    )
     # The name of a measure keeps its case.
     assert [caveat.text.partition(":")[0] for caveat in about(page, "Few topics")] == ["nDCG@10", "P@10"]
     # Enough topics for two systems, too few resamples for 28 pairs of them.
@@ -220,8 +227,8 @@ def test_tests_without_power_are_named(written):
     with pytest.warns(DegenerateWarning, match="28 tests leaves no p below"):
         page, _, _ = written(many, qrels, "P@10", correction="holm")
     assert page.verdict[0] == (
-        "By P@10, no two of the 8 systems can differ significantly in this test over 12 topics; the means range from "
-        "0.050 (s0) to 0.750 (s7)."
+        "By P@10, this test cannot find a difference between any two of the 8 systems with so few resamples over 12 "
+        "topics; the means range from 0.050 (s0) to 0.750 (s7)."
     )
     (caveat,) = about(page, "Few resamples")
     assert caveat.serious
@@ -231,7 +238,7 @@ def test_tests_without_power_are_named(written):
 def test_too_few_topics_of_one_measure_do_not_affect_another():
     said = ("P@10: sign flips of 2 topics leave no p below 0.5: nothing can be significant at the level 0.05",)
     found = SimpleNamespace(compared=("AP", "P@10"), messages=said)
-    assert [has_no_power(found, measure) for measure in found.compared] == [False, True]
+    assert [too_few(found, measure) for measure in found.compared] == ["", "topics"]
 
 
 def test_infinite_t_is_a_serious_caveat(written):
@@ -247,8 +254,8 @@ def test_a_single_topic_has_no_interval(written):
     with pytest.warns(DegenerateWarning):
         page, text, _ = written(runs, qrels, "P@10")
     assert page.verdict[0] == (
-        "By P@10, a and b cannot differ significantly in this test: 0.900 against 0.100, a difference of 0.800 "
-        "(p = 1.0000, 1 topic)."
+        "By P@10, this test cannot find a difference between a and b with so few topics: 0.900 against 0.100, a "
+        "difference of 0.800 (p = 1.0000, 1 topic)."
     )
     assert not about(page, "Influential topics")
     assert "nan" not in text.partition("<main")[2].partition("<script")[0]
@@ -266,7 +273,10 @@ def test_systems_with_equal_shares_of_unjudged_documents(written):
         "of quality."
     )
     page, _, _ = written(runs, qrels, "P@10")
-    assert about(page, "Influential topics")[0].text == "None in particular: by P@10, a is above b on every topic."
+    assert (
+        about(page, "Influential topics")[0].text
+        == "No single topic is decisive: by P@10, a is above b on every topic."
+    )
 
 
 def test_the_lowest_mean_is_the_best_if_lower_is_better(written, mistakes):
@@ -279,7 +289,7 @@ def test_the_lowest_mean_is_the_best_if_lower_is_better(written, mistakes):
     )
     assert "lower is better</span>" in text
     assert about(page, "Influential topics")[0].text == (
-        "None in particular: by NonRelCov@1, good is below bad on every topic."
+        "No single topic is decisive: by NonRelCov@1, good is below bad on every topic."
     )
     # Zero is the best score, not a sign of an empty run.
     assert "†" not in text.partition("<script")[0]

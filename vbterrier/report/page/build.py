@@ -24,13 +24,14 @@ from vbterrier.frames.files.writing import replacing
 from vbterrier.report.captions import engines_of, topics_of
 from vbterrier.report.page import content
 from vbterrier.report.page.evaluated import ComparisonOptions, ReportData, evaluated, inputs_of
-from vbterrier.report.page.verdict import Caveat, agreement, caveats, sentences, test_sentence
+from vbterrier.report.page.verdict import agreement, caveats, sentences, test_sentence
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import ir_measures
 
+    from vbterrier.frames.notebook import Caveat, Panel
     from vbterrier.report.page.evaluated import Inputs, ReportNumbers
 
 
@@ -39,7 +40,7 @@ _ON_TOPICS = {
     "all": "all judged topics; missing topics score as empty rankings",
     "common": "topics that all systems have",
 }
-_SCRIPTS = ("core.js", "topic.js", "pair.js", "topics.js")
+_SCRIPTS = ("tables.js", "core.js", "topic.js", "pair.js", "topics.js")
 _PACKAGES = ("numpy", "pandas", "scipy", "ir_measures", "pyterrier", "matplotlib")
 
 
@@ -190,7 +191,6 @@ def write_report(
     given, asked = inputs_of(runs, qrels, data, measures, progress=progress)
     found = evaluated(given, asked, options, progress=progress)
     verdict, against = tuple(sentences(found)), tuple(caveats(found))
-    kinds = {"serious": [one for one in against if one.serious], "other": [one for one in against if not one.serious]}
     pairs, names = content.pairs(found), [printable(name) for name in found.names]
     systems = " and ".join(names) if len(names) == 2 else f"{len(names)} systems"  # noqa: PLR2004 - two fit a title
     default = f"Comparison of {systems}" if len(names) > 1 else f"Evaluation of {names[0]}"
@@ -200,7 +200,7 @@ def write_report(
         title=printable(title) or default,
         verdict=[verdict[0], *agreement(found)],
         details=verdict[1:],
-        caveats=kinds,
+        caveats=by_severity(against),
         test=None if found.comparison is None else test_sentence(found.comparison),
         matrix=content.matrix(found),
         pairs=pairs,
@@ -218,15 +218,22 @@ def write_report(
     return Page(where, verdict, against, len(written))
 
 
-def tables_page(title: str, about: str, tables: Sequence[str]) -> str:
-    """Return a page of HTML tables in the style of the report, without scripts.
+def tables_page(
+    title: str, about: str, verdict: Sequence[str], caveats: Sequence[Caveat], panels: Sequence[Panel]
+) -> str:
+    """Return a page of the tables of a result, with the parts of the report.
 
-    ``title, about``: the heading, and a line below it, as plain text. ``tables``: as
-    :func:`vbterrier.frames.notebook.table` returns them.
+    ``title, about``: the heading, and a line below it, as plain text. ``verdict, caveats``: what the page says first.
     """
     # Safe: the tables are escaped.
-    escaped = [Markup(table) for table in tables]  # noqa: S704
-    return _rendered("result.html", (), title=title, about=about, tables=escaped, version=__version__)
+    sections = [(panel, Markup(panel.html(joined=True))) for panel in panels]  # noqa: S704
+    parts = {"title": title, "about": about, "verdict": verdict, "caveats": by_severity(caveats), "sections": sections}
+    return _rendered("result.html", ("tables.js", "result.js"), **parts, versions=versions())
+
+
+def by_severity(caveats: Sequence[Caveat]) -> dict[str, list[Caveat]]:
+    """Serious caveats, and the others."""
+    return {kind: [one for one in caveats if one.serious == (kind == "serious")] for kind in ("serious", "other")}
 
 
 def _rendered(template: str, scripts: Sequence[str], **parts: Any) -> str:

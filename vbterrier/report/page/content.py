@@ -456,7 +456,7 @@ def _notes_of(found: ReportNumbers, frame: pd.DataFrame, flags: dict[str, str]) 
         one = rows.iloc[0]
         drawn = f" ({one['n_resamples']:,} resamples, seed {one['seed']})" if one["n_resamples"] else ""
         what = _ABOUT.get(str(method).partition(" (")[0], "these topics")
-        yield f"{level} intervals over {method} are about {what}{drawn}."
+        yield f"{level} intervals over {method} describe {what}{drawn}."
     if len(found.names) > 1:
         yield "The best mean of a measure is bold."
     if found.comparison is not None:

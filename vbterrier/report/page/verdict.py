@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from vbterrier.errors import printable
+from vbterrier.frames.notebook import Caveat
 from vbterrier.frames.ranking import MAX_TIED_SHARE
 from vbterrier.measures.unjudged import Bootstrapped, Estimated, UnjudgedMeasure
 from vbterrier.report.captions import best_system, better, parsed, topics_of
@@ -49,12 +50,12 @@ def sentences(found: ReportNumbers) -> list[str]:
             means = f"{name} scores {value:.3f} by {measure}{ends} over {topics_of([row['n_qids']])}."
             said.append(f"{measure} is undefined for all topics of {name}." if math.isnan(value) else means)
         return said
-    said = [_verdict(found.comparison, measure, can=not has_no_power(found, measure)) for measure in found.compared]
+    said = [_verdict(found.comparison, measure, few=too_few(found, measure)) for measure in found.compared]
     return said + _disagreements(found.comparison, found.compared)
 
 
 def agreement(found: ReportNumbers) -> list[str]:
-    """A sentence on the measures by which other pairs differ significantly than by the first one, if there are any."""
+    """A sentence on measures that find other significant pairs than the first measure, if there are further ones."""
     if found.comparison is None or len(found.compared) == 1:
         return []
     pairs = found.comparison.pairs[found.comparison.significant()]
@@ -68,24 +69,28 @@ def agreement(found: ReportNumbers) -> list[str]:
     against = [measure for measure in others if differ[measure] & reverse]
     none = [measure for measure in others if not differ[measure] and measure not in same]
     rest = [measure for measure in others if measure not in same + against + none]
-    which = "the same pairs differ significantly" if differ[first] else "no pair differs significantly either"
-    said = [f"by {listed(same)}, {which}"] if same else []
-    said += [f"by {listed(none)}, no pair differs significantly"] if none else []
     alone = [(measure, *next(iter(differ[measure]))) for measure in rest if len(differ[measure]) == 1]
-    said += [f"by {measure}, {printable(a)} is significantly better than {printable(b)}" for measure, a, b in alone]
     many = [measure for measure in rest if len(differ[measure]) > 1]
-    said += [f"by {listed(many)}, other pairs differ significantly"] if many else []
-    said += [f"{listed(against)} {'contradict' + 's' * (len(against) == 1)} it"] if against else []
-    text = "; ".join(said)
-    return [f"{text[0].upper()}{text[1:]}."]
+    said = [
+        *_finding(same, "the same significant differences" if differ[first] else "no significant difference either"),
+        *_finding(none, "no significant difference"),
+        *(f"{measure} finds {printable(a)} significantly better than {printable(b)}" for measure, a, b in alone),
+        *_finding(many, "other significant differences"),
+        *_finding(against, "a significant difference in the opposite direction"),
+    ]
+    return [f"{'; '.join(said)}."]
 
 
-def _verdict(found: Comparison, measure: str, *, can: bool) -> str:
+def _finding(measures: list[str], what: str) -> list[str]:
+    return [f"{listed(measures)} {'finds' if len(measures) == 1 else 'find'} {what}"] if measures else []
+
+
+def _verdict(found: Comparison, measure: str, *, few: str) -> str:
     of_measure = found.pairs["measure"] == measure
     pairs = found.pairs[of_measure].assign(significant=found.significant()[of_measure])
     means = found.systems[found.systems["measure"] == measure].set_index("name")["value"]
     if len(pairs) == 1:
-        return _of_two(found, measure, pairs.iloc[0], means, can=can)
+        return _of_two(found, measure, pairs.iloc[0], means, few=few)
     if found.baseline is not None:
         return _of_baseline(found, measure, pairs, means)
     n_significant = int(pairs["significant"].sum())
@@ -94,7 +99,9 @@ def _verdict(found: Comparison, measure: str, *, can: bool) -> str:
         ends = [f"{means[name]:.3f} ({_named(found, measure, name)})" for name in (low, high)]
         span = f"the means range from {' to '.join(ends)}"
         systems = f"two of the {len(means)} systems"
-        none = f"no {systems} differ significantly" if can else f"no {systems} can differ significantly in this test"
+        none = f"no {systems} differ significantly"
+        if few:
+            none = f"this test cannot find a difference between any {systems} with so few {few}"
         return (
             f"{_by(measure)}, {none} over {topics_of(pairs['n_qids'])}; "
             f"{span if means[high] > means[low] else f'all means are {means[high]:.3f}'}."
@@ -112,7 +119,7 @@ def _verdict(found: Comparison, measure: str, *, can: bool) -> str:
     )
 
 
-def _of_two(found: Comparison, measure: str, pair: pd.Series[Any], means: pd.Series[Any], *, can: bool) -> str:
+def _of_two(found: Comparison, measure: str, pair: pd.Series[Any], means: pd.Series[Any], *, few: str) -> str:
     a, b = (_named(found, measure, pair[side]) for side in ("name_a", "name_b"))
     both, topics = f"{means[pair['name_a']]:.3f} against {means[pair['name_b']]:.3f}", topics_of([pair["n_qids"]])
     if pair["wins"] == pair["losses"] == 0:
@@ -123,8 +130,10 @@ def _of_two(found: Comparison, measure: str, pair: pd.Series[Any], means: pd.Ser
     if pair["significant"]:
         more = "higher" if pair["diff"] > 0 else "lower"
         return f"{_by(measure)}, {a} scores {more} than {b}: {both}, a difference of {_signed(pair['diff'])} ({how})."
-    differ = "are not distinguished with these topics" if can else "cannot differ significantly in this test"
-    return f"{_by(measure)}, {a} and {b} {differ}: {both}, a difference of {_signed(pair['diff'])} ({how})."
+    none = f"{a} and {b} do not differ significantly"
+    if few:
+        none = f"this test cannot find a difference between {a} and {b} with so few {few}"
+    return f"{_by(measure)}, {none}: {both}, a difference of {_signed(pair['diff'])} ({how})."
 
 
 def _named(found: Comparison, measure: str, name: object) -> str:
@@ -151,7 +160,7 @@ def _of_baseline(found: Comparison, measure: str, pairs: pd.DataFrame, means: pd
     ]
     if len(rest):
         names = listed(_named(found, measure, name) for name in rest["name_a"])
-        said.append(f"{names} {'is' if len(rest) == 1 else 'are'} not distinguished from it with these topics")
+        said.append(f"{names} {'does' if len(rest) == 1 else 'do'} not differ significantly from it")
     base = f"{_named(found, measure, found.baseline)} ({means[str(found.baseline)]:.3f}, {topics_of(pairs['n_qids'])})"
     return f"{_by(measure)}, against {base}: {'; '.join(said)}."
 
@@ -215,23 +224,16 @@ def listed(names: Iterable[object], most: int = _LISTED) -> str:
     return f"{', '.join(every[:-1])} and {every[-1]}" if len(every) > 1 else "".join(every)
 
 
-def has_no_power(found: ReportNumbers, measure: str) -> bool:
-    """Return True if no difference of a measure can be significant: too few topics, or too few resamples."""
+def too_few(found: ReportNumbers, measure: str) -> str:
+    """Return what is too few for a significant difference of a measure: topics or resamples; empty for neither."""
     others = tuple(f"{other}: " for other in found.compared if other != measure)
-    return any(_NO_POWER in text and not text.startswith(others) for text in found.messages)
+    texts = [text for text in found.messages if _NO_POWER in text and not text.startswith(others)]
+    return "" if not texts else "resamples" if all("n_resamples=" in text for text in texts) else "topics"
 
 
 # A caveat is serious above these shares.
 UNJUDGED, APART, TAGGED, TIED, MISSING = 0.2, 0.1, 0.5, 0.05, 0.1
 _SHOWN = 5
-
-
-class Caveat(NamedTuple):
-    """Subject and text of a caveat; serious if it may reverse the verdict."""
-
-    about: str
-    text: str
-    serious: bool
 
 
 def caveats(found: ReportNumbers) -> list[Caveat]:
@@ -253,14 +255,14 @@ def _families(found: ReportNumbers) -> Caveat:
     if estimated:
         said.append(
             f"{listed(estimated)} {'estimates' if len(estimated) == 1 else 'estimate'} the scores that complete "
-            "judgments would give, from all runs and judgments of this page: the best estimate of the truth, which "
-            "changes with the runs."
+            "judgments would give, from all runs and judgments of this page. They are the best estimate of the truth, "
+            "and change with the runs that are evaluated together."
         )
     if bootstrapped:
         said.append(
             f"{listed(bootstrapped)} {'draws' if len(bootstrapped) == 1 else 'draw'} the grades of a topic's unjudged "
-            "documents from its own judgments and keep the ideal ranking of the pool: scores to report beside "
-            "published ones of the same judgments."
+            "documents from its own judgments and keep the ideal ranking of the pool. Report these scores beside "
+            "published scores of the same judgments."
         )
     notes = [f"{note[0].upper()}{note[1:]}." for note in found.scores.notes]
     return Caveat("Unjudged documents in scores", " ".join([*said, *notes]), serious=False)
@@ -273,7 +275,7 @@ def _missing(found: ReportNumbers) -> Iterator[Caveat]:
         if n_missing:
             text = (
                 f"{printable(name)}{FLAGGED * (str(name) in flagged)} returned nothing for {n_missing} of {n_qids} "
-                "topics; they score as empty rankings."
+                "topics, which score as empty rankings."
             )
             serious = n_missing > MISSING * n_qids
             more = " The file may be incomplete: compare the systems also on the topics that all of them have."
@@ -304,8 +306,8 @@ def _unjudged(found: ReportNumbers) -> Iterator[Caveat]:
         said += f"; prefer {found.bootstrapped}." if found.distributions else "."
     if found.distributions and found.comparison is not None:
         said += (
-            f" The tests are over topics and treat the expected {found.bootstrapped} as exact; "
-            '"vbterrier rank --over both" includes the uncertainty of unjudged documents.'
+            f" The tests vary the topics and treat the expected {found.bootstrapped} as exact; "
+            '"vbterrier rank --over both" also includes the uncertainty of unjudged documents.'
         )
     yield Caveat("Unjudged documents", said, apart or shares[high] > UNJUDGED)
     whole = {name: int((top.unjudged_share() == 1).sum()) for name, top in found.tops.items()}
@@ -363,7 +365,9 @@ def _influential(found: ReportNumbers) -> Iterator[Caveat]:
         return
     if len(topics) == len(wide):
         if len(wide) > 1:
-            text = f"None in particular: by {measure}, {printable(a)} is {where} {printable(b)} on every topic."
+            text = (
+                f"No single topic is decisive: by {measure}, {printable(a)} is {where} {printable(b)} on every topic."
+            )
             yield Caveat("Influential topics", text, serious=False)
         return
     without = f"Without {len(topics)} of {len(wide)} topics ({listed(wide.index[topics], _SHOWN)}), the mean {measure}"
