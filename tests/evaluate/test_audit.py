@@ -295,3 +295,135 @@ def test_bad_input_is_refused(planted, options, error, message):
     runs, _, labels, human, _ = planted
     with pytest.raises(error, match=message):
         audit_judge(runs, human, {"honest": labels["honest"]}, **options)
+
+
+def verdict(found, judge):
+    row = found.verdicts.set_index("judge").loc[judge]
+    return row["verdict"], row["reasons"]
+
+
+@pytest.fixture(scope="module")
+def judged():
+    """Audits of planted judges: good, biased to a family, noisy, random and constant."""
+    runs, truth, labels = collection(1)
+    rng, grade, pool = np.random.default_rng(1), truth["label"].to_numpy(), truth[["qid", "docno"]]
+    wrong = np.clip(grade + rng.choice([-1, 1], len(grade)), 0, 2)
+    given = {
+        "good": np.where(rng.random(len(grade)) < 0.03, wrong, grade),
+        "biased": labels["partial"]["label"].to_numpy(),
+        "noisy": np.where(rng.random(len(grade)) < 0.5, rng.integers(0, 3, len(grade)), grade),
+        "random": rng.integers(0, 3, len(grade)),
+        "constant": np.ones(len(grade), dtype=int),
+    }
+    human = truth.sample(frac=0.4, random_state=1)
+    options = {"families": FAMILIES, "budget": 50, "n_draws": 300}
+    return {
+        name: audit_judge(runs, human, {name: pool.assign(label=label)}, **options) for name, label in given.items()
+    }
+
+
+@pytest.mark.parametrize(
+    ("judge", "expected", "reason"),
+    [
+        ("good", "TRUSTED", "the order of systems is kept in all 6 pairs; no family is preferred"),
+        ("biased", "NOT TRUSTED", "it prefers family llm: by +"),
+        ("noisy", "CALIBRATE FIRST", "its labels are noisy: AUC "),
+        ("random", "NOT TRUSTED", "its labels do not separate relevant documents: AUC "),
+        ("constant", "NOT TRUSTED", "its labels do not separate relevant documents: AUC 0.50"),
+    ],
+)
+def test_verdicts_on_planted_judges_are_those_of_their_errors(judged, judge, expected, reason):
+    found, reasons = verdict(judged[judge], judge)
+    assert (found, reason in reasons) == (expected, True), reasons
+    assert repr(judged[judge]).startswith(f"JudgeAudit(4 systems, 1 judge; {judge} {expected}; ")
+    assert judged[judge].summary()[0] == f"{judge}: {expected}: {reasons}"
+
+
+@pytest.mark.filterwarnings("ignore:judge .*do not fill the gaps:vbterrier.errors.DegenerateWarning")
+def test_a_generous_judge_is_to_be_calibrated_and_few_judgments_settle_nothing():
+    runs, truth, _ = collection(2)
+    rng = np.random.default_rng(2)
+    generous = truth.assign(label=np.minimum(truth["label"] + (rng.random(len(truth)) < 0.5), 2))
+    options = {"budget": 50, "n_draws": 300}
+    found = audit_judge(runs, truth.sample(frac=0.4, random_state=2), {"llm": generous}, **options)
+    name, reasons = verdict(found, "llm")
+    assert name == "CALIBRATE FIRST"
+    assert "scores by its labels are +0.0" in reasons
+    assert "label minus grade: +0.4" in reasons or "label minus grade: +0.5" in reasons
+    few = audit_judge(runs, truth.sample(frac=0.08, random_state=2), {"llm": generous}, **options)
+    name, reasons = verdict(few, "llm")
+    assert name == "CALIBRATE FIRST"
+    row = few.verdicts.iloc[0]
+    needed = np.ceil(160 * ((row["half_width"] / 0.04) ** 2 - 1))
+    assert row["n_more"] == needed > 100
+    assert f"about {needed:,.0f} more human judgments reach ±0.04" in reasons
+
+
+def test_what_the_labels_save_is_said_with_both_numbers(judged):
+    found = judged["good"]
+    assert found.summary()[-1] == "±0.02 takes more than 50 more human judgments with labels, more than 50 without"
+    assert found.verdicts[["n_with", "n_without"]].isna().all(axis=None)
+
+
+def test_systems_stand_side_by_side(judged):
+    found = judged["biased"]
+    table = found.comparison
+    assert table.columns.tolist() == ["name", "corrected", "low", "high", "humans alone", "judge alone: biased"]
+    assert table["corrected"].is_monotonic_decreasing
+    rows = found.systems.set_index(["estimate", "name"])["value"]
+    for column, estimate in (("corrected",) * 2, ("humans alone",) * 2, ("judge alone: biased", "judge alone")):
+        assert table.set_index("name")[column].to_dict() == rows[estimate].to_dict()
+
+
+def test_details_of_the_page_are_folded(judged):
+    html = judged["good"]._repr_html_()
+    first = html.index("<details>")
+    assert html.index("Verdicts") < html.index("corrected scores, and others beside them") < first
+    assert html.index("Human judgments needed") < first
+    assert html.count("<details>") == html.count("</details>") >= 8
+
+
+@pytest.mark.filterwarnings("ignore:judge .*do not fill the gaps:vbterrier.errors.DegenerateWarning")
+def test_three_judges_have_an_estimate_without_humans():
+    runs, truth, _ = collection(3)
+    rng, pool = np.random.default_rng(3), truth[["qid", "docno"]]
+    accuracy = {"one": 0.9, "two": 0.8, "three": 0.65}
+    labels = {
+        name: pool.assign(label=np.where(rng.random(len(pool)) < share, truth["label"], rng.integers(0, 3, len(pool))))
+        for name, share in accuracy.items()
+    }
+    found = audit_judge(runs, truth.sample(frac=0.3, random_state=3), labels, budget=1, n_draws=300)
+    table = found.without_humans.set_index("judge")
+    # A random label is right in a third of the cases.
+    assert table["accuracy"].to_dict() == pytest.approx(
+        {name: share + (1 - share) / 3 for name, share in accuracy.items()}, abs=0.05
+    )
+    assert table["agreement_with_humans"].to_numpy() == pytest.approx(table["accuracy"].to_numpy(), abs=0.06)
+    own = found.systems[found.systems["estimate"] == "judges without humans (Dawid-Skene)"].set_index("name")["value"]
+    exact = vbterrier.score(runs, truth, ["nDCG@10"]).means()["nDCG@10"]
+    alone = found.systems.query("judge == 'three'").set_index("name")["value"]
+    assert (own - exact).abs().max() < 0.5 * (alone - exact).abs().max()
+    assert "judges without humans (Dawid-Skene)" in found.comparison
+    two = audit_judge(runs, truth.sample(frac=0.3, random_state=3), dict(list(labels.items())[:2]), budget=1)
+    assert not len(two.without_humans)
+    assert set(two.systems["estimate"]) == {"humans alone", "corrected", "judge alone"}
+
+
+@pytest.mark.filterwarnings("ignore:judge .*do not fill the gaps:vbterrier.errors.DegenerateWarning")
+def test_a_judge_that_likes_words_of_the_query_is_found():
+    runs, truth, _ = collection(4)
+    rng = np.random.default_rng(4)
+    has = rng.random(len(truth)) < 0.4
+    texts = pd.DataFrame({"docno": truth["docno"], "text": np.where(has, "Red shoes for you", "green hats for you")})
+    queries = pd.DataFrame({"qid": truth["qid"].unique(), "query": "red shoes"})
+    label = np.where(has & (rng.random(len(truth)) < 0.5), np.minimum(truth["label"] + 1, 2), truth["label"])
+    human = truth.sample(frac=0.3, random_state=4)
+    options = {"documents": texts, "queries": queries, "budget": 1, "n_draws": 300}
+    found = audit_judge(runs, human, {"llm": truth.assign(label=label)}, **options).bias
+    by = found[found["by"] == "overlap"].set_index("group")
+    assert by.index.tolist() == ["0% to 25% of the query's words", "75% to 100% of the query's words"]
+    assert by["n"].tolist() == [int((~has)[human.index].sum()), int(has[human.index].sum())]
+    assert by["residual"].iloc[0] < 0 < by["low"].iloc[1]
+    assert by["bias"].iloc[0] == 0 < 0.25 < by["bias"].iloc[1]
+    with pytest.raises(InputError, match="queries: no query of a judged topic"):
+        audit_judge(runs, human, {"llm": truth}, documents=texts, queries=queries.assign(qid="other"), budget=1)

@@ -13,9 +13,6 @@ from vbterrier.cli import options as option
 from vbterrier.cli.options import Format, Output, deliver, echo, require_format, save_page
 from vbterrier.errors import ParameterError, choice
 
-# Rows of each table of an audit on the terminal.
-_MOST_ROWS = 20
-
 
 def judge(
     runs: option.Runs,
@@ -70,6 +67,9 @@ def audit(
     ],
     family: Annotated[list[str] | None, Option(help="Family of runs, as run1,run2=NAME; repeatable.")] = None,
     documents: Annotated[Path | None, Option(help="Texts of documents (docno, text), for bias by length.")] = None,
+    queries: Annotated[
+        Path | None, Option(help="Texts of queries (qid, query), with --documents: bias by shared words.")
+    ] = None,
     baseline: option.Baseline = None,
     cutoff: Annotated[int, Option(help="The cutoff k of nDCG@k.", min=1, metavar="N")] = 10,
     margin: Annotated[float, Option(help="Half the width of the interval to reach.")] = 0.02,
@@ -77,8 +77,8 @@ def audit(
     show: Annotated[
         str | None,
         Option(
-            help="One table: systems, pairs, quality, kappa, bias, calibration, agreement, mixed, needed or plan; "
-            "without it, all of them, or systems with csv and json."
+            help="One table: verdicts, comparison, systems, pairs, bias, calibration, agreement, without_humans, "
+            "kappa, quality, mixed, needed or plan; without it, verdicts and comparison, or systems with csv and json."
         ),
     ] = None,
     html: option.Html = None,
@@ -90,9 +90,7 @@ def audit(
     style: Format = "table",
     output: Output = None,
 ) -> None:
-    """Audit machines as judges: nDCG by judge, humans and both, bias by family, and the human labels needed."""
-    from vbterrier.frames.notebook import shared_caption
-
+    """Audit machines as judges: may they judge here, scores by judge, humans and both, and the human labels needed."""
     style = require_format(style, output)
     pairs = [text.rpartition("=") for text in family or []]
     for pair in pairs:
@@ -107,6 +105,7 @@ def audit(
         baseline=option.only("--baseline", baseline),
         families={run: name for names, _, name in pairs for run in names.split(",")},
         documents=None if documents is None else vbterrier.read_documents(documents),
+        queries=None if queries is None else vbterrier.read_topics(queries),
         **options,
     )
     save_page(found, html)
@@ -116,14 +115,11 @@ def audit(
         choice("show", wanted, tuple(tables))
         deliver(tables[wanted], style, output, caption=[repr(found)], label=f"tab:{wanted}")
         return
-    for name, table in tables.items():
-        if len(table):
-            shared, rest = shared_caption(table)
-            caption = [f"{name}: {shared}" if shared else name]
-            if len(rest) > _MOST_ROWS:
-                caption.append(f"{_MOST_ROWS} of {len(rest):,} rows; --show {name} has all")
-            deliver(rest.head(_MOST_ROWS), style, caption=caption, label=f"tab:{name}")
-    echo(repr(found))
+    echo("\n".join([*found.summary(), ""]))
+    caption = ["Scores of systems; low and high: the interval of the corrected one."]
+    deliver(tables["comparison"], style, caption=caption, label="tab:comparison")
+    others = [name for name, table in tables.items() if len(table) and name not in ("verdicts", "comparison")]
+    echo(f"{found!r}. Details: --show {', '.join(others)}; --html writes all.")
 
 
 def agreement(

@@ -12,11 +12,13 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
 from vbterrier.evaluate.inputs import loaded_runs, require_scale, require_spellings, target_of
+from vbterrier.evaluate.judge_verdict import ALONE, CORRECTED, HUMANS, side_by_side, verdicts
 from vbterrier.evaluate.judging import held_out, judge_next, label_quality
 from vbterrier.evaluate.scores import TOPICS, score
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.notebook import Panel, Shown, counted, reliability_diagrams
+from vbterrier.frames.notebook import Panel, Shown, cell, counted, reliability_diagrams
 from vbterrier.frames.ranking import Run, ranked
+from vbterrier.kernels.dawid_skene import dawid_skene
 from vbterrier.kernels.rankings import MOST_RANKS, discounts, ideal_dcg
 from vbterrier.measures.target import aligned
 from vbterrier.stats.comparisons import pairs_of
@@ -39,7 +41,8 @@ if TYPE_CHECKING:
     from vbterrier.unjudged.judge_next import JudgingPlan
     from vbterrier.unjudged.pool import Judgments
 
-HUMANS, CORRECTED, ALONE = "humans alone", "corrected", "judge alone"
+# The estimate from the labels of several judges, which has no human judgments.
+TOGETHER = "judges without humans (Dawid-Skene)"
 # The run of all labelled documents, whose name no system has, and the parts of the judgments that are held out.
 _FRAME, _FOLDS, _HELD_OUT_DRAWS = "\0labelled", 5, 200
 # The model of judgments that are a sample has none of the errors that selection causes.
@@ -49,29 +52,49 @@ _ENOUGH = 5
 _RANKS = ((1, 3), (4, 10), (11, 30), (31, 100))
 # Differences of shares of machine labels between systems that matter, and agreement that people do not reach.
 _UNEVEN, _COPIED, _FEW = 0.05, 0.995, 20
+_UNLIKELY = 0.001
 _KEY = ["qid", "docno"]
+# The fewest judges whose grades can be estimated without humans, and the most grades.
+_JUDGES, _MOST_GRADES = 3, 20
 # Columns that follow those of names: what a row is about comes before its numbers, and stays in sight on telephones.
 _FIRST = ("measure", "estimate", "judge")
 # Documents up to the cutoff that one other family retrieves.
 _OTHERS = "\0others"
 
 
+class _Folded(Panel):
+    """A table of details, which readers unfold."""
+
+    def html(self) -> str:
+        """Return the HTML table below its title."""
+        return f"<details><summary>{cell(self.title)}</summary>{super().html()}</details>"
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class JudgeAudit(Shown):
     """Result of :func:`audit_judge`.
 
+    - ``verdicts``: a row per judge: judge, verdict (``"TRUSTED"``, ``"CALIBRATE FIRST"``, ``"NOT TRUSTED"``), reasons
+      (text), n (documents with a label and a judgment), auc, auc_low (its lower limit), shift, largest_shift (of scores
+      by the judge alone from those with human judgments), n_pairs, n_reversed (pairs of systems in the reverse order),
+      half_width (of the scores with human judgments), n_more (human judgments until that is at most twice the margin,
+      by the square root of their number), n_with, n_without (as ``needed``), margin, level
+    - ``comparison``: a row per system: name, corrected, low, high, humans alone, and a column for each judge alone
     - ``systems``: name, measure, estimate (``"judge alone"``, ``"humans alone"``, ``"corrected"``), judge (of ``"judge
       alone"``, and of ``"humans alone"`` on the topics of a judge that labelled some topics only), value, low, high,
-      level, method, n_qids, n_draws, seed
+      level, method, n_qids, n_draws, seed. Of three judges or more, also ``"judges without humans (Dawid-Skene)"``,
+      from their labels alone, which is wrong if they share errors
     - ``pairs``: differences of two systems under each estimate: name_a, name_b, measure, estimate, judge, diff, low,
       high, ...
     - ``quality``: agreement, confusion and calibration of each judge, see :func:`label_quality`
-    - ``bias``: judge, by (grade, rank, length or family), group, n, bias (mean of label - grade; NaN for labels on
-      another scale), residual (mean of the grade that the label predicts, calibrated on other topics, minus the grade:
-      above 0 where the judge overrates; of documents that one family alone retrieves up to the cutoff, minus that of
-      documents of one other family or system: above 0 if the judge prefers the family), low, high (of the residual;
-      topics are independent), level
+    - ``bias``: judge, by (grade, rank, length, overlap or family), group, n, bias (mean of label - grade; NaN for
+      labels on another scale), residual (mean of the grade that the label predicts, calibrated on other topics, minus
+      the grade: above 0 where the judge overrates; of documents that one family alone retrieves up to the cutoff, minus
+      that of documents of one other family or system: above 0 if the judge prefers the family), low, high (of the
+      residual; topics are independent), level
     - ``calibration``: method (the judge), predicted, observed (grades, divided by the highest, by tenths), n
+    - ``without_humans``: judge, n, accuracy (estimated from the labels of three or more judges alone),
+      agreement_with_humans (share of equal labels)
     - ``agreement``: of humans and all judges on the documents that all of them labelled, see
       :func:`vbterrier.stats.judge_agreement`; empty for labels on another scale
     - ``mixed``: name, judge, human, machine, neither (shares of the documents up to the cutoff, by the source of their
@@ -83,6 +106,7 @@ class JudgeAudit(Shown):
     - ``plan``: the documents to judge next, see :func:`vbterrier.judge_next`
     """
 
+    verdicts: pd.DataFrame
     systems: pd.DataFrame
     pairs: pd.DataFrame
     quality: LabelQuality
@@ -92,6 +116,22 @@ class JudgeAudit(Shown):
     mixed: pd.DataFrame
     needed: pd.DataFrame
     plan: JudgingPlan
+    without_humans: pd.DataFrame
+
+    @property
+    def comparison(self) -> pd.DataFrame:
+        """Scores of systems corrected, by humans alone and by each judge alone, side by side."""
+        return side_by_side(self.systems)
+
+    def summary(self) -> list[str]:
+        """The verdict on each judge, and what its labels save, one line each."""
+        lines = [f"{row['judge']}: {row['verdict']}: {row['reasons']}" for row in self.verdicts.to_dict("records")]
+        counts = {
+            row["labels"]: f"more than {row['n_planned']:,}" if np.isnan(row["n"]) else f"{int(row['n']):,}"
+            for row in self.needed.to_dict("records")
+        }
+        saved = f"{counts['with']} more human judgments with labels, {counts['without']} without"
+        return [*lines, f"±{self.needed['margin'].iloc[0]:g} takes {saved}"]
 
     def _line(self) -> str:
         need = self.needed.set_index("labels").loc["with"].to_dict()
@@ -100,26 +140,32 @@ class JudgeAudit(Shown):
         if not np.isnan(n):
             reached = f"±{need['margin']:g} needs {counted(int(n), 'more human judgment')}"
         systems, judges = self.systems["name"].nunique(), len(self.quality.summary)
+        reached = f"{', '.join(self.verdicts['judge'] + ' ' + self.verdicts['verdict'])}; {reached}"
         return f"{counted(systems, 'system')}, {counted(judges, 'judge')}; {reached}"
 
     def tables(self) -> dict[str, pd.DataFrame]:
         """All tables by name."""
-        found = {name: getattr(self, name) for name in ("systems", "pairs", "bias", "calibration", "agreement")}
+        names = ("verdicts", "comparison", "systems", "pairs", "bias", "calibration", "agreement", "without_humans")
+        found = {name: getattr(self, name) for name in names}
         found |= {"kappa": self.quality.kappa, "quality": self.quality.summary, "mixed": self.mixed}
         return found | {"needed": self.needed, "plan": self.plan.frame}
 
     def _panels(self) -> Iterator[Panel]:
-        yield Panel("Systems", self.systems, value="value", heads=3)
-        yield Panel("Differences a - b", self.pairs, value="diff", rule=0, heads=3)
-        yield Panel("Agreement beyond chance", self.quality.kappa, value="value", heads=2)
-        yield Panel("Relevant documents by label", self.quality.calibration, value="relevant", heads=2)
-        drawn = reliability_diagrams(self.calibration)
-        yield Panel("Calibration: grades as shares of the highest", self.calibration, heads=0, figure=drawn)
-        yield Panel("Bias of the judge", self.bias, value="residual", rule=0, heads=3)
-        yield Panel("Agreement of humans and judges", self.agreement, value="value")
-        yield Panel("Sources of labels", self.mixed)
+        yield Panel("Verdicts", self.verdicts[["judge", "verdict", "reasons"]], heads=2)
+        yield Panel("Systems: corrected scores, and others beside them", self.comparison, value=CORRECTED)
         yield Panel("Human judgments needed", self.needed)
-        yield Panel("Judge next, in this order", self.plan.frame, heads=2)
+        yield _Folded("Systems", self.systems, value="value", heads=3)
+        yield _Folded("Differences a - b", self.pairs, value="diff", rule=0, heads=3)
+        yield _Folded("Agreement beyond chance", self.quality.kappa, value="value", heads=2)
+        yield _Folded("Relevant documents by label", self.quality.calibration, value="relevant", heads=2)
+        drawn = reliability_diagrams(self.calibration)
+        yield _Folded("Calibration: grades as shares of the highest", self.calibration, heads=0, figure=drawn)
+        yield _Folded("Bias of the judge", self.bias, value="residual", rule=0, heads=3)
+        yield _Folded("Agreement of humans and judges", self.agreement, value="value")
+        if len(self.without_humans):
+            yield _Folded("Accuracy of judges without humans (Dawid-Skene)", self.without_humans)
+        yield _Folded("Sources of labels", self.mixed)
+        yield _Folded("Judge next, in this order", self.plan.frame, heads=2)
 
     def _figures(self) -> Figures:
         estimate, judge = self.systems["estimate"], self.systems["judge"]
@@ -140,6 +186,7 @@ def audit_judge(
     baseline: str | None = None,
     families: Mapping[str, str] | None = None,
     documents: Any = None,
+    queries: Any = None,
     level: float = 0.9,
     n_draws: int = 1000,
     seed: int = 0,
@@ -171,9 +218,9 @@ def audit_judge(
         Half the width of the interval that more human judgments should reach, and the most judgments to plan.
     baseline, level, n_draws, seed
         A system: pairs with this system alone. Nominal coverage of intervals, draws of the model, and their seed.
-    families, documents
+    families, documents, queries
         The family of each system, such as the language model that it uses, by the system's name; texts (docno, text),
-        for bias by length.
+        for bias by length, and with queries (qid, query) by the share of the query's words that a text contains.
     scale
         The smallest and the largest grade of human judgments, by default any. Labels may be on another scale.
 
@@ -191,6 +238,14 @@ def audit_judge(
 
     Notes
     -----
+    Rules of the verdict, in this order. NOT TRUSTED: the lower limit of the AUC of its labels is not above .5; it
+    overrates or underrates the documents of a family by more than .05 of the highest grade; or it reverses a pair of
+    systems of which both differences are significant (both at the level .99). CALIBRATE FIRST, that is, use its labels
+    as evidence beside human judgments: the lower limit of the AUC is below .75; scores or differences by its labels
+    alone are off by more than the margin and outside of the interval with human judgments; or these intervals are wider
+    than ± twice the margin, so that errors would not show. Otherwise TRUSTED: its labels alone compare these systems.
+    Limits are simultaneous over systems, pairs and families (Bonferroni).
+
     Intervals are of these topics; those of ``"judge alone"`` are of other topics, because the labels alone do not show
     their errors. If strata with unjudged documents have fewer than five judged ones, as in pools of a fixed depth,
     estimates and intervals are those of the model. Coverage and errors with language models and simulated judges:
@@ -223,10 +278,7 @@ def audit_judge(
     loaded = loaded_runs(runs, duplicates)
     require_scale(judged.frame, scale, "qrels")
     require_spellings(judged, loaded, judges)
-    for what, names in (("baseline", [baseline] if baseline else []), ("families", families or {})):
-        for name in names:
-            if name not in loaded:
-                raise ParameterError(f"{what}: no run is called {name!r}.{nearest(name, loaded)}")
+    _require_runs(loaded, baseline=[baseline] if baseline else [], families=families or {})
     target, loaded = aligned(judged, loaded, on_topics)
     quality = label_quality(judges, target.frame, level=level)
     top = {name: _as_text(ranked(run.frame, max(DEPTH, cutoff), duplicates=duplicates)) for name, run in loaded.items()}
@@ -247,17 +299,18 @@ def audit_judge(
             _warn_of_lacking_topics(judge, part, target)
             tables.append(humans.tables(HUMANS, level, baseline, judge))
         tables.append(_alone(judge, part, loaded, measure, options, baseline))
+    together, accuracy = _without_humans(given, target.frame)
+    if len(together):
+        tables.append(_alone("", together, loaded, measure, options, baseline, TOGETHER))
     about: dict[str, Any] = {"measure": measure, "level": level, "n_draws": n_draws, "seed": seed}
-    systems, pairs = (pd.concat(parts, ignore_index=True).assign(**about) for parts in zip(*tables, strict=True))
-    for frame, place in ((systems, 1), (pairs, 2)):
-        for column in reversed(_FIRST):
-            frame.insert(place, column, frame.pop(column))
-        # After the level.
-        frame.insert(frame.shape[1] - 3, "n_qids", frame.pop("n_qids"))
+    systems, pairs = (
+        _ordered(pd.concat(parts, ignore_index=True).assign(**about), place)
+        for place, parts in enumerate(zip(*tables, strict=True), 1)
+    )
     corrected = systems[systems["estimate"] == CORRECTED].set_index("name")["value"]
     mixed = _mixed(top, given, target, measure, corrected)
     _warn_of_mixture(mixed, margin)
-    documented = _described(frames_of(judges, judgments), top, cutoff, families, documents)
+    documented = _described(frames_of(judges, judgments), top, cutoff, families, documents, queries)
     _warn_of_copies(documented, judges.names)
     bias, calibration = _bias(documented, judges.names, judgments, families, level)
     frames = {name: run.frame for name, run in loaded.items()}
@@ -267,7 +320,27 @@ def audit_judge(
         for word, used in (("without", None), ("with", judges))
     }
     agreement, needed = _agreement(documented, judges.names, level), _needed(plans, margin)
-    return JudgeAudit(systems, pairs, quality, bias, calibration, agreement, mixed, needed, plans["with"])
+    highest, n_human = max(int(judgments.grades[-1]), 1), len(target.frame)
+    rules: dict[str, Any] = {"n_human": n_human, "highest": highest, "margin": margin, "level": level}
+    decided = verdicts(systems, pairs, bias, quality, needed, **rules)
+    tables = (pairs, quality, bias, calibration, agreement, mixed, needed, plans["with"], accuracy)
+    return JudgeAudit(decided, systems, *tables)
+
+
+def _require_runs(loaded: Mapping[str, Run], **given: Any) -> None:
+    for what, names in given.items():
+        for name in names:
+            if name not in loaded:
+                raise ParameterError(f"{what}: no run is called {name!r}.{nearest(name, loaded)}")
+
+
+def _ordered(frame: pd.DataFrame, place: int) -> pd.DataFrame:
+    """A table of estimates with its columns in the order of the documentation; ``place`` follows the names."""
+    for column in reversed(_FIRST):
+        frame.insert(place, column, frame.pop(column))
+    # After the level.
+    frame.insert(frame.shape[1] - 3, "n_qids", frame.pop("n_qids"))
+    return frame
 
 
 def _as_text(frame: pd.DataFrame) -> pd.DataFrame:
@@ -463,7 +536,13 @@ def _excess_weights(evidence: Evidence, known: Any, in_cut: Any, held_out: Float
 
 
 def _alone(
-    name: str, given: pd.DataFrame, runs: Mapping[str, Run], measure: str, options: Any, baseline: str | None
+    name: str,
+    given: pd.DataFrame,
+    runs: Mapping[str, Run],
+    measure: str,
+    options: Any,
+    baseline: str | None,
+    estimate: str = ALONE,
 ) -> tuple[pd.DataFrame, pd.DataFrame]:
     """Scores by the labels of one judge on its topics; nDCG does not depend on the unit of the labels."""
     frames = {system: run.only(set(given["qid"])).frame for system, run in runs.items()}
@@ -476,11 +555,32 @@ def _alone(
     of_means = topics_intervals(table, bounds=(0, 1), **options)
     of_gaps = topics_intervals(gap, bounds=(-1, 1), **options)
     means, gaps = (table.mean(axis=0), of_means.low, of_means.high), (gap.mean(axis=0), of_gaps.low, of_gaps.high)
-    about: dict[str, Any] = {"estimate": ALONE, "judge": name, "method": "", "n_qids": len(table)}
+    about: dict[str, Any] = {"estimate": estimate, "judge": name, "method": "", "n_qids": len(table)}
     systems, pairs = _tables(list(frames), baseline, means, gaps, **about)
     systems["method"] = [of_means.method_of(place) for place in range(len(systems))]
     pairs["method"] = [of_gaps.method_of(place) for place in range(len(pairs))]
     return systems, pairs
+
+
+def _without_humans(given: pd.DataFrame, human: pd.DataFrame) -> tuple[pd.DataFrame, pd.DataFrame]:
+    """Expected grades from the labels of three or more judges (Dawid and Skene), and the accuracy of each judge.
+
+    Empty for fewer judges, and for labels that are not whole numbers up to the highest grade.
+    """
+    wide = given.pivot(index=_KEY, columns="name", values="label")
+    highest = max(int(human["label"].max()), int(np.nanmax(wide.to_numpy())))
+    columns = ["judge", "n", "accuracy", "agreement_with_humans"]
+    whole_labels = (wide.fillna(0) % 1 == 0).all(axis=None) and highest <= _MOST_GRADES
+    if wide.shape[1] < _JUDGES or not whole_labels:
+        return pd.DataFrame(columns=[*_KEY, "label"]), pd.DataFrame(columns=columns)
+    labels = wide.clip(lower=0).fillna(-1).to_numpy().astype(np.int64)
+    found = dawid_skene(labels, highest + 1)
+    accuracy = np.einsum("g,jgg->j", found.prevalence, found.confusion)
+    known = _as_text(human).set_index(_KEY)["label"].reindex(wide.index)
+    agreed = [(wide[name] == known)[wide[name].notna() & known.notna()].mean() for name in wide.columns]
+    rows = {"judge": list(wide.columns), "n": wide.notna().sum().to_numpy(), "accuracy": accuracy}
+    expected = wide.index.to_frame(index=False).assign(label=found.posterior @ np.arange(highest + 1.0))
+    return expected, pd.DataFrame({**rows, "agreement_with_humans": agreed})
 
 
 def _warn_of_lacking_topics(judge: str, labels: pd.DataFrame, target: EvaluationTarget) -> None:
@@ -548,7 +648,7 @@ def _warn_of_mixture(mixed: pd.DataFrame, margin: float) -> None:
 
 
 def _described(
-    frame: pd.DataFrame, top: Mapping[str, pd.DataFrame], cutoff: int, families: Any, documents: Any
+    frame: pd.DataFrame, top: Mapping[str, pd.DataFrame], cutoff: int, families: Any, documents: Any, queries: Any
 ) -> pd.DataFrame:
     """Judged documents with their best rank, the only run that has them in its cut, length, and families."""
     every = pd.concat([run[[*_KEY, "rank"]].assign(name=name) for name, run in top.items()])
@@ -566,10 +666,30 @@ def _described(
             raise InputError(f"documents: no text of a judged document, as {examples(frame['docno'])}; check the ids")
         quarters = pd.qcut(words, 4, duplicates="drop")
         frame["length"] = quarters.map(lambda part: f"{part.left:.0f} to {part.right:.0f} words")
+        if queries is not None:
+            frame["overlap"] = _overlap(frame, texts, queries)
     # Documents of several families are better than others, whatever the judge.
     cut = cut.assign(family=cut["name"].map({name: (families or {}).get(name, f"\0{name}") for name in top}))
     of_document = cut.groupby(_KEY)["family"].agg(["nunique", "first"])
     return frame.join(of_document["first"].where(of_document["nunique"] == 1).rename("family"), on=_KEY)
+
+
+def _overlap(frame: pd.DataFrame, texts: pd.DataFrame, queries: Any) -> pd.Series[Any]:
+    """Quarters of the documents by the share of the words of their query that they contain."""
+    asked = frame_of(queries, "queries")
+    require(asked, ("qid", "query"), "queries")
+    words = [
+        {str(key): set(str(text).lower().split()) for key, text in zip(part.iloc[:, 0], part.iloc[:, 1], strict=True)}
+        for part in (asked[["qid", "query"]], texts[["docno", "text"]])
+    ]
+    shares = [
+        len(words[0][qid] & words[1][docno]) / len(words[0][qid]) if words[0].get(qid) and docno in words[1] else np.nan
+        for qid, docno in zip(frame["qid"], frame["docno"], strict=True)
+    ]
+    if np.isnan(shares).all():
+        raise InputError(f"queries: no query of a judged topic, as {examples(frame['qid'])}; check the ids")
+    quarters = [f"{low}% to {low + 25}% of the query's words" for low in (0, 25, 50, 75)]
+    return pd.cut(pd.Series(shares, frame.index), [-0.01, 0.25, 0.5, 0.75, 1], labels=quarters).astype(object)
 
 
 def _warn_of_copies(frame: pd.DataFrame, judges: list[str]) -> None:
@@ -579,6 +699,8 @@ def _warn_of_copies(frame: pd.DataFrame, judges: list[str]) -> None:
         same = both[judge] == both["grade"]
         of_run = same[both["owner"] != ""].groupby(both["owner"]).agg(["mean", "size"])
         of_run = of_run[(of_run["size"] >= _FEW) & (of_run["mean"] >= _COPIED)]
+        # More equal labels than those of all documents explain.
+        of_run = of_run[same.mean() ** of_run["size"] < _UNLIKELY]
         if len(of_run) and same.mean() < _COPIED:
             warn(
                 f"judge {judge!r}: all {of_run['size'].iloc[0]} judgments of documents that only {of_run.index[0]} "
@@ -599,6 +721,8 @@ def _bias(
     groups = [("grade", frame["grade"].astype(str)), ("rank", ranks)]
     if "length" in frame:
         groups.append(("length", frame["length"].astype(object)))
+    if "overlap" in frame:
+        groups.append(("overlap", frame["overlap"]))
     sole, known = frame["family"], sorted(set((families or {}).values()))
     groups += [("family", sole.mask(sole.notna() & (sole != family), _OTHERS)) for family in known]
     rows, bins = [], []
