@@ -7,6 +7,7 @@ import os
 import stat
 import tempfile
 import threading
+import time
 from contextvars import ContextVar
 from functools import partial
 from pathlib import Path
@@ -16,6 +17,7 @@ import numpy as np
 import pytest
 
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, VBTerrierError, warn
+from vbterrier.execution import parallel
 from vbterrier.execution.parallel import mapped
 from vbterrier.execution.pending import Shared, windowed
 from vbterrier.execution.streaming import in_threads
@@ -60,6 +62,24 @@ def test_the_first_item_that_fails_is_named_and_one_item_needs_no_thread(monkeyp
     assert in_threads(refuse, [0]) == [True]
     assert in_threads(refuse, [0, 0]) == [False, False]
     assert in_threads(refuse, []) == []
+
+
+def _slowly(item):
+    time.sleep(0.05)
+    return -item
+
+
+def test_workers_start_when_they_save_more_time_than_they_need_to_start(monkeypatch):
+    monkeypatch.setattr(parallel, "START", 0.2)
+    few, many = list(range(6)), list(range(20))
+    # Half of the time of the others is what two processes save: .1 s of four items, .45 of 18.
+    assert list(parallel.Workers(2).shared_out(math.isqrt, few, _slowly)) == [-item for item in few]
+    found = list(parallel.Workers(2).shared_out(math.isqrt, many, _slowly))
+    assert found[:2] == [0, -1]
+    assert found[12:] == [3, 3, 3, 3, 4, 4, 4, 4]
+    monkeypatch.setattr(parallel, "START", 1e9)
+    monkeypatch.setattr(parallel, "in_processes", None)
+    assert list(parallel.Workers(2).shared_out(math.isqrt, many, operator.neg)) == [-item for item in many]
 
 
 def test_results_come_one_by_one():

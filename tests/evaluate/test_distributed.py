@@ -34,6 +34,12 @@ PARTS = ("values", "intervals", "missing")
 
 
 @pytest.fixture(autouse=True)
+def files_are_large(monkeypatch):
+    """Workers read files, as they do if the files are large."""
+    monkeypatch.setattr(streaming, "LARGE", -1)
+
+
+@pytest.fixture(autouse=True)
 def in_time():
     """What hangs fails, and shows where: a loaded machine must not stop all other tests."""
     if not hasattr(signal, "SIGALRM"):
@@ -68,8 +74,14 @@ def one():
         yield client
 
 
-@pytest.fixture(params=["joblib", "one worker", "two workers"])
+@pytest.fixture(params=["joblib", "joblib for scores alone", "one worker", "two workers"])
 def engine(request):
+    if request.param == "joblib for scores alone":
+        patch = request.getfixturevalue("monkeypatch")
+        patch.setattr(streaming, "LARGE", 1 << 30)
+        # Workers pay at once.
+        patch.setattr(parallel, "START", -1)
+        return {"n_jobs": 2}
     if request.param == "joblib":
         return {"n_jobs": 2}
     return {"client": request.getfixturevalue("one" if request.param == "one worker" else "two")}

@@ -275,13 +275,13 @@ def parts(pairs):
 def test_lookup_finds_the_rows_of_each_pair_as_two_loops_do(few, rows, wanted):
     expected = [(i, j) for i, pair in enumerate(wanted) for j, row in enumerate(rows) if pair == row]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ids_module, "_FEW", few)
+        patch.setattr(ids_module, "FEW", few)
         found = Lookup(*parts(rows)).find(*parts(wanted))
     assert list(zip(*(array.tolist() for array in found), strict=True)) == expected
 
 
 def test_first_searches_sort_few_keys_and_find_the_same_rows(monkeypatch):
-    monkeypatch.setattr(ids_module, "_FEW", 0)
+    monkeypatch.setattr(ids_module, "FEW", 0)
     rows = [(topic, f"d{number}") for number in range(500) for topic in (0, 1, 0)]
     few, many = [(0, "d7"), (1, "d7"), (1, "missing")], [(0, f"d{number}") for number in range(500)]
     index, seldom = Lookup(*parts(rows)), Lookup(*parts(rows))

@@ -17,7 +17,7 @@ from vbterrier.errors import ParameterError, choice, number, printable, whole
 from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.evaluate.intent_notes import notes_on_intents
 from vbterrier.execution.parallel import workers
-from vbterrier.execution.streaming import Scorer, distribute
+from vbterrier.execution.streaming import Scorer, distribute, scored
 from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.blocks import amount
 from vbterrier.frames.files.reading import read_answers, read_qrels
@@ -36,7 +36,6 @@ from vbterrier.measures.unjudged import (
     Unjudged,
     UnjudgedMeasure,
     models_of,
-    needs_model,
     require_use,
 )
 from vbterrier.stats.topic_intervals import (
@@ -271,11 +270,9 @@ def score(
     scorer = Scorer(judged, wanted, duplicates, is_linking=linking, memory=memory, resume=resume)
     models: Mapping[str, EvidenceModel]
     loaded: Mapping[str, Any]
-    rows: list[tuple[Any, ...]] = []
     in_this_process = client is None and type(n_jobs) is int and n_jobs == 1
     with nullcontext() if in_this_process else workers(n_jobs, client) as team:
-        in_chunks = scorer.is_in_parts and needs_model(wanted)
-        if team is not None and team.are_processes and not in_chunks and not scorer.is_shared_out(named, team.n):
+        if team is not None and scorer.is_distributed(named, team):
             target, loaded, rows, models = distribute(scorer, named, on_topics, team, fit, progress=progress)
         else:
             loaded, in_parts = scorer.loaded(named, workers=team, progress=progress)
@@ -283,18 +280,20 @@ def score(
             models = fit(loaded, judged)
             target, loaded = aligned(judged, loaded, on_topics)
             scorer.prepare(target)
-            every_run: Iterable[tuple[str, Any]] = loaded.items()
+            of_runs: Iterable[list[Any]] = scored(scorer, named, loaded, in_parts, target, models, team)
             if progress and len(loaded) > 1:
-                every_run = tracked(every_run, "scoring", shown=True, total=len(loaded), unit="run")
-            for name, run in every_run:
-                rows += scorer.rows(name, run, target, in_parts.get(name), models)
-    every = pd.DataFrame(rows, columns=["name", "qid", "measure", "value"])
-    found = _intervals(every, asked, list(loaded), interval, level=level, n_resamples=n_resamples, seed=seed)
-    values = every[every["measure"].isin(list(map(str, asked)))].reset_index(drop=True)
+                of_runs = tracked(of_runs, "scoring", shown=True, total=len(loaded), unit="run")
+            rows = [row for part in of_runs for row in part]
+    keys, numbers = _columns(rows)
+    found = _intervals(keys, numbers, asked, list(loaded), interval, level=level, n_resamples=n_resamples, seed=seed)
+    shown = _of_measures(keys[2], asked)
+    values = _frame([key[shown] for key in keys], numbers[shown])
     if models:
         values = values.assign(model=values["measure"].map(digests_of(asked, models)).fillna(""))
     notes = [f"{', '.join(texts)}: {model.summary}" for model, texts in _by_model(asked, models)]
-    notes += [*differences_of_judged_runs(asked, every), *negative_labels(target.frame)]
+    if unjudged_shares(asked):
+        notes += differences_of_judged_runs(asked, _frame(keys, numbers))
+    notes += negative_labels(target.frame)
     if judged.intents is not None or "prob" in judged.frame.columns:
         notes += notes_on_intents(judged, loaded)
     return Scores(values, found, missing_topics(target.topics, loaded), model=models.get(""), notes=tuple(notes))
@@ -369,8 +368,8 @@ def digests_of(measures: Iterable[ir_measures.Measure], models: Mapping[str, Evi
 
 def missing_topics(topics: Sequence[str], runs: Mapping[str, Any]) -> pd.DataFrame:
     """Number of topics for which each run retrieved nothing: name, n_qids, n_missing."""
-    rows = [(name, len(topics), len(set(topics).difference(run.topics))) for name, run in runs.items()]
-    return pd.DataFrame(rows, columns=["name", "n_qids", "n_missing"])
+    n_missing = [len(set(topics).difference(run.topics)) for run in runs.values()]
+    return pd.DataFrame({"name": list(runs), "n_qids": len(topics), "n_missing": n_missing})
 
 
 def _variance_of(measure: ir_measures.Measure) -> ir_measures.Measure | None:
@@ -378,8 +377,26 @@ def _variance_of(measure: ir_measures.Measure) -> ir_measures.Measure | None:
     return measure(stat=VARIANCE_PART) if isinstance(measure, UnjudgedMeasure) and measure["stat"] == "mean" else None
 
 
+def _columns(rows: Sequence[tuple[Any, ...]]) -> tuple[list[NDArray[np.object_]], NDArray[np.float64]]:
+    """Names, topics and measures, and the values, several times faster than a frame of the rows."""
+    *keys, values = np.array(rows, dtype=object).reshape(-1, 4).T
+    return keys, values.astype(np.float64)
+
+
+def _frame(keys: Sequence[NDArray[np.object_]], numbers: NDArray[np.float64]) -> pd.DataFrame:
+    return pd.DataFrame({**dict(zip(KEY, keys, strict=True)), "value": numbers})
+
+
+def _of_measures(texts: NDArray[np.object_], measures: Iterable[ir_measures.Measure]) -> NDArray[np.bool_]:
+    """A mask of the rows of some measures."""
+    codes, kinds = pd.factorize(texts)
+    known = set(map(str, measures))
+    return np.array([kind in known for kind in kinds], dtype=bool)[codes]
+
+
 def _intervals(
-    values: pd.DataFrame,
+    keys: Sequence[NDArray[np.object_]],
+    numbers: NDArray[np.float64],
     measures: Sequence[ir_measures.Measure],
     names: Sequence[str],
     interval: str,
@@ -387,14 +404,13 @@ def _intervals(
     level: float,
     **options: int,
 ) -> pd.DataFrame:
-    keys = [values[key].to_numpy(dtype=object) for key in KEY]
-    numbers = values["value"].to_numpy(dtype=np.float64)
-    averaged = pd.Index(keys[2]).isin([str(measure) for measure in measures if is_mean(measure)])
-    if np.isfinite(numbers[averaged]).all():
-        tables = tables_of([key[averaged] for key in keys], numbers[averaged])
+    averaged = _of_measures(keys[2], filter(is_mean, measures))
+    columns = [column[averaged] for column in (*keys, numbers)]
+    if np.isfinite(columns[-1]).all():
+        tables = tables_of(columns[:-1], columns[-1])
     else:
         # Raises with the first value that is not finite.
-        tables = topic_values(values[averaged])
+        tables = topic_values(_frame(columns[:-1], columns[-1]))
     # One random stream for all systems and measures: equal values get equal intervals.
     made = [dict(zip(COLUMNS, row, strict=True)) for row in interval_rows(tables, interval, level=level, **options)]
     ends_of = {(row["name"], row["measure"]): row for row in made}

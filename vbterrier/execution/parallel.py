@@ -5,7 +5,9 @@ from __future__ import annotations
 import io
 import logging
 import pickle
+import time
 import warnings
+from collections import deque
 from collections.abc import Sized
 from contextlib import contextmanager
 from threading import Lock
@@ -17,10 +19,13 @@ from vbterrier.execution.pending import Shared, in_processes, n_processes, windo
 from vbterrier.log import tracked
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     T = TypeVar("T")
     R = TypeVar("R")
+
+
+_LOG = logging.getLogger(__name__)
 
 
 def mapped(
@@ -55,6 +60,12 @@ def mapped(
     return iter(tracked(results, description, shown=progress, total=n_items))
 
 
+# Seconds that processes need to start and to import the package.
+START = 2.0
+# Addresses of schedulers of this machine.
+_HERE = ("127.", "localhost", "[::1]")
+
+
 class Workers:
     """Processes of this machine, or the workers of a cluster; see :func:`mapped`."""
 
@@ -73,6 +84,37 @@ class Workers:
     def are_processes(self) -> bool:
         """True if work is done by other processes."""
         return self.client is not None or self.n > 1
+
+    @property
+    def is_here(self) -> bool:
+        """True for processes of this machine, and for a cluster whose scheduler is one."""
+        if self.client is None:
+            return True
+        return _address(self.client).startswith("inproc:") or _address(self.client).rpartition("://")[2].startswith(
+            _HERE
+        )
+
+    def shared_out(self, function: Callable[[T], R], items: Iterable[T], here: Callable[[T], R]) -> Iterator[R]:
+        """Yield the result of every item in order: by ``here`` in this process until workers pay, then by workers.
+
+        They pay if they save more time than they need to start, judged by the fastest item so far, of at least two:
+        the first one may have imported packages.
+        """
+        left, seconds = deque(items), []
+        while left and self._gain(seconds, len(left)) <= START:
+            started = time.perf_counter()
+            result = here(left.popleft())
+            seconds.append(time.perf_counter() - started)
+            yield result
+        if left:
+            _LOG.info("%d items are left for %d workers", len(left), self.n)
+            yield from self.mapped(function, left)
+        elif seconds:
+            _LOG.info("%d workers would not have paid for %d items of %.2f s", self.n, len(seconds), min(seconds))
+
+    def _gain(self, seconds: Sequence[float], n_left: int) -> float:
+        """The seconds that workers would save."""
+        return 0.0 if len(seconds) < 2 else min(seconds) * n_left * (1 - 1 / self.n)  # noqa: PLR2004
 
     def mapped(self, function: Callable[[T], R], items: Iterable[T], **options: Any) -> Iterator[R]:
         """See :func:`mapped`."""

@@ -178,9 +178,11 @@ def in_processes(
 
 def n_processes(n_jobs: int) -> int:
     """Number of processes; -1 stands for all processors."""
+    if n_jobs != -1:
+        return n_jobs
     import joblib
 
-    return int(joblib.cpu_count()) if n_jobs == -1 else n_jobs
+    return int(joblib.cpu_count())
 
 
 def _submitted(n: int, function: Callable[[T], R], item: T) -> Any:

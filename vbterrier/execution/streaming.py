@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextvars import copy_context
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import repeat
 from pathlib import Path
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -43,7 +44,7 @@ from vbterrier.frames.files.writing import kept_in
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.linking.quality import answers
 from vbterrier.log import tracked
-from vbterrier.measures.base import Measure, evaluate
+from vbterrier.measures.base import Measure, values_by_topic
 from vbterrier.measures.external import external_values, prepare
 from vbterrier.measures.target import aligned, deepest, require_one_tagger, restricted
 from vbterrier.measures.unjudged import Estimated, draw_models, needs_model
@@ -72,6 +73,8 @@ _IN_TRANSIT, _PER_WORKER = 8, 16
 LEAST_BLOCK = 1 << 18
 # More threads would wait for memory.
 _MOST_THREADS = 4
+# Bytes of run files that one process should not hold.
+LARGE = 1 << 30
 # A buffer of the block size is allocated for every file, however small; larger blocks save no time.
 _MOST_BLOCK = 1 << 28
 _MOST_PARTS = 256
@@ -281,6 +284,17 @@ class Scorer:
         """Return True if all workers work on the chunks of each run: there are fewer runs than workers."""
         return self.is_in_parts and len(named) < n_workers and any(is_parts(run) for _, run in named)
 
+    def is_distributed(self, named: Sequence[tuple[str, Any]], workers: Workers) -> bool:
+        """Return True if workers read and evaluate the runs, one each; otherwise this process holds all of them."""
+        if not workers.are_processes:
+            return False
+        if self.is_in_parts:
+            return not needs_model(self.measures) and not self.is_shared_out(named, workers.n)
+        if not workers.is_here:
+            return True
+        files = [Path(path) for _, run in named if _is_file(run) for path in (run if isinstance(run, list) else [run])]
+        return sum(path.stat().st_size for path in files) > LARGE
+
     def loaded(
         self, named: Iterable[tuple[str, Any]], *, workers: Workers | None = None, progress: bool = False
     ) -> tuple[dict[str, Run], dict[str, Streamed]]:
@@ -324,8 +338,8 @@ class Scorer:
         # Values refer to the measures given here, whose text is computed once.
         texts = {id(measure): str(measure) for measure in measures}
         rows: list[Row] = []
-        for qid, measure, value in evaluate(internal, target, run, models) if internal else ():
-            rows.append((name, qid, texts.get(id(measure)) or str(measure), value))
+        for measure, by_topic in values_by_topic(internal, target, run, models) if internal else ():
+            rows += zip(repeat(name), by_topic, repeat(texts[id(measure)]), by_topic.values(), strict=False)
         for qid, measure, value in external_values(external, target, run, warned=bool(internal)):
             rows.append((name, qid, texts.get(id(measure)) or str(measure), value))
         if parts is not None:
@@ -355,6 +369,45 @@ def in_threads(function: Callable[[T], R], items: Sequence[T]) -> list[R]:
         for message in messages:
             warn(message)
     return [result for result, _ in results]
+
+
+def scored(
+    scorer: Scorer,
+    named: Sequence[tuple[str, Any]],
+    loaded: Mapping[str, Run],
+    in_parts: Mapping[str, Streamed],
+    target: EvaluationTarget,
+    models: Mapping[str, EvidenceModel],
+    workers: Workers | None,
+) -> Iterator[list[Row]]:
+    """Yield the rows of V of each run: of the first runs by this process, of all others by workers if that pays."""
+    if workers is None or scorer.is_in_parts or not workers.are_processes:
+        for name, run in loaded.items():
+            yield scorer.rows(name, run, target, in_parts.get(name), models)
+        return
+    # Workers get models without their runs.
+    draw_models((measure for measure in scorer.measures if isinstance(measure, Estimated)), models)
+    items = [(name, _absolute(run)) for name, run in named]
+
+    def here(item: tuple[str, Any]) -> tuple[list[Row], list[str]]:
+        return scorer.rows(item[0], loaded[item[0]], target, None, models), []
+
+    topics = None if target is scorer.judged else target.topics
+    with Shared((scorer, registered_sets(scorer.measures), target, topics, models)) as shared:
+        for rows, messages in workers.shared_out(partial(_rows_of, shared), items, here):
+            for message in messages:
+                warn(message)
+            yield rows
+
+
+def _rows_of(shared: Shared, item: tuple[str, Any]) -> tuple[list[Row], list[str]]:
+    """Read a run and evaluate it, on a worker; the caller has checked the run."""
+    scorer, sets, target, topics, models = shared.value
+    register(sets)
+    name, given = item
+    loaded, _ = heard(lambda: scorer.loaded([(name, given)])[0])
+    run = loaded[name] if topics is None else loaded[name].only(topics)
+    return heard(lambda: scorer.rows(name, run, target, None, models))
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier.errors import InputError, ParameterError, choice, nearest, warn
-from vbterrier.frames.ids import Lookup, ids_of, integers_of, numbers_of, owner_of, repeated_pairs
+from vbterrier.frames.ids import FEW, Lookup, ids_of, integers_of, numbers_of, owner_of, repeated_pairs
 from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:
@@ -165,6 +165,8 @@ class LabelFrame:
         if not keep.all():
             self.topic, self.label = self.topic[keep], self.label[keep]
             self.docno = self.docno.take(np.flatnonzero(keep))
+            # An index of all rows.
+            vars(self).pop("lookup", None)
 
     @cached_property
     def lookup(self) -> Lookup:
@@ -175,6 +177,9 @@ class LabelFrame:
         """Return a mask that keeps one row per judged document."""
         topic, docno, label = self.topic, self.docno, self.label
         keep = np.ones(len(label), dtype=bool)
+        # The index of a small frame, which runs are joined with, shows repeats.
+        if len(label) <= FEW and not self.lookup.has_repeats:
+            return keep
         rows = repeated_pairs(topic, docno)
         if not len(rows):
             return keep

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 _LARGEST = float(np.finfo(np.float64).max)
 # Searches that sort the keys near their own, in an index of more than a few: about as much work as sorting all.
-_NARROW_SEARCHES, _FEW = 8, 1 << 14
+_NARROW_SEARCHES, FEW = 8, 1 << 14
 # Rows of a column that show how often neighbours share an object.
 _SAMPLED = 4096
 # Rows of a run, and of judgments or tags, whose spelling stands for that of all.
@@ -342,7 +342,7 @@ class Lookup:
     def __init__(self, topics: Ints | None, ids: Ids) -> None:
         self.topics, self.ids = topics, ids
         self._keys = ids.fingerprints if topics is None else fingerprints.keys(topics, ids.fingerprints)
-        self._narrow_searches = _NARROW_SEARCHES if len(ids) > _FEW else 0
+        self._narrow_searches = _NARROW_SEARCHES if len(ids) > FEW else 0
 
     def _near(self, wanted: Words) -> tuple[Words, Ints, bool]:
         """Return sorted keys, their rows, and True for repeated keys; without most of the keys that are not wanted.
@@ -358,6 +358,11 @@ class Lookup:
                 found, order, repeats = _sorted(self._keys[near])
                 return found, near[order], repeats
         return self._all
+
+    @property
+    def has_repeats(self) -> bool:
+        """True if a pair of topic and id occurs more than once."""
+        return self._all[2]
 
     @cached_property
     def _all(self) -> tuple[Words, Ints, bool]:
@@ -403,7 +408,7 @@ def _sorted(keys: Words) -> tuple[Words, Ints, bool]:
 
 def repeated_pairs(topics: Ints, ids: Ids) -> Ints:
     """Return the rows whose pair (topic, id) is repeated, equal pairs next to each other."""
-    if len(ids) > _FEW:
+    if len(ids) > FEW:
         rows = fingerprints.roughly_repeated(topics, *ids.utf8_bytes())
         rows = rows[fingerprints.repeated(fingerprints.keys(topics[rows], ids.take(rows).fingerprints))]
     else:

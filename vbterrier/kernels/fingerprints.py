@@ -54,10 +54,10 @@ def fingerprints(data: NDArray[np.uint8], offsets: Ints) -> Words:
     start, length = offsets[:-1], np.diff(offsets)
     found = mix(length.astype(np.uint64) + _STEP)
     most = min(int(length.max(initial=0)), _LONGEST)
-    # All strings while each has a whole word left; then only the longer ones.
-    shared = min(int(length.min(initial=most)), most) // _BYTES * _BYTES
+    # All strings while each has a byte left; then only the longer ones.
+    shared = min(-(-int(length.min(initial=most)) // _BYTES) * _BYTES, most)
     for done in range(0, shared, _BYTES):
-        found = mix(found ^ _load(data, start + done, np.full(len(length), _BYTES)))
+        found = mix(found ^ _load(data, start + done, np.minimum(length - done, _BYTES)))
     long = np.flatnonzero(length > shared)
     for done in range(shared, most, _BYTES):
         word = _load(data, start[long] + done, np.minimum(length[long] - done, _BYTES))

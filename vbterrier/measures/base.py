@@ -183,7 +183,8 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
             if policy == "zero":
                 values = np.where(missing, 0.0, values)
         pairs = zip(scoring.target.topics, values.tolist(), strict=True)
-        return {topic: value for topic, value in pairs if not np.isnan(value)}
+        # NaN alone differs from itself.
+        return {topic: value for topic, value in pairs if value == value}  # noqa: PLR0124
 
     def shared(self, *own: str) -> Hashable:
         """Key of the results that this measure shares with measures that differ only in the parameters ``own``."""
@@ -231,6 +232,15 @@ def evaluate(
 
     ``models`` are fitted models of unjudged documents, see :class:`vbterrier.measures.target.Scoring`.
     """
+    for measure, by_topic in values_by_topic(measures, target, run, models):
+        for topic, value in by_topic.items():
+            yield topic, measure, value
+
+
+def values_by_topic(
+    measures: Iterable[Measure], target: EvaluationTarget, run: Run, models: Mapping[str, EvidenceModel] | None = None
+) -> list[tuple[Measure, dict[str, float]]]:
+    """Return the measures of :func:`evaluate`, each with its values by topic."""
     ordered = sorted(measures, key=repr)
     scoring, values = Scoring(target, run, deepest(ordered), models), {}
     # Means follow from the computation of variances and standard deviations, of which neither direction is better.
@@ -238,9 +248,7 @@ def evaluate(
         started = time.perf_counter()
         values[measure] = measure.defined(scoring)
         _LOG.debug("evaluated %s on %s (%.2f s)", measure, printable(run.name), time.perf_counter() - started)
-    for measure in ordered:
-        for topic, value in values[measure].items():
-            yield topic, measure, value
+    return [(measure, values[measure]) for measure in ordered]
 
 
 def _prepared(measures: Iterable[Measure], qrels: pd.DataFrame) -> tuple[list[str], Any]:
@@ -259,15 +267,14 @@ def _prepared(measures: Iterable[Measure], qrels: pd.DataFrame) -> tuple[list[st
     target = EvaluationTarget(qrels)
     if any(measure.reads_subtopics for measure in measures):
         check_subtopics(target, is_part=True)
+    for measure in measures:
+        measure.prepare(target)
 
     def values(measures: list[Measure], run: Run) -> Iterator[tuple[str, Measure, float]]:
         warn_of_id_mismatch(target, run, only_misspelt=True)
-        scores: dict[Measure, dict[str, float]] = {measure: {} for measure in measures}
-        for topic, measure, value in evaluate(measures, target, run):
-            scores[measure][topic] = value
-        for measure, by_topic in scores.items():
-            without = [topic for topic in target.topics if topic not in by_topic]
-            if without:
+        for measure, by_topic in values_by_topic(measures, target, run):
+            if len(by_topic) < len(target.topics):
+                without = [topic for topic in target.topics if topic not in by_topic]
                 raise InputError(
                     f"{measure} is undefined for {len(without)} of {len(target.topics)} topics ({examples(without)}), "
                     "and this host averages all topics: use vbterrier.Experiment or vbterrier.score, which leave them "

@@ -133,12 +133,12 @@ class EvaluationTarget:
 
     def judgments(self, *, drop_negative: bool = False) -> Judgments:
         """The frame as judgments."""
-
-        def judgments() -> Judgments:
+        kept, key = self.results.kept, ("judgments", drop_negative)
+        if key not in kept:
             require(self.frame, ("qid", "docno", "label"), "qrels")
-            return Judgments(self.frame, drop_negative=drop_negative, ids=(self.qid, self.docno))
-
-        return self.memo(("judgments", drop_negative), judgments)
+            kept[key] = Judgments(self.frame, drop_negative=drop_negative, ids=(self.qid, self.docno))
+        found: Judgments = kept[key]
+        return found
 
     @cached_property
     def linked(self) -> LinkedPool:
@@ -173,11 +173,13 @@ class Scoring(Memo):
 
     def judged(self, cutoff: int | None, *, drop_negative: bool = False) -> JudgedTop:
         """The documents up to a cutoff with their judgments."""
-        deepest = self.memo(
-            ("judged", drop_negative),
-            lambda: self.target.judgments(drop_negative=drop_negative).judge(self.run, self.depth),
-        )
-        return self.memo(("cut", drop_negative, cutoff), lambda: deepest.cut(cutoff))
+        whole, cut = ("judged", drop_negative), ("cut", drop_negative, cutoff)
+        if whole not in self.kept:
+            self.kept[whole] = self.target.judgments(drop_negative=drop_negative).judge(self.run, self.depth)
+        if cut not in self.kept:
+            self.kept[cut] = self.kept[whole].cut(cutoff)
+        found: JudgedTop = self.kept[cut]
+        return found
 
     def selection(self) -> Selection:
         """The run as a run of entities over the linked pool."""
@@ -292,9 +294,10 @@ def _are_misspelt(ids: Ids, known: Ids) -> bool:
 
 def _any_in(ids: Ids, known: Any) -> bool:
     """Return True if any id is known; in most runs the first rows decide, which are the only ones to become text."""
-    first = ids.take(np.arange(min(len(ids), _FEW))).text
-    if pc.any(pc.is_in(known.slice(0, _FIRST_ROWS), value_set=first)).as_py():
-        return True
+    for n_rows in (_FEW, _FIRST_ROWS):
+        first = ids.take(np.arange(min(len(ids), n_rows))).text
+        if pc.any(pc.is_in(known.slice(0, _FIRST_ROWS), value_set=first)).as_py():
+            return True
     return bool(pc.any(pc.is_in(ids.text, value_set=known)).as_py())
 
 

@@ -179,13 +179,13 @@ class Bootstrapped(UnjudgedMeasure):
 
     def distribution(self, scoring: Scoring) -> BootstrapDistribution:
         """The distribution that all statistics with the same process and cutoff share."""
-
-        def distribution() -> BootstrapDistribution:
+        key = self.shared("stat", "level")
+        if key not in scoring.kept:
             process = self.process()
             judged = scoring.judged(self.cutoff, drop_negative=process.drops_negative)
-            return BootstrapDistribution(judged, process, self.metric())
-
-        return scoring.memo(self.shared("stat", "level"), distribution)
+            scoring.kept[key] = BootstrapDistribution(judged, process, self.metric())
+        found: BootstrapDistribution = scoring.kept[key]
+        return found
 
 
 class Estimated(UnjudgedMeasure):
@@ -209,12 +209,12 @@ class Estimated(UnjudgedMeasure):
                 f"one, or name one, as {self.NAME}(model='mine') after "
                 "vbterrier.unjudged.fit(runs, qrels).register('mine')"
             )
-
-        def distribution() -> ScoreDistributions:
+        key = (self.shared("stat", "level"), model.digest)
+        if key not in scoring.kept:
             judged, (n_draws, seed) = scoring.judged(self.cutoff), (self["n_draws"], self["seed"])
-            return model.distribution(judged, self.metric(), n_draws=n_draws, seed=seed, name=name)
-
-        return scoring.memo((self.shared("stat", "level"), model.digest), distribution)
+            scoring.kept[key] = model.distribution(judged, self.metric(), n_draws=n_draws, seed=seed, name=name)
+        found: ScoreDistributions = scoring.kept[key]
+        return found
 
 
 def models_of(
