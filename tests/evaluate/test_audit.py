@@ -424,6 +424,7 @@ def test_a_judge_that_likes_words_of_the_query_is_found():
     assert by.index.tolist() == ["0% to 25% of the query's words", "75% to 100% of the query's words"]
     assert by["n"].tolist() == [int((~has)[human.index].sum()), int(has[human.index].sum())]
     assert by["residual"].iloc[0] < 0 < by["low"].iloc[1]
-    assert by["bias"].iloc[0] == 0 < 0.25 < by["bias"].iloc[1]
+    assert by["bias"].iloc[0] == 0
+    assert by["bias"].iloc[1] > 0.25
     with pytest.raises(InputError, match="queries: no query of a judged topic"):
         audit_judge(runs, human, {"llm": truth}, documents=texts, queries=queries.assign(qid="other"), budget=1)

@@ -74,7 +74,7 @@ class Diagnosis(Shown):
         return f"{counted(len(self.runs), 'run')}, {counted(len(self.notes), 'note')}"
 
     def _verdict(self) -> Iterator[str]:
-        """What to evaluate with, and which topics and judgments there are."""
+        """Yield the measures to use, and the topics and judgments that there are."""
         usable = [item for item in self.support if item.possible]
         if not usable:
             yield f"These files support no measure: {self.support[0].reason}." if self.support else "No measure."
