@@ -15,17 +15,9 @@ import pandas as pd
 
 from vbterrier.errors import FileError, InputError, ParameterError, examples, printable
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.files.reading import MAX_BYTES, read_qrels, read_run, simplified, with_scores
-from vbterrier.frames.files.source import (
-    REMARK,
-    Layout,
-    MisfitError,
-    RepeatedMemberError,
-    Source,
-    json_of,
-    split,
-)
-from vbterrier.frames.files.tables import require_columns, text_table, workbook_as_csv
+from vbterrier.frames.files.kinds import RATINGS, TRAFFIC
+from vbterrier.frames.files.loading import MAX_BYTES, load
+from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.files.writing import replacing, write_table
 from vbterrier.frames.notebook import Panel, Shown, counted
 
@@ -34,20 +26,10 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import StrPath
 
-# Headers of each column, without punctuation and in lower case; the first one that a table has.
-_HEADS = {
-    "qid": ("qid", "queryid", "topicid", "querytext", "query", "searchquery", "searchterm"),
-    "docno": ("docno", "docid", "documentid", "doc", "document"),
-    "label": ("rating", "label", "grade", "relevance", "judgment", "judgement"),
-    "rank": ("docposition", "position", "rank"),
-    "score": ("score",),
-    "weight": ("weight", "traffic", "frequency", "count", "volume"),
-    "segment": ("segment", "category", "group"),
-}
 _LARGEST = 2**31
 # Spreadsheets run cells that begin with one of these signs; an apostrophe before them, and before those that have one
-# already, guards cells that go to people, and is removed from cells that come back.
-_FORMULA, _GUARDED = re.compile(r"^('*[=+\-@\t\r])"), re.compile(r"^'('*[=+\-@\t\r])")
+# already, guards cells that go to people, and readers of tables remove it.
+_FORMULA = re.compile(r"^('*[=+\-@\t\r])")
 SPELLING = "case, blanks or Unicode form; use one spelling"
 
 
@@ -115,23 +97,15 @@ def read_rated_list(
     ([['shoes, red', 'd1', 3]], 1)
     """
     require_ends(scale)
-    source, found = _opened(path, max_bytes)
-    if found is None:
-        frame = read_qrels(path, max_bytes=max_bytes)
+    loaded = load(path, max_bytes, RATINGS)
+    frame = loaded.frame
+    if loaded.form == "lines":
         if scale is not None and (message := misrated(frame, ~frame["label"].between(*scale), scale)):
-            raise FileError(source.path, message)
+            raise FileError(path, message)
         return RatedList(frame)
-    if isinstance(found, dict):
-        listed = RatedList(
-            pd.DataFrame(_ratings(source, found), columns=["qid", "docno", "label", "index"]), "rank_eval"
-        )
-    else:
-        wanted = ("qid", "docno", "label")
-        require_columns(source.path, found.names, wanted, line=found.header)
-        heads = dict(zip(found.names, found.form.split("\t"), strict=True))
-        listed = RatedList(
-            _table(source, found)[[*wanted]], "table", tuple(heads[name] for name in wanted), found.separator
-        )
+    form = loaded.form if loaded.form == "rank_eval" else "table"
+    kept = ["qid", "docno", "label", *(["index"] if form == "rank_eval" else [])]
+    listed = RatedList(frame[kept], form, loaded.heads or RatedList.heads, loaded.separator)
     given = listed.frame["label"]
     rated = given.notna() & (given.astype(str).str.strip() != "")
     frame = listed.frame[rated].reset_index(drop=True)
@@ -139,16 +113,16 @@ def read_rated_list(
     label = pd.to_numeric(frame["label"].astype(str), errors="coerce").to_numpy(dtype=np.float64)
     low, high = scale or (0, _LARGEST)
     if message := misrated(frame, ~((label >= low) & (label <= high) & (label == np.round(label))), scale):
-        raise FileError(source.path, message)
+        raise FileError(path, message)
     twice = frame.duplicated(["qid", "docno"])
     if twice.any():
         qid, docno = frame.loc[twice, ["qid", "docno"]].iloc[0]
-        raise FileError(source.path, f"document {docno!r} of query {qid!r} is rated twice; keep one rating")
+        raise FileError(path, f"document {docno!r} of query {qid!r} is rated twice; keep one rating")
     if not len(frame):
-        raise FileError(source.path, "has no rating; rate some of its documents")
+        raise FileError(path, "has no rating; rate some of its documents")
     if pair := spellings(frame["qid"].unique()):
-        raise FileError(source.path, f"queries {pair[0]!r} and {pair[1]!r} differ only in {SPELLING}")
-    return replace(listed, frame=frame.assign(label=label.astype(np.int64)), n_unrated=int((~rated).sum()))
+        raise FileError(path, f"queries {pair[0]!r} and {pair[1]!r} differ only in {SPELLING}")
+    return replace(listed, frame=frame.assign(label=label.astype(np.int64)), n_unrated=loaded.n_unrated + int((~rated).sum()))
 
 
 def read_hits(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -181,32 +155,12 @@ def read_hits(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFra
     >>> read_hits(path).to_numpy().tolist()
     [['red shoes', 'd7', -1.0, 1, 'shop']]
     """
-    source, found = _opened(path, max_bytes)
-    if found is None:
-        return read_run(path, max_bytes=max_bytes)
-    if not isinstance(found, dict):
-        require_columns(source.path, found.names, ("qid", "docno"), line=found.header)
-        return with_scores(source.path, _table(source, found).drop(columns="label", errors="ignore"))
-    details = found.get("details")
-    if not isinstance(details, dict):
-        raise FileError(source.path, "wanted the response of _rank_eval with details; a request has no hits")
-    if failures := found.get("failures"):
-        raise FileError(source.path, f"the search failed for {len(failures)} queries ({examples(failures)}); repeat it")
-    rows = [
-        (qid, docno, -float(rank), rank, index)
-        for qid, hits in _hits(source, details)
-        for rank, (docno, index, _) in enumerate(hits, 1)
-    ]
-    return pd.DataFrame(rows, columns=["qid", "docno", "score", "rank", "index"])
+    return read_run(path, max_bytes=max_bytes)
 
 
 def read_traffic(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     """Read weights and segments of queries: a table with a header, a column for the query, weight, segment or both."""
-    source, found = _opened(path, max_bytes)
-    if not isinstance(found, Layout):
-        raise FileError(source.path, "wanted a table with a header line: query, weight, segment")
-    require_columns(source.path, found.names, ("qid",), line=found.header)
-    return _table(source, found)
+    return load(path, max_bytes, TRAFFIC).frame
 
 
 def write_rated_list(frame: Any, path: StrPath, like: RatedList) -> None:
@@ -279,58 +233,6 @@ def _folded(query: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", str(query)).casefold().split())
 
 
-def _opened(path: StrPath, max_bytes: int | None) -> tuple[Source, dict[str, Any] | Layout | None]:
-    """The file with its JSON object, or the layout of its table; ``None`` for TREC and Parquet files."""
-    source = Source.at(path, max_bytes)
-    if source.is_parquet:
-        return source, None
-    source = workbook_as_csv(source) if source.is_workbook else source
-    number, line = source.first(REMARK)
-    if line.lstrip()[:1] == b"{":
-        return source, _rank_eval(source)
-    separator = "\t" if b"\t" in line else ","
-    try:
-        given = split(line, separator, blanks=False)
-    except MisfitError as error:
-        raise FileError(source.path, str(error), line=number) from error
-    words = [simplified(name) for name in given]
-    # Columns that are not used may share a name.
-    names = [f"{name} ({place})" for place, name in enumerate(given)]
-    for name, heads in _HEADS.items():
-        if first := next((head for head in heads if head in words), None):
-            names[words.index(first)] = name
-    if "qid" not in names and ("docno" not in names or "label" not in names):
-        if separator == "," and len(given) > 1:
-            message = (
-                f"wanted a header line with columns for the query, the document and the rating; found {examples(given)}"
-            )
-            raise FileError(source.path, message, line=number)
-        return source, None
-    numeric = tuple(name for name in ("rank", "score", "weight") if name in names)
-    return source, Layout(tuple(names), numeric, separator, blanks=False, header=number, form="\t".join(given))
-
-
-def _rank_eval(source: Source) -> dict[str, Any]:
-    try:
-        found = json_of(source.text())
-    except RepeatedMemberError as error:
-        raise FileError(source.path, str(error)) from error
-    except (ValueError, RecursionError) as error:
-        raise FileError(source.path, f"is not one JSON object ({error}); wanted that of _rank_eval") from error
-    found = found.get("rank_eval", found)
-    if not isinstance(found, dict) or not {"requests", "details"} & set(found):
-        raise FileError(source.path, "wanted a JSON object with requests or details, those of _rank_eval")
-    return found
-
-
-def _table(source: Source, layout: Layout) -> pd.DataFrame:
-    """The known columns of a table."""
-    frame: pd.DataFrame = text_table(source, replace(layout, form="")).to_pandas()
-    for name in {"qid", "docno"}.intersection(frame.columns):
-        frame[name] = frame[name].str.replace(_GUARDED, r"\1", regex=True)
-    return frame[[name for name in frame.columns if name in _HEADS]]
-
-
 def require_ends(scale: Any) -> None:
     """Raise ParameterError for a scale that is not two increasing whole numbers."""
     if scale is None:
@@ -350,50 +252,3 @@ def misrated(frame: pd.DataFrame, odd: Any, scale: tuple[int, int] | None) -> st
         f"the rating of {row['docno']!r} for query {row['qid']!r} is {printable(row['label'])}, wanted a whole number "
         f"{wanted}; correct it, or leave it empty if it is unrated"
     )
-
-
-def _ratings(source: Source, found: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Rows of qid, docno, rating and index of a request, or of the hits in a response."""
-    if "requests" not in found:
-        listed = _hits(source, found["details"])
-        return [(qid, docno, rating, index) for qid, hits in listed for docno, index, rating in hits]
-    rows = []
-    for place, request in enumerate(found["requests"] if isinstance(found["requests"], list) else [None]):
-        ratings = request.get("ratings") if isinstance(request, dict) else None
-        if not isinstance(ratings, list):
-            raise FileError(source.path, f"request {place} has no list of ratings; wanted id and ratings")
-        qid = _text(source, request.get("id"), f"id of request {place}")
-        for one in ratings:
-            docno, index = _document(source, one, qid)
-            rows.append((qid, docno, one.get("rating"), index))
-    return rows
-
-
-def _hits(source: Source, details: Any) -> list[tuple[str, list[tuple[str, str, Any]]]]:
-    """The hits of each query of a response: docno, index and rating."""
-    found = []
-    for qid, detail in details.items() if isinstance(details, dict) else [("details", None)]:
-        hits = detail.get("hits") if isinstance(detail, dict) else None
-        if not isinstance(hits, list) or not all(isinstance(one, dict) for one in hits):
-            raise FileError(source.path, f"query {qid!r} has no list of hits; wanted the whole response of _rank_eval")
-        found.append((qid, [(*_document(source, one.get("hit"), qid), one.get("rating")) for one in hits]))
-    return found
-
-
-def _document(source: Source, given: Any, qid: str) -> tuple[str, str]:
-    """The id and the index of a document."""
-    if not isinstance(given, dict):
-        raise FileError(source.path, f"query {qid!r}: wanted objects with _index and _id, found {examples([given])}")
-    return _text(source, given.get("_id"), f"_id of a document of {qid!r}"), str(given.get("_index", ""))
-
-
-def _text(source: Source, value: Any, what: str) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, str) or not value:
-        raise FileError(source.path, f"{what} is {value!r}, wanted text that is not empty")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise FileError(source.path, f"{what} holds half of a surrogate pair; write the file again") from error
-    return value
