@@ -4,7 +4,7 @@ import bz2
 import gzip
 import json
 import lzma
-import sys
+import tempfile
 from pathlib import Path
 
 import numpy as np
@@ -12,9 +12,11 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 
-from vbterrier import frames
-from vbterrier.frames.files.rated_lists import read_hits, read_rated_list
+import vbterrier
+from vbterrier import evaluate, frames
+from vbterrier.errors import VBTerrierError
 from vbterrier.frames.contracts import LabelFrame
+from vbterrier.frames.files.rated_lists import read_hits, read_rated_list
 from vbterrier.frames.pipelines import input_of
 from vbterrier.frames.ranking import loaded_run
 from vbterrier.unjudged.pool import MachineLabels
@@ -102,7 +104,7 @@ def packed(frame, path, pack):
 
 
 def zstd(data):
-    return bytes(pa.compress(data, "zstd")) if False else stream(data, "zstd")
+    return stream(data, "zstd")
 
 
 def lz4(data):
@@ -133,8 +135,9 @@ FILES = {
     "JSON": lambda frame, path: path.write_text(json.dumps(records(frame), indent=1)),
     "Parquet": lambda frame, path: frame.to_parquet(path, index=False),
     "Parquet, categories": lambda frame, path: frame.astype({frame.columns[0]: "category"}).to_parquet(path),
-    "xlsx": lambda frame, path: frame.to_excel(path.with_suffix(".xlsx"), index=False)
-    or path.with_suffix(".xlsx").rename(path),
+    "xlsx": lambda frame, path: (
+        frame.to_excel(path.with_suffix(".xlsx"), index=False) or path.with_suffix(".xlsx").rename(path)
+    ),
     "gz": lambda frame, path: packed(frame, path, gzip.compress),
     "bz2": lambda frame, path: packed(frame, path, bz2.compress),
     "xz": lambda frame, path: packed(frame, path, lzma.compress),
@@ -147,8 +150,8 @@ FILES = {
 FRAMES = {
     "frame": lambda frame: frame,
     "frame, other index": lambda frame: frame.set_index(pd.Index(range(5, 5 + len(frame)), name="n")),
-    "Arrow": lambda frame: pa.Table.from_pandas(frame),
-    "polars": lambda frame: sys.modules["polars"].from_pandas(frame),
+    "Arrow": pa.Table.from_pandas,
+    "polars": lambda frame: pytest.importorskip("polars").from_pandas(frame),
 }
 
 
@@ -191,7 +194,7 @@ def in_rows(frame, *columns):
 # The readers of files, and the checks of frames, through which all commands and calls go.
 READERS = {
     "qrels": {
-        "score, compare, judge, audit": lambda given: judged(frames.read_qrels(given)),
+        "score, compare, judge, audit": lambda given: judged(vbterrier.read_qrels(given)),
         "gate": lambda given: judged(read_rated_list(given).frame),
         "labels, agreement": labelled,
     },
@@ -200,7 +203,7 @@ READERS = {
         "gate": lambda given: ranking(read_hits(given)),
     },
     "topics": {"topics": lambda given: in_rows(input_of(given), "qid", "query")},
-    "documents": {"documents": lambda given: in_rows(frames.read_documents(given), "docno", "text")},
+    "documents": {"documents": lambda given: in_rows(vbterrier.read_documents(given), "docno", "text")},
 }
 CHECKS = {
     "qrels": {
@@ -241,24 +244,105 @@ def right(kind):
     return [[str(cell) for cell in row] for row in ROWS[kind]]
 
 
-if __name__ == "__main__":
-    import collections
-    import tempfile
-    import warnings
-
-    warnings.simplefilter("ignore")
-    holes, n = [], 0
+def holes(wanted):
+    """The cells of the matrix that give other rows, or none, and the number of all cells."""
+    found, n = [], 0
     for cell in cells():
-        with tempfile.TemporaryDirectory() as folder:
+        if wanted(cell[2]):
             n += 1
-            try:
-                found = outcome(*cell, Path(folder))
-                if found != right(cell[0]):
-                    holes.append((cell, f"value {found}"))
-            except Exception as error:
-                holes.append((cell, f"{type(error).__name__}: {error}"))
-    print(n, "cells", len(holes), "holes")
-    for place in range(4):
-        print(collections.Counter(hole[0][place] for hole in holes))
-    for hole in holes if len(sys.argv) > 1 else ():
-        print(hole[0], hole[1][:300].replace("\n", " "))
+            with tempfile.TemporaryDirectory() as folder:
+                try:
+                    rows = outcome(*cell, Path(folder))
+                except (VBTerrierError, ValueError, TypeError, KeyError, AttributeError) as error:
+                    found.append((*cell, f"{type(error).__name__}: {error}"[:300]))
+                else:
+                    if rows != right(cell[0]):
+                        found.append((*cell, f"other rows: {rows}"[:300]))
+    return found, n
+
+
+SHORT = ("CSV", "index", "JSON", "Parquet", "frame")
+
+
+def test_tables_of_all_tools_are_read_by_all_commands():
+    found, n = holes(lambda form: form in SHORT)
+    assert not found, f"{len(found)} of {n} cells, as {found[0]}"
+    assert n > 250
+
+
+@pytest.mark.nightly
+def test_tables_of_all_tools_are_read_by_all_commands_in_all_formats():
+    found, n = holes(lambda form: form not in SHORT)
+    assert not found, f"{len(found)} of {n} cells, as {found[0]}"
+    assert n > 1000
+
+
+@pytest.mark.parametrize("form", [form for form in FILES if form not in SHORT])
+def test_every_format_holds_the_same_rows(tmp_path, form):
+    for kind, tool in (("qrels", "Quepid, detailed"), ("run", "MS MARCO"), ("topics", "BEIR"), ("documents", "BEIR")):
+        for command in READERS[kind]:
+            assert outcome(kind, tool, form, command, tmp_path) == right(kind)
+
+
+GIVEN = {
+    "frame": lambda kind, _: table(kind, NAMES[kind]["ranx"]),
+    "CSV": lambda kind, folder: stored(table(kind, NAMES[kind]["TrecTools"]), folder / kind),
+    "dictionary": lambda kind, _: nested(kind),
+    "JSON": lambda kind, folder: written(json.dumps(nested(kind)), folder / kind),
+}
+
+
+def nested(kind):
+    rows = [row[:3] for row in ROWS[kind]]
+    return {qid: {docno: value for own, docno, value in rows if own == qid} for qid, _, _ in rows}
+
+
+def stored(frame, path):
+    frame.to_csv(path, index=False)
+    return path
+
+
+def written(text, path):
+    path.write_text(text)
+    return path
+
+
+# nDCG@2 of the run by the formula: 1 at rank 2 of "q 1" (2 and 1 are relevant), 1 at rank 1 of "8".
+EXPECTED = ((2 / np.log2(3)) / (2 + 1 / np.log2(3)) + 1) / 2
+
+
+def mean(found):
+    return found.means().to_numpy().item()
+
+
+COMMANDS = {
+    "score": lambda run, qrels: mean(vbterrier.score({"a": run}, qrels, ["nDCG@2"], n_resamples=2)),
+    "compare": lambda run, qrels: (
+        EXPECTED + vbterrier.compare({"a": run, "b": plain("run")}, qrels, "nDCG@2", n_resamples=2).pairs["diff"].item()
+    ),
+    "rank": lambda run, qrels: (
+        vbterrier.rank_systems({"a": run, "b": RUNS["b"]}, qrels, "BNDCG@2", n_draws=2).systems["name"].tolist()
+    ),
+    "gate": lambda run, qrels: (
+        EXPECTED
+        + evaluate.release_gate({"a": run}, {"b": plain("run")}, qrels, "nDCG@2", margin=0.9).pairs["diff"].item()
+    ),
+    "doctor": lambda run, qrels: evaluate.diagnose({"a": run}, qrels).runs["topics"].item(),
+    "judge": lambda run, qrels: vbterrier.judge_next({"a": run}, qrels, 1, "BNDCG@3").frame["docno"].tolist(),
+    "audit": lambda run, qrels: (
+        evaluate.audit_judge({"a": run, "b": RUNS["b"]}, qrels, {"j": qrels}, cutoff=2, budget=1, n_draws=10)
+        .systems.query("name == 'a' and estimate == 'judge alone'")["value"]
+        .item()
+    ),
+}
+
+
+@pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize("form", GIVEN)
+@pytest.mark.parametrize("command", COMMANDS)
+def test_commands_take_what_other_tools_hold(tmp_path, command, form):
+    right = COMMANDS[command](plain("run"), plain("qrels"))
+    found = COMMANDS[command](GIVEN[form]("run", tmp_path), GIVEN[form]("qrels", tmp_path))
+    assert found == (pytest.approx(right) if isinstance(right, float) else right)
+    if isinstance(right, float):
+        assert right == pytest.approx(EXPECTED)

@@ -83,7 +83,6 @@ class Vocabulary:
         """Return True if a table has all columns that it must have."""
         return set(self.named) <= set(self.renamed(given))
 
-
     def _may_be(self, concept: str, last: str, given: Sequence[str], words: Sequence[str]) -> bool:
         """Return True if a name means a column: a score may be none, and texts of other names are asked for by them."""
         if last == "score":
@@ -109,16 +108,62 @@ TOPICS = Vocabulary(
     ("qid", "query"), (), {"qid": "id topic number num", "query": "querytext searchquery text title question topic"}
 )
 DOCUMENTS = Vocabulary(
-    ("docno",), ("text",), {"docno": "id document doc", "text": "contents content body passage passagetext documenttext"}
+    ("docno",),
+    ("text",),
+    {"docno": "id document doc", "text": "contents content body passage passagetext documenttext"},
 )
 
 # Names of ids, one of which is enough to recognise the header of a table.
 ID_WORDS = frozenset().union(*(_NAMES[concept] for concept in ("qid", "docno", "entity_id")))
 # A line of nothing but these words is a header, whatever its columns are called.
 HEADINGS = ID_WORDS.union(
-    """
-    id number num query queries question topic doc document passage paragraph sentence page entity item need text texts
-    content contents body title abstract description desc narrative keywords constraints answer answers wiki wikipedia
-    url link name label alias mention kind type prob probability prior score weight rank source
-    """.split()
+    [
+        "id",
+        "number",
+        "num",
+        "query",
+        "queries",
+        "question",
+        "topic",
+        "doc",
+        "document",
+        "passage",
+        "paragraph",
+        "sentence",
+        "page",
+        "entity",
+        "item",
+        "need",
+        "text",
+        "texts",
+        "content",
+        "contents",
+        "body",
+        "title",
+        "abstract",
+        "description",
+        "desc",
+        "narrative",
+        "keywords",
+        "constraints",
+        "answer",
+        "answers",
+        "wiki",
+        "wikipedia",
+        "url",
+        "link",
+        "name",
+        "label",
+        "alias",
+        "mention",
+        "kind",
+        "type",
+        "prob",
+        "probability",
+        "prior",
+        "score",
+        "weight",
+        "rank",
+        "source",
+    ]
 )

@@ -73,7 +73,7 @@ def table_of(found: Any, vocabulary: Vocabulary) -> pd.DataFrame:
                 for name, row in queries.items()
             ]
         found = queries
-    records = [record for item in found for record in _records(item, vocabulary)]
+    records = [record for item in found for record in records_of(item, vocabulary)]
     return pd.DataFrame(_in_columns(records, vocabulary), dtype=object)
 
 
@@ -125,12 +125,12 @@ def _pairs(found: Mapping[str, Any], value: str) -> pd.DataFrame:
     return pd.DataFrame({"qid": qid, "docno": docno, value: values}, dtype=object)
 
 
-def _records(item: Any, vocabulary: Vocabulary) -> list[dict[str, Any]]:
-    """The records of an item: itself, or a record for each of its documents."""
+def records_of(item: Any, vocabulary: Vocabulary) -> list[dict[str, Any]]:
+    """Return the records of an item: itself, or a record for each of its documents."""
     if hasattr(item, "_asdict"):
         item = item._asdict()
     if not isinstance(item, Mapping):
-        raise ValueError(f"wanted objects with members, found {item!r:.80}")
+        raise ValueError(f"wanted objects with members, found {item!r:.80}")  # noqa: TRY004 - of a file or a caller
     item = {str(name): value for name, value in item.items()}
     if "docno" not in vocabulary.named or "qid" not in vocabulary.named:
         return [item]

@@ -15,6 +15,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames import ranking
+from vbterrier.frames.columns import LABELS
 from vbterrier.frames.contracts import LabelFrame, frame_of, is_frame, require
 from vbterrier.frames.files.reading import read_labels
 from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of, owner_of, repeated_pairs, require_same_kind
@@ -281,7 +282,7 @@ def _named(given: Any) -> list[tuple[str, Any]]:
 
 def _labeller(name: str, given: Any) -> _Labeller:
     what = f"labels {name!r}"
-    frame = read_labels(given) if isinstance(given, (str, os.PathLike)) else frame_of(given, what)
+    frame = read_labels(given) if isinstance(given, (str, os.PathLike)) else frame_of(given, what, LABELS)
     require(frame, ("qid", "docno", "label"), what)
     if not len(frame):
         raise InputError(f"{what}: no rows")

@@ -14,7 +14,7 @@ import pandas as pd
 
 from vbterrier.errors import FileError, examples, printable, warn
 from vbterrier.frames.files.source import IDS, RepeatedMemberError, json_of, shown
-from vbterrier.frames.nested import is_nested, table_of
+from vbterrier.frames.nested import is_nested, records_of, table_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -42,12 +42,12 @@ def is_json(line: bytes) -> bool:
 def json_table(source: Source, kind: FileKind, number: int, line: bytes) -> tuple[pd.DataFrame, int, str]:
     """Read JSON: ids and texts, integers as their digits, numbers, then all other members.
 
-    Returns the frame, the number of rows without a rating, which are left out, and the form of the file: ``lines``,
-    ``rank_eval`` or ``nested``.
+    Returns the frame, the number of rows without a rating, which are left out, and the form of the file:
+    ``json_lines``, ``rank_eval`` or ``nested``.
     """
     found = _document(source, number, line)
     if found is None:
-        return *_lines(source, kind), "lines"
+        return *_lines(source, kind), "json_lines"
     if isinstance(found, dict) and any(name in found for name in _RANK_EVAL) and kind.is_pairs:
         frame, form = _rank_eval(source, found, kind), "rank_eval"
     else:
@@ -72,16 +72,8 @@ def _nested(source: Source, found: Any, kind: FileKind) -> pd.DataFrame:
 
 def _document(source: Source, number: int, line: bytes) -> Any:
     """The object or list of a whole file, ``None`` for JSON lines."""
-    try:
-        first = json_of(line.decode())
-    except (RepeatedMemberError, RecursionError):
+    if _is_record(line):
         return None
-    except ValueError:
-        if line.rstrip().endswith(b"}") and line.lstrip().startswith(b"{"):
-            return None
-    else:
-        if isinstance(first, dict) and not is_nested(first):
-            return None
     try:
         text = source.text().decode("utf-8-sig")
         found = json_of(text)
@@ -100,6 +92,19 @@ def _document(source: Source, number: int, line: bytes) -> Any:
     except (ValueError, RecursionError) as error:
         raise FileError(source.path, f"is not JSON ({error}): {shown(line)}", line=number) from error
     return found
+
+
+def _is_record(line: bytes) -> bool:
+    """Return True for a whole object that is no table of its own, valid or not: the first of JSON lines."""
+    try:
+        first = json_of(line.decode())
+    except (RepeatedMemberError, RecursionError):
+        return True
+    except ValueError:
+        return line.rstrip().endswith(b"}") and line.lstrip().startswith(b"{")
+    # The ids of a mapping of ids to texts have digits.
+    is_mapping = isinstance(first, dict) and all(re.search(r"\d", name) for name in first)
+    return isinstance(first, dict) and not is_nested(first) and not (first and is_mapping)
 
 
 def object_of(source: Source, number: int, line: bytes) -> dict[str, Any]:
@@ -124,19 +129,26 @@ def _lines(source: Source, kind: FileKind) -> tuple[pd.DataFrame, int]:
     for number, line in source.lines():
         if not line.strip():
             continue
-        given = object_of(source, number, line)
-        names = tuple(given)
-        if names not in known:
-            columns = known[names] = kind.vocabulary.renamed(names)
-            members |= dict.fromkeys(columns)
-            if len(members) > _MAX_MEMBERS:
-                # Each member is a column of all rows: a small file would take much memory.
-                message = f"has more than {_MAX_MEMBERS:,} different members; nest them"
-                raise FileError(source.path, message, line=number)
-            if len(set(columns)) < len(columns):
-                raise FileError(source.path, f"has two members of one meaning among {', '.join(names)}; keep one", line=number)
-        rows.append(dict(zip(known[names], given.values(), strict=True)))
-        numbers.append(number)
+        try:
+            given = records_of(object_of(source, number, line), kind.vocabulary)
+        except ValueError as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(source.path, str(error), line=number) from error
+        for record in given:
+            names = tuple(record)
+            if names not in known:
+                columns = known[names] = kind.vocabulary.renamed(names)
+                members |= dict.fromkeys(columns)
+                if len(members) > _MAX_MEMBERS:
+                    # Each member is a column of all rows: a small file would take much memory.
+                    message = f"has more than {_MAX_MEMBERS:,} different members; nest them"
+                    raise FileError(source.path, message, line=number)
+                if len(set(columns)) < len(columns):
+                    message = f"has two members of one meaning among {', '.join(names)}; keep one"
+                    raise FileError(source.path, message, line=number)
+            rows.append(dict(zip(known[names], record.values(), strict=True)))
+            numbers.append(number)
     _LOG.info("%s: recognised JSON lines with the members %s", printable(source.path), ", ".join(members))
     frame = pd.DataFrame(rows, columns=list(members), dtype=object)
     return _checked(source, kind, frame, numbers, rows)
@@ -199,7 +211,9 @@ def _inferred(columns: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
         return pd.DataFrame(columns)
     except OverflowError:
         # pandas 2 wants a float of every whole number.
-        return pd.DataFrame({name: pd.Series(values, dtype=getattr(values, "dtype", object)) for name, values in columns.items()})
+        return pd.DataFrame(
+            {name: pd.Series(values, dtype=getattr(values, "dtype", object)) for name, values in columns.items()}
+        )
 
 
 def _wanted(kind: FileKind, name: str) -> str:
@@ -262,9 +276,7 @@ def expected_grade(given: Any) -> float | None:
 
 def warn_of_failures(source: Source, n_failed: int, n_answers: int, where: str = "") -> None:
     """Warn of answers of a judge without a label."""
-    warn(
-        f"{printable(source.path)}: {n_failed} of {n_answers} answers of the judge failed and give no label{where}"
-    )
+    warn(f"{printable(source.path)}: {n_failed} of {n_answers} answers of the judge failed and give no label{where}")
 
 
 def _texts(given: list[Any], name: str, fail: Any) -> list[str]:
@@ -283,7 +295,7 @@ def _texts(given: list[Any], name: str, fail: Any) -> list[str]:
 
 def _numbers(given: list[Any], name: str, kind: FileKind, fail: Any) -> NDArray[Any]:
     is_whole = name in kind.whole
-    if set(map(type, given)) == {int} and is_whole and -(2**63) <= min(given) and max(given) < 2**63:
+    if set(map(type, given)) == {int} and is_whole and min(given) >= -(2**63) and max(given) < 2**63:
         return np.array(given, dtype=np.int64)
     finite = kind.unrated == "label"
     found = [number_of(value, finite=finite) for value in given]

@@ -49,7 +49,7 @@ class FileKind:
     optional: tuple[str, ...] = ()  # columns that a file may lack and that then are missing
     near: tuple[str, ...] = ()  # optional columns that are refused under another name
     # The names of the columns in headers and JSON.
-    vocabulary: Vocabulary = Vocabulary(())
+    vocabulary: Vocabulary = field(default_factory=lambda: Vocabulary(()))
     is_pairs: bool = False  # True for queries with documents, whose header names both
     whole: frozenset[str] = WHOLE  # columns of whole numbers
     unrated: str = ""  # the column that is empty in rows without a rating, or without a document
@@ -88,9 +88,7 @@ def first_line(kind: FileKind, source: Source) -> tuple[int, bytes]:
     return source.first(kind.comment)
 
 
-def header_layout(
-    kind: FileKind, path: Path, number: int, line: bytes, *, must: bool = False
-) -> Layout | None:
+def header_layout(kind: FileKind, path: Path, number: int, line: bytes, *, must: bool = False) -> Layout | None:
     """Return the layout that a header line names, or None if the line is none; ``must``: the first row of a sheet."""
     for separator in "," if must else _separators(kind, line):
         try:
@@ -127,9 +125,7 @@ def _separators(kind: FileKind, line: bytes) -> str:
     every = "" if not kind.header_words else "\t,;" if kind.separator == "\t" else "\t,; "
     # Commas may belong to a text, which may be longer than the csv module allows.
     return "".join(
-        each
-        for each in every
-        if not (each in ",;" and (b"\t" in line or (each == ";" and b";" not in line)))
+        each for each in every if not (each in ",;" and (b"\t" in line or (each == ";" and b";" not in line)))
     )
 
 
@@ -144,8 +140,9 @@ def _is_header(kind: FileKind, given: Sequence[str], names: Sequence[str]) -> bo
         return {"qid", "docno"} <= known or (len(known) > 1 and not known.isdisjoint(("qid", "docno")))
     words = list(map(simplified, given))
     named = kind.header_words.intersection((*given, *words))
-    # A text beside an id may be the name of an id.
-    named = named or (len(kind.vocabulary.named) > 1 and kind.vocabulary.knows(given))
+    # A text beside an id may be a name, too: two columns must be known.
+    known = {*kind.vocabulary.named, *kind.vocabulary.optional}.intersection(names)
+    named = named or (len(known) > 1 and known.issuperset(kind.vocabulary.named))
     return bool(words[0] in ID_WORDS or HEADINGS.issuperset(words) or named)
 
 
@@ -218,7 +215,8 @@ def is_ranked(line: bytes) -> bool:
 
 def _qrels_layout(path: Path, number: int, line: bytes) -> Layout:
     fields = line.split()
-    _refuse_other_judgments(path, number, fields)
+    if message := _other_judgments(fields):
+        raise FileError(path, message, line=number)
     if len(fields) == 3 and fields[1].upper() not in (b"0", b"Q0") and _WHOLE.fullmatch(fields[2]):  # noqa: PLR2004
         names = tuple(name for name in _QRELS_FIELDS if name != "iteration")
         return Layout(names, ("label",), _white(line), kind="qrels without iterations, qid docno label")
@@ -230,10 +228,21 @@ def _qrels_layout(path: Path, number: int, line: bytes) -> Layout:
     return Layout(_QRELS_FIELDS, ("label",), _white(line), remedies=remedies)
 
 
-def _refuse_other_judgments(path: Path, number: int, fields: Sequence[bytes]) -> None:
-    """Recognise sampled judgments (prels) and preference judgments of trec_eval, which are no qrels."""
-    if len(fields) != 5 or not _WHOLE.fullmatch(fields[2]):  # noqa: PLR2004 - both have five fields
-        return
+def _other_judgments(fields: Sequence[bytes]) -> str:
+    """The message about judgments of trec_eval and NIST that are no qrels; empty for others."""
+    if len(fields) != 5:  # noqa: PLR2004 - both have five fields
+        return ""
+    if all(map(_WHOLE.fullmatch, fields[2:4])) and re.fullmatch(rb"0?\.\d+|1(\.0*)?|[\d.]+e-\d+", fields[4]):
+        return (
+            "is a sample of judgments (prels: qid docno label method probability), which no measure here weighs by its "
+            "probabilities; use trec_eval's or NIST's statAP, or qrels of all judgments"
+        )
+    if all(map(_WHOLE.fullmatch, (*fields[1:3], fields[4]))) and not _WHOLE.fullmatch(fields[3]):
+        return (
+            "holds preference judgments (prefs: qid judge group docno label), which no measure here reads; use "
+            "trec_eval's prefs measures, or qrels with one label a document"
+        )
+    return ""
 
 
 def _labels_layout(_path: Path, _number: int, line: bytes) -> Layout:
@@ -371,7 +380,9 @@ MENTIONS = FileKind(
     remedy=f"write docno<tab>mention<tab>entity_id, NIL where there is none, {_OR_HEADER}",
     vocabulary=Vocabulary(("docno",)),
 )
-ANNOTATIONS = FileKind(("qid", "entity_id", "label"), needs_header=True, vocabulary=Vocabulary(("qid", "entity_id", "label")))
+ANNOTATIONS = FileKind(
+    ("qid", "entity_id", "label"), needs_header=True, vocabulary=Vocabulary(("qid", "entity_id", "label"))
+)
 GROUPS = FileKind(
     ("name", "group"),
     header_words=frozenset(("name", "group")),

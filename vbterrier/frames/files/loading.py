@@ -7,7 +7,6 @@ import os
 import re
 import time
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,6 +46,8 @@ from vbterrier.frames.files.tables import (
 )
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from vbterrier.annotations import StrPath
     from vbterrier.frames.files.kinds import FileKind
     from vbterrier.frames.files.source import Layout
@@ -69,7 +70,7 @@ class Loaded:
     """The table of a file."""
 
     frame: pd.DataFrame
-    # lines (without a header), table (with a header, Parquet too), json, rank_eval or markup
+    # lines (without a header), table (with a header, Parquet too), json_lines, nested (JSON), rank_eval or markup
     form: str = "lines"
     n_unrated: int = 0  # rows without a rating, or queries of a run without documents, which are left out
     heads: tuple[str, ...] = ()  # the names of the required columns in the header
@@ -195,7 +196,9 @@ def _expected(source: Source, frame: pd.DataFrame) -> pd.DataFrame:
     try:
         chances = frame[probs].astype("float64")
     except ValueError as error:
-        raise FileError(source.path, f"columns {', '.join(probs)}: wanted probabilities, from 0 to 1 ({error})") from error
+        raise FileError(
+            source.path, f"columns {', '.join(probs)}: wanted probabilities, from 0 to 1 ({error})"
+        ) from error
     total = chances.sum(axis=1)
     bad = (chances < 0).any(axis=1) | ~(total > 0)
     if bad.any():
@@ -274,5 +277,3 @@ def _of_ir_datasets(path: str, kind: FileKind) -> pd.DataFrame:
     frame = pd.DataFrame(judged, columns=["qid", "docno", "label"]).astype({"label": "int64"})
     frame.insert(1, "iteration", iterations)
     return frame
-
-

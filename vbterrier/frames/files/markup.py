@@ -31,9 +31,7 @@ def topics_of_markup(source: Source) -> pd.DataFrame:
     found = _parsed(source)
     if not found.topics:
         raise FileError(source.path, 'has no topic; wanted <topic number="1"> or <top>')
-    rows = [
-        dict(zip(TOPICS.renamed(list(topic)), topic.values(), strict=True)) for topic in found.topics
-    ]
+    rows = [dict(zip(TOPICS.renamed(list(topic)), topic.values(), strict=True)) for topic in found.topics]
     return _complete(source, rows)
 
 

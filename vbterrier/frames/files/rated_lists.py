@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import FileError, InputError, ParameterError, examples, printable
+from vbterrier.errors import FileError, InputError, ParameterError, printable
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.kinds import RATINGS, TRAFFIC
 from vbterrier.frames.files.loading import MAX_BYTES, load
@@ -122,7 +122,9 @@ def read_rated_list(
         raise FileError(path, "has no rating; rate some of its documents")
     if pair := spellings(frame["qid"].unique()):
         raise FileError(path, f"queries {pair[0]!r} and {pair[1]!r} differ only in {SPELLING}")
-    return replace(listed, frame=frame.assign(label=label.astype(np.int64)), n_unrated=loaded.n_unrated + int((~rated).sum()))
+    return replace(
+        listed, frame=frame.assign(label=label.astype(np.int64)), n_unrated=loaded.n_unrated + int((~rated).sum())
+    )
 
 
 def read_hits(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:

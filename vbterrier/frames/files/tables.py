@@ -30,8 +30,8 @@ from vbterrier.frames.files.source import (
     MisfitError,
     Source,
     UntidyError,
-    shown,
     real_number,
+    shown,
     whole_number,
 )
 
