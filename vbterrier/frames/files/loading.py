@@ -158,10 +158,19 @@ def _unguarded(table: Any, kind: FileKind) -> Any:
     """Remove the guards of ids that begin with a sign of a formula."""
     for name in ("qid", "docno") if kind.is_pairs else ():
         column = table[name]
-        if pc.any(pc.or_(pc.starts_with(column, "'"), pc.starts_with(column, " "))).as_py():
+        if any(map(_has_guards, column.chunks)):
             bare = pc.replace_substring_regex(column, _GUARDED, r"\1\2")
             table = table.set_column(table.column_names.index(name), name, bare.cast(TEXT))
     return table
+
+
+def _has_guards(chunk: Any) -> bool:
+    """Return True if a text may begin with a guard; Arrow's comparison takes several times as long."""
+    if not len(chunk):
+        return False
+    starts = np.frombuffer(chunk.buffers()[1], dtype=np.int64)[chunk.offset : chunk.offset + len(chunk)]
+    signs = np.frombuffer(chunk.buffers()[2], dtype=np.uint8)[starts]
+    return bool(((signs == ord("'")) | (signs == ord(" "))).any())
 
 
 def _twice_packed(source: Source) -> Any:
