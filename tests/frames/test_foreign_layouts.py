@@ -12,9 +12,10 @@ import pytest
 from ir_measures import nDCG
 
 import vbterrier
-from vbterrier.errors import DegenerateWarning, FileError, InputError
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.evaluate import release_gate
-from vbterrier.frames import read_hits, read_labels, read_rated_list
+from vbterrier.frames import read_hits, read_labels, read_rated_list, write_ranking, write_rated_list, write_ratings
+from vbterrier.unjudged.pool import MachineLabels
 
 QUIET = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
 
@@ -244,7 +245,8 @@ RUNS = {
     ).encode(),
     "Quepid, snapshot": b"Snapshot Name,Snapshot Time,Case ID,Query Text,Doc ID,Doc Position\n"
     b"s,t,1,red shoes,d2,1\ns,t,1,red shoes,007,2\ns,t,1,hat,007,1\ns,t,1,new,,\n",
-    "PyTerrier": b",qid,docid,docno,rank,score,query\n0,red shoes,4,d2,0,3.5,x\n1,red shoes,9,007,1,2.0,x\n2,hat,9,007,0,1,y\n",
+    "PyTerrier": b",qid,docid,docno,rank,score,query\n"
+    b"0,red shoes,4,d2,0,3.5,x\n1,red shoes,9,007,1,2.0,x\n2,hat,9,007,0,1,y\n",
     "lists of documents": json.dumps([{"query_id": q, "documents": list(row)} for q, row in HITS.items()]).encode(),
 }
 
@@ -268,7 +270,8 @@ TOPICS = {
     "MTEB": json.dumps([{"query-id": "7", "query": "Red  shoes"}]),
     "Anserini": json.dumps({"7": {"title": "Red  shoes", "description": "d"}}),
     "a mapping": json.dumps({"7": "Red  shoes"}),
-    "SGML": "<top>\n<num> Number: 7\n<title> Red shoes\n\n<desc> Description:\nWhich?\n<narr> Narrative:\nAny.\n</top>\n",
+    "SGML": "<top>\n<num> Number: 7\n<title> Red shoes\n\n"
+    "<desc> Description:\nWhich?\n<narr> Narrative:\nAny.\n</top>\n",
     "SGML, closed": "<top>\r\n<num>7</num>\r\n<title>Red\r\nshoes</title>\r\n<desc>Which?</desc>\r\n</top>\r\n",
     "XML": '<topics><topic number="7"><query>Red shoes</query><question>Which?</question></topic></topics>',
     "XML, clinical": '<topics><topic number="7">Red\n shoes</topic></topics>',
@@ -299,6 +302,90 @@ def test_documents_of_other_tools(tmp_path, tool):
     (tmp_path / "documents").write_text(DOCUMENTS[tool])
     found = vbterrier.read_documents(tmp_path / "documents")
     assert found[["docno", "text"]].to_numpy().tolist() == [["7", "Red shoes"]]
+
+
+BOOK = {
+    "CSV": "query,docid,Ann,Ben,Cem\nred shoes,007,3.0,2.0,0.0\nred shoes,d2,,1.0,0.0\n +tv,d3,2.0,,\n",
+    "JSON": json.dumps(
+        {
+            "name": "book",
+            "query_doc_pairs": [
+                {
+                    "query_text": qid,
+                    "doc_id": docno,
+                    "position": 1,
+                    "judgements": [
+                        {"rating": label, "unrateable": label is None, "user_email": judge} for judge, label in own
+                    ],
+                }
+                for qid, docno, own in [
+                    ("red shoes", "007", [("Ann", 3.0), ("Ben", 2.0), ("Cem", 0.0)]),
+                    ("red shoes", "d2", [("Ann", None), ("Ben", 1.0), ("Cem", 0.0)]),
+                    ("+tv", "d3", [("Ann", 2.0)]),
+                ]
+            ],
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("form", BOOK)
+def test_a_book_of_quepid_has_several_judges(tmp_path, form):
+    path = tmp_path / "book"
+    path.write_text(BOOK[form])
+    labels = MachineLabels(path)
+    assert labels.names == ["Ann", "Ben", "Cem"]
+    frame = labels.frame()
+    assert frame[frame["name"] == "Ann"][["qid", "docno", "grade"]].to_numpy().tolist() == [
+        ["red shoes", "007", 3.0],
+        ["+tv", "d3", 2.0],
+    ]
+    with pytest.warns(DegenerateWarning, match=r"ratings by 3 raters; the lower median"):
+        rated = read_rated_list(path, scale=(0, 3)).frame
+    assert rated.to_numpy().tolist() == [["red shoes", "007", 2], ["red shoes", "d2", 0], ["+tv", "d3", 2]]
+    with pytest.raises(FileError, match=r"the rating of '007' for query 'red shoes' is 3\.0, wanted .* from 0 to 2"):
+        read_rated_list(path, scale=(0, 2))
+    path.write_text(BOOK[form].replace("3.0", '"good"' if form == "JSON" else "good"))
+    with pytest.raises(FileError, match="rating of '007' for query 'red shoes' by 'Ann' is good, wanted a number"):
+        MachineLabels(path)
+
+
+RATED = pd.DataFrame({"qid": ["shoes, red", "+tv", "+tv"], "docno": ["d9", "d1", "=d"], "label": [2, 0, 1]})
+
+
+@pytest.mark.parametrize("form", ["beir", "quepid", "rank_eval", "workbench"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_ratings_written_for_another_tool_read_back(tmp_path, form, suffix):
+    path = tmp_path / f"ratings{suffix}"
+    write_ratings(RATED, path, form, index="shop")
+    assert vbterrier.read_qrels(path)[["qid", "docno", "label"]].to_numpy().tolist() == RATED.to_numpy().tolist()
+    # Without labels, the documents are to be rated.
+    write_ratings(RATED.assign(label=[2, None, 1]), path, form)
+    with pytest.warns(DegenerateWarning, match="1 rows without a rating are left out"):
+        assert vbterrier.read_qrels(path)["docno"].tolist() == ["d9", "=d"]
+
+
+def test_ratings_and_runs_are_written_as_trec_files(tmp_path):
+    write_ratings(pd.DataFrame({"query_id": ["q1"], "doc_id": ["d1"], "relevance": [2.0]}), tmp_path / "q", "trec")
+    assert (tmp_path / "q").read_text() == "q1 0 d1 2\n"
+    with pytest.raises(ParameterError, match="form='csv': wanted one of 'trec', 'beir'"):
+        write_ratings(RATED, tmp_path / "q", "csv")
+    run = pd.DataFrame({"qid": ["b", "a", "b"], "docno": ["x", "y", "z"], "score": [1.0, 0.1, 2.0]})
+    write_ranking(run, tmp_path / "r", "trec", name="mine")
+    assert (tmp_path / "r").read_text() == "b Q0 z 1 2 mine\nb Q0 x 2 1 mine\na Q0 y 1 0.1 mine\n"
+    for form in ("beir", "quepid"):
+        write_ranking(run, tmp_path / form, form)
+        back = vbterrier.read_run(tmp_path / form)
+        assert back[["qid", "docno"]].to_numpy().tolist() == [["b", "z"], ["b", "x"], ["a", "y"]]
+    assert json.loads((tmp_path / "beir").read_text()) == {"b": {"z": 2.0, "x": 1.0}, "a": {"y": 0.1}}
+
+
+def test_what_is_to_be_judged_goes_back_to_the_workbench(tmp_path):
+    (tmp_path / "list").write_text(QRELS["OpenSearch, Search Relevance Workbench"])
+    like = read_rated_list(tmp_path / "list")
+    write_rated_list(pd.DataFrame({"qid": ["hat"], "docno": ["d7"]}), tmp_path / "next", like)
+    found = json.loads((tmp_path / "next").read_text())
+    assert found["judgmentRatings"] == [{"query": "hat", "ratings": [{"docId": "d7", "rating": None}]}]
 
 
 # Objects of Python.

@@ -43,7 +43,7 @@ def json_table(source: Source, kind: FileKind, number: int, line: bytes) -> tupl
     """Read JSON: ids and texts, integers as their digits, numbers, then all other members.
 
     Returns the frame, the number of rows without a rating, which are left out, and the form of the file:
-    ``json_lines``, ``rank_eval`` or ``nested``.
+    ``json_lines``, ``rank_eval``, ``workbench`` or ``nested``.
     """
     found = _document(source, number, line)
     if found is None:
@@ -51,7 +51,8 @@ def json_table(source: Source, kind: FileKind, number: int, line: bytes) -> tupl
     if isinstance(found, dict) and any(name in found for name in _RANK_EVAL) and kind.is_pairs:
         frame, form = _rank_eval(source, found, kind), "rank_eval"
     else:
-        frame, form = _nested(source, found, kind), "nested"
+        is_workbench = isinstance(found, dict) and "judgmentRatings" in found
+        frame, form = _nested(source, found, kind), "workbench" if is_workbench else "nested"
     return *_checked(source, kind, frame, None), form
 
 
@@ -237,7 +238,7 @@ def _answered(
     failed = np.zeros(len(frame), dtype=bool)
     if STATUS in frame.columns:
         failed |= (frame[STATUS].astype(str) == "0").to_numpy()
-    if not kind.whole and kind.unrated == "label" and "label" in frame.columns:
+    if kind.numeric and not kind.whole and kind.unrated == "label" and "label" in frame.columns:
         null = frame["label"].map(lambda cell: cell is None).to_numpy(dtype=bool)
         failed |= null & (frame["prob"].isna().to_numpy() if "prob" in frame.columns else True)
     if failed.any():

@@ -298,6 +298,8 @@ LABELS = FileKind(
     whole=frozenset(),
     unrated="label",
 )
+# Labels of several judges: a column a judge, or a row for each label with the name of its judge.
+BOOK = replace(LABELS, numeric=())
 TRAFFIC = FileKind(
     ("qid", "weight", "segment"),
     ("weight",),

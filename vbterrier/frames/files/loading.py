@@ -62,7 +62,7 @@ _IR_DATASETS, _TIMEOUT = "irds:", "IR_DATASETS_DL_TIMEOUT"
 # by a blank.
 _GUARDED = r"^(?:'('*[=+\-@\t\r])| ([=+\-@]))"
 _LZ4 = b"\x04\x22\x4d\x18"
-_PROB = re.compile(r"prob_(\d+)")
+PROB = re.compile(r"prob_(\d+)")
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +70,7 @@ class Loaded:
     """The table of a file."""
 
     frame: pd.DataFrame
-    # lines (without a header), table (with a header, Parquet too), json_lines, nested (JSON), rank_eval or markup
+    # lines (without a header), table (with a header, Parquet too), json_lines, nested (JSON), rank_eval, workbench or markup
     form: str = "lines"
     n_unrated: int = 0  # rows without a rating, or queries of a run without documents, which are left out
     heads: tuple[str, ...] = ()  # the names of the required columns in the header
@@ -198,7 +198,7 @@ def _answered(source: Source, frame: pd.DataFrame) -> pd.DataFrame:
 
 def _expected(source: Source, frame: pd.DataFrame) -> pd.DataFrame:
     """Labels of a table of LARA: expected grades under the probabilities prob_0, prob_1, ..., if it has them."""
-    probs = [name for name in frame.columns if _PROB.fullmatch(name)]
+    probs = [name for name in frame.columns if PROB.fullmatch(name)]
     if not probs:
         require_columns(source.path, list(frame.columns), ("qid", "docno", "label"))
         return frame
