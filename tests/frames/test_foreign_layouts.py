@@ -418,6 +418,41 @@ def test_dictionaries_are_a_single_run_and_frames_are_still_named():
     assert alone.means().iloc[0, 0] == named.means().iloc[0, 0] == pytest.approx(1 / np.log2(3))
 
 
+# Ratings with fractions.
+
+WORKBENCH = {"a": "0.25", "b": "1.000", "c": "0", "d": "0.5"}
+FRACTIONS = {
+    "TREC": "q 0 a 0.25\nq 0 b 1.0\nq 0 c 0\nq 0 d .5\n",
+    "CSV": "query,docid,rating\nq,a,0.25\nq,b,1.0\nq,new,\nq,c,0\nq,d,0.50\n",
+    "JSON": json.dumps({"q": {"a": 0.25, "b": 1, "c": 0, "d": 0.5}}),
+    "OpenSearch": json.dumps(
+        {"judgmentRatings": [{"query": "q", "ratings": [{"docId": d, "rating": r} for d, r in WORKBENCH.items()]}]}
+    ),
+}
+
+
+@QUIET
+@pytest.mark.parametrize("form", FRACTIONS)
+def test_ratings_with_fractions_are_counted_in_steps(tmp_path, form):
+    path = tmp_path / "qrels"
+    path.write_text(FRACTIONS[form])
+    with pytest.raises(FileError, match=r"(wanted|must be) a whole number") as refused:
+        vbterrier.read_qrels(path)
+    assert "read fractions with unit=, the smallest step of their scale" in str(refused.value)
+    qrels = vbterrier.read_qrels(path, unit=0.25)
+    assert qrels[["docno", "label"]].to_numpy().tolist() == [["a", 1], ["b", 4], ["c", 0], ["d", 2]]
+    run = pd.DataFrame({"qid": "q", "docno": list("abcd"), "score": [4.0, 3, 2, 1]})
+    # nDCG of the ratings themselves, by the formula.
+    gain = np.array([0.25, 1, 0, 0.5])
+    discount = np.log2(np.arange(2, 6))
+    ideal = (np.sort(gain)[::-1] / discount).sum()
+    assert ndcg(run, qrels) == pytest.approx((gain / discount).sum() / ideal, abs=1e-12)
+    with pytest.raises(FileError, match=r"the label of 'a' in topic 'q' is 0\.25, wanted a multiple of 0\.1"):
+        vbterrier.read_qrels(path, unit=0.1)
+    with pytest.raises(ParameterError, match="unit=0: wanted a number above 0"):
+        vbterrier.read_qrels(path, unit=0)
+
+
 # What must not be read as something else.
 
 REFUSED = {

@@ -59,6 +59,7 @@ from vbterrier.measures import (
     WeightedERRIA,
     WeightedNRBP,
 )
+from vbterrier.measures.text import require_proportional
 
 AMBIGUOUS = [
     {},
@@ -433,6 +434,15 @@ def test_a_bad_value_is_refused_where_the_measure_is_made(measure, name, values,
 def test_bad_parameters_are_refused_where_the_measure_is_made(measure, params, message):
     with pytest.raises(ParameterError, match=message):
         measure(**params)
+
+
+def test_measures_that_depend_on_the_unit_of_ratings_are_refused_by_name():
+    require_proportional(["nDCG@10", "BNDCG@5", "P(rel=2)@5", "Judged@10"])
+    for text in ("P@5", "ERR@5", "nDCG(dcg='exp-log2')@10", "AP"):
+        with pytest.raises(
+            ParameterError, match=r"is not proportional to ratings, which unit= counts in steps; use nDCG"
+        ):
+            require_proportional(["nDCG@10", text])
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ir_measures
 
@@ -12,6 +12,9 @@ from vbterrier.errors import ParameterError, nearest
 from vbterrier.hosts.ir_measures import MEASURES, NAME, of_trec_eval, replace_parser
 from vbterrier.measures.adhoc import is_computed_here
 from vbterrier.measures.base import Measure
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 # Names of trec_eval: letters, then cutoffs behind a point or an underscore.
 _OF_TREC_EVAL = re.compile(r"[A-Za-z]+(_[A-Za-z]+)*([._]\d+(\.\d+)?)?(,\d+)*")
@@ -64,6 +67,21 @@ def distinct_measures(measures: Any, example: str = "BNDCG@10") -> list[ir_measu
         if not isinstance(measure, Measure) and (remedy := _missing_engine(measure)):
             raise ParameterError(f"{measure}: no engine of ir_measures evaluates this; {remedy}")
     return list(dict.fromkeys(found))
+
+
+# Measures in which gains are proportional to labels, and measures that do not depend on labels.
+_PROPORTIONAL = frozenset(("nDCG", "BNDCG", "ENDCG", "NDCGBound", "Judged", "Unjudged", "NumQ", "NumRet"))
+
+
+def require_proportional(measures: Iterable[str | ir_measures.Measure]) -> None:
+    """Refuse measures that change if all labels are multiplied by a number, unless they say which are relevant."""
+    for measure in measures_from(*measures):
+        is_linear = str(measure.params.get("dcg", "log2")) == "log2" and "gains" not in measure.params
+        if "rel" not in measure.params and not (measure.NAME in _PROPORTIONAL and is_linear):
+            raise ParameterError(
+                f"{measure}: is not proportional to ratings, which unit= counts in steps; use nDCG, BNDCG or ENDCG, or "
+                "say from how many steps a document is relevant, as P(rel=2)@5"
+            )
 
 
 def _missing_engine(measure: ir_measures.Measure) -> str:
@@ -121,7 +139,7 @@ def _of_trec_eval(text: Any) -> ir_measures.Measure | None:
 
 
 def _suggested(name: str, text: str) -> str:
-    """Suggest the measure that has a name in other tools, with the cutoff and parameters of the text, or the nearest."""
+    """Suggest the measure that other tools call so, with the cutoff and parameters of the text, or the nearest."""
     word = re.sub(r"[\W_]|\d+$", "", name.casefold())
     cutoff = re.sub(r"^.*?(\d*)$", r"\1", name)
     known = _ELSEWHERE.get(word)

@@ -221,7 +221,8 @@ def _wanted(kind: FileKind, name: str) -> str:
     if name not in kind.numeric:
         return "text"
     if name in kind.whole:
-        return "a whole number of at most 64 bits"
+        fractions = "; read fractions with unit=, the smallest step of their scale" if name == "label" else ""
+        return f"a whole number of at most 64 bits{fractions}"
     return "a finite number" if kind.unrated == "label" else "a number"
 
 

@@ -153,7 +153,7 @@ def plain_layout(kind: FileKind, path: Path, number: int, line: bytes) -> Layout
     n_fields = len(line.split() if blanks else line.split(b"\t"))
     longest = max(kind.fields, key=len, default=())
     if kind.trec is not None and n_fields > len(longest):
-        return kind.trec(path, number, line)
+        return replace(kind.trec(path, number, line), whole=kind.whole)
     names = next((names for names in kind.fields if len(names) == n_fields), kind.fields[0])
     return Layout(
         names,
@@ -247,7 +247,7 @@ def _other_judgments(fields: Sequence[bytes]) -> str:
 
 def _labels_layout(_path: Path, _number: int, line: bytes) -> Layout:
     remedies = {5: "an id seems to hold a blank: replace it"}
-    return Layout(_QRELS_FIELDS, ("label",), _white(line), remedies=remedies, whole=frozenset())
+    return Layout(_QRELS_FIELDS, ("label",), _white(line), remedies=remedies)
 
 
 def _entity_layout(path: Path, number: int, line: bytes) -> Layout:
@@ -284,6 +284,8 @@ QRELS = FileKind(
     is_pairs=True,
     unrated="label",
 )
+# Judgments on a scale with fractions.
+FRACTIONS = replace(QRELS, whole=frozenset())
 # Ratings of search teams, which are checked against their scale.
 RATINGS = replace(QRELS, numeric=())
 LABELS = FileKind(

@@ -70,7 +70,8 @@ class Loaded:
     """The table of a file."""
 
     frame: pd.DataFrame
-    # lines (without a header), table (with a header, Parquet too), json_lines, nested (JSON), rank_eval, workbench or markup
+    # lines (without a header), table (with a header, Parquet too), json_lines, nested (JSON), rank_eval, workbench,
+    # or markup
     form: str = "lines"
     n_unrated: int = 0  # rows without a rating, or queries of a run without documents, which are left out
     heads: tuple[str, ...] = ()  # the names of the required columns in the header

@@ -265,8 +265,8 @@ def write_rated_list(frame: Any, path: StrPath, like: RatedList) -> None:
     like
         The list: a table gets its headers and separator with empty ratings, and an apostrophe before cells that a
         spreadsheet would run as a formula, which :func:`read_rated_list` and :func:`read_hits` remove; a ``_rank_eval``
-        request, and judgments of the Search Relevance Workbench, ratings of null; TREC qrels, whose lines must have a label, the plan of
-        :func:`vbterrier.unjudged.judge_next.write_judging`.
+        request, and judgments of the Search Relevance Workbench, ratings of null; TREC qrels, whose lines must have a
+        label, the plan of :func:`vbterrier.unjudged.judge_next.write_judging`.
 
     Raises
     ------

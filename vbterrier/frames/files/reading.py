@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pandas as pd
 
-from vbterrier.errors import FileError, printable, warn
+from vbterrier.errors import FileError, number, printable, warn
 from vbterrier.frames.contracts import treat_negative
 from vbterrier.frames.files.json_tables import object_of
 from vbterrier.frames.files.kinds import (
@@ -15,6 +16,7 @@ from vbterrier.frames.files.kinds import (
     ANSWERS,
     COSTS,
     DOCUMENTS,
+    FRACTIONS,
     GROUPS,
     INTENTS,
     LABELS,
@@ -39,8 +41,12 @@ if TYPE_CHECKING:
     from vbterrier.frames.files.kinds import FileKind
 
 
+# Tolerance of a label as a multiple of its unit: half a step is 0.5.
+_ROUNDING = 1e-6
+
+
 def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read a run: a TREC or MS MARCO file, a table with a header line, JSON lines, a spreadsheet, or Parquet.
+    r"""Read a run: a TREC or MS MARCO file, a table with a header line, JSON, a spreadsheet, or Parquet.
 
     A line of a TREC file is ``qid Q0 docno rank score tag``. All lines may lack the tag, or all may lack ``Q0``; any
     white space separates fields. A line of an MS MARCO file is ``qid docno rank``, with ranks that rise from 1 (or 0)
@@ -82,14 +88,18 @@ def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFram
     return _read(path, max_bytes, RUN)
 
 
-def read_qrels(path: StrPath, *, negative: str = "nonrelevant", max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
-    r"""Read qrels: a TREC file, a table with a header line, JSON lines, plain or compressed, or a Parquet file.
+def read_qrels(
+    path: StrPath, *, negative: str = "nonrelevant", unit: float = 1.0, max_bytes: int | None = MAX_BYTES
+) -> pd.DataFrame:
+    r"""Read qrels: a TREC file, a table with a header line, JSON, plain or compressed, or a Parquet file.
 
     A line is ``qid iteration docno label``; in diversity qrels the second field is the subtopic. All lines may lack the
     iteration, and lines that begin with ``#`` are comments, as in trec_eval 10. The header of a table (values between
-    commas, semicolons or tabs), or the members of an object of JSON lines, name ``qid``, ``docno`` (names as in
-    :func:`read_run`), ``label`` (also: relevance, grade, score) and, if the file has it, ``iteration`` (also:
-    subtopic).
+    commas, semicolons or tabs), or the members of objects of JSON, name ``qid``, ``docno`` (names as in
+    :func:`read_run`), ``label`` (also: relevance, rel, grade, rating, judgment; score beside corpus-id or q_id) and, if
+    the file has it, ``iteration`` (also: subtopic). Rows with an empty label are unrated: they are left out, and
+    counted in a warning. Labels such as 3.0 are whole numbers. Nested JSON, as ``{qid: {docno: label}}``, and judgments
+    of Quepid, OpenSearch and Elasticsearch are read, too.
 
     Parameters
     ----------
@@ -99,6 +109,10 @@ def read_qrels(path: StrPath, *, negative: str = "nonrelevant", max_bytes: int |
     negative
         Labels below 0 are those of ``"nonrelevant"`` documents, or mean ``"unjudged"`` (-1 in samples, -2 for spam) and
         are dropped; see :func:`vbterrier.frames.contracts.treat_negative`.
+    unit
+        The step of a scale with fractions, above 0: labels are divided by it. Ratings of 0, 0.25, 0.5 and 1 are the
+        grades 0, 1, 2 and 4 with ``unit=0.25``. nDCG with linear gains is that of the ratings; measures of binary
+        relevance need ``rel=`` in units, as ``P(rel=2)@5`` for ratings of at least 0.5.
 
     Returns
     -------
@@ -114,7 +128,18 @@ def read_qrels(path: StrPath, *, negative: str = "nonrelevant", max_bytes: int |
     >>> read_qrels(path).values.tolist()
     [['101', '1', 'd7', 2], ['101', '2', 'd7', -1]]
     """
-    return treat_negative(_read(path, max_bytes, QRELS), negative)
+    if number("unit", unit, low=0, open_low=True) == 1:
+        return treat_negative(_read(path, max_bytes, QRELS), negative)
+    frame = _read(path, max_bytes, FRACTIONS)
+    steps = (frame["label"] / unit).to_numpy()
+    odd = ~(np.abs(steps - np.rint(steps)) <= _ROUNDING)
+    if odd.any():
+        row = frame[odd].iloc[0]
+        message = (
+            f"the label of {row['docno']!r} in topic {row['qid']!r} is {row['label']:g}, wanted a multiple of {unit:g}"
+        )
+        raise FileError(path, f"{message}: give the smallest step of the scale as unit=")
+    return treat_negative(frame.assign(label=np.rint(steps).astype(np.int64)), negative)
 
 
 def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -396,36 +421,36 @@ def read_nuggets(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.Data
     [['mine', '7', 'mine/7', 'Paris', 'vital', 'support']]
     """
     source, rows = Source.at(path, max_bytes), []
-    for number, line in source.lines():
+    for place, line in source.lines():
         if not line.strip():
             continue
-        row = object_of(source, number, line)
-        qid = _text_of(source, number, row, "qid")
-        name = _text_of(source, number, row, "run_id") if "run_id" in row else "run"
-        docno = _text_of(source, number, row, "docid") if "docid" in row else f"{name}/{qid}"
+        row = object_of(source, place, line)
+        qid = _text_of(source, place, row, "qid")
+        name = _text_of(source, place, row, "run_id") if "run_id" in row else "run"
+        docno = _text_of(source, place, row, "docid") if "docid" in row else f"{name}/{qid}"
         nuggets, seen = row.get("nuggets"), Counter[str]()
         if not isinstance(nuggets, list) or not all(isinstance(nugget, dict) for nugget in nuggets):
-            raise FileError(source.path, "member 'nuggets' is no list of objects", line=number)
+            raise FileError(source.path, "member 'nuggets' is no list of objects", line=place)
         for nugget in nuggets:
-            text = _text_of(source, number, nugget, "text")
+            text = _text_of(source, place, nugget, "text")
             for member, legal in NUGGET_MEMBERS.items():
                 if nugget.get(member) not in legal:
                     message = f"nugget {text!r}: {member} is {nugget.get(member)!r}, wanted one of {', '.join(legal)}"
-                    raise FileError(source.path, message, line=number)
+                    raise FileError(source.path, message, line=place)
             seen[text] += 1
             entity = text if seen[text] == 1 else f"{text} #{seen[text]}"
             rows.append((name, qid, docno, entity, nugget["importance"], nugget["assignment"]))
     return pd.DataFrame(rows, columns=["name", "qid", "docno", "entity_id", *NUGGET_MEMBERS])
 
 
-def _text_of(source: Source, number: int, row: dict[str, Any], name: str) -> str:
+def _text_of(source: Source, place: int, row: dict[str, Any], name: str) -> str:
     value = row.get(name)
     if isinstance(value, int) and not isinstance(value, bool):
         return str(value)
     if not isinstance(value, str) or (not value and name == "qid"):
         given = "missing" if name not in row else f"{value!r}"
         message = f"member {name!r} is {given}, wanted text; found {', '.join(row) or 'none'}"
-        raise FileError(source.path, message, line=number)
+        raise FileError(source.path, message, line=place)
     return value
 
 

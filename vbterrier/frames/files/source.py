@@ -330,7 +330,9 @@ def _check_number(name: str, value: str, *, is_whole: bool) -> None:
             whole_number(value)
         except ValueError as error:
             found = f"{name} must be a whole number of at most 64 bits, found {shown(value)}"
-            raise MisfitError(found, "repair the line") from error
+            is_fraction = name == "label" and _NUMBER.fullmatch(value.strip()) and "." in value
+            remedy = "read fractions with unit=, the smallest step of their scale" if is_fraction else "repair the line"
+            raise MisfitError(found, remedy) from error
         return
     try:
         real_number(value)
