@@ -328,9 +328,9 @@ INVALID = {
         )
         for frame, right, wrong in (
             ("run", "score", "scores"),
-            ("run", "docno", "doc_no"),
+            ("run", "docno", "docnum"),
             ("qrels", "label", "labels"),
-            ("qrels", "docno", "doc"),
+            ("qrels", "docno", "docs"),
         )
     },
     "label that is not whole": (RUN, QRELS.assign(label=[2, 1, 0.5, 1, 0]),
@@ -413,8 +413,8 @@ def test_first_keeps_the_best_rank_gives_the_right_number_and_warns_once(scored,
 @pytest.mark.parametrize("evaluated", [by_score, by_distribution], ids=["score", "distribution"])
 @pytest.mark.parametrize("frame", ["run", "qrels"])
 def test_a_missing_qid_is_an_error_with_the_nearest_name(evaluated, frame):
-    run, qrels = renamed(frame, "qid", "query_id")
-    with pytest.raises(InputError, match=rf"{frame}( 'mine')?: .*missing qid; found query_id.* Did you mean query_id"):
+    run, qrels = renamed(frame, "qid", "qids")
+    with pytest.raises(InputError, match=rf"{frame}( 'mine')?: .*missing qid; found qids.* Did you mean qids"):
         evaluated(run, qrels)
 
 
@@ -425,9 +425,11 @@ def test_a_missing_qid_in_ir_measures_is_an_error_with_its_own_name_of_the_colum
         by_ir_measures(run, qrels)
 
 
-def test_a_run_of_ranks_alone_is_refused_by_ranked():
-    with pytest.raises(InputError, match="wanted columns qid, docno, score; missing score; found qid, docno, rank"):
-        ranked(RUN[["qid", "docno"]].assign(rank=1))
+def test_a_run_of_ranks_alone_is_in_the_order_of_its_ranks():
+    run = pd.DataFrame({"qid": "q1", "docno": ["a", "b", "c"], "rank": [3, 1, 2]})
+    assert ranked(run)["docno"].tolist() == ["b", "c", "a"]
+    with pytest.raises(InputError, match="wanted columns qid, docno, score; missing score; found qid, docno"):
+        ranked(run.drop(columns="rank"))
 
 
 @pytest.mark.parametrize("column", ["qid", "docno"])
@@ -471,9 +473,9 @@ def test_diversity_judgments_given_to_ndcg_are_warned_of_once_with_what_to_use()
 
 @pytest.mark.parametrize("place", ["run", "qrels"])
 def test_generators_are_an_error_because_they_can_be_read_only_once(place):
-    rows = (row for row in [("q1", "d1", 1)])
-    run, qrels = (rows, QRELS) if place == "run" else (RUN, rows)
     for evaluated in (by_score, by_distribution):
+        rows = (row for row in [("q1", "d1", 1)])
+        run, qrels = (rows, QRELS) if place == "run" else (RUN, rows)
         with pytest.raises(
             InputError, match=rf"{place}.*: found a generator, which can be read only once; pass a frame"
         ):

@@ -20,9 +20,9 @@ FILES = {
     "labels": (read_labels, '{"qid": "1", "docno": "a", "label": 1, "label": 0}', "label", 1),
     "nuggets": (read_nuggets, f'{{"qid": "1", "nuggets": [{NUGGET}]}}', "assignment", 1),
     "annotations": (read_annotations, '{"qid": "1", "entity_id": "A", "label": "1", "label": "0"}', "label", 1),
-    "details": (read_hits, DETAILS, "shoes", None),
-    "rated details": (read_rated_list, DETAILS, "shoes", None),
-    "requests": (read_rated_list, REQUEST, "id", None),
+    "details": (read_hits, DETAILS, "shoes", 1),
+    "rated details": (read_rated_list, DETAILS, "shoes", 1),
+    "requests": (read_rated_list, REQUEST, "id", 1),
     "calibration": (vbterrier.Calibrate.load, '{"temperature": 1, "temperature": 2}', "temperature", None),
 }
 

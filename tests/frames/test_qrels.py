@@ -115,7 +115,7 @@ def test_qrels_without_iterations(tmp_path, content):
             "qid,docno,score\nq1,d1,2\n",
             "qrels:1: wanted columns qid, docno, label; missing label; found qid, docno, score",
         ),
-        ("qid,docno,label,rel\nq1,d1,2,2\n", "qrels:1: column 'label' occurs 2 times; keep one"),
+        ("qid,docno,grade,rel\nq1,d1,2,2\n", "qrels:1: column 'label' occurs 2 times; keep one"),
         ('{"qid": "q1", "docno": "d1", "score": 2}\n', "qrels:1: member 'label' is missing, wanted a whole number"),
         ('{"qid": "q1", "docno": "d1", "label": 0.5}\n', "qrels:1: member 'label' is '0.5', wanted a whole number"),
         ('{"qid": "q1", "docno": "d1", "label": 9223372036854775808}\n', "qrels:1: .* of at most 64 bits"),
@@ -189,9 +189,9 @@ def test_failed_answers_of_a_judge_are_missing_and_counted(tmp_path, form):
     [
         (
             '{"qid": "1", "docno": "d"}\n',
-            r"labels:1: no member for the label: wanted one of label, grade, relevance, judgment",
+            r"labels: wanted columns qid, docno, label; missing label; found qid, docno",
         ),
-        ('{"docno": "d", "label": 1}\n', "no member for the qid: wanted one of qid, query_id, query"),
+        ('{"docno": "d", "label": 1}\n', "member 'qid' is missing, wanted text; found docno, label"),
         ('{"qid": "1", "docno": "d", "label": "high"}\n', "member 'label' is .*wanted a finite number"),
         (
             '{"qid": "1", "docno": "d", "label": 1}\n{"qid": 1, "docno": "d", "label": NaN}\n',
@@ -200,10 +200,10 @@ def test_failed_answers_of_a_judge_are_missing_and_counted(tmp_path, form):
         ('{"qid": "1", "docno": "d", "prob": []}\n', "wanted a list of probabilities"),
         ('{"qid": "1", "docno": "d", "prob": [0.5, -1]}\n', "wanted a list of probabilities"),
         ('{"qid": "1", "docno": "d", "label": 1}\nnot json\n', "labels:2: is not JSON"),
-        ("1 0 d1 high\n", "labels:1: grade must be a number"),
+        ("1 0 d1 high\n", "labels:1: label must be a number"),
         ("1 d1\n", "labels:1: wanted 3 fields"),
         ("topic_id,doc_id,prob_0\n1,d1,0\n", "document 'd1' of query '1': wanted probabilities"),
-        ("topic_id,doc_id,score\n1,d1,0\n", "annotation"),
+        ("topic_id,doc_id,score\n1,d1,0\n", "missing label; found qid, docno, score"),
         ("", "empty"),
     ],
 )

@@ -111,7 +111,7 @@ def test_weights_and_segments_are_read(tmp_path):
         ("query,docid,rating\nhat,d1,\n", "has no rating"),
         ("query,docid,rating\nhat,,1\n", "docno is empty"),
         ("query,rating\nhat,1\n", "wanted columns qid, docno, label; missing docno"),
-        ("words,url,stars\nhat,d1,1\n", "wanted a header line with columns for the query"),
+        ("words,url,stars\nhat,d1,1\n", "looks like the header of a table that lacks columns: name them"),
         ("query,docid,rating\nhat,d1\n", "wanted 3 fields"),
         ('{"requests": [{"id": "hat"}]}', "request 0 has no list of ratings"),
         ('{"requests": {}}', "request 0 has no list of ratings"),
@@ -121,8 +121,8 @@ def test_weights_and_segments_are_read(tmp_path):
         ('{"requests": [{"id": "hat", "ratings": [{"_id": "", "rating": 1}]}]}', "_id of a document of 'hat' is ''"),
         ('{"requests": [{"id": "\\ud800", "ratings": []}]}', "half of a surrogate pair"),
         ('{"details": {"hat": {"hits": 3}}}', "query 'hat' has no list of hits"),
-        ('{"query": "hat"}', "wanted a JSON object with requests or details"),
-        ('{"requests": [', "is not one JSON object"),
+        ('{"query": "hat"}', "member 'docno' is missing, wanted text"),
+        ('{"requests": [', "is not JSON (Expecting value); repair the line"),
         ("", "is empty"),
     ],
 )
@@ -138,7 +138,8 @@ def test_bad_ratings_are_named(tmp_path, text, message):
     [
         (json.dumps(REQUEST), "a request has no hits"),
         (json.dumps({**RESPONSE, "failures": {"cap": {}}}), "the search failed for 1 queries ('cap')"),
-        ("query,rating\nhat,1\n", "missing docno"),
+        ("query,position\nhat,1\n", "missing docno; found query, position"),
+        ("query,rating\nhat,1\n", "looks like the header of a table that lacks columns: name them, as qid,docno"),
     ],
 )
 def test_files_without_hits_are_named(tmp_path, text, message):

@@ -73,9 +73,9 @@ def test_runs_in_tables_with_a_header(tmp_path, content, columns, rows):
     [
         ("qid,docno,score\nq1,,1\n", "group.csv:2: docno is empty"),
         ("qid,docno,score\nq1,a,high\n", "group.csv:2: score must be a number, found 'high'"),
-        ("qid,docno,doc id,score\nq1,a,b,1\n", "group.csv:1: column 'docno' occurs 2 times"),
+        ("qid,doc_id,pid,score\nq1,a,b,1\n", "group.csv:1: column 'docno' occurs 2 times"),
         ("qid,docno,score\nq1,a\n", "group.csv:2: wanted 3 fields"),
-        ("project,docno,score\np1,a,1\n", "group.csv:1: wanted 6 fields, qid Q0 docno rank score tag"),
+        ("project,docno,score\np1,a,1\n", "group.csv:1: wanted columns qid, docno; missing qid; found project, docno"),
     ],
 )
 def test_tables_that_are_no_runs(tmp_path, content, message):
@@ -205,8 +205,8 @@ def test_runs_of_ms_marco(stored, start):
         ('{"qid": "q1", "docno": "a", "score": true}\n', "input:1: member 'score' is 'True', wanted a number"),
         ('{"qid": "q1", "docno": "a", "rank": 1.5}\n', "input:1: member 'rank' is '1.5', wanted a whole number"),
         (
-            '{"qid": "q1", "query_id": "q2", "docno": "a"}\n',
-            "input:1: has two members of one meaning among qid, query_id",
+            '{"topic_id": "q1", "query_id": "q2", "docno": "a"}\n',
+            "input:1: has two members of one meaning among topic_id, query_id",
         ),
         ("qid;docno;score\nq1;a;0,5\n", "input:2: score must be a number, found '0,5'; write decimals with a point"),
     ],

@@ -59,6 +59,7 @@ from vbterrier.measures import (
     WeightedERRIA,
     WeightedNRBP,
 )
+from vbterrier.measures.text import require_proportional
 
 AMBIGUOUS = [
     {},
@@ -435,10 +436,46 @@ def test_bad_parameters_are_refused_where_the_measure_is_made(measure, params, m
         measure(**params)
 
 
+def test_measures_that_depend_on_the_unit_of_ratings_are_refused_by_name():
+    require_proportional(["nDCG@10", "BNDCG@5", "P(rel=2)@5", "Judged@10"])
+    for text in ("P@5", "ERR@5", "nDCG(dcg='exp-log2')@10", "AP"):
+        with pytest.raises(
+            ParameterError, match=r"is not proportional to ratings, which unit= counts in steps; use nDCG"
+        ):
+            require_proportional(["nDCG@10", text])
+
+
+@pytest.mark.parametrize(
+    ("text", "wanted"),
+    [
+        ("ndcg_cut_10", "nDCG@10"),
+        ("ndcg_cut.10", "nDCG@10"),
+        ("recall.2", "R@2"),
+        ("P_5", "P@5"),
+        ("map", "AP"),
+        ("recip_rank", "RR"),
+        ("set_F_0.5", "SetF(beta=0.5)"),
+        ("iprec_at_recall_0.10", "IPrec@0.1"),
+        # Names of ir_measures keep their meaning.
+        ("P@5", "P@5"),
+        ("AP", "AP"),
+    ],
+)
+def test_names_of_trec_eval_are_measures(text, wanted):
+    assert list(map(str, measures_from(text))) == [wanted]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("ndcg@10", "no measure is called 'ndcg'. Did you mean "),
+        ("ndcg@10", "no measure is called 'ndcg'. Did you mean nDCG@10?"),
+        ("Hit@1", "no measure is called 'Hit'. Did you mean Success@1?"),
+        ("hit_rate@5", "Did you mean Success@5?"),
+        ("recall@2", "Did you mean R@2?"),
+        ("precision(rel=2)@5", "Did you mean P(rel=2)@5?"),
+        ("ndcg10", "Did you mean nDCG@10?"),
+        ("ndcg_cut", "names 9 measures of trec_eval (nDCG@5, nDCG@10, nDCG@15, ...); name one"),
+        ("utility", "no measure is called 'utility'."),
         ("BNDGC@10", "Did you mean BNDCG?"),
         ("qwertzuiop", "no measure is called 'qwertzuiop'."),
         ("", "a measure is written as Name, Name@10"),

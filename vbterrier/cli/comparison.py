@@ -20,6 +20,7 @@ def compare(
     measures: option.MeasuresIfAny = None,
     qrels: option.QrelsIfAny = None,
     negative: option.Negative = "nonrelevant",
+    unit: option.Unit = 1.0,
     intents: option.Intents = None,
     tags: option.Tags = None,
     labels: option.Labels = None,
@@ -44,7 +45,7 @@ def compare(
     from vbterrier.evaluate.comparison import compare as compare_systems
 
     style = require_format(style, output)
-    judged = option.judgments_of(qrels, negative)
+    judged = option.judgments_of(qrels, negative, unit, measures or ())
     given: dict[str, Any] = {"qrels": judged, "intents": intents, "tags": tags, "subtopics": subtopics}
     given["labels"] = option.labels_of(labels)
     if values is not None and (runs or any(value is not None for value in given.values())):

@@ -62,6 +62,7 @@ def score(
         Path | None, Option("--qrels", "-q", help="TREC qrels; for linking measures: qid, entity_id or NIL.")
     ] = None,
     negative: option.Negative = "nonrelevant",
+    unit: option.Unit = 1.0,
     intents: option.Intents = None,
     tags: option.Tags = None,
     labels: option.Labels = None,
@@ -135,7 +136,8 @@ def score(
         if replicas:
             raise ParameterError(f"--replicas: {wanted}; score against judgments in a separate call")
         shared |= {"labels": option.labels_of(labels), "model": model, "subtopics": subtopics, "resume": resume}
-        scores = score_runs(runs, option.judgments_of(qrels, negative), measures, intents=intents, tags=tags, **shared)
+        judged = option.judgments_of(qrels, negative, unit, measures)
+        scores = score_runs(runs, judged, measures, intents=intents, tags=tags, **shared)
     deliver(scores, style, output, topics=per_query)
 
 

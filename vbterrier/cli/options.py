@@ -35,6 +35,7 @@ _QRELS = "Qrels, adhoc or diversity: TREC, CSV, TSV, JSON lines, Parquet, or ird
 Runs = Annotated[list[Path], Argument(help=RUNS)]
 Qrels = Annotated[Path, Option("--qrels", "-q", help=_QRELS)]
 QrelsIfAny = Annotated[Path | None, Option("--qrels", "-q", help=_QRELS)]
+Unit = Annotated[float, Option(help="Step of the labels in --qrels, for ratings with fractions, as .25.")]
 Negative = Annotated[str, Option(help="Labels below 0 in --qrels: nonrelevant, or unjudged (dropped).")]
 Intents = Annotated[Path | None, Option(help="Candidate intents (qid, entity_id, prob), or an IntentSet's folder.")]
 Tags = Annotated[Path | None, Option(help="Tags of documents: docno, entity_id[, weight, qid].")]
@@ -137,13 +138,18 @@ def renamed(names: Sequence[str] | None) -> dict[str, str]:
     return dict(name.split("=", 1) for name in names or ())
 
 
-def judgments_of(qrels: Path | None, negative: str) -> Any:
-    """Qrels as a path, or as a frame without labels below 0 if these mean that documents are unjudged."""
+def judgments_of(qrels: Path | None, negative: str, unit: float = 1.0, measures: Sequence[str] = ()) -> Any:
+    """Qrels as a path, or as a frame if labels below 0 mean that documents are unjudged, or labels are fractions."""
     from vbterrier.frames.contracts import NEGATIVE
     from vbterrier.frames.files.reading import read_qrels
+    from vbterrier.measures.text import require_proportional
 
     choice("--negative", negative, NEGATIVE)
-    return qrels if qrels is None or negative == NEGATIVE[0] else read_qrels(qrels, negative=negative)
+    if qrels is None or (negative == NEGATIVE[0] and unit == 1):
+        return qrels
+    if unit != 1:
+        require_proportional(measures)
+    return read_qrels(qrels, negative=negative, unit=unit)
 
 
 def labels_of(given: list[Path] | None, flag: str = "--labels") -> list[Path] | dict[str, str] | None:

@@ -15,6 +15,7 @@ from vbterrier.evaluate.inputs import loaded_runs, require_scale, require_spelli
 from vbterrier.evaluate.judge_verdict import ALONE, CORRECTED, HUMANS, side_by_side, verdicts
 from vbterrier.evaluate.judging import held_out, judge_next, label_quality
 from vbterrier.evaluate.scores import TOPICS, score
+from vbterrier.frames.columns import DOCUMENTS
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.notebook import Panel, Shown, cell, counted, reliability_diagrams
 from vbterrier.frames.ranking import Run, ranked
@@ -658,7 +659,7 @@ def _described(
     owner = of_document["first"].where(of_document["size"] == 1, "").rename("owner")
     frame = frame.join(owner, on=_KEY)
     if documents is not None:
-        texts = frame_of(documents, "documents")
+        texts = frame_of(documents, "documents", DOCUMENTS)
         require(texts, ("docno", "text"), "documents")
         length = pd.Series([len(str(text).split()) for text in texts["text"]], texts["docno"].astype(str))
         words = frame["docno"].map(length[~length.index.duplicated()])

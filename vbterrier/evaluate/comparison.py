@@ -21,7 +21,7 @@ from vbterrier.evaluate.value_tables import (
     suspect_runs,
     value_tables,
 )
-from vbterrier.frames.contracts import is_frame, systems_of
+from vbterrier.frames.contracts import is_frame, is_nested_table, systems_of
 from vbterrier.frames.files.reading import read_values
 from vbterrier.frames.notebook import Panel, Shown, counted
 from vbterrier.measures.text import measures_from
@@ -231,7 +231,7 @@ def compare(
 
 def by_collection(given: Any, qrels: Any) -> dict[str, tuple[Any, Any]]:
     """Runs and qrels of each collection; a single one has no name."""
-    if is_frame(qrels) or not hasattr(qrels, "items"):
+    if is_frame(qrels) or is_nested_table(qrels) or not hasattr(qrels, "items"):
         return {"": (given, qrels)}
     if not hasattr(given, "items") or set(given) != set(qrels) or not all(qrels):
         raise InputError(

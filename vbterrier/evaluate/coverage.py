@@ -15,7 +15,8 @@ from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, nearest, printable, warn, whole
 from vbterrier.evaluate.inputs import named_runs
 from vbterrier.evaluate.scores import Scores, missing_topics, score
-from vbterrier.frames.contracts import score_bounds, systems_of
+from vbterrier.frames.columns import QRELS
+from vbterrier.frames.contracts import frame_of, score_bounds, systems_of
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Panel, Shown, counted, facts, of_means
 from vbterrier.frames.ranking import loaded_run
@@ -411,7 +412,7 @@ def _linked(links: Any, pool: Any, qrels: Any) -> LinkedPool:
     if not isinstance(given, LinkedPool):
         if pool is None or qrels is None:
             raise InputError("links: found tags, which need pool= (the candidate pool, a run) and qrels")
-        judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels
+        judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
         given = link_pool(loaded_run("pool", pool), given, judged)
     elif pool is not None:
         warn("pool: ignored, since links are a linked pool; give tags as links to link another pool")

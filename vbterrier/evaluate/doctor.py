@@ -9,8 +9,9 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, VBTerrierError, examples
-from vbterrier.evaluate.inputs import intents_and_tags, named_runs, quietly, subtopics_of
-from vbterrier.frames.contracts import flatten_qrels, frame_of, is_frame, require, systems_of
+from vbterrier.evaluate.inputs import intents_and_tags, is_path, named_runs, quietly, subtopics_of
+from vbterrier.frames.columns import QRELS, RUN
+from vbterrier.frames.contracts import flatten_qrels, frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_qrels, read_run
 from vbterrier.frames.ids import ids_of, integers_of, near_match_text, near_matches, repeated_pairs
 from vbterrier.frames.named import named
@@ -112,12 +113,15 @@ def diagnose(runs: Any, qrels: Any, *, subtopics: Any = None, intents: Any = Non
     >>> diagnose({"mine": run}, qrels).runs["unjudged@10"].tolist()
     [0.5]
     """
-    runs = {name: run if is_frame(run) else read_run(run) for name, run in systems_of(named_runs(runs))}
+    runs = {
+        name: read_run(run) if is_path(run) else frame_of(run, f"run {name!r}", RUN)
+        for name, run in systems_of(named_runs(runs))
+    }
     if not runs:
         raise InputError("no runs; name at least one")
     notes: list[str] = []
     serious: list[str] = []
-    frame = frame_of(qrels if is_frame(qrels) else read_qrels(qrels), "qrels")
+    frame = read_qrels(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
     require(frame, ("qid", "docno", "label"), "qrels")
     facts, judgments, has_subtopics, diversity, conflict = _qrels_facts(frame, notes)
     if has_subtopics:

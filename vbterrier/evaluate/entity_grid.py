@@ -31,6 +31,7 @@ from vbterrier.errors import (
 )
 from vbterrier.evaluate.grids import GridResult, grid_items, grid_results, rankings_fingerprint
 from vbterrier.execution.checkpoint import Journal, rows_fingerprint
+from vbterrier.frames.columns import QRELS, TOPICS
 from vbterrier.frames.contracts import frame_of, require, score_bounds
 from vbterrier.frames.files.reading import read_qrels, read_topics
 from vbterrier.frames.pipelines import is_pipeline
@@ -293,7 +294,7 @@ def entity_grid(
     if external:
         raise ParameterError(f"measures: wanted measures of entity runs, as 'RelCov@20', found {external}")
     pool = pool_of_links(links, "entity_grid")
-    queries = read_topics(topics) if isinstance(topics, (str, os.PathLike)) else frame_of(topics, "topics")
+    queries = read_topics(topics) if isinstance(topics, (str, os.PathLike)) else frame_of(topics, "topics", TOPICS)
     require(queries, ("qid", "query") if embed is not None else ("qid",), "topics")
     query_entities = None if query_entities is None else frame_of(query_entities, "query_entities")
     resources = {"embeddings": embeddings, "query_entities": query_entities, "embed": embed, "texts": texts}
@@ -334,7 +335,7 @@ def _given_run(name: str, given: Any, topics: pd.DataFrame, qrels: Any, folds: A
         return found
     if qrels is None:
         raise InputError(f"runs: {name!r} contains an estimator, which is cross-validated; give qrels=")
-    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else qrels
+    judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
     return cross_validated(given, topics, judged, folds=folds, seed=seed)
 
 

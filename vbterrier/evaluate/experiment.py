@@ -26,6 +26,7 @@ from vbterrier.evaluate.experiment_tables import (
 )
 from vbterrier.evaluate.inputs import is_path, named_systems
 from vbterrier.evaluate.scores import score
+from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, is_frame, require
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import ids_of, require_same_kind
@@ -307,7 +308,7 @@ def _filtered(
     """Topics and qrels, restricted to each other as asked."""
     if isinstance(qrels, LinkedPool):
         qrels = qrels.frame()
-    judged = read_qrels(qrels) if is_path(qrels) else frame_of(qrels, "qrels")
+    judged = read_qrels(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
     require(judged, ("qid",), "qrels")
     where = "topics column 'qid'", "qrels column 'qid'"
     if len(judged):

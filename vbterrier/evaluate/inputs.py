@@ -11,7 +11,8 @@ import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError, examples, warn
-from vbterrier.frames.contracts import frame_of, is_frame, require, systems_of
+from vbterrier.frames.columns import QRELS
+from vbterrier.frames.contracts import frame_of, is_frame, is_nested_table, require, systems_of
 from vbterrier.frames.files.rated_lists import SPELLING, misrated, require_ends, spellings
 from vbterrier.frames.files.reading import read_qrels, read_subtopics
 from vbterrier.frames.ids import ids_of, require_same_kind
@@ -43,6 +44,8 @@ def named_systems(systems: Any) -> Any:
 
     Unnamed files are named after their paths, unnamed pipelines by their text, as ``pt.Experiment`` does.
     """
+    if is_nested_table(systems):
+        return [("run", systems)]
     if hasattr(systems, "items") and not hasattr(systems, "columns"):
         return systems
     if not isinstance(systems, (list, tuple)):
@@ -93,7 +96,8 @@ def is_path(given: Any) -> bool:
 
 def table_of(given: Any, what: str, read: Callable[[Any], pd.DataFrame], columns: tuple[str, ...]) -> pd.DataFrame:
     """A frame, or the table at a path, with these columns."""
-    frame = read(given) if is_path(given) else frame_of(given, what)
+    vocabulary = QRELS if read is read_qrels else None
+    frame = read(given) if is_path(given) else frame_of(given, what, vocabulary)
     require(frame, columns, what)
     return frame
 
@@ -154,7 +158,7 @@ def _judgments(qrels: Any, read: Callable[[Any], pd.DataFrame]) -> pd.DataFrame:
     """Judgments as a frame; links are judgments of entity measures."""
     if isinstance(qrels, LinkedPool):
         return qrels.frame()
-    return read(qrels) if is_path(qrels) else frame_of(qrels, "qrels")
+    return read(qrels) if is_path(qrels) else frame_of(qrels, "qrels", QRELS)
 
 
 def require_scale(frame: pd.DataFrame, scale: tuple[int, int] | None, what: str) -> None:

@@ -20,8 +20,10 @@ from vbterrier.evaluate.inputs import (
 )
 from vbterrier.evaluate.release_scores import ReleaseScores
 from vbterrier.evaluate.value_tables import require_means
+from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import (
     frame_of,
+    is_nested_table,
     refuse_near_misses,
     require,
     require_difference,
@@ -265,7 +267,7 @@ def release_gate(
     bounds = score_bounds(f"{wanted} - ")
     if not np.isfinite(bounds).all() and (daily or guarantee == ANY):
         raise ParameterError(f"{wanted}: its range of scores is unknown; use guarantee={BOTH!r} without daily=True")
-    ratings = read_rated_list(qrels, scale=scale) if is_path(qrels) else _rated(frame_of(qrels, "qrels"), scale)
+    ratings = read_rated_list(qrels, scale=scale) if is_path(qrels) else _rated(frame_of(qrels, "qrels", QRELS), scale)
     newest, others = list(systems_of(_named(new, "new"))), _named(baseline, "baseline")
     runs = {name: read_hits(run) if is_path(run) else run for name, run in systems_of([*newest, *others])}
     if len(newest) != 1 or not others:
@@ -328,7 +330,7 @@ def _decided(
 
 def _named(given: Any, name: str) -> list[tuple[str, Any]]:
     """Names and runs; a single frame has the name of its parameter."""
-    found = {name: given} if hasattr(given, "columns") else named_runs(given)
+    found = {name: given} if hasattr(given, "columns") or is_nested_table(given) else named_runs(given)
     return list(found.items() if hasattr(found, "items") else found)
 
 

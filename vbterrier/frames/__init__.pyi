@@ -1,5 +1,8 @@
 from .contracts import flatten_qrels as flatten_qrels
+from .files.exports import write_ranking as write_ranking
+from .files.exports import write_ratings as write_ratings
 from .files.rated_lists import read_hits as read_hits
+from .files.rated_lists import read_judges as read_judges
 from .files.rated_lists import read_rated_list as read_rated_list
 from .files.rated_lists import write_rated_list as write_rated_list
 from .files.reading import read_annotations as read_annotations

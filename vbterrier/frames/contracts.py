@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cached_property
+from numbers import Number
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,7 +13,9 @@ import pandas as pd
 import pyarrow as pa
 
 from vbterrier.errors import InputError, ParameterError, choice, nearest, warn
+from vbterrier.frames.columns import QRELS
 from vbterrier.frames.ids import FEW, Lookup, ids_of, integers_of, numbers_of, owner_of, repeated_pairs
+from vbterrier.frames.nested import table_of
 from vbterrier.kernels.vb import per_topic
 
 if TYPE_CHECKING:
@@ -22,6 +26,7 @@ if TYPE_CHECKING:
     Bounds = tuple[float, float]
 
     from vbterrier.annotations import Bools, Floats, Ints
+    from vbterrier.frames.columns import Vocabulary
     from vbterrier.frames.ids import Ids
 
 
@@ -44,8 +49,40 @@ def is_frame(data: Any) -> bool:
     )
 
 
-def frame_of(data: Any, what: str) -> pd.DataFrame:
-    """Return a pandas frame unchanged, or convert a table that supports Arrow's interface (polars, pyarrow)."""
+def frame_of(data: Any, what: str, vocabulary: Vocabulary | None = None) -> pd.DataFrame:
+    """Return a pandas frame unchanged, or convert a table that supports Arrow's interface (polars, pyarrow).
+
+    With a vocabulary, columns that other tools name otherwise get the names of this package, and dictionaries of
+    dictionaries, lists of records and iterators of tuples, as those of ir_measures, are tables, too.
+    """
+    frame = _table(data, what, vocabulary)
+    return frame if vocabulary is None else known_columns(frame, vocabulary)
+
+
+def known_columns(frame: pd.DataFrame, vocabulary: Vocabulary) -> pd.DataFrame:
+    """Return a frame with the columns of a vocabulary, or unchanged if it has them or lacks one under any name."""
+    if set(vocabulary.named).issubset(frame.columns):
+        return frame
+    names = vocabulary.renamed([str(name) for name in frame.columns])
+    lacking = set(vocabulary.named).difference(names)
+    if lacking == {"score"} and "rank" in names:
+        ranked = frame.set_axis(names, axis=1)
+        return ranked.assign(score=-numbers_of(ranked["rank"], "column 'rank'"))
+    return frame if lacking else frame.set_axis(names, axis=1)
+
+
+def is_nested_table(data: Any) -> bool:
+    """Return True for ``{qid: {docno: number}}``, and for lists of tuples with names, as those of ir_measures."""
+    if isinstance(data, Mapping):
+        rows = list(data.values())
+        inner = [next(iter(row.values()), 0) for row in rows if isinstance(row, Mapping)]
+        return bool(rows) and len(inner) == len(rows) and all(isinstance(value, (Number, np.number)) for value in inner)
+    if hasattr(data, "__next__") and not hasattr(data, "columns"):
+        return True
+    return isinstance(data, (list, tuple)) and bool(data) and all(hasattr(row, "_asdict") for row in data)
+
+
+def _table(data: Any, what: str, vocabulary: Vocabulary | None) -> pd.DataFrame:
     if isinstance(data, pd.DataFrame):
         if len(set(data.columns)) < len(data.columns):
             for name in data.columns[data.columns.duplicated()]:
@@ -61,9 +98,32 @@ def frame_of(data: Any, what: str) -> pd.DataFrame:
         plain = pa.schema([field.with_type(_plain(field.type)) for field in table.schema])
         frame: pd.DataFrame = table.cast(plain).to_pandas()
         return frame
+    if vocabulary is not None and (isinstance(data, (list, tuple, Mapping)) or hasattr(data, "__next__")):
+        return _nested_table(data, what, vocabulary)
     if hasattr(data, "__next__"):
         raise InputError(f"{what}: found a generator, which can be read only once; pass a frame, or list(...) of it")
     raise InputError(f"{what}: wanted a data frame, found {type(data).__name__}; pass a pandas or polars frame")
+
+
+def _nested_table(data: Any, what: str, vocabulary: Vocabulary) -> pd.DataFrame:
+    """The table of nested objects, as dictionaries of dictionaries, or of an iterator of tuples with names."""
+    given = data
+    if not isinstance(data, Mapping):
+        given = list(data)
+        if not given:
+            hint = "; an iterator can be read only once: pass list(...) of it" if hasattr(data, "__next__") else ""
+            raise InputError(f"{what}: no rows in a {type(data).__name__}{hint}")
+        if not all(isinstance(row, Mapping) or hasattr(row, "_asdict") for row in given):
+            once = ", which can be read only once" if hasattr(data, "__next__") else ""
+            raise InputError(
+                f"{what}: found a {type(data).__name__}{once}; pass a frame, records, or tuples with names as those of "
+                "ir_measures"
+            )
+    try:
+        frame = table_of(given, vocabulary)
+    except ValueError as error:
+        raise InputError(f"{what}: {error}") from error
+    return frame.infer_objects()
 
 
 def _plain(kind: Any) -> Any:
@@ -153,7 +213,7 @@ class LabelFrame:
         self, qrels: Any, *, name: str = "qrels", drop_negative: bool = False, ids: tuple[Ids, Ids] | None = None
     ) -> None:
         self.name = name
-        frame = frame_of(qrels, name)
+        frame = frame_of(qrels, name, QRELS)
         require(frame, ("qid", "docno", "label"), name)
         self.qid, self.docno = ids or (ids_of(frame[column], f"{name} column {column!r}") for column in _KEY)
         self.topics, self.topic = self.qid.codes()
@@ -243,7 +303,7 @@ def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:
     >>> flatten_qrels(qrels).values.tolist()
     [['1', 'd', 2]]
     """
-    frame = frame_of(qrels, name)
+    frame = frame_of(qrels, name, QRELS)
     require(frame, ("qid", "docno", "label"), name)
     for column in ("qid", "docno"):
         ids_of(frame[column], f"{name} column {column!r}")

@@ -6,6 +6,7 @@ import os
 from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import InputError, printable
+from vbterrier.frames.columns import TOPICS
 from vbterrier.frames.contracts import frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_topics
 from vbterrier.frames.ids import ids_of
@@ -32,7 +33,7 @@ def input_of(topics: Any) -> pd.DataFrame:
 
     Rows with documents (docno), the input of rerankers, repeat their topic.
     """
-    frame = read_topics(topics) if isinstance(topics, (str, os.PathLike)) else frame_of(topics, "topics")
+    frame = read_topics(topics) if isinstance(topics, (str, os.PathLike)) else frame_of(topics, "topics", TOPICS)
     require(frame, ("qid",), "topics")
     if not len(frame):
         raise InputError("topics: no rows; give at least one query")

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, choice, examples, warn
+from vbterrier.frames.columns import RUN
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.ids import distinct_blocks, lazy_ids, numbers_of, owner_of, repeated_pairs, require_same_kind
@@ -113,7 +114,7 @@ class Run:
     def __init__(self, frame: Any, *, name: str = "run", duplicates: str = "everywhere") -> None:
         choice("duplicates", duplicates, DUPLICATES)
         self.name = name
-        self._read(frame_of(frame, name))
+        self._read(frame_of(frame, name, RUN))
         # No topic has duplicates in its first documents up to this rank.
         self._distinct_to: float = 0
         if duplicates == "first":

@@ -160,6 +160,16 @@ def install(provider: Provider) -> None:
 _ORIGINAL = "_before_vbterrier"
 
 
+def of_trec_eval(name: str) -> list[ir_measures.Measure]:
+    """Return the measures of a name of trec_eval, such as ``ndcg_cut_10``; none for other names."""
+    parse = getattr(ir_measures.parse_trec_measure, _ORIGINAL, ir_measures.parse_trec_measure)
+    try:
+        found: list[ir_measures.Measure] = parse(name)
+    except ValueError:
+        return []
+    return found
+
+
 def replace_parser(fallback: Callable[[str], list[ir_measures.Measure]] | None) -> None:
     """Parse the texts that ``ir_measures.parse_trec_measure`` rejects with another parser, or undo this with ``None``.
 

@@ -12,6 +12,7 @@ import pandas as pd
 import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError, choice, nearest, warn
+from vbterrier.frames.columns import RUN
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.files.reading import read_run
 from vbterrier.frames.pipelines import input_of, is_pipeline, require_results
@@ -67,7 +68,7 @@ def results_of(
             pipelines[place] = tuple(system) if isinstance(system, pt.Compose) else (system,)
         else:
             is_path = isinstance(system, (str, os.PathLike))
-            loaded[place] = read_run(system) if is_path else frame_of(system, f"run {name!r}")
+            loaded[place] = read_run(system) if is_path else frame_of(system, f"run {name!r}", RUN)
     given, before, times = _batches(topics, batch_size), 0.0, dict.fromkeys(loaded, (0.0, 0.0))
     if plan == "prefix":
         n = _n_common(list(pipelines.values())) if 1 < len(pipelines) == len(systems) else 0

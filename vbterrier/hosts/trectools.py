@@ -10,6 +10,7 @@ import trectools
 from trectools import TrecQrel, TrecRes, TrecRun
 
 from vbterrier.errors import InputError, warn
+from vbterrier.frames.columns import QRELS, RUN
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.ranking import Run
 from vbterrier.hosts import require_api
@@ -39,7 +40,7 @@ _NO_DATA = "run and qrels must hold data: read a file, or load a data frame, fir
 def run_frame(run: Any) -> pd.DataFrame:
     """The columns of a ``TrecRun`` that measures read, named as in this package; a frame is returned unchanged."""
     if not isinstance(run, TrecRun):
-        return frame_of(run, "run")
+        return frame_of(run, "run", RUN)
     if run.run_data is None:
         raise InputError(_NO_DATA)
     frame = run.run_data.rename(columns=FROM_TRECTOOLS)
@@ -81,7 +82,7 @@ def qrels_of(data: Any, name: str) -> TrecQrel:
     """Return a ``TrecQrel``, or make one of a frame of judgments, of intents, or of the links of a pool."""
     if isinstance(data, TrecQrel):
         return data
-    frame = frame_of(data, "qrels")
+    frame = frame_of(data, "qrels", QRELS)
     require(frame, ("qid", "entity_id") if "entity_id" in frame.columns else ("qid", "docno", "label"), "qrels")
     frame = frame if "iteration" in frame.columns else frame.assign(iteration="0")
     made = TrecQrel()

@@ -4,15 +4,31 @@ from __future__ import annotations
 
 import ast
 import re
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import ir_measures
 
 from vbterrier.errors import ParameterError, nearest
-from vbterrier.hosts.ir_measures import MEASURES, NAME, replace_parser
+from vbterrier.hosts.ir_measures import MEASURES, NAME, of_trec_eval, replace_parser
 from vbterrier.measures.adhoc import is_computed_here
 from vbterrier.measures.base import Measure
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+# Names of trec_eval: letters, then cutoffs behind a point or an underscore.
+_OF_TREC_EVAL = re.compile(r"[A-Za-z]+(_[A-Za-z]+)*([._]\d+(\.\d+)?)?(,\d+)*")
+# Measures by their names in other tools, without case and punctuation.
+_ELSEWHERE = {
+    **dict.fromkeys(("hit", "hits", "hitrate", "hitratio", "accuracyat"), "Success"),
+    **dict.fromkeys(("ndcg", "ndcgcut"), "nDCG"),
+    **dict.fromkeys(("map", "averageprecision", "mapcut"), "AP"),
+    **dict.fromkeys(("mrr", "reciprocalrank", "reciprank"), "RR"),
+    "recall": "R",
+    "precision": "P",
+    "rprecision": "Rprec",
+    "success": "Success",
+}
 _FORM = "a measure is written as Name, Name@10 or Name(parameter=value,...)@10"
 
 _RECALL_DIGITS = 2
@@ -21,6 +37,8 @@ _WITHOUT_VALUE = re.compile(r"invalid param (\w+)=<object .*")
 
 def measures_from(*texts: str | ir_measures.Measure) -> list[ir_measures.Measure]:
     """Parse measures of this package and of ir_measures; Measure objects are returned unchanged.
+
+    Names of trec_eval that mean one measure, such as ``ndcg_cut_10`` and ``recall.2``, are accepted, too.
 
     ``pt.Experiment`` accepts text only for the names of trec_eval, without parameters; it accepts Measure objects.
 
@@ -33,6 +51,8 @@ def measures_from(*texts: str | ir_measures.Measure) -> list[ir_measures.Measure
     --------
     >>> measures_from("VB(alpha=0.5)@10", "nDCG@10")
     [VB(alpha=0.5)@10, nDCG@10]
+    >>> measures_from("ndcg_cut_10", "recip_rank")
+    [nDCG@10, RR]
     """
     return [text if isinstance(text, ir_measures.Measure) else _parsed(text) for text in texts]
 
@@ -47,6 +67,21 @@ def distinct_measures(measures: Any, example: str = "BNDCG@10") -> list[ir_measu
         if not isinstance(measure, Measure) and (remedy := _missing_engine(measure)):
             raise ParameterError(f"{measure}: no engine of ir_measures evaluates this; {remedy}")
     return list(dict.fromkeys(found))
+
+
+# Measures in which gains are proportional to labels, and measures that do not depend on labels.
+_PROPORTIONAL = frozenset(("nDCG", "BNDCG", "ENDCG", "NDCGBound", "Judged", "Unjudged", "NumQ", "NumRet"))
+
+
+def require_proportional(measures: Iterable[str | ir_measures.Measure]) -> None:
+    """Refuse measures that change if all labels are multiplied by a number, unless they say which are relevant."""
+    for measure in measures_from(*measures):
+        is_linear = str(measure.params.get("dcg", "log2")) == "log2" and "gains" not in measure.params
+        if "rel" not in measure.params and not (measure.NAME in _PROPORTIONAL and is_linear):
+            raise ParameterError(
+                f"{measure}: is not proportional to ratings, which unit= counts in steps; use nDCG, BNDCG or ENDCG, or "
+                "say from how many steps a document is relevant, as P(rel=2)@5"
+            )
 
 
 def _missing_engine(measure: ir_measures.Measure) -> str:
@@ -67,6 +102,8 @@ def _missing_engine(measure: ir_measures.Measure) -> str:
 
 
 def _parsed(text: str) -> ir_measures.Measure:
+    if (known := _of_trec_eval(text)) is not None:
+        return known
     try:
         node = ast.parse(text.strip(), mode="eval").body
     except (SyntaxError, ValueError, AttributeError, TypeError, MemoryError, RecursionError) as error:
@@ -83,11 +120,33 @@ def _parsed(text: str) -> ir_measures.Measure:
     if not isinstance(node, ast.Name):
         raise ParameterError(f"{text!r}: {_FORM}")
     if node.id not in MEASURES:
-        raise ParameterError(f"{text!r}: no measure is called {node.id!r}.{nearest(node.id, MEASURES)}")
+        raise ParameterError(f"{text!r}: no measure is called {node.id!r}.{_suggested(node.id, text)}")
     kind = MEASURES[node.id]
     if cutoff is not None:
         given.append((kind.AT_PARAM, cutoff))
     return _checked(kind, _literals(given, text), text)
+
+
+def _of_trec_eval(text: Any) -> ir_measures.Measure | None:
+    """Return the measure of a name of trec_eval, ``None`` for other texts."""
+    if not isinstance(text, str) or text.strip() in MEASURES or not _OF_TREC_EVAL.fullmatch(text.strip()):
+        return None
+    known = of_trec_eval(text.strip())
+    if len(known) > 1:
+        several = ", ".join(map(str, known[:3]))
+        raise ParameterError(f"{text!r}: names {len(known)} measures of trec_eval ({several}, ...); name one")
+    return known[0] if known else None
+
+
+def _suggested(name: str, text: str) -> str:
+    """Suggest the measure that other tools call so, with the cutoff and parameters of the text, or the nearest."""
+    word = re.sub(r"[\W_]|\d+$", "", name.casefold())
+    cutoff = re.sub(r"^.*?(\d*)$", r"\1", name)
+    known = _ELSEWHERE.get(word)
+    if known is None:
+        return nearest(name, MEASURES)
+    rest = text.strip().removeprefix(name)
+    return f" Did you mean {known}{rest or (f'@{cutoff}' if cutoff else '')}?"
 
 
 def _literals(given: list[tuple[str, ast.expr]], text: str) -> dict[str, Any]:

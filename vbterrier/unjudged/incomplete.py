@@ -9,6 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, examples, nearest, warn, whole
+from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.ids import Ids, Lookup, ids_of, integers_of, require_same_kind
@@ -47,7 +48,7 @@ class _Pool:
     """The rows of qrels, with a lookup of retrieved documents."""
 
     def __init__(self, qrels: Any) -> None:
-        self.frame = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+        self.frame = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
         require(self.frame, ("qid", "docno", "label"), "qrels")
         self.qid, self.docno = (ids_of(self.frame[name], f"qrels column {name!r}") for name in ("qid", "docno"))
         self.relevant = integers_of(self.frame["label"], "qrels column 'label'") > 0

@@ -7,7 +7,6 @@ import os
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -15,7 +14,9 @@ import pandas as pd
 
 from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames import ranking
+from vbterrier.frames.columns import LABELS
 from vbterrier.frames.contracts import LabelFrame, frame_of, is_frame, require
+from vbterrier.frames.files.rated_lists import read_judges
 from vbterrier.frames.files.reading import read_labels
 from vbterrier.frames.ids import Ids, Lookup, ids_of, numbers_of, owner_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places, run_places
@@ -182,7 +183,7 @@ class MachineLabels:
     ----------
     given
         A frame (qid, docno, label) or a path; several paths, named after their files; or a mapping of name to frame or
-        path. See :func:`vbterrier.frames.read_labels`.
+        path. A book of Quepid has labels of several raters. See :func:`vbterrier.frames.read_labels`.
 
     Raises
     ------
@@ -267,8 +268,7 @@ def _named(given: Any) -> list[tuple[str, Any]]:
     if isinstance(given, Mapping):
         named = [(str(name), labels) for name, labels in given.items()]
     elif isinstance(given, (list, tuple)) and all(isinstance(path, (str, os.PathLike)) for path in given):
-        names = [Path(path).name.removesuffix(".gz") for path in given]
-        named = [(Path(name).stem or name, path) for name, path in zip(names, given, strict=True)]
+        named = [pair for path in given for pair in read_judges(path).items()]
     else:
         raise InputError(
             "labels: wanted a frame (qid, docno, label), a path, or a mapping of name to these; found "
@@ -281,7 +281,7 @@ def _named(given: Any) -> list[tuple[str, Any]]:
 
 def _labeller(name: str, given: Any) -> _Labeller:
     what = f"labels {name!r}"
-    frame = read_labels(given) if isinstance(given, (str, os.PathLike)) else frame_of(given, what)
+    frame = read_labels(given) if isinstance(given, (str, os.PathLike)) else frame_of(given, what, LABELS)
     require(frame, ("qid", "docno", "label"), what)
     if not len(frame):
         raise InputError(f"{what}: no rows")

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, InputError, ParameterError, printable
-from vbterrier.frames.files.reading import RUN, first_line, is_read_whole, run_layout
+from vbterrier.frames.files.kinds import RUN, first_line, run_layout
+from vbterrier.frames.files.loading import is_read_whole
 from vbterrier.frames.files.source import BOM, Source
 from vbterrier.frames.files.tables import batches, misfit_error, require_columns, text_table, typed_table, unreadable
 from vbterrier.frames.files.writing import kept_in
@@ -167,7 +168,7 @@ def _parsed(source: Source, layout: Layout, content: bytes, *, is_first: bool) -
         # Arrow drops a byte-order mark at the start; this one belongs to an id.
         content = BOM + content
     try:
-        table = text_table(Source(source.path, None, content), layout)
+        table, _ = text_table(Source(source.path, None, content), layout)
     except FileError:
         raise misfit_error(source, layout) from None
     return table.select([name for name in (*_KEYS, *READ) if name in table.column_names])
@@ -178,14 +179,14 @@ def _rows(source: Source, n_bytes: int, start: int) -> Iterator[tuple[int, Any]]
     try:
         with source.raw() as raw:
             every = pq.ParquetFile(raw).schema_arrow.names
-        require_columns(source.path, every, RUN.required)
-        names = [name for name in every if name in (*RUN.required, *READ)]
-        others = [name for name in names if name not in RUN.required]
+        require_columns(source.path, every, _KEYS)
+        names = [name for name in every if name in (*_KEYS, *READ)]
+        others = [name for name in names if name not in _KEYS]
         for at, batch in batches(source, names, n_bytes=n_bytes, start=start, limit=_LONGEST_LINE * n_bytes):
             table = batch.slice(max(start - at, 0))
             before = at + len(batch) - len(table)
             if len(table):
-                checked = typed_table(source, table, RUN.required, RUN.numeric, before)
+                checked = typed_table(source, table, _KEYS, RUN.numeric, before)
                 yield before, checked.select([*_KEYS, *others])
     except (pa.ArrowException, OSError) as error:
         raise unreadable(source, error) from error

@@ -2,31 +2,23 @@
 
 from __future__ import annotations
 
-import csv
-import json
-import re
 import unicodedata
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import FileError, InputError, ParameterError, examples, printable
+from vbterrier.errors import FileError, ParameterError, printable, warn
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.files.reading import MAX_BYTES, read_qrels, read_run, simplified, with_scores
-from vbterrier.frames.files.source import (
-    REMARK,
-    Layout,
-    MisfitError,
-    RepeatedMemberError,
-    Source,
-    json_of,
-    split,
-)
-from vbterrier.frames.files.tables import require_columns, text_table, workbook_as_csv
-from vbterrier.frames.files.writing import replacing, write_table
+from vbterrier.frames.files.exports import json_text, table_text, write_text
+from vbterrier.frames.files.json_tables import STATUS, is_json
+from vbterrier.frames.files.kinds import BOOK, RATINGS, TRAFFIC, first_line, header_layout
+from vbterrier.frames.files.loading import MAX_BYTES, PROB, load
+from vbterrier.frames.files.reading import read_labels, read_run
+from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.writing import write_table
 from vbterrier.frames.notebook import Panel, Shown, counted
 
 if TYPE_CHECKING:
@@ -34,20 +26,9 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import StrPath
 
-# Headers of each column, without punctuation and in lower case; the first one that a table has.
-_HEADS = {
-    "qid": ("qid", "queryid", "topicid", "querytext", "query", "searchquery", "searchterm"),
-    "docno": ("docno", "docid", "documentid", "doc", "document"),
-    "label": ("rating", "label", "grade", "relevance", "judgment", "judgement"),
-    "rank": ("docposition", "position", "rank"),
-    "score": ("score",),
-    "weight": ("weight", "traffic", "frequency", "count", "volume"),
-    "segment": ("segment", "category", "group"),
-}
 _LARGEST = 2**31
-# Spreadsheets run cells that begin with one of these signs; an apostrophe before them, and before those that have one
-# already, guards cells that go to people, and is removed from cells that come back.
-_FORMULA, _GUARDED = re.compile(r"^('*[=+\-@\t\r])"), re.compile(r"^'('*[=+\-@\t\r])")
+# The member of a judgement in a book of Quepid that names its rater.
+_RATER = "user_email"
 SPELLING = "case, blanks or Unicode form; use one spelling"
 
 
@@ -57,7 +38,7 @@ class RatedList(Shown):
 
     - ``frame``: qid (the query's id, or its text if the file has no ids), docno, label; ``iteration`` of TREC qrels,
       ``index`` of ``_rank_eval``
-    - ``form``: ``"trec"``, ``"table"`` or ``"rank_eval"``
+    - ``form``: ``"trec"``, ``"table"``, ``"rank_eval"`` or ``"workbench"``
     - ``heads``: the headers of query, document and rating of a table
     - ``separator``: the separator of a table
     - ``n_unrated``: number of rows without a rating, which are left out: their documents are unjudged
@@ -79,7 +60,7 @@ class RatedList(Shown):
 def read_rated_list(
     path: StrPath, *, scale: tuple[int, int] | None = None, max_bytes: int | None = MAX_BYTES
 ) -> RatedList:
-    r"""Read ratings: TREC qrels, a table with a header, or a ``_rank_eval`` request or response, plain or gzip.
+    r"""Read ratings: TREC qrels, a table with a header, JSON of any tool, or a book of Quepid, plain or packed.
 
     Parameters
     ----------
@@ -87,7 +68,8 @@ def read_rated_list(
         The file; its content decides how it is read. A table (CSV, TSV, .xlsx) names columns for the query (query,
         Query Text, qid), the document (docid, doc_id, Doc ID) and the rating, as the exports of Quepid do; other
         columns are ignored. A request of the ranking evaluation API of OpenSearch or Elasticsearch has ``requests``
-        with ``ratings``, its response ``details`` with rated ``hits``.
+        with ``ratings``, its response ``details`` with rated ``hits``. In a book of Quepid, which has ratings of
+        several raters, a document has the lower median of its ratings.
     scale
         The smallest and the largest rating; by default any whole number from 0, and of TREC qrels any whole number.
     max_bytes
@@ -115,23 +97,18 @@ def read_rated_list(
     ([['shoes, red', 'd1', 3]], 1)
     """
     require_ends(scale)
-    source, found = _opened(path, max_bytes)
-    if found is None:
-        frame = read_qrels(path, max_bytes=max_bytes)
+    book = _book(path, max_bytes)
+    if book is not None:
+        return _rated_by_several(path, book, scale)
+    loaded = load(path, max_bytes, RATINGS)
+    frame = loaded.frame
+    if loaded.form == "lines":
         if scale is not None and (message := misrated(frame, ~frame["label"].between(*scale), scale)):
-            raise FileError(source.path, message)
+            raise FileError(path, message)
         return RatedList(frame)
-    if isinstance(found, dict):
-        listed = RatedList(
-            pd.DataFrame(_ratings(source, found), columns=["qid", "docno", "label", "index"]), "rank_eval"
-        )
-    else:
-        wanted = ("qid", "docno", "label")
-        require_columns(source.path, found.names, wanted, line=found.header)
-        heads = dict(zip(found.names, found.form.split("\t"), strict=True))
-        listed = RatedList(
-            _table(source, found)[[*wanted]], "table", tuple(heads[name] for name in wanted), found.separator
-        )
+    form = loaded.form if loaded.form in ("rank_eval", "workbench") else "table"
+    kept = ["qid", "docno", "label", *(["index"] if form == "rank_eval" else [])]
+    listed = RatedList(frame[kept], form, loaded.heads or RatedList.heads, loaded.separator)
     given = listed.frame["label"]
     rated = given.notna() & (given.astype(str).str.strip() != "")
     frame = listed.frame[rated].reset_index(drop=True)
@@ -139,16 +116,103 @@ def read_rated_list(
     label = pd.to_numeric(frame["label"].astype(str), errors="coerce").to_numpy(dtype=np.float64)
     low, high = scale or (0, _LARGEST)
     if message := misrated(frame, ~((label >= low) & (label <= high) & (label == np.round(label))), scale):
-        raise FileError(source.path, message)
+        raise FileError(path, message)
     twice = frame.duplicated(["qid", "docno"])
     if twice.any():
         qid, docno = frame.loc[twice, ["qid", "docno"]].iloc[0]
-        raise FileError(source.path, f"document {docno!r} of query {qid!r} is rated twice; keep one rating")
+        raise FileError(path, f"document {docno!r} of query {qid!r} is rated twice; keep one rating")
     if not len(frame):
-        raise FileError(source.path, "has no rating; rate some of its documents")
+        raise FileError(path, "has no rating; rate some of its documents")
     if pair := spellings(frame["qid"].unique()):
-        raise FileError(source.path, f"queries {pair[0]!r} and {pair[1]!r} differ only in {SPELLING}")
-    return replace(listed, frame=frame.assign(label=label.astype(np.int64)), n_unrated=int((~rated).sum()))
+        raise FileError(path, f"queries {pair[0]!r} and {pair[1]!r} differ only in {SPELLING}")
+    return replace(
+        listed, frame=frame.assign(label=label.astype(np.int64)), n_unrated=loaded.n_unrated + int((~rated).sum())
+    )
+
+
+def read_judges(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> dict[str, pd.DataFrame]:
+    r"""Read the labels of each judge of a book of Quepid, or of one judge from any other file of labels.
+
+    Parameters
+    ----------
+    path
+        A CSV export of a book has columns query, docid, and one for each rater, empty where a rater gave no rating; its
+        JSON export a list of pairs with their judgements. For other files see :func:`vbterrier.frames.read_labels`.
+    max_bytes
+        Limit of the unpacked size; ``None`` for no limit.
+
+    Returns
+    -------
+    dict
+        Frames qid, docno, label (float64) by judge; a single one is called after the file.
+
+    Raises
+    ------
+    FileError
+        The file cannot be read; a rating that is no number.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "book.csv")
+    >>> _ = path.write_text("query,docid,Ann,Ben\nhat,d1,3.0,2.0\nhat,d2,,0.0\n")
+    >>> {name: labels["label"].tolist() for name, labels in read_judges(path).items()}
+    {'Ann': [3.0], 'Ben': [2.0, 0.0]}
+    """
+    book = _book(path, max_bytes)
+    if book is None:
+        name = Path(path).name.removesuffix(".gz")
+        return {Path(name).stem or name: read_labels(path, max_bytes=max_bytes)}
+    parts = book.groupby("judge", sort=False)
+    return {str(name): part[["qid", "docno", "label"]].reset_index(drop=True) for name, part in parts}
+
+
+def _book(path: StrPath, max_bytes: int | None) -> pd.DataFrame | None:
+    """The ratings of a book of Quepid: qid, docno, label, judge; ``None`` for other files."""
+    if not _is_book(Source.at(path, max_bytes)):
+        return None
+    frame = load(path, max_bytes, BOOK).frame
+    if _RATER in frame.columns:
+        long = frame.rename(columns={_RATER: "judge"})
+    else:
+        long = frame.melt(["qid", "docno"], var_name="judge", value_name="label", ignore_index=False)
+        long = long.sort_index(kind="stable").reset_index(drop=True)
+    given = long["label"].astype(str).str.strip()
+    long = long[given != ""].assign(label=pd.to_numeric(given[given != ""], errors="coerce").astype("float64"))
+    if long["label"].isna().any():
+        row = long[long["label"].isna()].iloc[0]
+        about = f"{row['docno']!r} for query {row['qid']!r} by {row['judge']!r}"
+        raise FileError(path, f"the rating of {about} is {printable(given[row.name])}, wanted a number")
+    return long.assign(judge=long["judge"].map(lambda name: name if isinstance(name, str) and name else "Unknown"))
+
+
+def _is_book(source: Source) -> bool:
+    """Return True for a book in JSON, or a table of queries and documents without columns of labels or scores."""
+    if source.is_parquet or source.is_workbook:
+        return False
+    number, line = first_line(BOOK, source)
+    if is_json(line):
+        return b'"query_doc_pairs"' in source.text()
+    try:
+        layout = header_layout(BOOK, source.path, number, line)
+    except FileError:
+        return False
+    known = {"qid", "docno", *BOOK.columns, *BOOK.vocabulary.optional, "score", "rank", "iteration", STATUS}
+    names = () if layout is None else layout.names
+    if layout is None or layout.heads != ("query", "docid"):
+        return False
+    return len(names) > 2 and known.intersection(names) == {"qid", "docno"} and not any(map(PROB.fullmatch, names))  # noqa: PLR2004
+
+
+def _rated_by_several(path: StrPath, every: pd.DataFrame, scale: tuple[int, int] | None) -> RatedList:
+    """The lower median of the ratings of each document."""
+    low, high = scale or (0, _LARGEST)
+    if message := misrated(every, ~(every["label"].between(low, high) & (every["label"] % 1 == 0)), scale):
+        raise FileError(path, message)
+    n_raters = every["judge"].nunique()
+    warn(f"{printable(path)}: ratings by {n_raters} raters; the lower median of those of a document counts")
+    median = every.groupby(["qid", "docno"], sort=False)["label"].quantile(0.5, interpolation="lower")
+    return RatedList(median.astype(np.int64).reset_index(), "table", separator=",")
 
 
 def read_hits(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -181,32 +245,12 @@ def read_hits(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFra
     >>> read_hits(path).to_numpy().tolist()
     [['red shoes', 'd7', -1.0, 1, 'shop']]
     """
-    source, found = _opened(path, max_bytes)
-    if found is None:
-        return read_run(path, max_bytes=max_bytes)
-    if not isinstance(found, dict):
-        require_columns(source.path, found.names, ("qid", "docno"), line=found.header)
-        return with_scores(source.path, _table(source, found).drop(columns="label", errors="ignore"))
-    details = found.get("details")
-    if not isinstance(details, dict):
-        raise FileError(source.path, "wanted the response of _rank_eval with details; a request has no hits")
-    if failures := found.get("failures"):
-        raise FileError(source.path, f"the search failed for {len(failures)} queries ({examples(failures)}); repeat it")
-    rows = [
-        (qid, docno, -float(rank), rank, index)
-        for qid, hits in _hits(source, details)
-        for rank, (docno, index, _) in enumerate(hits, 1)
-    ]
-    return pd.DataFrame(rows, columns=["qid", "docno", "score", "rank", "index"])
+    return read_run(path, max_bytes=max_bytes)
 
 
 def read_traffic(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
     """Read weights and segments of queries: a table with a header, a column for the query, weight, segment or both."""
-    source, found = _opened(path, max_bytes)
-    if not isinstance(found, Layout):
-        raise FileError(source.path, "wanted a table with a header line: query, weight, segment")
-    require_columns(source.path, found.names, ("qid",), line=found.header)
-    return _table(source, found)
+    return load(path, max_bytes, TRAFFIC).frame
 
 
 def write_rated_list(frame: Any, path: StrPath, like: RatedList) -> None:
@@ -221,8 +265,8 @@ def write_rated_list(frame: Any, path: StrPath, like: RatedList) -> None:
     like
         The list: a table gets its headers and separator with empty ratings, and an apostrophe before cells that a
         spreadsheet would run as a formula, which :func:`read_rated_list` and :func:`read_hits` remove; a ``_rank_eval``
-        request ratings of null; TREC qrels, whose lines must have a label, the plan of
-        :func:`vbterrier.unjudged.judge_next.write_judging`.
+        request, and judgments of the Search Relevance Workbench, ratings of null; TREC qrels, whose lines must have a
+        label, the plan of :func:`vbterrier.unjudged.judge_next.write_judging`.
 
     Raises
     ------
@@ -246,24 +290,13 @@ def write_rated_list(frame: Any, path: StrPath, like: RatedList) -> None:
     if like.form == "trec":
         write_table(frame.assign(reason=frame.get("reason", "unjudged")), path, "plan", ("qid", "docno", "reason"), ())
         return
+    frame = frame.drop(columns="label", errors="ignore")
     if like.form == "table":
-        quoting: Literal[0, 3] = 0 if like.separator == "," else 3  # csv.QUOTE_MINIMAL, csv.QUOTE_NONE
-        cells = {name: frame[name].astype(str).str.replace(_FORMULA, r"'\1", regex=True) for name in ("qid", "docno")}
-        table = pd.DataFrame(cells).assign(rating="").set_axis(list(like.heads), axis=1)
-        try:
-            text = table.to_csv(index=False, sep=like.separator, quoting=quoting, quotechar='"', lineterminator="\n")
-        except csv.Error as error:
-            raise InputError("documents: a query or document holds a tab or a line end; replace it") from error
+        text = table_text(frame, like.heads, like.separator)
     else:
-        usual = like.frame["index"].mode().iloc[0]
-        index = frame.get("index", pd.Series(usual, index=frame.index)).fillna(usual)
-        requests: dict[str, list[Any]] = {}
-        for qid, docno, name in zip(frame["qid"], frame["docno"], index, strict=True):
-            requests.setdefault(qid, []).append({"_index": name, "_id": docno, "rating": None})
-        listed = [{"id": qid, "ratings": ratings} for qid, ratings in requests.items()]
-        text = json.dumps({"requests": listed}, indent=2, ensure_ascii=False) + "\n"
-    with replacing(Path(path)) as file:
-        file.write(text.encode())
+        usual = like.frame["index"].mode().iloc[0] if "index" in like.frame.columns else ""
+        text = json_text(frame, like.form, usual)
+    write_text(path, text)
 
 
 def spellings(queries: Iterable[str], others: Iterable[str] = ()) -> tuple[str, str] | None:
@@ -277,58 +310,6 @@ def spellings(queries: Iterable[str], others: Iterable[str] = ()) -> tuple[str, 
 
 def _folded(query: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", str(query)).casefold().split())
-
-
-def _opened(path: StrPath, max_bytes: int | None) -> tuple[Source, dict[str, Any] | Layout | None]:
-    """The file with its JSON object, or the layout of its table; ``None`` for TREC and Parquet files."""
-    source = Source.at(path, max_bytes)
-    if source.is_parquet:
-        return source, None
-    source = workbook_as_csv(source) if source.is_workbook else source
-    number, line = source.first(REMARK)
-    if line.lstrip()[:1] == b"{":
-        return source, _rank_eval(source)
-    separator = "\t" if b"\t" in line else ","
-    try:
-        given = split(line, separator, blanks=False)
-    except MisfitError as error:
-        raise FileError(source.path, str(error), line=number) from error
-    words = [simplified(name) for name in given]
-    # Columns that are not used may share a name.
-    names = [f"{name} ({place})" for place, name in enumerate(given)]
-    for name, heads in _HEADS.items():
-        if first := next((head for head in heads if head in words), None):
-            names[words.index(first)] = name
-    if "qid" not in names and ("docno" not in names or "label" not in names):
-        if separator == "," and len(given) > 1:
-            message = (
-                f"wanted a header line with columns for the query, the document and the rating; found {examples(given)}"
-            )
-            raise FileError(source.path, message, line=number)
-        return source, None
-    numeric = tuple(name for name in ("rank", "score", "weight") if name in names)
-    return source, Layout(tuple(names), numeric, separator, blanks=False, header=number, form="\t".join(given))
-
-
-def _rank_eval(source: Source) -> dict[str, Any]:
-    try:
-        found = json_of(source.text())
-    except RepeatedMemberError as error:
-        raise FileError(source.path, str(error)) from error
-    except (ValueError, RecursionError) as error:
-        raise FileError(source.path, f"is not one JSON object ({error}); wanted that of _rank_eval") from error
-    found = found.get("rank_eval", found)
-    if not isinstance(found, dict) or not {"requests", "details"} & set(found):
-        raise FileError(source.path, "wanted a JSON object with requests or details, those of _rank_eval")
-    return found
-
-
-def _table(source: Source, layout: Layout) -> pd.DataFrame:
-    """The known columns of a table."""
-    frame: pd.DataFrame = text_table(source, replace(layout, form="")).to_pandas()
-    for name in {"qid", "docno"}.intersection(frame.columns):
-        frame[name] = frame[name].str.replace(_GUARDED, r"\1", regex=True)
-    return frame[[name for name in frame.columns if name in _HEADS]]
 
 
 def require_ends(scale: Any) -> None:
@@ -350,50 +331,3 @@ def misrated(frame: pd.DataFrame, odd: Any, scale: tuple[int, int] | None) -> st
         f"the rating of {row['docno']!r} for query {row['qid']!r} is {printable(row['label'])}, wanted a whole number "
         f"{wanted}; correct it, or leave it empty if it is unrated"
     )
-
-
-def _ratings(source: Source, found: dict[str, Any]) -> list[tuple[Any, ...]]:
-    """Rows of qid, docno, rating and index of a request, or of the hits in a response."""
-    if "requests" not in found:
-        listed = _hits(source, found["details"])
-        return [(qid, docno, rating, index) for qid, hits in listed for docno, index, rating in hits]
-    rows = []
-    for place, request in enumerate(found["requests"] if isinstance(found["requests"], list) else [None]):
-        ratings = request.get("ratings") if isinstance(request, dict) else None
-        if not isinstance(ratings, list):
-            raise FileError(source.path, f"request {place} has no list of ratings; wanted id and ratings")
-        qid = _text(source, request.get("id"), f"id of request {place}")
-        for one in ratings:
-            docno, index = _document(source, one, qid)
-            rows.append((qid, docno, one.get("rating"), index))
-    return rows
-
-
-def _hits(source: Source, details: Any) -> list[tuple[str, list[tuple[str, str, Any]]]]:
-    """The hits of each query of a response: docno, index and rating."""
-    found = []
-    for qid, detail in details.items() if isinstance(details, dict) else [("details", None)]:
-        hits = detail.get("hits") if isinstance(detail, dict) else None
-        if not isinstance(hits, list) or not all(isinstance(one, dict) for one in hits):
-            raise FileError(source.path, f"query {qid!r} has no list of hits; wanted the whole response of _rank_eval")
-        found.append((qid, [(*_document(source, one.get("hit"), qid), one.get("rating")) for one in hits]))
-    return found
-
-
-def _document(source: Source, given: Any, qid: str) -> tuple[str, str]:
-    """The id and the index of a document."""
-    if not isinstance(given, dict):
-        raise FileError(source.path, f"query {qid!r}: wanted objects with _index and _id, found {examples([given])}")
-    return _text(source, given.get("_id"), f"_id of a document of {qid!r}"), str(given.get("_index", ""))
-
-
-def _text(source: Source, value: Any, what: str) -> str:
-    if isinstance(value, int) and not isinstance(value, bool):
-        return str(value)
-    if not isinstance(value, str) or not value:
-        raise FileError(source.path, f"{what} is {value!r}, wanted text that is not empty")
-    try:
-        value.encode()
-    except UnicodeEncodeError as error:
-        raise FileError(source.path, f"{what} holds half of a surrogate pair; write the file again") from error
-    return value

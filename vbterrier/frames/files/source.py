@@ -33,6 +33,7 @@ WHOLE = frozenset({"rank", "label"})
 _PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"
 _COMPRESSED = re.compile(
     rb"(?P<gzip>\x1f\x8b)|(?P<bz2>BZh[1-9](1AY&SY|\x17rE8P\x90))|(?P<zstd>\x28\xb5\x2f\xfd)|(?P<xz>\xfd7zXZ\0)"
+    rb"|(?P<lz4>\x04\x22\x4d\x18)"
 )
 # Beginnings of files that are no text, with the remedy.
 _FOREIGN = {
@@ -46,7 +47,6 @@ _FOREIGN = {
     rb"\xff\xfe|\xfe\xff": "text in UTF-16: convert it, for example with `iconv -f utf-16 -t utf-8`",
     rb"(?i)\s*<(!doctype )?html": "a web page, perhaps of an error or a log-in: download the file again",
     rb"version https://git-lfs": "a pointer of Git LFS: fetch the file with `git lfs pull`",
-    rb"\s*\[\s*\{": "a list in JSON: write one object per line, as `jq -c '.[]'` does",
 }
 _HEAD, _PIECE = 512, 1 << 20
 _NUMBER = re.compile(r"[+-]?((\d+\.?\d*|\.\d+)(e[+-]?\d+)?|inf(inity)?)", re.ASCII | re.IGNORECASE)
@@ -256,6 +256,10 @@ class Layout:
     kind: str = ""  # the kind of file that the first line was recognised as, for messages; empty for the usual kind
     for_header: str = "remove the line"  # the remedy if the first line looks like a header
     comment: re.Pattern[bytes] | None = None  # lines that are skipped
+    whole: frozenset[str] = WHOLE  # the numeric columns that hold whole numbers
+    # The numeric column that is empty in rows without a rating (label) or without a document (rank); they are left out.
+    unrated: str = ""
+    heads: tuple[str, ...] = ()  # the names in the header of the columns that every file must have
 
     @property
     def never_empty(self) -> tuple[str, ...]:
@@ -269,9 +273,11 @@ class Layout:
             remedy = self.remedies.get(min(len(fields), max(self.remedies, default=0)), "repair the line")
             wanted = f"{len(self.names)} fields, {self.form or ' '.join(self.names)}"
             raise MisfitError(f"wanted {wanted}; found {len(fields)} in {shown(line)}", remedy)
+        if self.unrated and not dict(zip(self.names, fields, strict=True))[self.unrated].strip():
+            return
         for name, value in zip(self.names, fields, strict=True):
             if name in self.numeric:
-                _check_number(name, value)
+                _check_number(name, value, is_whole=name in self.whole)
             elif not value and name in self.never_empty:
                 raise MisfitError(f"{name} is empty; give it an id, or remove the line")
 
@@ -290,8 +296,10 @@ class Layout:
         if line.startswith((b"{", b"[")):
             return "this looks like JSON; wanted one object per line, with the names of the columns"
         fields = split(line, self.separator, blanks=self.blanks)
-        if len(fields) == 1 and self.blanks and re.search(rb"[,;].*[,;]", line):
+        if len(fields) == 1 and self.blanks and re.search(rb"[,;]", line):
             columns = ",".join(name for name in self.names if name != "Q0")
+            if not re.search(rb"\d", line):
+                return f"this looks like the header of a table that lacks columns: name them, as {columns}"
             return f"this looks like CSV: name its columns in a first line, as {columns}"
         if self.numeric and not re.search(rb"\d", line.replace(b"Q0", b"")):
             return f"this looks like a header: {self.for_header}"
@@ -316,25 +324,38 @@ def split(line: bytes, separator: str, *, blanks: bool) -> list[str]:
         raise MisfitError(f"cannot be split at its commas ({error}); repair the line") from error
 
 
-def _check_number(name: str, value: str) -> None:
-    if name in WHOLE:
+def _check_number(name: str, value: str, *, is_whole: bool) -> None:
+    if is_whole:
         try:
             whole_number(value)
         except ValueError as error:
             found = f"{name} must be a whole number of at most 64 bits, found {shown(value)}"
-            raise MisfitError(found, "repair the line") from error
-    elif not _NUMBER.fullmatch(value.strip()):
+            is_fraction = name == "label" and _NUMBER.fullmatch(value.strip()) and "." in value
+            remedy = "read fractions with unit=, the smallest step of their scale" if is_fraction else "repair the line"
+            raise MisfitError(found, remedy) from error
+        return
+    try:
+        real_number(value)
+    except ValueError as error:
         remedy = "remove the line or give it a number" if "nan" in value.casefold() else "repair the line"
         remedy = "write decimals with a point" if _NUMBER.fullmatch(value.replace(",", ".", 1)) else remedy
-        raise MisfitError(f"{name} must be a number, found {shown(value)}", remedy)
+        raise MisfitError(f"{name} must be a number, found {shown(value)}", remedy) from error
 
 
 def whole_number(value: str) -> int:
-    """Parse an integer."""
-    number = int(value)
-    if "_" in value or not -(2**63) <= number < 2**63:
+    """Parse an integer, also as tools write it that store floats: ``3.0``."""
+    whole, _, zeros = value.strip().partition(".")
+    number = int(whole)
+    if zeros.strip("0") or "_" in value or not -(2**63) <= number < 2**63:
         raise ValueError(value)
     return number
+
+
+def real_number(value: str) -> float:
+    """Parse a number that is not NaN."""
+    if not _NUMBER.fullmatch(value.strip()):
+        raise ValueError(value)
+    return float(value)
 
 
 def is_folder(path: StrPath) -> bool:

@@ -20,6 +20,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, module_of_extra, nearest, warn
+from vbterrier.frames.columns import ID_WORDS, simplified
 from vbterrier.frames.files.source import (
     BOM,
     COMMENT,
@@ -29,6 +30,7 @@ from vbterrier.frames.files.source import (
     MisfitError,
     Source,
     UntidyError,
+    real_number,
     shown,
     whole_number,
 )
@@ -48,28 +50,27 @@ _LONGEST_LINE = 1 << 26
 # Default limit of a batch, in bytes.
 BATCH_BYTES = 1 << 26
 _NUMBER_BYTES = 8
+# Documents of queries without results in exports of Quepid.
+_NO_DOCUMENT = ("", "No Results")
 # Columns that a message names, and that a file may have.
 _MAX_LISTED, _MAX_COLUMNS = 30, 10_000
 # Unpacked size of a spreadsheet, which takes many times as much memory.
 _MAX_SHEET = 1 << 30
 
-# Headers of ids, without blanks and punctuation.
-_ID_HEADS = {
-    *(name.replace("_", "") for name in IDS),
-    *("queryid", "topicid", "topic", "docid", "documentid", "document", "iteration"),
-}
 
-
-def require_columns(path: Path, found: Sequence[str], wanted: Sequence[str], line: int | None = None) -> None:
-    """Check the column names of a file."""
+def require_columns(
+    path: Path, found: Sequence[str], wanted: Sequence[str], line: int | None = None, given: Sequence[str] | None = None
+) -> None:
+    """Check the column names of a file; ``given`` are those of the file, if they were renamed."""
     if len(found) > _MAX_COLUMNS:
         # Each column takes memory and time, even if it is empty.
         message = f"has {len(found):,} columns, wanted at most {_MAX_COLUMNS:,}; leave out the others"
         raise FileError(path, message, line=line)
     for name in wanted:
         if name not in found:
-            near = nearest(name, found)
-            listed = ", ".join(found[:_MAX_LISTED]) + (", ..." if len(found) > _MAX_LISTED else "")
+            own = found if given is None else given
+            near = nearest(name, own)
+            listed = ", ".join(own[:_MAX_LISTED]) + (", ..." if len(own) > _MAX_LISTED else "")
             message = f"wanted columns {', '.join(wanted)}; missing {name}; found {listed}.{near}"
             raise FileError(path, message, line=line)
     for name, n in Counter(found).items():
@@ -77,18 +78,18 @@ def require_columns(path: Path, found: Sequence[str], wanted: Sequence[str], lin
             raise FileError(path, f"column {shown(name)} occurs {n} times; keep one", line=line)
 
 
-def text_table(source: Source, layout: Layout) -> Any:
+def text_table(source: Source, layout: Layout) -> tuple[Any, int]:
     """Read delimited text.
 
     Arrow parses the unchanged file first. If it refuses the file, or may have misread it, white space is normalised and
     the text is parsed again. If that also fails, lines are checked one by one to find the first invalid one.
 
     Returns the layout's columns except the constant Q0: text, ``float64`` or ``int64``, without nulls, NaN or empty
-    ids.
+    ids; and the number of rows without a rating, or without a document, which are left out.
     """
     refused = (_WHITE.replace(layout.separator.encode(), b"") if layout.blanks else b"") + b"\0"
     # Arrow reads 0x10 as 16. This is harmless for a rank, but labels are parsed strictly.
-    types = {"rank": pa.int64(), "label": TEXT}
+    types = {"rank": pa.int64(), **({"label": TEXT} if "label" in layout.whole else {})}
     with suppress(pa.ArrowInvalid, UntidyError, MisfitError), source.stream(refused) as stream:
         return _checked(_parse(stream, layout, layout.separator, types), layout)
     text = source.text()
@@ -98,10 +99,10 @@ def text_table(source: Source, layout: Layout) -> Any:
         if layout.comment is not None:
             text = _without_comments(text, layout.comment)
             if not text.strip(BOM + b"\r\n"):
-                return _empty(layout)
+                return _empty(layout), 0
         # Arrow recognises a header only if a line end follows.
         tidy = pa.BufferReader(text + b"\n")
-        types = dict.fromkeys(WHOLE, TEXT)
+        types = dict.fromkeys((*layout.whole, layout.unrated), TEXT)
         with suppress(pa.ArrowInvalid, MisfitError):
             return _checked(_parse(tidy, layout, separator, types, block_size=_LONGEST_LINE), layout)
     raise misfit_error(source, layout)
@@ -119,7 +120,7 @@ def _without_comments(text: bytes, comment: re.Pattern[bytes]) -> bytes:
 
 def _empty(layout: Layout) -> Any:
     """A table without rows."""
-    kinds = {name: pa.int64() if name in WHOLE else pa.float64() for name in layout.numeric}
+    kinds = {name: pa.int64() if name in layout.whole else pa.float64() for name in layout.numeric}
     return pa.table({name: pa.array([], kinds.get(name, TEXT)) for name in layout.names if name != "Q0"})
 
 
@@ -135,13 +136,25 @@ def _parse(stream: Any, layout: Layout, separator: str, types: dict[str, Any], b
     )
 
 
-def _checked(table: Any, layout: Layout) -> Any:
-    """Drop comments, convert integers that were read as text; refuse NaN and empty ids, which Arrow accepts."""
+def _checked(table: Any, layout: Layout) -> tuple[Any, int]:
+    """Drop comments and rows without a rating, and convert the other rows."""
     if layout.comment is not None:
         table = _uncommented(table, layout.names[0], layout.comment)
+    try:
+        return _converted(table, layout), 0
+    except MisfitError:
+        if not layout.unrated or table[layout.unrated].type != TEXT:
+            raise
+    rated = _rated(table, layout.unrated)
+    return _converted(rated, layout), len(table) - len(rated)
+
+
+def _converted(table: Any, layout: Layout) -> Any:
+    """Convert numbers that were read as text; refuse NaN and empty ids, which Arrow accepts."""
     for name in layout.numeric:
         if table[name].type == TEXT:
-            table = table.set_column(table.column_names.index(name), name, _integers(table[name]))
+            numbers = _numbers(table[name], is_whole=name in layout.whole)
+            table = table.set_column(table.column_names.index(name), name, numbers)
         elif pc.any(pc.is_nan(table[name])).as_py():
             raise MisfitError(name)
     for name in layout.never_empty:
@@ -151,6 +164,14 @@ def _checked(table: Any, layout: Layout) -> Any:
             if (bounds[1:] == bounds[:-1]).any():
                 raise MisfitError(name)
     return table.select([name for name in layout.names if name != "Q0"])
+
+
+def _rated(table: Any, name: str) -> Any:
+    """The rows with a rating, or of a run those with a document; Quepid writes queries that have none, too."""
+    empty = pc.equal(pc.utf8_trim_whitespace(table[name]), "")
+    if name == "rank":
+        empty = pc.and_(empty, pc.is_in(table["docno"], pa.array(_NO_DOCUMENT, TEXT)))
+    return table.filter(pc.invert(empty))
 
 
 def _uncommented(table: Any, name: str, comment: re.Pattern[bytes]) -> Any:
@@ -174,13 +195,13 @@ def _uncommented(table: Any, name: str, comment: re.Pattern[bytes]) -> Any:
     return table.filter(pa.array(~np.concatenate(masks))) if any(mask.any() for mask in masks) else table
 
 
-def _integers(column: Any) -> Any:
+def _numbers(column: Any, *, is_whole: bool) -> Any:
     try:
         encoded = column.combine_chunks().dictionary_encode()
-        values = [whole_number(text) for text in encoded.dictionary.to_pylist()]
+        values = [(whole_number if is_whole else real_number)(text) for text in encoded.dictionary.to_pylist()]
     except ValueError as error:
         raise MisfitError(str(error)) from error
-    return pa.array(values, pa.int64()).take(encoded.indices)
+    return pa.array(values, pa.int64() if is_whole else pa.float64()).take(encoded.indices)
 
 
 def _tidy(text: bytes) -> bytes:
@@ -248,6 +269,11 @@ def parquet_table(source: Source, wanted: Sequence[str], numeric: Sequence[str])
 
     - ``numeric``: columns that are converted to ``float64`` or ``int64`` if present; ids are converted to text
     """
+    return typed_table(source, whole_table(source), wanted, numeric)
+
+
+def whole_table(source: Source) -> Any:
+    """Read a Parquet file with its own types."""
     try:
         with source.raw() as raw:
             file = pq.ParquetFile(raw)
@@ -256,10 +282,9 @@ def parquet_table(source: Source, wanted: Sequence[str], numeric: Sequence[str])
                 raise too_large(source)
             empty = file.schema_arrow.empty_table()
         tables = [table for _, table in batches(source)]
-        table = pa.concat_tables(tables) if tables else empty
+        return pa.concat_tables(tables) if tables else empty
     except (pa.ArrowException, OSError) as error:
         raise unreadable(source, error) from error
-    return typed_table(source, table, wanted, numeric)
 
 
 def unreadable(source: Source, error: Exception) -> FileError:
@@ -267,14 +292,23 @@ def unreadable(source: Source, error: Exception) -> FileError:
     return FileError(source.path, f"is not a readable Parquet file ({error}): write it again")
 
 
-def typed_table(source: Source, table: Any, wanted: Sequence[str], numeric: Sequence[str], before: int = 0) -> Any:
+def typed_table(
+    source: Source,
+    table: Any,
+    wanted: Sequence[str],
+    numeric: Sequence[str],
+    before: int = 0,
+    *,
+    whole: frozenset[str] = WHOLE,
+    given: Sequence[str] | None = None,
+) -> Any:
     """Convert the columns of rows of a Parquet file as :func:`parquet_table` does; ``before`` rows precede them."""
     # The index metadata of pandas would make to_pandas() turn columns into an index.
     table = table.replace_schema_metadata(None)
-    require_columns(source.path, table.column_names, wanted)
+    require_columns(source.path, table.column_names, wanted, given=given)
     for place, name in enumerate(table.column_names):
         if name in _WORDS or name in numeric:
-            column = _typed(source, name, table[name], is_numeric=name in numeric)
+            column = _typed(source, name, table[name], is_numeric=name in numeric, is_whole=name in whole)
             if name in wanted or name in IDS or name in numeric:
                 row = pc.index(pc.is_null(column, nan_is_null=True), pa.scalar(value=True)).as_py()
                 if row >= 0:
@@ -284,8 +318,14 @@ def typed_table(source: Source, table: Any, wanted: Sequence[str], numeric: Sequ
     return table.select([name for name in table.column_names if not name.startswith("__index_level_")])
 
 
-def _typed(source: Source, name: str, column: Any, *, is_numeric: bool) -> Any:
-    wanted = TEXT if not is_numeric else pa.int64() if name in WHOLE else pa.float64()
+def with_values(table: Any, name: str) -> Any:
+    """The rows in which a column has a value."""
+    empty = pc.is_null(table[name], nan_is_null=pa.types.is_floating(table[name].type))
+    return table.filter(pc.invert(empty)) if pc.any(empty).as_py() else table
+
+
+def _typed(source: Source, name: str, column: Any, *, is_numeric: bool, is_whole: bool) -> Any:
+    wanted = TEXT if not is_numeric else pa.int64() if is_whole else pa.float64()
     kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
     # Ids that were stored as floats (1.0) no longer match.
     if wanted == TEXT and not (pa.types.is_integer(kind) or str(kind) in _TEXTS):
@@ -392,7 +432,8 @@ def _decoded(table: Any) -> Any:
 
 def _is_id(head: object) -> bool:
     """Return True if the header of a column names ids."""
-    return re.sub(r"[\s_-]+", "", str(head).casefold()) in _ID_HEADS
+    word = simplified(head)
+    return word in ID_WORDS or word in ("topic", "document", "iteration")
 
 
 def workbook_as_csv(source: Source) -> Source:

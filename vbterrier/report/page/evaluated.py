@@ -22,6 +22,7 @@ from vbterrier.evaluate.scores import Scores, score
 from vbterrier.execution.chunks import Work, planned
 from vbterrier.execution.parallel import Workers
 from vbterrier.execution.streaming import first_ranks_of
+from vbterrier.frames.columns import DOCUMENTS, QRELS
 from vbterrier.frames.contracts import flatten_qrels, frame_of, require, systems_of
 from vbterrier.frames.files.reading import read_documents, read_qrels
 from vbterrier.frames.named import named
@@ -289,7 +290,7 @@ def inputs_of(
     documents = data.documents
     if documents is not None:
         is_path = isinstance(documents, (str, os.PathLike))
-        documents = read_documents(documents) if is_path else frame_of(documents, "documents")
+        documents = read_documents(documents) if is_path else frame_of(documents, "documents", DOCUMENTS)
         require(documents, ("docno", "text"), "documents")
     given = Inputs(
         {},
@@ -349,7 +350,7 @@ def _texts(frame: pd.DataFrame, key: str, column: str) -> dict[str, str]:
 
 
 def _judgments(qrels: Any) -> pd.DataFrame:
-    return read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels")
+    return read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
 
 
 def _linked(links: Any, qrels: Any) -> LinkedPool:

@@ -1,0 +1,485 @@
+"""Layouts of other tools, made by hand: each gives the rows that its tool means."""
+
+import gzip
+import json
+import struct
+
+import ir_measures
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+from ir_measures import nDCG
+
+import vbterrier
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.evaluate import release_gate
+from vbterrier.frames import read_hits, read_labels, read_rated_list, write_ranking, write_rated_list, write_ratings
+from vbterrier.unjudged.pool import MachineLabels
+
+QUIET = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
+
+
+def ndcg(run, qrels):
+    return vbterrier.score({"run": run}, qrels, [nDCG @ 10], n_resamples=2, on_topics="all").means().iloc[0, 0]
+
+
+# The cases that failed, with the values of trec_eval (README of the folder).
+
+BEIR = 0.8154648767857288
+
+
+@pytest.fixture
+def cases(shared_data):
+    return shared_data / "cases"
+
+
+@pytest.mark.parametrize("name", ["test.tsv", "test.jsonl", "q_f64.parquet", "q_int.parquet"])
+def test_one_file_of_judgments_is_read_alike_by_all_readers(cases, name):
+    folder = cases / "readers-disagree"
+    qrels = vbterrier.read_qrels(folder / name)
+    assert ndcg(folder / "b.run", folder / name) == pytest.approx(BEIR, abs=1e-12)
+    assert read_rated_list(folder / name).frame[["qid", "docno", "label"]].equals(qrels[["qid", "docno", "label"]])
+    assert read_labels(folder / name).astype({"label": int}).equals(qrels[["qid", "docno", "label"]])
+
+
+@pytest.mark.parametrize("name", ["r2.csv", "a.json", "req.json"])
+def test_ratings_of_search_teams_are_read_by_all_readers(cases, name):
+    path = cases / "readers-disagree" / name
+    rated = read_rated_list(path).frame[["qid", "docno", "label"]]
+    assert len(rated) > 3
+    assert vbterrier.read_qrels(path)[["qid", "docno", "label"]].equals(rated)
+    assert read_labels(path).astype({"label": int}).equals(rated)
+
+
+@pytest.mark.parametrize("name", ["qf.csv", "trec2.txt"])
+def test_labels_that_were_written_as_floats_are_whole(cases, name):
+    folder = cases / "label-whole-float-text"
+    found = ndcg(folder / ("b.run" if name == "qf.csv" else "trec.run"), folder / name)
+    assert found == pytest.approx(BEIR if name == "qf.csv" else 1.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("name", ["pt.csv", "pt.jsonl", "pt.parquet"])
+def test_a_saved_frame_of_pyterrier_is_a_run(cases, name, tmp_path):
+    folder = cases / "pyterrier-frame-csv"
+    assert ndcg(folder / name, folder / "q.tsv") == pytest.approx(BEIR, abs=1e-12)
+    frame = vbterrier.read_run(folder / name)
+    assert frame["docid"].astype(int).tolist() == [0, 1, 2, 3]
+    frame.to_csv(tmp_path / "index.tsv.gz", sep="\t")
+    assert ndcg(tmp_path / "index.tsv.gz", folder / "q.tsv") == pytest.approx(BEIR, abs=1e-12)
+
+
+@QUIET
+@pytest.mark.parametrize("name", ["run.json", "run.parquet", "run.lz4"])
+@pytest.mark.parametrize("qrels", ["qrels.json", "qrels.parquet"])
+def test_runs_of_ranx(cases, name, qrels):
+    folder = cases / "dict-of-dicts"
+    # Descending gains in both topics.
+    assert ndcg(folder / name, folder / qrels) == 1.0
+
+
+def test_predictions_of_mteb_are_runs(cases):
+    folder = cases / "dict-of-dicts"
+    for name in ("pred.json", "res.json"):
+        assert ndcg(folder / name, cases / "readers-disagree" / "test.tsv") == pytest.approx(BEIR, abs=1e-12)
+
+
+@QUIET
+def test_a_query_without_ratings_is_unrated(cases):
+    folder = cases / "quepid-unrated-query"
+    for ratings, n_unrated in (("ratings.csv", 1), ("detailed.csv", 2)):
+        assert read_rated_list(folder / ratings).n_unrated == n_unrated
+        with pytest.warns(DegenerateWarning, match=f"{n_unrated} rows without a rating are left out"):
+            assert "nothing" not in set(vbterrier.read_qrels(folder / ratings)["qid"])
+    with pytest.warns(DegenerateWarning, match="1 queries without results are left out"):
+        assert "nothing" not in set(vbterrier.read_run(folder / "new.csv")["qid"])
+    base = pd.DataFrame(
+        {
+            "qid": ["red shoes", "red shoes", "blue jeans", "blue jeans", "hat, wool", "hat, wool"],
+            "docno": ["d1", "d2", "d4", "d5", "h1", "h2"],
+            "score": [2.0, 1.0] * 3,
+        }
+    )
+    found = release_gate(folder / "new.csv", {"base": base}, folder / "ratings.csv", "nDCG@10", margin=0.05)
+    assert found.pairs["diff"].item() == pytest.approx(-0.2247, abs=5e-5)
+    assert found.excluded.query("reason == 'rows without a rating'")["n"].item() == 1
+
+
+def test_comments_of_trec_eval_are_no_topics(cases):
+    folder = cases / "comment-four-words"
+    for name in ("q.txt", "q3.txt"):
+        assert sorted(set(vbterrier.read_qrels(folder / name)["qid"])) == ["1", "2"]
+        assert ndcg(folder / "r.run", folder / name) == 1.0
+
+
+def test_topics_and_documents_of_other_collections(cases):
+    folder = cases / "topics-documents"
+    assert vbterrier.read_topics(folder / "b1.jsonl")[["qid", "query"]].to_numpy().tolist() == [["1", "zero"]]
+    for name in ("b2.jsonl", "b3.jsonl"):
+        assert vbterrier.read_documents(folder / name)[["docno", "text"]].to_numpy().tolist() == [["d1", "zero"]]
+    found = vbterrier.read_topics(folder / "b5.txt")
+    assert found[["qid", "query"]].to_numpy().tolist() == [["301", "International Organized Crime"]]
+    assert found["description"].tolist() == ["Identify"]
+
+
+# Layouts as their tools write them, made by hand.
+
+ROWS = [["red shoes", "007", 2], ["red shoes", "d2", 0], ["hat", "007", 1]]
+
+
+def cbor(value):
+    """CBOR of maps, texts and numbers."""
+    if isinstance(value, dict):
+        return bytes([0xA0 + len(value)]) + b"".join(cbor(part) for pair in value.items() for part in pair)
+    if isinstance(value, str):
+        return bytes([0x60 + len(value)]) + value.encode()
+    return bytes([0xFB]) + struct.pack(">d", value) if isinstance(value, float) else bytes([value])
+
+
+def lz4(data):
+    sink = pa.BufferOutputStream()
+    with pa.CompressedOutputStream(sink, "lz4") as packing:
+        packing.write(data)
+    return sink.getvalue().to_pybytes()
+
+
+NESTED = {"red shoes": {"007": 2, "d2": 0}, "hat": {"007": 1}}
+QRELS = {
+    "TREC": "red 0 007 2\nred 0 d2 0\nhat 0 007 1\n",
+    "TREC, floats": "red 0 007 2.0\nred 0 d2 0.0\nhat 0 007 1.\n",
+    "TREC, tabs and CRLF": "red\t0\t007\t2\r\nred\t0\td2\t0\r\nhat\t0\t007\t1\r\n",
+    "without iterations": "red 007 2\nred d2 0\nhat 007 1\n",
+    "TREC with a header": "qid\titeration\tdocno\tlabel\nred\t0\t007\t2\nred\t0\td2\t0\nhat\t0\t007\t1\n",
+    "TrecTools": "query,q0,docid,rel\nred shoes,0,007,2\nred shoes,0,d2,0\nhat,0,007,1\n",
+    "BEIR": "query-id\tcorpus-id\tscore\nred shoes\t007\t2\nred shoes\td2\t0\nhat\t007\t1\n",
+    "MTEB": '{"query-id": "red shoes", "corpus-id": "007", "score": 2.0}\n'
+    '{"query-id": "red shoes", "corpus-id": "d2", "score": 0.0}\n{"query-id": "hat", "corpus-id": "007", "score": 1}\n',
+    "pytrec_eval, ranx, BEIR": json.dumps(NESTED),
+    "pytrec_eval, indented": json.dumps(NESTED, indent=4),
+    "Quepid, basic": 'query,docid,rating\r\nred shoes,007,2.0\r\nred shoes,d2,0.0\r\n"hat",007,1.0\r\nnew,,\r\n',
+    "Quepid, detailed": "Team Name,Case Name,Case ID,Query Text,Doc ID,Doc Position,Title,Rating,title,title\n"
+    "T,C,1,red shoes,007,1,a,2.0,x,y\nT,C,1,red shoes,d2,2,b,0.0,x,y\nT,C,1,hat,007,1,a,1.0,x,y\n"
+    "T,C,1,new,No Results,,,,,\n",
+    "Quepid, case": json.dumps(
+        {"case_name": "C", "queries": [{"query_text": q, "notes": None, "ratings": r} for q, r in NESTED.items()]}
+    ),
+    "Quepid, ratings": json.dumps({"queries": [{"query": q, "ratings": r} for q, r in NESTED.items()]}),
+    "OpenSearch, Search Relevance Workbench": json.dumps(
+        {
+            "name": "mine",
+            "type": "IMPORT_JUDGMENT",
+            "judgmentRatings": [
+                {"query": q, "ratings": [{"docId": d, "rating": f"{r}.000"} for d, r in row.items()]}
+                for q, row in NESTED.items()
+            ],
+        }
+    ),
+    "OpenSearch, by query": json.dumps(
+        {"judgmentRatings": {q: [{"docId": d, "rating": f"{r}"} for d, r in row.items()] for q, row in NESTED.items()}}
+    ),
+    "_rank_eval, request": json.dumps(
+        {
+            "requests": [
+                {"id": q, "ratings": [{"_index": "i", "_id": d, "rating": r} for d, r in row.items()]}
+                for q, row in NESTED.items()
+            ]
+        }
+    ),
+    "pandas, records": json.dumps([{"qid": q, "docno": d, "label": r} for q, d, r in ROWS]),
+    "pandas, columns": pd.DataFrame(ROWS, columns=["qid", "docno", "label"]).to_json(),
+    "pandas, split": pd.DataFrame(ROWS, columns=["query_id", "doc_id", "relevance"]).to_json(orient="split"),
+    "pandas, table": pd.DataFrame(ROWS, columns=["query_id", "doc_id", "relevance"]).to_json(orient="table"),
+    "TREC RAG": "".join(json.dumps({"qid": q, "docid": d, "judgment": r}) + "\n" for q, d, r in ROWS),
+    "LLMJudge": "".join(json.dumps({"query_id": q, "passage_id": d, "relevance_score": r}) + "\n" for q, d, r in ROWS),
+    "semicolons": "Topic ID;Document ID;Grade\nred shoes;007;2\nred shoes;d2;0\nhat;007;1\n",
+}
+
+
+@QUIET
+@pytest.mark.parametrize("tool", QRELS)
+def test_judgments_of_other_tools(tmp_path, tool):
+    path = tmp_path / "qrels"
+    path.write_text(QRELS[tool])
+    wanted = ROWS if "red shoes" in QRELS[tool] else [["red", "007", 2], ["red", "d2", 0], ["hat", "007", 1]]
+    assert vbterrier.read_qrels(path)[["qid", "docno", "label"]].to_numpy().tolist() == wanted
+    assert read_rated_list(path).frame[["qid", "docno", "label"]].to_numpy().tolist() == wanted
+    assert read_labels(path).to_numpy().tolist() == wanted
+
+
+HITS = {"red shoes": {"d2": 3.5, "007": 2.0}, "hat": {"007": 1.25}}
+ORDER = [["red shoes", "d2"], ["red shoes", "007"], ["hat", "007"]]
+RUNS = {
+    "TREC": b"red Q0 d2 1 3.5 mine\nred Q0 007 2 2.0 mine\nhat Q0 007 1 1.25 mine\n",
+    "Anserini, MS MARCO": b"red\td2\t1\nred\t007\t2\nhat\t007\t1\n",
+    "TREC without a tag": b"red Q0 d2 1 3.5\nred Q0 007 2 2.0\nhat Q0 007 1 1.25\n",
+    "TrecTools": b"query,q0,docid,rank,score,system\n"
+    b"red shoes,Q0,d2,1,3.5,m\nred shoes,Q0,007,2,2.0,m\nhat,Q0,007,1,1,m\n",
+    "pytrec_eval, ranx, BEIR": json.dumps(HITS).encode(),
+    "MTEB": json.dumps({"mteb_model_meta": {"model_name": "m"}, "default": {"test": HITS}}).encode(),
+    "ranx, lz4": lz4(lz4(cbor(HITS))),
+    "rank_llm": "".join(
+        json.dumps({"query": {"qid": q, "text": "t"}, "candidates": [{"docid": d, "score": s} for d, s in row.items()]})
+        + "\n"
+        for q, row in HITS.items()
+    ).encode(),
+    "Patapsco": "".join(
+        json.dumps(
+            {
+                "query": {"id": q, "lang": "eng"},
+                "system": "m",
+                "results": [{"doc_id": d, "rank": n, "score": s} for n, (d, s) in enumerate(row.items())],
+            }
+        )
+        + "\n"
+        for q, row in HITS.items()
+    ).encode(),
+    "_rank_eval, response": json.dumps(
+        {
+            "metric_score": 1.0,
+            "details": {
+                q: {"hits": [{"hit": {"_index": "i", "_id": d, "_score": s}, "rating": None} for d, s in row.items()]}
+                for q, row in HITS.items()
+            },
+            "failures": {},
+        }
+    ).encode(),
+    "Quepid, snapshot": b"Snapshot Name,Snapshot Time,Case ID,Query Text,Doc ID,Doc Position\n"
+    b"s,t,1,red shoes,d2,1\ns,t,1,red shoes,007,2\ns,t,1,hat,007,1\ns,t,1,new,,\n",
+    "PyTerrier": b",qid,docid,docno,rank,score,query\n"
+    b"0,red shoes,4,d2,0,3.5,x\n1,red shoes,9,007,1,2.0,x\n2,hat,9,007,0,1,y\n",
+    "lists of documents": json.dumps([{"query_id": q, "documents": list(row)} for q, row in HITS.items()]).encode(),
+}
+
+
+@QUIET
+@pytest.mark.parametrize("tool", RUNS)
+def test_runs_of_other_tools(tmp_path, tool):
+    path = tmp_path / "run"
+    path.write_bytes(RUNS[tool])
+    plain = [["red", "d2"], ["red", "007"], ["hat", "007"]]
+    wanted = ORDER if b"red shoes" in RUNS[tool] or tool == "ranx, lz4" else plain
+    for read in (vbterrier.read_run, read_hits):
+        frame = read(path)
+        assert frame[["qid", "docno"]].to_numpy().tolist() == wanted
+        assert frame["score"].tolist()[0] > frame["score"].tolist()[1]
+
+
+TOPICS = {
+    "BEIR, queries": '{"_id": "7", "text": "Red  shoes", "metadata": {}}\n',
+    "TREC RAG": '{"id": "7", "title": "Red  shoes"}\n',
+    "MTEB": json.dumps([{"query-id": "7", "query": "Red  shoes"}]),
+    "Anserini": json.dumps({"7": {"title": "Red  shoes", "description": "d"}}),
+    "a mapping": json.dumps({"7": "Red  shoes"}),
+    "SGML": "<top>\n<num> Number: 7\n<title> Red shoes\n\n"
+    "<desc> Description:\nWhich?\n<narr> Narrative:\nAny.\n</top>\n",
+    "SGML, closed": "<top>\r\n<num>7</num>\r\n<title>Red\r\nshoes</title>\r\n<desc>Which?</desc>\r\n</top>\r\n",
+    "XML": '<topics><topic number="7"><query>Red shoes</query><question>Which?</question></topic></topics>',
+    "XML, clinical": '<topics><topic number="7">Red\n shoes</topic></topics>',
+    "XML, elements": "<topics><topic><num>7</num><title>Red shoes</title></topic></topics>",
+    "spreadsheet": "Topic ID,Question\n7,Red shoes\n",
+}
+
+
+@pytest.mark.parametrize("tool", TOPICS)
+def test_topics_of_other_tools(tmp_path, tool):
+    path = tmp_path / "topics"
+    path.write_text(TOPICS[tool])
+    found = vbterrier.read_topics(path)[["qid", "query"]].to_numpy().tolist()
+    assert [[qid, " ".join(query.split())] for qid, query in found] == [["7", "Red shoes"]]
+
+
+DOCUMENTS = {
+    "BEIR, corpus": '{"_id": "7", "title": "T", "text": "Red shoes", "metadata": {}}\n',
+    "Anserini": '{"id": "7", "contents": "Red shoes"}\n',
+    "MS MARCO": '{"docid": "7", "url": "u", "title": "T", "body": "Red shoes"}\n',
+    "BEIR, dictionary": json.dumps({"7": {"title": "T", "text": "Red shoes"}}),
+    "DPR": "id\ttext\ttitle\n7\tRed shoes\tT\n",
+}
+
+
+@pytest.mark.parametrize("tool", DOCUMENTS)
+def test_documents_of_other_tools(tmp_path, tool):
+    (tmp_path / "documents").write_text(DOCUMENTS[tool])
+    found = vbterrier.read_documents(tmp_path / "documents")
+    assert found[["docno", "text"]].to_numpy().tolist() == [["7", "Red shoes"]]
+
+
+BOOK = {
+    "CSV": "query,docid,Ann,Ben,Cem\nred shoes,007,3.0,2.0,0.0\nred shoes,d2,,1.0,0.0\n +tv,d3,2.0,,\n",
+    "JSON": json.dumps(
+        {
+            "name": "book",
+            "query_doc_pairs": [
+                {
+                    "query_text": qid,
+                    "doc_id": docno,
+                    "position": 1,
+                    "judgements": [
+                        {"rating": label, "unrateable": label is None, "user_email": judge} for judge, label in own
+                    ],
+                }
+                for qid, docno, own in [
+                    ("red shoes", "007", [("Ann", 3.0), ("Ben", 2.0), ("Cem", 0.0)]),
+                    ("red shoes", "d2", [("Ann", None), ("Ben", 1.0), ("Cem", 0.0)]),
+                    ("+tv", "d3", [("Ann", 2.0)]),
+                ]
+            ],
+        }
+    ),
+}
+
+
+@pytest.mark.parametrize("form", BOOK)
+def test_a_book_of_quepid_has_several_judges(tmp_path, form):
+    path = tmp_path / "book"
+    path.write_text(BOOK[form])
+    labels = MachineLabels(path)
+    assert labels.names == ["Ann", "Ben", "Cem"]
+    frame = labels.frame()
+    assert frame[frame["name"] == "Ann"][["qid", "docno", "grade"]].to_numpy().tolist() == [
+        ["red shoes", "007", 3.0],
+        ["+tv", "d3", 2.0],
+    ]
+    with pytest.warns(DegenerateWarning, match=r"ratings by 3 raters; the lower median"):
+        rated = read_rated_list(path, scale=(0, 3)).frame
+    assert rated.to_numpy().tolist() == [["red shoes", "007", 2], ["red shoes", "d2", 0], ["+tv", "d3", 2]]
+    with pytest.raises(FileError, match=r"the rating of '007' for query 'red shoes' is 3\.0, wanted .* from 0 to 2"):
+        read_rated_list(path, scale=(0, 2))
+    path.write_text(BOOK[form].replace("3.0", '"good"' if form == "JSON" else "good"))
+    with pytest.raises(FileError, match="rating of '007' for query 'red shoes' by 'Ann' is good, wanted a number"):
+        MachineLabels(path)
+
+
+RATED = pd.DataFrame({"qid": ["shoes, red", "+tv", "+tv"], "docno": ["d9", "d1", "=d"], "label": [2, 0, 1]})
+
+
+@pytest.mark.parametrize("form", ["beir", "quepid", "rank_eval", "workbench"])
+@pytest.mark.parametrize("suffix", ["", ".gz"])
+def test_ratings_written_for_another_tool_read_back(tmp_path, form, suffix):
+    path = tmp_path / f"ratings{suffix}"
+    write_ratings(RATED, path, form, index="shop")
+    assert vbterrier.read_qrels(path)[["qid", "docno", "label"]].to_numpy().tolist() == RATED.to_numpy().tolist()
+    # Without labels, the documents are to be rated.
+    write_ratings(RATED.assign(label=[2, None, 1]), path, form)
+    with pytest.warns(DegenerateWarning, match="1 rows without a rating are left out"):
+        assert vbterrier.read_qrels(path)["docno"].tolist() == ["d9", "=d"]
+
+
+def test_ratings_and_runs_are_written_as_trec_files(tmp_path):
+    write_ratings(pd.DataFrame({"query_id": ["q1"], "doc_id": ["d1"], "relevance": [2.0]}), tmp_path / "q", "trec")
+    assert (tmp_path / "q").read_text() == "q1 0 d1 2\n"
+    with pytest.raises(ParameterError, match="form='csv': wanted one of 'trec', 'beir'"):
+        write_ratings(RATED, tmp_path / "q", "csv")
+    run = pd.DataFrame({"qid": ["b", "a", "b"], "docno": ["x", "y", "z"], "score": [1.0, 0.1, 2.0]})
+    write_ranking(run, tmp_path / "r", "trec", name="mine")
+    assert (tmp_path / "r").read_text() == "b Q0 z 1 2 mine\nb Q0 x 2 1 mine\na Q0 y 1 0.1 mine\n"
+    for form in ("beir", "quepid"):
+        write_ranking(run, tmp_path / form, form)
+        back = vbterrier.read_run(tmp_path / form)
+        assert back[["qid", "docno"]].to_numpy().tolist() == [["b", "z"], ["b", "x"], ["a", "y"]]
+    assert json.loads((tmp_path / "beir").read_text()) == {"b": {"z": 2.0, "x": 1.0}, "a": {"y": 0.1}}
+
+
+def test_what_is_to_be_judged_goes_back_to_the_workbench(tmp_path):
+    (tmp_path / "list").write_text(QRELS["OpenSearch, Search Relevance Workbench"])
+    like = read_rated_list(tmp_path / "list")
+    write_rated_list(pd.DataFrame({"qid": ["hat"], "docno": ["d7"]}), tmp_path / "next", like)
+    found = json.loads((tmp_path / "next").read_text())
+    assert found["judgmentRatings"] == [{"query": "hat", "ratings": [{"docId": "d7", "rating": None}]}]
+
+
+# Objects of Python.
+
+
+def test_tuples_of_ir_measures_are_runs_and_judgments(tmp_path):
+    qrels = [ir_measures.Qrel("q1", "d1", 1), ir_measures.Qrel("q1", "d2", 2), ir_measures.Qrel("q2", "d1", 1)]
+    run = [
+        ir_measures.ScoredDoc("q1", "d1", 2.0),
+        ir_measures.ScoredDoc("q1", "d2", 1.0),
+        ir_measures.ScoredDoc("q2", "d1", 1),
+    ]
+    expected = ir_measures.calc_aggregate([nDCG @ 10], qrels, run)[nDCG @ 10]
+    assert ndcg(run, qrels) == pytest.approx(expected, abs=1e-12)
+    # Iterators, as of ir_measures.read_trec_run, are read once.
+    assert ndcg(iter(run), iter(qrels)) == pytest.approx(expected, abs=1e-12)
+    read = iter(qrels)
+    list(read)
+    with pytest.raises(InputError, match="no rows in a list_iterator; an iterator can be read only once"):
+        ndcg(run, read)
+
+
+@QUIET
+def test_dictionaries_are_a_single_run_and_frames_are_still_named():
+    run, qrels = {"q1": {"d1": 2.0, "d2": 1.0}}, {"q1": {"d1": np.int64(0), "d2": 3}}
+    alone = vbterrier.score(run, qrels, [nDCG @ 10], n_resamples=2)
+    assert alone.means().index.tolist() == ["run"]
+    named = vbterrier.score({"mine": run}, qrels, [nDCG @ 10], n_resamples=2)
+    assert named.means().index.tolist() == ["mine"]
+    assert alone.means().iloc[0, 0] == named.means().iloc[0, 0] == pytest.approx(1 / np.log2(3))
+
+
+# Ratings with fractions.
+
+WORKBENCH = {"a": "0.25", "b": "1.000", "c": "0", "d": "0.5"}
+FRACTIONS = {
+    "TREC": "q 0 a 0.25\nq 0 b 1.0\nq 0 c 0\nq 0 d .5\n",
+    "CSV": "query,docid,rating\nq,a,0.25\nq,b,1.0\nq,new,\nq,c,0\nq,d,0.50\n",
+    "JSON": json.dumps({"q": {"a": 0.25, "b": 1, "c": 0, "d": 0.5}}),
+    "OpenSearch": json.dumps(
+        {"judgmentRatings": [{"query": "q", "ratings": [{"docId": d, "rating": r} for d, r in WORKBENCH.items()]}]}
+    ),
+}
+
+
+@QUIET
+@pytest.mark.parametrize("form", FRACTIONS)
+def test_ratings_with_fractions_are_counted_in_steps(tmp_path, form):
+    path = tmp_path / "qrels"
+    path.write_text(FRACTIONS[form])
+    with pytest.raises(FileError, match=r"(wanted|must be) a whole number") as refused:
+        vbterrier.read_qrels(path)
+    assert "read fractions with unit=, the smallest step of their scale" in str(refused.value)
+    qrels = vbterrier.read_qrels(path, unit=0.25)
+    assert qrels[["docno", "label"]].to_numpy().tolist() == [["a", 1], ["b", 4], ["c", 0], ["d", 2]]
+    run = pd.DataFrame({"qid": "q", "docno": list("abcd"), "score": [4.0, 3, 2, 1]})
+    # nDCG of the ratings themselves, by the formula.
+    gain = np.array([0.25, 1, 0, 0.5])
+    discount = np.log2(np.arange(2, 6))
+    ideal = (np.sort(gain)[::-1] / discount).sum()
+    assert ndcg(run, qrels) == pytest.approx((gain / discount).sum() / ideal, abs=1e-12)
+    with pytest.raises(FileError, match=r"the label of 'a' in topic 'q' is 0\.25, wanted a multiple of 0\.1"):
+        vbterrier.read_qrels(path, unit=0.1)
+    with pytest.raises(ParameterError, match="unit=0: wanted a number above 0"):
+        vbterrier.read_qrels(path, unit=0)
+
+
+# What must not be read as something else.
+
+REFUSED = {
+    "prels": ("1 d1 1 1 0.25\n1 d2 0 1 0.5\n", "is a sample of judgments .prels"),
+    "prefs": ("1 0 1 d1 2\n1 0 1 d2 1\n", "holds preference judgments .prefs"),
+    "several tables": (json.dumps({"dev": NESTED, "test": NESTED}), "holds several tables .*: dev, test; keep one"),
+    "a run": (json.dumps([{"qid": "1", "docno": "d1", "score": 2}]), "member 'label' is missing"),
+    "ranks": ("query-id,corpus-id,score,rank\n1,d1,2,1\n", "missing label; found query-id, corpus-id, score, rank"),
+    "fractions": (json.dumps({"q1": {"d1": 0.5}}), "object 1: member 'label' is '0.5', wanted a whole number"),
+    "two ratings": ("query,docid,rating,grade\nhat,d1,1,2\n", "column 'label' occurs 2 times; keep one"),
+    "UTF-16": ("\ufeffq1 0 d1 1\n".encode("utf-16"), "is text in UTF-16: convert it"),
+    "no CBOR": (lz4(lz4(b"\xff\xff")), "is packed twice with lz4, as by ranx, but holds no CBOR"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_other_judgments_are_named(tmp_path, name):
+    content, message = REFUSED[name]
+    (tmp_path / "qrels").write_bytes(content if isinstance(content, bytes) else content.encode())
+    with pytest.raises(FileError, match=message):
+        vbterrier.read_qrels(tmp_path / "qrels")
+
+
+@pytest.mark.parametrize("separator", [",", "\t"])
+def test_guards_against_formulas_are_removed_by_all_readers(tmp_path, separator):
+    lines = [("query", "docid", "rating"), (" +tv", "d1", "2"), ("'=x", "'-y", "0"), (" plain", "d2", "1")]
+    (tmp_path / "q").write_bytes(gzip.compress("\n".join(map(separator.join, lines)).encode()))
+    wanted = [["+tv", "d1", 2], ["=x", "-y", 0], [" plain", "d2", 1]]
+    assert vbterrier.read_qrels(tmp_path / "q")[["qid", "docno", "label"]].to_numpy().tolist() == wanted
+    assert read_rated_list(tmp_path / "q").frame.to_numpy().tolist() == wanted

@@ -1,0 +1,169 @@
+"""Names of columns: the concepts of all frames and files, as hosts, collections and tools write them.
+
+This is the only list of such names. Readers of text, JSON, Parquet and spreadsheets and the checks of frames use it,
+so that one table is read alike whatever holds it.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+
+# The names of each concept, in lower case and without blanks and punctuation (``query-id``, ``Query ID``): those of
+# PyTerrier, ir_measures and ir_datasets, TrecTools, ranx, BEIR and MTEB, MS MARCO, TREC RAG and UMBRELA, LARA,
+# LLMJudge, Quepid, OpenSearch and Elasticsearch.
+NAMES = {
+    "qid": "qid queryid topicid questionid",
+    "docno": "docno docid documentid corpusid pid passageid productid",
+    "label": "label relevance rel grade rating judgment judgement relevancescore relevancelabel annotation",
+    "iteration": "iteration iter subtopic subtopicid",
+    "score": "score similarity",
+    "rank": "rank position docposition",
+    "query": "query",
+    "text": "text",
+    "entity_id": "entityid",
+    "weight": "weight traffic frequency count volume",
+    "segment": "segment category group",
+    "prob": "prob probabilities",
+    "Q0": "q0",
+}
+_NAMES = {concept: frozenset(names.split()) for concept, names in NAMES.items()}
+# A text can be the id of a query, and a document its id, if a table has no id.
+_PAIR = {"qid": "querytext searchquery searchterm query topic question", "docno": "document doc"}
+# Punctuation that differs between the names of one concept.
+_PUNCTUATION = re.compile(r"[\s_\-\"'#]+")
+
+
+@dataclass(frozen=True)
+class Vocabulary:
+    """The columns of a kind of frame or file, and the names under which they are known.
+
+    - ``named``: columns that a frame must have
+    - ``optional``: further columns that are known
+    - ``last``: names that mean a column if it has no other name, in order of precedence
+    """
+
+    named: tuple[str, ...]
+    optional: tuple[str, ...] = ()
+    last: Mapping[str, str] = field(default_factory=dict)
+
+    def renamed(self, given: Sequence[str]) -> list[str]:
+        """Return the names of columns with those of this package for the known ones.
+
+        The column's own name precedes its other names, and these precede names that mean it if there is no other.
+        Two columns that could both be meant get the same name, which callers refuse.
+
+        >>> QRELS.renamed(["query-id", "corpus-id", "score", "note"])
+        ['qid', 'docno', 'label', 'note']
+        >>> RUN.renamed(["qid", "docid", "docno", "score", "query"])
+        ['qid', 'docid', 'docno', 'score', 'query']
+        """
+        found, words = list(given), [simplified(name) for name in given]
+        free = set(range(len(found)))
+        concepts = (*self.named, *self.optional)
+        for concept in concepts:
+            if concept in found:
+                free -= {place for place in free if found[place] == concept}
+        for concept in (name for name in concepts if name not in given):
+            places = [place for place in sorted(free) if words[place] in _NAMES[concept]]
+            for last in self.last.get(concept, "").split():
+                if not places and self._may_be(concept, last, given, words):
+                    places = [place for place in sorted(free) if words[place] == last]
+            for place in places:
+                found[place] = concept
+            free -= set(places)
+        return found
+
+    def knows(self, given: Sequence[str]) -> bool:
+        """Return True if a table has all columns that it must have."""
+        return set(self.named) <= set(self.renamed(given))
+
+    def _may_be(self, concept: str, last: str, given: Sequence[str], words: Sequence[str]) -> bool:
+        """Return True if a name means a column: a score may be none, and texts of other names are asked for by them."""
+        if last == "score":
+            return _has_labels(given, words)
+        return concept != "text" or "docno" not in given
+
+
+def _has_labels(given: Sequence[str], words: Sequence[str]) -> bool:
+    """Return True if a score is a label: in the judgments of BEIR and of ranx, which have no ranks."""
+    return ("corpusid" in words or "q_id" in given) and not _NAMES["rank"].intersection(words)
+
+
+def simplified(name: object) -> str:
+    """Return the name of a column in lower case and without blanks and punctuation."""
+    return _PUNCTUATION.sub("", str(name).casefold())
+
+
+RUN = Vocabulary(("qid", "docno", "score"), ("rank", "Q0"), _PAIR)
+QRELS = Vocabulary(("qid", "docno", "label"), ("iteration", "Q0"), {**_PAIR, "label": "score"})
+LABELS = Vocabulary(("qid", "docno", "label"), ("prob", "Q0"), {**_PAIR, "label": "score"})
+TRAFFIC = Vocabulary(("qid",), ("weight", "segment"), _PAIR)
+TOPICS = Vocabulary(
+    ("qid", "query"), (), {"qid": "id topic number num", "query": "querytext searchquery text title question topic"}
+)
+DOCUMENTS = Vocabulary(
+    ("docno",),
+    ("text",),
+    {"docno": "id document doc", "text": "contents content body passage passagetext documenttext"},
+)
+
+# Names of ids, one of which is enough to recognise the header of a table.
+ID_WORDS = frozenset().union(*(_NAMES[concept] for concept in ("qid", "docno", "entity_id")))
+# A line of nothing but these words is a header, whatever its columns are called.
+HEADINGS = ID_WORDS.union(
+    [
+        "id",
+        "number",
+        "num",
+        "query",
+        "queries",
+        "question",
+        "topic",
+        "doc",
+        "document",
+        "passage",
+        "paragraph",
+        "sentence",
+        "page",
+        "entity",
+        "item",
+        "need",
+        "text",
+        "texts",
+        "content",
+        "contents",
+        "body",
+        "title",
+        "abstract",
+        "description",
+        "desc",
+        "narrative",
+        "keywords",
+        "constraints",
+        "answer",
+        "answers",
+        "wiki",
+        "wikipedia",
+        "url",
+        "link",
+        "name",
+        "label",
+        "alias",
+        "mention",
+        "kind",
+        "type",
+        "prob",
+        "probability",
+        "prior",
+        "score",
+        "weight",
+        "rank",
+        "source",
+    ]
+)

@@ -1,0 +1,178 @@
+"""Writers of ratings and runs in the formats of other tools."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import InputError, choice
+from vbterrier.frames.columns import LABELS
+from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.files.writing import replacing, write_qrels, write_run
+from vbterrier.frames.ids import ids_of, numbers_of
+from vbterrier.frames.ranking import Run
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from vbterrier.annotations import StrPath
+
+
+RATINGS = ("trec", "beir", "quepid", "rank_eval", "workbench")
+RUNS = ("trec", "beir", "quepid")
+# Spreadsheets run cells that begin with one of these signs; an apostrophe before them, and before those that have one
+# already, guards cells that go to people, and readers of tables remove it.
+_FORMULA = re.compile(r"^('*[=+\-@\t\r])")
+
+
+def write_ratings(frame: Any, path: StrPath, form: str = "quepid", *, index: str = "") -> None:
+    """Write qrels, labels, or documents to be rated in the format of another tool.
+
+    Parameters
+    ----------
+    frame
+        Columns qid, docno and optionally label; documents without a label are to be rated. ``index`` is a column of
+        ``"rank_eval"``.
+    path
+        The file, compressed if its name ends in ``.gz``; an existing one is replaced once the new one is complete.
+    form
+        ``"trec"`` (all documents need a whole label); ``"beir"``: query-id, corpus-id and score between tabs;
+        ``"quepid"``: query, docid and rating between commas, as Quepid imports them; ``"rank_eval"``: a request of the
+        ranking evaluation API of OpenSearch and Elasticsearch; ``"workbench"``: judgments that OpenSearch's Search
+        Relevance Workbench imports.
+    index
+        The index of the documents in a ``"rank_eval"`` request, where the frame has none.
+
+    Raises
+    ------
+    InputError
+        A missing column or id; a missing label in TREC qrels; a tab or a line end in a table separated by tabs.
+    ParameterError
+        Another form.
+    FileError
+        The file cannot be written.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "ratings.csv")
+    >>> write_ratings(pd.DataFrame({"qid": ["shoes, red", "+tv"], "docno": ["d9", "d1"], "label": [2, None]}), path)
+    >>> print(path.read_text(), end="")
+    query,docid,rating
+    "shoes, red",d9,2
+    '+tv,d1,
+    """
+    choice("form", form, RATINGS)
+    frame = frame_of(frame, "ratings", LABELS)
+    require(frame, ("qid", "docno"), "ratings")
+    if form == "trec":
+        write_qrels(frame, path)
+    elif form in ("beir", "quepid"):
+        heads = ("query-id", "corpus-id", "score") if form == "beir" else ("query", "docid", "rating")
+        write_text(path, table_text(frame, heads, "\t" if form == "beir" else ","))
+    else:
+        write_text(path, json_text(frame, form, index))
+
+
+def write_ranking(frame: Any, path: StrPath, form: str = "beir", *, name: str = "vbterrier") -> None:
+    """Write a run in the format of another tool, topics in order of appearance and documents in trec_eval's order.
+
+    Parameters
+    ----------
+    frame
+        Columns qid, docno, score.
+    path
+        As in :func:`write_ratings`.
+    form
+        ``"trec"``; ``"beir"``: JSON of query, document and score, which pytrec_eval, ranx and MTEB read, too;
+        ``"quepid"``: a snapshot, as Quepid imports it.
+    name
+        The name of the run in TREC files and snapshots.
+
+    Raises
+    ------
+    InputError, ParameterError, FileError
+        As for :func:`write_ratings` and :func:`vbterrier.write_run`.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp(), "run.json")
+    >>> write_ranking(pd.DataFrame({"qid": "q1", "docno": ["d1", "d2"], "score": [0.5, 2.0]}), path)
+    >>> print(path.read_text(), end="")
+    {"q1": {"d2": 2.0, "d1": 0.5}}
+    """
+    choice("form", form, RUNS)
+    run = Run(frame, name="run")
+    rows = run.ordered()[0]
+    qid = np.array(run.topics, dtype=object)[run.topic[rows]]
+    docno = run.docno.take(rows).text.to_pylist()
+    ranked = pd.DataFrame({"qid": qid, "docno": docno, "score": run.score[rows]})
+    ranked["rank"] = ranked.groupby("qid", sort=False).cumcount() + 1
+    if form == "trec":
+        write_run(ranked, path, name)
+    elif form == "beir":
+        groups = ranked.groupby("qid", sort=False)
+        found = {str(qid): dict(zip(part["docno"], part["score"].tolist(), strict=True)) for qid, part in groups}
+        write_text(path, json.dumps(found, ensure_ascii=False) + "\n")
+    else:
+        about = {"Snapshot Name": name, "Query Text": guarded(ranked["qid"]), "Doc ID": guarded(ranked["docno"])}
+        table = pd.DataFrame({**about, "Doc Position": ranked["rank"]})
+        write_text(path, table.to_csv(index=False, lineterminator="\n"))
+
+
+def guarded(column: pd.Series[Any]) -> pd.Series[Any]:
+    """Texts with an apostrophe before the signs of formulas."""
+    return column.astype(str).str.replace(_FORMULA, r"'\1", regex=True)
+
+
+def write_text(path: StrPath, text: str) -> None:
+    """Write a text to a file that appears once it is complete."""
+    with replacing(Path(path)) as file:
+        file.write(text.encode())
+
+
+def table_text(frame: pd.DataFrame, heads: Sequence[str], separator: str) -> str:
+    """The text of a table of queries, documents and ratings, which are empty for documents without a label."""
+    quoting: Literal[0, 3] = 0 if separator == "," else 3  # csv.QUOTE_MINIMAL, csv.QUOTE_NONE
+    cells = {name: guarded(frame[name]) for name in ("qid", "docno")}
+    table = pd.DataFrame(cells).assign(rating=_labels(frame, "")).set_axis(list(heads), axis=1)
+    try:
+        return table.to_csv(index=False, sep=separator, quoting=quoting, quotechar='"', lineterminator="\n")
+    except csv.Error as error:
+        raise InputError("documents: a query or document holds a tab or a line end; replace it") from error
+
+
+def json_text(frame: pd.DataFrame, form: str, index: str) -> str:
+    """The text of a ``_rank_eval`` request, or of judgments of the Search Relevance Workbench."""
+    own = frame.get("index", pd.Series(index, index=frame.index)).fillna(index)
+    queries: dict[str, list[Any]] = {}
+    qid, docno = (ids_of(frame[name], f"ratings column {name!r}").text.to_pylist() for name in ("qid", "docno"))
+    for query, document, name, label in zip(qid, docno, own, _labels(frame, None), strict=True):
+        rated = {"_index": name, "_id": document, "rating": label}
+        if form == "workbench":
+            rated = {"docId": document, "rating": None if label is None else str(label)}
+        queries.setdefault(query, []).append(rated)
+    if form == "workbench":
+        listed = [{"query": query, "ratings": ratings} for query, ratings in queries.items()]
+        found: dict[str, Any] = {"type": "IMPORT_JUDGMENT", "judgmentRatings": listed}
+    else:
+        found = {"requests": [{"id": query, "ratings": ratings} for query, ratings in queries.items()]}
+    return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+
+
+def _labels(frame: pd.DataFrame, missing: Any) -> list[Any]:
+    """Labels, whole ones as integers; ``missing`` for documents without one."""
+    if "label" not in frame.columns:
+        return [missing] * len(frame)
+    rated = frame["label"].notna().to_numpy()
+    found = np.full(len(frame), missing, dtype=object)
+    numbers = numbers_of(frame["label"][rated], "ratings column 'label'")
+    found[rated] = [int(number) if number % 1 == 0 else number for number in numbers.tolist()]
+    return found.tolist()  # type: ignore[no-any-return]

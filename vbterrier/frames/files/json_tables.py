@@ -1,0 +1,424 @@
+"""JSON as tables: lines of objects, lists of objects, and nested objects; CBOR, as ranx packs it."""
+
+from __future__ import annotations
+
+import json
+import logging
+import math
+import re
+import struct
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import FileError, examples, printable, warn
+from vbterrier.frames.files.source import IDS, RepeatedMemberError, json_of, shown
+from vbterrier.frames.nested import is_nested, records_of, table_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from vbterrier.frames.files.kinds import FileKind
+    from vbterrier.frames.files.source import Source
+
+
+_LOG = logging.getLogger(__name__)
+_MAX_MEMBERS = 1_000
+# The beginning of an object or a list of JSON; a query id may be a brace or a bracket.
+_JSON = re.compile(rb'\s*(\{\s*(["}]|$)|\[\s*([{\["\]]|$))')
+# UMBRELA's column, 0 for an answer without a judgment, whose judgment is then 0, too.
+STATUS = "result_status"
+_RANK_EVAL = ("requests", "details", "rank_eval")
+
+
+def is_json(line: bytes) -> bool:
+    """Return True for the first line of JSON, which ends with a sign of JSON, or a quote."""
+    return _JSON.match(line) is not None and line.rstrip()[-1:] in b'{}[],:"'
+
+
+def json_table(source: Source, kind: FileKind, number: int, line: bytes) -> tuple[pd.DataFrame, int, str]:
+    """Read JSON: ids and texts, integers as their digits, numbers, then all other members.
+
+    Returns the frame, the number of rows without a rating, which are left out, and the form of the file:
+    ``json_lines``, ``rank_eval``, ``workbench`` or ``nested``.
+    """
+    found = _document(source, number, line)
+    if found is None:
+        return *_lines(source, kind), "json_lines"
+    if isinstance(found, dict) and any(name in found for name in _RANK_EVAL) and kind.is_pairs:
+        frame, form = _rank_eval(source, found, kind), "rank_eval"
+    else:
+        is_workbench = isinstance(found, dict) and "judgmentRatings" in found
+        frame, form = _nested(source, found, kind), "workbench" if is_workbench else "nested"
+    return *_checked(source, kind, frame, None), form
+
+
+def object_table(source: Source, kind: FileKind, found: Any) -> tuple[pd.DataFrame, int]:
+    """The table of an object that was read from another format."""
+    return _checked(source, kind, _nested(source, found, kind), None)
+
+
+def _nested(source: Source, found: Any, kind: FileKind) -> pd.DataFrame:
+    try:
+        frame = table_of(found, kind.vocabulary)
+    except ValueError as error:
+        raise FileError(source.path, str(error)) from error
+    columns = ", ".join(map(str, frame.columns))
+    _LOG.info("%s: recognised nested JSON with the columns %s", printable(source.path), columns)
+    return frame
+
+
+def _document(source: Source, number: int, line: bytes) -> Any:
+    """The object or list of a whole file, ``None`` for JSON lines."""
+    if _is_record(line):
+        return None
+    try:
+        text = source.text().decode("utf-8-sig")
+        found = json_of(text)
+        if "\\u" in text:
+            json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError as error:
+        raise FileError(source.path, "holds half of a surrogate pair; write the file again") from error
+    except RepeatedMemberError as error:
+        raise FileError(source.path, str(error)) from error
+    except json.JSONDecodeError as error:
+        if error.msg == "Extra data":
+            # The first of several lines.
+            return None
+        message = f"is not JSON ({error.msg}); repair the line"
+        raise FileError(source.path, message, line=error.lineno) from error
+    except (ValueError, RecursionError) as error:
+        raise FileError(source.path, f"is not JSON ({error}): {shown(line)}", line=number) from error
+    return found
+
+
+def _is_record(line: bytes) -> bool:
+    """Return True for a whole object that is no table of its own, valid or not: the first of JSON lines."""
+    try:
+        first = json_of(line.decode())
+    except (RepeatedMemberError, RecursionError):
+        return True
+    except ValueError:
+        return line.rstrip().endswith(b"}") and line.lstrip().startswith(b"{")
+    # The ids of a mapping of ids to texts have digits.
+    is_mapping = isinstance(first, dict) and all(re.search(r"\d", name) for name in first)
+    return isinstance(first, dict) and not is_nested(first) and not (first and is_mapping)
+
+
+def object_of(source: Source, number: int, line: bytes) -> dict[str, Any]:
+    """Parse a line of JSON lines."""
+    try:
+        found = json_of(line.decode())
+        if b"\\u" in line:
+            # JSON can spell half a surrogate pair, which is not valid text.
+            json.dumps(found, ensure_ascii=False).encode()
+    except RepeatedMemberError as error:
+        raise FileError(source.path, str(error), line=number) from error
+    except (ValueError, RecursionError) as error:
+        raise FileError(source.path, f"is not JSON ({error}): {shown(line)}; repair the line", line=number) from error
+    if not isinstance(found, dict):
+        raise FileError(source.path, f"wanted an object in each line, found {shown(line)}", line=number)
+    return found
+
+
+def _lines(source: Source, kind: FileKind) -> tuple[pd.DataFrame, int]:
+    rows, numbers, members = [], [], dict[str, None]()
+    known: dict[tuple[str, ...], list[str]] = {}
+    for number, line in source.lines():
+        if not line.strip():
+            continue
+        try:
+            given = records_of(object_of(source, number, line), kind.vocabulary)
+        except ValueError as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(source.path, str(error), line=number) from error
+        for record in given:
+            names = tuple(record)
+            if names not in known:
+                columns = known[names] = kind.vocabulary.renamed(names)
+                members |= dict.fromkeys(columns)
+                if len(members) > _MAX_MEMBERS:
+                    # Each member is a column of all rows: a small file would take much memory.
+                    message = f"has more than {_MAX_MEMBERS:,} different members; nest them"
+                    raise FileError(source.path, message, line=number)
+                if len(set(columns)) < len(columns):
+                    message = f"has two members of one meaning among {', '.join(names)}; keep one"
+                    raise FileError(source.path, message, line=number)
+            rows.append(dict(zip(known[names], record.values(), strict=True)))
+            numbers.append(number)
+    _LOG.info("%s: recognised JSON lines with the members %s", printable(source.path), ", ".join(members))
+    frame = pd.DataFrame(rows, columns=list(members), dtype=object)
+    return _checked(source, kind, frame, numbers, rows)
+
+
+_MISSING = object()
+
+
+def _checked(
+    source: Source,
+    kind: FileKind,
+    frame: pd.DataFrame,
+    numbers: list[int] | None,
+    rows: Sequence[Mapping[str, Any]] | None = None,
+) -> tuple[pd.DataFrame, int]:
+    """Check ids and numbers of a frame of objects, and leave out failed answers and rows without a rating.
+
+    - ``numbers``: the line of each row, ``None`` for rows without lines
+    - ``rows``: the objects of the lines
+    """
+    frame, kept = _answered(source, kind, frame, numbers)
+    if kind.is_pairs and "prob" in frame.columns:
+        frame = _with_expected(source, frame, kept, numbers)
+    n_unrated = 0
+    if kind.unrated == "label" and "label" in frame.columns:
+        empty = _is_empty(frame["label"])
+        n_unrated = int(empty.sum())
+        frame, kept = frame[~empty], kept[~empty]
+
+    def fail(place: int, name: str, wanted: str) -> None:
+        row = int(kept[place])
+        value = frame[name].iloc[place] if name in frame.columns else None
+        is_missing = name not in frame.columns or (rows is not None and name not in rows[row])
+        given = "missing" if is_missing else shown(str(value)) if wanted != "text" else repr(value)
+        members = rows[row] if rows is not None else frame.columns
+        found = f"; found {', '.join(map(str, members)) or 'none'}" if wanted == "text" or is_missing else ""
+        where = "" if numbers is not None else f"object {row + 1}: "
+        line = None if numbers is None else numbers[row]
+        raise FileError(source.path, f"{where}member {name!r} is {given}, wanted {wanted}{found}", line=line)
+
+    columns: dict[str, Any] = {}
+    for name in frame.columns if len(frame) else ():
+        given = frame[name].tolist()
+        if name in kind.numeric:
+            columns[name] = _numbers(given, name, kind, fail)
+        elif (name in kind.columns or name in IDS & set(kind.vocabulary.named)) and name != kind.unrated:
+            columns[name] = _texts(given, name, fail)
+        else:
+            columns[name] = given
+    for name in kind.required:
+        if len(frame) and name not in columns:
+            fail(0, name, _wanted(kind, name))
+    return _inferred(columns, frame), n_unrated
+
+
+def _inferred(columns: dict[str, Any], frame: pd.DataFrame) -> pd.DataFrame:
+    if not columns:
+        return pd.DataFrame({name: [] for name in frame.columns})
+    try:
+        return pd.DataFrame(columns)
+    except OverflowError:
+        # pandas 2 wants a float of every whole number.
+        return pd.DataFrame(
+            {name: pd.Series(values, dtype=getattr(values, "dtype", object)) for name, values in columns.items()}
+        )
+
+
+def _wanted(kind: FileKind, name: str) -> str:
+    if name not in kind.numeric:
+        return "text"
+    if name in kind.whole:
+        fractions = "; read fractions with unit=, the smallest step of their scale" if name == "label" else ""
+        return f"a whole number of at most 64 bits{fractions}"
+    return "a finite number" if kind.unrated == "label" else "a number"
+
+
+def _is_empty(column: pd.Series[Any]) -> NDArray[np.bool_]:
+    """Cells of null and of empty text; NaN is a fault, or a missing member."""
+    return np.array([cell is None or (isinstance(cell, str) and not cell.strip()) for cell in column], dtype=bool)
+
+
+def _answered(
+    source: Source, kind: FileKind, frame: pd.DataFrame, numbers: list[int] | None
+) -> tuple[pd.DataFrame, NDArray[np.int64]]:
+    """The rows without the failed answers of a judge, which are counted, and their positions."""
+    kept = np.arange(len(frame))
+    failed = np.zeros(len(frame), dtype=bool)
+    if STATUS in frame.columns:
+        failed |= (frame[STATUS].astype(str) == "0").to_numpy()
+    if kind.numeric and not kind.whole and kind.unrated == "label" and "label" in frame.columns:
+        null = frame["label"].map(lambda cell: cell is None).to_numpy(dtype=bool)
+        failed |= null & (frame["prob"].isna().to_numpy() if "prob" in frame.columns else True)
+    if failed.any():
+        at = "" if numbers is None else f" (lines {examples(np.array(numbers)[failed].tolist())})"
+        warn_of_failures(source, int(failed.sum()), len(frame), at)
+    return frame[~failed], kept[~failed]
+
+
+def _with_expected(
+    source: Source, frame: pd.DataFrame, kept: NDArray[np.int64], numbers: list[int] | None
+) -> pd.DataFrame:
+    """Labels that are given as probabilities of the grades: expected grades."""
+    label = frame["label"].tolist() if "label" in frame.columns else [None] * len(frame)
+    for place, (own, probs) in enumerate(zip(label, frame["prob"].tolist(), strict=True)):
+        if own is None or own != own:  # noqa: PLR0124 - NaN, of rows without the member
+            label[place] = expected_grade(probs)
+            if label[place] is None:
+                given = "missing" if probs != probs else shown(repr(probs))  # noqa: PLR0124 - NaN
+                message = f"member 'prob' is {given}, wanted a list of probabilities, or grades and probabilities"
+                line = None if numbers is None else numbers[int(kept[place])]
+                raise FileError(source.path, message, line=line)
+    return frame.assign(label=pd.Series(label, frame.index, dtype=object))
+
+
+def expected_grade(given: Any) -> float | None:
+    """Return the expected grade under probabilities, ``None`` for anything else."""
+    pairs = list(enumerate(given)) if isinstance(given, list) else []
+    pairs = list(given.items()) if isinstance(given, dict) else pairs
+    known = [(number_of(grade), number_of(prob)) for grade, prob in pairs]
+    grades = [grade for grade, _ in known if grade is not None]
+    probs = [prob for _, prob in known if prob is not None]
+    if len(grades) < len(pairs) or len(probs) < len(pairs) or sum(probs) <= 0 or min(probs) < 0:
+        return None
+    return sum(grade * prob for grade, prob in zip(grades, probs, strict=True)) / sum(probs)
+
+
+def warn_of_failures(source: Source, n_failed: int, n_answers: int, where: str = "") -> None:
+    """Warn of answers of a judge without a label."""
+    warn(f"{printable(source.path)}: {n_failed} of {n_answers} answers of the judge failed and give no label{where}")
+
+
+def _texts(given: list[Any], name: str, fail: Any) -> list[str]:
+    """Texts, and integers as their digits."""
+    kinds = set(map(type, given))
+    if kinds <= {str, int}:
+        found = given if kinds == {str} else [value if type(value) is str else str(value) for value in given]
+        if name not in IDS or all(found):
+            return found
+    for place, value in enumerate(given):
+        is_text = isinstance(value, str) and (value or name not in IDS)
+        if not is_text and (not isinstance(value, int) or isinstance(value, bool)):
+            fail(place, name, "text")
+    return [str(value) for value in given]
+
+
+def _numbers(given: list[Any], name: str, kind: FileKind, fail: Any) -> NDArray[Any]:
+    is_whole = name in kind.whole
+    if set(map(type, given)) == {int} and is_whole and min(given) >= -(2**63) and max(given) < 2**63:
+        return np.array(given, dtype=np.int64)
+    finite = kind.unrated == "label"
+    found = [number_of(value, finite=finite) for value in given]
+    for place, number in enumerate(found):
+        if number is None or (is_whole and not (abs(number) < 2**63 and number % 1 == 0)):
+            fail(place, name, _wanted(kind, name))
+    if not is_whole:
+        return np.array(found, dtype=np.float64)
+    return np.array([value if type(value) is int else int(float(value)) for value in given], dtype=np.int64)
+
+
+def number_of(value: Any, *, finite: bool = True) -> float | None:
+    """Return a number, ``None`` for NaN, infinity if ``finite``, and anything else; text may hold a number."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, str, np.number)):
+        return None
+    try:
+        found = float(value)
+    except (ValueError, OverflowError):
+        return None
+    return found if math.isfinite(found) or (math.isinf(found) and not finite) else None
+
+
+def _rank_eval(source: Source, found: dict[str, Any], kind: FileKind) -> pd.DataFrame:
+    """Ratings, or ranked hits, of the ranking evaluation API of OpenSearch and Elasticsearch."""
+    found = found.get("rank_eval", found)
+    if not isinstance(found, dict) or not {"requests", "details"} & set(found):
+        raise FileError(source.path, "wanted a JSON object with requests or details, those of _rank_eval")
+    if kind.unrated == "label":
+        return pd.DataFrame(_ratings(source, found), columns=["qid", "docno", "label", "index"], dtype=object)
+    details = found.get("details")
+    if not isinstance(details, dict):
+        raise FileError(source.path, "wanted the response of _rank_eval with details; a request has no hits")
+    if failures := found.get("failures"):
+        raise FileError(source.path, f"the search failed for {len(failures)} queries ({examples(failures)}); repeat it")
+    rows = [
+        (qid, docno, -float(rank), rank, index)
+        for qid, hits in _hits(source, details)
+        for rank, (docno, index, _) in enumerate(hits, 1)
+    ]
+    return pd.DataFrame(rows, columns=["qid", "docno", "score", "rank", "index"], dtype=object)
+
+
+def _ratings(source: Source, found: dict[str, Any]) -> list[tuple[Any, ...]]:
+    """Rows of qid, docno, rating and index of a request, or of the hits in a response."""
+    if "requests" not in found:
+        listed = _hits(source, found["details"])
+        return [(qid, docno, rating, index) for qid, hits in listed for docno, index, rating in hits]
+    rows = []
+    for place, request in enumerate(found["requests"] if isinstance(found["requests"], list) else [None]):
+        ratings = request.get("ratings") if isinstance(request, dict) else None
+        if not isinstance(ratings, list):
+            raise FileError(source.path, f"request {place} has no list of ratings; wanted id and ratings")
+        qid = _text(source, request.get("id"), f"id of request {place}")
+        for one in ratings:
+            docno, index = _rated(source, one, qid)
+            rows.append((qid, docno, one.get("rating"), index))
+    return rows
+
+
+def _hits(source: Source, details: Any) -> list[tuple[str, list[tuple[str, str, Any]]]]:
+    """The hits of each query of a response: docno, index and rating."""
+    found = []
+    for qid, detail in details.items() if isinstance(details, dict) else [("details", None)]:
+        hits = detail.get("hits") if isinstance(detail, dict) else None
+        if not isinstance(hits, list) or not all(isinstance(one, dict) for one in hits):
+            raise FileError(source.path, f"query {qid!r} has no list of hits; wanted the whole response of _rank_eval")
+        found.append((qid, [(*_rated(source, one.get("hit"), qid), one.get("rating")) for one in hits]))
+    return found
+
+
+def _rated(source: Source, given: Any, qid: str) -> tuple[str, str]:
+    """The id and the index of a document."""
+    if not isinstance(given, dict):
+        raise FileError(source.path, f"query {qid!r}: wanted objects with _index and _id, found {examples([given])}")
+    return _text(source, given.get("_id"), f"_id of a document of {qid!r}"), str(given.get("_index", ""))
+
+
+def _text(source: Source, value: Any, what: str) -> str:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    if not isinstance(value, str) or not value:
+        raise FileError(source.path, f"{what} is {value!r}, wanted text that is not empty")
+    return value
+
+
+def cbor_of(content: bytes) -> Any:
+    """Parse CBOR with maps, texts and numbers (RFC 8949), as ranx writes runs and judgments.
+
+    >>> cbor_of(bytes.fromhex("a1627131a162643102"))
+    {'q1': {'d1': 2}}
+    """
+    found, stop = _cbor(content, 0)
+    if stop != len(content):
+        raise ValueError(f"{len(content) - stop} bytes follow the object")
+    return found
+
+
+def _cbor(content: bytes, start: int) -> tuple[Any, int]:
+    major, about = content[start] >> 5, content[start] & 31
+    start += 1
+    floats = {25: ">e", 26: ">f", 27: ">d"}
+    if major == 7:  # noqa: PLR2004 - simple values and floats
+        if about in floats:
+            size = 1 << (about - 24)
+            return struct.unpack_from(floats[about], content, start)[0], start + size
+        return {20: False, 21: True, 22: None}[about], start
+    number = about
+    if about >= 24:  # noqa: PLR2004 - the number follows, in 1, 2, 4 or 8 bytes
+        size = 1 << (about - 24)
+        number, start = int.from_bytes(content[start : start + size], "big"), start + size
+    if major in (0, 1):
+        return number if major == 0 else -1 - number, start
+    if major in (2, 3):
+        text = content[start : start + number]
+        return text.decode() if major == 3 else text, start + number  # noqa: PLR2004 - text
+    values = []
+    for _ in range(number * (major - 3)):
+        value, start = _cbor(content, start)
+        values.append(value)
+    if major == 4:  # noqa: PLR2004 - a list
+        return values, start
+    if major == 5:  # noqa: PLR2004 - a map
+        return dict(zip(values[::2], values[1::2], strict=True)), start
+    raise ValueError(f"type {major} of CBOR is not read")

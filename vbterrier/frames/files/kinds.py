@@ -1,0 +1,412 @@
+"""Kinds of files: the columns of their frames, and the layouts of their lines."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from vbterrier.errors import FileError
+from vbterrier.frames import columns
+from vbterrier.frames.columns import HEADINGS, ID_WORDS, Vocabulary, simplified
+from vbterrier.frames.files.markup import equal_intents, topics_of_markup, web_topics
+from vbterrier.frames.files.source import COMMENT, REMARK, WHOLE, Layout, MisfitError, Source, shown, split
+from vbterrier.frames.files.tables import require_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+    from pathlib import Path
+
+    import pandas as pd
+
+
+_WHOLE = re.compile(rb"[+-]?\d+(\.0*)?")
+_RUN_FIELDS = ("qid", "Q0", "docno", "rank", "score", "name")
+_QRELS_FIELDS = ("qid", "iteration", "docno", "label")
+
+
+@dataclass(frozen=True)
+class FileKind:
+    r"""A kind of file: the columns of its frame, and the layout of its lines."""
+
+    columns: tuple[str, ...]  # the first columns of the frame, in order
+    numeric: tuple[str, ...] = ()  # columns of numbers; all others are text
+    defaults: Mapping[str, Any] = field(default_factory=dict)  # values of the columns that a file may lack
+    keeps_others: bool = True  # True if other columns of the file follow
+    # The layout of TREC files: of lines with more fields than ``fields`` has.
+    trec: Callable[[Path, int, bytes], Layout] | None = None
+    # Words that mark the first line as a header; without any, the first line never is one.
+    header_words: frozenset[str] = frozenset()
+    needs_header: bool = False  # True if the first line is always a header
+    # The separator without a header: ``" "`` for any white space, ``"\t"`` if fields hold blanks, ``"\t "`` for tabs if
+    # the first line has one.
+    separator: str = " "
+    # The columns of lines without a header, by their number; the first describes lines with any other number.
+    fields: tuple[tuple[str, ...], ...] = ()
+    remedy: str = ""  # the advice for a line without a header that has another number of fields
+    markup: Callable[[Source], pd.DataFrame] | None = None  # the reader of XML and SGML; ``None`` for none
+    optional: tuple[str, ...] = ()  # columns that a file may lack and that then are missing
+    near: tuple[str, ...] = ()  # optional columns that are refused under another name
+    # The names of the columns in headers and JSON.
+    vocabulary: Vocabulary = field(default_factory=lambda: Vocabulary(()))
+    is_pairs: bool = False  # True for queries with documents, whose header names both
+    whole: frozenset[str] = WHOLE  # columns of whole numbers
+    unrated: str = ""  # the column that is empty in rows without a rating, or without a document
+
+    @property
+    def required(self) -> tuple[str, ...]:
+        """Columns that every file must have."""
+        return tuple(name for name in self.columns if name not in self.defaults and name not in self.optional)
+
+    @property
+    def comment(self) -> re.Pattern[bytes] | None:
+        """Comments among lines of words, which may have as many words as a row has fields; ``None`` for other lines."""
+        if self.trec is not None:
+            return COMMENT
+        return None if self.separator == "\t" or self.needs_header else REMARK
+
+    def renamed(self, given: Sequence[str]) -> list[str]:
+        """The columns of a table with the names of this package; others that share a name are numbered."""
+        found = self.vocabulary.renamed(given)
+        known = {*self.columns, *self.vocabulary.named, *self.vocabulary.optional}
+        counts, places = Counter(found), Counter[str]()
+        for place, name in enumerate(found):
+            places[name] += 1
+            if counts[name] > 1 and name not in known and places[name] > 1:
+                found[place] = f"{name} ({places[name]})"
+        return found
+
+
+def first_line(kind: FileKind, source: Source) -> tuple[int, bytes]:
+    """Return the number and bytes of the first line that is neither blank nor a comment; a header may begin with #."""
+    number, line = source.first()
+    if kind.comment is None or not kind.comment.match(line):
+        return number, line
+    if kind.is_pairs and header_layout(kind, source.path, number, line) is not None:
+        return number, line
+    return source.first(kind.comment)
+
+
+def header_layout(kind: FileKind, path: Path, number: int, line: bytes, *, must: bool = False) -> Layout | None:
+    """Return the layout that a header line names, or None if the line is none; ``must``: the first row of a sheet."""
+    for separator in "," if must else _separators(kind, line):
+        try:
+            given = split(line, separator, blanks=separator == " ")
+        except MisfitError as error:
+            if kind.is_pairs:
+                return None
+            raise FileError(path, str(error), line=number) from error
+        names = kind.renamed(given)
+        if must or kind.needs_header or _is_header(kind, given, names):
+            require_columns(path, names, kind.required, number, given)
+            numeric = tuple(name for name in names if name in kind.numeric)
+            unrated = kind.unrated if kind.unrated in names and "score" not in names else ""
+            heads = dict(zip(names, given, strict=True))
+            return Layout(
+                tuple(names),
+                numeric,
+                separator,
+                blanks=separator == " ",
+                header=number,
+                whole=kind.whole,
+                unrated=unrated,
+                heads=tuple(heads[name] for name in kind.required) if kind.is_pairs else (),
+            )
+    return None
+
+
+def _separators(kind: FileKind, line: bytes) -> str:
+    """The separators that the header of a table may have, in the order in which they are tried."""
+    if kind.needs_header:
+        return "\t" if b"\t" in line else ";" if b";" in line and b"," not in line else ","
+    if kind.is_pairs:
+        return "\t" if b"\t" in line else ",; " if kind.fields else ",;"
+    every = "" if not kind.header_words else "\t,;" if kind.separator == "\t" else "\t,; "
+    # Commas may belong to a text, which may be longer than the csv module allows.
+    return "".join(
+        each for each in every if not (each in ",;" and (b"\t" in line or (each == ";" and b";" not in line)))
+    )
+
+
+def _is_header(kind: FileKind, given: Sequence[str], names: Sequence[str]) -> bool:
+    """Return True for a header.
+
+    It names query and document, or one of them and a rating; in other files it names a header word, begins with the
+    name of an id, or holds nothing but headings.
+    """
+    if kind.is_pairs:
+        known = {"qid", "docno", *kind.numeric, *kind.vocabulary.named}.intersection(names)
+        return {"qid", "docno"} <= known or (len(known) > 1 and not known.isdisjoint(("qid", "docno")))
+    words = list(map(simplified, given))
+    named = kind.header_words.intersection((*given, *words))
+    # A text beside an id may be a name, too: two columns must be known.
+    known = {*kind.vocabulary.named, *kind.vocabulary.optional}.intersection(names)
+    named = named or (len(known) > 1 and known.issuperset(kind.vocabulary.named))
+    return bool(words[0] in ID_WORDS or HEADINGS.issuperset(words) or named)
+
+
+def plain_layout(kind: FileKind, path: Path, number: int, line: bytes) -> Layout:
+    """Return the layout of lines without a header."""
+    separator = "\t" if kind.separator == "\t" else _white(line)
+    blanks = kind.separator == " " or separator == " "
+    n_fields = len(line.split() if blanks else line.split(b"\t"))
+    longest = max(kind.fields, key=len, default=())
+    if kind.trec is not None and n_fields > len(longest):
+        return replace(kind.trec(path, number, line), whole=kind.whole)
+    names = next((names for names in kind.fields if len(names) == n_fields), kind.fields[0])
+    return Layout(
+        names,
+        tuple(name for name in names if name in kind.numeric),
+        separator,
+        blanks,
+        remedies=dict.fromkeys((1, 2, 3, 4), kind.remedy),
+        for_header=f"name its columns as {'<tab>'.join(longest)}, or remove the line",
+        whole=kind.whole,
+    )
+
+
+def run_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Return the layout of a TREC run; of five fields, find the one that is missing."""
+    whole = Layout(
+        _RUN_FIELDS,
+        ("rank", "score"),
+        _white(line),
+        remedies={
+            4: "judgments are read with read_qrels",
+            5: "five fields are read when every line lacks the run tag (qid Q0 docno rank score) "
+            "or Q0 (qid docno rank score tag), rank being a whole number and score a number",
+            7: "the run tag or an id seems to hold a blank: replace it",
+        },
+        form="qid Q0 docno rank score tag",
+    )
+    fields = line.split()
+    if is_ranked(line):
+        return replace(
+            whole, names=("qid", "docno", "rank"), numeric=("rank",), kind="a run of MS MARCO, qid docno rank"
+        )
+    if len(fields) == 3:  # noqa: PLR2004 - two ids and a number
+        remedy = (
+            "three fields are read as qid docno rank (MS MARCO), ranks from 1; name other columns in a first line, "
+        )
+        return replace(whole, remedies={**whole.remedies, 3: f"{remedy}as qid<tab>docno<tab>score"})
+    if len(fields) != len(_RUN_FIELDS) - 1:
+        return whole
+    untagged = replace(whole, names=_RUN_FIELDS[:-1], form="")
+    if fields[1].upper() == b"Q0":
+        return untagged
+    unmarked = replace(whole, names=(_RUN_FIELDS[0], *_RUN_FIELDS[2:]), form="qid docno rank score tag")
+    fitting = [layout for layout in (untagged, unmarked) if layout.fits(line)]
+    if len(fitting) > 1:
+        raise FileError(
+            path,
+            f"found 5 fields in {shown(line)}, which can be read as {' '.join(untagged.names)} and as {unmarked.form}; "
+            f"write all six, {whole.form}",
+            line=number,
+        )
+    return fitting[0] if fitting else whole
+
+
+def is_ranked(line: bytes) -> bool:
+    """Return True for the first line of a run of MS MARCO, as ``qid docno 1``."""
+    fields = line.split()
+    return len(fields) == 3 and fields[2] in (b"0", b"1")  # noqa: PLR2004 - qid, docno, rank
+
+
+def _qrels_layout(path: Path, number: int, line: bytes) -> Layout:
+    fields = line.split()
+    if message := _other_judgments(fields):
+        raise FileError(path, message, line=number)
+    if len(fields) == 3 and fields[1].upper() not in (b"0", b"Q0") and _WHOLE.fullmatch(fields[2]):  # noqa: PLR2004
+        names = tuple(name for name in _QRELS_FIELDS if name != "iteration")
+        return Layout(names, ("label",), _white(line), kind="qrels without iterations, qid docno label")
+    remedies = {
+        3: "write the iteration (or the subtopic) between qid and docno, 0 where there is none",
+        5: "an id seems to hold a blank: replace it",
+        6: "a run is read with read_run",
+    }
+    return Layout(_QRELS_FIELDS, ("label",), _white(line), remedies=remedies)
+
+
+def _other_judgments(fields: Sequence[bytes]) -> str:
+    """The message about judgments of trec_eval and NIST that are no qrels; empty for others."""
+    if len(fields) != 5:  # noqa: PLR2004 - both have five fields
+        return ""
+    if all(map(_WHOLE.fullmatch, fields[2:4])) and re.fullmatch(rb"0?\.\d+|1(\.0*)?|[\d.]+e-\d+", fields[4]):
+        return (
+            "is a sample of judgments (prels: qid docno label method probability), which no measure here weighs by its "
+            "probabilities; use trec_eval's or NIST's statAP, or qrels of all judgments"
+        )
+    if all(map(_WHOLE.fullmatch, (*fields[1:3], fields[4]))) and not _WHOLE.fullmatch(fields[3]):
+        return (
+            "holds preference judgments (prefs: qid judge group docno label), which no measure here reads; use "
+            "trec_eval's prefs measures, or qrels with one label a document"
+        )
+    return ""
+
+
+def _labels_layout(_path: Path, _number: int, line: bytes) -> Layout:
+    remedies = {5: "an id seems to hold a blank: replace it"}
+    return Layout(_QRELS_FIELDS, ("label",), _white(line), remedies=remedies)
+
+
+def _entity_layout(path: Path, number: int, line: bytes) -> Layout:
+    """Return the layout of a TREC run or TREC qrels over entities."""
+    n_fields = line.count(b"\t") + 1 if _white(line) == "\t" else len(line.split())
+    layout = (_qrels_layout if n_fields == len(_QRELS_FIELDS) else run_layout)(path, number, line)
+    return replace(layout, names=tuple("entity_id" if name == "docno" else name for name in layout.names))
+
+
+def _white(line: bytes) -> str:
+    return "\t" if b"\t" in line.strip() else " "
+
+
+# One of these is enough in tables of ids, which hold no texts.
+_ENTITY_WORDS = ID_WORDS | {"topic", "doc", "entity", "entity_id"}
+_OR_HEADER = "or name the columns in a header line"
+_ENTITIES = Vocabulary(("qid", "entity_id"))
+
+RUN = FileKind(
+    ("qid", "docno", "score", "rank"),
+    ("score", "rank"),
+    trec=run_layout,
+    optional=("score", "rank"),
+    vocabulary=columns.RUN,
+    is_pairs=True,
+    unrated="rank",
+)
+QRELS = FileKind(
+    ("qid", "iteration", "docno", "label"),
+    ("label",),
+    {"iteration": "0"},
+    trec=_qrels_layout,
+    vocabulary=columns.QRELS,
+    is_pairs=True,
+    unrated="label",
+)
+# Judgments on a scale with fractions.
+FRACTIONS = replace(QRELS, whole=frozenset())
+# Ratings of search teams, which are checked against their scale.
+RATINGS = replace(QRELS, numeric=())
+LABELS = FileKind(
+    ("qid", "docno", "label"),
+    ("label",),
+    trec=_labels_layout,
+    fields=(("qid", "docno", "label"),),
+    remedy=f"write qid iteration docno label, or qid docno label, {_OR_HEADER}",
+    vocabulary=columns.LABELS,
+    optional=("label",),
+    is_pairs=True,
+    whole=frozenset(),
+    unrated="label",
+)
+# Labels of several judges: a column a judge, or a row for each label with the name of its judge.
+BOOK = replace(LABELS, numeric=())
+TRAFFIC = FileKind(
+    ("qid", "weight", "segment"),
+    ("weight",),
+    optional=("weight", "segment"),
+    vocabulary=columns.TRAFFIC,
+    needs_header=True,
+)
+TOPICS = FileKind(
+    ("qid", "query"),
+    header_words=frozenset(("qid",)),
+    separator="\t",
+    fields=(("qid", "query"),),
+    remedy=f"write qid<tab>query, {_OR_HEADER}",
+    markup=topics_of_markup,
+    vocabulary=columns.TOPICS,
+)
+DOCUMENTS = FileKind(
+    ("docno",),
+    header_words=frozenset(("docno",)),
+    separator="\t",
+    fields=(("docno", "text"),),
+    remedy=f"write docno<tab>text, {_OR_HEADER}",
+    vocabulary=columns.DOCUMENTS,
+)
+INTENTS = FileKind(
+    ("qid", "entity_id", "prob"),
+    ("prob", "score"),
+    header_words=_ENTITY_WORDS | {"prob"},
+    fields=(("qid", "entity_id", "prob"),),
+    remedy="name the columns in a header line, as qid<tab>entity_id<tab>prob, or remove the extra fields",
+    markup=equal_intents,
+    vocabulary=_ENTITIES,
+)
+SUBTOPICS = FileKind(
+    ("qid", "entity_id"),
+    ("prob",),
+    near=("prob",),
+    header_words=_ENTITY_WORDS | {"prob"},
+    fields=(("qid", "entity_id"), ("qid", "entity_id", "prob")),
+    remedy=f"write qid<tab>entity_id, {_OR_HEADER}",
+    markup=web_topics,
+    vocabulary=Vocabulary(("qid", "entity_id"), (), {"entity_id": "subtopic subtopicid"}),
+)
+TAGS = FileKind(
+    ("docno", "entity_id", "weight"),
+    ("weight",),
+    {"weight": 1.0},
+    near=("weight", "qid"),
+    header_words=_ENTITY_WORDS,
+    fields=(("docno", "entity_id", "weight"), ("docno", "entity_id")),
+    remedy="name the columns in a header line, as docno<tab>entity_id<tab>weight, or remove the extra fields",
+    vocabulary=Vocabulary(("docno", "entity_id")),
+)
+SIMILARITIES = FileKind(
+    ("entity_id", "other_id", "similarity"),
+    ("similarity",),
+    near=("qid",),
+    header_words=_ENTITY_WORDS | {"other_id", "similarity"},
+    needs_header=True,
+)
+POPULARITY = FileKind(("entity_id", "count"), ("count",), header_words=_ENTITY_WORDS | {"count"}, needs_header=True)
+SPELLINGS = FileKind(
+    ("attribute", "value", "name"), (), header_words=frozenset({"attribute", "value", "name"}), needs_header=True
+)
+ANSWERS = FileKind(
+    ("qid", "entity_id"),
+    ("score",),
+    trec=_entity_layout,
+    header_words=_ENTITY_WORDS,
+    separator="\t ",
+    fields=(("qid", "entity_id"), ("qid", "entity_id", "score")),
+    remedy=f"write qid<tab>entity_id, NIL where there is no entity, {_OR_HEADER}",
+    vocabulary=_ENTITIES,
+)
+MENTIONS = FileKind(
+    ("docno", "mention"),
+    header_words=frozenset(("docno", "mention")),
+    separator="\t",
+    fields=(("docno", "mention"), ("docno", "mention", "entity_id")),
+    remedy=f"write docno<tab>mention<tab>entity_id, NIL where there is none, {_OR_HEADER}",
+    vocabulary=Vocabulary(("docno",)),
+)
+ANNOTATIONS = FileKind(
+    ("qid", "entity_id", "label"), needs_header=True, vocabulary=Vocabulary(("qid", "entity_id", "label"))
+)
+GROUPS = FileKind(
+    ("name", "group"),
+    header_words=frozenset(("name", "group")),
+    separator="\t ",
+    fields=(("name", "group"),),
+    remedy=f"write name<tab>group, {_OR_HEADER}",
+)
+COSTS = FileKind(
+    ("qid", "cost"),
+    ("cost",),
+    header_words=frozenset(("qid", "cost")),
+    separator="\t ",
+    fields=(("qid", "cost"),),
+    remedy=f"write qid<tab>cost, {_OR_HEADER}",
+    vocabulary=Vocabulary(("qid",)),
+)
+VALUES = FileKind(
+    ("name", "qid", "measure", "value"),
+    ("value",),
+    keeps_others=False,
+    needs_header=True,
+    vocabulary=Vocabulary(("qid",)),
+)

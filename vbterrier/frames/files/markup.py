@@ -1,0 +1,141 @@
+"""Topic files of TREC in XML and SGML."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any
+from xml.parsers import expat
+
+import pandas as pd
+
+from vbterrier.errors import FileError
+from vbterrier.frames.columns import TOPICS
+
+if TYPE_CHECKING:
+    from vbterrier.frames.files.source import Source
+
+
+_PIECE = 1 << 20
+_TOP = re.compile(r"<top>(.*?)(?=</top>|<top>|\Z)", re.DOTALL | re.IGNORECASE)
+# Elements of a topic that begin on a line of their own, closed or not, and the words that repeat their names.
+_FIELD = re.compile(r"^[ \t]*<(\w+)>(.*?)(?=^[ \t]*</?\w+>|</\w+>|\Z)", re.DOTALL | re.MULTILINE)
+_LABEL = re.compile(r"\s*(number|topic|title|description|narrative)\s*:", re.IGNORECASE)
+_NAMES = {"num": "qid", "title": "query", "desc": "description", "narr": "narrative"}
+
+
+def topics_of_markup(source: Source) -> pd.DataFrame:
+    """Topics of a file of TREC: SGML, as ``<top> <num> Number: 301 <title> ...``, or XML, as ``<topic number="1">``."""
+    head = source.text()[: 1 << 16]
+    if b"<top>" in head.lower():
+        return _sgml_topics(source)
+    found = _parsed(source)
+    if not found.topics:
+        raise FileError(source.path, 'has no topic; wanted <topic number="1"> or <top>')
+    rows = [dict(zip(TOPICS.renamed(list(topic)), topic.values(), strict=True)) for topic in found.topics]
+    return _complete(source, rows)
+
+
+def _sgml_topics(source: Source) -> pd.DataFrame:
+    try:
+        text = source.text().decode()
+    except UnicodeDecodeError as error:
+        message = "is not UTF-8; convert the file, for example with `iconv -f latin1 -t utf-8`"
+        raise FileError(source.path, message) from error
+    rows = []
+    for topic in _TOP.findall(text):
+        fields = {}
+        for name, content in _FIELD.findall(topic.replace("\r\n", "\n")):
+            column = _NAMES.get(name.casefold(), name.casefold())
+            fields[column] = " ".join(_LABEL.sub("", content, count=1).split())
+        rows.append(fields)
+    return _complete(source, rows)
+
+
+def _complete(source: Source, rows: list[dict[str, str]]) -> pd.DataFrame:
+    """The frame of topics, each of which must have a number and a query."""
+    for place, row in enumerate(rows, 1):
+        for name in TOPICS.named:
+            if not row.get(name):
+                found = ", ".join(row) or "nothing"
+                raise FileError(source.path, f"topic {place} of {len(rows)} has no {name}; it has {found}: add one")
+    frame = pd.DataFrame(rows).fillna("")
+    return frame[[*TOPICS.named, *(name for name in frame.columns if name not in TOPICS.named)]]
+
+
+class _Parser:
+    """Handlers of an XML parser that collect the topics of a TREC file, and their subtopics."""
+
+    def __init__(self, source: Source) -> None:
+        self._source, self._text, self._path = source, list[str](), list[str]()
+        self.topics: list[dict[str, str]] = []
+        self.rows: list[list[str]] = []
+        self.parser = parser = expat.ParserCreate()
+        parser.StartElementHandler, parser.EndElementHandler = self._start, self._end
+        parser.CharacterDataHandler, parser.StartDoctypeDeclHandler = self._text.append, self._refuse
+
+    def _fail(self, message: str) -> None:
+        raise FileError(self._source.path, message, line=self.parser.CurrentLineNumber)
+
+    def _start(self, tag: str, given: dict[str, str]) -> None:
+        is_part = tag in ("topic", "subtopic") or self._path[-1:] == ["topic"]
+        self._path.append(tag)
+        if not is_part:
+            return
+        self._text.clear()
+        number = (given.get("number") or given.get("id") or "").strip()
+        if tag == "topic":
+            self.topics.append({"qid": number} if number else {})
+        elif tag == "subtopic":
+            inside = "topic" in self._path
+            if not inside:
+                self._fail('a subtopic outside a topic; wanted <topic number="1"> around it')
+            for name, known in (("topic", self.topics[-1].get("qid")), ("subtopic", number)):
+                if not known:
+                    self._fail(f'<{name}> has no number; wanted <{name} number="1">')
+            self.rows.append([self.topics[-1]["qid"], number, "", given.get("type", "")])
+
+    def _end(self, tag: str) -> None:
+        self._path.pop()
+        text = " ".join("".join(self._text).split())
+        if tag == "subtopic":
+            self.rows[-1][2] = text
+        elif tag == "topic":
+            if text and len(self.topics[-1]) == 1:
+                # A topic without elements is its query.
+                self.topics[-1]["query"] = text
+        elif self._path[-1:] == ["topic"]:
+            self.topics[-1].setdefault(tag, text)
+        else:
+            return
+        self._text.clear()
+
+    def _refuse(self, *_: Any) -> None:
+        self._fail("has a document type, which can define entities of any size; remove the line <!DOCTYPE ...>")
+
+
+def _parsed(source: Source) -> _Parser:
+    found = _Parser(source)
+    try:
+        with source.stream() as stream:
+            while piece := stream.read(_PIECE):
+                found.parser.Parse(piece, False)
+        found.parser.Parse(b"", True)
+    except expat.ExpatError as error:
+        message = f"is not XML ({expat.ErrorString(error.code)}); repair the line"
+        raise FileError(source.path, message, line=error.lineno) from error
+    return found
+
+
+def web_topics(source: Source) -> pd.DataFrame:
+    """Subtopics of a TREC Web topic file: qid, entity_id, name, type."""
+    found = _parsed(source)
+    if not found.rows:
+        raise FileError(source.path, 'has no subtopic; wanted <subtopic number="1"> inside <topic number="1">')
+    return pd.DataFrame(found.rows, columns=["qid", "entity_id", "name", "type"])
+
+
+def equal_intents(source: Source) -> pd.DataFrame:
+    """Subtopics of a TREC Web topic file as intents of equal probabilities."""
+    frame = web_topics(source)
+    frame.insert(2, "prob", 1 / frame.groupby("qid")["qid"].transform("size"))
+    return frame
