@@ -11,7 +11,7 @@ from typer import Argument, Option
 
 import vbterrier
 from vbterrier.cli import options as option
-from vbterrier.cli.options import Format, Output, deliver, echo, require_format
+from vbterrier.cli.options import Format, Output, deliver, echo, require_format, save_page
 from vbterrier.errors import ParameterError
 
 
@@ -161,6 +161,7 @@ def gate(
     ] = None,
     labels: option.Labels = None,
     duplicates: option.Duplicates = "error",
+    html: option.Html = None,
     style: Annotated[str, Option("--format", "-f", help="table, markdown, json or junit.")] = "table",
     resamples: Annotated[int, Option(help="Number of draws of bounded limits.", min=2, metavar="N")] = 10_000,
     seed: option.Seed = 0,
@@ -191,6 +192,7 @@ def gate(
     for name in set(run).intersection(others):
         raise ParameterError(f"two systems are called {name!r}; name one, as new={new}")
     found = release_gate(run, others, qrels, measure, margin=margin, **given, **limits)
+    save_page(found, html)
     with width(None if output is not None or style != "table" else WIDTH.get()):
         text = gate_report(found, style)
     if output is None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, warn, whole
+from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, printable, warn, whole
 from vbterrier.evaluate.comparison import by_collection
 from vbterrier.evaluate.inputs import (
     loaded_runs,
@@ -30,7 +30,7 @@ from vbterrier.evaluate.scores import TOPICS, Scores, score
 from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.contracts import frame_of, is_frame
 from vbterrier.frames.files.reading import read_groups, read_qrels, read_values
-from vbterrier.frames.notebook import Panel, Shown, counted, systems_line
+from vbterrier.frames.notebook import Caveat, Panel, Shown, counted, systems_line
 from vbterrier.frames.values import measure_tables
 from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.annotations import Floats
+    from vbterrier.frames.notebook import Figures
     from vbterrier.frames.ranking import Run
     from vbterrier.measures.target import EvaluationTarget
     from vbterrier.unjudged.estimated import Joint
@@ -73,6 +74,10 @@ _RANKS = ["name", "uncertainty", "rank", "rank_low", "rank_high", "letters"]
 _REUSE = ["group", "name", "n_runs", "n_removed", "rank", "letters", "rank_without", "low", "high", "letters_without"]
 _REUSE += ["recovered", "covered"]
 _JUDGES = ("judge", "statistic", "uncertainty", "value", "low", "high", "level", "n_systems", "n_qids")
+
+
+# A share of unjudged documents that is a caveat, and the most systems that one names.
+_MANY_UNJUDGED, _MOST_NAMED = 0.2, 5
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -120,6 +125,48 @@ class Leaderboard(Shown):
         pairs = list(combinations(self.systems["letters"], 2))
         differ = f"{sum(not share_letter(*pair) for pair in pairs)} of {counted(len(pairs), 'pair')} differ"
         return f"{systems_line(self.systems)}; {differ}; {self.n_inseparable} of {n} neighbours do not"
+
+    def _verdict(self) -> Iterator[str]:
+        best, n = self.systems.iloc[0], len(self.systems)
+        level, topics = f"{100 * best['level']:g}%", counted(int(best["n_qids"]), "topic")
+        yield (
+            f"{printable(best['name'])} has the highest mean {best['measure']}, {best['mean']:.3f} over {topics}; its "
+            f"rank is {best['rank_low']:g} to {best['rank_high']:g} of {n}, with {level} confidence for all systems "
+            "together."
+        )
+        pairs = list(combinations(self.systems["letters"], 2))
+        differ = sum(not share_letter(*pair) for pair in pairs)
+        said = f"{differ} of {counted(len(pairs), 'pair')} of systems {'differs' if differ == 1 else 'differ'}"
+        said = said if differ else "No pair of systems differs"
+        yield f"{said} significantly{': those that share no letter' * bool(differ)}."
+
+    def _caveats(self) -> Iterator[Caveat]:
+        open_, n = self.systems[self.systems["n_unjudged_share"] > _MANY_UNJUDGED], len(self.systems)
+        if len(open_):
+            most = open_.loc[open_["n_unjudged_share"].idxmax()]
+            yield Caveat(
+                "Unjudged documents",
+                f"More than {_MANY_UNJUDGED:.0%} of the documents up to the cutoff are unjudged for {len(open_)} of "
+                f"{counted(n, 'system')}, at most {most['n_unjudged_share']:.0%} ({printable(most['name'])}).",
+                serious=True,
+            )
+        if len(self.reusability):
+            lost = self.reusability[~self.reusability["covered"].astype(bool)]
+            names = ", ".join(map(printable, lost["name"].head(_MOST_NAMED)))
+            text = "Without the judgments of its group, the interval of the rank of each system contains its rank."
+            if len(lost):
+                more = f" and {len(lost) - _MOST_NAMED} more" if len(lost) > _MOST_NAMED else ""
+                text = f"Without the judgments of its group, a system would get another rank: {names}{more}."
+            yield Caveat("Reusability", text, serious=bool(len(lost)))
+
+    def _figures(self) -> Figures:
+        ranks = {"rank": "expected_rank", "rank_low": "low", "rank_high": "high"}
+        plain = self.systems.drop(columns=["low", "high"])
+        means = self.systems.rename(columns={"mean": "value", "n_draws": "n_resamples"})
+        return {
+            "forest": lambda: {"intervals": means},
+            "rank_uncertainty": lambda: {"ranking": plain.rename(columns=ranks)},
+        }
 
     def _panels(self) -> Iterator[Panel]:
         systems = joined_ranks(self.systems, "rank_low", "rank_high", "ranks")

@@ -32,7 +32,7 @@ from vbterrier.frames.contracts import (
 )
 from vbterrier.frames.files.rated_lists import RatedList, read_hits, read_rated_list, read_traffic, write_rated_list
 from vbterrier.frames.ids import ids_of
-from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.notebook import Caveat, Panel, Shown, counted
 from vbterrier.frames.ranking import Run, loaded_run
 from vbterrier.log import timed
 from vbterrier.measures.target import aligned
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     import ir_measures
 
     from vbterrier.annotations import StrPath
+    from vbterrier.frames.notebook import Figures
 
 
 _LOG = logging.getLogger(__name__)
@@ -128,14 +129,62 @@ class ReleaseGate(Shown):
         several = len(self.pairs) > 1
         return [f"{row['baseline']}: {row['advice']}" if several else row["advice"] for row in rows.to_dict("records")]
 
+    def _verdict(self) -> Iterator[str]:
+        row = self.pairs.iloc[0]
+        against = "; ".join(
+            f"{one['diff']:+.4f} from {printable(one['baseline'])} ({one['low']:+.4f} to {one['high']:+.4f})"
+            for one in self.pairs.to_dict("records")
+        )
+        name, topics = printable(row["name"]), counted(int(row["n_qids"]), "query")
+        yield f"{self.decision}: by {row['measure']}, {name} differs by {against}, over {topics}."
+        several = len(self.pairs) > 1
+        for text in self.advice():
+            yield f"{'Against ' if several else text[:1].upper()}{text if several else text[1:]}".rstrip(".") + "."
+        yield self.guarantee()
+
+    def _caveats(self) -> Iterator[Caveat]:
+        for row in self.excluded.to_dict("records"):
+            some = f" ({row['examples']})" if row["examples"] else ""
+            yield Caveat("Left out", f"{row['n']} {row['reason']}{some}.", serious=False)
+
+    def _figures(self) -> Figures:
+        return {"forest": self._differences}
+
+    def _differences(self) -> dict[str, Any]:
+        frame = self.pairs.rename(columns={"diff": "value"})
+        return {"intervals": frame.assign(name=frame["name"] + " - " + frame["baseline"])}
+
     def _panels(self) -> Iterator[Panel]:
-        yield Panel("Differences from the baselines", self.pairs, value="diff", rule=-self.pairs["margin"].iloc[0])
+        rule = -self.pairs["margin"].iloc[0]
+        yield Panel("Differences from the baselines", _shown_rows(self.pairs), value="diff", rule=rule)
         if len(self.segments):
-            yield Panel("Segments", self.segments, value="diff", rule=-self.pairs["margin"].iloc[0], heads=2)
+            yield Panel("Segments", _shown_rows(self.segments), value="diff", rule=rule, heads=2)
         if len(self.judge):
             yield Panel("Judge next, in this order", self.judge, heads=2)
         if len(self.excluded):
             yield Panel("Exclusions", self.excluded)
+
+
+def _shown_rows(frame: pd.DataFrame) -> pd.DataFrame:
+    """The columns that readers compare; the verdict has the others in words."""
+    said = [
+        "advice",
+        "reason",
+        "guarantee",
+        "large_loss",
+        "max_share",
+        "margin",
+        "n_tests",
+        "losses_low",
+        "losses_high",
+    ]
+    shares = frame[["losses", "losses_low", "losses_high"]].map("{:.1%}".format)
+    losses = shares["losses"] + " (" + shares["losses_low"] + " to " + shares["losses_high"] + ")"
+    shown = frame.assign(losses=losses.where(frame["losses"].notna(), ""))
+    if "n_needed" in shown.columns:
+        shown["n_needed"] = shown["n_needed"].map(lambda n: "" if pd.isna(n) else f"{int(n):,}")
+    names = {"losses": "large losses", "unjudged_baseline": "unjudged of the baseline", "n_needed": "queries needed"}
+    return shown.drop(columns=said, errors="ignore").rename(columns=names)
 
 
 def release_gate(

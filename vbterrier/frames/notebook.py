@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 LOADERS: dict[str, Callable[[], Any]] = {}
 # Pixels of an interval bar, and the margin that keeps its points whole.
 WIDTH, HEIGHT, _EDGE = 120, 14, 4
+# Longer cells of text are sentences.
+_PROSE = 40
 _MAX_MEASURES, _LONGEST_TITLE, _MOST_ON_PAGE = 6, 30, 1000
 # Styles of all tables. Notebooks align every cell to the right by rules with the specificity of two classes.
 STYLE = (
@@ -200,7 +202,8 @@ def table(
 
 
 def _cell(tag: str, text: str, number: bool, scope: str) -> str:  # noqa: FBT001 - private
-    attributes = (f' scope="{scope}"' if scope else "") + (' class="number"' if number else "")
+    kind = "number" if number else "prose" if tag == "td" and len(text) > _PROSE and not text.startswith("<") else ""
+    attributes = (f' scope="{scope}"' if scope else "") + (f' class="{kind}"' if kind else "")
     return f"<{tag}{attributes}>{text}</{tag}>"
 
 
@@ -251,11 +254,10 @@ class Panel:
 
     def note(self) -> str:
         """Sentences with the values of the method that all rows share, for a page."""
-        parts = [*_shared_parts(self.frame)]
+        parts = _shared_parts(self.frame)
         about = [text for name, text in parts if name in _ABOUT]
         how = [text for name, text in parts if name not in _ABOUT]
-        said = [", ".join(each) for each in (about, how) if each]
-        return "".join(f"{text[0].upper()}{text[1:]}. " if text in how else f"{text}. " for text in said).strip()
+        return " ".join(f"{', '.join(each)}." for each in (about, how) if each)
 
     def html(self, *, joined: bool = False) -> str:
         """Return the HTML table; for a page, with intervals ``joined`` in one column and without the shared values."""
@@ -327,7 +329,9 @@ class Shown:
         # JudgeAudit is a "Judge audit".
         title = re.sub(r"(?<=[a-z])(?=[A-Z])", " ", type(self).__name__).capitalize()
         panels = [replace(panel, rows=max(panel.rows, _MOST_ON_PAGE)) for panel in self._panels()]
-        page: str = LOADERS["page"]()(title, self._line(), list(self._verdict()), list(self._caveats()), panels)
+        verdict = list(self._verdict())
+        about = "" if verdict else self._line()
+        page: str = LOADERS["page"]()(title, about, verdict, list(self._caveats()), panels)
         return page
 
     def plot(self, kind: str | None = None, *, ax: Any = None, **options: Any) -> Any:

@@ -1,0 +1,94 @@
+"""Pages of results in a browser: tables are sorted, searched and saved, and the address keeps their state."""
+
+from urllib.parse import parse_qs, urlparse
+
+import pandas as pd
+import pytest
+from browsing import NASTY, PHONE, WIDE, emulated, one, texts
+
+from vbterrier.frames.notebook import Panel, Shown
+
+
+class Result(Shown):
+    """A result with a long table and a folded one."""
+
+    def _line(self):
+        return "a result"
+
+    def _verdict(self):
+        return ["A sentence."]
+
+    def _panels(self):
+        values = [(7 * n) % 20 / 10 - 1 for n in range(20)]
+        names = [f"s{n}" for n in range(19)] + [NASTY]
+        frame = pd.DataFrame({"name": names, "value": values, "reason": "words " * 12})
+        yield Panel("Systems", frame.assign(low=frame["value"] - 0.1, high=frame["value"] + 0.2), value="value")
+        yield Panel("Details", frame.head(3), folded=True)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    path = tmp_path_factory.mktemp("result") / "page.html"
+    path.write_text(Result().page(), encoding="utf-8")
+    return path.as_uri()
+
+
+@pytest.fixture
+def page(chromium, place):
+    emulated(chromium, WIDE)
+    chromium.get("about:blank")
+    chromium.get(place)
+    return chromium
+
+
+def state_of(page):
+    return parse_qs(urlparse(page.current_url).fragment)
+
+
+def names(page):
+    return texts(page, "#part-1 tbody th")
+
+
+def test_a_table_is_sorted_and_searched_and_the_address_keeps_it(page):
+    before = names(page)
+    buttons = page.find_elements("css selector", "#part-1 thead button")
+    assert [button.text for button in buttons] == ["system", "value", "reason", "interval"]
+    buttons[1].click()
+    values = [float(text) for text in texts(page, "#part-1 tbody td:nth-child(2)")]
+    assert values == sorted(values) != sorted(values, reverse=True)
+    buttons[1].click()
+    assert [float(text) for text in texts(page, "#part-1 tbody td:nth-child(2)")] == sorted(values, reverse=True)
+    assert one(page, "#part-1 thead th:nth-child(2)").get_attribute("aria-sort") == "descending"
+    one(page, "#part-1 input").send_keys("s1")
+    kept = names(page)
+    assert set(kept) == {name for name in before if "s1" in name}
+    one(page, "#part-2 summary").click()
+    page.refresh()
+    assert names(page) == kept
+    assert one(page, "#part-1 input").get_attribute("value") == "s1"
+    assert state_of(page) == {"sort-part-1": ["-1"], "search-part-1": ["s1"], "open": ["details-2"]}
+    assert page.execute_script("return document.querySelector('#part-2 details').open")
+    assert page.get_log("browser") == []
+
+
+def test_a_table_is_saved_with_all_columns(page):
+    text = page.execute_script("return csv(document.querySelector('#part-1 table'))")
+    head, *rows = text.split("\r\n")
+    assert head == "system,value,reason,interval,"
+    assert len(rows) == 20
+    assert rows[0].startswith("s0,-1.0000,")
+    assert len(page.find_elements("css selector", "button.csv")) == 2
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("size", [WIDE, PHONE])
+def test_a_page_is_as_wide_as_its_screen_and_can_be_read(page, place, size, scheme):
+    emulated(page, size, scheme)
+    page.get(place)
+    assert page.execute_script("return document.documentElement.scrollWidth") <= size[0]
+    rows = page.execute_script("return [...document.querySelectorAll('#part-1 tbody tr')].map(e => e.offsetHeight)")
+    # A sentence takes a few lines, not one for each word.
+    assert max(rows) < 120
+    paper, ink = page.execute_script("const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]")
+    assert (paper == "rgb(255, 255, 255)") == (scheme == "light")
+    assert paper != ink

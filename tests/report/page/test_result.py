@@ -1,0 +1,130 @@
+"""Pages of results: verdict, caveats, contents, and tables with intervals in one column."""
+
+import re
+from collections.abc import Iterator
+
+import pandas as pd
+import pytest
+
+from vbterrier.evaluate import leaderboard, release_gate
+from vbterrier.evaluate.doctor import diagnose
+from vbterrier.frames.notebook import Caveat, Panel, Shown
+
+
+class Result(Shown):
+    """A result with all parts of a page."""
+
+    def _line(self) -> str:
+        return "two systems"
+
+    def _verdict(self) -> Iterator[str]:
+        yield "<b>a</b> is better."
+        yield "By a little."
+
+    def _caveats(self) -> Iterator[Caveat]:
+        yield Caveat("Topics", "Only & few.", serious=False)
+        yield Caveat("Judgments", "None.", serious=True)
+
+    def _panels(self) -> Iterator[Panel]:
+        ends = {"low": [0.1, 0.2], "high": [0.3, 0.4]}
+        frame = pd.DataFrame({"name": ["a", "b"], "value": [0.2, 0.3], **ends, "n_qids": 50, "level": 0.9, "seed": 7})
+        yield Panel("Means", frame, value="value")
+        yield Panel("Details", pd.DataFrame({"name_a": ["a"], "p_adjusted": [0.5]}), folded=True)
+
+
+def headings(page):
+    """The titles of the columns of each table."""
+    tables = re.findall(r"<thead>(.*?)</thead>", page, re.DOTALL)
+    return [re.findall(r"<th[^>]*>(.*?)</th>", table) for table in tables]
+
+
+@pytest.fixture(scope="module")
+def page():
+    return Result().page()
+
+
+def test_a_page_says_the_verdict_first_and_then_the_caveats_by_severity(page):
+    words = (
+        'class="lead">&lt;b&gt;a&lt;/b&gt; is better.',
+        "By a little.",
+        "1 serious caveat",
+        "1 other caveat",
+        ">Means</h2>",
+    )
+    places = [page.index(word) for word in words]
+    assert places == sorted(places)
+    assert re.search(r'<details class="caveats serious" open>\s*<summary>1 serious caveat</summary>', page)
+    assert "Only &amp; few." in page
+    assert "two systems" not in page
+
+
+def test_a_page_has_contents_and_sections_of_the_same_tables(page):
+    links = re.findall(r'<li><a href="#([\w-]+)">(.*?)</a>', page)
+    assert links == [("part-1", "Means"), ("part-2", "Details")]
+    assert all(f'<section id="{part}"' in page for part, _ in links)
+    assert page.count("<details id=") == 1
+    assert "<summary>1 row</summary>" in page
+
+
+def test_columns_have_names_of_people_and_intervals_are_one_column(page):
+    assert headings(page) == [["system", "value", "interval", ""], ["a", "adjusted p"]]
+    assert ">0.1000 to 0.3000</td>" in page
+    assert page.count("<svg") == 2
+    # The values of the method that all rows share are a sentence.
+    assert '<p class="note">50 topics. 90% intervals, seed 7.</p>' in page
+
+
+def test_only_the_script_of_the_package_runs(page):
+    policy = re.search(r'Content-Security-Policy" content="([^"]*)"', page)[1]
+    assert "default-src 'none'" in policy
+    assert policy.count("sha256-") == 2
+    assert page.count("<script") == 1
+
+
+def test_a_diagnosis_names_the_measures_to_use_and_notes_by_severity():
+    qrels = pd.DataFrame({"qid": "q1", "docno": ["a", "b"], "label": [1, 0]})
+    run = pd.DataFrame({"qid": "q1", "docno": ["a", "c"], "score": [2.0, 1.0]})
+    found = diagnose({"mine": run, "other": run.assign(docno=["c", "d"])}, qrels)
+    first, second = found._verdict()
+    assert first.startswith("Use BNDCG")
+    assert second.startswith("Not possible: VB, ES, VarPenalty, TopIntent (no intents")
+    assert {(caveat.about, caveat.serious) for caveat in found._caveats()} <= {
+        ("Judgments", False),
+        ("Run 'mine'", False),
+    }
+    nothing = diagnose({"mine": run.assign(qid="q9")}, qrels)
+    assert list(nothing._verdict()) == ["These files support no measure: runs and qrels share no topic or id."]
+
+
+def test_a_serious_note_is_a_serious_caveat(demo_files):
+    runs = [demo_files / f"{name}.run" for name in ("lexical", "dense", "words")]
+    found = diagnose(runs, demo_files / "qrels.txt")
+    serious = [caveat.text for caveat in found._caveats() if caveat.serious]
+    assert serious[0].startswith("The judgments look like a pool cut at rank 9")
+    assert len(serious) == len(found.serious) == 2 < len(found.notes)
+
+
+def test_a_track_and_a_gate_begin_with_their_answer(demo_files):
+    runs = [demo_files / f"{name}.run" for name in ("lexical", "dense", "words")]
+    table = leaderboard(runs, demo_files / "qrels.txt", "ENDCG@10", n_draws=50)
+    first, second = table._verdict()
+    assert first.startswith("lexical has the highest mean ENDCG@10, 0.745 over 12 topics; its rank is 1 to ")
+    assert second == "No pair of systems differs significantly."
+    (caveat,) = table._caveats()
+    assert caveat.text.endswith("unjudged for 1 of 3 systems, at most 32% (dense).")
+    found = release_gate(runs[0], [runs[2]], demo_files / "qrels.txt", "nDCG@10", margin=0.5)
+    assert next(iter(found._verdict())).startswith(
+        f"{found.decision}: by nDCG@10, lexical differs by +0.0702 from words ("
+    )
+    assert found.guarantee() in list(found._verdict())
+    assert "advice" not in headings(found.page())[0]
+
+
+def test_tracks_and_gates_are_drawn(demo_files):
+    pytest.importorskip("matplotlib")
+    runs = [demo_files / f"{name}.run" for name in ("lexical", "words")]
+    table = leaderboard(runs, demo_files / "qrels.txt", "nDCG@10", n_draws=50)
+    assert [text.get_text() for text in table.plot().get_yticklabels()] == ["lexical", "words"]
+    assert table.plot("rank_uncertainty").get_xlabel() == "rank"
+    found = release_gate(runs[0], [runs[1]], demo_files / "qrels.txt", "nDCG@10", margin=0.5)
+    assert [text.get_text() for text in found.plot().get_yticklabels()] == ["lexical - words"]
