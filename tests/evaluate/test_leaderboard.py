@@ -64,6 +64,15 @@ def test_planted_groups_of_systems_are_found(track):
     assert found.systems["rank"].tolist() == [1, 2, 3, 4, 5, 6]
 
 
+def test_the_page_of_a_track_begins_with_the_systems_that_are_first(track):
+    runs, qrels, _ = track
+    found = leaderboard(runs, qrels, "nDCG@10", **FEW)
+    first, second = found.systems["name"][:2]
+    said = list(found._verdict())
+    assert said[0] == f"{first} has the highest mean; it does not differ from {second}."
+    assert "12 of 15 pairs differ" in said[1]
+
+
 def orders(table):
     """The pairs of systems that a table says to differ, the better one first."""
     rows = table.sort_values("mean", ascending=False)[["name", "letters"]].to_numpy().tolist()

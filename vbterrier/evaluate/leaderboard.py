@@ -68,6 +68,8 @@ MEASURE = "ENDCG@10"
 STATISTICS = ("tau", "tau_ap", "rbo")
 # The smallest value of each statistic.
 LEAST = (-1.0, -1.0, 0.0)
+# Systems that a verdict names.
+_NAMED = 5
 _BATCH = ("dataset", "qid", "docno", "rank", "n_runs", "worth", "width_before", "width_after", "reason")
 _RANKS = ["name", "uncertainty", "rank", "rank_low", "rank_high", "letters"]
 _REUSE = ["group", "name", "n_runs", "n_removed", "rank", "letters", "rank_without", "low", "high", "letters_without"]
@@ -120,6 +122,14 @@ class Leaderboard(Shown):
         pairs = list(combinations(self.systems["letters"], 2))
         differ = f"{sum(not share_letter(*pair) for pair in pairs)} of {counted(len(pairs), 'pair')} differ"
         return f"{systems_line(self.systems)}; {differ}; {self.n_inseparable} of {n} neighbours do not"
+
+    def _verdict(self) -> Iterator[str]:
+        first, *others = self.systems[["name", "letters"]].itertuples(index=False, name=None)
+        same = [name for name, letters_of in others if share_letter(first[1], letters_of)]
+        more = f", and {len(same) - _NAMED} more" if len(same) > _NAMED else ""
+        rivals = f"it does not differ from {', '.join(same[:_NAMED])}{more}" if same else "it differs from all others"
+        yield f"{first[0]} has the highest mean; {rivals}."
+        yield f"{self._line()}: systems that share a letter."
 
     def _panels(self) -> Iterator[Panel]:
         systems = joined_ranks(self.systems, "rank_low", "rank_high", "ranks")

@@ -30,7 +30,7 @@ from vbterrier.frames.contracts import (
 )
 from vbterrier.frames.files.rated_lists import RatedList, read_hits, read_rated_list, read_traffic, write_rated_list
 from vbterrier.frames.ids import ids_of
-from vbterrier.frames.notebook import Panel, Shown
+from vbterrier.frames.notebook import Caveat, Panel, Shown
 from vbterrier.frames.ranking import Run, loaded_run
 from vbterrier.log import timed
 from vbterrier.measures.target import aligned
@@ -125,6 +125,13 @@ class ReleaseGate(Shown):
         rows = self.pairs[self.pairs["decision"] == UNKNOWN]
         several = len(self.pairs) > 1
         return [f"{row['baseline']}: {row['advice']}" if several else row["advice"] for row in rows.to_dict("records")]
+
+    def _verdict(self) -> list[str]:
+        return [self.summary(), self.guarantee()]
+
+    def _caveats(self) -> Iterator[Caveat]:
+        for row in self.pairs[self.pairs["decision"] == UNKNOWN].to_dict("records"):
+            yield Caveat(row["baseline"], row["advice"], serious=True)
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Differences from the baselines", self.pairs, value="diff", rule=-self.pairs["margin"].iloc[0])
