@@ -161,9 +161,8 @@ class JudgeAudit(Shown):
         yield Panel("Agreement beyond chance", self.quality.kappa, value="value", heads=2, folded=True)
         yield Panel("Relevant documents by label", self.quality.calibration, value="relevant", heads=2, folded=True)
         drawn = reliability_diagrams(self.calibration)
-        yield Panel(
-            "Calibration: grades as shares of the highest", self.calibration, heads=0, figure=drawn, folded=True
-        )
+        title = "Calibration: grades as shares of the highest"
+        yield Panel(title, self.calibration, heads=0, figure=drawn, folded=True)
         yield Panel("Bias of the judge", self.bias, value="residual", rule=0, heads=3, folded=True)
         yield Panel("Agreement of humans and judges", self.agreement, value="value", folded=True)
         if len(self.without_humans):

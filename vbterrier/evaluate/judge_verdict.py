@@ -153,10 +153,9 @@ def _caveats(found: dict[str, Any], margin: float) -> list[str]:
         a, b = found["worst"]
         reasons.append(f"it changes {counted(found['n_moved'], 'difference')} of systems, most that of {a} and {b}")
     if found["half_width"] > _SETTLED * margin:
-        reasons.append(
-            f"not settled: corrected scores are known to ±{found['half_width']:.3f}, and about {found['n_more']:,.0f} more "
-            f"human judgments reach ±{_SETTLED * margin:g}"
-        )
+        known = f"corrected scores are known to ±{found['half_width']:.3f}"
+        more = f"{found['n_more']:,.0f} more human judgments reach ±{_SETTLED * margin:g}"
+        reasons.append(f"not settled: {known}, and about {more}")
     return reasons
 
 
