@@ -64,6 +64,15 @@ def test_planted_groups_of_systems_are_found(track):
     assert found.systems["rank"].tolist() == [1, 2, 3, 4, 5, 6]
 
 
+def test_the_page_of_a_track_begins_with_the_systems_that_are_first(track):
+    runs, qrels, _ = track
+    found = leaderboard(runs, qrels, "nDCG@10", **FEW)
+    first, second = found.systems["name"][:2]
+    said = list(found._verdict())
+    assert said[0] == f"{first} has the highest mean; it does not differ from {second}."
+    assert "12 of 15 pairs differ" in said[1]
+
+
 def orders(table):
     """The pairs of systems that a table says to differ, the better one first."""
     rows = table.sort_values("mean", ascending=False)[["name", "letters"]].to_numpy().tolist()
@@ -368,7 +377,7 @@ def test_topics_that_are_not_judged_are_left_out_with_one_warning(track):
     pd.testing.assert_frame_equal(found.systems, leaderboard(runs, qrels, "nDCG@10", **FEW).systems)
 
 
-def test_the_page_is_html_without_scripts_and_escaped(track):
+def test_the_page_is_html_with_its_own_script_and_escaped(track):
     runs, qrels, _ = track
     named = {f"<script>{name}" if name == "s0" else name: run for name, run in runs.items()}
     page = leaderboard(named, qrels, "nDCG@10", **FEW).page()

@@ -444,3 +444,9 @@ def test_the_reach_of_prediction_errors_is_the_stated_quantile_of_drawn_differen
         options = {"uncertainty": "unjudged", "level": 2 * level - 1, "n_draws": 4000, "seed": 7}
         pair = vbterrier.rank_systems(runs, qrels, "ENDCG@4", **options).pairs.loc[0]
         assert reach == pytest.approx((pair["high"] - pair["low"]) / 2, rel=0.08)
+
+
+def test_the_page_of_a_gate_begins_with_its_decision_and_reason():
+    found = gate(*collection(n=30))
+    assert list(found._verdict()) == [found.summary(), found.guarantee()]
+    assert [(each.about, each.text, each.serious) for each in found._caveats()] == [("old", found.advice()[0], True)]

@@ -12,12 +12,12 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
 from vbterrier.evaluate.inputs import loaded_runs, require_scale, require_spellings, target_of
-from vbterrier.evaluate.judge_verdict import ALONE, CORRECTED, HUMANS, side_by_side, verdicts
+from vbterrier.evaluate.judge_verdict import ALONE, CORRECTED, HUMANS, NOT_TRUSTED, TRUSTED, side_by_side, verdicts
 from vbterrier.evaluate.judging import held_out, judge_next, label_quality
 from vbterrier.evaluate.scores import TOPICS, score
 from vbterrier.frames.columns import DOCUMENTS
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.frames.notebook import Panel, Shown, cell, counted, reliability_diagrams
+from vbterrier.frames.notebook import Caveat, Panel, Shown, counted, reliability_diagrams
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.kernels.dawid_skene import dawid_skene
 from vbterrier.kernels.rankings import MOST_RANKS, discounts, ideal_dcg
@@ -61,14 +61,6 @@ _JUDGES, _MOST_GRADES = 3, 20
 _FIRST = ("measure", "estimate", "judge")
 # Documents up to the cutoff that one other family retrieves.
 _OTHERS = "\0others"
-
-
-class _Folded(Panel):
-    """A table of details, which readers unfold."""
-
-    def html(self) -> str:
-        """Return the HTML table below its title."""
-        return f"<details><summary>{cell(self.title)}</summary>{super().html()}</details>"
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -134,6 +126,16 @@ class JudgeAudit(Shown):
         saved = f"{counts['with']} more human judgments with labels, {counts['without']} without"
         return [*lines, f"±{self.needed['margin'].iloc[0]:g} takes {saved}"]
 
+    def _verdict(self) -> Iterator[str]:
+        for row in self.verdicts.to_dict("records"):
+            yield f"{row['judge']}: {row['verdict']}{'. ' + row['reasons'] if row['verdict'] == TRUSTED else ''}"
+        yield self.summary()[-1]
+
+    def _caveats(self) -> Iterator[Caveat]:
+        for row in self.verdicts[self.verdicts["verdict"] != TRUSTED].to_dict("records"):
+            for reason in row["reasons"].split("; "):
+                yield Caveat(row["judge"], reason, row["verdict"] == NOT_TRUSTED)
+
     def _line(self) -> str:
         need = self.needed.set_index("labels").loc["with"].to_dict()
         n, more = need["n"], counted(int(need["n_planned"]), "more human judgment")
@@ -155,18 +157,19 @@ class JudgeAudit(Shown):
         yield Panel("Verdicts", self.verdicts[["judge", "verdict", "reasons"]], heads=2)
         yield Panel("Systems: corrected scores, and others beside them", self.comparison, value=CORRECTED)
         yield Panel("Human judgments needed", self.needed)
-        yield _Folded("Systems", self.systems, value="value", heads=3)
-        yield _Folded("Differences a - b", self.pairs, value="diff", rule=0, heads=3)
-        yield _Folded("Agreement beyond chance", self.quality.kappa, value="value", heads=2)
-        yield _Folded("Relevant documents by label", self.quality.calibration, value="relevant", heads=2)
+        yield Panel("Systems", self.systems, value="value", heads=3, folded=True)
+        yield Panel("Differences a - b", self.pairs, value="diff", rule=0, heads=3, folded=True)
+        yield Panel("Agreement beyond chance", self.quality.kappa, value="value", heads=2, folded=True)
+        yield Panel("Relevant documents by label", self.quality.calibration, value="relevant", heads=2, folded=True)
         drawn = reliability_diagrams(self.calibration)
-        yield _Folded("Calibration: grades as shares of the highest", self.calibration, heads=0, figure=drawn)
-        yield _Folded("Bias of the judge", self.bias, value="residual", rule=0, heads=3)
-        yield _Folded("Agreement of humans and judges", self.agreement, value="value")
+        title = "Calibration: grades as shares of the highest"
+        yield Panel(title, self.calibration, heads=0, figure=drawn, folded=True)
+        yield Panel("Bias of the judge", self.bias, value="residual", rule=0, heads=3, folded=True)
+        yield Panel("Agreement of humans and judges", self.agreement, value="value", folded=True)
         if len(self.without_humans):
-            yield _Folded("Accuracy of judges without humans (Dawid-Skene)", self.without_humans)
-        yield _Folded("Sources of labels", self.mixed)
-        yield _Folded("Judge next, in this order", self.plan.frame, heads=2)
+            yield Panel("Accuracy of judges without humans (Dawid-Skene)", self.without_humans, folded=True)
+        yield Panel("Sources of labels", self.mixed, folded=True)
+        yield Panel("Judge next, in this order", self.plan.frame, heads=2, folded=True)
 
     def _figures(self) -> Figures:
         estimate, judge = self.systems["estimate"], self.systems["judge"]
@@ -666,7 +669,7 @@ def _described(
         if words.isna().all():
             raise InputError(f"documents: no text of a judged document, as {examples(frame['docno'])}; check the ids")
         quarters = pd.qcut(words, 4, duplicates="drop")
-        frame["length"] = quarters.map(lambda part: f"{part.left:.0f} to {part.right:.0f} words")
+        frame["length"] = quarters.map(lambda part: f"{part.left:.0f} to {part.right:.0f} words", na_action="ignore")
         if queries is not None:
             frame["overlap"] = _overlap(frame, texts, queries)
     # Documents of several families are better than others, whatever the judge.

@@ -147,16 +147,15 @@ def _caveats(found: dict[str, Any], margin: float) -> list[str]:
     if found["n_shifted"]:
         reasons.append(
             f"scores by its labels are {found['shift']:+.3f} from the corrected ones on average (largest "
-            f"{found['largest_shift']:+.3f}; {found['n_shifted']} of {counted(found['n_systems'], 'system')} too far)"
+            f"{found['largest_shift']:+.3f}, {found['n_shifted']} of {counted(found['n_systems'], 'system')} too far)"
         )
     if found["n_moved"]:
         a, b = found["worst"]
         reasons.append(f"it changes {counted(found['n_moved'], 'difference')} of systems, most that of {a} and {b}")
     if found["half_width"] > _SETTLED * margin:
-        reasons.append(
-            f"not settled: corrected scores are known to ±{found['half_width']:.3f}; about {found['n_more']:,.0f} more "
-            f"human judgments reach ±{_SETTLED * margin:g}"
-        )
+        known = f"corrected scores are known to ±{found['half_width']:.3f}"
+        more = f"{found['n_more']:,.0f} more human judgments reach ±{_SETTLED * margin:g}"
+        reasons.append(f"not settled: {known}, and about {more}")
     return reasons
 
 

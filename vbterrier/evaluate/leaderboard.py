@@ -69,6 +69,8 @@ MEASURE = "ENDCG@10"
 STATISTICS = ("tau", "tau_ap", "rbo")
 # The smallest value of each statistic.
 LEAST = (-1.0, -1.0, 0.0)
+# Systems that a verdict names.
+_NAMED = 5
 _BATCH = ("dataset", "qid", "docno", "rank", "n_runs", "worth", "width_before", "width_after", "reason")
 _RANKS = ["name", "uncertainty", "rank", "rank_low", "rank_high", "letters"]
 _REUSE = ["group", "name", "n_runs", "n_removed", "rank", "letters", "rank_without", "low", "high", "letters_without"]
