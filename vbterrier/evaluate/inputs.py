@@ -44,10 +44,12 @@ def named_systems(systems: Any) -> Any:
 
     Unnamed files are named after their paths, unnamed pipelines by their text, as ``pt.Experiment`` does.
     """
-    if is_nested_table(systems):
-        return [("run", systems)]
     if hasattr(systems, "items") and not hasattr(systems, "columns"):
-        return systems
+        # The rows of a single run are dictionaries; named runs may be, too.
+        alone = isinstance(next(iter(systems.values()), None), dict) and is_nested_table(systems)
+        return [("run", systems)] if alone else systems
+    if not is_path(systems) and is_nested_table(systems):
+        return [("run", systems)]
     if not isinstance(systems, (list, tuple)):
         return [(_name_of(systems) or "run", systems)]
     unnamed = [system for system in systems if not _name_of(system)]

@@ -40,7 +40,7 @@ _PUNCTUATION = re.compile(r"[\s_\-\"'#]+")
 
 
 @dataclass(frozen=True)
-class Vocabulary:
+class ColumnNames:
     """The columns of a kind of frame or file, and the names under which they are known.
 
     - ``named``: columns that a frame must have
@@ -100,14 +100,14 @@ def simplified(name: object) -> str:
     return _PUNCTUATION.sub("", str(name).casefold())
 
 
-RUN = Vocabulary(("qid", "docno", "score"), ("rank", "Q0"), _PAIR)
-QRELS = Vocabulary(("qid", "docno", "label"), ("iteration", "Q0"), {**_PAIR, "label": "score"})
-LABELS = Vocabulary(("qid", "docno", "label"), ("prob", "Q0"), {**_PAIR, "label": "score"})
-TRAFFIC = Vocabulary(("qid",), ("weight", "segment"), _PAIR)
-TOPICS = Vocabulary(
+RUN = ColumnNames(("qid", "docno", "score"), ("rank", "Q0"), _PAIR)
+QRELS = ColumnNames(("qid", "docno", "label"), ("iteration", "Q0"), {**_PAIR, "label": "score"})
+LABELS = ColumnNames(("qid", "docno", "label"), ("prob", "Q0"), {**_PAIR, "label": "score"})
+TRAFFIC = ColumnNames(("qid",), ("weight", "segment"), _PAIR)
+TOPICS = ColumnNames(
     ("qid", "query"), (), {"qid": "id topic number num", "query": "querytext searchquery text title question topic"}
 )
-DOCUMENTS = Vocabulary(
+DOCUMENTS = ColumnNames(
     ("docno",),
     ("text",),
     {"docno": "id document doc", "text": "contents content body passage passagetext documenttext"},

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Bounds = tuple[float, float]
 
     from vbterrier.annotations import Bools, Floats, Ints
-    from vbterrier.frames.columns import Vocabulary
+    from vbterrier.frames.columns import ColumnNames
     from vbterrier.frames.ids import Ids
 
 
@@ -49,20 +49,27 @@ def is_frame(data: Any) -> bool:
     )
 
 
-def frame_of(data: Any, what: str, vocabulary: Vocabulary | None = None) -> pd.DataFrame:
+def frame_of(data: Any, what: str, vocabulary: ColumnNames | None = None) -> pd.DataFrame:
     """Return a pandas frame unchanged, or convert a table that supports Arrow's interface (polars, pyarrow).
 
     With a vocabulary, columns that other tools name otherwise get the names of this package, and dictionaries of
     dictionaries, lists of records and iterators of tuples, as those of ir_measures, are tables, too.
     """
-    frame = _table(data, what, vocabulary)
-    return frame if vocabulary is None else known_columns(frame, vocabulary)
-
-
-def known_columns(frame: pd.DataFrame, vocabulary: Vocabulary) -> pd.DataFrame:
-    """Return a frame with the columns of a vocabulary, or unchanged if it has them or lacks one under any name."""
-    if set(vocabulary.named).issubset(frame.columns):
+    if isinstance(data, pd.DataFrame):
+        if len(set(data.columns)) < len(data.columns):
+            for name in data.columns[data.columns.duplicated()]:
+                if name in _COLUMNS:
+                    raise InputError(f"{what}: column {name!r} occurs {list(data.columns).count(name)} times; keep one")
+        frame = data
+    else:
+        frame = _converted(data, what, vocabulary)
+    if vocabulary is None or set(vocabulary.named).issubset(frame.columns):
         return frame
+    return known_columns(frame, vocabulary)
+
+
+def known_columns(frame: pd.DataFrame, vocabulary: ColumnNames) -> pd.DataFrame:
+    """Return a frame with the columns of a vocabulary, or unchanged if it lacks one under any name."""
     names = vocabulary.renamed([str(name) for name in frame.columns])
     lacking = set(vocabulary.named).difference(names)
     if lacking == {"score"} and "rank" in names:
@@ -82,13 +89,8 @@ def is_nested_table(data: Any) -> bool:
     return isinstance(data, (list, tuple)) and bool(data) and all(hasattr(row, "_asdict") for row in data)
 
 
-def _table(data: Any, what: str, vocabulary: Vocabulary | None) -> pd.DataFrame:
-    if isinstance(data, pd.DataFrame):
-        if len(set(data.columns)) < len(data.columns):
-            for name in data.columns[data.columns.duplicated()]:
-                if name in _COLUMNS:
-                    raise InputError(f"{what}: column {name!r} occurs {list(data.columns).count(name)} times; keep one")
-        return data
+def _converted(data: Any, what: str, vocabulary: ColumnNames | None) -> pd.DataFrame:
+    """The frame of a table that is none of pandas."""
     if isinstance(data, pa.RecordBatchReader):
         raise InputError(
             f"{what}: found a RecordBatchReader, which can be read only once; pass the table of its read_all()"
@@ -105,7 +107,7 @@ def _table(data: Any, what: str, vocabulary: Vocabulary | None) -> pd.DataFrame:
     raise InputError(f"{what}: wanted a data frame, found {type(data).__name__}; pass a pandas or polars frame")
 
 
-def _nested_table(data: Any, what: str, vocabulary: Vocabulary) -> pd.DataFrame:
+def _nested_table(data: Any, what: str, vocabulary: ColumnNames) -> pd.DataFrame:
     """The table of nested objects, as dictionaries of dictionaries, or of an iterator of tuples with names."""
     given = data
     if not isinstance(data, Mapping):

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.frames.columns import Vocabulary
+from vbterrier.frames.columns import ColumnNames
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,9 +23,9 @@ if TYPE_CHECKING:
 # documents of a query.
 _QUERIES = ("requests", "judgmentRatings", "query_doc_pairs", "queries", "data")
 _DOCUMENTS = ("ratings", "judgements", "judgments", "candidates", "results", "hits", "documents", "docs")
-_QUERY = Vocabulary(("qid",), (), {"qid": "id querytext searchquery query topic question text"})
-_OWN_DOCUMENT = Vocabulary(("docno",))
-_DOCUMENT = Vocabulary(("docno",), (), {"docno": "id document doc"})
+_QUERY = ColumnNames(("qid",), (), {"qid": "id querytext searchquery query topic question text"})
+_OWN_DOCUMENT = ColumnNames(("docno",))
+_DOCUMENT = ColumnNames(("docno",), (), {"docno": "id document doc"})
 
 
 def is_nested(found: Any) -> bool:
@@ -37,7 +37,7 @@ def is_nested(found: Any) -> bool:
     return nested or any(isinstance(found.get(name), (Mapping, list)) for name in (*_QUERIES, "details", "rank_eval"))
 
 
-def table_of(found: Any, vocabulary: Vocabulary) -> pd.DataFrame:
+def table_of(found: Any, vocabulary: ColumnNames) -> pd.DataFrame:
     """Return the rows of a nested object, with the names of columns of this package; values are not converted.
 
     - a list of records, tuples with names included
@@ -77,7 +77,7 @@ def table_of(found: Any, vocabulary: Vocabulary) -> pd.DataFrame:
     return pd.DataFrame(_in_columns(records, vocabulary), dtype=object)
 
 
-def _in_columns(records: Sequence[Mapping[str, Any]], vocabulary: Vocabulary) -> list[dict[str, Any]]:
+def _in_columns(records: Sequence[Mapping[str, Any]], vocabulary: ColumnNames) -> list[dict[str, Any]]:
     """Records with the names of columns of this package."""
     known: dict[tuple[str, ...], list[str]] = {}
     rows = []
@@ -93,7 +93,7 @@ def _in_columns(records: Sequence[Mapping[str, Any]], vocabulary: Vocabulary) ->
     return rows
 
 
-def _renamed(frame: pd.DataFrame, vocabulary: Vocabulary) -> pd.DataFrame:
+def _renamed(frame: pd.DataFrame, vocabulary: ColumnNames) -> pd.DataFrame:
     return frame.set_axis(vocabulary.renamed([str(name) for name in frame.columns]), axis=1)
 
 
@@ -125,7 +125,7 @@ def _pairs(found: Mapping[str, Any], value: str) -> pd.DataFrame:
     return pd.DataFrame({"qid": qid, "docno": docno, value: values}, dtype=object)
 
 
-def records_of(item: Any, vocabulary: Vocabulary) -> list[dict[str, Any]]:
+def records_of(item: Any, vocabulary: ColumnNames) -> list[dict[str, Any]]:
     """Return the records of an item: itself, or a record for each of its documents."""
     if hasattr(item, "_asdict"):
         item = item._asdict()

@@ -102,7 +102,8 @@ def _missing_engine(measure: ir_measures.Measure) -> str:
 
 
 def _parsed(text: str) -> ir_measures.Measure:
-    if (known := _of_trec_eval(text)) is not None:
+    name = str(text).strip()
+    if _OF_TREC_EVAL.fullmatch(name) and name not in MEASURES and (known := _of_trec_eval(name)):
         return known
     try:
         node = ast.parse(text.strip(), mode="eval").body
@@ -127,14 +128,12 @@ def _parsed(text: str) -> ir_measures.Measure:
     return _checked(kind, _literals(given, text), text)
 
 
-def _of_trec_eval(text: Any) -> ir_measures.Measure | None:
-    """Return the measure of a name of trec_eval, ``None`` for other texts."""
-    if not isinstance(text, str) or text.strip() in MEASURES or not _OF_TREC_EVAL.fullmatch(text.strip()):
-        return None
-    known = of_trec_eval(text.strip())
+def _of_trec_eval(name: str) -> ir_measures.Measure | None:
+    """Return the measure of a name of trec_eval, ``None`` for other names."""
+    known = of_trec_eval(name)
     if len(known) > 1:
         several = ", ".join(map(str, known[:3]))
-        raise ParameterError(f"{text!r}: names {len(known)} measures of trec_eval ({several}, ...); name one")
+        raise ParameterError(f"{name!r}: names {len(known)} measures of trec_eval ({several}, ...); name one")
     return known[0] if known else None
 
 

@@ -175,4 +175,4 @@ def _labels(frame: pd.DataFrame, missing: Any) -> list[Any]:
     found = np.full(len(frame), missing, dtype=object)
     numbers = numbers_of(frame["label"][rated], "ratings column 'label'")
     found[rated] = [int(number) if number % 1 == 0 else number for number in numbers.tolist()]
-    return found.tolist()  # type: ignore[no-any-return]
+    return list(found)

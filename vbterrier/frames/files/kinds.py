@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from vbterrier.errors import FileError
 from vbterrier.frames import columns
-from vbterrier.frames.columns import HEADINGS, ID_WORDS, Vocabulary, simplified
+from vbterrier.frames.columns import HEADINGS, ID_WORDS, ColumnNames, simplified
 from vbterrier.frames.files.markup import equal_intents, topics_of_markup, web_topics
 from vbterrier.frames.files.source import COMMENT, REMARK, WHOLE, Layout, MisfitError, Source, shown, split
 from vbterrier.frames.files.tables import require_columns
@@ -49,7 +49,7 @@ class FileKind:
     optional: tuple[str, ...] = ()  # columns that a file may lack and that then are missing
     near: tuple[str, ...] = ()  # optional columns that are refused under another name
     # The names of the columns in headers and JSON.
-    vocabulary: Vocabulary = field(default_factory=lambda: Vocabulary(()))
+    vocabulary: ColumnNames = field(default_factory=lambda: ColumnNames(()))
     is_pairs: bool = False  # True for queries with documents, whose header names both
     whole: frozenset[str] = WHOLE  # columns of whole numbers
     unrated: str = ""  # the column that is empty in rows without a rating, or without a document
@@ -142,8 +142,8 @@ def _is_header(kind: FileKind, given: Sequence[str], names: Sequence[str]) -> bo
     named = kind.header_words.intersection((*given, *words))
     # A text beside an id may be a name, too: two columns must be known.
     known = {*kind.vocabulary.named, *kind.vocabulary.optional}.intersection(names)
-    named = named or (len(known) > 1 and known.issuperset(kind.vocabulary.named))
-    return bool(words[0] in ID_WORDS or HEADINGS.issuperset(words) or named)
+    are_known = len(known) > 1 and known.issuperset(kind.vocabulary.named)
+    return bool(words[0] in ID_WORDS or HEADINGS.issuperset(words) or named or are_known)
 
 
 def plain_layout(kind: FileKind, path: Path, number: int, line: bytes) -> Layout:
@@ -264,7 +264,7 @@ def _white(line: bytes) -> str:
 # One of these is enough in tables of ids, which hold no texts.
 _ENTITY_WORDS = ID_WORDS | {"topic", "doc", "entity", "entity_id"}
 _OR_HEADER = "or name the columns in a header line"
-_ENTITIES = Vocabulary(("qid", "entity_id"))
+_ENTITIES = ColumnNames(("qid", "entity_id"))
 
 RUN = FileKind(
     ("qid", "docno", "score", "rank"),
@@ -343,7 +343,7 @@ SUBTOPICS = FileKind(
     fields=(("qid", "entity_id"), ("qid", "entity_id", "prob")),
     remedy=f"write qid<tab>entity_id, {_OR_HEADER}",
     markup=web_topics,
-    vocabulary=Vocabulary(("qid", "entity_id"), (), {"entity_id": "subtopic subtopicid"}),
+    vocabulary=ColumnNames(("qid", "entity_id"), (), {"entity_id": "subtopic subtopicid"}),
 )
 TAGS = FileKind(
     ("docno", "entity_id", "weight"),
@@ -353,7 +353,7 @@ TAGS = FileKind(
     header_words=_ENTITY_WORDS,
     fields=(("docno", "entity_id", "weight"), ("docno", "entity_id")),
     remedy="name the columns in a header line, as docno<tab>entity_id<tab>weight, or remove the extra fields",
-    vocabulary=Vocabulary(("docno", "entity_id")),
+    vocabulary=ColumnNames(("docno", "entity_id")),
 )
 SIMILARITIES = FileKind(
     ("entity_id", "other_id", "similarity"),
@@ -382,10 +382,10 @@ MENTIONS = FileKind(
     separator="\t",
     fields=(("docno", "mention"), ("docno", "mention", "entity_id")),
     remedy=f"write docno<tab>mention<tab>entity_id, NIL where there is none, {_OR_HEADER}",
-    vocabulary=Vocabulary(("docno",)),
+    vocabulary=ColumnNames(("docno",)),
 )
 ANNOTATIONS = FileKind(
-    ("qid", "entity_id", "label"), needs_header=True, vocabulary=Vocabulary(("qid", "entity_id", "label"))
+    ("qid", "entity_id", "label"), needs_header=True, vocabulary=ColumnNames(("qid", "entity_id", "label"))
 )
 GROUPS = FileKind(
     ("name", "group"),
@@ -401,12 +401,12 @@ COSTS = FileKind(
     separator="\t ",
     fields=(("qid", "cost"),),
     remedy=f"write qid<tab>cost, {_OR_HEADER}",
-    vocabulary=Vocabulary(("qid",)),
+    vocabulary=ColumnNames(("qid",)),
 )
 VALUES = FileKind(
     ("name", "qid", "measure", "value"),
     ("value",),
     keeps_others=False,
     needs_header=True,
-    vocabulary=Vocabulary(("qid",)),
+    vocabulary=ColumnNames(("qid",)),
 )

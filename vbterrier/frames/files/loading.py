@@ -212,10 +212,11 @@ def _expected(source: Source, frame: pd.DataFrame) -> pd.DataFrame:
     total = chances.sum(axis=1)
     bad = (chances < 0).any(axis=1) | ~(total > 0)
     if bad.any():
-        first = frame.loc[bad.idxmax()]
+        first = frame[bad].iloc[0]
         message = f"document {first['docno']!r} of query {first['qid']!r}: wanted probabilities, from 0 to 1"
         raise FileError(source.path, message)
-    return frame.assign(label=(chances @ [int(name[5:]) for name in probs]) / total)
+    grades = np.array([int(name[5:]) for name in probs])
+    return frame.assign(label=chances.to_numpy() @ grades / total.to_numpy())
 
 
 def is_read_whole(source: Source) -> bool:

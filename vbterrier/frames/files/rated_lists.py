@@ -104,7 +104,7 @@ def read_rated_list(
     frame = loaded.frame
     if loaded.form == "lines":
         if scale is not None and (message := misrated(frame, ~frame["label"].between(*scale), scale)):
-            raise FileError(path, message)
+            raise FileError(Path(path), message)
         return RatedList(frame)
     form = loaded.form if loaded.form in ("rank_eval", "workbench") else "table"
     kept = ["qid", "docno", "label", *(["index"] if form == "rank_eval" else [])]
@@ -116,15 +116,15 @@ def read_rated_list(
     label = pd.to_numeric(frame["label"].astype(str), errors="coerce").to_numpy(dtype=np.float64)
     low, high = scale or (0, _LARGEST)
     if message := misrated(frame, ~((label >= low) & (label <= high) & (label == np.round(label))), scale):
-        raise FileError(path, message)
+        raise FileError(Path(path), message)
     twice = frame.duplicated(["qid", "docno"])
     if twice.any():
         qid, docno = frame.loc[twice, ["qid", "docno"]].iloc[0]
-        raise FileError(path, f"document {docno!r} of query {qid!r} is rated twice; keep one rating")
+        raise FileError(Path(path), f"document {docno!r} of query {qid!r} is rated twice; keep one rating")
     if not len(frame):
-        raise FileError(path, "has no rating; rate some of its documents")
+        raise FileError(Path(path), "has no rating; rate some of its documents")
     if pair := spellings(frame["qid"].unique()):
-        raise FileError(path, f"queries {pair[0]!r} and {pair[1]!r} differ only in {SPELLING}")
+        raise FileError(Path(path), f"queries {pair[0]!r} and {pair[1]!r} differ only in {SPELLING}")
     return replace(
         listed, frame=frame.assign(label=label.astype(np.int64)), n_unrated=loaded.n_unrated + int((~rated).sum())
     )
@@ -182,7 +182,8 @@ def _book(path: StrPath, max_bytes: int | None) -> pd.DataFrame | None:
     if long["label"].isna().any():
         row = long[long["label"].isna()].iloc[0]
         about = f"{row['docno']!r} for query {row['qid']!r} by {row['judge']!r}"
-        raise FileError(path, f"the rating of {about} is {printable(given[row.name])}, wanted a number")
+        cell = given[given != ""][long["label"].isna()].iloc[0]
+        raise FileError(Path(path), f"the rating of {about} is {printable(cell)}, wanted a number")
     return long.assign(judge=long["judge"].map(lambda name: name if isinstance(name, str) and name else "Unknown"))
 
 
@@ -208,7 +209,7 @@ def _rated_by_several(path: StrPath, every: pd.DataFrame, scale: tuple[int, int]
     """The lower median of the ratings of each document."""
     low, high = scale or (0, _LARGEST)
     if message := misrated(every, ~(every["label"].between(low, high) & (every["label"] % 1 == 0)), scale):
-        raise FileError(path, message)
+        raise FileError(Path(path), message)
     n_raters = every["judge"].nunique()
     warn(f"{printable(path)}: ratings by {n_raters} raters; the lower median of those of a document counts")
     median = every.groupby(["qid", "docno"], sort=False)["label"].quantile(0.5, interpolation="lower")
@@ -238,7 +239,7 @@ def read_hits(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFra
 
     Examples
     --------
-    >>> import tempfile
+    >>> import json, tempfile
     >>> path = Path(tempfile.mkdtemp(), "new.json")
     >>> hits = [{"hit": {"_index": "shop", "_id": "d7", "_score": 2.5}, "rating": None}]
     >>> _ = path.write_text(json.dumps({"details": {"red shoes": {"hits": hits}}}))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -138,7 +139,7 @@ def read_qrels(
         message = (
             f"the label of {row['docno']!r} in topic {row['qid']!r} is {row['label']:g}, wanted a multiple of {unit:g}"
         )
-        raise FileError(path, f"{message}: give the smallest step of the scale as unit=")
+        raise FileError(Path(path), f"{message}: give the smallest step of the scale as unit=")
     return treat_negative(frame.assign(label=np.rint(steps).astype(np.int64)), negative)
 
 
