@@ -19,9 +19,9 @@ from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import deepest
+from vbterrier.stats.gold_scores import RetrievedPairs, gold_scores
 from vbterrier.stats.matches import Matches, Statistic
 from vbterrier.stats.replicas import Replicas, left_out, moment_statistics, replicate
-from vbterrier.stats.tagger_model import RetrievedPairs, gold_scores
 from vbterrier.stats.variants import ORDERS, Variants, with_variants
 
 if TYPE_CHECKING:
