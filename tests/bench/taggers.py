@@ -18,16 +18,17 @@ from vbterrier.evaluate.replicas import _retrieved
 from vbterrier.intents.coverage import Intents, Tags
 from vbterrier.intents.tagging_quality import tag_quality
 from vbterrier.stats import TagConfusion, fit_tagger
+from vbterrier.stats.gold_scores import REPETITION, WEIGHT, gold_scores
 from vbterrier.stats.matches import Statistic
 from vbterrier.stats.perturbations import UNITS
 from vbterrier.stats.powered_means import prediction_powered_mean
-from vbterrier.stats.tagger_model import gold_scores
 
 LINKERS = ("wat", "genre")
 CUTOFFS = (1, 3, 5, 10)
 STATISTICS = [Statistic(measure, cutoff) for measure in ("ES", "VB") for cutoff in CUTOFFS]
 SHARE = 0.2
-WEIGHTS = (1.0, 0.5, 0.25, 0.125)
+# Weight of the labels and standard deviation of the logarithm of repetition; the first are those in use.
+CONSTANTS = ((WEIGHT, REPETITION), (1.0, 0.3), (1.0, 0.6), (0.5, 0.3), (0.4, 0.8))
 LEVELS = (0.9, 0.95)
 
 
@@ -65,8 +66,8 @@ def forward(aida, n_samples):
     return pd.DataFrame(rows)
 
 
-def backward(aida, linker, system, n_samples, weights):
-    """Errors of estimates, and by weight and level the coverage and mean width of intervals, of each statistic."""
+def backward(aida, linker, system, n_samples, constants):
+    """Errors of estimates, and by constants and level the coverage and mean width of intervals, of each statistic."""
     run = vbterrier.frames.ranking.Run(aida.runs[system])
     intents, tags, gold = Intents(aida.intents), Tags(aida.tags[linker]), Tags(aida.tags["gold"])
     truth = _scores(_pairs(run, intents, tags, gold, set(aida.tags["gold"]["docno"])), "gold")
@@ -79,11 +80,12 @@ def backward(aida, linker, system, n_samples, weights):
         errors["labels replace tags"].append(_scores(pairs, "both"))
         errors["documents"].append(double_sampled(pairs))
         errors["queries"].append(of_labelled_queries(pairs))
-        for weight in weights:
-            estimates, draws = gold_scores(pairs, STATISTICS, n_replicas=300, seed=number, weight=weight)
+        for weight, repetition in constants:
+            options = {"n_replicas": 100, "seed": number, "weight": weight, "repetition": repetition}
+            estimates, draws = gold_scores(pairs, STATISTICS, **options)
             for level in LEVELS:
                 quantiles = np.quantile(draws, [(1 - level) / 2, (1 + level) / 2], axis=1)
-                ends.setdefault((weight, level), []).append(quantiles)
+                ends.setdefault((weight, repetition, level), []).append(quantiles)
         errors["model"].append(estimates.mean(axis=1))
     rmse = {"tags": np.abs(naive - truth)}
     rmse |= {name: np.sqrt(np.mean((np.array(found) - truth) ** 2, axis=0)) for name, found in errors.items()}
@@ -147,16 +149,16 @@ def main(data, n_samples):
     errors, coverage, chosen = [], [], []
     for linker in LINKERS:
         for system in aida.runs:
-            weights = WEIGHTS if system == "bm25" else (0.25,)
-            rmse, covered = backward(aida, linker, system, n_samples, weights)
+            constants = CONSTANTS if system == "bm25" else CONSTANTS[:1]
+            rmse, covered = backward(aida, linker, system, n_samples, constants)
             errors += [
                 {"linker": linker, "system": system, "": kind, **dict(zip(names, one, strict=True))}
                 for kind, one in rmse.items()
             ]
-            for (weight, level), (share, width) in covered.items():
-                row = {"linker": linker, "system": system, "weight": weight, "level": level}
+            for (*pair, level), (share, width) in covered.items():
+                row = {"linker": linker, "system": system, "constants": pair, "level": level}
                 chosen.append({**row, "mean coverage": share.mean()})
-                if weight == 0.25:
+                if tuple(pair) == CONSTANTS[0]:
                     coverage.append({**row, "": "coverage", **dict(zip(names, share, strict=True))})
                     coverage.append({**row, "": "width", **dict(zip(names, width, strict=True))})
     for table in (errors, coverage, chosen):

@@ -47,3 +47,15 @@ def test_a_fifth_of_the_documents_corrects_the_score_towards_gold(aida, linker):
     table = pd.DataFrame(rows, columns=["measure", "covered", "ours", "tags"]).groupby("measure").mean()
     assert (table["covered"] >= 5 / 6 - 1e-9).all()
     assert (table["ours"] < table["tags"] / 5).all()
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("linker", ["wat", "genre"])
+def test_intervals_cover_at_ranks_3_and_5_without_ending_at_1(aida, linker):
+    """Nominal 90 % intervals of ES@3 of GENRE covered half of the samples when documents were independent."""
+    _, covered = taggers.backward(aida, linker, "bm25", 12, taggers.CONSTANTS[:1])
+    (share, width), *_ = covered.values()
+    assert share.mean() >= 0.8
+    assert (share >= 0.7).all()
+    # ES@3 of the tags is .1 to .3 too low.
+    assert (width[:4] < 0.15).all()

@@ -12,9 +12,9 @@ from scipy.optimize import approx_fprime
 from vbterrier.errors import DegenerateWarning, InputError
 from vbterrier.kernels.grade_regression import sigmoid
 from vbterrier.stats import TagConfusion, fit_tagger
+from vbterrier.stats.gold_scores import Posterior, RetrievedPairs, gold_scores
 from vbterrier.stats.matches import Matches, Statistic
 from vbterrier.stats.replicas import replicate
-from vbterrier.stats.tagger_model import RetrievedPairs, _Posterior, gold_scores
 
 RARE = 1e-4
 N = 4000
@@ -175,35 +175,62 @@ def pairs_of(n_topics=40, seed=0, *, share=0.3, tagged=0.6):
     return RetrievedPairs(topics, topic, prob, intent, rank, found, labelled, about & labelled), about
 
 
+def coefficients(seed):
+    """Coefficients of seven features, two of attestation, and the logarithm of the standard deviation of effects."""
+    return np.append(np.random.default_rng(seed).normal(0, 0.7, 9), -0.4)
+
+
 def test_the_gradient_is_that_of_the_density():
-    posterior = _Posterior(pairs_of()[0], 0.5)
-    at = np.random.default_rng(1).normal(0, 0.7, 8)
+    posterior, at = Posterior(pairs_of()[0], 0.5), coefficients(1)
     slope = approx_fprime(at, lambda one: posterior.negative(one)[0], 1e-6)
     assert posterior.negative(at)[1] == pytest.approx(slope, abs=2e-4)
 
 
 def test_coverage_and_density_are_those_of_all_possible_gold_tags():
     pairs, _ = pairs_of(4, seed=2, share=0.4)
-    posterior = _Posterior(pairs, 1.0)
-    at = np.random.default_rng(3).normal(0, 0.7, 8)
-    r, attested = sigmoid(pairs.features @ at[:6]), sigmoid(posterior.v @ at[6:])
+    posterior, at = Posterior(pairs, 1.0), coefficients(3)
+    nodes, weights = np.polynomial.hermite_e.hermegauss(5)
+    weights = weights / weights.sum()
+    effect = np.exp(at[9]) * np.log1p(pairs.rank)[:, None] * nodes
+    r, attested = sigmoid((pairs.features @ at[:7])[:, None] + effect), sigmoid(posterior.v @ at[7:9])
     coverage = posterior.coverage(at, [1, 2, None])
     log_density = 0.0
     for intent in range(len(pairs.prob)):
         rows = np.flatnonzero(pairs.intent == intent)
-        nobody = np.prod(1 - r[rows])
+        some = 1 - weights @ np.prod(1 - r[rows], axis=0)
         total, covered = 0.0, np.zeros(3)
         for about in product([0, 1], repeat=len(rows)):
             if any(pairs.labelled[row] and pairs.gold[row] != one for row, one in zip(rows, about, strict=True)):
                 continue
-            own = np.prod(np.where(about, r[rows], 1 - r[rows]))
-            own *= 1 - attested[intent] + attested[intent] * any(about) / (1 - nobody)
+            own = weights @ np.prod(np.where(np.array(about)[:, None], r[rows], 1 - r[rows]), axis=0)
+            own *= 1 - attested[intent] + attested[intent] * any(about) / some
             total += own
             covered += own * np.array([about[0], any(about[:2]), any(about)])
         log_density += np.log(total)
         assert coverage[:, intent] == pytest.approx(covered / total, abs=1e-9)
-    penalty = 0.5 * float(posterior.precision @ at**2)
+    penalty = 0.5 * float(posterior.precision @ (at - posterior.mean) ** 2)
     assert posterior.negative(at)[0] == pytest.approx(penalty - log_density, abs=1e-6)
+
+
+def test_documents_that_repeat_each_other_cover_less_and_the_first_is_unchanged():
+    pairs, _ = pairs_of(share=0)
+    posterior, at = Posterior(pairs, 1.0), coefficients(4)
+    # No intent must be attested, so that documents are independent given the effects.
+    at[7:9] = -30, 0
+    fewer, same, more = (posterior.coverage(at, [1, 3], factor) for factor in (0.5, 1.0, 2.0))
+    assert fewer[0] == pytest.approx(same[0], abs=1e-12)
+    assert more[0] == pytest.approx(same[0], abs=1e-12)
+    several = pairs.sums(np.ones(len(pairs.rank))) > 1
+    assert (fewer[1] < same[1])[several].all()
+    assert (same[1] < more[1])[several].all()
+
+
+def test_draws_have_the_mean_of_the_estimate_and_do_not_exceed_1():
+    pairs, _ = pairs_of(60, seed=5)
+    estimates, draws = gold_scores(pairs, [Statistic("ES", 1), Statistic("VB", 5)], n_replicas=60, seed=1)
+    assert draws.mean(axis=1) == pytest.approx(estimates.mean(axis=1), abs=1e-9)
+    assert draws.max() <= 1
+    assert (draws.std(axis=1) > estimates.std(axis=1) / 2).all()
 
 
 def test_labels_of_all_documents_give_the_score_itself():

@@ -10,6 +10,7 @@ from .leaderboard import leaderboard as leaderboard
 from .release_gate import release_gate as release_gate
 from .replicas import Paraphrases as Paraphrases
 from .replicas import RerunPipeline as RerunPipeline
+from .replicas import RerunSystems as RerunSystems
 from .reranking import rerank_grid as rerank_grid
 from .sensitivity import intent_sensitivity as intent_sensitivity
 from .settings import evaluate_settings as evaluate_settings

@@ -24,6 +24,7 @@ from vbterrier.frames.notebook import Panel, Shown, counted, facts
 from vbterrier.frames.pipelines import topics_of
 from vbterrier.intents.calibration import CalibrationError, calibration_error, query_ambiguity
 from vbterrier.intents.coverage import Intents
+from vbterrier.intents.language_model import ReplyError, json_reply
 from vbterrier.intents.stage import NIL
 from vbterrier.kernels.candidates import normalised
 from vbterrier.kernels.resample import stream
@@ -396,18 +397,11 @@ def _delimited(rows: pd.DataFrame, separator: str) -> str:
 def _answer(judge: Callable[[str], str], prompt: str, n: int) -> tuple[set[int], str]:
     """The numbers of an answer, or the reason of its failure."""
     try:
-        text = judge(prompt)
-    except Exception as error:  # noqa: BLE001 - any fault of the caller's function fails this query alone
-        return set(), f"{type(error).__name__}: {error}"[:_MAX_REASON]
-    try:
-        # Objects become tuples of pairs, so that a repeated member is seen.
-        found = json.loads(text, object_pairs_hook=tuple)
-    except (TypeError, ValueError, RecursionError):
-        found = None
-    is_object = type(found) is tuple and [member for member, _ in found] == ["meanings"]
-    meanings = found[0][1] if is_object else None
+        meanings = json_reply(judge, prompt, ["meanings"])["meanings"]
+    except ReplyError as error:
+        return set(), str(error)
     if type(meanings) is not list or not meanings:
-        return set(), f'wanted {{"meanings": [...]}}, found {text!r}'[:_MAX_REASON]
+        return set(), f'wanted {{"meanings": [...]}}, found {meanings!r}'[:_MAX_REASON]
     if any(type(one) is not int or not 0 <= one <= n for one in meanings) or len(set(meanings)) < len(meanings):
         return set(), f"wanted distinct numbers from 0 to {n}, found {meanings!r}"[:_MAX_REASON]
     return set(meanings), ""

@@ -209,7 +209,8 @@ def evaluate_intents(
     systems
         Pipelines, frames (qid, docno, score) or paths of TREC runs or spreadsheets, by name; or paths, named after
         their files. Pipelines are run again for each wording of :class:`vbterrier.evaluate.Paraphrases`, once for a
-        wording of a query; the rankings of frames and files stay fixed.
+        wording of a query, and for each run of :class:`vbterrier.evaluate.RerunSystems`; the rankings of frames and
+        files stay fixed.
     topics
         Columns qid and query; a frame or a path.
     intents
@@ -234,7 +235,8 @@ def evaluate_intents(
         them; see :func:`vbterrier.intents.tags_of_parts`.
     n_replicas, perturb
         Number of replicas, 0 for none, and their perturbations, applied in this order: those of
-        :mod:`vbterrier.stats`, :class:`Paraphrases`, :class:`RerunPipeline`.
+        :mod:`vbterrier.stats`, :class:`Paraphrases`, :class:`RerunPipeline`,
+        :class:`RerunSystems`.
     baseline, undefined
         The system that all other systems are compared with, ``None`` for all pairs; queries without candidates:
         ``"raise"``, or ``"skip"`` to leave them out with a warning.

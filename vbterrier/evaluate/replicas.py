@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, warn, whole
 from vbterrier.evaluate.inputs import run_of_system
 from vbterrier.execution.parallel import mapped
 from vbterrier.frames.contracts import require
@@ -19,9 +19,9 @@ from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.target import deepest
+from vbterrier.stats.gold_scores import RetrievedPairs, gold_scores
 from vbterrier.stats.matches import Matches, Statistic
 from vbterrier.stats.replicas import Replicas, left_out, moment_statistics, replicate
-from vbterrier.stats.tagger_model import RetrievedPairs, gold_scores
 from vbterrier.stats.variants import ORDERS, Variants, with_variants
 
 if TYPE_CHECKING:
@@ -277,6 +277,42 @@ class Paraphrases:
 
 
 @dataclass(frozen=True)
+class RerunSystems:
+    """Perturbation that runs systems again, for systems that answer differently each time, such as language models.
+
+    Each system that is a pipeline is run ``n_runs`` times more; replica b has the rankings of run ``b mod (n_runs +
+    1)``. Candidates stay the same. The interval of replicas is that of the scores of one run on these queries.
+
+    Parameters
+    ----------
+    n_runs
+        Number of runs beside the first. Topics have two more columns, ``replica`` and ``seed`` (a separate number for
+        each query and run), which should be the only source of randomness.
+
+    Examples
+    --------
+    >>> RerunSystems(4)
+    RerunSystems(n_runs=4)
+    """
+
+    n_runs: int = 4
+
+    def __post_init__(self) -> None:
+        whole("n_runs", self.n_runs)
+
+    def wordings(self, intents: pd.DataFrame, topics: pd.DataFrame, seed: int) -> tuple[Variants, list[pd.DataFrame]]:
+        """The same candidates for each run, and the topics of each."""
+        asked = [topics, *_numbered(topics, self.n_runs, seed, "systems")]
+        return Variants([intents] * len(asked), order="turn"), asked
+
+
+def _numbered(topics: pd.DataFrame, n: int, seed: int, what: str) -> list[pd.DataFrame]:
+    """The topics of each of n runs, with columns replica and seed."""
+    seeds = [stream(seed, qid, what).integers(2**31, size=n) for qid in topics["qid"].astype(str)]
+    return [topics.assign(replica=b, seed=[int(of_query[b]) for of_query in seeds]) for b in range(n)]
+
+
+@dataclass(frozen=True)
 class RerunPipeline:
     """Perturbation that reruns a random stage, such as a sampled language model, for every replica.
 
@@ -303,9 +339,7 @@ class RerunPipeline:
     def variants(self, pipeline: Any, topics: pd.DataFrame, n_replicas: int, seed: int, *, progress: bool) -> Variants:
         """Candidates of each replica."""
         pipeline = self.transformer if self.transformer is not None else pipeline
-        qids = topics["qid"].astype(str)
-        seeds = np.stack([stream(seed, qid, "rerun").integers(2**31, size=n_replicas) for qid in qids])
-        asked = [topics.assign(replica=b, seed=seeds[:, b]) for b in range(n_replicas)]
+        asked = _numbered(topics, n_replicas, seed, "rerun")
         frames = [pipeline.transform(some) for some in tracked(asked, "running again", shown=progress)]
         made = Variants(frames, order="turn")
         _warn_without_candidates(self, asked, frames)
@@ -328,8 +362,8 @@ def resolved(
     wordings: list[pd.DataFrame] = []
     reruns = any(map(is_pipeline, systems.values()))
     given = perturbations if isinstance(perturbations, (list, tuple)) else [perturbations]
-    replacing = [one for one in given if isinstance(one, (Paraphrases, RerunPipeline, Variants))]
-    if reruns and len(replacing) > 1 and any(isinstance(one, Paraphrases) for one in replacing):
+    replacing = [one for one in given if isinstance(one, (Paraphrases, RerunPipeline, RerunSystems, Variants))]
+    if reruns and len(replacing) > 1 and any(isinstance(one, (Paraphrases, RerunSystems)) for one in replacing):
         raise ParameterError(
             f"perturb: {replacing[0]} and {replacing[1]} both replace the candidates, so that the rankings of a "
             "replica would not belong to them; keep one, for example with all wordings in one column"
@@ -342,7 +376,12 @@ def resolved(
                 f"{perturbation} generates new candidates, but intents= is not a pipeline; give the pipeline that "
                 "generates intents, or Variants of frames" + ", or systems that are pipelines" * worded
             )
-        if isinstance(perturbation, Paraphrases):
+        if isinstance(perturbation, RerunSystems):
+            if not reruns:
+                raise ParameterError(f"{perturbation}: no system is a pipeline that can be run again; give pipelines")
+            variants, wordings = perturbation.wordings(intents, topics, seed)
+            made.append(variants)
+        elif isinstance(perturbation, Paraphrases):
             variants, wordings = perturbation.wordings(pipeline, intents, topics, progress=progress)
             made.append(variants)
         elif isinstance(perturbation, RerunPipeline):

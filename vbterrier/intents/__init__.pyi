@@ -5,6 +5,9 @@ from .constraints import RelaxedQueries as RelaxedQueries
 from .constraints import parse_constraints as parse_constraints
 from .coverage import oracle_success as oracle_success
 from .dedup import MiniLM as MiniLM
+from .language_model import GenerateIntents as GenerateIntents
+from .language_model import ModelProbabilities as ModelProbabilities
+from .language_model import ModelTagger as ModelTagger
 from .sources import from_nuggets as from_nuggets
 from .sources import similarities_from as similarities_from
 from .sources import tags_of_parts as tags_of_parts

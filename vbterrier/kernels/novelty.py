@@ -48,7 +48,7 @@ def unit_gains(grades: Ints, *, exponential: bool = False) -> Floats:
     """
     highest = int(grades.max(initial=1))
     if exponential:
-        return np.exp2(grades - float(highest)) - np.exp2(-float(highest))
+        return np.asarray(np.exp2(grades - float(highest)) - np.exp2(-float(highest)))
     return grades / 2.0 ** (highest - 1).bit_length()
 
 
@@ -64,7 +64,8 @@ def ideal_global_dcg(gain: Floats, topic: Ints, *, cutoff: int | None, n_topics:
     rank = np.arange(len(order)) - np.repeat(np.cumsum(sizes) - sizes, sizes)
     seen = rank < (len(order) if cutoff is None else cutoff)
     discount = discounts(int(rank.max(initial=0)) + 1)
-    return np.bincount(topic[seen], gain[order][seen] * discount[rank[seen]], minlength=n_topics)
+    found = np.bincount(topic[seen], gain[order][seen] * discount[rank[seen]], minlength=n_topics)
+    return found.astype(np.float64, copy=False)
 
 
 def ideal_alpha_dcg(

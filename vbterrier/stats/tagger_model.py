@@ -1,9 +1,8 @@
-"""Models of a tagger's errors, estimated from labelled documents, and scores under gold tags."""
+"""Models of a tagger's errors, estimated from labelled documents."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -16,17 +15,14 @@ from vbterrier.frames.named import named
 from vbterrier.frames.notebook import Panel, Shown
 from vbterrier.kernels.candidates import normalised
 from vbterrier.kernels.grade_regression import sigmoid
-from vbterrier.kernels.resample import stream
-from vbterrier.kernels.vb import per_topic
 from vbterrier.stats.candidates import CandidateArrays
-from vbterrier.stats.matches import WeightedSuccess
+from vbterrier.stats.gold_scores import log_odds
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from vbterrier.annotations import Bools, Floats, Ints
+    from vbterrier.annotations import Floats, Ints
     from vbterrier.stats.candidates import Draws
-    from vbterrier.stats.matches import Statistic
     from vbterrier.stats.perturbations import Tagged
 
 
@@ -34,8 +30,6 @@ if TYPE_CHECKING:
 _FEW = 20
 # Standard deviations of the normal priors of the intercept, the slope and the logarithm of the strength.
 _PRIOR_SD = np.array([2.0, 1.0, 1.5])
-# Keeps the log odds of probabilities of 0 and 1 finite.
-_LEAST = 1e-3
 # Weight of the probabilities of candidates among the observed confusions of an entity.
 _PRIOR_CONFUSIONS = 1.0
 
@@ -125,7 +119,7 @@ class TaggerErrors:
         pairs = frame.merge(self.model.confusions, on="entity_id").merge(others, on=["topic", "taken_for"])
         pairs = pairs.sort_values(["row", "other"])
         prob = _probabilities(candidates)
-        mean = sigmoid(self.model.intercept + self.model.slope * _log_odds(prob))
+        mean = sigmoid(self.model.intercept + self.model.slope * log_odds(prob))
         return _Rates(
             n_found + self.model.strength * mean,
             n_gold - n_found + self.model.strength * (1 - mean),
@@ -241,12 +235,12 @@ def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = No
         )
     n_spurious = len(inside) - int(_in(inside, outside).sum())
     candidates = None if intents is None else CandidateArrays.of(named("intents", intents))
-    log_odds = pd.Series(0.0, index=outside["entity_id"].unique())
+    odds = pd.Series(0.0, index=outside["entity_id"].unique())
     counted_tags, counted = inside, outside
     if candidates is not None:
         require_same_kind(candidates.entity, right.entity, "intents column 'entity_id'", "gold column 'entity_id'")
         names = pd.Series(candidates.entity.text.to_pylist(), dtype=object)
-        log_odds = pd.Series(_log_odds(_probabilities(candidates))).groupby(names).mean()
+        odds = pd.Series(log_odds(_probabilities(candidates))).groupby(names).mean()
         counted_tags, counted = (frame[frame["entity_id"].isin(names)] for frame in (inside, outside))
     if not len(counted):
         raise InputError("gold has no tag of a candidate of intents; check the entity ids, or label more documents")
@@ -266,7 +260,7 @@ def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = No
     entities = entities.reset_index().set_axis(["entity_id", "n_gold", "n_found"], axis=1)
     entities = entities.sort_values(["n_gold", "entity_id"], ascending=[False, True], ignore_index=True)
     entities = entities.astype({"n_gold": "int64", "n_found": "int64"})
-    entities["log_odds"] = log_odds.reindex(entities["entity_id"]).to_numpy()
+    entities["log_odds"] = odds.reindex(entities["entity_id"]).to_numpy()
     intercept, slope, strength = _beta_binomial(
         *(entities[name].to_numpy(np.float64) for name in ("n_found", "n_gold", "log_odds"))
     )
@@ -284,10 +278,6 @@ def fit_tagger(tags: Any, gold: Any, *, intents: Any = None, documents: Any = No
         max(0.0, 1 - n_taken / len(missed)) if len(missed) else 0.0,
         n_spurious / len(labelled),
     )
-
-
-def _log_odds(prob: Floats) -> Floats:
-    return np.log((prob + _LEAST) / (1 - prob + _LEAST))
 
 
 def _probabilities(candidates: CandidateArrays) -> Floats:
@@ -356,164 +346,3 @@ def _beta_binomial(found: Floats, n: Floats, log_odds: Floats) -> tuple[float, f
 
     at = minimize(negative, np.zeros(3), method="L-BFGS-B").x
     return float(at[0]), float(at[1]) if log_odds.any() else 0.0, rates(at)[1]
-
-
-# Precisions of the normal priors of the coefficients of tags and of attestation.
-_OF_TAGS, _OF_ATTESTED = 0.1, 0.02
-# Keeps the probability that a document is about an intent above rounding errors.
-_TINY = 1e-9
-# Errors repeat within documents, names and entities, so that labelled pairs count as this share of independent pairs:
-# the smaller of the weights that two linkers choose for each other (docs/explanation/taggers.md).
-WEIGHT = 0.25
-# Samples of the coefficients, and degrees of freedom of the distribution that proposes them.
-_PROPOSALS, _FREEDOM = 1000, 6
-_STEP = 1e-4
-
-
-@dataclass(frozen=True, eq=False)
-class RetrievedPairs:
-    """Pairs of a retrieved document and a candidate intent of its query, for one system.
-
-    ``topic, prob``: query, increasing, and probability of each intent, shape (n,).
-    ``intent, rank``: intent and 0-based rank of the document of each pair, shape (m,). ``tagged, labelled, gold``: true
-    for pairs whose document is tagged with the intent, is labelled, is labelled with the intent; shape (m,).
-    """
-
-    topics: Sequence[str]
-    topic: Ints
-    prob: Floats
-    intent: Ints
-    rank: Ints
-    tagged: Bools
-    labelled: Bools
-    gold: Bools
-
-    @cached_property
-    def features(self) -> Floats:
-        """Features of the probability that the document is about the intent, shape (m, 6)."""
-        document = self.topic[self.intent] * (int(self.rank.max(initial=0)) + 1) + self.rank
-        n_tagged = np.bincount(document, self.tagged)
-        other = n_tagged[document] > self.tagged
-        odds, depth = self.log_odds[self.intent], np.log1p(self.rank)
-        return np.stack([np.ones(len(odds)), self.tagged, other, odds, depth, odds * depth], axis=1)
-
-    @cached_property
-    def log_odds(self) -> Floats:
-        """Log odds of each intent, shape (n,)."""
-        return _log_odds(self.prob)
-
-    def sums(self, values: Floats) -> Floats:
-        """Sum over the documents of each intent, shape (n,)."""
-        return np.bincount(self.intent, values, len(self.prob)).astype(np.float64)
-
-
-class _Posterior:
-    """Posterior density of the coefficients given the labels.
-
-    A document d is about intent i with probability ``r = sigmoid(x'β)``, independently. With probability
-    ``A = sigmoid(γ_0 + γ_1 logit π_i)``, the intent is attested: at least one retrieved document is about it.
-    """
-
-    def __init__(self, pairs: RetrievedPairs, weight: float) -> None:
-        self.pairs, self.weight = pairs, weight
-        self.x = pairs.features
-        self.v = np.stack([np.ones(len(pairs.prob)), pairs.log_odds], axis=1)
-        self.gold, self.labelled = pairs.gold.astype(np.float64), pairs.labelled.astype(np.float64)
-        self.seen = pairs.sums(self.gold) > 0
-        self.precision = np.repeat([_OF_TAGS, _OF_ATTESTED], [self.x.shape[1], self.v.shape[1]])
-
-    def parts(self, coefficients: Floats) -> tuple[Floats, Floats, Floats, Floats, Floats]:
-        """Logits and ``log(1 - r)`` of pairs, ``1 - Π(1 - r)`` of all and of unlabelled documents, and A."""
-        logit = np.clip(self.x @ coefficients[: self.x.shape[1]], -30, 30)
-        log_none = -np.logaddexp(0, logit)
-        some = np.maximum(-np.expm1(self.pairs.sums(log_none)), _TINY)
-        unseen = -np.expm1(self.pairs.sums(log_none * (1 - self.labelled)))
-        return logit, log_none, some, unseen, sigmoid(self.v @ coefficients[self.x.shape[1] :])
-
-    def negative(self, coefficients: Floats) -> tuple[float, Floats]:
-        """Negative logarithm of the density, and its gradient."""
-        logit, log_none, some, unseen, attested = self.parts(coefficients)
-        r, intent = sigmoid(logit), self.pairs.intent
-        found = np.where(self.seen, 1.0, unseen) / some
-        mixed = np.maximum(1 - attested + attested * found, _TINY)
-        log_density = (self.labelled * (self.gold * logit + log_none)).sum() + np.log(mixed).sum()
-        of_unlabelled = np.where(self.seen, 0.0, attested * (1 - unseen) / (some * mixed))
-        of_all = attested * found * (1 - some) / (some * mixed)
-        slope = self.labelled * (self.gold - r) + r * ((1 - self.labelled) * of_unlabelled[intent] - of_all[intent])
-        gradient = np.concatenate([self.x.T @ slope, self.v.T @ ((found - 1) / mixed * attested * (1 - attested))])
-        penalty = self.precision * coefficients
-        value = 0.5 * float(penalty @ coefficients) - self.weight * float(log_density)
-        return value, penalty - self.weight * gradient
-
-    def mode(self) -> Floats:
-        """Coefficients of the largest density."""
-        from scipy.optimize import minimize
-
-        start = np.zeros(len(self.precision))
-        return np.asarray(minimize(self.negative, start, jac=True, method="L-BFGS-B", options={"maxiter": 500}).x)
-
-    def sample(self, n: int, draw: np.random.Generator) -> Floats:
-        """Draw coefficients by sampling importance resampling (Rubin 1987), shape (n, p)."""
-        mode = self.mode()
-        steps = _STEP * np.eye(len(mode))
-        hessian = np.array([self.negative(mode + e)[1] - self.negative(mode - e)[1] for e in steps]) / (2 * _STEP)
-        values, vectors = np.linalg.eigh((hessian + hessian.T) / 2)
-        # A proposal is at most as wide as the prior.
-        root = vectors / np.sqrt(np.maximum(values, self.precision.min()))
-        t = draw.standard_normal((_PROPOSALS, len(mode)))
-        t /= np.sqrt(draw.chisquare(_FREEDOM, (_PROPOSALS, 1)) / _FREEDOM)
-        proposed = mode + t @ root.T
-        log_proposal = -0.5 * (_FREEDOM + len(mode)) * np.log1p((t**2).sum(axis=1) / _FREEDOM)
-        log_weight = np.array([-self.negative(one)[0] for one in proposed]) - log_proposal
-        weight = np.exp(log_weight - log_weight.max())
-        return np.asarray(proposed[draw.choice(_PROPOSALS, n, p=weight / weight.sum())])
-
-    def coverage(self, coefficients: Floats, cutoffs: Sequence[int | None]) -> Floats:
-        """Probability that a document up to each cutoff is about each intent, given the labels, (n_cutoffs, n)."""
-        _, log_none, some, unseen, attested = self.parts(coefficients)
-        given = np.where(self.seen, 1.0, (1 - attested + attested / some) / (1 - attested + attested * unseen / some))
-        found = []
-        for cutoff in cutoffs:
-            shown = self.pairs.rank < (np.inf if cutoff is None else cutoff)
-            covered = -np.expm1(self.pairs.sums(log_none * (shown * (1 - self.labelled)))) * given
-            found.append(np.where(self.pairs.sums(self.gold * shown) > 0, 1.0, np.clip(covered, 0.0, 1.0)))
-        return np.stack(found)
-
-
-def gold_scores(
-    pairs: RetrievedPairs, statistics: Sequence[Statistic], *, n_replicas: int, seed: int, weight: float = WEIGHT
-) -> tuple[Floats, Floats]:
-    """Draw the scores of a system under gold tags of all documents, given those of the labelled documents.
-
-    Returns mean scores with binary gains over queries, each of shape (n_statistics, n_replicas): of the most probable
-    coefficients, whose mean is the estimate, and of coefficients drawn with ``weight`` of the labels' likelihood, whose
-    quantiles are an interval. Coverage of the intents of a query is drawn with one uniform number by systematic
-    sampling at rank 1, since a document is mostly about one meaning of a name.
-    """
-    if not pairs.labelled.any():
-        raise InputError(
-            "the tagger model has labels of none of the retrieved documents; label documents that systems retrieve"
-        )
-    cutoffs = list(dict.fromkeys(statistic.cutoff for statistic in statistics))
-    n = len(pairs.topics)
-    total = per_topic(pairs.prob, pairs.topic, n)[None]
-    uniform = np.stack([stream(seed, topic, "gold tags").random(n_replicas) for topic in pairs.topics], axis=1)
-    first = np.searchsorted(pairs.topic, np.arange(n))
-    most_probable = _Posterior(pairs, 1.0).mode()
-    posterior = _Posterior(pairs, weight)
-    sampled = posterior.sample(n_replicas, stream(seed, "tagger model"))
-    values = np.empty((2, len(statistics), n_replicas))
-    for kind, all_coefficients in enumerate((most_probable[None], sampled)):
-        for b in range(n_replicas):
-            if b < len(all_coefficients):
-                at_first, *coverage = posterior.coverage(all_coefficients[b], [1, *cutoffs])
-                before = np.cumsum(at_first) - at_first
-                offset = before - before[first][pairs.topic]
-            drawn = (uniform[b][pairs.topic] - offset) % 1.0
-            success = [
-                WeightedSuccess(pairs.prob[None], total, (drawn < covered)[None].astype(np.float64), pairs.topic)
-                for covered in coverage
-            ]
-            for row, statistic in enumerate(statistics):
-                values[kind, row, b] = statistic.of(success[cutoffs.index(statistic.cutoff)]).mean()
-    return values[0], values[1]
