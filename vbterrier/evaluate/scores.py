@@ -6,7 +6,7 @@ import math
 from contextlib import nullcontext
 from dataclasses import dataclass, field
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from math import nan
 from typing import TYPE_CHECKING, Any
 
@@ -283,7 +283,7 @@ def score(
             of_runs: Iterable[list[Any]] = scored(scorer, named, loaded, in_parts, target, models, team)
             if progress and len(loaded) > 1:
                 of_runs = tracked(of_runs, "scoring", shown=True, total=len(loaded), unit="run")
-            rows = [row for part in of_runs for row in part]
+            rows = list(chain.from_iterable(of_runs))
     keys, numbers = _columns(rows)
     found = _intervals(keys, numbers, asked, list(loaded), interval, level=level, n_resamples=n_resamples, seed=seed)
     shown = _of_measures(keys[2], asked)
