@@ -201,7 +201,8 @@ def score(
         A folder of finished results, from which the same call resumes after an interruption; implies ``memory`` (1 GiB
         unless given).
     n_jobs
-        Number of processes on this machine; -1 for one per processor. Each process evaluates a run; with ``memory`` and
+        Number of processes on this machine; -1 for one per processor. Each process evaluates a run, once the calling
+        process expects to save more time by them than they need to start; with ``memory`` and
         fewer runs than processes, all processes share the chunks of each run.
     client
         A ``distributed.Client``, or the address of a Dask scheduler as ``"tcp://host:8786"``: its workers replace the
