@@ -46,33 +46,33 @@ def state_of(page):
 
 
 def names(page):
-    return texts(page, "#part-1 tbody th")
+    return texts(page, "#systems tbody th")
 
 
 def test_a_table_is_sorted_and_searched_and_the_address_keeps_it(page):
     before = names(page)
-    buttons = page.find_elements("css selector", "#part-1 thead button")
+    buttons = page.find_elements("css selector", "#systems thead button")
     assert [button.text for button in buttons] == ["system", "value", "reason", "interval"]
     buttons[1].click()
-    values = [float(text) for text in texts(page, "#part-1 tbody td:nth-child(2)")]
+    values = [float(text) for text in texts(page, "#systems tbody td:nth-child(2)")]
     assert values == sorted(values) != sorted(values, reverse=True)
     buttons[1].click()
-    assert [float(text) for text in texts(page, "#part-1 tbody td:nth-child(2)")] == sorted(values, reverse=True)
-    assert one(page, "#part-1 thead th:nth-child(2)").get_attribute("aria-sort") == "descending"
-    one(page, "#part-1 input").send_keys("s1")
+    assert [float(text) for text in texts(page, "#systems tbody td:nth-child(2)")] == sorted(values, reverse=True)
+    assert one(page, "#systems thead th:nth-child(2)").get_attribute("aria-sort") == "descending"
+    one(page, "#systems input").send_keys("s1")
     kept = names(page)
     assert set(kept) == {name for name in before if "s1" in name}
-    one(page, "#part-2 summary").click()
+    one(page, "#details summary").click()
     page.refresh()
     assert names(page) == kept
-    assert one(page, "#part-1 input").get_attribute("value") == "s1"
-    assert state_of(page) == {"sort-part-1": ["-1"], "search-part-1": ["s1"], "open": ["details-2"]}
-    assert page.execute_script("return document.querySelector('#part-2 details').open")
+    assert one(page, "#systems input").get_attribute("value") == "s1"
+    assert state_of(page) == {"sort-systems": ["-1"], "search-systems": ["s1"], "open": ["details-details"]}
+    assert page.execute_script("return document.querySelector('#details details').open")
     assert page.get_log("browser") == []
 
 
 def test_a_table_is_saved_with_all_columns(page):
-    text = page.execute_script("return csv(document.querySelector('#part-1 table'))")
+    text = page.execute_script("return csv(document.querySelector('#systems table'))")
     head, *rows = text.split("\r\n")
     assert head == "system,value,reason,interval,"
     assert len(rows) == 20
@@ -86,7 +86,7 @@ def test_a_page_is_as_wide_as_its_screen_and_can_be_read(page, place, size, sche
     emulated(page, size, scheme)
     page.get(place)
     assert page.execute_script("return document.documentElement.scrollWidth") <= size[0]
-    rows = page.execute_script("return [...document.querySelectorAll('#part-1 tbody tr')].map(e => e.offsetHeight)")
+    rows = page.execute_script("return [...document.querySelectorAll('#systems tbody tr')].map(e => e.offsetHeight)")
     # A sentence takes a few lines, not one for each word.
     assert max(rows) < 120
     paper, ink = page.execute_script("const s = getComputedStyle(document.body); return [s.backgroundColor, s.color]")

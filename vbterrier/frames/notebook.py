@@ -252,6 +252,10 @@ class Panel:
             rest = rest[[name for name in rest.columns if not (rest[name].isna() | (rest[name] == "")).all()]]
         return f"{self.title}: {shared}" if shared else self.title, rest
 
+    def anchor(self) -> str:
+        """The name of the section of a page that has the table."""
+        return re.sub(r"\W+", "-", self.title.lower()).strip("-")
+
     def note(self) -> str:
         """Sentences with the values of the method that all rows share, for a page."""
         parts = _shared_parts(self.frame)
@@ -274,7 +278,10 @@ class Panel:
             rule=self.rule,
             joined=joined,
         )
-        return f"{shown}\n{self.figure}" if self.figure else shown
+        shown = f"{shown}\n{self.figure}" if self.figure else shown
+        # A page folds its sections itself.
+        folded = self.folded and not joined
+        return f"<details><summary>{cell(self.title)}</summary>{shown}</details>" if folded else shown
 
 
 class Caveat(NamedTuple):

@@ -29,7 +29,7 @@ class Result(Shown):
         ends = {"low": [0.1, 0.2], "high": [0.3, 0.4]}
         frame = pd.DataFrame({"name": ["a", "b"], "value": [0.2, 0.3], **ends, "n_qids": 50, "level": 0.9, "seed": 7})
         yield Panel("Means", frame, value="value")
-        yield Panel("Details", pd.DataFrame({"name_a": ["a"], "p_adjusted": [0.5]}), folded=True)
+        yield Panel("More", pd.DataFrame({"name_a": ["a"], "p_adjusted": [0.5]}), folded=True)
 
 
 def headings(page):
@@ -60,10 +60,9 @@ def test_a_page_says_the_verdict_first_and_then_the_caveats_by_severity(page):
 
 def test_a_page_has_contents_and_sections_of_the_same_tables(page):
     links = re.findall(r'<li><a href="#([\w-]+)">(.*?)</a>', page)
-    assert links == [("part-1", "Means"), ("part-2", "Details")]
+    assert links == [("means", "Means"), ("more", "Details")]
     assert all(f'<section id="{part}"' in page for part, _ in links)
     assert page.count("<details id=") == 1
-    assert "<summary>1 row</summary>" in page
 
 
 def test_columns_have_names_of_people_and_intervals_are_one_column(page):

@@ -70,6 +70,7 @@ for (const part of parts) {
     part.querySelector(".scroll").before(el("form", { class: "controls", role: "search" }, el("label", {}, "Search ", field)));
   }
 }
+window.addEventListener("beforeprint", () => { for (const folded of document.querySelectorAll("details")) folded.open = true; });
 document.addEventListener("submit", (event) => event.preventDefault());
 document.addEventListener("toggle", (event) => { if (event.target.matches?.("details[id]")) remember(); cues(); }, true);
 window.addEventListener("hashchange", () => { if (location.hash.includes("=")) recall(); });
