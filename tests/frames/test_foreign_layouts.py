@@ -14,7 +14,15 @@ from ir_measures import nDCG
 import vbterrier
 from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
 from vbterrier.evaluate import release_gate
-from vbterrier.frames import read_hits, read_labels, read_rated_list, write_ranking, write_rated_list, write_ratings
+from vbterrier.frames import (
+    read_answers,
+    read_hits,
+    read_labels,
+    read_rated_list,
+    write_ranking,
+    write_rated_list,
+    write_ratings,
+)
 from vbterrier.unjudged.pool import MachineLabels
 
 QUIET = pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
@@ -386,6 +394,20 @@ def test_what_is_to_be_judged_goes_back_to_the_workbench(tmp_path):
     write_rated_list(pd.DataFrame({"qid": ["hat"], "docno": ["d7"]}), tmp_path / "next", like)
     found = json.loads((tmp_path / "next").read_text())
     assert found["judgmentRatings"] == [{"query": "hat", "ratings": [{"docId": "d7", "rating": None}]}]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"qid": 7, "entity_id": "Q90", "score": 0.5}\n{"query_id": "8", "entity": "NIL", "score": 1}\n',
+        '[{"qid": "7", "entity": "Q90", "score": 0.5}, {"qid": "8", "entity": "NIL", "score": 1}]',
+        "topic_id\tentity\tscore\n7\tQ90\t0.5\n8\tNIL\t1\n",
+    ],
+    ids=["JSON lines", "JSON", "tabs"],
+)
+def test_linked_entities_are_read_from_json_and_under_other_names(tmp_path, text):
+    (tmp_path / "links").write_text(text)
+    assert read_answers(tmp_path / "links").to_numpy().tolist() == [["7", "Q90", 0.5], ["8", "NIL", 1.0]]
 
 
 # Objects of Python.

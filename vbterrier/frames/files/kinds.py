@@ -264,7 +264,7 @@ def _white(line: bytes) -> str:
 # One of these is enough in tables of ids, which hold no texts.
 _ENTITY_WORDS = ID_WORDS | {"topic", "doc", "entity", "entity_id"}
 _OR_HEADER = "or name the columns in a header line"
-_ENTITIES = ColumnNames(("qid", "entity_id"))
+_ENTITIES = ColumnNames(("qid", "entity_id"), (), {"entity_id": "entity"})
 
 RUN = FileKind(
     ("qid", "docno", "score", "rank"),
@@ -343,7 +343,7 @@ SUBTOPICS = FileKind(
     fields=(("qid", "entity_id"), ("qid", "entity_id", "prob")),
     remedy=f"write qid<tab>entity_id, {_OR_HEADER}",
     markup=web_topics,
-    vocabulary=ColumnNames(("qid", "entity_id"), (), {"entity_id": "subtopic subtopicid"}),
+    vocabulary=ColumnNames(("qid", "entity_id"), (), {"entity_id": "entity subtopic subtopicid"}),
 )
 TAGS = FileKind(
     ("docno", "entity_id", "weight"),
@@ -353,7 +353,7 @@ TAGS = FileKind(
     header_words=_ENTITY_WORDS,
     fields=(("docno", "entity_id", "weight"), ("docno", "entity_id")),
     remedy="name the columns in a header line, as docno<tab>entity_id<tab>weight, or remove the extra fields",
-    vocabulary=ColumnNames(("docno", "entity_id")),
+    vocabulary=ColumnNames(("docno", "entity_id"), (), {"entity_id": "entity"}),
 )
 SIMILARITIES = FileKind(
     ("entity_id", "other_id", "similarity"),
