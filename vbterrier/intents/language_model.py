@@ -14,8 +14,8 @@ import pyterrier as pt
 from vbterrier.errors import InputError, ParameterError, warn, whole
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.named import named
-from vbterrier.intents.stage import NIL, Candidates, IntentStage
-from vbterrier.intents.taggers import label_of
+from vbterrier.intents.stage import Candidates, IntentStage
+from vbterrier.intents.taggers import NIL, label_of
 from vbterrier.kernels.candidates import proportional
 
 if TYPE_CHECKING:
@@ -186,7 +186,7 @@ class GenerateIntents(IntentStage):
     Examples
     --------
     >>> topics = pd.DataFrame({"qid": ["q1"], "query": ["jordan"]})
-    >>> reply = '{"intents": [{"name": "country", "probability": 0.2}, {"name": "athlete", "probability": 0.6}]}'
+    >>> reply = '{"intents": [{"name": "country", "probability": 0.125}, {"name": "athlete", "probability": 0.375}]}'
     >>> GenerateIntents(lambda prompt: reply)(topics)[["qid", "entity_id", "prob"]].values.tolist()
     [['q1', 'athlete', 0.75], ['q1', 'country', 0.25]]
     """

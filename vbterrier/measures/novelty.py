@@ -143,7 +143,7 @@ class _WeightedNRBP(NoveltyMeasure):
         """Value of each topic with intents, in the order of the intents."""
         coverage, beta = self.coverage(scoring), self["beta"]
         found = self.discounted(coverage, beta ** np.arange(_n_ranks(coverage, self.cutoff)))
-        return found * (1 - (1 - self["alpha"]) * beta)
+        return np.asarray(found * (1 - (1 - self["alpha"]) * beta))
 
 
 _GAINS = {
@@ -186,7 +186,7 @@ class GradedMeasure(CandidateMeasure):
 
         def ideal() -> Floats:
             pool = _TaggedPool.of(coverage)
-            gain = np.bincount(pool.document, intents.prob[pool.intent] * pool.weight, minlength=len(pool.topic))
+            gain = per_topic(intents.prob[pool.intent] * pool.weight, pool.document, len(pool.topic))
             return novelty.ideal_global_dcg(gain, pool.topic, cutoff=self.cutoff, n_topics=n)
 
         best = scoring.target.memo(("global ideal", self.sources, self.cutoff), ideal)

@@ -259,4 +259,4 @@ def _centred(draws: Floats, mean: Floats) -> Floats:
     """Scale the distance of scores to 1 so that their mean is another, shape (n_statistics, n_replicas)."""
     distance = 1 - draws
     ratio = np.divide(1 - mean, distance.mean(axis=1), out=np.ones(len(mean)), where=distance.mean(axis=1) > _TINY)
-    return 1 - distance * ratio[:, None]
+    return np.asarray(1 - distance * ratio[:, None])
