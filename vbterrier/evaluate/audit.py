@@ -327,8 +327,8 @@ def audit_judge(
     highest, n_human = max(int(judgments.grades[-1]), 1), len(target.frame)
     rules: dict[str, Any] = {"n_human": n_human, "highest": highest, "margin": margin, "level": level}
     decided = verdicts(systems, pairs, bias, quality, needed, **rules)
-    tables = (pairs, quality, bias, calibration, agreement, mixed, needed, plans["with"], accuracy)
-    return JudgeAudit(decided, systems, *tables)
+    about_judges = (bias, calibration, agreement, mixed, needed, plans["with"], accuracy)
+    return JudgeAudit(decided, systems, pairs, quality, *about_judges)
 
 
 def _require_runs(loaded: Mapping[str, Run], **given: Any) -> None:

@@ -10,6 +10,8 @@ import pandas as pd
 from vbterrier.frames.notebook import counted
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from vbterrier.evaluate.judging import LabelQuality
 
 TRUSTED, CALIBRATE, NOT_TRUSTED = "TRUSTED", "CALIBRATE FIRST", "NOT TRUSTED"
@@ -101,7 +103,7 @@ def _widening(n: int, level: float, simultaneous: float | None = None) -> float:
     return float(special.ndtri(1 - (1 - all_of_them) / 2 / max(n, 1)) / special.ndtri((1 + level) / 2))
 
 
-def _auc_low(quality: LabelQuality, judge: dict[str, Any], level: float) -> float:
+def _auc_low(quality: LabelQuality, judge: Mapping[Any, Any], level: float) -> float:
     """The lower limit of the AUC (Hanley and McNeil, Radiology 143, 1982)."""
     from scipy import special
 
@@ -192,5 +194,5 @@ def side_by_side(systems: pd.DataFrame) -> pd.DataFrame:
     for (estimate, judge), part in systems.groupby(["estimate", "judge"], sort=False):
         if estimate != CORRECTED and not (estimate == HUMANS and judge):
             head = f"{estimate}: {judge}" if judge else str(estimate)
-            found[head] = found.index.map(part.set_index("name")["value"])
+            found[head] = part.set_index("name")["value"].reindex(found.index)
     return found.sort_values(CORRECTED, ascending=False, kind="stable").reset_index()

@@ -570,8 +570,8 @@ def _reusability(
             low, high = at["rank_low"], at["rank_high"]
             shared = known["rank"][[share_letter(own["letters"], other) for other in known["letters"]]]
             recovered = bool(shared.min() <= at["rank"] <= shared.max())
-            where = own["rank"], own["letters"], at["rank"], low, high, at["letters"]
-            where = (*where, recovered, low <= own["rank"] <= high)
+            ends = low, high, at["letters"], recovered, low <= own["rank"] <= high
+            where = own["rank"], own["letters"], at["rank"], *ends
             rows.append((parts[0].name, name, len(parts[0].runs), n_removed, *where))
     return pd.DataFrame(rows, columns=_REUSE)
 

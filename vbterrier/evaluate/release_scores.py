@@ -172,7 +172,7 @@ class ReleaseScores:
         return found
 
     def undecided(
-        self, row: Mapping[str, Any], qids: list[str], budget: int
+        self, row: Mapping[Any, Any], qids: list[str], budget: int
     ) -> tuple[str, str, float, JudgingPlan | None]:
         """The reason of an UNKNOWN, its text, the queries needed (NaN if unknown), and the plan if ratings decide."""
         pair = row["name"], row["baseline"]
@@ -225,7 +225,7 @@ class ReleaseScores:
         return passed + failed, text, plan
 
 
-def _too_close(row: Mapping[str, Any], criteria: Criteria) -> str:
+def _too_close(row: Mapping[Any, Any], criteria: Criteria) -> str:
     """The text for releases whose difference is too close to the margin, or of too many large losses."""
     most = counted(max(10 * row["n_qids"], 1000), "query")
     if criteria.counts_losses and row["low"] > -criteria.margin:
