@@ -406,12 +406,12 @@ def _intervals(
     **options: int,
 ) -> pd.DataFrame:
     averaged = _of_measures(keys[2], filter(is_mean, measures))
-    columns = [column[averaged] for column in (*keys, numbers)]
-    if np.isfinite(columns[-1]).all():
-        tables = tables_of(columns[:-1], columns[-1])
+    columns, means = [key[averaged] for key in keys], numbers[averaged]
+    if np.isfinite(means).all():
+        tables = tables_of(columns, means)
     else:
         # Raises with the first value that is not finite.
-        tables = topic_values(_frame(columns[:-1], columns[-1]))
+        tables = topic_values(_frame(columns, means))
     # One random stream for all systems and measures: equal values get equal intervals.
     made = [dict(zip(COLUMNS, row, strict=True)) for row in interval_rows(tables, interval, level=level, **options)]
     ends_of = {(row["name"], row["measure"]): row for row in made}

@@ -100,7 +100,8 @@ class Workers:
         They pay if they save more time than they need to start, judged by the fastest item so far, of at least two:
         the first one may have imported packages.
         """
-        left, seconds = deque(items), []
+        left = deque(items)
+        seconds: list[float] = []
         while left and self._gain(seconds, len(left)) <= START:
             started = time.perf_counter()
             result = here(left.popleft())

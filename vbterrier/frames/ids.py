@@ -145,7 +145,8 @@ def ids_of(column: Column, where: str) -> Ids:  # noqa: C901 - one error of each
             _refuse_missing(column, where)
             return Ids(pc.cast(_contiguous(text), pa.large_string()), integers=True)
         if pa.types.is_dictionary(text.type) and pa.types.is_integer(text.type.value_type):
-            return ids_of(column.astype(column.dtype.categories.dtype), where)
+            coded: Any = column.dtype
+            return ids_of(column.astype(coded.categories.dtype), where)
         if not _is_text(text.type):
             raise InputError(f"{where}: wanted ids as text, found {text.type}; cast with .astype(str) at the source")
         text = pc.cast(_contiguous(text), pa.large_string())

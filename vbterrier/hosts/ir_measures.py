@@ -146,7 +146,8 @@ def _frame(data: Any, what: str, converter: Any) -> pd.DataFrame:
 @cache
 def _names(columns: tuple[Any, ...]) -> pd.Index[Any]:
     """The columns of this package for those of ir_measures; frames with the same columns share their index."""
-    return pd.Index([FROM_IR_MEASURES.get(column, column) for column in columns], dtype=object)
+    index: pd.Index[Any] = pd.Index([FROM_IR_MEASURES.get(column, column) for column in columns], dtype=object)
+    return index
 
 
 def install(provider: Provider) -> None:

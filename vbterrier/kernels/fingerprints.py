@@ -50,8 +50,12 @@ def fingerprints(data: NDArray[np.uint8], offsets: Ints) -> Words:
 
     Returns shape (n,), uint64. The cost is linear in the number of bytes.
     """
+    return of_spans(data, offsets[:-1], np.diff(offsets))
+
+
+def of_spans(data: NDArray[np.uint8], start: Ints, length: Ints) -> Words:
+    """:func:`fingerprints` of n byte strings within others, given the start and the length of each, shape (n,)."""
     data = _padded(data)
-    start, length = offsets[:-1], np.diff(offsets)
     found = mix(length.astype(np.uint64) + _STEP)
     most = min(int(length.max(initial=0)), _LONGEST)
     # All strings while each has a byte left; then only the longer ones.
@@ -64,7 +68,7 @@ def fingerprints(data: NDArray[np.uint8], offsets: Ints) -> Words:
         found[long] = mix(found[long] ^ word)
         long = long[length[long] > done + _BYTES]
     for row in np.flatnonzero(length > _LONGEST):
-        rest = data[start[row] + _LONGEST : offsets[row + 1]]
+        rest = data[start[row] + _LONGEST : start[row] + length[row]]
         word = np.frombuffer(hashlib.blake2b(rest.tobytes(), digest_size=_BYTES).digest(), dtype="<u8")
         found[row : row + 1] = mix(found[row : row + 1] ^ word)
     return found

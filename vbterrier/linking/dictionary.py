@@ -93,7 +93,9 @@ class AliasIndex:
         titles = np.flatnonzero(self.lexicon.qualified[name])
         if len(titles):
             written = mentions.take(titles).words(words.texts)
-            kept = np.setdiff1d(np.arange(len(name)), titles[["(" not in text for text in written]])
+            is_written = np.ones(len(name), dtype=bool)
+            is_written[titles] = ["(" in text for text in written]
+            kept = np.flatnonzero(is_written)
             mentions, name = mentions.take(kept), name[kept]
         group = self.lexicon.group[name].astype(np.int64)
         cased = np.flatnonzero(self.lexicon.cased[name])

@@ -99,9 +99,10 @@ class Words:
         ['C', '++', 'at', 'Zoë', 's', '東', '京']
         """
         # Line ends separate words, so that no word spans two texts.
-        starts, ends = _runs(_kinds(_codes(texts)))
+        codes = _codes(texts)
+        starts, ends = _runs(_kinds(codes), is_plain=codes.dtype == np.uint8)
         begin = _text_starts(texts)
-        text = np.searchsorted(begin, starts, side="right") - 1
+        text = np.repeat(np.arange(len(texts)), np.diff(np.searchsorted(starts, begin)))
         return cls(texts, text, starts - begin[text], ends - begin[text])
 
     def folded(self, *, case: bool = False) -> str:
@@ -124,18 +125,26 @@ class Words:
         inside[ends] -= 1
         inside[starts] += 1
         copies = np.cumsum(inside[:-1], dtype=np.int8)
-        copies[_KINDS[codes] == _INVISIBLE] = 0
         first = np.diff(self.text, prepend=-1) > 0
         # Insert a blank before each word, and a blank, a line end and a blank before the first word of a text.
-        copies[starts] += np.where(first, 3, 1)
+        inserted = np.where(first, 3, 1)
+        if codes.dtype == np.uint8:
+            sizes = ends - starts
+            at = np.cumsum(sizes + inserted) - sizes
+            filled = np.zeros(int((sizes + inserted).sum()) + 1, np.int8)
+            filled[at], filled[at + sizes] = 1, -1
+            letters = np.full(len(filled), ord(" "), np.uint8)
+            letters[np.cumsum(filled, dtype=np.int8).view(np.bool_)] = codes[copies.view(np.bool_)]
+            letters[at[first] - 2] = ord("\n")
+            plain = letters.tobytes()
+            return plain if case else plain.lower()
+        copies[_KINDS[codes] == _INVISIBLE] = 0
+        copies[starts] += inserted
         after = np.cumsum(copies, dtype=np.int64)[starts]
         expanded = np.repeat(codes, copies)
         expanded[after - 2] = ord(" ")
         expanded[after[first] - 3] = ord("\n")
         expanded[after[first] - 4] = ord(" ")
-        if expanded.dtype == np.uint8:
-            plain = expanded.tobytes()
-            return (plain if case else plain.lower()) + b" "
         composed = unicodedata.normalize("NFC", expanded.tobytes().decode("utf-32-le"))
         # Casefolding can split composed letters ('\u01f0' becomes 'j' and a caron).
         return (composed if case else unicodedata.normalize("NFC", composed.casefold())).encode() + b" "
@@ -162,8 +171,15 @@ def _text_starts(texts: list[str]) -> Ints:
     return np.cumsum([0, *map(len, texts)]) + np.arange(len(texts) + 1)
 
 
-def _runs(kinds: Kinds) -> tuple[Ints, Ints]:
-    """Return the start and end of every word: a run of characters of one kind, with their marks."""
+def _runs(kinds: Kinds, *, is_plain: bool) -> tuple[Ints, Ints]:
+    """Return the start and end of every word: a run of characters of one kind, with their marks.
+
+    Plain characters, those of ASCII, are neither marks nor invisible nor letters of scripts without spaces.
+    """
+    if is_plain:
+        edges = np.concatenate([[0], np.flatnonzero(kinds[1:] != kinds[:-1]) + 1, [len(kinds)]])
+        words = np.flatnonzero(kinds[edges[: -1 if len(kinds) else 0]] != _BLANK)
+        return edges[words], edges[words + 1]
     loose = (kinds == _MARK) | (kinds == _INVISIBLE)
     base = kinds
     if loose.any():
