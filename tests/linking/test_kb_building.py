@@ -2,8 +2,11 @@
 
 import math
 import os
+import signal
 import sqlite3
 import stat
+import subprocess
+import sys
 from contextlib import closing
 
 import numpy as np
@@ -355,3 +358,33 @@ def test_the_file_is_marked_and_whole(path):
         assert db.execute("PRAGMA application_id").fetchone()[0].to_bytes(4, "big") == b"vbKB"
         assert db.execute("PRAGMA integrity_check").fetchone() == ("ok",)
         assert db.execute("PRAGMA freelist_count").fetchone()[0] <= 1
+
+
+KILLED = """
+import os, signal, sys
+from vbterrier.linking import build_kb
+
+def entities():
+    yield {"id": "a", "label": "A"}
+    os.kill(os.getpid(), signal.SIGKILL)
+
+build_kb(sys.argv[1], entities(), id_space="test")
+"""
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="a killed process leaves no lock to test there")
+def test_files_of_a_killed_build_are_removed_by_the_next(tmp_path):
+    path = tmp_path / "made.kb"
+    killed = subprocess.run([sys.executable, "-c", KILLED, str(path)], check=False, capture_output=True)
+    assert killed.returncode == -signal.SIGKILL
+    (left,) = tmp_path.iterdir()
+    assert left.name.startswith(".made.kb.build-")
+
+    def others():
+        # A build of the same file that is under way keeps its folder.
+        with build_kb(path, [{"id": "b"}], id_space="test"):
+            assert len(list(tmp_path.glob(".made.kb.build-*"))) == 1
+        yield {"id": "c", "label": "C"}
+
+    build_kb(path, others(), id_space="test").close()
+    assert [one.name for one in tmp_path.iterdir()] == ["made.kb"]

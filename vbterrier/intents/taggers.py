@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from numbers import Real
+from types import CodeType
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -239,13 +240,30 @@ def read_by_function(
 def label_of(given: Any) -> str:
     """Return a short text of a linker, a pipeline or a callable that is equal in every process.
 
-    >>> label_of(len), label_of(object())
-    ('len', 'object')
+    Anonymous functions, which all have one name, are told apart by a digest of their code and of the values that it
+    uses.
+
+    >>> label_of(len), label_of(object()), label_of(lambda: 1) == label_of(lambda: 2)
+    ('len', 'object', False)
     """
     if hasattr(given, "__qualname__"):
-        return str(given.__qualname__)
+        name = str(given.__qualname__)
+        return f"{name} {_code_digest(given)}" if name.endswith("<lambda>") else name
     # The default repr contains the address.
     return type(given).__name__ if " at 0x" in repr(given) else repr(given)
+
+
+def _code_digest(function: Any) -> str:
+    """Return a digest of the code of a function, its defaults and the values of the names around it; 8 hex digits."""
+
+    def described(value: Any) -> str:
+        if isinstance(value, CodeType):
+            return repr((value.co_code, value.co_names, [described(one) for one in value.co_consts]))
+        return label_of(value)
+
+    cells = [cell.cell_contents for cell in function.__closure__ or ()]
+    values = [function.__code__, *(function.__defaults__ or ()), *cells]
+    return hashlib.blake2b("\0".join(map(described, values)).encode(), digest_size=4).hexdigest()
 
 
 # Columns of results, not of documents.

@@ -212,25 +212,48 @@ def meanings_of(table: pd.DataFrame, n_keys: int, *, priors: bool) -> Meanings:
     the entity. Without priors it is 1/n over the n entities of the key. The table has columns key, alias, entity
     (numbers), score and weight (of the alias).
     """
-    weighted = table.assign(mass=table["weight"] * table["score"])
-    merged = weighted.groupby(["key", "entity"], sort=True, as_index=False)["mass"].sum()
-    key, entity = merged["key"].to_numpy(np.int64), merged["entity"].to_numpy(np.int64)
-    sizes = np.bincount(key, minlength=n_keys)
+    columns = (table[name].to_numpy() for name in ("key", "alias", "entity", "score", "weight"))
+    return meanings_of_columns(*columns, n_keys=n_keys, priors=priors)
+
+
+def meanings_of_columns(
+    key: Ints, alias: Ints, entity: Ints, score: Floats, weight: Floats, *, n_keys: int, priors: bool
+) -> Meanings:
+    """Return :func:`meanings_of` the columns of a table."""
+    order = np.lexsort((entity, key)).astype(np.int32)
+    first = _starts(key[order], entity[order])
+    merged = order[first]
+    merged_key, merged_entity = key[merged], entity[merged]
+    sizes = np.bincount(merged_key, minlength=n_keys)
     if priors:
-        spellings = table.drop_duplicates(["key", "alias"])
-        total = np.bincount(spellings["key"].to_numpy(np.int64), spellings["weight"].to_numpy(), minlength=n_keys)
-        score = np.minimum(merged["mass"].to_numpy(np.float64) / total[key], 1.0)
+        mass = score[order]
+        mass *= weight[order]
+        probability = np.add.reduceat(mass, first) if len(first) else np.zeros(0)
+        del order, first, merged, mass
+        order = np.lexsort((alias, key)).astype(np.int32)
+        spellings = order[_starts(key[order], alias[order])]
+        total = np.bincount(key[spellings], weight[spellings], minlength=n_keys)
+        probability = np.minimum(probability / total[merged_key], 1.0)
+        del order, spellings
     else:
-        score = 1.0 / sizes[key]
-    rows = np.lexsort((entity, -score, key))
-    return Meanings(np.concatenate([[0], np.cumsum(sizes)]), entity[rows], score[rows])
+        probability = 1.0 / sizes[merged_key]
+    rows = np.lexsort((merged_entity, -probability, merged_key)).astype(np.int32)
+    bounds = np.concatenate([[0], np.cumsum(sizes)])
+    return Meanings(bounds, merged_entity[rows].astype(np.int64, copy=False), probability[rows])
+
+
+def _starts(*keys: Ints) -> Ints:
+    """Return the first row of each run of equal keys."""
+    changes = np.ones(len(keys[0]), bool)
+    changes[1:] = np.logical_or.reduce([key[1:] != key[:-1] for key in keys])
+    return np.flatnonzero(changes)
 
 
 @dataclass(eq=False)
 class Vocabulary:
     """The distinct aliases and entities of an alias table as text, entities in the order of their ids."""
 
-    aliases: list[str]
+    aliases: Any  # a list, or an Arrow array of text
     ids: Any  # ids, labels: id and name of each entity, Arrow arrays of text
     labels: Any
     rows: pd.DataFrame  # columns alias, entity (numbers), score, weight

@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 
 from vbterrier.errors import FileError
 from vbterrier.kernels import rankings
 from vbterrier.kernels.fingerprints import fingerprints, mix
-from vbterrier.linking.aliases import Meanings, Vocabulary, meanings_of
+from vbterrier.linking.aliases import Meanings, Vocabulary, meanings_of_columns
 from vbterrier.linking.words import Words, batches
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
     from pathlib import Path
 
     from numpy.typing import NDArray
@@ -42,6 +42,8 @@ MIXED, CASELESS, CAPITALS = range(3)
 _ACRONYM = range(2, 6)
 
 _BLANK, _LINE_END = ord(" "), ord("\n")
+# Names that are in memory as text at a time.
+_PIECE = 50_000
 # Bytes of candidate matches that are compared at a time.
 _AT_ONCE = 1 << 22
 
@@ -61,8 +63,15 @@ class WordRuns:
         inside = (data != _BLANK) & (data != _LINE_END)
         edges = np.flatnonzero(inside[1:] != inside[:-1]) + 1
         start, end = edges[::2], edges[1::2]
-        letters = data[inside]
-        return cls(data, start, end, fingerprints(letters, np.concatenate([[0], np.cumsum(end - start)])))
+        letters, bounds = data[inside], np.concatenate([[0], np.cumsum(end - start)])
+        # In pieces, because the fingerprints of letters take many times the memory of their words.
+        cuts = np.searchsorted(bounds, np.arange(0, bounds[-1], _AT_ONCE // 4), side="left")
+        cuts = np.unique(np.append(cuts, len(start))).tolist()
+        parts = [np.empty(0, np.uint64)]
+        for low, high in pairwise(cuts):
+            own = bounds[low : high + 1]
+            parts.append(fingerprints(letters[own[0] : own[-1]], own - own[0]))
+        return cls(data, start, end, np.concatenate(parts))
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +180,14 @@ class PhraseIndex:
         return bounds, np.empty(0, np.uint8) if data is None else np.frombuffer(data, np.uint8)
 
 
+def _pieces(texts: Any) -> Iterator[tuple[int, list[str]]]:
+    """Yield lists of consecutive texts of a list or an Arrow array, and the index of the first text of each."""
+    for begin in range(0, len(texts), _PIECE):
+        some = texts[begin : begin + _PIECE]
+        some = some if isinstance(some, list) else some.to_pylist()
+        yield from ((begin + low, part) for low, part in batches(some))
+
+
 def _level(name: str, form: str) -> int:
     """Return the first of ``MIXED``, ``CASELESS``, ``CAPITALS`` at which a mention matches this name."""
     if not name.isupper() or " " in form or sum(map(str.isalpha, form)) not in _ACRONYM:
@@ -210,19 +227,26 @@ class Lexicon:
     def of_vocabulary(cls, vocabulary: Vocabulary, case: str = "auto", *, stop: bool = True) -> Lexicon:
         """Return the lexicon of a vocabulary."""
         aliases = vocabulary.aliases
-        forms = [form for _, some in batches(aliases) for form in Words.of(some).forms(case=case == "exact")]
-        level = np.zeros(len(forms), np.int8)
-        if case != "ignore":
-            level = np.fromiter(map(_level, aliases, forms), np.int8, len(forms))
-        left_out = np.array([not form for form in forms], bool)
-        stopped = np.zeros(len(forms), bool)
+        left_out, stopped, plain = (np.zeros(len(aliases), bool) for _ in range(3))
+        level = np.zeros(len(aliases), np.int8)
+        texts = [pa.array([], pa.large_string())]
+        for low, some in _pieces(aliases):
+            forms, at = Words.of(some).forms(case=case == "exact"), slice(low, low + len(some))
+            if case != "ignore":
+                level[at] = list(map(_level, some, forms))
+            left_out[at] = [not form for form in forms]
+            plain[at] = ["(" not in alias for alias in some]
+            if stop:
+                folded = forms if case != "exact" else [form.casefold() for form in forms]
+                stopped[at] = [form in STOP_ALIASES for form in folded]
+            texts.append(pa.array(forms, pa.large_string()))
         if stop:
-            plain = forms if case != "exact" else [form.casefold() for form in forms]
-            stopped = np.array([form in STOP_ALIASES for form in plain], bool) & (level != CAPITALS)
+            stopped &= level != CAPITALS
         if case == "exact":
             level[:] = MIXED
         kept = np.flatnonzero(~left_out & ~stopped)
-        text = pa.array(forms, pa.large_string()).take(pa.array(kept)).dictionary_encode()
+        text = pa.chunked_array(texts).combine_chunks().take(pa.array(kept)).dictionary_encode()
+        del texts
         phrases, order = PhraseIndex.of(text.dictionary.to_pylist())
         rank = np.empty(len(order), np.int64)
         rank[order] = np.arange(len(order))
@@ -236,21 +260,29 @@ class Lexicon:
         name, low = name_of_alias[of_row], level[of_row]
         # Aliases without a name have the numbers -1 and -2.
         is_cased = np.append(cased, [False, False])[name]
-        tables = []
+        places, keys = [], []
         for at in (MIXED, CASELESS, CAPITALS):
-            rows = (name >= 0) & ((low <= at) & is_cased if at else low == MIXED)
-            tables.append(vocabulary.rows[rows].assign(key=group[name[rows]] + at))
-        meanings = meanings_of(pd.concat(tables), n_groups, priors=vocabulary.priors)
+            rows = np.flatnonzero((name >= 0) & ((low <= at) & is_cased if at else low == MIXED)).astype(np.int32)
+            places.append(rows)
+            keys.append((group[name[rows]] + at).astype(np.int32))
+        rows, key = np.concatenate(places), np.concatenate(keys)
+        del places, keys, name, low, is_cased, of_row
+        columns = (vocabulary.rows[each].to_numpy()[rows] for each in ("alias", "entity", "score", "weight"))
+        meanings = meanings_of_columns(key, *columns, n_keys=n_groups, priors=vocabulary.priors)
+        del rows, key
         is_plain = np.zeros(len(order), bool)
-        is_plain[name_of_alias[kept[["(" not in aliases[place] for place in kept.tolist()]]]] = True
-        names = phrases.text.to_pylist()
-        letters = [name.replace(" ", "") for name in names]
+        is_plain[name_of_alias[kept[plain[kept]]]] = True
+        n_letters, numeric = np.zeros(len(order), np.int64), np.zeros(len(order), bool)
+        for low, some in _pieces(phrases.text):
+            letters = [name.replace(" ", "") for name in some]
+            n_letters[low : low + len(some)] = list(map(len, letters))
+            numeric[low : low + len(some)] = list(map(str.isdigit, letters))
         return cls(
             phrases,
             group,
             cased,
-            np.fromiter(map(len, letters), np.int64, len(letters)),
-            np.fromiter(map(str.isdigit, letters), bool, len(letters)),
+            n_letters,
+            numeric,
             ~is_plain,
             name_of_alias,
             meanings,

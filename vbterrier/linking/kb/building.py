@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import hashlib
 import logging
 import os
@@ -66,6 +67,8 @@ INSERT INTO trigram SELECT term, doc FROM temp.vocabulary;
 DROP TABLE temp.vocabulary;
 """
 _LOG = logging.getLogger(__name__)
+# The file in the temporary folder of a build that its process holds locked.
+_LOCK = "lock"
 # The file is renamed when it is complete and synced, so that no journal is needed before.
 _FAST_WRITES = """
 PRAGMA main.journal_mode = OFF;
@@ -82,10 +85,15 @@ def digest_of(db: sqlite3.Connection, facts: Mapping[str, Any]) -> str:
     for sql in _CONTENTS:
         cursor = db.execute(sql)
         while rows := cursor.fetchmany(_ROWS):
+            if isinstance(rows[0][0], int) and isinstance(rows[0][-1], int):
+                digest.update(np.array(rows, dtype="<i8").tobytes())
+                continue
             for column in zip(*rows, strict=True):
                 # No text contains a NUL, so that different contents have different representations.
-                is_text = isinstance(column[0], str)
-                digest.update("\0".join(column).encode() if is_text else repr(column).encode())
+                if isinstance(column[0], str):
+                    digest.update("\0".join(column).encode())
+                else:
+                    digest.update(np.array(column, dtype="<f8").tobytes())
                 digest.update(b"\0\n")
         digest.update(b"\n")
     return digest.hexdigest()
@@ -141,13 +149,17 @@ class Senses:
     @classmethod
     def of(cls, key: Ints, entity: Ints, prob: Floats, mention: Ints) -> Senses:
         """Sort senses."""
-        order = np.lexsort((entity, -prob, key))
-        return cls(key[order], entity[order], prob[order], mention[order])
+        order = np.lexsort((entity, -prob, key)).astype(np.int32)
+        sorted_key = key[order]
+        return cls(sorted_key, entity[order], prob[order], sorted_key if mention is key else mention[order])
 
     def write(self, db: sqlite3.Connection, table: str) -> None:
         """Insert all senses; numbers start at 1, ranks at 0."""
-        rank = np.arange(len(self.key)) - np.searchsorted(self.key, self.key)
-        _insert(db, table, self.key + 1, rank, self.entity + 1, self.prob, self.mention + 1)
+        columns = self.key, self.entity, self.prob, self.mention
+        for begin in range(0, len(self.key), _ROWS):
+            key, entity, prob, mention = (column[begin : begin + _ROWS] for column in columns)
+            rank = np.arange(begin, begin + len(key)) - np.searchsorted(self.key, key)
+            _insert(db, table, key + 1, rank, entity + 1, prob, mention + 1)
 
 
 class Ordering:
@@ -161,44 +173,89 @@ class Ordering:
 
     def read(self) -> None:
         """Number aliases, their normal forms and entities in the order of the file, and merge repeated rows."""
-        text, entity, origin, prior, count = _columns(
-            self.db, "SELECT text, id, origin, prior, count FROM staged.alias ORDER BY rowid"
-        )
-        text = text.dictionary_encode()
+        text = _encoded(self.db, "SELECT text FROM staged.alias ORDER BY rowid")
         order = pc.array_sort_indices(text.dictionary)
         self.texts = text.dictionary.take(order)
         mention = _inverse(order.to_numpy())[text.indices.to_numpy()]
-        form = pa.array(normal_forms(self.texts.to_pylist()), pa.large_string()).dictionary_encode()
+        del text
+        form = self._forms()
         rank = _inverse(pc.array_sort_indices(form.dictionary).to_numpy())
         order = np.lexsort((rank, pc.utf8_length(form.dictionary).to_numpy()))
         self.forms, self.form = form.dictionary.take(pa.array(order)), _inverse(order)[form.indices.to_numpy()]
-        (ids,) = _columns(self.db, "SELECT id FROM entity ORDER BY place")
-        places = pc.index_in(entity, ids).fill_null(-1).to_numpy()
+        del form
         weights = dict(self.db.execute("SELECT text, weight FROM staged.weight"))
         self.weight = np.ones(len(self.texts))
         if weights:
             self.weight = np.array([weights.get(one, 1.0) for one in self.texts.to_pylist()])
-        popular, of_entity = _columns(self.db, "SELECT id, sum(count) AS count FROM staged.popularity GROUP BY id")
-        found = pc.index_in(popular, ids).fill_null(-1).to_numpy()
-        self.popularity = np.zeros(len(ids))
-        self.popularity[found[found >= 0]] = of_entity.to_numpy()[found >= 0]
-        values = (column.to_numpy(zero_copy_only=False).astype(np.float64) for column in (prior, count))
-        self._merge(mention, places.astype(np.int64), origin, *values)
-        self.has_source = len(popular) > 0 or not (np.isnan(self.prior).all() and np.isnan(self.count).all())
+        self._read_popularity()
+        places = self._numbers(
+            "SELECT coalesce(e.place, 0) FROM staged.alias AS a LEFT JOIN entity AS e ON e.id = a.id ORDER BY a.rowid",
+            np.int32,
+        )
+        source = np.full(len(mention), -1, np.int32)
+        if self._has("origin"):
+            # Only the rows of an id that redirects have an origin.
+            origin = _encoded(self.db, "SELECT origin FROM staged.alias ORDER BY rowid")
+            source = origin.indices.fill_null(-1).to_numpy()
+        prior, count = (
+            self._numbers(f"SELECT {name} FROM staged.alias ORDER BY rowid", np.float64)  # noqa: S608 - constant names
+            if self._has(name)
+            else np.full(len(mention), np.nan)
+            for name in ("prior", "count")
+        )
+        columns = [mention, places - 1, source, prior, count]
+        # The list has the only references, so that each column is freed when it is merged.
+        del mention, places, source, prior, count
+        self._merge(columns)
+        is_known = not (np.isnan(self.prior).all() and np.isnan(self.count).all())
+        self.has_source = self.has_popularity or is_known
 
-    def _merge(self, mention: Ints, entity: Ints, origin: Any, prior: Floats, count: Floats) -> None:
+    def _forms(self) -> Any:
+        """Return the normal form of each alias, dictionary-encoded."""
+        pieces = (self.texts[begin : begin + _ROWS].to_pylist() for begin in range(0, len(self.texts), _ROWS))
+        return _dictionary(
+            [pa.array([], pa.large_string()), *(pa.array(normal_forms(some), pa.large_string()) for some in pieces)]
+        )
+
+    def _read_popularity(self) -> None:
+        """Read the count of each entity."""
+        cursor = self.db.execute(
+            "SELECT e.place, sum(p.count) FROM staged.popularity AS p JOIN entity AS e ON e.id = p.id GROUP BY 1"
+        )
+        rows = np.array(cursor.fetchall(), np.float64).reshape(-1, 2)
+        self.popularity = np.zeros(self.db.execute("SELECT count(*) FROM entity").fetchone()[0])
+        self.popularity[rows[:, 0].astype(np.int64) - 1] = rows[:, 1]
+        self.has_popularity = bool(self.db.execute("SELECT EXISTS (SELECT 1 FROM staged.popularity)").fetchone()[0])
+
+    def _has(self, column: str) -> bool:
+        """Return True if any alias has a value in a column."""
+        sql = f"SELECT EXISTS (SELECT 1 FROM staged.alias WHERE {column} IS NOT NULL)"  # noqa: S608 - constant names
+        return bool(self.db.execute(sql).fetchone()[0])
+
+    def _numbers(self, sql: str, kind: Any) -> NDArray[Any]:
+        """Return the only column of a query as numbers."""
+        cursor = self.db.execute(sql)
+        parts = [np.empty(0, kind)]
+        while rows := cursor.fetchmany(_ROWS):
+            parts.append(np.array(rows, dtype=kind).reshape(-1))
+        return np.concatenate(parts)
+
+    def _merge(self, columns: list[Any]) -> None:
         """Count repeated rows of an alias and an id once; add the priors of ids that redirect to one entity.
 
-        The counts of repeated rows are added.
+        The counts of repeated rows are added. ``columns`` are mention, entity, source, prior and count, taken from the
+        list.
         """
-        # Only the rows of an id that redirects have an origin.
-        source = origin.dictionary_encode().indices.fill_null(-1).to_numpy()
-        rows = np.flatnonzero(entity >= 0)
-        order = rows[np.lexsort((source[rows], entity[rows], mention[rows]))]
-        mention, entity, source, prior, count = (each[order] for each in (mention, entity, source, prior, count))
+        entity = columns[1]
+        order = np.lexsort((columns[2], entity, columns[0])).astype(np.int32)
+        if len(entity) and entity.min() < 0:
+            order = order[entity[order] >= 0]
+        del entity
+        count, prior, source, entity, mention = (columns.pop()[order] for _ in range(len(columns)))
+        del order
         of_senses = _starts(mention, entity)
-        self.count = np.add.reduceat(np.nan_to_num(count), of_senses) if len(order) else count
-        if len(order):
+        self.count = np.add.reduceat(np.nan_to_num(count), of_senses) if len(count) else count
+        if len(count):
             self.count[~np.logical_or.reduceat(~np.isnan(count), of_senses)] = np.nan
         first = _starts(mention, entity, source)
         # The largest prior; missing ones count if there is no other.
@@ -224,37 +281,45 @@ class Ordering:
 
         They share it in proportion to ``c + a``, the count of the alias, or else of the entity, and the smoothing.
         """
-        n_mentions, at = len(self.texts), self.mention
-        has = ~np.isnan(self.prior)
-        prior = np.where(has, self.prior, 0.0)
+        n_mentions, at, entity, prob = len(self.texts), self.mention, self.entity, self.prior
+        # Arrays of all senses are the largest: they are changed in place, and freed as soon as possible.
+        others = np.flatnonzero(np.isnan(prob))
+        prob[others] = 0.0
         n = np.bincount(at, minlength=n_mentions)
-        n_given = np.bincount(at, weights=has, minlength=n_mentions).astype(np.int64)
-        given: Floats = np.bincount(at, weights=prior, minlength=n_mentions).astype(np.float64)
+        n_given = n - np.bincount(at[others], minlength=n_mentions)
+        given: Floats = np.bincount(at, weights=prob, minlength=n_mentions).astype(np.float64)
         _warn_of_priors(n, n_given, given)
         scale = np.maximum(given, 1.0)
-        popular = np.where(np.isnan(self.count), self.popularity[self.entity], self.count)
-        share = popular + self.smoothing if self.has_source else np.ones(len(at))
-        of_rest = np.bincount(at, weights=np.where(has, 0.0, share), minlength=n_mentions)
+        share = np.ones(len(others))
+        if self.has_source:
+            share = self.count[others]
+            share = np.where(np.isnan(share), self.popularity[entity[others]], share) + self.smoothing
+        del self.mention, self.entity, self.prior, self.count, self.popularity
+        of_rest = np.bincount(at[others], weights=share, minlength=n_mentions)
         # Without smoothing all counts of an alias may be 0.
-        share[(of_rest == 0)[at]] = 1.0
+        share[(of_rest == 0)[at[others]]] = 1.0
         of_rest = np.where(of_rest == 0, np.maximum(n - n_given, 1), of_rest)
         rest = np.maximum(0.0, 1.0 - given) / of_rest / scale
         whole = np.where(n_given < n, scale, np.where(given > 0, given, 1.0))
-        prob = np.where(has, prior / whole[at], rest[at] * share)
-        equal = (given <= 0) & (n_given == n)
-        prob[equal[at]] = 1.0 / n[at[equal[at]]]
-        self.senses = Senses.of(at, self.entity, prob, at)
+        prob /= whole[at]
+        prob[others] = rest[at[others]] * share
+        del others, share
+        equal = ((given <= 0) & (n_given == n))[at]
+        prob[equal] = 1.0 / n[at[equal]]
+        self.senses = Senses.of(at, entity, prob, at)
+        del at, entity, prob
         self.senses.write(self.db, "mention_sense")
 
     def write_form_senses(self) -> None:
         """Insert ``p(e|form) = Σ_m w_m p(e|m) / Σ_m w_m`` over the aliases m of a form; 1/n if no alias has a prior."""
         senses = self.senses
         form, mass = self.form[senses.mention], self.weight[senses.mention] * senses.prob
-        order = np.lexsort((senses.mention, -mass, senses.entity, form))
+        order = np.lexsort((senses.mention, -mass, senses.entity, form)).astype(np.int32)
         first = _starts(form[order], senses.entity[order])
         best = order[first]
         form = form[best]
         total = np.add.reduceat(mass[order], first) if len(first) else mass
+        del order, mass, first
         if not self.has_source:
             total = np.ones(len(form))
         prob = total / np.bincount(form, weights=total)[form] if len(form) else total
@@ -264,11 +329,13 @@ class Ordering:
         """Write the names for linkers in texts, if there are too many to index them each time."""
         if len(self.texts) <= IN_MEMORY_AT_MOST:
             return
+        self.db.execute("PRAGMA shrink_memory")
         ids, labels = _columns(self.db, "SELECT id, name FROM entity ORDER BY place")
         priors, senses = self.has_source, self.senses
         score = senses.prob if priors else np.ones(len(senses.prob))
         columns = {"alias": senses.key, "entity": senses.entity, "score": score, "weight": self.weight[senses.key]}
-        table = Vocabulary(self.texts.to_pylist(), ids, labels, pd.DataFrame(columns), priors)
+        table = Vocabulary(self.texts, ids, labels, pd.DataFrame(columns, copy=False), priors)
+        del self.senses, self.forms, self.form, self.texts, senses, columns, ids, labels, score
         Lexicon.of_vocabulary(table).save(path, digest)
 
 
@@ -283,8 +350,9 @@ def _starts(*keys: NDArray[Any]) -> Ints:
 
 def _inverse(order: NDArray[Any]) -> Ints:
     """Return the place of each number in an order."""
-    places = np.empty(len(order), np.int64)
-    places[order] = np.arange(len(order))
+    # Half the memory of 64 bits.
+    places = np.empty(len(order), np.int32)
+    places[order] = np.arange(len(order), dtype=np.int32)
     return places
 
 
@@ -298,6 +366,24 @@ def _columns(db: sqlite3.Connection, sql: str) -> list[Any]:
         for chunks, kind, values in zip(columns, kinds, zip(*rows, strict=True), strict=True):
             chunks.append(pa.array(values, kind))
     return [pa.chunked_array(chunks).combine_chunks() for chunks in columns]
+
+
+def _encoded(db: sqlite3.Connection, sql: str) -> Any:
+    """Return the only column of a query, text, as a dictionary array."""
+    cursor, chunks = db.execute(sql), [pa.array([], pa.large_string())]
+    while rows := cursor.fetchmany(_ROWS):
+        chunks.append(pa.array([text for (text,) in rows], pa.large_string()))
+    return _dictionary(chunks)
+
+
+def _dictionary(chunks: list[Any]) -> Any:
+    """Return chunks of text as one dictionary array."""
+    text = pa.concat_arrays(chunks)
+    chunks.clear()
+    found = text.dictionary_encode()
+    del text
+    pa.default_memory_pool().release_unused()
+    return found
 
 
 def _insert(db: sqlite3.Connection, table: str, *columns: Any) -> None:
@@ -422,14 +508,43 @@ def _folder_beside(path: Path) -> Iterator[Path]:
     if is_external(path):
         # This protects the source if source and target are confused.
         raise FileError(path, "exists and is not a knowledge base, so it is not replaced; delete it or name another")
+    prefix = f".{path.name[:40]}.build-"
+    _remove_abandoned(path.parent, prefix)
     try:
-        folder = Path(tempfile.mkdtemp(prefix=f".{path.name[:40]}.", dir=path.parent))
+        folder = Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=path.parent))
     except OSError as error:
         raise FileError(path, f"cannot be written: {error.strerror or error}") from error
     try:
-        yield folder
+        # The lock of a process ends with it, however it ends.
+        with (folder / _LOCK).open("wb") as lock:
+            _locked(lock)
+            yield folder
     finally:
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def _locked(lock: Any) -> bool:
+    """Lock a file until it is closed; return False if another process holds it, or the system has no locks."""
+    try:
+        import fcntl
+
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (ImportError, OSError):
+        return False
+    return True
+
+
+def _remove_abandoned(parent: Path, prefix: str) -> None:
+    """Remove the temporary folders of builds of this file whose process was killed."""
+    for folder in parent.glob(f"{glob.escape(prefix)}*"):
+        lock = folder / _LOCK
+        if not lock.is_file():
+            continue
+        with lock.open("rb+") as file:
+            is_abandoned = _locked(file)
+        if is_abandoned:
+            _LOG.info("removed %s of a build that was killed", printable(folder))
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def _mark(db: sqlite3.Connection, id_space: str, *, has_priors: bool) -> str:

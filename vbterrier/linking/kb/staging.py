@@ -146,8 +146,15 @@ def shown(text: object) -> str:
 
 def fault_of(text: object, most: int = MAX_LETTERS) -> str:
     """Return the reason why a value cannot be an id, a name or an alias; empty if it can."""
+    # Most texts are of this kind, which is fast to recognise.
     if not isinstance(text, str):
         return f"is {type(text).__name__}, wanted text"
+    if text.isascii() and text.isprintable() and not text.isspace() and 0 < len(text) <= most:
+        return ""
+    return _fault_of_text(text, most)
+
+
+def _fault_of_text(text: str, most: int) -> str:
     if not text or text.isspace():
         return "is blank"
     if len(text) > most:
