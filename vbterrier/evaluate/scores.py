@@ -254,8 +254,16 @@ def score(
         return _pooled(
             *(runs, measures, intents, tags, topics),
             {"qrels": qrels, "labels": labels, "model": model, "subtopics": subtopics, "resume": resume},
-            pool=pool, on_topics=on_topics, duplicates=duplicates, interval=interval, level=level,
-            n_resamples=n_resamples, seed=seed, memory=memory, n_jobs=n_jobs, client=client,
+            pool=pool,
+            on_topics=on_topics,
+            duplicates=duplicates,
+            interval=interval,
+            level=level,
+            n_resamples=n_resamples,
+            seed=seed,
+            memory=memory,
+            n_jobs=n_jobs,
+            client=client,
             progress=progress,
         )
     asked = distinct_measures(measures)
