@@ -23,7 +23,9 @@ UT Utah, VT Vermont, VA Virginia, WA Washington, WV West Virginia, WI Wisconsin,
 AS American Samoa, GU Guam, MP Northern Mariana Islands, PR Puerto Rico, VI Virgin Islands, DK Dakota Territory,
 OL Orleans Territory, PI Philippines
 """
-_STATE_NAMES = {code: (name,) for code, _, name in (part.strip().partition(" ") for part in _STATES.split(","))}
+_STATE_NAMES: dict[str, tuple[str, ...]] = {
+    code: (name,) for code, _, name in (part.strip().partition(" ") for part in _STATES.split(","))
+}
 # By name of the attribute, in lower case.
 _TABLES: dict[str, dict[str, tuple[str, ...]]] = {
     "state": _STATE_NAMES,
