@@ -116,7 +116,7 @@ def audit(
         deliver(tables[wanted], style, output, caption=[repr(found)], label=f"tab:{wanted}")
         return
     echo("\n".join([*found.summary(), ""]))
-    caption = ["Scores of systems; low and high: the interval of the corrected one."]
+    caption = ["Scores of systems; interval: of the corrected score."]
     deliver(tables["comparison"], style, caption=caption, label="tab:comparison")
     others = [name for name, table in tables.items() if len(table) and name not in ("verdicts", "comparison")]
     echo(f"{found!r}. Details: --show {', '.join(others)}; --html writes all.")
