@@ -7,6 +7,7 @@ import copyreg
 import importlib
 import math
 import os
+import re
 import sys
 import warnings
 from contextvars import ContextVar
@@ -129,6 +130,20 @@ def nearest(name: object, known: Iterable[str]) -> str:
     folded = {k.casefold(): k for k in known}
     close = difflib.get_close_matches(str(name).casefold(), folded, n=1, cutoff=0.5)
     return f" Did you mean {folded[close[0]]}?" if close else ""
+
+
+def agreeing(n: int, words: str) -> str:
+    """Return a number and a sentence about things in the plural, in the singular for 1.
+
+    >>> print(agreeing(2, "topics are left out"), agreeing(1, "topics are not judged and have score 0"), sep=", ")
+    2 topics are left out, 1 topic is not judged and has score 0
+    """
+    if n != 1:
+        return f"{n} {words}"
+    noun, _, rest = words.partition(" ")
+    for many, one in (("are", "is"), ("have", "has"), ("lose", "loses"), ("always score", "always scores")):
+        rest = re.sub(rf"\b{many}\b", one, rest)
+    return f"1 {noun.removesuffix('s')} {rest}"
 
 
 def examples(ids: Iterable[object], n: int = 3) -> str:

@@ -85,7 +85,7 @@ def test_what_is_left_out_and_assumed_is_said(command, made):
     )
     assert "over the 3 topics that have both; topics (percentile), ratio of means: 50 resamples, seed 7;" in said[2]
     assert "OER: alpha 1, shrinkage 2" in said[2]
-    assert said[3:] == ["b[x]: no entities for 1 topics, scored as empty lists"]
+    assert said[3:] == ["b[x]: no entities for 1 topic, scored as empty lists"]
 
 
 def test_a_file_of_links_says_the_same(command, made):

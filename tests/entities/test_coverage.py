@@ -165,7 +165,7 @@ def test_a_selection_equals_plain_loops_in_any_order_of_rows(scores, depth, rand
 def test_topics_and_ids_that_do_not_meet():
     with pytest.raises(InputError, match=r"no topic in common: run has 'other'; links has 'q1', 'q2', 'q3'"):
         Selection(POOL, run_of({("other", "A"): 1.0}))
-    with pytest.warns(DegenerateWarning, match="1 topics are not in links"):
+    with pytest.warns(DegenerateWarning, match="1 topic is not in links"):
         assert Selection(POOL, run_of({("q1", "A"): 1.0, ("other", "A"): 1.0})).n_entities.tolist() == [1, 0, 0]
     with pytest.warns(DegenerateWarning, match="run: empty; all 3 topics score 0"):
         empty = Selection(POOL, run_of({("q1", "A"): 1.0}).iloc[:0])

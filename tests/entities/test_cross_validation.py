@@ -249,7 +249,7 @@ def test_given_folds_and_those_of_scikit_learn():
         (KFold(5), 3, ParameterError, "cannot split 3 topics: Cannot have number of splits"),
         (ShuffleSplit(3, test_size=2), 4, ParameterError, "in several folds"),
         ([["q0"], ["q1"]], 3, InputError, r"folds: 1 topics of the run are in no fold \('q2'\)"),
-        ([["q0", "q1"], ["q1", "q2"]], 3, ParameterError, r"folds: 1 topics are in several folds \('q1'\)"),
+        ([["q0", "q1"], ["q1", "q2"]], 3, ParameterError, r"folds: 1 topic is in several folds \('q1'\)"),
         ([["q0", "q1", "q2"]], 3, ParameterError, "found 1 fold, wanted at least 2"),
         ([["q0", "q1", "q2"], ["q3"]], 3, InputError, "sizes 3, 0: they are in one fold"),
         ("five", 3, ParameterError, "folds: found str, wanted a number, a splitter"),

@@ -226,7 +226,7 @@ def test_candidates_say_that_they_read_judgments_and_which_topics_they_lose(pool
     with pytest.warns(DegenerateWarning, match="as a diagnostic only") as raised:
         assert set(closed_entities(pool)["qid"]) == {"1", "2", "3"}
     assert len(raised) == 1
-    with pytest.warns(DegenerateWarning, match=r"1 topics have no candidate \('3'\)"):
+    with pytest.warns(DegenerateWarning, match=r"1 topic has no candidate \('3'\)"):
         closed_entities(pool, balanced=True)
     with pytest.raises(InputError, match="links are tags without a pool"):
         closed_entities(TAGS)

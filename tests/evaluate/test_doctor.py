@@ -54,7 +54,7 @@ def test_facts_of_judgments_and_runs():
         "below 0": "1 (count as 0)",
         "kind": "adhoc",
     }
-    assert "qrels: 1 topics have no relevant document and always score 0" in found.notes
+    assert "qrels: 1 topic has no relevant document and always scores 0" in found.notes
     # 3 of five and 2 of three documents are unjudged; the third topic is empty.
     few, more = pytest.approx((3 / 5 + 2 / 3 + 0) / 3), pytest.approx((3 / 6 + 2 / 3 + 0) / 3)
     wanted = {"name": "mine", "topics": 2, "rows": 9, "depth": "3-6"}

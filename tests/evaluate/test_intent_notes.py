@@ -62,7 +62,7 @@ def test_equal_probabilities_and_missing_queries_are_notes_of_scores():
         "the intents of all 2 queries with several are uniform over n candidates (n = 2 to 3, mean 2.5): no source of "
         "their probabilities"
     )
-    with pytest.warns(vbterrier.DegenerateWarning, match="1 topics are not in intents"):
+    with pytest.warns(vbterrier.DegenerateWarning, match="1 topic is not in intents"):
         scores = vbterrier.score({"mine": run}, measures=["ES@1"], intents=intents, tags=tags)
     assert scores.notes == (uniform, "1 of 3 queries ('q3') have no candidate intents and count in no mean")
     topics = pd.DataFrame({"qid": ["q1", "q2", "q3"], "query": "name"})

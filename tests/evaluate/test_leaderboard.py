@@ -373,7 +373,7 @@ def test_topics_that_are_not_judged_are_left_out_with_one_warning(track):
     extra = {name: pd.concat([run, run.head(1).assign(qid="u1")]) for name, run in runs.items()}
     with pytest.warns(DegenerateWarning) as told:
         found = leaderboard(extra, qrels, "nDCG@10", **FEW)
-    assert [str(each.message) for each in told] == ["1 topics of the runs are not in the qrels and are left out ('u1')"]
+    assert [str(each.message) for each in told] == ["1 topic of the runs is not in the qrels and is left out ('u1')"]
     pd.testing.assert_frame_equal(found.systems, leaderboard(runs, qrels, "nDCG@10", **FEW).systems)
 
 

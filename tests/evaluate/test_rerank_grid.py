@@ -289,7 +289,7 @@ def test_a_list_of_grids_is_the_union_of_their_configurations(world):
 
 
 def test_topics_without_judgments_are_left_out(world):
-    with pytest.warns(DegenerateWarning, match="1 topics are not in qrels and are left out"):
+    with pytest.warns(DegenerateWarning, match="1 topic is not in qrels and is left out"):
         found = world.found({"overlap": {}}, qrels=world.qrels[world.qrels["qid"] != "q0"])
     expected = World()
     expected.pool, expected.qrels = (frame[frame["qid"] != "q0"] for frame in (world.pool, world.qrels))

@@ -377,7 +377,7 @@ def test_a_topic_that_all_runs_lack_is_no_difference():
 
 def test_topics_without_judgments_are_no_difference_either():
     extra = pd.concat([RUN, RUN.iloc[:1].assign(qid="q9")])
-    with pytest.warns(DegenerateWarning, match=r"run 'b': 1 topics are not in qrels and are left out \('q9'\)") as said:
+    with pytest.warns(DegenerateWarning, match=r"run 'b': 1 topic is not in qrels and is left out \('q9'\)") as said:
         means = score({"a": RUN, "b": extra}, QRELS, [BNDCG, "nDCG@10"]).means()
     assert len(said) == 1
     assert means.nunique().tolist() == [1, 1]

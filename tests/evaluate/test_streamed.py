@@ -117,7 +117,7 @@ def assert_streamed(path, run, *given, **options):
 def test_numbers_are_those_of_a_run_in_memory(tmp_path, kind):
     run, qrels = made()
     also, warned = assert_streamed(as_files(run, tmp_path, kind), run, qrels, MEASURES)
-    assert any("1 topics are not in qrels" in message for message in also)
+    assert any("1 topic is not in qrels" in message for message in also)
     assert {message for message in also if "tied" not in message} == {m for m in warned if "tied" not in m}
 
 

@@ -133,7 +133,7 @@ def test_no_gold_is_refused_and_no_answer_is_none():
 
 
 def test_answers_that_can_never_match_are_refused_and_further_queries_left_out():
-    with pytest.warns(DegenerateWarning, match="1 topics are not in gold and are left out"):
+    with pytest.warns(DegenerateWarning, match="1 topic is not in gold and is left out"):
         assert counts(frame(a="Q1", x="Q2")) == [[1, 0, 0, 1], [0, 0, 0, 2]]
     with pytest.raises(InputError, match="no topic in common"):
         counts(frame(x="Q1"))

@@ -600,7 +600,7 @@ def test_the_runtime_provider_alone_gives_the_same_values(qrels):
 @pytest.mark.parametrize("measure", EVALUATED, ids=repr)
 def test_values_are_finite_numbers_for_every_topic_of_the_qrels_and_no_other(measure):
     run = pd.concat([RUN, RUN.iloc[:3].assign(query_id="elsewhere")])
-    with pytest.warns(DegenerateWarning, match=r"1 topics are not in \w+ and are left out \('elsewhere'\)"):
+    with pytest.warns(DegenerateWarning, match=r"1 topic is not in \w+ and is left out \('elsewhere'\)"):
         metrics = list(measure.iter_calc(QRELS, run))
     values = {metric.query_id: metric.value for metric in metrics}
     assert sorted(metric.query_id for metric in metrics) == ["q1", "q2", "q3"]

@@ -175,7 +175,7 @@ def test_topics_without_judgments_are_dropped_when_asked():
     run = pd.concat([GOOD, GOOD.iloc[:3].assign(qid="unjudged")], ignore_index=True)
     table = pt.Experiment([pt.Transformer.from_df(run)], extra, QRELS, OURS, names=["good"], filter_by_qrels=True)
     assert means(table)["good"] == pytest.approx(expected_means(OURS)["good"], abs=1e-12)
-    with pytest.warns(DegenerateWarning, match="1 topics are not in"):
+    with pytest.warns(DegenerateWarning, match="1 topic is not in"):
         table = pt.Experiment([pt.Transformer.from_df(run)], extra, QRELS, OURS, names=["good"])
     assert means(table)["good"] == pytest.approx(expected_means(OURS)["good"], abs=1e-12)
 

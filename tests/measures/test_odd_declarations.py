@@ -148,7 +148,7 @@ def test_topics_left_out_beside_another_measure_are_counted_for_each_measure():
     vbterrier.register_tags("only a", pd.DataFrame({"docno": ["a"], "entity_id": ["A"]}))
     qrels, run = qrels_of(("q1", "a", 1), ("q2", "b", 1)), run_of(q1=["a"], q2=["b"])
     skipping = ES(intents="only q1", tags="only a", undefined="skip") @ 2
-    with pytest.warns(DegenerateWarning, match="1 topics are not in intents"):
+    with pytest.warns(DegenerateWarning, match="1 topic is not in intents"):
         found = score(run, qrels, [skipping, BNDCG @ 2])
     assert found.intervals.groupby("measure")["n_qids"].max().to_dict() == {str(skipping): 1, "BNDCG@2": 2}
 

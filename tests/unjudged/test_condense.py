@@ -122,7 +122,7 @@ def test_an_empty_run_stays_empty_and_has_a_rank(columns):
 
 def test_a_topic_without_judgments_comes_out_empty_with_a_warning():
     run = pd.concat([RUN, RUN.iloc[:1].assign(qid="q9")])
-    with pytest.warns(DegenerateWarning, match=r"1 topics are not in qrels and are left out \('q9'\)"):
+    with pytest.warns(DegenerateWarning, match=r"1 topic is not in qrels and is left out \('q9'\)"):
         kept = Condense(QRELS).transform(run)
     assert kept["qid"].unique().tolist() == ["q1", "q2"]
     # A batch may hold nothing else.

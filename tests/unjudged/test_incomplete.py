@@ -228,7 +228,7 @@ def test_a_pool_of_one_kind_evaluates_the_other_kinds(seed):
 def test_lost_topics_are_told():
     qrels = pd.concat([judged("ab", [1, 0]), judged("cd", [1, 0], "q2"), judged("e", [0], "q3")])
     runs = {"one": run(q1=["b"], q2=["x"], q3=["e"])}
-    said = r"pool of depth 5: 1 topics lose all judgments \('q2'\), 1 topics lose all relevant documents \('q1'\)"
+    said = r"pool of depth 5: 1 topic loses all judgments \('q2'\), 1 topic loses all relevant documents \('q1'\)"
     with pytest.warns(DegenerateWarning, match=said):
         assert list(shallow_pool(runs, qrels, 5)["docno"]) == ["b", "e"]
 
@@ -274,7 +274,7 @@ def test_files_are_read(shared_data):
     folder = shared_data / "trec-covid"
     complete, path = folder / "qrels.complete.txt.gz", folder / "run.ance.top100.txt.gz"
     qrels = vbterrier.read_qrels(complete)
-    with pytest.warns(DegenerateWarning, match=r"1 topics lose all relevant documents \('1'\)"):
+    with pytest.warns(DegenerateWarning, match=r"1 topic loses all relevant documents \('1'\)"):
         found = shallow_pool({"ance": path}, complete, 10)
     assert pairs(found) == first(vbterrier.read_run(path), 10) & pairs(qrels)
     gone = 1 - len(subsample_qrels(complete, 0.3, 1)) / len(qrels)

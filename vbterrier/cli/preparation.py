@@ -29,7 +29,7 @@ KINDS = ("file", "rel", "wikimapper", "wikidata")
 LINKERS = ("dictionary", "queries", "context", "whole", "fuzzy")
 _SQLITE = b"SQLite format 3\0"
 
-KB = Annotated[Path, Option("--kb", help="A knowledge base, or entities as TSV or JSON lines.")]
+KB = Annotated[Path, Option("--kb", help="A knowledge base, or entities as CSV, TSV or JSON lines.")]
 IdSpace = Annotated[str, Option(help="Id space of a file of entities, such as wikidata.")]
 Out = Annotated[Path, Option("--output", "-o", help="The file to write; .gz compresses it.")]
 Linker = Annotated[

@@ -13,7 +13,7 @@ import pyterrier as pt
 
 from vbterrier.entities.provenance import of_cross_validated, require_independent, unmarked
 from vbterrier.entities.stage import EntityStage, OnEntities
-from vbterrier.errors import InputError, ParameterError, examples, whole
+from vbterrier.errors import InputError, ParameterError, agreeing, examples, whole
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import ids_of
 from vbterrier.kernels.resample import stream
@@ -132,7 +132,8 @@ class Folds:
         every = [topic for part in made for topic in part]
         if len(set(every)) < len(every):
             twice = [topic for topic in set(every) if every.count(topic) > 1]
-            raise ParameterError(f"folds: {len(twice)} topics are in several folds ({examples(sorted(twice))})")
+            said = agreeing(len(twice), "topics are in several folds")
+            raise ParameterError(f"folds: {said} ({examples(sorted(twice))})")
         lost = sorted(set(self.topics).difference(every))
         if lost:
             raise InputError(f"folds: {len(lost)} topics of the run are in no fold ({examples(lost)})")

@@ -14,7 +14,7 @@ from vbterrier.entities.provenance import OWN, marked
 from vbterrier.entities.rankers.base import RunOnPool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, random_scores
 from vbterrier.entities.stage import pool_of_links, require_judged
-from vbterrier.errors import InputError, ParameterError, choice, examples, warn, whole
+from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, warn, whole
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ids import numbers_of
 from vbterrier.frames.notebook import Panel, Shown, counted
@@ -163,7 +163,7 @@ def closed_entities(
         kept &= _is_balanced(topic, label, random_scores(pool.topics, np.maximum(topic, 0), entity, seed))
     lost = [pool.topics[place] for place in np.setdiff1d(topic[topic >= 0], topic[kept]).tolist()]
     if lost:
-        warn(f"closed_entities: {len(lost)} topics have no candidate ({examples(lost)})")
+        warn(f"closed_entities: {agreeing(len(lost), 'topics have no candidate')} ({examples(lost)})")
     warn("closed_entities derives candidates from the judgments of the evaluation: use them as a diagnostic only")
     return marked(ranked(made[kept].assign(label=label[kept]), name="entity run"), OWN)
 

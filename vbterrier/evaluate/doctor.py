@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, VBTerrierError, examples
+from vbterrier.errors import InputError, VBTerrierError, agreeing, examples
 from vbterrier.evaluate.inputs import intents_and_tags, is_path, named_runs, quietly, subtopics_of
 from vbterrier.frames.columns import QRELS, RUN
 from vbterrier.frames.contracts import flatten_qrels, frame_of, require, systems_of
@@ -233,7 +233,7 @@ def _qrels_facts(frame: pd.DataFrame, notes: list[str]) -> tuple[list[tuple[str,
     ]
     without = len(topics) - len(set(topic[label > 0].tolist()))
     if without:
-        notes.append(f"qrels: {without} topics have no relevant document and always score 0")
+        notes.append(f"qrels: {agreeing(without, 'topics have no relevant document and always score 0')}")
     conflict = False
     try:
         judgments = quietly(Judgments, flatten_qrels(frame) if diversity else frame)

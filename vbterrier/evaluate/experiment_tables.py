@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
+from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, nearest, number, warn, whole
 from vbterrier.frames.files.writing import replacing
 
 if TYPE_CHECKING:
@@ -136,7 +136,8 @@ class ExperimentValues:
         """Warn of topics that are not judged, whose values are NaN, and of topics that means leave out."""
         others = self.topics[self.n_judged :]
         if others:
-            warn(f"{len(others)} topics are not in the qrels ({examples(others)}): their values are NaN, not in means")
+            said = agreeing(len(others), "topics are not in the qrels")
+            warn(f"{said} ({examples(others)}): their values are NaN, not in means")
         undefined = [
             f"{column} of {str(name)[:_WIDTH]!r}: {n}"
             for name, own in self.n_undefined().items()

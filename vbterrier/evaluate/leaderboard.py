@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, printable, warn, whole
+from vbterrier.errors import InputError, ParameterError, agreeing, choice, examples, nearest, printable, warn, whole
 from vbterrier.evaluate.comparison import by_collection
 from vbterrier.evaluate.inputs import (
     loaded_runs,
@@ -417,7 +417,8 @@ def _on_judged_topics(runs: dict[str, Run], target: EvaluationTarget) -> dict[st
     if odd or not extra:
         # An evaluation names the ids that do not match.
         return runs
-    warn(f"{len(extra)} topics of the runs are not in the qrels and are left out ({examples(sorted(extra))})")
+    said = agreeing(len(extra), "topics of the runs are not in the qrels and are left out")
+    warn(f"{said} ({examples(sorted(extra))})")
     return {name: run.only(target.topics) for name, run in runs.items()}
 
 
@@ -671,7 +672,7 @@ def _labelled(
         warn(f"judge {judge!r}: no label for {n_topics}: its leaderboard is compared on the others alone")
     kept = own.isin(each.topics)
     if not kept.all():
-        warn(f"judge {judge!r}: {own[~kept].nunique()} topics are not in the qrels and are left out")
+        warn(f"judge {judge!r}: {agreeing(own[~kept].nunique(), 'topics are not in the qrels and are left out')}")
     target = target_of(frame[kept].reset_index(drop=True), None, None)
     runs = {name: run.only(target.topics) for name, run in each.runs.items()}
     shares = _unjudged(target, runs, measure)

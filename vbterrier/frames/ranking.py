@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import InputError, choice, examples, warn
+from vbterrier.errors import InputError, agreeing, choice, examples, warn
 from vbterrier.frames.columns import RUN
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_run
@@ -430,7 +430,8 @@ def run_places(run: Run, topics: Sequence[str], qid: Ids, name: str, *, effect: 
         )
     elif (found < 0).any():
         extra = [topic for topic, place in zip(run.topics, found, strict=True) if place < 0]
-        warn(f"{run.name}: {len(extra)} topics are not in {name} and are left out ({examples(extra)}){effect}")
+        said = agreeing(len(extra), f"topics are not in {name} and are left out")
+        warn(f"{run.name}: {said} ({examples(extra)}){effect}")
     return found
 
 

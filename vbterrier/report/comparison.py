@@ -78,7 +78,7 @@ def _mark_notes(found: Comparison) -> Iterator[str]:
         if row["flag"]:
             yield f"{FLAGGED} {row['name']} {row['flag']}; differences may not reflect its quality"
         elif not pd.isna(row["n_missing"]) and row["n_missing"]:
-            yield f"{row['name']} retrieved nothing for {row['n_missing']} topics, scored as empty rankings"
+            yield f"{row['name']} retrieved nothing for {topics_of([row['n_missing']])}, scored as empty rankings"
 
 
 def pairs_caption(found: Comparison, pairs: pd.DataFrame | None = None) -> list[str]:
@@ -298,7 +298,7 @@ def _notes(found: Comparison) -> Iterator[str]:
     """Notes on tests, intervals and marks, one line for each."""
     one = found.pairs.iloc[0]
     by_measure = found.pairs.drop_duplicates("measure")
-    topics = ", ".join(f"{row.measure}: {row.n_qids} topics" for row in by_measure.itertuples(index=False))
+    topics = ", ".join(f"{row.measure}: {topics_of([row.n_qids])}" for row in by_measure.itertuples(index=False))
     n_resamples = max(one["n_resamples"], int(found.systems["n_resamples"].max()))
     drawn = f"{n_resamples} resamples, " if n_resamples else ""
     yield f"{topics}; test: {one['test']}; {corrected_over(found.pairs)}"

@@ -121,7 +121,7 @@ def ranking_report(found: SystemRanking, style: str, *, pairs: bool = False) -> 
         return text
     one = found.systems.iloc[0]
     drawn = f"{one['method']}: {one['n_draws']} draws, seed {one['seed']}"
-    return f"{text}\n{one['measure']}, {one['n_qids']} topics; {drawn}: {_uncertain(found)}"
+    return f"{text}\n{one['measure']}, {topics_of([one['n_qids']])}; {drawn}: {_uncertain(found)}"
 
 
 def _level(frame: pd.DataFrame) -> str:
@@ -341,7 +341,7 @@ def _footing(report: CoverageReport, intervals: pd.DataFrame) -> str:
     )
     late = report.missing[report.missing["n_missing"] > 0]
     rows = zip(late["name"], late["n_missing"], strict=True)
-    missing = [f"{printable(name)}: no entities for {n} topics, scored as empty lists" for name, n in rows]
+    missing = [f"{printable(name)}: no entities for {topics_of([n])}, scored as empty lists" for name, n in rows]
     return "\n".join([of_pool, left_out, measured, *missing])
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import ParameterError, examples, nearest, warn, whole
+from vbterrier.errors import ParameterError, agreeing, examples, nearest, warn, whole
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.reading import read_qrels
@@ -77,7 +77,7 @@ class _Pool:
         could, can = (np.bincount(self.topic[self.relevant & rows], minlength=n) > 0 for rows in (True, kept))
         lost = [(~judged, "judgments"), (judged & could & ~can, "relevant documents")]
         said = [
-            f"{np.count_nonzero(mask)} topics lose all {things} ({examples(map(self.topics.__getitem__, places))})"
+            f"{agreeing(len(places), 'topics lose all')} {things} ({examples(map(self.topics.__getitem__, places))})"
             for mask, things in lost
             if len(places := np.flatnonzero(mask))
         ]

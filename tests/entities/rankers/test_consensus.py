@@ -68,7 +68,7 @@ def test_top_cuts_and_ties_fall_as_in_trec_eval(collection):
 def test_topics_and_documents_without_entities_are_told_of(collection):
     data = collection(6)
     pool = link_pool(data["run"], data["tags"])
-    with pytest.warns(DegenerateWarning, match="1 topics are not in links.*'new'"):
+    with pytest.warns(DegenerateWarning, match="1 topic is not in links.*'new'"):
         found = ConsensusEntities(pool)(pd.DataFrame({"qid": ["new", "q1"], "query": "?"}))
     assert set(found["qid"]) == {"q1"}
     unknown = pd.DataFrame({"qid": ["new"], "docno": ["x"], "score": [1.0]})

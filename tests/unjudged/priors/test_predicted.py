@@ -275,7 +275,7 @@ def test_topics_without_judged_documents_in_the_run_are_predicted_from_all():
 
 def test_topics_that_qrels_lack_have_none():
     runs, qrels, _ = collection(13)
-    with pytest.warns(DegenerateWarning, match="1 topics are not in qrels"):
+    with pytest.warns(DegenerateWarning, match="1 topic is not in qrels"):
         frame = predict_grades(runs, qrels[qrels["qid"] != "q3"])["r0"]
     assert (np.isnan(chances(frame)) == (frame["qid"] == "q3")).all()
 

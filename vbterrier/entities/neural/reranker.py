@@ -23,6 +23,7 @@ from vbterrier.entities.stage import EntityStage, OnDocuments
 from vbterrier.errors import (
     FileError,
     InputError,
+    agreeing,
     choice,
     examples,
     module_of_extra,
@@ -193,7 +194,8 @@ class NeuralStage(Saved, EntityStage, pt.Estimator):  # type: ignore[misc]
         labels = self._labels(prepared, qrels)
         lost = [qid for qid, label in zip(prepared.run.topics, labels, strict=True) if label is None]
         if lost:
-            warn(f"{prepared.run.name}: {len(lost)} topics are not in qrels and are not used ({examples(lost)})")
+            said = agreeing(len(lost), "topics are not in qrels and are not used")
+            warn(f"{prepared.run.name}: {said} ({examples(lost)})")
         parts = zip(prepared.run.topics, prepared.features, labels, strict=True)
         return [self._example(qid, x, label) for qid, x, label in parts if label is not None]
 

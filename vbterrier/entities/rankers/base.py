@@ -13,7 +13,7 @@ import pyterrier as pt
 from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.provenance import carried
 from vbterrier.entities.stage import EntityStage, any_tagged, linked_as, links_of, pool_of_links, without_links
-from vbterrier.errors import InputError, examples, warn, whole_or_none
+from vbterrier.errors import InputError, agreeing, examples, warn, whole_or_none
 from vbterrier.frames.contracts import frame_of, refuse_near_misses, require
 from vbterrier.frames.ids import Ids, ids_of, numbers_of, require_same_kind, warn_of_near_matches
 from vbterrier.frames.ranking import Run, places
@@ -123,7 +123,7 @@ def pool_of(pool: LinkedPool, topics: list[str]) -> LinkedPool:
     place = places(topics, pool.topics)
     if (place < 0).any():
         lost = [topic for topic, found in zip(topics, place.tolist(), strict=True) if found < 0]
-        warn(f"input: {len(lost)} topics are not in links and have no entities ({examples(lost)})")
+        warn(f"input: {agreeing(len(lost), 'topics are not in links and have no entities')} ({examples(lost)})")
     return part(pool, np.sort(place[place >= 0]))
 
 

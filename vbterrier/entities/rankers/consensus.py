@@ -10,7 +10,7 @@ import pyterrier as pt
 
 from vbterrier.entities.rankers.base import PoolRanker, QueryEntities, RunOnPool, RunReranker
 from vbterrier.entities.stage import EntityStage
-from vbterrier.errors import choice, examples, number, warn, whole
+from vbterrier.errors import agreeing, choice, examples, number, warn, whole
 from vbterrier.frames.contracts import frame_of
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.kernels.fingerprints import mix
@@ -284,7 +284,8 @@ class PersonalisedPageRank(PoolRanker):
             elif own.stop > own.start:
                 unknown.append(pool.topics[topic])
         if unknown:
-            warn(f"restart: {len(unknown)} topics have no restart entity and no ranking ({examples(unknown)})")
+            said = agreeing(len(unknown), "topics have no restart entity and no ranking")
+            warn(f"restart: {said} ({examples(unknown)})")
         return np.where(score > 0, score, np.nan)
 
     def _weight(self, pool: LinkedPool) -> Floats:

@@ -21,6 +21,7 @@ from vbterrier.errors import (
     FileError,
     InputError,
     ParameterError,
+    agreeing,
     choice,
     examples,
     module_of_extra,
@@ -169,7 +170,7 @@ def document_labels_of(aligned: RunOnPool, qrels: Any, rel: int) -> Ints:
     unjudged = places(run.topics, labels.topics) < 0
     if unjudged.any():
         lost = [run.topics[each] for each in np.flatnonzero(unjudged).tolist()]
-        warn(f"entity run: {len(lost)} topics are not in qrels and are not used ({examples(lost)})")
+        warn(f"entity run: {agreeing(len(lost), 'topics are not in qrels and are not used')} ({examples(lost)})")
     df = pool_df(pool)
     df_relevant = np.bincount(pool.pair[relevant[pool.document]], minlength=len(df))
     of_pair = np.where(df_relevant == df, 1, np.where(df_relevant == 0, 0, UNJUDGED))
