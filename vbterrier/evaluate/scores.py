@@ -291,7 +291,7 @@ def score(
     values = _frame([key[shown] for key in keys], numbers[shown])
     if models:
         values = values.assign(model=values["measure"].map(digests_of(asked, models)).fillna(""))
-    notes = [f"{', '.join(texts)}: {model.summary}" for model, texts in _by_model(asked, models)]
+    notes = _notes_on_models(asked, models, keys, numbers)
     if unjudged_shares(asked):
         notes += differences_of_judged_runs(asked, _frame(keys, numbers))
     notes += negative_labels(target.frame)
@@ -300,12 +300,29 @@ def score(
     return Scores(values, found, missing_topics(target.topics, loaded), model=models.get(""), notes=tuple(notes))
 
 
-def _by_model(
-    measures: Iterable[ir_measures.Measure], models: Mapping[str, EvidenceModel]
-) -> Iterator[tuple[EvidenceModel, list[str]]]:
-    """Yield each model with the texts of its measures."""
+def _notes_on_models(
+    measures: Sequence[ir_measures.Measure],
+    models: Mapping[str, EvidenceModel],
+    keys: Sequence[NDArray[np.object_]],
+    numbers: NDArray[np.float64],
+) -> list[str]:
+    """Return the summary of each model, and the largest Monte Carlo error of the means of each of its measures.
+
+    The standard error of independent draws: those of :class:`vbterrier.unjudged.draws.GradeDraws` have a smaller one.
+    """
+    found = []
     for name, model in models.items():
-        yield model, [str(one) for one in measures if isinstance(one, Estimated) and one["model"] == name]
+        own = [one for one in measures if isinstance(one, Estimated) and one["model"] == name]
+        found.append(f"{', '.join(map(str, own))}: {model.summary}")
+        for measure in own:
+            variance = _variance_of(measure)
+            if variance is not None:
+                rows = keys[2] == str(variance)
+                parts = pd.Series(numbers[rows]).groupby(keys[0][rows])
+                error = float((np.sqrt(parts.sum().clip(lower=0) / measure["n_draws"]) / parts.size()).max())
+                draws = f"({measure['n_draws']:,} draws)"
+                found += [f"{measure}: Monte Carlo error of means at most {error:.1g} {draws}"] if error > 0 else []
+    return found
 
 
 def _with_plain(measures: Iterable[ir_measures.Measure]) -> list[tuple[Estimated, ir_measures.Measure]]:
