@@ -113,7 +113,8 @@ class GradeDraws:
         self._document_keys: Words = fingerprints.mix(evidence.keys[evidence.unjudged] + self._seed_key) ^ _OF_DOCUMENT
         self._cell, self._cell_keys = self._cells(near)
         n_coefs = sum(len(step.regression.coef) for step in model.steps)
-        self._call_keys: Words = fingerprints.mix(self._seed_key + np.arange(_COEFS + n_coefs, dtype=np.uint64))
+        numbers: Words = np.arange(_COEFS + n_coefs, dtype=np.uint64)
+        self._call_keys: Words = fingerprints.mix(numbers + self._seed_key)
         self._shared, self._noise = self._of_call() if model.steps else [], np.zeros(len(near))
         if model.steps:
             constants = model.constants
