@@ -6,6 +6,7 @@ import pytest
 
 from vbterrier.frames.ranking import Run
 from vbterrier.kernels.rankings import discounts, ideal_dcg
+from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.evidence import evidence_of, features_of, judging_of, pool_depth, selection
 from vbterrier.unjudged.incomplete import leave_group_out, shallow_pool, subsample_qrels
 from vbterrier.unjudged.model import fit_evidence, fit_model
@@ -45,11 +46,11 @@ def means(runs, qrels, horizon=DEPTH):
     """The estimated mean nDCG of each run over topics, from the draws of a fitted model."""
     judgments = Judgments(qrels)
     model = fit_model({name: Run(run) for name, run in runs.items()}, judgments, CUTOFF, horizon)
-    drawn, found = model.draw(N_DRAWS, 0), model.evidence
+    drawn, found = GradeDraws(model, N_DRAWS, 0, deep=True), model.evidence
     gain = judgments.grades.astype(float)
     grades = np.broadcast_to(gain[np.maximum(found.level, 0)], (N_DRAWS, len(found))).copy()
-    grades[:, found.unjudged] = gain[drawn.levels]
-    ideal = ideal_dcg(np.broadcast_to(drawn.counts, (N_DRAWS, *found.counts.shape)), gain, CUTOFF)
+    grades[:, found.unjudged] = gain[drawn.levels.T]
+    ideal = ideal_dcg(drawn.counts, gain, CUTOFF)
     scores = {}
     for place, name in enumerate(found.names):
         own = np.flatnonzero((found.run == place) & found.in_cut)
@@ -153,7 +154,7 @@ def test_unjudged_documents_of_unknown_pools_are_less_relevant_than_judged_ones_
     assert fit_evidence(evidence(qrels)).gate < 0.15
 
     def share(constants):
-        return fit_evidence(alone.evidence, constants).draw(N_DRAWS, 0).probability.mean()
+        return GradeDraws(fit_evidence(alone.evidence, constants), N_DRAWS, 0).shares[:, 1:].sum(axis=1).mean()
 
     plain = type(alone.constants)
     for constants in (plain(selected=0.0), plain(pool=0.0)):
@@ -192,7 +193,7 @@ def test_exact_scores_stay_in_a_pool_cut_at_the_cutoff_with_one_run_left_out():
     model = fit_model({name: Run(run) for name, run in RUNS.items()}, judgments, CUTOFF)
     assert model.evidence.depth == CUTOFF
     complete = np.bincount(model.evidence.topic[model.evidence.unjudged], minlength=N_TOPICS) == 0
-    counts = np.broadcast_to(model.draw(N_DRAWS, 0).counts, (N_DRAWS, *model.evidence.counts.shape))
+    counts = GradeDraws(model, N_DRAWS, 0).counts
     assert (counts[:, complete] == model.evidence.counts[complete]).all()
 
 
@@ -201,7 +202,7 @@ def test_shallow_pools_hide_relevant_documents_and_pools_of_known_depth_do_not()
         judgments = Judgments(qrels)
         model = fit_model({name: Run(run) for name, run in RUNS.items()}, judgments, CUTOFF, horizon)
         model = fit_evidence(model.evidence, type(model.constants)(hidden=constant))
-        return model.draw(N_DRAWS, 0).unseen[:, :, 1:].sum() / N_DRAWS
+        return GradeDraws(model, N_DRAWS, 0).unseen[:, :, 1:].sum() / N_DRAWS
 
     shallow, cut = REDUCED["shallow"], shallow_pool({name: RUNS[name] for name in "abd"}, QRELS, CUTOFF)
     relevant = (QRELS["label"] > 0).sum()

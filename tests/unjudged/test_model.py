@@ -1,5 +1,6 @@
 """The evidence model of unjudged documents: fit, draws, selection, identification, machine labels and artifacts."""
 
+import re
 from dataclasses import replace
 
 import ir_measures
@@ -17,10 +18,11 @@ from vbterrier.kernels.grade_regression import (
     exact_intercepts,
     fit_logit,
     fit_mixed_logit,
-    hashed_uniforms,
     sigmoid,
 )
-from vbterrier.unjudged import EvidenceModel, MachineLabels, fit
+from vbterrier.unjudged import EvidenceModel, MachineLabels, draws, fit
+from vbterrier.unjudged import estimated as estimated_scores
+from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.evidence import evidence_of, features_of, pool_depth, selection
 from vbterrier.unjudged.incomplete import hidden_runs, leave_group_out, shallow_pool, sparse_qrels, subsample_qrels
 from vbterrier.unjudged.model import fit_evidence
@@ -150,21 +152,9 @@ def test_a_model_with_exact_intercepts_draws_them():
     assert [step.intercepts is None for step in plain.steps] == [True] * 3
     number = few.topic[few.unjudged]
     nothing = np.isin(number, np.flatnonzero(few.counts[:, 3] == 0))
-    drawn = [(model.draw(200, 0).levels[:, nothing] == 3).mean() for model in (plain, exact)]
+    drawn = [GradeDraws(model, 200, 0).shares[nothing, 3].mean() for model in (plain, exact)]
     # Topics without a document of the highest grade among the judged ones are drawn fewer of them.
     assert drawn[1] < 0.9 * drawn[0]
-
-
-def test_hashed_numbers_are_uniform_independent_and_depend_on_their_key_alone():
-    keys = np.random.default_rng(3).integers(2**63, size=400).astype(np.uint64)
-    numbers = hashed_uniforms(keys, np.arange(500))
-    assert stats.kstest(numbers.ravel(), "uniform").pvalue > 1e-3
-    for axis in (numbers, numbers.T):
-        together = np.corrcoef(axis)
-        assert np.abs(together[np.triu_indices_from(together, 1)]).max() < 6 / np.sqrt(axis.shape[1])
-    assert (hashed_uniforms(keys[::-1][:7], np.array([4, 9])) == numbers[[4, 9]][:, ::-1][:, :7]).all()
-    assert numbers.min() >= 0
-    assert numbers.max() < 1
 
 
 @pytest.mark.parametrize(
@@ -563,3 +553,45 @@ def test_both_tails_of_the_interval_of_relevant_documents_are_those_of_its_level
         assert stats.binom.sf(missed - 1, n, 1 - level) > 1e-3
     # As the quantiles .1 and .05 of a normal distribution.
     assert reach[0.9][0] / reach[0.8][0] == pytest.approx(1.645 / 1.282, rel=0.05)
+
+
+@pytest.mark.parametrize("measure", ["ENDCG", "EAP", "EP"])
+def test_draws_that_are_not_kept_have_the_same_scores(monkeypatch, measure):
+    names = [f"{measure}{stat}@10" for stat in ("", "(stat='std')", "(stat='lo')", "(stat='q25')")]
+    plain = vbterrier.score(RUNS, THIN, [*names, f"{measure}(stat='variance_part')@10"]).values
+    for module, name in ((draws, "KEPT_PER_RUN"), (estimated_scores, "MOST_SCORES")):
+        monkeypatch.setattr(module, name, 0)
+    again = vbterrier.score(RUNS, THIN, [*names, f"{measure}(stat='variance_part')@10"]).values
+    assert (again["value"] - plain["value"]).abs().max() < 1e-12
+
+
+def test_blocks_of_topics_are_few_documents_and_change_no_number(monkeypatch):
+    model = fit(RUNS, THIN).at(10)
+    plain = GradeDraws(model, 300, 1)
+    monkeypatch.setattr(draws, "_BLOCK", 300 * 200)
+    monkeypatch.setattr(draws, "_CELLS", 5000)
+    small = GradeDraws(model, 300, 1)
+    assert len(list(small.blocks())) > 5 * len(list(plain.blocks()))
+    assert (small.levels == plain.levels).all()
+    assert (small.counts == plain.counts).all()
+    assert (small.shares == plain.shares).all()
+
+
+def test_monte_carlo_errors_of_means_are_stated_and_hold():
+    seeds = range(8)
+    found = [vbterrier.score(RUNS, THIN, [f"ENDCG(seed={seed},n_draws=200)@10"]) for seed in seeds]
+    (note,) = (note for note in found[0].notes if "Monte Carlo" in note)
+    stated = float(re.search(r"at most ([\d.e-]+) \(200 draws\)", note)[1])
+    actual = np.array([each.means().to_numpy().ravel() for each in found]).std(axis=0, ddof=1)
+    assert 0.1 * stated < actual.max() < 1.2 * stated
+    complete = vbterrier.score({"a": RUNS["a"].merge(QRELS[["qid", "docno"]])}, QRELS, ["ENDCG@10"])
+    assert not any("Monte Carlo" in note for note in complete.notes)
+
+
+def test_means_have_a_smaller_error_than_those_of_independent_draws():
+    model = fit(RUNS, THIN)
+    judged = model.judgments.judge(Run(RUNS["b"]), 10)
+    found = [model.distribution(judged, n_draws=250, seed=seed) for seed in range(12)]
+    independent = np.sqrt(np.mean([each.std**2 for each in found]) / 250)
+    actual = np.sqrt(np.var([each.mean for each in found], axis=0, ddof=1).mean())
+    assert actual < 0.75 * independent

@@ -25,6 +25,7 @@ from vbterrier.measures.target import aligned
 from vbterrier.stats.comparisons import pairs_of
 from vbterrier.stats.kappa import judge_agreement
 from vbterrier.stats.topic_intervals import check_level, topics_intervals
+from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.evidence import evidence_of
 from vbterrier.unjudged.model import DEPTH, Constants, fit_evidence
 from vbterrier.unjudged.pool import MachineLabels, frames_of
@@ -436,12 +437,12 @@ def _estimated(
         own = np.flatnonzero((evidence.run == evidence.names.index(name)) & (evidence.rank <= evidence.cutoff))
         weights[place, evidence.item[own]] = discounts(evidence.cutoff)[evidence.rank[own] - 1]
     parts_of_topics = [np.isin(evidence.topics, part) for part in topics]
-    drawn = fit_evidence(evidence).draw(n_draws, seed)
-    scores = _scores(evidence, drawn.levels, _inverse(ideal_dcg(drawn.counts, gain, evidence.cutoff)), gain, weights)
+    drawn = GradeDraws(fit_evidence(evidence), n_draws, seed)
+    scores = _scores(drawn, _inverse(ideal_dcg(drawn.counts, gain, evidence.cutoff)), gain, weights)
     draws = [scores[:, :, part].mean(axis=2) for part in parts_of_topics]
     known = np.flatnonzero(evidence.level >= 0)
     fold = (evidence.keys[known] % np.uint64(_FOLDS)).astype(np.int64)
-    expected = np.stack([(drawn.levels == level).mean(axis=0) for level in range(len(gain))], axis=1) @ gain
+    expected = drawn.shares @ gain
     fits = [_Fold(evidence, known[fold == part], gain, weights, seed, parts_of_topics) for part in np.unique(fold)]
     predicted, parts = np.empty(len(known)), np.empty((len(names), len(known)))
     for part, fit in zip(np.unique(fold), fits, strict=True):
@@ -461,17 +462,17 @@ def _estimated(
     return found
 
 
-def _scores(evidence: Evidence, levels: Any, inverse: Floats, gain: Floats, weights: Floats) -> Floats:
+def _scores(drawn: GradeDraws, inverse: Floats, gain: Floats, weights: Floats) -> Floats:
     """Drawn nDCG of each system and topic, shape (S, B, T); ``inverse``: 1/IDCG, shape (B, T)."""
-    column = np.full(len(evidence), -1)
-    column[evidence.unjudged] = np.arange(len(evidence.unjudged))
-    n_draws = len(levels)
+    evidence, n_draws = drawn.evidence, drawn.n_draws
+    row = np.full(len(evidence), -1)
+    row[evidence.unjudged[drawn.documents]] = np.arange(len(drawn.documents))
     scores = np.zeros((len(weights), n_draws, inverse.shape[1]))
     for place, weight in enumerate(weights):
         item = np.flatnonzero(weight)
         grades = np.broadcast_to(gain[np.maximum(evidence.level[item], 0)], (n_draws, len(item))).copy()
-        is_open = column[item] >= 0
-        grades[:, is_open] = gain[levels[:, column[item[is_open]]]]
+        is_open = row[item] >= 0
+        grades[:, is_open] = gain[drawn.levels[row[item[is_open]]].T]
         topics, starts = np.unique(evidence.topic[item], return_index=True)
         if len(item):
             scores[place][:, topics] = np.add.reduceat(grades * weight[item], starts, axis=1)
@@ -498,12 +499,11 @@ class _Fold:
         level[rows] = -1
         without = replace(evidence, level=level, counts=evidence.counts - cells.reshape(evidence.counts.shape))
         model = replace(fit_evidence(without, _SAMPLED, exact=True), sigma=0.0)
-        drawn = model.draw(_HELD_OUT_DRAWS, seed)
+        drawn = GradeDraws(model, _HELD_OUT_DRAWS, seed)
         counts, at = drawn.counts - drawn.unseen, np.searchsorted(without.unjudged, rows)
         before = ideal_dcg(counts, gain, k)
         inverse = _inverse(before)
-        scores = _scores(without, drawn.levels, inverse, gain, weights)
-        probability = np.stack([(drawn.levels[:, at] == value).mean(axis=0) for value in range(n_levels)], axis=1)
+        scores, probability = _scores(drawn, inverse, gain, weights), drawn.shares[at]
         # The relative change of the ideal DCG by one more document of each level, shape (T, L).
         more = [ideal_dcg(counts + one, gain, k) - before for one in np.eye(n_levels, dtype=int)]
         ideal = (np.stack(more, axis=2) * inverse[:, :, None]).mean(axis=0)[topic]

@@ -312,12 +312,11 @@ def score(
     values = _frame([key[shown] for key in keys], numbers[shown])
     if models:
         values = values.assign(model=values["measure"].map(digests_of(asked, models)).fillna(""))
-    notes = [f"{', '.join(texts)}: {model.summary}" for model, texts in _by_model(asked, models)]
+    notes = _notes_on_models(asked, models, keys, numbers)
     if unjudged_shares(asked):
         notes += differences_of_judged_runs(asked, _frame(keys, numbers))
-    notes += negative_labels(target.frame)
-    if judged.intents is not None or "prob" in judged.frame.columns:
-        notes += notes_on_intents(judged, loaded)
+    has_intents = judged.intents is not None or "prob" in judged.frame.columns
+    notes += [*negative_labels(target.frame), *(notes_on_intents(judged, loaded) if has_intents else ())]
     return Scores(values, found, missing_topics(target.topics, loaded), model=models.get(""), notes=tuple(notes))
 
 
@@ -342,12 +341,29 @@ def _pooled(
     return evaluate_intents(systems, queries, intents=frame, tagger=tagger, measures=measures, **options)
 
 
-def _by_model(
-    measures: Iterable[ir_measures.Measure], models: Mapping[str, EvidenceModel]
-) -> Iterator[tuple[EvidenceModel, list[str]]]:
-    """Yield each model with the texts of its measures."""
+def _notes_on_models(
+    measures: Sequence[ir_measures.Measure],
+    models: Mapping[str, EvidenceModel],
+    keys: Sequence[NDArray[np.object_]],
+    numbers: NDArray[np.float64],
+) -> list[str]:
+    """Return the summary of each model, and the largest Monte Carlo error of the means of each of its measures.
+
+    The standard error of independent draws: those of :class:`vbterrier.unjudged.draws.GradeDraws` have a smaller one.
+    """
+    found = []
     for name, model in models.items():
-        yield model, [str(one) for one in measures if isinstance(one, Estimated) and one["model"] == name]
+        own = [one for one in measures if isinstance(one, Estimated) and one["model"] == name]
+        found.append(f"{', '.join(map(str, own))}: {model.summary}")
+        for measure in own:
+            variance = _variance_of(measure)
+            if variance is not None:
+                rows = keys[2] == str(variance)
+                parts = pd.Series(numbers[rows]).groupby(keys[0][rows])
+                error = float((np.sqrt(parts.sum().clip(lower=0) / measure["n_draws"]) / parts.size()).max())
+                draws = f"({measure['n_draws']:,} draws)"
+                found += [f"{measure}: Monte Carlo error of means at most {error:.1g} {draws}"] if error > 0 else []
+    return found
 
 
 def _with_plain(measures: Iterable[ir_measures.Measure]) -> list[tuple[Estimated, ir_measures.Measure]]:
@@ -449,11 +465,8 @@ def _intervals(
 ) -> pd.DataFrame:
     averaged = _of_measures(keys[2], filter(is_mean, measures))
     columns, means = [key[averaged] for key in keys], numbers[averaged]
-    if np.isfinite(means).all():
-        tables = tables_of(columns, means)
-    else:
-        # Raises with the first value that is not finite.
-        tables = topic_values(_frame(columns, means))
+    # The slower call raises with the first value that is not finite.
+    tables = tables_of(columns, means) if np.isfinite(means).all() else topic_values(_frame(columns, means))
     # One random stream for all systems and measures: equal values get equal intervals.
     made = [dict(zip(COLUMNS, row, strict=True)) for row in interval_rows(tables, interval, level=level, **options)]
     ends_of = {(row["name"], row["measure"]): row for row in made}

@@ -10,7 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Bools, Floats, Ints, Words
+    from vbterrier.annotations import Bools, Floats, Ints
 
 
 # Logits beyond this value have no effect on double-precision probabilities that matters.
@@ -206,20 +206,3 @@ def exact_intercepts(
 def _by_topic(values: Floats, topic: Ints, n_topics: int) -> Floats:
     """Sums of each column by topic, shape (n_topics, n_columns)."""
     return np.stack([np.bincount(topic, column, minlength=n_topics) for column in values.T], axis=1)
-
-
-def hashed_uniforms(keys: Words, draws: Ints) -> NDArray[np.float32]:
-    """Uniform numbers in [0, 1) for every pair of a draw and a 64-bit key, shape (n_draws, n_keys), float32.
-
-    A number depends on its key and draw alone, so that a document has the same numbers in every batch and order.
-    """
-    # Two rounds of a 32-bit mixing function are enough for comparisons with probabilities, at half the cost of 64 bits.
-    words = (keys ^ (keys >> np.uint64(32))).astype(np.uint32)[None, :]
-    steps = (np.asarray(draws, dtype=np.uint64) * np.uint64(0x9E3779B97F4A7C15) >> np.uint64(32)).astype(np.uint32)
-    mixed = words ^ steps[:, None]
-    for shift, multiplier in ((16, 0x21F0AAAD), (15, 0x735A2D97)):
-        mixed ^= mixed >> np.uint32(shift)
-        mixed *= np.uint32(multiplier)
-    mixed ^= mixed >> np.uint32(15)
-    # 24 bits are the precision of float32, and keep the numbers below 1.
-    return (mixed >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24)

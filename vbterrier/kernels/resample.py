@@ -1,4 +1,4 @@
-"""Random streams, resampling, statistics of resamples, and limits of means of bounded scores."""
+"""Random streams and stratified numbers, resampling, statistics of resamples, and limits of means of bounded scores."""
 
 from __future__ import annotations
 
@@ -7,15 +7,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.errors import InputError
+from vbterrier.kernels.fingerprints import mix
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from vbterrier.annotations import Bools, Floats, Ints
+    from vbterrier.annotations import Bools, Floats, Ints, Words
 
     Counts = NDArray[np.uint16]
+    Singles = NDArray[np.float32]
     Bounds = tuple[float, float]
 
 
@@ -43,6 +45,12 @@ _MOST = np.iinfo(np.uint16).max
 _ROUNDING = 1e-12
 # The smallest sum of squares without one query, relative to the sum with all queries.
 _LEFT = 1e-9
+
+
+# Rounds of multiplication and shift: with two, some pairs of keys have correlated numbers; three leave none.
+_ROUNDS = 3
+# Means beyond which Poisson numbers are quantiles of the Cornish-Fisher expansion.
+MOST_COUNTED = 16.0
 
 
 def stream(seed: int, *what: str) -> np.random.Generator:
@@ -361,3 +369,101 @@ def bounded_limits(
             place = np.clip(np.ceil(tail * n_draws - 0.5).astype(np.int64), 0, n_draws - 1)
             limits[side, inside] = np.take_along_axis(np.sort(drawn, axis=0), place[None], axis=0)[0]
     return limits
+
+
+def strata(keys: Words, n_draws: int, start: int = 0, stop: int | None = None) -> tuple[NDArray[Any], int]:
+    """The stratum of each draw from ``start`` to ``stop``, shape (n_keys, stop - start), and the number of strata.
+
+    The number is the next power of 2 from ``n_draws``, at least 2.
+
+    The strata of a key are a permutation of all strata, of which draw b has the b-th one: rounds of ``x <- a x + c``,
+    a odd, and ``x <- x xor (x >> bits/2)`` modulo a power of 2. So a key has every stratum once at most, and its
+    numbers do not depend on other keys. McKay, Beckman and Conover, Technometrics 1979, for stratified samples.
+    """
+    n, word = 1 << max((n_draws - 1).bit_length(), 1), np.array(keys, dtype=np.uint64)
+    kind: Any = np.uint16 if n <= 1 << 16 else np.uint32
+    last, half = np.uint64(n - 1), kind(n.bit_length() // 2)
+    x: NDArray[Any] = np.arange(start, n_draws if stop is None else stop).astype(kind)[None, :]
+    for _ in range(_ROUNDS):
+        word = mix(word + np.uint64(1))
+        factor, summand = (part.astype(kind)[:, None] for part in (word & last | np.uint64(1), word >> np.uint64(32)))
+        x = x * factor
+        x += summand
+        x &= kind(n - 1)
+        x ^= x >> half
+    return x, n
+
+
+def uniforms(keys: Words, n_draws: int, start: int = 0, stop: int | None = None) -> Singles:
+    """Uniform numbers in (0, 1], one in each stratum, shape (n_keys, stop - start), float32.
+
+    Within its strata, a key has the same place in all draws, so that a probability below ``1/n_draws`` is met by one
+    draw of some keys.
+    """
+    place = (mix(np.array(keys, dtype=np.uint64)) >> np.uint64(40)).astype(np.float32) + np.float32(0.5)
+    x, n = strata(keys, n_draws, start, stop)
+    u: Singles = x.astype(np.float32)
+    u += (place * np.float32(2.0**-24))[:, None]
+    u *= np.float32(1 / n)
+    return u
+
+
+def symmetric(keys: Words, n_draws: int, quantiles: Singles, start: int = 0, stop: int | None = None) -> Singles:
+    """Numbers of a symmetric distribution, shape (n_keys, stop - start): the second half of all draws has those of the
+    first half with opposite signs.
+
+    ``quantiles``: the quantile in the middle of each stratum of half of the draws.
+    """
+    stop, half = n_draws if stop is None else stop, (n_draws + 1) // 2
+    parts = []
+    if start < half:
+        parts.append(quantiles.take(strata(keys, half, start, min(stop, half))[0]))
+    if stop > half:
+        parts.append(-quantiles.take(strata(keys, half, max(start, half) - half, stop - half)[0]))
+    return parts[0] if len(parts) == 1 else np.concatenate(parts, axis=1)
+
+
+def gammas(keys: Words, n_draws: int, quantiles: Singles, shape: NDArray[Any]) -> Singles:
+    """Gamma numbers with scale 1, shape (n_keys, n_draws); ``shape``: above 0, shape (n_keys, n_draws or 1).
+
+    ``G(a) = G(a + 1) U^(1/a)``, where ``G(a) = a (1 - 1/(9 a) + z / (3 sqrt(a)))^3`` (Wilson and Hilferty, PNAS 1931),
+    whose mean is right to .2 % and whose variance is right to .5 % from a shape of 1 on. ``quantiles``: normal ones,
+    see :func:`symmetric`.
+    """
+    normal, uniform = symmetric(keys, n_draws, quantiles), uniforms(mix(np.array(keys, dtype=np.uint64)), n_draws)
+    a = np.asarray(shape, dtype=np.float32)
+    more = a + np.float32(1)
+    root = normal / (np.float32(3) * np.sqrt(more))
+    root += np.float32(1) - np.float32(1 / 9) / more
+    np.maximum(root, np.float32(0), out=root)
+    found: Singles = root**3
+    found *= more
+    found *= np.exp(np.log(uniform) / a)
+    return found
+
+
+def poissons(mean: Singles, uniform: Singles, ndtri: Callable[[Any], Any]) -> NDArray[np.int32]:
+    """Poisson numbers: quantiles at ``uniform``; of means above 16 by the Cornish-Fisher expansion.
+
+    ``ndtri``: normal quantiles.
+    """
+    found = np.zeros(mean.shape, dtype=np.int32)
+    large = mean > MOST_COUNTED
+    if large.any():
+        z = ndtri(np.minimum(uniform[large], 1 - 2.0**-24).astype(np.float64))
+        found[large] = np.maximum(np.floor(mean[large] + z * np.sqrt(mean[large]) + (z * z - 1) / 6 + 0.5), 0)
+    term = np.exp(-mean)
+    # Numbers whose distribution function is not yet reached.
+    at = np.flatnonzero((uniform > term) & ~large)
+    m, left, term = mean.ravel()[at], uniform.ravel()[at], term.ravel()[at]
+    left = left - term
+    flat, k = found.reshape(-1), 0
+    while len(at):
+        k += 1
+        flat[at] = k
+        term = term * (m / np.float32(k))
+        # Rounding leaves a rest where the terms have become too small to reach it.
+        open_ = (left > term) & ((term > np.float32(1e-7)) | (m > k))
+        left = left - term
+        at, m, left, term = at[open_], m[open_], left[open_], term[open_]
+    return found

@@ -244,6 +244,9 @@ def models_of(
     elif cutoffs:
         deepest = None if None in cutoffs else max(cutoff for cutoff in cutoffs if cutoff is not None)
         models[""] = fit_loaded(runs, target.judgments(), deepest, horizon, labels)
+        for measure in estimated:
+            if not measure["model"]:
+                models[""].draw(measure.cutoff, measure["n_draws"], measure["seed"])
     return models
 
 

@@ -3,32 +3,39 @@
 from __future__ import annotations
 
 from functools import cached_property
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from vbterrier.errors import InputError
 from vbterrier.frames.notebook import counted
 from vbterrier.frames.ranking import places
-from vbterrier.kernels.grades.distributions import Sample, atoms_of
+from vbterrier.kernels.grades.distributions import Sample, atoms_of, central_interval
+from vbterrier.kernels.rankings import weighted_sums
 from vbterrier.unjudged.distribution import BootstrapDistribution, ScoreDistributions
 from vbterrier.unjudged.joint import JointDistribution
+from vbterrier.unjudged.metrics import at
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterator, Mapping
+
+    from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats, Ints
     from vbterrier.kernels.grades.distributions import ScoreDistribution
-    from vbterrier.unjudged.evidence import Evidence
+    from vbterrier.unjudged.draws import GradeDraws
     from vbterrier.unjudged.metrics import Metric
-    from vbterrier.unjudged.model import GradeDraws
     from vbterrier.unjudged.pool import JudgedTop
 
     Draw = Callable[[int, int], GradeDraws]
+    Pair = tuple[Ints, Ints]
+    Levels = NDArray[np.uint8]
 
 
 # Levels of documents that are held in memory at a time.
-MOST_LEVELS = 1 << 23
+MOST_LEVELS = 1 << 21
+# Drawn scores of a run that are kept; more of them are drawn again for each statistic.
+MOST_SCORES = 1 << 23
 
 
 class EstimatedDistribution(ScoreDistributions):
@@ -37,14 +44,19 @@ class EstimatedDistribution(ScoreDistributions):
     Attributes
     ----------
     drawn
-        Draws of the grades of all unjudged documents of the model's runs.
+        Draws of the grades of unjudged documents of the model's runs.
     documents
-        Topic, rank (from 0) and column in the draws of each unjudged document up to the cutoff.
+        Topic, rank (from 0) and position among the unjudged documents of the evidence of each unjudged document up to
+        the cutoff.
     """
 
-    def __init__(self, judged: JudgedTop, metric: Metric, draw: Draw, n_draws: int, seed: int) -> None:
+    def __init__(self, judged: JudgedTop, metric: Metric, draw: Draw, positions: Ints, n_draws: int, seed: int) -> None:
         super().__init__(judged, metric, n_draws, seed)
         self._draw = draw
+        self.documents = (*np.nonzero(judged.unjudged), positions)
+        # The gain of each level and the weight of each rank of sums over ranks.
+        self._terms = metric.terms(judged)
+        self._is_small = len(self) * n_draws <= MOST_SCORES
 
     @property
     def source(self) -> str:
@@ -54,15 +66,8 @@ class EstimatedDistribution(ScoreDistributions):
 
     @property
     def drawn(self) -> GradeDraws:
-        """The draws of grades."""
+        """The draws of grades, with those of all unjudged documents up to the cutoff."""
         return self._draw(self.n_draws, self.seed)
-
-    @cached_property
-    def documents(self) -> tuple[Ints, Ints, Ints]:
-        """Topic, rank (from 0) and column in the draws of each unjudged document up to the cutoff."""
-        evidence = self.drawn.evidence
-        topic, rank = np.nonzero(self.judged.unjudged)
-        return topic, rank, np.searchsorted(evidence.unjudged, items_of(evidence, self.judged))
 
     @cached_property
     def draws(self) -> Floats:
@@ -72,64 +77,144 @@ class EstimatedDistribution(ScoreDistributions):
     @property
     def probabilities(self) -> Floats:
         """The probability of each level of each unjudged document up to the cutoff, shape (n_documents, L)."""
-        levels = self.drawn.levels[:, self.documents[2]]
-        return np.stack([(levels == level).mean(axis=0) for level in range(len(self.grades))], axis=1)
+        return np.asarray(self.drawn.shares[self.documents[2]])
 
     def drawn_grades(self, columns: Ints) -> Floats:
-        """The drawn grades of some columns, shape (n_draws, n_columns)."""
-        return self.grades.astype(np.float64)[self.drawn.levels[:, columns]]
+        """The drawn grades of some unjudged documents of the evidence, shape (n_draws, n_columns)."""
+        drawn = self.drawn
+        return self.grades.astype(np.float64)[drawn.levels[np.searchsorted(drawn.documents, columns)].T]
 
     def draws_of(self, n_draws: int, seed: int) -> Floats:
         """Drawn scores for another number of draws or seed, shape (n_draws, n_topics).
 
         The draws of a topic are contiguous, so that their sum does not depend on the number of topics.
         """
-        grades, judged = self._draw(n_draws, seed), self.judged
-        evidence = grades.evidence
-        if not len(evidence.unjudged):
-            return np.broadcast_to(self.metric.of_judged(judged)[:, None], (len(self), n_draws)).T
-        owner, (topic, rank, column) = places(self.topics, evidence.topics), self.documents
-        scores = np.empty((len(self), n_draws)).T
-        step = max(MOST_LEVELS // max(n_draws * judged.levels.shape[1], 1), 1)
-        for first in range(0, len(self), step):
-            part = slice(first, min(first + step, len(self)))
-            levels = np.broadcast_to(judged.levels[part], (n_draws, *judged.levels[part].shape)).copy()
-            own = (topic >= part.start) & (topic < part.stop)
-            levels[:, topic[own] - first, rank[own]] = grades.levels[:, column[own]]
-            scores[:, part] = self.metric.scores(judged, levels, grades.counts[:, owner[part]])
-        return scores
+        scores = np.empty((len(self), n_draws))
+        for own, part in self._scored(n_draws, seed):
+            scores[own] = part
+        return scores.T
+
+    def _scored(self, n_draws: int, seed: int) -> Iterator[tuple[Ints, Floats]]:
+        """Yield positions of topics, shape (t,), and their drawn scores, shape (t, n_draws), block by block."""
+        drawn, judged = self._draw(n_draws, seed), self.judged
+        if not len(drawn.evidence.unjudged):
+            yield np.arange(len(self)), np.tile(self.metric.of_judged(judged)[:, None], n_draws)
+            return
+        owner, (topic, rank, column) = places(self.topics, drawn.evidence.topics), self.documents
+        order = np.argsort(owner)
+        by_owner, rows = owner[order], np.argsort(owner[topic], kind="stable")
+        place = np.empty_like(order)
+        place[order] = np.arange(len(order))
+        # Documents in the order of the topics of the evidence.
+        topic, rank, stored = place[topic[rows]], rank[rows], np.searchsorted(drawn.documents, column[rows])
+        for block in drawn.blocks(by_owner):
+            low, high = np.searchsorted(by_owner, [block.topics.start, block.topics.stop]).tolist()
+            step = max(MOST_LEVELS // (n_draws * max(judged.levels.shape[1], 1)), 1) if self._terms is None else high
+            for start in range(low, high, step):
+                part = slice(start, min(start + step, high))
+                these = slice(*np.searchsorted(topic, [part.start, part.stop]).tolist())
+                levels = block.levels[stored[these] - block.documents.start]
+                own, place = order[part], by_owner[part] - block.topics.start
+                if self._terms is None:
+                    yield own, self._whole(own, block.counts[place], (topic[these] - start, rank[these]), levels)
+                    continue
+                gain, weights = self._terms
+                known = weighted_sums(at(gain, judged.levels[own]), weights)
+                scores = np.repeat(known[:, None], n_draws, axis=1)
+                if len(levels):
+                    with_documents, starts = np.unique(topic[these] - start, return_index=True)
+                    gains = gain.take(levels)
+                    gains *= weights[rank[these]][:, None]
+                    scores[with_documents] += np.add.reduceat(gains, starts, axis=0)
+                if self.metric.has_ideal:
+                    key = self.metric, judged.cutoff, block.topics.start
+                    norm = drawn.norms.get(key)
+                    if norm is None:
+                        norm = self.metric.norm(judged, np.moveaxis(block.counts, 1, 2).astype(np.int64, copy=False))
+                    if drawn.is_kept:
+                        drawn.norms[key] = norm
+                    scores /= norm[place]
+                yield own, scores
+
+    def _whole(self, own: Ints, counts: Ints, where: Pair, levels: Levels) -> Floats:
+        """Scores of a metric of whole rankings, shape (t, n_draws)."""
+        every = np.repeat(self.judged.levels[own][:, None], levels.shape[1] or counts.shape[2], axis=1)
+        topic, rank = where
+        every[topic, :, rank] = levels
+        return self.metric.scores(self.judged, every, np.moveaxis(counts, 1, 2).astype(np.int64))
+
+    def _parts(self) -> Iterator[tuple[Ints, Floats]]:
+        """Topics and their drawn scores, shape (t, n_draws), some at a time."""
+        if not self._is_small:
+            yield from self._scored(self.n_draws, self.seed)
+            return
+        step = max(MOST_LEVELS // (8 * self.n_draws), 1)
+        for start in range(0, len(self), step):
+            part = np.arange(start, min(start + step, len(self)))
+            yield part, self.draws.T[start : start + step]
 
     @cached_property
     def distributions(self) -> list[ScoreDistribution]:
         """The draws of each topic as a distribution."""
-        share = np.full(len(self.draws), 1 / len(self.draws))
-        ordered = np.sort(np.ascontiguousarray(self.draws.T), axis=1)
-        return [
-            Sample(values, share, np.cumsum(share), "mc")
-            if values[0] < values[-1]
-            else atoms_of(values[:1], np.ones(1))
-            for values in ordered
-        ]
+        found: list[ScoreDistribution | None] = [None] * len(self)
+        for own, scores in self._parts():
+            for topic, one in zip(own.tolist(), _samples(scores), strict=True):
+                found[topic] = one
+        return [one for one in found if one is not None]
+
+    def quantile(self, level: float) -> Floats:
+        """The quantile of each topic, see :meth:`ScoreDistributions.quantile`."""
+        if self._is_small or not 0 <= level <= 1:
+            return super().quantile(level)
+        levels = np.array([level])
+        return self._each(lambda one: one.quantiles(levels)[0])
+
+    def interval(self, level: float = 0.9) -> tuple[Floats, Floats]:
+        """The central interval of each topic, see :meth:`ScoreDistributions.interval`."""
+        if self._is_small or not 0 <= level <= 1:
+            return super().interval(level)
+        if level not in self._intervals:
+            ends = self._each(lambda one: central_interval(one, level))
+            self._intervals[level] = ends[:, 0], ends[:, 1]
+        return self._intervals[level]
+
+    def _each(self, of: Callable[[ScoreDistribution], Any]) -> Floats:
+        """A statistic of the distribution of each topic, of which one block is in memory."""
+        found: list[Any] = [None] * len(self)
+        for own, scores in self._parts():
+            for topic, one in zip(own.tolist(), _samples(scores), strict=True):
+                found[topic] = of(one)
+        return np.array(found)
 
     def _compute_moments(self, *, with_variance: bool) -> tuple[Floats, Floats]:
-        mean = self.draws.mean(axis=0)
-        # Rounding of a mean of equal numbers is not uncertainty.
-        constant = (self.draws == self.draws[0]).all(axis=0)
-        mean = np.where(constant, self.draws[0], mean)
-        return mean, np.where(constant, 0.0, self.draws.var(axis=0)) if with_variance else np.full(len(mean), np.nan)
+        mean, variance = np.full((2, len(self)), np.nan)
+        for own, scores in self._parts():
+            # Rounding of a mean of equal numbers is not uncertainty.
+            constant = (scores == scores[:, :1]).all(axis=1)
+            mean[own] = np.where(constant, scores[:, 0], scores.mean(axis=1))
+            if with_variance:
+                variance[own] = np.where(constant, 0.0, scores.var(axis=1))
+        return mean, variance
 
     @cached_property
     def variance_part(self) -> Floats:
         """The part of each topic in the variance of the sum over topics, ``Σ_s Cov(X_t, X_s)``, shape (n,)."""
-        centred = self.draws - self.draws.mean(axis=0)
-        return np.asarray((centred * centred.sum(axis=1, keepdims=True)).mean(axis=0))
+        total, part = np.zeros(self.n_draws), np.zeros(len(self))
+        for _, scores in self._parts():
+            total += (scores - scores.mean(axis=1, keepdims=True)).sum(axis=0)
+        for own, scores in self._parts():
+            # Equal numbers have no variance, which the rounding of their mean would give them.
+            varies = (scores != scores[:, :1]).any(axis=1)
+            part[own] = np.where(varies, ((scores - scores.mean(axis=1, keepdims=True)) * total).mean(axis=1), 0.0)
+        return part
 
 
-def items_of(evidence: Evidence, judged: JudgedTop) -> Ints:
-    """Positions of the unjudged documents of a judged run in the evidence, -1 for others."""
-    topic, rank = np.nonzero(judged.unjudged)
-    owner = places(judged.judgments.topics, evidence.topics)[topic]
-    return evidence.lookup.find_one(owner, judged.run.docno.take(judged.rows[topic, rank]))
+def _samples(scores: Floats) -> Iterator[ScoreDistribution]:
+    """The distribution of each row of draws."""
+    share = np.full(scores.shape[1], 1 / scores.shape[1])
+    cumulated, one = np.cumsum(share), np.ones(1)
+    for values in np.sort(scores, axis=1):
+        yield Sample(values, share, cumulated, "mc") if values[0] < values[-1] else atoms_of(values[:1], one)
 
 
 class EstimatedJoint:

@@ -267,6 +267,8 @@ class Features:
     by_run: Floats
     # Membership in the cut of each run, shape (m, n_runs), 0 or 1.
     support: Floats
+    # The features and the log ranks in runs, which steps without machine labels share, shape (m, .).
+    design: Floats
 
 
 def features_of(evidence: Evidence) -> Features:
@@ -322,7 +324,8 @@ def features_of(evidence: Evidence) -> Features:
         by_run = np.zeros((m, evidence.n_runs))
         by_run[evidence.item, evidence.run] = 1 - np.log(evidence.rank) / np.log(evidence.depth + 1)
         by_run = by_run[:, substantial]
-    return Features(np.column_stack(list(columns.values())), list(columns), by_run, support)
+    design = np.column_stack([*columns.values(), by_run])
+    return Features(design[:, : len(columns)], list(columns), by_run, support, design)
 
 
 def _neighbours(evidence: Evidence) -> Floats:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,7 +27,8 @@ from vbterrier.frames.ranking import Run, places, runs_of
 from vbterrier.kernels.grade_regression import sigmoid
 from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.unjudged.distribution import metric_of
-from vbterrier.unjudged.estimated import EstimatedDistribution, items_of
+from vbterrier.unjudged.draws import GradeDraws
+from vbterrier.unjudged.estimated import EstimatedDistribution
 from vbterrier.unjudged.evidence import features_of
 from vbterrier.unjudged.model import DEPTH, fit_model, fit_step
 from vbterrier.unjudged.pool import Judgments, MachineLabels, labels_of
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
 
     from vbterrier.annotations import StrPath
     from vbterrier.unjudged.metrics import Metric
-    from vbterrier.unjudged.model import GradeDraws, GradeModel
+    from vbterrier.unjudged.model import GradeModel
     from vbterrier.unjudged.pool import JudgedTop
 
 
@@ -85,6 +86,8 @@ class EvidenceModel(Shown):
     horizon: int = 0
     seed: int = 0
     labels: MachineLabels | None = None
+    _fits: dict[int | None, GradeModel] = field(default_factory=dict, init=False)
+    _draws: dict[tuple[int | None, int, int, bool], GradeDraws] = field(default_factory=dict, init=False)
 
     def __getstate__(self) -> dict[str, Any]:
         # Other processes get the fits and the draws that exist, without the runs.
@@ -107,23 +110,15 @@ class EvidenceModel(Shown):
             parts.append(self.labels.fingerprint)
         return hashlib.blake2b(b"".join(hashlib.blake2b(part).digest() for part in parts), digest_size=8).hexdigest()
 
-    @cached_property
-    def _fits(self) -> dict[int | None, GradeModel]:
-        return {}
-
-    @cached_property
-    def _draws(self) -> dict[tuple[int | None, int, int], GradeDraws]:
-        return {}
-
     @property
     def summary(self) -> str:
         """The digest, the numbers of runs and topics, the horizon, and the signs of selection for judging."""
-        fitted = self._fitted
+        fitted = self.at(self.cutoff)
         evidence = fitted.evidence
         looks = "seem to be missing at random" if not fitted.gate else f"seem to be selected (gate {fitted.gate:.2f})"
         return (
-            f"model {self.digest}: {counted(evidence.n_runs, 'run')}, {counted(len(evidence.topics), 'topic')}, "
-            f"horizon {evidence.depth}; judgments {looks}"
+            f"model {self.digest}: {evidence.n_runs} run{'s' * (evidence.n_runs != 1)}, {len(evidence.topics)} "
+            f"topic{'s' * (len(evidence.topics) != 1)}, horizon {evidence.depth}; judgments {looks}"
         )
 
     def at(self, cutoff: int | None) -> GradeModel:
@@ -142,13 +137,13 @@ class EvidenceModel(Shown):
             self._fits[cutoff] = fit_model(self.runs, self.judgments, cutoff, self.horizon, self.labels)
         return self._fits[cutoff]
 
-    def draw(self, cutoff: int | None, n_draws: int, seed: int) -> GradeDraws:
-        """Return joint draws of the grades of all unjudged documents."""
-        key = cutoff, n_draws, seed
+    def draw(self, cutoff: int | None, n_draws: int, seed: int, *, deep: bool = False) -> GradeDraws:
+        """Return joint draws of the grades of unjudged documents in the cuts of the runs, or with ``deep`` of all."""
+        key = cutoff, n_draws, seed, deep
         if key not in self._draws:
             while len(self._draws) >= _MOST_DRAWS:
                 self._draws.pop(next(iter(self._draws)))
-            self._draws[key] = self.at(cutoff).draw(n_draws, seed)
+            self._draws[key] = GradeDraws(self.at(cutoff), n_draws, seed, deep=deep)
         return self._draws[key]
 
     def distribution(
@@ -166,18 +161,24 @@ class EvidenceModel(Shown):
         name, judgments = name or self.digest, judged.judgments
         self._require_judgments(judgments, name)
         fitted = self.at(judged.cutoff)
-        items = items_of(fitted.evidence, judged)
+        evidence = fitted.evidence
+        topic, rank = np.nonzero(judged.unjudged)
+        owner = places(judgments.topics, evidence.topics)[topic]
+        items = evidence.lookup.find_one(owner, judged.run.docno.take(judged.rows[topic, rank]))
         if (items < 0).any():
-            topic, rank = (places[int(np.argmax(items < 0))] for places in np.nonzero(judged.unjudged))
-            docno = judged.run.docno.take(judged.rows[topic, [rank]]).text[0].as_py()
+            at = int(np.argmax(items < 0))
+            docno = judged.run.docno.take(judged.rows[topic[at], rank[[at]]]).text[0].as_py()
             raise InputError(
                 f"model {name!r}: none of its runs retrieves {int((items < 0).sum())} of the {len(items)} unjudged "
-                f"documents of {judged.run.name} (first: {docno!r} of query {judgments.topics[topic]!r}); fit a model "
-                "to all runs that are evaluated, this one included"
+                f"documents of {judged.run.name} (first: {docno!r} of query {judgments.topics[topic[at]]!r}); fit a "
+                "model to all runs that are evaluated, this one included"
             )
         # Levels of draws are positions among the grades of all topics of the model.
         judged = judged.regraded(self.judgments.grades)
-        return EstimatedDistribution(judged, metric_of(metric), partial(self.draw, judged.cutoff), n_draws, seed)
+        # The cuts of the model's runs may lack documents of the cuts of other runs.
+        draw = partial(self.draw, judged.cutoff, deep=not evidence.near[items].all())
+        positions = np.searchsorted(evidence.unjudged, items)
+        return EstimatedDistribution(judged, metric_of(metric), draw, positions, n_draws, seed)
 
     def run_distribution(
         self, run: Any, cutoff: int | None = 10, metric: Metric | None = None, *, n_draws: int = N_DRAWS, seed: int = 0
@@ -283,8 +284,8 @@ class EvidenceModel(Shown):
             "docno": evidence.docno.take(rows).text.to_pylist(),
             "best_rank": evidence.best_rank[rows],
             "n_runs": evidence.n_retrieving[rows],
-            "prob": drawn.probability,
-            "expected_grade": self.judgments.grades.astype(np.float64)[drawn.levels].mean(axis=0),
+            "prob": 1 - drawn.shares[:, 0],
+            "expected_grade": drawn.shares @ self.judgments.grades,
         }
         return pd.DataFrame(columns)
 
@@ -292,7 +293,7 @@ class EvidenceModel(Shown):
         """Return the mean probability of relevance at each rank: name, rank, n_unjudged, prob, judged_share."""
         evidence = self._fitted.evidence
         prob = np.full(len(evidence), np.nan)
-        prob[evidence.unjudged] = self._drawn.probability
+        prob[evidence.unjudged] = 1 - self._drawn.shares[:, 0]
         names, judged = np.array(evidence.names, dtype=object)[evidence.run], evidence.level[evidence.item] >= 0
         frame = pd.DataFrame({"name": names, "rank": evidence.rank, "prob": prob[evidence.item], "judged": judged})
         grouped = frame.groupby(["name", "rank"], sort=True)
@@ -307,8 +308,8 @@ class EvidenceModel(Shown):
         ``low`` and ``high`` are the ends of the interval of the number of all relevant documents.
         """
         evidence, drawn = self._fitted.evidence, self._drawn
-        relevant, shape = evidence.counts[:, 1:].sum(axis=1), (N_DRAWS, *evidence.counts.shape)
-        total, unseen = (np.broadcast_to(of, shape)[:, :, 1:].sum(axis=2) for of in (drawn.counts, drawn.unseen))
+        relevant = evidence.counts[:, 1:].sum(axis=1)
+        total, unseen = (of[:, :, 1:].sum(axis=2) for of in (drawn.counts, drawn.unseen))
         low, high = np.quantile(total, [(1 - level) / 2, (1 + level) / 2], axis=0, method="inverted_cdf")
         judged = {"qid": evidence.topics, "n_judged": evidence.counts.sum(axis=1), "n_relevant": relevant}
         found = {"found": (total - unseen).mean(axis=0) - relevant, "unseen": unseen.mean(axis=0)}
@@ -343,10 +344,9 @@ class EvidenceModel(Shown):
             out = fold == part
             level = evidence.level.copy()
             level[known[out]] = -1
-            asked = np.searchsorted(np.flatnonzero(level < 0), known[out])
             others = replace(evidence, level=level)
             held = fit_step(others, features_of(others), 1)
-            predicted[out] = sigmoid(held.regression.logit(held.design[asked], topic[out]))
+            predicted[out] = sigmoid(held.regression.logit(held.design[known[out]], topic[out]))
             overall = (hit[~out].sum() + 0.5) / ((~out).sum() + 1)
             relevant = np.bincount(topic[~out], hit[~out], minlength=n)
             pool[out] = ((relevant + overall) / (np.bincount(topic[~out], minlength=n) + 1))[topic[out]]

@@ -52,7 +52,14 @@ class Parts:
 
 
 class _OfJudged:
-    """The score of the judged documents of a ranking."""
+    """The score of the judged documents of a ranking, and of metrics that are no sums over ranks."""
+
+    def terms(self, judged: JudgedTop) -> tuple[Floats, Floats] | None:
+        """Return the gain of each level and the weight of each rank, None for other metrics than sums over ranks."""
+
+    def norm(self, _: JudgedTop, counts: Ints) -> Floats:
+        """Return the divisor of the sum over ranks under given pools, shape (..., L)."""
+        return np.ones(counts.shape[:-1])
 
     def of_judged(self, judged: JudgedTop) -> Floats:
         """Return the scores of rankings whose unjudged documents have gain 0, shape (n,)."""
@@ -75,6 +82,12 @@ class Metric(Protocol):
 
     def of_judged(self, judged: JudgedTop) -> Floats:
         """Return the scores of rankings whose unjudged documents have gain 0, shape (n,)."""
+
+    def terms(self, judged: JudgedTop) -> tuple[Floats, Floats] | None:
+        """Return the gain of each level and the weight of each rank, None for other metrics than sums over ranks."""
+
+    def norm(self, judged: JudgedTop, counts: Ints) -> Floats:
+        """Return the divisor of the sum over ranks under given pools, shape (..., L)."""
 
 
 def metric_text(metric: Metric) -> str:
@@ -100,24 +113,27 @@ class NDCG(_OfJudged):
 
     def parts(self, judged: JudgedTop) -> Parts:
         """Discounts divided by the ideal DCG of the pool."""
-        gain, ideal = self._ideal(judged, judged.judgments.counts)
-        return Parts(gain, discounts(judged.levels.shape[1]) / ideal[:, None])
+        gain, weights = self.terms(judged)
+        return Parts(gain, weights / self.norm(judged, judged.judgments.counts)[:, None])
 
     def scores(self, judged: JudgedTop, levels: Ints, counts: Ints) -> Floats:
         """DCG divided by the ideal DCG of the pools."""
-        gain, ideal = self._ideal(judged, counts)
-        return np.asarray(weighted_sums(at(gain, levels), discounts(levels.shape[-1])) / ideal)
+        dcg = weighted_sums(at(grade_gains(judged, self.dcg), levels), discounts(levels.shape[-1]))
+        return np.asarray(dcg / self.norm(judged, counts))
+
+    def terms(self, judged: JudgedTop) -> tuple[Floats, Floats]:
+        """Gains and discounts."""
+        return grade_gains(judged, self.dcg), discounts(judged.levels.shape[1])
+
+    def norm(self, judged: JudgedTop, counts: Ints) -> Floats:
+        """The ideal DCG of the pools, infinite without a relevant document."""
+        ideal = ideal_dcg(counts, grade_gains(judged, self.dcg), judged.cutoff)
+        return np.where(ideal > 0, ideal, np.inf)
 
     def of_judged(self, judged: JudgedTop) -> Floats:
         """NDCG as trec_eval adds it up, to the last bit."""
         gain = grade_gains(judged, self.dcg)
         return ndcg(at(gain, judged.levels), judged.judgments.counts, gain, judged.cutoff)
-
-    def _ideal(self, judged: JudgedTop, counts: Ints) -> tuple[Floats, Floats]:
-        """Gains, and the ideal DCG, infinite without a relevant document."""
-        gain = grade_gains(judged, self.dcg)
-        ideal = ideal_dcg(counts, gain, judged.cutoff)
-        return gain, np.where(ideal > 0, ideal, np.inf)
 
 
 @dataclass(frozen=True)
@@ -150,6 +166,10 @@ class RBP(_OfJudged):
         """Weighted gains."""
         return weighted_sums(at(self._gain(judged), levels), rbp_weights(levels.shape[-1], self.p))
 
+    def terms(self, judged: JudgedTop) -> tuple[Floats, Floats]:
+        """Gains and geometric weights."""
+        return self._gain(judged), rbp_weights(judged.levels.shape[1], self.p)
+
     def _gain(self, judged: JudgedTop) -> Floats:
         if self.rel:
             return _binary(judged, self.rel)
@@ -180,8 +200,13 @@ class Precision(_OfJudged):
 
     def scores(self, judged: JudgedTop, levels: Ints, _: Ints) -> Floats:
         """Means of binary gains."""
+        gain, weights = self.terms(judged)
+        return weighted_sums(at(gain, levels), weights)
+
+    def terms(self, judged: JudgedTop) -> tuple[Floats, Floats]:
+        """Binary gains and equal weights."""
         parts = self.parts(judged)
-        return weighted_sums(at(parts.gain, levels), parts.unit[0])
+        return parts.gain, parts.unit[0]
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,399 @@
+"""Joint draws of the levels of unjudged documents and of the sizes of complete pools, in blocks of topics."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cached_property
+from itertools import pairwise
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from vbterrier.frames.ids import Ids
+from vbterrier.kernels import fingerprints
+from vbterrier.kernels.resample import gammas, poissons, symmetric, uniforms
+from vbterrier.unjudged.model import SHRINKAGE, GradeModel
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from numpy.typing import NDArray
+
+    from vbterrier.annotations import Bools, Floats, Ints, Words
+    from vbterrier.kernels.resample import Singles
+    from vbterrier.unjudged.metrics import Metric
+
+
+# Unseen documents: the weight of the mean over topics beside a topic's own relevant documents, and the gamma's shape.
+UNSEEN_SHRINKAGE, UNSEEN_SHAPE = 0.3, 0.5
+# The ratio of hidden relevant documents of a level to those of the lower one, relative to that in the evidence.
+HIDDEN_LEVELS = 0.4
+# Pairs of a document and a draw of a block, and those that are computed at a time, in the processor's cache.
+_BLOCK, _CELLS = 1 << 20, 1 << 18
+# Blocks are kept if they have at most so many bytes for each evidence run, and at most so many in total; larger ones
+# are drawn again each time they are needed.
+KEPT_PER_RUN, MOST_KEPT = 1 << 26, 1 << 30
+# The judged shares of all topics are those of at most about so many topics.
+SHARED_TOPICS = 512
+# Numbers of a topic, of a cell and of a document, which differ by these words.
+_OF_TOPIC, _OF_UNSEEN, _OF_DOCUMENT = (np.uint64(number) << np.uint64(56) for number in (1, 2, 3))
+# The first key of the coefficients among those of what topics share.
+_COEFS = 16
+
+
+class DrawnTopics(NamedTuple):
+    """The draws of the topics of a block."""
+
+    # Positions of the topics, and of the first of the documents with levels and of the one after the last.
+    topics: slice
+    documents: slice
+    # The level of each document, shape (n_documents, n_draws).
+    levels: NDArray[np.uint8]
+    # All documents of each topic and level, shape (n_topics, L, n_draws).
+    counts: NDArray[np.int32]
+
+
+class _Found(NamedTuple):
+    """Draws of a block before relevant documents that no run retrieves."""
+
+    levels: NDArray[np.uint8]
+    # The number of draws of each unjudged document and level, and drawn documents of each topic and level above 0.
+    shares: Ints
+    counts: NDArray[np.int32]
+
+
+class _Overall(NamedTuple):
+    """Draws of the judged share of the relevant documents in the evidence, of its mean over topics, and of documents.
+
+    Shapes (n_draws,), (n_draws,), and (L, n_draws) for the mean number of documents of each level in the evidence.
+    """
+
+    judged: Floats
+    mean_share: Floats
+    relevant: Floats
+
+
+class GradeDraws:
+    """Joint draws of the levels of unjudged documents, and of the sizes of the complete pools.
+
+    Numbers depend on the seed, the ids of topics and documents, and the number of draws, not on their order. Each
+    random number is a stratified sample over the draws, see :func:`vbterrier.kernels.resample.strata`, and normal ones
+    come in pairs of opposite signs, which removes most of the sampling error of means.
+
+    Attributes
+    ----------
+    model, n_draws, seed
+        The model, the number of draws and their seed.
+    evidence
+        The evidence of the model.
+    documents
+        Positions among the unjudged documents of those whose levels are available: the documents in a cut, or with
+        ``deep`` all, shape (n_documents,).
+    """
+
+    def __init__(self, model: GradeModel, n_draws: int, seed: int, *, deep: bool = False) -> None:
+        from scipy import special
+
+        self.model, self.n_draws, self.seed, self.evidence = model, n_draws, seed, model.evidence
+        evidence = model.evidence
+        near = evidence.near[evidence.unjudged]
+        self.documents: Ints = np.arange(len(near)) if deep else np.flatnonzero(near)
+        # Judged documents of each topic and level in the evidence, and the ends of the documents of each topic.
+        self._inside = evidence.counts - evidence.outside
+        self._ends = np.searchsorted(evidence.topic[evidence.unjudged], np.arange(len(evidence.topics) + 1))
+        self._stored_ends = np.searchsorted(self.documents, self._ends)
+        # Normal quantiles in the middle of the strata of half of the draws, scaled to a variance of 1.
+        n = 1 << max(((n_draws + 1) // 2 - 1).bit_length(), 1)
+        normal = special.ndtri((np.arange(n) + 0.5) / n)
+        self._normal = (normal / np.sqrt((normal**2).mean())).astype(np.float32)
+        self._seed_key = fingerprints.mix(np.array([seed & (1 << 64) - 1], dtype=np.uint64))
+        topics = fingerprints.mix(Ids(pa.array(evidence.topics, pa.large_string())).fingerprints)
+        self._topic_keys = fingerprints.mix(topics + self._seed_key)
+        self._document_keys: Words = fingerprints.mix(evidence.keys[evidence.unjudged] + self._seed_key) ^ _OF_DOCUMENT
+        self._cell, self._cell_keys = self._cells(near)
+        n_coefs = sum(len(step.regression.coef) for step in model.steps)
+        numbers: Words = np.arange(_COEFS + n_coefs, dtype=np.uint64)
+        self._call_keys: Words = fingerprints.mix(numbers + self._seed_key)
+        self._shared, self._noise = self._of_call() if model.steps else [], np.zeros(len(near))
+        if model.steps:
+            constants = model.constants
+            selected = model.shift**2 @ np.square(constants.shift_sds) + constants.topic_selected**2
+            of_run = np.where(near, constants.of_run**2 + constants.of_run_topic**2, 0.0)
+            # The variance of all errors of the logit of each unjudged document, except of regressions.
+            self._noise = constants.topic**2 + constants.call**2 + of_run + model.sigma * selected
+        # The divisors of metrics by block, which all runs share, (n_topics, n_draws) each.
+        self.norms: dict[tuple[Metric, int | None, int], Floats] = {}
+        # Consecutive topics with few documents in total, or one topic.
+        self._blocks: list[slice] = []
+        most, start = max(_BLOCK // n_draws, 1), 0
+        while start < len(evidence.topics):
+            stop = int(np.searchsorted(self._ends, self._ends[start] + most, side="right")) - 1
+            self._blocks.append(slice(start, min(max(stop, start + 1), start + most)))
+            start = self._blocks[-1].stop
+        cells = len(self.documents) + 4 * evidence.counts.size
+        self.is_kept = cells * n_draws <= min(KEPT_PER_RUN * max(evidence.n_runs, 1), MOST_KEPT)
+        self._kept: list[DrawnTopics] = []
+        if self.is_kept:
+            self._kept = list(self.blocks())
+
+    def blocks(self, topics: Ints | None = None) -> Iterator[DrawnTopics]:
+        """Yield the draws of all topics, or of the blocks with some topics (positions, increasing), block by block."""
+        wanted = self._blocks
+        if topics is not None:
+            wanted = [one for one in wanted if np.diff(np.searchsorted(topics, [one.start, one.stop]))[0]]
+        if self._kept:
+            yield from (block for block in self._kept if block.topics in wanted)
+            return
+        parts: Iterable[tuple[slice, _Found]] = ((each, self._found(each)) for each in wanted)
+        if self.is_kept:
+            parts = list(parts)
+            overall = self._overall(parts)
+        else:
+            overall = self._overall_of_some
+        for each, found in parts:
+            counts = found.counts + self._unseen(each, found.counts, overall)
+            counts += self.evidence.counts[each, :, None].astype(np.int32)
+            documents = slice(int(self._stored_ends[each.start]), int(self._stored_ends[each.stop]))
+            yield DrawnTopics(each, documents, found.levels, counts)
+
+    @cached_property
+    def levels(self) -> NDArray[np.uint8]:
+        """The level of each available document in each draw, shape (n_documents, n_draws)."""
+        return np.concatenate([block.levels for block in self.blocks()])
+
+    @cached_property
+    def counts(self) -> Ints:
+        """All documents of each topic and level, shape (n_draws, n_topics, L)."""
+        return np.concatenate([np.moveaxis(block.counts, 2, 0) for block in self.blocks()], axis=1).astype(np.int64)
+
+    @cached_property
+    def unseen(self) -> Ints:
+        """Documents that no run retrieves and nobody judged, shape (n_draws, n_topics, L)."""
+        inside = [self._found(topics).counts + self._inside[topics, :, None] for topics in self._blocks]
+        outside: Ints = self.counts - np.moveaxis(np.concatenate(inside), 2, 0) - self.evidence.outside
+        outside[:, :, 0] = 0
+        return outside
+
+    @cached_property
+    def shares(self) -> Floats:
+        """The share of draws in which each unjudged document has each level, shape (n_unjudged, L)."""
+        return np.concatenate([self._found(topics, with_shares=True).shares for topics in self._blocks]) / self.n_draws
+
+    def _cells(self, near: Bools) -> tuple[Ints, Words]:
+        """Cells of a topic and a run, whose documents share an error.
+
+        The cell of each unjudged document in a cut, that of the run with its best rank, -1 for the others, shape
+        (n_unjudged,), and a key of each cell, which depends on the topic and the documents of the run.
+        """
+        evidence = self.evidence
+        run_keys = evidence.run_keys
+        order = np.lexsort((run_keys[evidence.run], evidence.rank, evidence.item))
+        leading = evidence.run[order[np.searchsorted(evidence.item[order], np.arange(len(evidence)))]]
+        rows = evidence.unjudged[near]
+        cells, own = np.unique(evidence.topic[rows] * evidence.n_runs + leading[rows], return_inverse=True)
+        topic, run = np.divmod(cells, max(evidence.n_runs, 1))
+        cell = np.full(len(near), -1)
+        cell[near] = own.reshape(-1)
+        return cell, fingerprints.mix(self._topic_keys[topic] + run_keys[run])
+
+    def _of_call(self) -> list[_StepDraws]:
+        """Draws of what all topics share, for each step."""
+        model, constants, n = self.model, self.model.constants, self.n_draws
+        sizes = [len(step.regression.coef) for step in model.steps]
+        selected = uniforms(self._call_keys[:1], n)[0] < model.sigma
+        means = (constants.selected, constants.excess, constants.pool, constants.strange, 0.0)
+        of_shift = (
+            symmetric(self._call_keys[5 : 5 + len(means)], n, self._normal) * np.array(constants.shift_sds)[:, None]
+        )
+        of_shift = (of_shift + np.array(means)[:, None]) * selected
+        shared = symmetric(self._call_keys[1:2], n, self._normal)[0] * constants.call
+        runs = self.model.evidence.run_keys
+        # Equal runs have different numbers.
+        turn = [np.count_nonzero(runs[:place] == key) for place, key in enumerate(runs)]
+        run_keys = fingerprints.mix(runs + np.array(turn, dtype=np.uint64)) ^ self._call_keys[2]
+        of_run = symmetric(run_keys, n, self._normal)
+        of_topic = np.sqrt(constants.topic**2 + selected * constants.topic_selected**2)
+        found, keys = [], np.split(self._call_keys[_COEFS:], np.cumsum(sizes)[:-1])
+        for number, (step, own) in enumerate(zip(model.steps, keys, strict=True)):
+            part, fitted = constants.higher if number else 1.0, step.regression
+            root = np.linalg.cholesky(fitted.coef_cov * constants.inflation)
+            coef = fitted.coef[:, None] + root @ symmetric(own, n, self._normal).astype(np.float64)
+            rows, first = np.zeros((fitted.n_random + 1, n)), len(coef) + len(means)
+            of_topic_rows = slice(first, first + len(rows))
+            weights = np.concatenate([coef, part * of_shift, rows, part * constants.of_run * of_run])
+            noise = part * np.stack([shared, of_topic])
+            found.append(_StepDraws(weights.astype(np.float32), noise.astype(np.float32), of_topic_rows))
+        return found
+
+    def _step(self, number: int, topics: slice, rows: slice) -> tuple[Singles, Singles]:
+        """The step of a block of topics.
+
+        Features of the unjudged documents for the rows of weights, shape (n_rows, n_weights), and draws of the effects
+        and of the noise of each topic, shape (n_topics, q + 1, n_draws).
+        """
+        model, constants = self.model, self.model.constants
+        step, items = model.steps[number], self.evidence.unjudged[rows]
+        part, extra = (constants.higher, constants.topic_higher) if number else (1.0, 0.0)
+        keep = np.sqrt(1 + SHRINKAGE * (part**2 * self._noise[rows] + extra**2))[:, None]
+        features, support = step.design[items], model.features.support[items]
+        of_run = support / np.sqrt(np.maximum(support.sum(axis=1, keepdims=True), 1))
+        scaled = np.column_stack([features, model.shift[rows], features[:, : step.regression.n_random]]) * keep
+        design = np.column_stack([scaled, np.ones(len(scaled)), of_run]).astype(np.float32)
+        n_random, keys = step.regression.n_random, self._topic_keys[topics] ^ _OF_TOPIC
+        # Numbers of the noise of all steps, of that of this step, and of each effect.
+        numbers = np.array([0, 1 + number, *range(64 * (number + 1), 64 * (number + 1) + n_random)], dtype=np.uint64)
+        normals = symmetric(fingerprints.mix(keys[:, None] + numbers).reshape(-1), self.n_draws, self._normal)
+        normals = normals.reshape(len(keys), len(numbers), -1)
+        root = np.linalg.cholesky(step.regression.effect_cov[topics] * constants.inflation)
+        effects = root.astype(np.float32) @ normals[:, 2:]
+        effects += step.regression.effect[topics, :, None].astype(np.float32)
+        if step.intercepts is not None:
+            from scipy import special
+
+            intercepts = replace(step.intercepts, cdf=step.intercepts.cdf[topics])
+            effects[:, 0] = intercepts.quantiles(special.ndtr(normals[:, 2].T.astype(np.float64))).T
+        shared, of_topic = self._shared[number].noise
+        noise = normals[:, 0] * of_topic + shared
+        if number:
+            noise += np.float32(extra) * normals[:, 1]
+        return design, np.concatenate([effects, noise[:, None]], axis=1)
+
+    def _found(self, topics: slice, *, with_shares: bool = False) -> _Found:
+        """Draw the levels of the unjudged documents of some topics."""
+        evidence, constants, n = self.evidence, self.model.constants, self.n_draws
+        rows = slice(int(self._ends[topics.start]), int(self._ends[topics.stop]))
+        stored = self.documents[self._stored_ends[topics.start] : self._stored_ends[topics.stop]] - rows.start
+        n_levels, n_rows, n_steps = evidence.counts.shape[1], rows.stop - rows.start, len(self.model.steps)
+        counts = np.zeros((topics.stop - topics.start, n_levels, n), dtype=np.int32)
+        levels, shares = np.zeros((len(stored), n), dtype=np.uint8), np.zeros((n_rows, n_levels), dtype=np.int64)
+        shares[:, 0] = n
+        if not n_rows or not n_steps:
+            return _Found(levels, shares, counts)
+        ends = self._ends[topics.start : topics.stop + 1] - rows.start
+        near = evidence.near[evidence.unjudged[rows]]
+        cells, own = np.unique(self._cell[rows][near], return_inverse=True)
+        steps = [self._step(number, topics, rows) for number in range(n_steps)]
+        step = max(_CELLS // n_rows, 1)
+        for start in range(0, n, step):
+            part = slice(start, min(start + step, n))
+            uniform = uniforms(self._document_keys[rows], n, part.start, part.stop)
+            errors = symmetric(self._cell_keys[cells], n, self._normal, part.start, part.stop) * np.float32(
+                constants.of_run_topic
+            )
+            drawn = np.zeros(uniform.shape, dtype=np.uint8)
+            at_least = np.zeros((n_steps + 1, len(counts), uniform.shape[1]), dtype=np.int32)
+            reached = np.ones(1, dtype=np.float32)
+            for number, (design, of_topic) in enumerate(steps):
+                shared, value = self._shared[number], np.empty(uniform.shape, dtype=np.float32)
+                weights = shared.weights[:, part].copy()
+                # A product for each topic, so that its numbers do not depend on other topics.
+                for place, (low, high) in enumerate(pairwise(ends.tolist())):
+                    if low < high:
+                        weights[shared.of_topic] = of_topic[place, :, part]
+                        np.matmul(design[low:high], weights, out=value[low:high])
+                value[near] += errors[own.reshape(-1)] * np.float32(constants.higher if number else 1.0)
+                # 1 / (1 + exp(-value)), in place.
+                with np.errstate(over="ignore"):
+                    np.exp(np.negative(value, out=value), out=value)
+                value += np.float32(1)
+                # The probability of a level at least, which the uniform number of a document falls below.
+                reached = reached / value
+                hit = uniform < reached
+                drawn += hit
+                for place, (low, high) in enumerate(pairwise(ends.tolist())):
+                    # A quarter of the time of wider numbers.
+                    kind = np.uint8 if high - low <= np.iinfo(np.uint8).max else np.int32
+                    at_least[number, place] = np.add.reduce(hit[low:high].view(np.uint8), axis=0, dtype=kind)
+            levels[:, part] = drawn[stored]
+            counts[:, 1 : n_steps + 1, part] = np.moveaxis(at_least[:-1] - at_least[1:], 0, 1)
+            if with_shares:
+                shares += np.stack([np.count_nonzero(drawn == level, axis=1) for level in range(n_levels)], axis=1)
+        shares[:, 0] -= n * with_shares
+        return _Found(levels, shares, counts)
+
+    @cached_property
+    def _overall_of_some(self) -> _Overall:
+        """See :meth:`_overall`, over some blocks: all of them would be drawn twice."""
+        every = max(len(self.evidence.topics) // SHARED_TOPICS, 1)
+        return self._overall([(topics, self._found(topics)) for topics in self._blocks[::every]])
+
+    def _overall(self, parts: Sequence[tuple[slice, _Found]]) -> _Overall:
+        judged = sum(self._inside[topics, 1:].sum() for topics, _ in parts)
+        drawn = np.sum([found.counts.sum(axis=0) for _, found in parts], axis=0)
+        share = judged / np.maximum(judged + drawn[1:].sum(axis=0), 1e-9)
+        n_topics = sum(topics.stop - topics.start for topics, _ in parts)
+        shares = [self._judged_share(topics, found.counts, share).sum(axis=0, dtype=float) for topics, found in parts]
+        inside = np.sum([self._inside[topics].sum(axis=0) for topics, _ in parts], axis=0)[:, None]
+        return _Overall(share, np.sum(shares, axis=0) / n_topics, (inside + drawn) / n_topics + 1e-3)
+
+    def _judged_share(self, topics: slice, found: NDArray[np.int32], overall: Floats) -> Singles:
+        """The judged share of the relevant documents of each topic, shape (n_topics, n_draws).
+
+        A beta distribution with the share of all topics as prior of weight 4, lowered to ``q^(1 + 2 sigma U)``.
+        """
+        judged = self._inside[topics, 1:].sum(axis=1)[:, None]
+        others = np.maximum(found[:, 1:].sum(axis=1) + 4 * (1 - overall), 1e-9)
+        first, second = (
+            gammas(self._topic_keys[topics] ^ _OF_UNSEEN ^ np.uint64(number), self.n_draws, self._normal, shape)
+            for number, shape in ((1, judged + 4 * overall + 1e-3), (2, others))
+        )
+        lowered = 1 + np.float32(2 * self.model.sigma) * uniforms(self._call_keys[3:4], self.n_draws)
+        share: Singles = np.clip(first / (first + second + np.float32(1e-30)), np.float32(0.02), np.float32(1 - 1e-7))
+        return np.asarray(np.maximum(share**lowered, np.float32(0.02)))
+
+    def _unseen(self, topics: slice, found: NDArray[np.int32], overall: _Overall) -> NDArray[np.int32]:
+        """Relevant documents that no run retrieves and nobody judged, shape (n_topics, L, n_draws).
+
+        The judged share q of the relevant documents in the evidence estimates that of the documents outside (see
+        :meth:`_judged_share`). The relevant documents outside that were judged, then follow a Poisson distribution with
+        rate ``q λ``, and the others one with rate ``(1 - q) λ``. λ has a gamma prior whose mean is that over topics, in
+        proportion to the topic's documents of this level in the evidence, shrunk to their mean.
+
+        If documents were selected, and hardly any outside the evidence was judged, nothing is known about them. The
+        part of them that nobody could find is then ``h (1 - q)`` times the relevant documents in the evidence, with the
+        logarithm of h normal around that of ``Constants.hidden``; fewer of higher levels.
+        """
+        from scipy import special
+
+        evidence, model, n = self.evidence, self.model, self.n_draws
+        unseen = np.zeros(found.shape, dtype=np.int32)
+        # A topic without unjudged documents has its pool as it is.
+        open_ = np.flatnonzero(np.diff(self._ends[topics.start : topics.stop + 1]))
+        if not len(open_) or not model.steps:
+            return unseen
+        # The share of documents outside that could be judged, and the relevant ones of the others.
+        n_outside, n_judged = evidence.outside.sum(), evidence.counts.sum()
+        reached = np.float32(1 - model.sigma * (1 - min(n_outside / max(n_judged - n_outside, 1), 1.0)))
+        size = model.constants.hidden * np.exp(
+            model.constants.hidden_sd * symmetric(self._call_keys[4:5], n, self._normal)[0]
+        )
+        hidden = ((1 - reached) * size * (1 - overall.judged)).astype(np.float32)
+        share = self._judged_share(topics, found, overall.judged)
+        share *= reached
+        for level in range(1, found.shape[1]):
+            known = evidence.outside[topics, level]
+            rate = ((evidence.outside[:, level].sum() + 0.5) / len(evidence.topics) / overall.mean_share).astype(
+                np.float32
+            )
+            within = (found[:, level] + (self._inside[topics, level, None] + 1e-3)).astype(np.float32)
+            prior = within / overall.relevant[level].astype(np.float32) + np.float32(UNSEEN_SHRINKAGE)
+            prior *= rate / np.float32(1 + UNSEEN_SHRINKAGE)
+            prior += hidden * np.float32(HIDDEN_LEVELS ** (level - 1)) * within
+            keys = self._topic_keys[topics] ^ _OF_UNSEEN ^ np.uint64(2 * level + 1)
+            expected = gammas(keys, n, self._normal, (known + UNSEEN_SHAPE)[:, None])
+            expected *= (1 - share) / (np.float32(UNSEEN_SHAPE) / prior + share)
+            uniform = uniforms(keys + np.uint64(1), n)
+            unseen[open_, level] = poissons(expected[open_], uniform[open_], special.ndtri)
+        return unseen
+
+
+class _StepDraws(NamedTuple):
+    """Draws of what all topics share in a step."""
+
+    # Coefficients of features and of the shift, zeros for the effects and the noise of a topic, errors of runs, (., B).
+    weights: Singles
+    # Noise of the call, and the standard deviation of that of a topic, shape (2, B).
+    noise: Singles
+    # The rows of the weights for the effects and the noise of a topic.
+    of_topic: slice
