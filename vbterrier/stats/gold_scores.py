@@ -34,7 +34,7 @@ _LOG_WEIGHTS = np.log(_WEIGHTS / _WEIGHTS.sum())
 # Keeps the log odds of probabilities of 0 and 1 finite.
 _LEAST = 1e-3
 # Constants of the intervals: the share of the labels' likelihood, and the standard deviation of the logarithm of the
-# repetition of documents; chosen for one linker by the other (docs/explanation/taggers.md).
+# repetition of documents; the wider of those that two linkers choose (docs/explanation/taggers.md).
 WEIGHT = 0.5
 REPETITION = 0.6
 # Samples of the coefficients, and degrees of freedom of the distribution that proposes them.
