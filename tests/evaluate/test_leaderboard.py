@@ -69,8 +69,12 @@ def test_the_page_of_a_track_begins_with_the_systems_that_are_first(track):
     found = leaderboard(runs, qrels, "nDCG@10", **FEW)
     first, second = found.systems["name"][:2]
     said = list(found._verdict())
-    assert said[0] == f"{first} has the highest mean; it does not differ from {second}."
-    assert "12 of 15 pairs differ" in said[1]
+    mean = found.systems["mean"].iloc[0]
+    lead = f"{first} has the highest mean nDCG@10, {mean:.3f} over 12 topics (rank 1 to 2 of 6), and does not differ "
+    pairs = (
+        "12 of 15 pairs of systems differ significantly: those that share no letter; 90% confidence for all together."
+    )
+    assert said == [f"{lead}significantly from {second}.", pairs]
 
 
 def orders(table):
