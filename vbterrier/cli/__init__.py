@@ -125,7 +125,7 @@ def _counted_warnings() -> Iterator[None]:
         lines[line] = lines.get(line, 0) + 1
         if lines[line] > 1:
             return
-        subject, _, rest = line.rpartition(": ") if line.count(": ") == 1 else ("", "", line)
+        subject, rest = line.split(": ") if line.count(": ") == 1 else ("", line)
         alike = kinds.setdefault(_VARIES.sub("", rest), [])
         alike.append(subject)
         if len(alike) == 1 or not subject:

@@ -131,21 +131,28 @@ class Leaderboard(Shown):
     def _verdict(self) -> Iterator[str]:
         best, n = self.systems.iloc[0], len(self.systems)
         level, topics = f"{100 * best['level']:g}%", counted(int(best["n_qids"]), "topic")
+        rest = self.systems.iloc[1:]
+        alike = [
+            name for name, of in zip(rest["name"], rest["letters"], strict=True) if share_letter(best["letters"], of)
+        ]
+        more = f" and {len(alike) - _MOST_NAMED} more" if len(alike) > _MOST_NAMED else ""
+        same = f"does not differ significantly from {', '.join(map(printable, alike[:_MOST_NAMED]))}{more}"
         yield (
-            f"{printable(best['name'])} has the highest mean {best['measure']}, {best['mean']:.3f} over {topics}; its "
-            f"rank is {best['rank_low']:g} to {best['rank_high']:g} of {n}, with {level} confidence for all systems "
-            "together."
+            f"{printable(best['name'])} has the highest mean {best['measure']}, {best['mean']:.3f} over {topics} (rank "
+            f"{best['rank_low']:g} to {best['rank_high']:g} of {n}), and "
+            f"{same if alike else 'differs significantly from all others'}."
         )
         pairs = list(combinations(self.systems["letters"], 2))
         differ = sum(not share_letter(*pair) for pair in pairs)
         said = f"{differ} of {counted(len(pairs), 'pair')} of systems {'differs' if differ == 1 else 'differ'}"
         said = said if differ else "No pair of systems differs"
-        yield f"{said} significantly{': those that share no letter' * bool(differ)}."
+        which = ": those that share no letter" if differ else ""
+        yield f"{said} significantly{which}; {level} confidence for all together."
 
     def _caveats(self) -> Iterator[Caveat]:
         open_, n = self.systems[self.systems["n_unjudged_share"] > _MANY_UNJUDGED], len(self.systems)
         if len(open_):
-            most = open_.loc[open_["n_unjudged_share"].idxmax()]
+            most = open_.sort_values("n_unjudged_share").iloc[-1]
             yield Caveat(
                 "Unjudged documents",
                 f"More than {_MANY_UNJUDGED:.0%} of the documents up to the cutoff are unjudged for {len(open_)} of "

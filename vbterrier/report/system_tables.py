@@ -419,11 +419,11 @@ def _verdicts(scores: Scores, truth: Scores) -> str:
     }
     rows = [
         {"measure": measure, "unjudged documents": meaning}
-        | {name: f"{value:.3f} ({value - complete[name]:+.3f})" for name, value in means[measure].items()}
+        | {name: f"{means[measure][name]:.3f} ({means[measure][name] - complete[name]:+.3f})" for name in SYSTEMS}
         for measure, meaning in lines.items()
     ]
     rows.append({"measure": NAIVE, "unjudged documents": "none"})
-    rows[-1] |= {str(name): f"{value:.3f}" for name, value in complete.items()}
+    rows[-1] |= {name: f"{complete[name]:.3f}" for name in SYSTEMS}
     table = pd.DataFrame(rows)
     text = (
         "BNDCG draws the grades of a system's unjudged documents from the judgments of the topic and keeps the ideal "

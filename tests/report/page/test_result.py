@@ -107,8 +107,9 @@ def test_a_track_and_a_gate_begin_with_their_answer(demo_files):
     runs = [demo_files / f"{name}.run" for name in ("lexical", "dense", "words")]
     table = leaderboard(runs, demo_files / "qrels.txt", "ENDCG@10", n_draws=50)
     first, second = table._verdict()
-    assert first.startswith("lexical has the highest mean ENDCG@10, 0.745 over 12 topics; its rank is 1 to ")
-    assert second == "No pair of systems differs significantly."
+    assert first.startswith("lexical has the highest mean ENDCG@10, 0.745 over 12 topics (rank 1 to ")
+    assert first.endswith(", and does not differ significantly from dense, words.")
+    assert second == "No pair of systems differs significantly; 90% confidence for all together."
     (caveat,) = table._caveats()
     assert caveat.text.endswith("unjudged for 1 of 3 systems, at most 32% (dense).")
     found = release_gate(runs[0], [runs[2]], demo_files / "qrels.txt", "nDCG@10", margin=0.5)
