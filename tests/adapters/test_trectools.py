@@ -273,7 +273,10 @@ def test_objects_without_data_are_refused_with_the_remedy(evaluation):
     ("change", "message"),
     [
         (lambda run, qrels: (pd.concat([run, run[:1]]), qrels), "document '7' is duplicated for query '001'"),
-        (lambda run, qrels: (run.drop(columns="score"), qrels), "run: wanted columns qid, docno, score; missing score"),
+        (
+            lambda run, qrels: (run.drop(columns=["score", "rank"], errors="ignore"), qrels),
+            "run: wanted columns qid, docno, score; missing score",
+        ),
         (lambda run, qrels: (run, qrels[["qid", "docno"]]), "qrels: wanted columns qid, docno, label; missing label"),
     ],
 )

@@ -447,7 +447,7 @@ def test_labels_are_evidence_on_the_command_line(command, write_files, command_n
     assert found[1] != without[1]
     code, _, err = command(*asked, "--labels", "bad.txt")
     assert code == 1
-    assert "bad.txt:1: grade must be a number" in err
+    assert "bad.txt:1: label must be a number" in err
 
 
 @pytest.mark.filterwarnings("ignore::vbterrier.errors.DegenerateWarning")
