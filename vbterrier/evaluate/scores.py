@@ -279,8 +279,7 @@ def score(
         raise ParameterError(f"resume={resume!r}: wanted a folder; leave it out to keep no checkpoints")
     # Answers have their own file format, unless other measures need runs and qrels.
     linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
-    read = read_answers if linking else read_qrels
-    judged = target_of(qrels, intents, tags, read, subtopics=subtopics)
+    judged = target_of(qrels, intents, tags, read_answers if linking else read_qrels, subtopics=subtopics)
     require_use(asked, labels=labels, model=model)
     if any(isinstance(measure, CandidateMeasure) and measure.reads_subtopics for measure in asked):
         check_subtopics(judged)
@@ -449,11 +448,8 @@ def _intervals(
 ) -> pd.DataFrame:
     averaged = _of_measures(keys[2], filter(is_mean, measures))
     columns, means = [key[averaged] for key in keys], numbers[averaged]
-    if np.isfinite(means).all():
-        tables = tables_of(columns, means)
-    else:
-        # Raises with the first value that is not finite.
-        tables = topic_values(_frame(columns, means))
+    # The latter raises with the first value that is not finite.
+    tables = tables_of(columns, means) if np.isfinite(means).all() else topic_values(_frame(columns, means))
     # One random stream for all systems and measures: equal values get equal intervals.
     made = [dict(zip(COLUMNS, row, strict=True)) for row in interval_rows(tables, interval, level=level, **options)]
     ends_of = {(row["name"], row["measure"]): row for row in made}
