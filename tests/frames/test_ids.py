@@ -316,8 +316,8 @@ def test_repeated_pairs_are_adjacent(pairs):
     assert all(a < b for a, b in itertools.pairwise(found) if pairs[a] == pairs[b])
 
 
-def same_prints(_data, offsets):
-    return np.ones(len(offsets) - 1, dtype=np.uint64)
+def same_prints(_data, start, _length):
+    return np.ones(len(start), dtype=np.uint64)
 
 
 def test_ids_with_one_fingerprint_are_refused_rather_than_joined_and_are_no_repeated_pairs(monkeypatch):
@@ -328,7 +328,7 @@ def test_ids_with_one_fingerprint_are_refused_rather_than_joined_and_are_no_repe
         patch.setattr(fingerprints, "keys", lambda codes, _prints: np.zeros(len(codes), dtype=np.uint64))
         with pytest.raises(InputError, match="share a fingerprint"):
             Lookup(np.array([0]), ids("a")).find(np.array([1]), ids("a"))
-    monkeypatch.setattr(fingerprints, "fingerprints", same_prints)
+    monkeypatch.setattr(fingerprints, "of_spans", same_prints)
     with pytest.raises(InputError, match="ids 'a' and 'b' share a fingerprint: rename one"):
         Lookup(None, ids("a")).find(None, ids("b"))
     with pytest.raises(InputError, match="ids 'a' and 'b' share a fingerprint"):

@@ -279,8 +279,7 @@ def score(
         raise ParameterError(f"resume={resume!r}: wanted a folder; leave it out to keep no checkpoints")
     # Answers have their own file format, unless other measures need runs and qrels.
     linking = all(isinstance(measure, LinkingMeasure) for measure in asked)
-    read = read_answers if linking else read_qrels
-    judged = target_of(qrels, intents, tags, read, subtopics=subtopics)
+    judged = target_of(qrels, intents, tags, read_answers if linking else read_qrels, subtopics=subtopics)
     require_use(asked, labels=labels, model=model)
     if any(isinstance(measure, CandidateMeasure) and measure.reads_subtopics for measure in asked):
         check_subtopics(judged)

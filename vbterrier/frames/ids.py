@@ -53,7 +53,8 @@ class Ids:
     @cached_property
     def fingerprints(self) -> NDArray[np.uint64]:
         """A 64-bit fingerprint of each id, shape (n,)."""
-        return fingerprints.fingerprints(*self.utf8_bytes())
+        data, bounds = self.utf8_bytes()
+        return fingerprints.of_spans(data, bounds[:-1], np.diff(bounds))
 
     def utf8_bytes(self) -> tuple[NDArray[np.uint8], Ints]:
         """Return the concatenated bytes of all ids, and their n + 1 offsets."""
