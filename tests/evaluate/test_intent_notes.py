@@ -80,21 +80,3 @@ def test_given_probabilities_need_no_note():
     nil = pd.DataFrame({"qid": "q", "entity_id": ["A", "B", "NIL"], "prob": [0.45, 0.45, 0.1]})
     assert list(prior_note(nil)), "NIL is no candidate"
     assert not list(missing_note(["q1"], INTENTS))
-
-
-def test_score_joins_the_intents_of_all_queries_as_evaluate_intents_does():
-    """Table 1 of the paper: two queries of one intent each, one of them covered."""
-    intents = pd.DataFrame({"qid": ["1", "2"], "entity_id": ["p1", "p2"], "prob": 1.0})
-    tags = pd.DataFrame({"docno": ["d1"], "entity_id": ["p1"]})
-    run = pd.DataFrame({"qid": ["1", "2"], "docno": ["d1", "d2"], "score": 1.0})
-    given = {"measures": ["ES@1", "VB@1"], "intents": intents, "tags": tags}
-    assert vbterrier.score({"mine": run}, **given).means().loc["mine"].tolist() == [0.5, 0.5]
-    pooled = vbterrier.score({"mine": run}, **given, pool="collection")
-    assert pooled.means().loc["mine"].tolist() == [0.5, 0.0]
-    qrels = pd.DataFrame({"qid": ["1"], "docno": ["d1"], "label": [1]})
-    with pytest.raises(vbterrier.ParameterError, match="wanted intents= alone, found qrels="):
-        vbterrier.score({"mine": run}, qrels, **given, pool="collection")
-    with pytest.raises(vbterrier.ParameterError, match="wanted intents= alone, found none"):
-        vbterrier.score({"mine": run}, measures=["ES@1"], tags=tags, pool="collection")
-    with pytest.raises(vbterrier.ParameterError, match="pool"):
-        vbterrier.score({"mine": run}, **given, pool="topics")

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import ParameterError, choice, number, printable, whole
-from vbterrier.evaluate.inputs import intents_and_tags, named_runs, target_of
+from vbterrier.evaluate.inputs import named_runs, target_of
 from vbterrier.evaluate.intent_notes import notes_on_intents
 from vbterrier.execution.parallel import workers
 from vbterrier.execution.streaming import Scorer, distribute, scored
@@ -22,7 +22,6 @@ from vbterrier.frames.contracts import systems_of
 from vbterrier.frames.files.blocks import amount
 from vbterrier.frames.files.reading import read_answers, read_qrels
 from vbterrier.frames.ids import integers_of
-from vbterrier.frames.named import named as table
 from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
 from vbterrier.frames.values import KEY
 from vbterrier.log import tracked
@@ -136,7 +135,6 @@ def score(
     subtopics: Any = None,
     topics: Any = None,
     on_topics: str = "same",
-    pool: str = "query",
     duplicates: str = "error",
     interval: str = "percentile",
     level: float = 0.95,
@@ -185,9 +183,6 @@ def score(
     on_topics
         ``"same"``: all topics of the qrels; raise if runs differ in their topics. ``"all"``: all topics of the qrels; a
         topic missing from a run scores as an empty ranking. ``"common"``: only topics that every run has.
-    pool
-        ``"collection"`` joins the intents of all queries, see :func:`vbterrier.evaluate_intents`, whose result is
-        returned; for measures of ambiguous queries with ``intents`` alone.
     duplicates
         ``"error"`` refuses a document that is duplicated among the documents of a topic that the measures look at: the
         first k for a cutoff k, more for models of unjudged documents, all for measures without a cutoff.
@@ -251,22 +246,6 @@ def score(
     >>> score({"mine": run}, qrels, ["BNDCG@10", "nDCG@10"]).means().round(3).loc["mine"].tolist()
     [0.75, 0.5]
     """
-    if pool != "query":
-        return _pooled(
-            *(runs, measures, intents, tags, topics),
-            {"qrels": qrels, "labels": labels, "model": model, "subtopics": subtopics, "resume": resume},
-            pool=pool,
-            on_topics=on_topics,
-            duplicates=duplicates,
-            interval=interval,
-            level=level,
-            n_resamples=n_resamples,
-            seed=seed,
-            memory=memory,
-            n_jobs=n_jobs,
-            client=client,
-            progress=progress,
-        )
     asked = distinct_measures(measures)
     choice("on_topics", on_topics, TOPICS)
     check_level(level)
@@ -317,27 +296,6 @@ def score(
     has_intents = judged.intents is not None or "prob" in judged.frame.columns
     notes += [*negative_labels(target.frame), *(notes_on_intents(judged, loaded) if has_intents else ())]
     return Scores(values, found, missing_topics(target.topics, loaded), model=models.get(""), notes=tuple(notes))
-
-
-def _pooled(
-    runs: Any, measures: Any, intents: Any, tags: Any, topics: Any, against: Mapping[str, Any], **options: Any
-) -> Scores:
-    """Return the scores of the joint intents of all queries."""
-    # That module imports this one.
-    from vbterrier.evaluate.intents import POOLS, evaluate_intents
-
-    choice("pool", options["pool"], POOLS)
-    given = [name for name, value in against.items() if value is not None]
-    if intents is None or given:
-        found = f"found {given[0]}=" if given else "found none"
-        raise ParameterError(
-            f"pool={options['pool']!r} joins the intents of all queries: wanted intents= alone, {found}"
-        )
-    found, tagger = intents_and_tags(intents, tags)
-    frame = table("intents", found)
-    queries = frame[["qid"]].drop_duplicates().assign(query="") if topics is None else topics
-    systems = dict(systems_of(named_runs(runs, topics)))
-    return evaluate_intents(systems, queries, intents=frame, tagger=tagger, measures=measures, **options)
 
 
 def _notes_on_models(
