@@ -113,8 +113,8 @@ class NDCG(_OfJudged):
 
     def parts(self, judged: JudgedTop) -> Parts:
         """Discounts divided by the ideal DCG of the pool."""
-        gain, weights = self.terms(judged)
-        return Parts(gain, weights / self.norm(judged, judged.judgments.counts)[:, None])
+        unit = discounts(judged.levels.shape[1]) / self.norm(judged, judged.judgments.counts)[:, None]
+        return Parts(grade_gains(judged, self.dcg), unit)
 
     def scores(self, judged: JudgedTop, levels: Ints, counts: Ints) -> Floats:
         """DCG divided by the ideal DCG of the pools."""
