@@ -305,7 +305,7 @@ def _linker(name: str, base: KnowledgeBase, *, are_queries: bool = False) -> Any
     if name == "dictionary":
         return DictionaryLinker(base)
     # Misspellings need an extra, which the other ways to find names do not.
-    spelt = {} if find_spec("rapidfuzz") else {"min_similarity": None}
+    spelt: dict[str, Any] = {} if find_spec("rapidfuzz") else {"min_similarity": None}
     if name == "queries":
         return QueryLinker(base, **spelt)
     return ContextLinker(QueryLinker(base, **spelt) if are_queries else DictionaryLinker(base))

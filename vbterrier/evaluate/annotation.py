@@ -25,7 +25,7 @@ from vbterrier.frames.pipelines import topics_of
 from vbterrier.intents.calibration import CalibrationError, calibration_error, query_ambiguity
 from vbterrier.intents.coverage import Intents
 from vbterrier.intents.language_model import ReplyError, json_reply
-from vbterrier.intents.stage import NIL
+from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.candidates import normalised
 from vbterrier.kernels.resample import stream
 from vbterrier.log import tracked

@@ -15,7 +15,7 @@ from vbterrier.evaluate.replicas import matches_of, nil_of, statistic_of
 from vbterrier.frames.named import named
 from vbterrier.frames.ranking import runs_of
 from vbterrier.intents.coverage import Intents, Tags, cover
-from vbterrier.intents.stage import NIL
+from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.candidates import kept, logarithm, peaks, proportional, softmax, with_fixed_masses
 from vbterrier.kernels.vb import per_topic
 from vbterrier.measures.intents import IntentMeasure

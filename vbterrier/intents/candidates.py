@@ -12,8 +12,8 @@ from vbterrier.errors import InputError, ParameterError, choice, number, whole
 from vbterrier.frames.contracts import require
 from vbterrier.frames.ids import ids_of, repeated_pairs, require_same_kind
 from vbterrier.frames.ranking import places
-from vbterrier.intents.stage import NIL, Candidates, IntentStage, warn_of
-from vbterrier.intents.taggers import label_of
+from vbterrier.intents.stage import Candidates, IntentStage, warn_of
+from vbterrier.intents.taggers import NIL, label_of
 from vbterrier.kernels.candidates import kept, peaks, proportional, ranks, softmax
 
 if TYPE_CHECKING:
@@ -99,7 +99,8 @@ class CandidateIntents(IntentStage):
         if taken := [name for name in _ADDED if name in inp.columns]:
             raise InputError(f"topics: column {taken[0]!r} is an output column; rename or drop it")
         _require_topics(inp)
-        links, scale, nil = _no_links(), "score", self.nil
+        nil: Any = self.nil
+        links, scale = _no_links(), "score"
         if len(inp) and not callable(getattr(self.source, "link", None)):
             links = _retrieved(self.source(inp), inp)
         elif len(inp):

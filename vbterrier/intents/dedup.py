@@ -14,7 +14,8 @@ import pyterrier as pt
 
 from vbterrier.errors import InputError, ParameterError, float_array, module_of_extra, number, whole
 from vbterrier.frames.contracts import frame_of, require
-from vbterrier.intents.stage import NIL, Candidates, IntentStage, knowledge_base, warn_of
+from vbterrier.intents.stage import Candidates, IntentStage, knowledge_base, warn_of
+from vbterrier.intents.taggers import NIL
 from vbterrier.kernels.candidates import DIGITS, complete_linkage, cosines, ranks
 from vbterrier.kernels.vb import per_topic
 from vbterrier.linking.links import normal_forms

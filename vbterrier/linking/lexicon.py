@@ -269,10 +269,11 @@ class Lexicon:
         # Aliases without a name have the numbers -1 and -2.
         is_cased = np.append(cased, [False, False])[name]
         places, keys = [], []
-        for at in (MIXED, CASELESS, CAPITALS):
-            rows = np.flatnonzero((name >= 0) & ((low <= at) & is_cased if at else low == MIXED)).astype(np.int32)
+        for case_level in (MIXED, CASELESS, CAPITALS):
+            held = (low <= case_level) & is_cased if case_level else low == MIXED
+            rows = np.flatnonzero((name >= 0) & held).astype(np.int32)
             places.append(rows)
-            keys.append((group[name[rows]] + at).astype(np.int32))
+            keys.append((group[name[rows]] + case_level).astype(np.int32))
         rows, key = np.concatenate(places), np.concatenate(keys)
         del places, keys, name, low, is_cased, of_row
         columns = (vocabulary.rows[each].to_numpy()[rows] for each in ("alias", "entity", "score", "weight"))

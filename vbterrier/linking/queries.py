@@ -240,13 +240,14 @@ class NameWords:
         flat = np.array([word for own in split for word in own], dtype=object)
         self.words, code = np.unique(flat, return_inverse=True) if len(flat) else (flat, np.empty(0, np.int64))
         pairs = np.unique(owner * max(len(self.words), 1) + code)
-        name, word = pairs // max(len(self.words), 1), pairs % max(len(self.words), 1)
+        name, word = np.divmod(pairs, max(len(self.words), 1))
         n_having = np.bincount(word, minlength=len(self.words))
         # A name more, so that a word of all names counts.
         self.squared: Floats = np.log((len(split) + 1) / n_having) ** 2
         shape = len(split), len(self.words)
         self.matrix = sparse.csr_array((np.ones(len(name)), (name, word)), shape=shape)
-        self.total: Floats = np.bincount(name, weights=self.squared[word], minlength=len(split))
+        total = np.bincount(name, weights=self.squared[word], minlength=len(split))
+        self.total: Floats = total.astype(np.float64, copy=False)
         letters = ["".join(word[0] for word in own if word not in STOP_ALIASES and word != "s") for own in split]
         every = ["".join(word[0] for word in own) for own in split]
         rows = pd.DataFrame({"form": [*letters, *every], "name": [*range(len(split))] * 2})

@@ -298,7 +298,9 @@ def _notes(found: Comparison) -> Iterator[str]:
     """Notes on tests, intervals and marks, one line for each."""
     one = found.pairs.iloc[0]
     by_measure = found.pairs.drop_duplicates("measure")
-    topics = ", ".join(f"{row.measure}: {topics_of([row.n_qids])}" for row in by_measure.itertuples(index=False))
+    topics = ", ".join(
+        f"{measure}: {topics_of([n])}" for measure, n in by_measure[["measure", "n_qids"]].to_numpy().tolist()
+    )
     n_resamples = max(one["n_resamples"], int(found.systems["n_resamples"].max()))
     drawn = f"{n_resamples} resamples, " if n_resamples else ""
     yield f"{topics}; test: {one['test']}; {corrected_over(found.pairs)}"

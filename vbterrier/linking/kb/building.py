@@ -348,7 +348,7 @@ def _starts(*keys: NDArray[Any]) -> Ints:
     return np.flatnonzero(changes)
 
 
-def _inverse(order: NDArray[Any]) -> Ints:
+def _inverse(order: NDArray[Any]) -> NDArray[np.int32]:
     """Return the place of each number in an order."""
     # Half the memory of 64 bits.
     places = np.empty(len(order), np.int32)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pandas as pd
@@ -73,7 +74,7 @@ def read_mediawiki_aliases(source: StrPath, *, max_bytes: int | None = None, pro
         n_pages += 1
         rows.extend(_rows(text))
     if not n_pages:
-        raise FileError(source, "has no <page>; wanted a MediaWiki XML dump, as pages-articles.xml.bz2")
+        raise FileError(Path(source), "has no <page>; wanted a MediaWiki XML dump, as pages-articles.xml.bz2")
     return pd.DataFrame(rows, columns=["alias", "title", "kind"], dtype="str").drop_duplicates(ignore_index=True)
 
 
