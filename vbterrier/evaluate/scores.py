@@ -304,23 +304,21 @@ def _notes_on_models(
     keys: Sequence[NDArray[np.object_]],
     numbers: NDArray[np.float64],
 ) -> list[str]:
-    """Return the summary of each model, and the largest Monte Carlo error of the means of each of its measures.
+    """Return a note for each model: its summary, and the largest Monte Carlo error of the means of its measures.
 
     The standard error of independent draws: those of :class:`vbterrier.unjudged.draws.GradeDraws` have a smaller one.
     """
-    found = []
+    notes = []
     for name, model in models.items():
         own = [one for one in measures if isinstance(one, Estimated) and one["model"] == name]
-        found.append(f"{', '.join(map(str, own))}: {model.summary}")
-        for measure in own:
-            variance = _variance_of(measure)
-            if variance is not None:
-                rows = keys[2] == str(variance)
-                parts = pd.Series(numbers[rows]).groupby(keys[0][rows])
-                error = float((np.sqrt(parts.sum().clip(lower=0) / measure["n_draws"]) / parts.size()).max())
-                draws = f"({measure['n_draws']:,} draws)"
-                found += [f"{measure}: Monte Carlo error of means at most {error:.1g} {draws}"] if error > 0 else []
-    return found
+        errors = [0.0]
+        for measure, variance in ((one, _variance_of(one)) for one in own):
+            rows = keys[2] == str(variance)
+            parts = pd.Series(numbers[rows]).groupby(keys[0][rows])
+            errors += (np.sqrt(parts.sum().clip(lower=0) / measure["n_draws"]) / parts.size()).tolist()
+        said = f"; Monte Carlo error of means at most {max(errors):.2g}" if max(errors) > 0 else ""
+        notes.append(f"{', '.join(map(str, own))}: {model.summary}{said}")
+    return notes
 
 
 def _with_plain(measures: Iterable[ir_measures.Measure]) -> list[tuple[Estimated, ir_measures.Measure]]:
