@@ -60,7 +60,7 @@ def reranker(version):
     stage = NeuralReranker.__new__(NeuralReranker)
     for name in NeuralReranker.STORED:
         setattr(stage, name, version)
-    stage._state, stage._topics = {"bias": np.full(50, version, dtype=np.float32)}, frozenset()
+    stage._learned, stage._topics = {"bias": np.full(50, version, dtype=np.float32)}, frozenset()
     return stage
 
 

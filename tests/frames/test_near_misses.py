@@ -20,9 +20,12 @@ QRELS = pd.DataFrame({"qid": "q", "iteration": ["1", "2"], "docno": ["a", "b"], 
 
 def test_the_prior_of_an_alias_is_not_ignored():
     priors = [0.1, 0.9]
-    for name in ("prior", "probability", "p", "count", "Score"):
+    for name in ("prior", "probability", "p", "Score"):
         with pytest.raises(InputError, match=f"aliases: column '{name}' is not read; .* rename it to 'score'"):
             DictionaryLinker(ALIASES.assign(**{name: priors}), id_space="x")
+    counted = DictionaryLinker(ALIASES.assign(count=[1, 3]), id_space="x").link(["fox"]).frame
+    # One more for each candidate of an alias, the default of smoothing: (1 + 1)/(4 + 2).
+    assert counted.set_index("entity_id")["score"].to_dict() == pytest.approx({"animal": 1 / 3, "channel": 2 / 3})
     linker = DictionaryLinker(ALIASES.assign(score=priors, prior="of the encyclopedia"), id_space="x")
     assert linker.link(["fox"]).frame.set_index("entity_id")["score"].to_dict() == {"animal": 0.1, "channel": 0.9}
 

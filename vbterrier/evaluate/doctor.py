@@ -88,7 +88,7 @@ class Diagnosis(Shown):
     def _caveats(self) -> Iterator[Caveat]:
         for note in self.notes:
             about, _, text = note.partition(": ")
-            yield Caveat(about.capitalize(), f"{text[:1].upper()}{text[1:]}.", note in self.serious)
+            yield Caveat(f"{about[:1].upper()}{about[1:]}", f"{text[:1].upper()}{text[1:]}.", note in self.serious)
 
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Measures", pd.DataFrame(self.support, columns=["measures", "possible", "reason"]))
