@@ -4,7 +4,7 @@ import string
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from vbterrier.kernels import fingerprints
@@ -32,6 +32,7 @@ one_length = st.integers(1, 20).flatmap(lambda n: st.lists(st.binary(min_size=n,
 
 
 @given(strings | one_length, st.binary(max_size=9), st.binary(max_size=9))
+@example([b"", b"abc", b"more than eight"], b"", b"")
 def test_tails_are_the_last_eight_bytes(words, before, behind):
     found = fingerprints.tails(*laid(words, before, behind)).tolist()
     assert found == [int.from_bytes(word[-8:], "little") for word in words]

@@ -426,8 +426,8 @@ def test_tags_that_cannot_mean_the_same_things_are_warned_of():
     register_tags("other entities", pd.DataFrame({"docno": ["x"], "entity_id": ["Q7"]}), replace=True)
     with pytest.warns(DegenerateWarning, match="no entity of tags is among the intents.*'Q7' against 'A'"):
         assert values(ES(tags="other entities") @ 1, intents, ranked(a=["x"])) == {"a": 0.0}
-    register_tags("other documents", pd.DataFrame({"docno": ["X"], "entity_id": ["A"]}), replace=True)
-    with pytest.warns(DegenerateWarning, match="no retrieved document has tags.*'X' against 'x'"):
+    register_tags("other documents", pd.DataFrame({"docno": ["y"], "entity_id": ["A"]}), replace=True)
+    with pytest.warns(DegenerateWarning, match="no retrieved document has tags.*'y' against 'x'"):
         assert values(ES(tags="other documents") @ 1, intents, ranked(a=["x"])) == {"a": 0.0}
 
 

@@ -481,9 +481,11 @@ def test_systems_of_two_taggers_are_refused_where_all_systems_are_known():
     tags = pd.DataFrame({"docno": ["d1", "d2"], "entity_id": ["E1", "E2"]})
     vbterrier.register_tags("of all", tags, replace=True)
     bare = {name: run.drop(columns=["entity_id", "weight", "tagger"]) for name, run in systems.items()}
-    named = vbterrier.Experiment(bare, QUERIES, INTENTS, [ES(tags="of all") @ 1])
+    with pytest.warns(DegenerateWarning, match=r"uniform over n candidates \(n = 2\): no source of their"):
+        named = vbterrier.Experiment(bare, QUERIES, INTENTS, [ES(tags="of all") @ 1])
     assert named["ES(tags='of all')@1"].tolist() == [0.5, 0.5]
     same = {name: tagged("WAT") for name in systems}
-    found = vbterrier.Experiment(same, QUERIES, INTENTS, OVER_INTENTS)
+    with pytest.warns(DegenerateWarning, match="uniform over n candidates"):
+        found = vbterrier.Experiment(same, QUERIES, INTENTS, OVER_INTENTS)
     expected = pt.Experiment(list(same.values()), QUERIES, INTENTS, OVER_INTENTS, names=list(same))
     pd.testing.assert_frame_equal(found, expected)

@@ -188,10 +188,10 @@ def scored(*ids):
     return ir_measures.calc_aggregate([BNDCG(prior="pool") @ 10], QRELS_OF_ID_MISMATCH, run)
 
 
-MISWRITTEN = [("1", "2"), ("d1 ", "x"), ("x", "cafe\u0301"), ("\u00a0d1", "x")]
+MISWRITTEN = [("1", "2"), ("d1 ", "x"), ("x", "cafe\u0301"), ("\u00a0d1", "x"), ("D1", "n")]
 
 
-@pytest.mark.parametrize("ids", [*MISWRITTEN, ("new", "other"), ("d1", "d1 "), ("D1", "n")])
+@pytest.mark.parametrize("ids", [*MISWRITTEN, ("new", "other"), ("d1", "d1 ")])
 def test_ids_that_are_written_otherwise_are_said_and_documents_that_are_new_are_not(ids):
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
