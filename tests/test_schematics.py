@@ -38,6 +38,8 @@ def stages(kb):
         vbterrier.Calibrate(temperature=2.0),
         vbterrier.Dedup(kb=kb),
         vbterrier.Truncate(mass=0.95),
+        vbterrier.intents.GenerateIntents(str),
+        vbterrier.intents.ModelProbabilities(str),
         vbterrier.intents.ParseConstraints(),
         vbterrier.intents.RelaxedQueries(most=2),
         vbterrier.RelaxConstraints(kb),
@@ -69,6 +71,8 @@ def stages(kb):
 DRAWN = {
     "CandidateIntents": (["qid", "query"], [*INTENTS, "score", "name", "mention", "source"], {"source"}),
     "Calibrate": (["qid", "entity_id", "score"], ["prob"], {"temperature"}),
+    "GenerateIntents": (["qid", "query"], INTENTS, {"ask"}),
+    "ModelProbabilities": (INTENTS, INTENTS, {"ask"}),
     "Dedup": (INTENTS, ["merged"], {"kb"}),
     "Truncate": (INTENTS, INTENTS, {"mass"}),
     "ParseConstraints": (["qid", "query"], ["query_0", "constraints"], set()),

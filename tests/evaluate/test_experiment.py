@@ -612,7 +612,9 @@ class Unknown(pt.Transformer):
 
 
 def test_pipelines_that_do_not_fit_are_reported_as_in_pyterrier(pair, topics, qrels):
-    no_score = pair[1] >> pt.apply.generic(lambda frame: frame.drop(columns="score"), required_columns=["score"])
+    no_score = pair[1] >> pt.apply.generic(
+        lambda frame: frame.drop(columns=["score", "rank"]), required_columns=["score"]
+    )
     wrong = pair[1] >> pt.apply.generic(lambda frame: frame, required_columns=["text"])
     for systems, policy, is_error in (
         ({"a": wrong}, "error", True),

@@ -937,7 +937,9 @@ def test_a_tagger_model_gives_an_interval_of_the_score_under_gold_tags():
     again = {key: one.sample(frac=1, random_state=1) if hasattr(one, "sample") else one for key, one in options.items()}
     shuffled = of_gold(evaluated({"b": systems["a"], "a": systems["a"][::-1]}, n_replicas=200, perturb=[], **again))
     assert shuffled.iloc[2:].to_numpy().tolist() == found.to_numpy().tolist()
-    assert "gold tags (tagger model): 1000 replicas" in footing(evaluated(systems, **options))
+    assert "gold tags (tagger model): over gold tags of all documents for these topics (1000 replicas" in footing(
+        evaluated(systems, **options)
+    )
 
 
 def test_ids_may_be_integers():

@@ -81,7 +81,7 @@ def test_blocks_of_a_run_may_hold_comments_alone(tmp_path, n_bytes):
     tables = [block.table for block in blocks([written(tmp_path / "a.run", text)], n_bytes)]
     rows = pd.concat([table.to_pandas() for table in tables], ignore_index=True)
     both = written(tmp_path / "bare", RUN + RUN.replace("d", "e"))
-    pd.testing.assert_frame_equal(rows, read_run(both)[["qid", "docno", "score"]], check_dtype=False)
+    pd.testing.assert_frame_equal(rows, read_run(both)[["qid", "docno", "score", "rank"]], check_dtype=False)
 
 
 def test_comments_are_no_topics(shared_data):

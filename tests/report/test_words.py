@@ -7,6 +7,8 @@ from pathlib import Path
 import pytest
 from rich.cells import cell_len
 
+from vbterrier.unjudged import fitted
+
 GOLDEN = runpy.run_path(str(Path(__file__).parents[1] / "golden" / "make_words.py"))
 
 
@@ -25,6 +27,8 @@ def kept():
 @pytest.mark.parametrize("command", GOLDEN["COMMANDS"])
 def test_each_command_says_what_it_said(command, kept, folder, monkeypatch):
     monkeypatch.chdir(folder)
+    # Other tests of this process register models.
+    monkeypatch.setattr(fitted, "_MODELS", {})
     assert GOLDEN["said"](command) == kept[command]
 
 

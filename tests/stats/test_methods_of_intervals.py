@@ -40,8 +40,10 @@ def test_the_interval_of_unjudged_zero_is_not_called_percentile():
     one = table.loc[("all", "Unjudged@10")]
     assert [one["low"], one["high"]] == pytest.approx(LIMITS.tolist())
     said = " ".join(caption_of(scores))
-    assert "topics (bounded): scores that are equal on all topics (=): other topics" in said
-    assert "topics (percentile): 50 resamples" in said
+    assert (
+        "topics (bounded): over other topics from the same population, for scores that are equal on all topics" in said
+    )
+    assert "topics (percentile): over other topics from the same population (50 resamples" in said
 
 
 def test_differences_that_are_equal_on_all_topics_are_not_inverted_from_a_test():

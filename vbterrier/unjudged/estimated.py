@@ -134,6 +134,8 @@ class EstimatedDistribution(ScoreDistributions):
                     if drawn.is_kept:
                         drawn.norms[key] = norm
                     scores /= norm[place]
+                    # Sums in another order differ by rounding.
+                    np.minimum(scores, 1.0, out=scores)
                 yield own, scores
 
     def _whole(self, own: Ints, counts: Ints, where: Pair, levels: Levels) -> Floats:
