@@ -157,7 +157,7 @@ class JudgeAudit(Shown):
     def _panels(self) -> Iterator[Panel]:
         yield Panel("Verdicts", self.verdicts[["judge", "verdict", "reasons"]], heads=2)
         yield Panel("Systems: corrected scores, and others beside them", self.comparison, value=CORRECTED)
-        yield Panel("Human judgments needed", self.needed)
+        yield Panel("Human judgments needed", self.needed.astype({"n": "Int64"}))
         yield Panel("Systems", self.systems, value="value", heads=3, folded=True)
         yield Panel("Differences a - b", self.pairs, value="diff", rule=0, heads=3, folded=True)
         yield Panel("Agreement beyond chance", self.quality.kappa, value="value", heads=2, folded=True)
