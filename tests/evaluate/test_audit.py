@@ -386,6 +386,12 @@ def test_the_page_begins_with_the_verdict_and_folds_the_details(judged):
     caveats = list(found._caveats())
     assert [each.text for each in caveats] == found.verdicts["reasons"][0].split("; ")
     assert all(each.serious for each in caveats)
+    others = [one for one in judged.values() if one.verdicts["verdict"][0] != "NOT TRUSTED"]
+    assert others
+    for one in others:
+        assert next(iter(one._verdict())) == one.summary()[0]
+        assert one.verdicts["reasons"][0] in one.summary()[0]
+        assert list(one._caveats()) == []
     panels = list(found._panels())
     assert [panel.title for panel in panels if not panel.folded] == [
         "Verdicts",

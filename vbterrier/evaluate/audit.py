@@ -12,7 +12,7 @@ import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
 from vbterrier.evaluate.inputs import loaded_runs, require_scale, require_spellings, target_of
-from vbterrier.evaluate.judge_verdict import ALONE, CORRECTED, HUMANS, NOT_TRUSTED, TRUSTED, side_by_side, verdicts
+from vbterrier.evaluate.judge_verdict import ALONE, CORRECTED, HUMANS, NOT_TRUSTED, side_by_side, verdicts
 from vbterrier.evaluate.judging import held_out, judge_next, label_quality
 from vbterrier.evaluate.scores import TOPICS, score
 from vbterrier.frames.columns import DOCUMENTS
@@ -128,14 +128,16 @@ class JudgeAudit(Shown):
         return [*lines, f"±{self.needed['margin'].iloc[0]:g} takes {saved}"]
 
     def _verdict(self) -> Iterator[str]:
+        # The reasons of judges that are not trusted are serious caveats.
         for row in self.verdicts.to_dict("records"):
-            yield f"{row['judge']}: {row['verdict']}{'. ' + row['reasons'] if row['verdict'] == TRUSTED else ''}"
+            reasons = "" if row["verdict"] == NOT_TRUSTED else f": {row['reasons']}"
+            yield f"{row['judge']}: {row['verdict']}{reasons}"
         yield self.summary()[-1]
 
     def _caveats(self) -> Iterator[Caveat]:
-        for row in self.verdicts[self.verdicts["verdict"] != TRUSTED].to_dict("records"):
+        for row in self.verdicts[self.verdicts["verdict"] == NOT_TRUSTED].to_dict("records"):
             for reason in row["reasons"].split("; "):
-                yield Caveat(row["judge"], reason, row["verdict"] == NOT_TRUSTED)
+                yield Caveat(row["judge"], reason, serious=True)
 
     def _line(self) -> str:
         need = self.needed.set_index("labels").loc["with"].to_dict()
