@@ -72,7 +72,7 @@ DRAWN = {
     "CandidateIntents": (["qid", "query"], [*INTENTS, "score", "name", "mention", "source"], {"source"}),
     "Calibrate": (["qid", "entity_id", "score"], ["prob"], {"temperature"}),
     "GenerateIntents": (["qid", "query"], INTENTS, {"ask"}),
-    "ModelProbabilities": (INTENTS, INTENTS, {"ask"}),
+    "ModelProbabilities": (["qid", "query", "entity_id", "prob"], INTENTS, {"ask"}),
     "Dedup": (INTENTS, ["merged"], {"kb"}),
     "Truncate": (INTENTS, INTENTS, {"mass"}),
     "ParseConstraints": (["qid", "query"], ["query_0", "constraints"], set()),

@@ -282,7 +282,7 @@ class ModelProbabilities(IntentStage):
 
     def transform(self, inp: pd.DataFrame) -> pd.DataFrame:
         """Return the intents with the probabilities of the model."""
-        require(inp, ("qid", "query", "entity_id", "prob"), "intents")
+        pt.validate.columns(inp, includes=["qid", "query", "entity_id", "prob"])
         candidates = Candidates(inp)
         prob, failures = candidates.among_entities.copy(), []
         topic = candidates.topic[candidates.entities]

@@ -6,10 +6,10 @@ import glob
 import hashlib
 import logging
 import os
+import secrets
 import shutil
 import sqlite3
 import stat
-import tempfile
 import time
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -510,11 +510,13 @@ def _folder_beside(path: Path) -> Iterator[Path]:
         raise FileError(path, "exists and is not a knowledge base, so it is not replaced; delete it or name another")
     prefix = f".{path.name[:40]}.build-"
     _remove_abandoned(path.parent, prefix)
+    # Named before it is made: a signal between the two would leave it.
+    folder = path.parent / f"{prefix}{os.getpid()}-{secrets.token_hex(4)}"
     try:
-        folder = Path(tempfile.mkdtemp(prefix=f"{prefix}{os.getpid()}-", dir=path.parent))
-    except OSError as error:
-        raise FileError(path, f"cannot be written: {error.strerror or error}") from error
-    try:
+        try:
+            folder.mkdir(mode=0o700)
+        except OSError as error:
+            raise FileError(path, f"cannot be written: {error.strerror or error}") from error
         # The lock of a process ends with it, however it ends.
         with (folder / _LOCK).open("wb") as lock:
             _locked(lock)
