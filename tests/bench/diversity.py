@@ -243,16 +243,20 @@ def figure(results, path):
     for column, (name, (table, _, means)) in enumerate(results.items()):
         above, below = axes[:, column]
         above.set(title=f"{name}, {len(means)} systems", xlabel="τ under wrong probabilities (one at .8)")
-        for measure, row in table.iterrows():
-            above.plot(row["one at .8: τ"], row["differ"], "o", color="C1" if measure.startswith("VB") else "C0", ms=4)
-            above.annotate(measure, (row["one at .8: τ"], row["differ"]), (3, 2), textcoords="offset points", size=7)
-        above.margins(0.25)
+        # Markers with one legend, since labels of neighbours would overlap.
+        for marker, (measure, row) in zip("osD^vP*X", table.iterrows(), strict=True):
+            colour = "C1" if measure.startswith("VB") else "C0"
+            point = row["one at .8: τ"], row["differ"]
+            above.plot(*point, marker, color=colour, mfc="none", ms=6, label=measure)
+        above.margins(0.15)
         below.plot(means["D#-nDCG"], means["VB"], "o", ms=3, color="C1", label="VB")
         below.plot(means["D#-nDCG"], means["ES"], "o", ms=3, color="C0", label="ES")
         below.set(xlabel="D#-nDCG")
     axes[0, 0].set_ylabel("share of pairs that differ significantly")
+    axes[1, 0].set_ylabel("mean score")
     axes[1, 0].legend(frameon=False)
-    drawn.tight_layout()
+    drawn.tight_layout(rect=(0, 0, 1, 0.94))
+    drawn.legend(*axes[0, 0].get_legend_handles_labels(), loc="upper center", ncols=len(table), frameon=False)
     drawn.savefig(path, metadata={"Date": None})
 
 
