@@ -13,6 +13,7 @@ import pandas as pd
 from vbterrier.demo import copy_demo, demo_folder
 from vbterrier.errors import DegenerateWarning, choice, printable
 from vbterrier.evaluate.doctor import RUN_TITLES
+from vbterrier.evaluate.judging import judge_next
 from vbterrier.evaluate.leaderboard import joined_ranks
 from vbterrier.evaluate.scores import score
 from vbterrier.frames.files.reading import read_qrels, read_run
@@ -359,6 +360,8 @@ def coverage_caption(reports: Sequence[CoverageReport], *, per_query: bool = Fal
 NAIVE, CONDENSED, UNJUDGED = "nDCG@10", "nDCG(judged_only=True)@10", "Unjudged@10"
 BOOTSTRAPPED, ESTIMATED = "BNDCG@10", "ENDCG@10"
 SYSTEMS = ("lexical", "dense")
+# Documents that the demo judges beside its pool: one per topic.
+N_RATED = 12
 
 
 def doctor_report(diagnosis: Diagnosis, style: str) -> str:
@@ -388,14 +391,17 @@ def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DegenerateWarning)
         measures = [UNJUDGED, NAIVE, CONDENSED, BOOTSTRAPPED, ESTIMATED]
-        scores = score(systems, read_qrels(folder / "qrels.txt"), measures, seed=seed)
-        truth = score(systems, read_qrels(folder / "complete.txt"), [NAIVE], seed=seed)
+        qrels = read_qrels(folder / "qrels.txt")
+        scores = score(systems, qrels, measures, seed=seed)
+        complete = read_qrels(folder / "complete.txt")
+        truth = score(systems, complete, [NAIVE], seed=seed)
+        rated = score(systems, _rated(systems, qrels, complete), [ESTIMATED], seed=seed)
     n_topics = int(scores.intervals["n_qids"].iloc[0])
     parts = [
         f"Two systems on {n_topics} topics, judged from a pool to which `dense`, the newer one, did not contribute.",
         rendered(summary(scores, "table"), "table", drop=LAST),
         "\n".join([footing(scores), *scores.notes]),
-        _verdicts(scores, truth),
+        _verdicts(scores, rated, truth),
     ]
     if save is not None:
         written = copy_demo(save)
@@ -408,19 +414,26 @@ def demo_report(save: Path | None = None, *, seed: int = 0) -> str:
     return "\n\n".join(parts)
 
 
-def _verdicts(scores: Scores, truth: Scores) -> str:
+def _rated(systems: dict[str, pd.DataFrame], qrels: pd.DataFrame, complete: pd.DataFrame) -> pd.DataFrame:
+    """Judgments and the complete labels of the documents to judge next."""
+    chosen = judge_next(systems, qrels, N_RATED).frame[["qid", "docno"]]
+    return pd.concat([qrels, chosen.merge(complete, on=["qid", "docno"])], ignore_index=True)
+
+
+def _verdicts(scores: Scores, rated: Scores, truth: Scores) -> str:
     """Means of the systems by each measure, and their differences from those with complete judgments."""
     means, complete = scores.means(), truth.means()[NAIVE]
-    lines = {
-        NAIVE: "non-relevant",
-        CONDENSED: "dropped",
-        BOOTSTRAPPED: "drawn",
-        ESTIMATED: "estimated",
-    }
+    lines = [
+        (NAIVE, "non-relevant", means[NAIVE]),
+        (CONDENSED, "dropped", means[CONDENSED]),
+        (BOOTSTRAPPED, "drawn", means[BOOTSTRAPPED]),
+        (ESTIMATED, "estimated", means[ESTIMATED]),
+        (f"{ESTIMATED}, {N_RATED} judged", "estimated", rated.means()[ESTIMATED]),
+    ]
     rows = [
         {"measure": measure, "unjudged documents": meaning}
-        | {name: f"{means[measure][name]:.3f} ({means[measure][name] - complete[name]:+.3f})" for name in SYSTEMS}
-        for measure, meaning in lines.items()
+        | {name: f"{values[name]:.3f} ({values[name] - complete[name]:+.3f})" for name in SYSTEMS}
+        for measure, meaning, values in lines
     ]
     rows.append({"measure": NAIVE, "unjudged documents": "none"})
     rows[-1] |= {name: f"{complete[name]:.3f}" for name in SYSTEMS}
@@ -429,7 +442,8 @@ def _verdicts(scores: Scores, truth: Scores) -> str:
         "BNDCG draws the grades of a system's unjudged documents from the judgments of the topic and keeps the ideal "
         "ranking of the pool: report it beside published nDCG. ENDCG estimates the nDCG of complete judgments from all "
         "systems, whose unjudged documents may belong to the ideal ranking: it has the smallest errors on most "
-        "collections. On this small one, `dense` is better than it expects of a system that was not pooled."
+        "collections. Where a system was not pooled, as `dense` here, judge a few of its documents first: with the "
+        f"{N_RATED} that `vbterrier judge --budget {N_RATED}` lists, ENDCG has the order of complete judgments."
     )
     above = "Means over topics, and in brackets their differences from the means with complete judgments (last row):"
     return "\n".join([above, rendered(table, "table"), text])
