@@ -84,7 +84,7 @@ class UnjudgedModel:
     def select(self, topics: Ints | slice) -> UnjudgedModel:
         """Return the model of some topics."""
         value, places = self.value, np.arange(len(self))[topics]
-        return UnjudgedModel(
+        part = UnjudgedModel(
             self.base[topics],
             self.weights[topics],
             self.n_unjudged[topics],
@@ -95,6 +95,9 @@ class UnjudgedModel:
             None if value is None else lambda topic, levels: value(int(places[topic]), levels),
             None if self.increments is None else self.increments.select(topics),
         )
+        # Each topic has its rows, whatever the others.
+        vars(part).update({name: vars(self)[name][topics] for name in ("landed", "caps") if name in vars(self)})
+        return part
 
     @property
     def is_shared(self) -> bool:

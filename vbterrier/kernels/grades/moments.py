@@ -58,7 +58,8 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
     if not len(binding):
         return mean, variance
     part = model.select(binding)
-    n_unjudged, many = part.n_unjudged, _n_counts(part) > _FEW_COUNTS * part.n_unjudged**2
+    n_unjudged, n_counts = part.n_unjudged, _n_counts(part)
+    many = n_counts > _FEW_COUNTS * n_unjudged**2
     by_levels = many & (n_unjudged <= _MOST_DOCUMENTS) & (n_unjudged**3 * part.n_active <= MAX_WORK) & part.is_shared
     # The mean comes from the same recursion with and without the variance, so that all its digits are the same.
     known = np.full(len(binding), np.nan)
@@ -66,7 +67,7 @@ def moments(model: UnjudgedModel, *, with_variance: bool = True) -> tuple[Floats
         known[by_levels] = mean[binding[by_levels]] - _shortfall(part.select(np.flatnonzero(by_levels)))
     mean[binding], variance[binding] = known, np.nan
     states = np.flatnonzero(~by_levels | with_variance)
-    found = _limited_moments(part.select(states), known[states], with_variance=with_variance)
+    found = _limited_moments(part.select(states), n_counts[states], known[states], with_variance=with_variance)
     mean[binding[states]], variance[binding[states]] = found
     return mean, variance
 
@@ -138,11 +139,16 @@ def _n_counts(model: UnjudgedModel) -> NDArray[Any]:
     return np.array([comb(u + s - 1, s - 1) for u, s in (divmod(size, width) for size in sizes.tolist())])[kind]
 
 
-def _limited_moments(model: UnjudgedModel, known: Floats, *, with_variance: bool) -> tuple[Floats, Floats]:
-    """The dynamic programs, for topics with the same states together; ``known`` are means of a recursion or NaN."""
+def _limited_moments(
+    model: UnjudgedModel, n_counts: NDArray[Any], known: Floats, *, with_variance: bool
+) -> tuple[Floats, Floats]:
+    """The dynamic programs, for topics with the same states together.
+
+    ``n_counts`` are the numbers of :func:`_n_counts`; ``known`` are means of a recursion or NaN.
+    """
     moments_of = np.stack([known, np.full(len(model), np.nan)])
     n_unjudged, n_active = model.n_unjudged, model.n_active
-    counts = n_unjudged * _n_counts(model)
+    counts = n_unjudged * n_counts
     # The pairs of counts of u documents that landed and are left over are C(u + 4, 4).
     pairs = _PAIR_WORK * np.prod([n_unjudged + more for more in range(1, 5)], axis=0, dtype=np.float64) / 24
     pairs[np.isnan(known)] = np.inf
@@ -155,6 +161,8 @@ def _limited_moments(model: UnjudgedModel, known: Floats, *, with_variance: bool
     ]
     for chosen, signature, compute in walks:
         topics = np.flatnonzero(chosen)
+        if not len(topics):
+            continue
         # Equal caps of neighbours make batches with few different supplies.
         topics = topics[np.lexsort((*model.caps[topics].T, -n_active[topics], -n_unjudged[topics]))]
         kinds, member = np.unique(signature[topics], axis=0, return_inverse=True)
@@ -203,6 +211,8 @@ def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, 
         mean, variance = np.hstack([_urn_moments(part, with_variance=with_variance) for part in batches])
         return mean, variance
     gain, prob, caps = active(model)
+    # By level, contiguous over topics, shape (n_levels, 1, n).
+    prob = np.ascontiguousarray(prob.T)
     supplies = np.hstack([gain, caps]).T
     differs = np.append(True, (supplies[:, 1:] != supplies[:, :-1]).any(axis=0))
     kind, (gains, rooms) = np.cumsum(differs) - 1, np.vsplit(supplies[:, differs], 2)
@@ -224,11 +234,14 @@ def _urn_moments(model: UnjudgedModel, *, with_variance: bool) -> tuple[Floats, 
             added *= gained
             later[1] += added
         later[0] += gained
-        strength, numbers = None if model.strength is None else model.strength[topics], np.arange(0.0, n_drawn)[:, None]
-        before, chance = layer(n_drawn - 1, n_levels), []
-        for level in range(n_levels):
-            by_number = next_draw(prob[topics, :, [level]], strength, numbers, n_drawn - 1)[:, :, 0].T
-            chance.append(np.ascontiguousarray(by_number).take(before[:, level] if len(by_number) > 1 else [0], axis=0))
+        before, by_number = layer(n_drawn - 1, n_levels), prob[:, :, topics]
+        if model.strength is None or n_drawn == 1:
+            chance = list(by_number)
+        else:
+            # As :func:`next_draw`, by the number of earlier draws of the level.
+            share = (n_drawn - 1) / (model.strength[topics] + (n_drawn - 1))
+            by_number = by_number + share * (np.arange(0.0, n_drawn)[:, None] / (n_drawn - 1) - by_number)
+            chance = [each.take(before[:, level], axis=0) for level, each in enumerate(by_number)]
         later = [_expected(moment, chance, successors(n_drawn - 1, n_levels)) for moment in later]
     mean, *square = (moment[0] for moment in later)
     variance = np.maximum(square[0] - mean**2, 0.0) if with_variance else np.full(n, np.nan)
