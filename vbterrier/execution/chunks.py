@@ -95,7 +95,7 @@ def _require_topicwise(measure: Measure) -> None:
     if isinstance(measure, (IntentMeasure, type(Unjudged))):
         return
     # The published code shares the pool of all topics.
-    if isinstance(measure, Bootstrapped) and not measure.process().compat:
+    if isinstance(measure, Bootstrapped) and not measure.process.compat:
         return
     raise ParameterError(
         f"{measure}: looks at the whole rankings of all topics at once, which memory= is there to avoid; give a "

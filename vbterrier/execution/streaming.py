@@ -46,7 +46,7 @@ from vbterrier.linking.quality import answers
 from vbterrier.log import tracked
 from vbterrier.measures.base import Measure, values_by_topic
 from vbterrier.measures.external import external_values, prepare
-from vbterrier.measures.target import aligned, deepest, require_one_tagger, restricted
+from vbterrier.measures.target import Scoring, aligned, deepest, require_one_tagger, restricted
 from vbterrier.measures.unjudged import Estimated, draw_models, needs_model
 
 if TYPE_CHECKING:
@@ -338,7 +338,7 @@ class Scorer:
         # Values refer to the measures given here, whose text is computed once.
         texts = {id(measure): str(measure) for measure in measures}
         rows: list[Row] = []
-        for measure, by_topic in values_by_topic(internal, target, run, models) if internal else ():
+        for measure, by_topic in values_by_topic(internal, Scoring(target, run, deepest(internal), models)):
             rows += zip(repeat(name), by_topic, repeat(texts[id(measure)]), by_topic.values(), strict=False)
         for qid, measure, value in external_values(external, target, run, warned=bool(internal)):
             rows.append((name, qid, texts.get(id(measure)) or str(measure), value))

@@ -202,22 +202,23 @@ def systems_of(runs: Any) -> Iterator[tuple[str, Any]]:
         yield name, run
 
 
-_KEY = ("qid", "docno")
-
-
 class LabelFrame:
     """Judged documents without duplicates: the number of its topic, document and label of each judgment.
 
-    ``drop_negative`` treats labels below 0 as missing; ``ids`` are the columns qid and docno as ids, if they are known.
+    ``drop_negative`` treats labels below 0 as missing; ``ids`` are the columns qid and docno as ids, of a frame with
+    these columns and label.
     """
 
     def __init__(
         self, qrels: Any, *, name: str = "qrels", drop_negative: bool = False, ids: tuple[Ids, Ids] | None = None
     ) -> None:
         self.name = name
-        frame = frame_of(qrels, name, QRELS)
-        require(frame, ("qid", "docno", "label"), name)
-        self.qid, self.docno = ids or (ids_of(frame[column], f"{name} column {column!r}") for column in _KEY)
+        frame = qrels
+        if ids is None:
+            frame = frame_of(qrels, name, QRELS)
+            require(frame, ("qid", "docno", "label"), name)
+            ids = ids_of(frame["qid"], f"{name} column 'qid'"), ids_of(frame["docno"], f"{name} column 'docno'")
+        self.qid, self.docno = ids
         self.topics, self.topic = self.qid.codes()
         owner = owner_of(self.topics, self.topic, self.docno)
         self.label = integers_of(frame["label"], f"{name} column 'label'", owner)

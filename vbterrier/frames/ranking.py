@@ -134,6 +134,9 @@ class Run:
             warn(f"{self.name}: {len(worse)} repeated documents dropped, each at its lower rank")
             kept = np.ones(len(self), dtype=bool)
             kept[worse] = False
+            # Cached values are those of all rows.
+            for cached in _cached():
+                vars(self).pop(cached, None)
             self._read(self.frame[kept].reset_index(drop=True))
 
     def warn_of_ranks(self) -> None:
@@ -203,10 +206,7 @@ class Run:
 
     def _read(self, frame: pd.DataFrame) -> None:
         require(frame, ("qid", "docno", "score"), self.name)
-        # Cached values of the previous rows.
         self._tops: dict[int, Top] = {}
-        for known in _cached():
-            vars(self).pop(known, None)
         self.frame = frame
         # Only distinct topic ids are kept: reading a chunked column copies it.
         self._blocks = distinct_blocks(frame["qid"], f"{self.name} column 'qid'")

@@ -138,8 +138,9 @@ def _frame(data: Any, what: str, converter: Any) -> pd.DataFrame:
         raise InputError(
             f"{what}: ir_measures needs the column query_id, found {found}; rename it, or use vbterrier.score"
         )
-    # Several times faster than rename for small frames.
-    frame: pd.DataFrame = data.set_axis(_names(tuple(data.columns)), axis=1)
+    # Several times faster than rename and set_axis for small frames.
+    frame: pd.DataFrame = data.copy(deep=False)
+    frame.columns = _names(tuple(data.columns))
     return frame
 
 

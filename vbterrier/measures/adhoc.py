@@ -38,7 +38,7 @@ def values(
 ) -> Iterator[tuple[ir_measures.Measure, Floats]]:
     """Yield each measure and its value for each topic of the judgments, shape (n_topics,)."""
     depth = max(measure["cutoff"] for measure in measures)
-    judged = judgments.judged(run, run.top(depth), depth)
+    judged = judgments.judge(run, depth, checked=True)
     for measure in measures:
         cut = judged.cut(measure["cutoff"])
         yield measure, err(cut) if measure.NAME == "ERR" else NDCG(measure["dcg"]).of_judged(cut)

@@ -18,7 +18,7 @@ from vbterrier.kernels.rankings import MOST_RANKS
 from vbterrier.measures.target import EvaluationTarget, Scoring, check_subtopics, deepest, warn_of_id_mismatch
 
 if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterable, Iterator, Mapping
+    from collections.abc import Container, Hashable, Iterable, Iterator, Mapping, Sequence
 
     import pandas as pd
     from numpy.typing import NDArray
@@ -188,7 +188,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
 
     def shared(self, *own: str) -> Hashable:
         """Key of the results that this measure shares with measures that differ only in the parameters ``own``."""
-        return (type(self), repr(type(self)(**{name: value for name, value in self.params.items() if name not in own})))
+        return (type(self), self._text(leave_out=own))
 
     def runtime_impl(self, qrels: Any, run: Any) -> Iterator[ir_measures.Metric]:
         """Evaluate through the runtime provider of ir_measures, in pipelines without the provider of this package."""
@@ -196,16 +196,20 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
 
     @cached_property
     def _written(self) -> str:
+        # Hosts hash and compare measures by their text for every value.
+        return self._text()
+
+    def _text(self, *, leave_out: Container[str] = ()) -> str:
+        """The name, the parameters that are not the default, and the cutoff."""
         own = ",".join(
-            f"{name}={_text(value)}"
+            f"{name}={_value_text(value)}"
             for name, value in self.params.items()
-            if name != "cutoff" and value != self.SUPPORTED_PARAMS[name].default
+            if name != "cutoff" and name not in leave_out and value != self.SUPPORTED_PARAMS[name].default
         )
         text = f"{self.NAME}({own})" if own else str(self.NAME)
         return f"{text}@{self.cutoff}" if self.cutoff is not None else text
 
     def __repr__(self) -> str:
-        # Cached, because hosts hash and compare measures by it for every value.
         return self._written
 
     def __reduce__(self) -> tuple[Any, tuple[str, dict[str, Any]]]:
@@ -219,35 +223,33 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         return hash(repr(self))
 
 
-def _text(value: Any) -> str:
+def _value_text(value: Any) -> str:
     if isinstance(value, dict):
         return "{" + ",".join(f"{key!r}:{value[key]!r}" for key in sorted(value)) + "}"
     return repr(value)
 
 
 def evaluate(
-    measures: Iterable[Measure], target: EvaluationTarget, run: Run, models: Mapping[str, EvidenceModel] | None = None
+    measures: Sequence[Measure], target: EvaluationTarget, run: Run, models: Mapping[str, EvidenceModel] | None = None
 ) -> Iterator[tuple[str, Measure, float]]:
     """Yield topic, measure and value for every measure and topic of the target, measures sorted by their text.
 
     ``models`` are fitted models of unjudged documents, see :class:`vbterrier.measures.target.Scoring`.
     """
-    for measure, by_topic in values_by_topic(measures, target, run, models):
+    for measure, by_topic in values_by_topic(measures, Scoring(target, run, deepest(measures), models)):
         for topic, value in by_topic.items():
             yield topic, measure, value
 
 
-def values_by_topic(
-    measures: Iterable[Measure], target: EvaluationTarget, run: Run, models: Mapping[str, EvidenceModel] | None = None
-) -> list[tuple[Measure, dict[str, float]]]:
-    """Return the measures of :func:`evaluate`, each with its values by topic."""
-    ordered = sorted(measures, key=repr)
-    scoring, values = Scoring(target, run, deepest(ordered), models), {}
+def values_by_topic(measures: Iterable[Measure], scoring: Scoring) -> list[tuple[Measure, dict[str, float]]]:
+    """Return measures, sorted by their text, each with its values by topic."""
+    ordered, values = sorted(measures, key=repr), {}
     # Means follow from the computation of variances and standard deviations, of which neither direction is better.
     for measure in sorted(ordered, key=lambda measure: measure.better is not None):
         started = time.perf_counter()
         values[measure] = measure.defined(scoring)
-        _LOG.debug("evaluated %s on %s (%.2f s)", measure, printable(run.name), time.perf_counter() - started)
+        seconds = time.perf_counter() - started
+        _LOG.debug("evaluated %s on %s (%.2f s)", measure, printable(scoring.run.name), seconds)
     return [(measure, values[measure]) for measure in ordered]
 
 
@@ -271,8 +273,11 @@ def _prepared(measures: Iterable[Measure], qrels: pd.DataFrame) -> tuple[list[st
         measure.prepare(target)
 
     def values(measures: list[Measure], run: Run) -> Iterator[tuple[str, Measure, float]]:
-        warn_of_id_mismatch(target, run, only_misspelt=True)
-        for measure, by_topic in values_by_topic(measures, target, run):
+        scoring = Scoring(target, run, deepest(measures))
+        found = values_by_topic(measures, scoring)
+        if not scoring.has_judged:
+            warn_of_id_mismatch(target, run, only_misspelt=True)
+        for measure, by_topic in found:
             if len(by_topic) < len(target.topics):
                 without = [topic for topic in target.topics if topic not in by_topic]
                 raise InputError(

@@ -137,8 +137,8 @@ class EvaluationTarget:
         if key not in kept:
             require(self.frame, ("qid", "docno", "label"), "qrels")
             kept[key] = Judgments(self.frame, drop_negative=drop_negative, ids=(self.qid, self.docno))
-        found: Judgments = kept[key]
-        return found
+        judgments: Judgments = kept[key]
+        return judgments
 
     @cached_property
     def linked(self) -> LinkedPool:
@@ -178,8 +178,13 @@ class Scoring(Memo):
             self.kept[whole] = self.target.judgments(drop_negative=drop_negative).judge(self.run, self.depth)
         if cut not in self.kept:
             self.kept[cut] = self.kept[whole].cut(cutoff)
-        found: JudgedTop = self.kept[cut]
-        return found
+        top: JudgedTop = self.kept[cut]
+        return top
+
+    @property
+    def has_judged(self) -> bool:
+        """True if a measure looked at a judged document of the run."""
+        return any(bool((top.levels >= 0).any()) for top in self.kept.values() if isinstance(top, JudgedTop))
 
     def selection(self) -> Selection:
         """The run as a run of entities over the linked pool."""
@@ -304,4 +309,4 @@ def _any_in(ids: Ids, known: Any) -> bool:
 def deepest(measures: Iterable[ir_measures.Measure]) -> int | None:
     """Largest number of ranks that a measure depends on, ``None`` if one depends on all."""
     depths = [getattr(measure, "depth", measure.params.get("cutoff")) for measure in measures]
-    return None if None in depths else max(depths)
+    return None if None in depths else max(depths, default=None)

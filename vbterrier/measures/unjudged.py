@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -142,6 +143,7 @@ class UnjudgedMeasure(Measure):
         """Direction of better values; a standard deviation has none."""
         return None if self["stat"] in ("std", VARIANCE_PART) else self.BETTER
 
+    @cached_property
     def metric(self) -> Metric:
         """The metric whose distribution is computed."""
         raise NotImplementedError
@@ -166,24 +168,23 @@ class Bootstrapped(UnjudgedMeasure):
 
     def check(self) -> None:
         """Refuse parameters that the metric or the process refuses."""
-        self.metric()
-        self.process()
+        _ = self.metric, self.process
 
+    @cached_property
     def process(self) -> Process:
         """The process that draws grades of unjudged documents."""
         return Process(**{name: self[name] for name in Process.__dataclass_fields__ if name in self.SUPPORTED_PARAMS})
 
     def prepare(self, target: EvaluationTarget) -> None:
         """Look up the judgments of a target."""
-        _ = target.judgments(drop_negative=self.process().drops_negative).lookup
+        _ = target.judgments(drop_negative=self.process.drops_negative).lookup
 
     def distribution(self, scoring: Scoring) -> BootstrapDistribution:
         """The distribution that all statistics with the same process and cutoff share."""
         key = self.shared("stat", "level")
         if key not in scoring.kept:
-            process = self.process()
-            judged = scoring.judged(self.cutoff, drop_negative=process.drops_negative)
-            scoring.kept[key] = BootstrapDistribution(judged, process, self.metric())
+            judged = scoring.judged(self.cutoff, drop_negative=self.process.drops_negative)
+            scoring.kept[key] = BootstrapDistribution(judged, self.process, self.metric)
         found: BootstrapDistribution = scoring.kept[key]
         return found
 
@@ -193,7 +194,7 @@ class Estimated(UnjudgedMeasure):
 
     def check(self) -> None:
         """Refuse parameters that the metric refuses."""
-        self.metric()
+        _ = self.metric
 
     def prepare(self, target: EvaluationTarget) -> None:
         """Look up the judgments of a target."""
@@ -212,7 +213,7 @@ class Estimated(UnjudgedMeasure):
         key = (self.shared("stat", "level"), model.digest)
         if key not in scoring.kept:
             judged, (n_draws, seed) = scoring.judged(self.cutoff), (self["n_draws"], self["seed"])
-            scoring.kept[key] = model.distribution(judged, self.metric(), n_draws=n_draws, seed=seed, name=name)
+            scoring.kept[key] = model.distribution(judged, self.metric, n_draws=n_draws, seed=seed, name=name)
         found: ScoreDistributions = scoring.kept[key]
         return found
 
@@ -278,6 +279,7 @@ class _OfNDCG(UnjudgedMeasure):
         "dcg": Param(str, "log2", choices=DCG, desc="gain is the grade, or 2^grade - 1")
     }
 
+    @cached_property
     def metric(self) -> Metric:
         return NDCG(self["dcg"])
 
@@ -289,6 +291,7 @@ class _OfRBP(UnjudgedMeasure):
         "max_grade": Param(int, low=1, desc="the highest grade of the scale, for graded gains"),
     }
 
+    @cached_property
     def metric(self) -> Metric:
         if not self["rel"] and self.params.get("max_grade") is None:
             raise ParameterError(
@@ -301,6 +304,7 @@ class _OfRBP(UnjudgedMeasure):
 class _OfP(UnjudgedMeasure):
     PARAMS: ClassVar[dict[str, Param]] = {"rel": _REL}
 
+    @cached_property
     def metric(self) -> Metric:
         return Precision(self["rel"])
 
@@ -308,6 +312,7 @@ class _OfP(UnjudgedMeasure):
 class _OfAP(UnjudgedMeasure):
     PARAMS: ClassVar[dict[str, Param]] = {"rel": _REL}
 
+    @cached_property
     def metric(self) -> Metric:
         return AP(self["rel"])
 
@@ -317,6 +322,7 @@ class _OfERR(UnjudgedMeasure):
         "max_grade": Param(int, WEB_GRADE, low=1, high=MOST_GRADE, desc="the highest grade")
     }
 
+    @cached_property
     def metric(self) -> Metric:
         return ERR(self["max_grade"])
 
@@ -324,6 +330,7 @@ class _OfERR(UnjudgedMeasure):
 class _OfQ(UnjudgedMeasure):
     PARAMS: ClassVar[dict[str, Param]] = {"beta": Param(float, 1.0, low=0, desc="weight of gains relative to ranks")}
 
+    @cached_property
     def metric(self) -> Metric:
         return Q(self["beta"])
 
@@ -400,7 +407,7 @@ class _BRBP(_OfRBP, Bootstrapped):
             return super().values(scoring)
         judged = scoring.judged(self.cutoff)
         # Unjudged documents have gain 0 in the metric.
-        lower = self.metric().scores(judged, judged.levels, judged.judgments.counts)
+        lower = self.metric.scores(judged, judged.levels, judged.judgments.counts)
         weights = rbp_weights(judged.levels.shape[1], self["p"])
         residual = 1.0 - weighted_sums((judged.levels >= 0).astype(np.float64), weights)
         return {"lower": lower, "residual": residual, "upper": lower + residual}[self["stat"]]

@@ -275,8 +275,8 @@ class BootstrapDistribution(ScoreDistributions):
         if self.process.method != "mc":
             mean, variance = (part.copy() for part in moments(self.model, with_variance=with_variance))
         judged = self.n_unjudged == 0
-        mean[judged] = self._of_judged[judged]
-        variance[judged] = 0.0
+        if judged.any():
+            mean[judged], variance[judged] = self._of_judged[judged], 0.0
         for topic in np.flatnonzero(np.isnan(mean) | (with_variance & np.isnan(variance))):
             values, probs = self.distributions[topic].atoms()
             mean[topic] = values @ probs if np.isnan(mean[topic]) else mean[topic]

@@ -83,7 +83,7 @@ def retrieved(runs: Mapping[str, Run], judgments: Judgments, cutoff: int, *, che
     turn = np.array(sorted(range(len(judgments.topics)), key=judgments.topics.__getitem__), dtype=np.int64)
     parts, docnos = [], []
     for number, run in enumerate(runs.values()):
-        top = judgments.judged(run, run.top(cutoff), cutoff) if checked else judgments.judge(run, cutoff)
+        top = judgments.judge(run, cutoff, checked=checked)
         rows, levels = top.rows[turn], top.levels[turn]
         topic, rank = np.nonzero(rows >= 0)
         row = rows[topic, rank]

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from vbterrier.annotations import Floats, Ints, Words
-    from vbterrier.frames.ranking import Run, Top
+    from vbterrier.frames.ranking import Run
 
 
 UNJUDGED = -1
@@ -79,17 +79,17 @@ class Judgments(LabelFrame):
         cells = np.bincount(topic * len(self.grades) + level, minlength=len(self.topics) * len(self.grades))
         return cells.reshape(len(self.topics), len(self.grades))
 
-    def judge(self, run: Run, cutoff: int | None) -> JudgedTop:
-        """Look up the first ``cutoff`` documents of each topic of a run, after checks that ids can match."""
-        run_places(run, self.topics, self.qid, self.name)
-        require_same_kind(self.docno, run.docno, f"{self.name} column 'docno'", f"{run.name} column 'docno'")
+    def judge(self, run: Run, cutoff: int | None, *, checked: bool = False) -> JudgedTop:
+        """Look up the first ``cutoff`` documents of each topic of a run; check that ids can match unless ``checked``."""
+        if checked:
+            place = places(run.topics, self.topics)
+        else:
+            place = run_places(run, self.topics, self.qid, self.name)
+            require_same_kind(self.docno, run.docno, f"{self.name} column 'docno'", f"{run.name} column 'docno'")
         top = run.top(cutoff)
-        top.warn_of_ties(run.name)
-        return self.judged(run, top, cutoff)
-
-    def judged(self, run: Run, top: Top, cutoff: int | None) -> JudgedTop:
-        """Look up the given top documents of a run without further checks."""
-        rows, topic, rank, docno = top.of_topics(places(run.topics, self.topics), len(self.topics))
+        if not checked:
+            top.warn_of_ties(run.name)
+        rows, topic, rank, docno = top.of_topics(place, len(self.topics))
         levels = np.full(rows.shape, NOTHING, dtype=np.int64)
         row = self.lookup.find_one(topic, docno)
         levels[topic, rank] = np.where(row >= 0, self.level[row], UNJUDGED) if len(self.level) else UNJUDGED
@@ -120,7 +120,7 @@ class JudgedTop:
         if self.cutoff is None:
             return self
         cutoff = max(self.cutoff, min(self.cutoff * times, ranking.MOST_PLACES // max(len(self.run.topics), 1)))
-        return self.judgments.judged(self.run, self.run.top(cutoff), cutoff)
+        return self.judgments.judge(self.run, cutoff, checked=True)
 
     @cached_property
     def unjudged(self) -> NDArray[np.bool_]:
