@@ -31,6 +31,8 @@ _LARGEST = float(np.finfo(np.float64).max)
 _NARROW_SEARCHES, FEW = 8, 1 << 14
 # Rows of a column that show how often neighbours share an object.
 _SAMPLED = 4096
+# Characters that :func:`_folded` may change; ids without them, such as numbers, are in one spelling.
+_CHANGING = r"[^!-$&-@\[-^`-~]"
 # Rows of a run, and of judgments or tags, whose spelling stands for that of all.
 FEW_ROWS, MANY_ROWS = 1000, 100_000
 
@@ -432,6 +434,8 @@ def near_matches(ids: Ids, known: Ids) -> list[tuple[str, str]]:
     """
     unknown = ids.distinct()[0].text
     unknown = unknown.filter(pc.invert(pc.is_in(unknown, value_set=known.text)))
+    if not any(pc.any(pc.match_substring_regex(text, _CHANGING)).as_py() for text in (unknown, known.text)):
+        return []
     place = pc.index_in(_folded(unknown), value_set=_folded(known.text))
     found = unknown.filter(place.is_valid()).to_pylist()
     return list(zip(found, known.text.take(place.drop_null()).to_pylist(), strict=True))

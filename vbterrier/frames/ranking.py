@@ -178,7 +178,11 @@ class Run:
 
     def _file_ranks(self, rows: Ints) -> NDArray[np.float64]:
         """The column ``rank`` of some rows, NaN for what is no number."""
-        return pd.to_numeric(self.frame["rank"].iloc[rows], errors="coerce").to_numpy(np.float64, na_value=np.nan)
+        column = self.frame["rank"]
+        if isinstance(column.dtype, np.dtype) and column.dtype.kind in "iuf":
+            # Several times faster for small frames.
+            return column.to_numpy()[rows].astype(np.float64)
+        return pd.to_numeric(column.iloc[rows], errors="coerce").to_numpy(np.float64, na_value=np.nan)
 
     def refuse_duplicates(self, cutoff: int | None = None) -> None:
         """Refuse duplicates among the first ``cutoff`` documents of each topic, ``None``: among all.
