@@ -25,6 +25,7 @@ from vbterrier.frames.ids import integers_of
 from vbterrier.frames.notebook import Panel, Shown, of_means, systems_line
 from vbterrier.frames.values import KEY
 from vbterrier.log import tracked
+from vbterrier.measures.bounds import Unjudged
 from vbterrier.measures.external import is_mean, mean_of
 from vbterrier.measures.intents import CandidateMeasure
 from vbterrier.measures.linking import LinkingMeasure
@@ -33,7 +34,6 @@ from vbterrier.measures.text import distinct_measures, measures_from
 from vbterrier.measures.unjudged import (
     VARIANCE_PART,
     Estimated,
-    Unjudged,
     UnjudgedMeasure,
     models_of,
     require_use,

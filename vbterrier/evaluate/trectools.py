@@ -22,9 +22,10 @@ from vbterrier.hosts.trectools import (
     run_of,
 )
 from vbterrier.measures import MEASURES
+from vbterrier.measures.bounds import NDCGBound, Unjudged
 from vbterrier.measures.intents import ES, VB
 from vbterrier.measures.text import distinct_measures
-from vbterrier.measures.unjudged import Bootstrapped, NDCGBound, Unjudged, needs_model
+from vbterrier.measures.unjudged import Bootstrapped, needs_model
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

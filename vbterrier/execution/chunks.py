@@ -13,11 +13,12 @@ from vbterrier.errors import ParameterError, heard, warn
 from vbterrier.frames.named import register_intents, register_tags, registered
 from vbterrier.frames.ranking import Run
 from vbterrier.measures.base import Measure, evaluate
+from vbterrier.measures.bounds import Unjudged
 from vbterrier.measures.external import external_values, is_topicwise, n_decisive
 from vbterrier.measures.intents import IntentMeasure
 from vbterrier.measures.linking import LinkingMeasure
 from vbterrier.measures.target import deepest
-from vbterrier.measures.unjudged import Bootstrapped, Estimated, Unjudged
+from vbterrier.measures.unjudged import Bootstrapped, Estimated
 from vbterrier.unjudged.model import DEPTH
 
 if TYPE_CHECKING:

@@ -3,6 +3,8 @@
 from vbterrier.hosts.ir_measures import MEASURES as REGISTRY
 from vbterrier.hosts.ir_measures import install
 from vbterrier.measures.base import PROVIDER, Measure
+from vbterrier.measures.bootstrapped import BAP, BERR, BNDCG, BP, BQ, BRBP
+from vbterrier.measures.bounds import NDCGBound, Unjudged
 from vbterrier.measures.entity import (
     OER,
     BaitRate,
@@ -15,26 +17,11 @@ from vbterrier.measures.entity import (
     SignalRate,
     TopBait,
 )
+from vbterrier.measures.estimated import EAP, EERR, ENDCG, EP, EQ, ERBP
 from vbterrier.measures.intents import ES, VB, TopIntent, VarPenalty
 from vbterrier.measures.linking import LinkingF1, LinkingP, LinkingR, LinkP, LinkR, NilP, NilR
 from vbterrier.measures.novelty import DNDCG, DSharpNDCG, IRec, WeightedAlphaNDCG, WeightedERRIA, WeightedNRBP
 from vbterrier.measures.text import enable_string_measures, measures_from
-from vbterrier.measures.unjudged import (
-    BAP,
-    BERR,
-    BNDCG,
-    BP,
-    BQ,
-    BRBP,
-    EAP,
-    EERR,
-    ENDCG,
-    EP,
-    EQ,
-    ERBP,
-    NDCGBound,
-    Unjudged,
-)
 
 __all__ = [
     "BAP",

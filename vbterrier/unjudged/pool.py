@@ -80,7 +80,7 @@ class Judgments(LabelFrame):
         return cells.reshape(len(self.topics), len(self.grades))
 
     def judge(self, run: Run, cutoff: int | None, *, checked: bool = False) -> JudgedTop:
-        """Look up the first ``cutoff`` documents of each topic of a run; check that ids can match unless ``checked``."""
+        """Look up the first ``cutoff`` documents of each topic of a run, after checks that ids can match."""
         if checked:
             place = places(run.topics, self.topics)
         else:
