@@ -6,6 +6,7 @@ import math
 import numpy as np
 import pandas as pd
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -350,6 +351,16 @@ def test_near_matches_are_spellings_of_one_id(one, other):
 @pytest.mark.parametrize(("one", "other"), [("d_1_2", "d_12"), ("d 1", "d1"), ("caf\u00e9", "cafe"), ("50%", "50")])
 def test_ids_of_other_letters_are_no_near_matches(one, other):
     assert near_matches(ids_of(pd.Series([one]), "ids"), ids_of(pd.Series([other]), "known")) == []
+
+
+def test_ids_without_characters_that_have_other_spellings_are_not_folded(monkeypatch):
+    texts = pa.array([f"a{chr(code)}b" for code in range(1, 0x10000) if not 0xD800 <= code < 0xE000], pa.large_string())
+    changes = pc.not_equal(texts, ids_module._folded(texts))
+    changing = pc.match_substring_regex(texts, ids_module._CHANGING)
+    assert pc.all(changing.filter(changes)).as_py()
+    assert not pc.any(pc.match_substring_regex(pa.array(["msmarco-7", "0042", "a/b.c"]), ids_module._CHANGING)).as_py()
+    monkeypatch.setattr(ids_module, "_folded", None)
+    assert near_matches(ids("doc-1", "0042"), ids("doc-2", "42")) == []
 
 
 def test_encoded_ids_are_decoded_as_utf8():

@@ -54,6 +54,20 @@ def test_five_hundred_random_problems_equal_brute_force(seed):
     assert (moments(nothing)[0].shape, distribution_of(nothing, "auto", no_draws)) == ((0,), [])
 
 
+@pytest.mark.parametrize("topics", [np.array([3, 0, 3]), slice(1, 3)])
+def test_some_topics_have_the_levels_and_caps_of_all(topics):
+    rng = np.random.default_rng(0)
+    left = rng.integers(0, 3, (4, 3))
+    model = dataclasses.replace(free_problem(3).select(np.zeros(4, dtype=int)), left=left)
+    fresh = model.select(topics)
+    assert model.landed.shape == (4, 1, 3)
+    assert model.caps.shape == (4, 3)
+    some = model.select(topics)
+    assert some.landed.tolist() == fresh.landed.tolist() == model.landed[topics].tolist()
+    assert some.caps.tolist() == fresh.caps.tolist()
+    assert moments(some)[0].tolist() == moments(fresh)[0].tolist()
+
+
 def test_worked_case_where_every_grade_can_run_out():
     ideal = 2 + discounts(2)[1]
     mean, variance = moments(model_of(discounts(3) / ideal, [0.5, 0.2, 0.3], [1, 1, 1], [0, 1, 2]))

@@ -198,3 +198,12 @@ def test_ids_that_are_written_otherwise_are_said_and_documents_that_are_new_are_
         scored(*ids)
     words = r"run: none of its documents is judged: it has .*; qrels has 'd1', 'caf"
     assert [bool(re.match(words, str(one.message))) for one in said] == [True] * (ids in MISWRITTEN)
+
+
+def test_a_judged_document_below_the_cutoff_shows_that_ids_are_written_alike():
+    run = pd.DataFrame({"query_id": "q1", "doc_id": ["D1", "n", "d1"], "score": [3.0, 2.0, 1.0]})
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        ir_measures.calc_aggregate([BNDCG(prior="pool") @ 1], QRELS_OF_ID_MISMATCH, run)
+    with pytest.warns(DegenerateWarning, match="none of its documents is judged"):
+        ir_measures.calc_aggregate([BNDCG(prior="pool") @ 1], QRELS_OF_ID_MISMATCH, run.iloc[:2])

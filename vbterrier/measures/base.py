@@ -6,7 +6,6 @@ import logging
 import math
 import operator
 import time
-from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import ir_measures
@@ -135,6 +134,8 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
             )
         given = {name: value for name, value in params.items() if value is not None}
         super().__init__(**{name: declared[name].coerce(name, given[name]) for name in declared if name in given})
+        # Hosts hash and compare measures by their text for every value.
+        self._written = self._text()
         self.check()
 
     def check(self) -> None:
@@ -194,11 +195,6 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         """Evaluate through the runtime provider of ir_measures, in pipelines without the provider of this package."""
         yield from PROVIDER.iter_calc([self], qrels, run)
 
-    @cached_property
-    def _written(self) -> str:
-        # Hosts hash and compare measures by their text for every value.
-        return self._text()
-
     def _text(self, *, leave_out: Container[str] = ()) -> str:
         """The name, the parameters that are not the default, and the cutoff."""
         own = ",".join(
@@ -220,7 +216,7 @@ class Measure(ir_measures.Measure):  # type: ignore[misc]
         return isinstance(other, ir_measures.Measure) and repr(self) == repr(other)
 
     def __hash__(self) -> int:
-        return hash(repr(self))
+        return hash(self._written)
 
 
 def _value_text(value: Any) -> str:
@@ -248,8 +244,9 @@ def values_by_topic(measures: Iterable[Measure], scoring: Scoring) -> list[tuple
     for measure in sorted(ordered, key=lambda measure: measure.better is not None):
         started = time.perf_counter()
         values[measure] = measure.defined(scoring)
-        seconds = time.perf_counter() - started
-        _LOG.debug("evaluated %s on %s (%.2f s)", measure, printable(scoring.run.name), seconds)
+        if _LOG.isEnabledFor(logging.DEBUG):
+            seconds = time.perf_counter() - started
+            _LOG.debug("evaluated %s on %s (%.2f s)", measure, printable(scoring.run.name), seconds)
     return [(measure, values[measure]) for measure in ordered]
 
 
