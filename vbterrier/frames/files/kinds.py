@@ -53,6 +53,7 @@ class FileKind:
     is_pairs: bool = False  # True for queries with documents, whose header names both
     whole: frozenset[str] = WHOLE  # columns of whole numbers
     unrated: str = ""  # the column that is empty in rows without a rating, or without a document
+    links: str = ""  # the rows of linked mentions (run, tags, answers, mentions); empty for files that are none
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -274,6 +275,7 @@ RUN = FileKind(
     vocabulary=columns.RUN,
     is_pairs=True,
     unrated="rank",
+    links="run",
 )
 QRELS = FileKind(
     ("qid", "iteration", "docno", "label"),
@@ -353,6 +355,7 @@ TAGS = FileKind(
     header_words=_ENTITY_WORDS,
     fields=(("docno", "entity_id", "weight"), ("docno", "entity_id")),
     remedy="name the columns in a header line, as docno<tab>entity_id<tab>weight, or remove the extra fields",
+    links="tags",
     vocabulary=ColumnNames(("docno", "entity_id"), (), {"entity_id": "entity"}),
 )
 SIMILARITIES = FileKind(
@@ -375,6 +378,7 @@ ANSWERS = FileKind(
     fields=(("qid", "entity_id"), ("qid", "entity_id", "score")),
     remedy=f"write qid<tab>entity_id, NIL where there is no entity, {_OR_HEADER}",
     vocabulary=_ENTITIES,
+    links="answers",
 )
 MENTIONS = FileKind(
     ("docno", "mention"),
@@ -383,6 +387,15 @@ MENTIONS = FileKind(
     fields=(("docno", "mention"), ("docno", "mention", "entity_id")),
     remedy=f"write docno<tab>mention<tab>entity_id, NIL where there is none, {_OR_HEADER}",
     vocabulary=ColumnNames(("docno",)),
+    links="mentions",
+)
+# Ids of entities that are redirects, or of another space, and those that they mean.
+REDIRECTS = FileKind(
+    ("entity_id", "target"),
+    header_words=frozenset(("entity_id", "target")),
+    separator="\t",
+    fields=(("entity_id", "target"),),
+    remedy=f"write entity_id<tab>target, {_OR_HEADER}",
 )
 ANNOTATIONS = FileKind(
     ("qid", "entity_id", "label"), needs_header=True, vocabulary=ColumnNames(("qid", "entity_id", "label"))

@@ -15,9 +15,9 @@ from vbterrier.frames.contracts import frame_of, require
 from vbterrier.frames.files.exports import json_text, table_text, write_text
 from vbterrier.frames.files.json_tables import STATUS, is_json
 from vbterrier.frames.files.kinds import BOOK, RATINGS, TRAFFIC, first_line, header_layout
-from vbterrier.frames.files.loading import MAX_BYTES, PROB, load
+from vbterrier.frames.files.loading import PROB, load
 from vbterrier.frames.files.reading import read_labels, read_run
-from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.source import MAX_BYTES, Source
 from vbterrier.frames.files.writing import write_table
 from vbterrier.frames.notebook import Panel, Shown, counted
 

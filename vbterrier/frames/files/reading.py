@@ -32,8 +32,8 @@ from vbterrier.frames.files.kinds import (
     TOPICS,
     VALUES,
 )
-from vbterrier.frames.files.loading import MAX_BYTES, load
-from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.loading import load
+from vbterrier.frames.files.source import MAX_BYTES, Source
 
 if TYPE_CHECKING:
     from typing import Any
