@@ -188,7 +188,7 @@ def test_json_of_elq_and_blink(file):
 def test_tac_2014_names_queries(file):
     path = file("E1\tkb_A\tGPE\t1.0\nE2\tNIL01\tPER\t0.5\n")
     assert links(path) == [["E1", "kb_A"], ["E2", "NIL01"]]
-    with pytest.raises(FileError, match="TAC 2014 .* which has no documents; wanted tags"):
+    with pytest.raises(FileError, match=r"TAC 2014 .* which has no documents; wanted tags"):
         vbterrier.read_tags(path)
 
 
@@ -199,7 +199,7 @@ def test_tags_are_the_best_candidates_and_leave_nil_out(file):
         ["d1", PARIS, 1.0, 0, 5],
         ["d1", BONN, 1.0, 20, 24],
     ]
-    with pytest.raises(FileError, match="neleval .* which has no texts of mentions"):
+    with pytest.raises(FileError, match=r"neleval .* which has no texts of mentions"):
         read_mentions(file(OFFSETS["neleval"]))
 
 
@@ -347,7 +347,7 @@ def test_redirects_are_followed_within_their_space(file):
     path, redirects = file("d1\t0\t4\tdbr:A\nd1\t6\t9\tdbr:D\n"), "entity_id\ttarget\ndbr:A\tdbr:B\ndbr:B\tdbr:C\n"
     found = links(path, ids="dbpedia", redirects=file(redirects, "redirects.tsv"))
     assert [entity for _, entity in found] == ["C", "D"]
-    with pytest.raises(InputError, match="redirects: .*'A'.* lead in a circle"):
+    with pytest.raises(InputError, match=r"redirects: .*'A'.* lead in a circle"):
         read_entity_links(path, ids="dbpedia", redirects={"A": "B", "B": "C", "C": "A"})
     with pytest.raises(InputError, match="redirects: 'Q90' is of wikidata, wanted ids of dbpedia alone"):
         read_entity_links(path, ids="dbpedia", redirects={"dbr:A": "wd:Q90"})

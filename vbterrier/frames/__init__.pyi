@@ -1,4 +1,5 @@
 from .contracts import flatten_qrels as flatten_qrels
+from .contracts import in_units as in_units
 from .files.entity_links import read_entity_links as read_entity_links
 from .files.exports import write_ranking as write_ranking
 from .files.exports import write_ratings as write_ratings

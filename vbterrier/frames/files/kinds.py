@@ -277,6 +277,8 @@ RUN = FileKind(
     unrated="rank",
     links="run",
 )
+# Documents to rate.
+PAIRS = replace(RUN, columns=("qid", "docno"), numeric=(), optional=(), links="")
 QRELS = FileKind(
     ("qid", "iteration", "docno", "label"),
     ("label",),

@@ -92,9 +92,9 @@ class _Triples:
                     break
             kind, word = self._next()
 
-    def line(self, at: int) -> int:
-        """Return the number of the line at a position."""
-        return self._text.count("\n", 0, at) + 1
+    def n_lines(self, start: int, stop: int) -> int:
+        """Return the number of lines that end between two positions."""
+        return self._text.count("\n", start, stop)
 
     def _next(self) -> tuple[str, str]:
         while self._at < len(self._text):
@@ -108,7 +108,7 @@ class _Triples:
         return "", ""
 
     def _error(self, message: str) -> FileError:
-        return FileError(self._source.path, message, line=self.line(min(self._at, len(self._text))))
+        return FileError(self._source.path, message, line=self.n_lines(0, self._at) + 1)
 
     def _declare(self, word: str) -> None:
         is_base = word.lower().endswith("base")
@@ -179,19 +179,12 @@ def nif_mentions(source: Source) -> Iterator[tuple[int, str, int, int, str, list
     ``nif:referenceContext``, ``nif:beginIndex``, ``nif:endIndex``, and ``itsrdf:taIdentRef``: an address of
     ``http://aksw.org/notInWiki/`` is no entity. Mentions without ``taIdentRef`` are left out, and counted in a warning.
     """
-    triples, nodes = _Triples(source), dict[str, dict[str, list[str]]]()
-    places: dict[str, int] = {}
-    for at, subject, predicate, value in triples:
-        if predicate.startswith((NIF, ITS)):
-            nodes.setdefault(subject, {}).setdefault(predicate.rpartition("#")[2], []).append(value)
-            places.setdefault(subject, at)
-    if not any("isString" in about for about in nodes.values()):
-        raise FileError(source.path, "is Turtle, but no NIF: wanted documents, nodes with nif:isString")
+    nodes, places = _nodes(source)
     n_bare = n_odd = 0
     for subject, about in nodes.items():
         if "isString" in about or not {"referenceContext", "anchorOf", "taIdentRef"} & set(about):
             continue
-        line = triples.line(places[subject])
+        line = places[subject]
         if "taIdentRef" not in about:
             n_bare += "beginIndex" in about
             continue
@@ -215,6 +208,23 @@ def nif_mentions(source: Source) -> Iterator[tuple[int, str, int, int, str, list
             f"{source.path}: the nif:anchorOf of {n_odd} mentions differs from the text at their offsets; were the "
             "offsets counted in UTF-16 or bytes?"
         )
+
+
+def _nodes(source: Source) -> tuple[dict[str, dict[str, list[str]]], dict[str, int]]:
+    """The annotations of each node, and their first lines."""
+    nodes: dict[str, dict[str, list[str]]] = {}
+    places: dict[str, int] = {}
+    triples = _Triples(source)
+    at, line = 0, 1
+    for start, subject, predicate, value in triples:
+        if predicate.startswith((NIF, ITS)):
+            line += triples.n_lines(at, start)
+            at = start
+            nodes.setdefault(subject, {}).setdefault(predicate.rpartition("#")[2], []).append(value)
+            places.setdefault(subject, line)
+    if not any("isString" in about for about in nodes.values()):
+        raise FileError(source.path, "is Turtle, but no NIF: wanted documents, nodes with nif:isString")
+    return nodes, places
 
 
 def _bounds(source: Source, line: int, subject: str, about: dict[str, list[str]]) -> tuple[int, int]:
