@@ -22,6 +22,7 @@ from vbterrier.frames.files.kinds import (
     LABELS,
     MENTIONS,
     POPULARITY,
+    PRELS,
     QRELS,
     RUN,
     SIMILARITIES,
@@ -131,6 +132,34 @@ def read_qrels(
     if odd.any():
         raise FileError(Path(path), misfit_of(frame, odd, unit))
     return treat_negative(frame.assign(label=steps), negative)
+
+
+def read_prels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    r"""Read judgments of sampled documents with their inclusion probabilities (prels), as of the Million Query tracks.
+
+    A line is ``qid docno label method probability``, or has an iteration behind the qid; a header line, or members of
+    JSON, may name the columns instead. :func:`vbterrier.design.score_sampled` estimates measures from them.
+
+    Parameters
+    ----------
+    path, max_bytes
+        As in :func:`read_run`, with the same errors.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``qid``, ``docno`` (text), ``label`` (int64), ``method`` (text, if the file has it) and ``prob``
+        (float64), rows as in the file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "prels")
+    >>> _ = path.write_text("1 d7 1 1 0.25\n1 d9 0 2 1.0\n")
+    >>> read_prels(path).values.tolist()
+    [['1', 'd7', 1, '1', 0.25], ['1', 'd9', 0, '2', 1.0]]
+    """
+    return _read(path, max_bytes, PRELS)
 
 
 def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
