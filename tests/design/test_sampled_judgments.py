@@ -82,7 +82,9 @@ def test_files_and_methods(tmp_path):
 
 def test_estimates_are_compared_as_values():
     topics = [str(number) for number in range(8)]
-    judged = pd.concat([GOOD.assign(qid=qid, label=1) for qid in topics])
+    judged = pd.concat(
+        [GOOD.assign(qid=qid, label=1, prob=[0.5, prob]) for qid, prob in zip(topics, [0.5, 1.0] * 4, strict=True)]
+    )
     runs = {name: pd.concat([RUN[skip:].assign(qid=qid) for qid in topics]) for name, skip in (("all", 0), ("late", 1))}
     found = vbterrier.compare(score_sampled(runs, judged, ["P@2"]))
     # In each topic, the first document stands for two, and is missing in the second run.
