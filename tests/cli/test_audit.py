@@ -156,3 +156,12 @@ def test_labels_may_be_named(command, refused, files):
     assert [row["judge"] for row in systems if row["estimate"] == "judge alone"] == ["one", "one", "two", "two"]
     refused(["agreement", named[0], "human.txt"], 2, "LABELS human.txt: wanted NAME=PATH, as LABELS mine=human.txt")
     refused(["agreement", named[0], "one=human.txt"], 2, "LABELS: a name is repeated; found one, one")
+
+
+def test_fractional_judgments_are_counted_in_steps(command, write_files, files):
+    text = (files / "human.txt").read_text(encoding="utf-8")
+    write_files({"quarter.txt": "".join(f"{line[:-1]}{int(line[-1]) / 4}\n" for line in text.splitlines())})
+    wanted = command(*AUDIT, "--show", "systems", "--format", "csv")
+    found = command("audit", *RUNS, "-q", "quarter.txt", "--unit", ".25", *AUDIT[5:], "--show", "systems", "-f", "csv")
+    assert found == wanted
+    assert wanted[0] == 0

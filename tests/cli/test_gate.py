@@ -3,6 +3,7 @@
 import json
 import xml.etree.ElementTree as ET
 
+import pandas as pd
 import pytest
 
 from vbterrier.evaluate import release_gate
@@ -204,3 +205,25 @@ def test_a_build_server_sees_the_reason(command, files):
     command("gate", "new.run", "-b", "old.run", "-q", "few.txt", *GATE[4:], "-o", "out.xml")
     case = ET.parse(files / "out.xml").getroot().find("testsuite/testcase")
     assert "more queries are needed: about 59" in case.find("skipped").get("message")
+
+
+def test_fractional_ratings_are_counted_in_steps(command, write_files):
+    write_files({"fractions.txt": QRELS.replace(" 1\n", " 0.75\n"), "odd.txt": QRELS.replace(" 1\n", " 0.7\n")})
+    gate = ["gate", "bad.run", "-b", "old.run", "--margin", "0.1", "-m", "nDCG@2", "--unit", ".25"]
+    code, out, _ = command(*gate, "-q", "fractions.txt", "--scale", "0,1")
+    whole, same, _ = command("gate", "bad.run", *GATE[2:], "-b", "old.run")
+    assert (code, out) == (whole, same)
+    code, _, err = command(*gate, "-q", "odd.txt")
+    assert code == 1
+    assert "is 0.7, wanted a multiple of 0.25" in err
+    code, _, err = command(*gate, "-q", "fractions.txt", "--scale", "1,2")
+    assert "wanted a multiple of 0.25 from 1 to 2" in err
+    code, _, err = command(*gate[:6], "-m", "P@2", "--unit", ".25", "-q", "fractions.txt")
+    assert "is not proportional to ratings" in err
+    frame = pd.DataFrame([line.split() for line in QRELS.splitlines()], columns=["qid", "iteration", "docno", "label"])
+    frame = frame.drop(columns="iteration").astype({"label": float})
+    found = [
+        release_gate("bad.run", "old.run", given, "nDCG@2", margin=0.1, unit=unit).decision
+        for given, unit in ((frame, 1.0), (frame.assign(label=frame["label"] / 4), 0.25))
+    ]
+    assert found == ["FAIL", "FAIL"]

@@ -56,3 +56,22 @@ def test_bad_input_is_one_line(made, command, arguments, message):
     assert (code != 0, out) == (True, "")
     assert message in err
     assert len(err.strip().splitlines()) == 1
+
+
+def test_answers_and_gold_are_read_in_any_layout(made, command):
+    rows = [{"qid": qid, "entity_id": entity} for qid, entity in GOLD.to_numpy().tolist()]
+    Path("lines.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    code, out, err = command("link", "lines.jsonl", "-g", "gold.tsv", "--format", "json", "--resamples", "10")
+    assert code == 0, err
+    assert {row["value"] for row in json.loads(out)} == {1.0}
+    Path("gold.tab").write_text("d1\t0\t4\tQ90\nd1\t6\t9\tQ7\nd2\t0\t3\tNIL01\n", encoding="utf-8")
+    Path("rel.json").write_text('{"d1": [[0, 5, "Paris", "Q90", 0.9, 0.9, "LOC"]], "d2": []}', encoding="utf-8")
+    code, out, err = command(
+        "link", "rel.json", "-g", "gold.tab", "--unanswered", "nil", "--format", "json", "--resamples", "10"
+    )
+    assert code == 0, err
+    values = {row["measure"]: row["value"] for row in json.loads(out)}
+    assert (values["LinkP"], values["LinkR"], values["NilP"], values["NilR"]) == (1.0, 0.5, 0.5, 1.0)
+    code, out, err = command("score", "rel.json", "-q", "gold.tab", "-m", "LinkR", "--format", "json")
+    assert code == 0, err
+    assert json.loads(out)[0]["value"] == 0.5

@@ -74,6 +74,7 @@ def table(
     ] = None,
     qrels: option.QrelsIfAny = None,
     negative: option.Negative = "nonrelevant",
+    unit: option.Unit = 1.0,
     intents: option.Intents = None,
     tags: option.Tags = None,
     labels: option.Labels = None,
@@ -107,7 +108,7 @@ def table(
     tested = [measure for measure in measures if measure not in unordered]
     if not tested:
         raise ParameterError(f"--measure: wanted one by which runs are better or worse, beside {', '.join(unordered)}")
-    judged = option.judgments_of(qrels, negative)
+    judged = option.judgments_of(qrels, negative, unit, measures)
     given: dict[str, Any] = {
         "intents": intents,
         "tags": tags,
@@ -155,6 +156,7 @@ def gate(
         bool, Option("--daily", help="Limits that are valid for any number of looks, as queries are appended.")
     ] = False,
     scale: option.Scale = None,
+    unit: option.Unit = 1.0,
     budget: Annotated[int, Option("--budget", "-n", help="Number of documents to judge next.", min=0)] = 20,
     judge: Annotated[
         Path | None, Option(help="Write the documents to judge next, if any, to this file, in the format of --qrels.")
@@ -187,7 +189,7 @@ def gate(
     limits: dict[str, Any] = {"guarantee": guarantee, "large_loss": large_loss, "max_share": max_share}
     limits |= {"level": level, "n_resamples": resamples, "seed": seed, "look": look, "daily": daily}
     given: dict[str, Any] = {"traffic": traffic, "duplicates": duplicates, "budget": budget}
-    given |= {"scale": option.scale_of(scale), "labels": option.labels_of(labels)}
+    given |= {"scale": option.scale_of(scale), "unit": unit, "labels": option.labels_of(labels)}
     run, others = option.named_files([new]), option.named_files(baseline, "--baseline ")
     for name in set(run).intersection(others):
         raise ParameterError(f"two systems are called {name!r}; name one, as new={new}")

@@ -84,6 +84,7 @@ def audit(
     html: option.Html = None,
     level: option.Level = 0.9,
     scale: option.Scale = None,
+    unit: option.Unit = 1.0,
     on_topics: option.OnTopics = "same",
     duplicates: option.Duplicates = "error",
     seed: option.SeedOfDraws = 0,
@@ -97,7 +98,7 @@ def audit(
         if not (pair[0] and pair[2]):
             raise ParameterError(f"--family {''.join(pair)}: wanted runs and their family, as run1,run2=NAME")
     options: dict[str, Any] = {"cutoff": cutoff, "margin": margin, "budget": budget, "level": level, "seed": seed}
-    options |= {"scale": option.scale_of(scale), "on_topics": on_topics, "duplicates": duplicates}
+    options |= {"scale": option.scale_of(scale), "unit": unit, "on_topics": on_topics, "duplicates": duplicates}
     found = vbterrier.evaluate.audit_judge(
         runs,
         qrels,

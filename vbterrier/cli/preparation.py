@@ -15,7 +15,7 @@ from typer import Argument, Option
 import vbterrier
 from vbterrier.cli import options as option
 from vbterrier.cli.options import Command, CommandGroup, Format, echo, require_format, shared
-from vbterrier.errors import InputError, ParameterError, examples, warn
+from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -25,6 +25,15 @@ if TYPE_CHECKING:
     from vbterrier.linking.kb.knowledge_base import KnowledgeBase
 
 
+# What a file holds, and the formats in which it is written.
+_RATED = ("beir", "quepid", "rank_eval", "workbench")
+CONVERSIONS = {
+    "run": ("trec", "beir", "quepid"),
+    "qrels": ("trec", *_RATED),
+    "labels": ("trec", *_RATED),
+    "pool": _RATED,
+    "links": ("answers", "tags", "mentions", "table"),
+}
 KINDS = ("file", "rel", "wikimapper", "wikidata")
 LINKERS = ("dictionary", "queries", "context", "whole", "fuzzy")
 _SQLITE = b"SQLite format 3\0"
@@ -73,6 +82,78 @@ def kb(
         given["spellings"] = names
     with getattr(builders, f"kb_from_{kind}")(output, source, progress=sys.stderr.isatty(), **given) as built:
         echo(f"{output}: {len(built):,} entities, {built.n_aliases:,} aliases, ids in {built.id_space!r}")
+
+
+def convert(
+    source: Annotated[Path, Argument(help="The file to read, in any layout that the commands read.")],
+    output: Out,
+    kind: Annotated[
+        str, Option(help="Its content: run, qrels, labels, pool (documents to rate) or links (linked mentions).")
+    ],
+    to: Annotated[
+        str,
+        Option(
+            help="The format: trec, beir or quepid; of ratings also rank_eval or workbench (OpenSearch); of links "
+            "answers, tags, mentions or table."
+        ),
+    ],
+    index: Annotated[str, Option(help="With --to rank_eval: the index of the documents.")] = "",
+    name: Annotated[str, Option(help="With --kind run: its name.")] = "vbterrier",
+    negative: option.Negative = "nonrelevant",
+    unit: option.Unit = 1.0,
+    ids: Annotated[
+        str | None, Option(help="With --kind links: wikidata, dbpedia, wikipedia_title or wikipedia_id.")
+    ] = None,
+    mapping: Annotated[Path | None, Option(help="With --ids: entity_id and target of other id spaces.")] = None,
+    redirects: Annotated[Path | None, Option(help="With --ids: entity_id and target within the id space.")] = None,
+) -> None:
+    """Write a run, ratings or linked mentions in the format of another tool."""
+    from vbterrier.frames import flatten_qrels, read_labels, write_ranking, write_ratings
+    from vbterrier.frames.files.kinds import PAIRS
+    from vbterrier.frames.files.loading import load
+
+    choice("--kind", kind, tuple(CONVERSIONS))
+    choice("--to", to, CONVERSIONS[kind])
+    if kind != "links" and (ids, mapping, redirects) != (None, None, None):
+        raise ParameterError("--ids, --mapping and --redirects apply to --kind links")
+    if kind != "qrels" and (unit != 1 or negative != "nonrelevant"):
+        raise ParameterError("--unit and --negative apply to --kind qrels")
+    if kind == "links":
+        frame = _converted_links(source, output, to, {"ids": ids, "mapping": mapping, "redirects": redirects})
+    elif kind == "run":
+        frame = vbterrier.read_run(source)
+        write_ranking(frame, output, to, name=name)
+    else:
+        if kind == "qrels":
+            frame = vbterrier.read_qrels(source, negative=negative, unit=unit)
+            # Other tools have one label a document.
+            frame = frame if to == "trec" else flatten_qrels(frame)
+        elif kind == "labels":
+            frame = read_labels(source)
+        else:
+            frame = load(source, None, PAIRS).frame[["qid", "docno"]].drop_duplicates()
+        write_ratings(frame, output, to, index=index)
+    echo(f"{output}: {len(frame):,} rows of {source} as {to}")
+
+
+def _converted_links(source: Path, output: Path, to: str, options: dict[str, Any]) -> pd.DataFrame:
+    from vbterrier.frames import read_entity_links
+    from vbterrier.frames.files.writing import write_table
+
+    frame = read_entity_links(source, **options)
+    if to == "tags":
+        tags = frame[(frame["start"] >= 0) & ~frame["entity_id"].str.fullmatch(r"NIL\d*")]
+        if not len(tags):
+            raise InputError(f"{source}: has no linked mention in a document; wanted tags")
+        vbterrier.write_tags(tags[["docno", "entity_id"]].drop_duplicates(), output)
+        return tags
+    columns = {
+        "answers": ("qid", "entity_id"),
+        "mentions": ("docno", "mention", "entity_id"),
+        "table": ("qid", "docno", "start", "end", "mention", "entity_id"),
+    }
+    write_table(frame, output, "links", columns[to], ("score",) if to != "mentions" else ())
+    return frame
 
 
 def intents(
@@ -181,7 +262,7 @@ def tag(
     echo(line)
 
 
-COMMANDS = {"Entities": (kb, intents, tag)}
+COMMANDS = {"Start": (convert,), "Entities": (kb, intents, tag)}
 
 
 Queries = Annotated[Path, Option("--topics", help="Queries: qid, query.")]

@@ -8,5 +8,6 @@ from .profile import query_profile as query_profile
 from .removal import DecisionCounts as DecisionCounts
 from .removal import simulate_query_addition as simulate_query_addition
 from .removal import simulate_query_removal as simulate_query_removal
+from .sampled_judgments import score_sampled as score_sampled
 from .sampling import horvitz_thompson as horvitz_thompson
 from .sampling import sample_queries as sample_queries

@@ -15,8 +15,7 @@ import pyarrow.parquet as pq
 from vbterrier.entities.links import COLUMNS, UNJUDGED, coded, fields_of, links_of, require_named
 from vbterrier.errors import FileError, InputError, whole_or_none
 from vbterrier.frames.contracts import LabelFrame, TagFrame
-from vbterrier.frames.files.loading import MAX_BYTES
-from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.source import MAX_BYTES, Source
 from vbterrier.frames.files.tables import require_columns
 from vbterrier.frames.files.writing import replacing
 from vbterrier.frames.ids import Ids, Lookup, require_same_kind

@@ -11,12 +11,13 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.errors import InputError, ParameterError, choice, examples, nearest, number, warn, whole
-from vbterrier.evaluate.inputs import loaded_runs, require_scale, require_spellings, target_of
+from vbterrier.evaluate.inputs import is_path, loaded_runs, require_scale, require_spellings, target_of
 from vbterrier.evaluate.judge_verdict import ALONE, CORRECTED, HUMANS, NOT_TRUSTED, side_by_side, verdicts
 from vbterrier.evaluate.judging import held_out, judge_next, label_quality
 from vbterrier.evaluate.scores import TOPICS, score
 from vbterrier.frames.columns import DOCUMENTS
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import frame_of, in_units, require
+from vbterrier.frames.files.reading import read_qrels
 from vbterrier.frames.notebook import Caveat, Panel, Shown, counted, reliability_diagrams
 from vbterrier.frames.ranking import Run, ranked
 from vbterrier.kernels.dawid_skene import dawid_skene
@@ -198,6 +199,7 @@ def audit_judge(
     n_draws: int = 1000,
     seed: int = 0,
     scale: tuple[int, int] | None = None,
+    unit: float = 1.0,
     on_topics: str = "same",
     duplicates: str = "error",
 ) -> JudgeAudit:
@@ -228,8 +230,9 @@ def audit_judge(
     families, documents, queries
         The family of each system, such as the language model that it uses, by the system's name; texts (docno, text),
         for bias by length, and with queries (qid, query) by the share of the query's words that a text contains.
-    scale
-        The smallest and the largest grade of human judgments, by default any. Labels may be on another scale.
+    scale, unit
+        The smallest and the largest grade of human judgments, by default any, and the step of a scale with fractions,
+        as in :func:`vbterrier.read_qrels`. Labels may be on another scale.
 
     Raises
     ------
@@ -281,9 +284,8 @@ def audit_judge(
     for name, count, low in (("budget", budget, 1), ("n_draws", n_draws, 2), ("seed", seed, 0)):
         whole(name, count, low=low)
     judges = MachineLabels(labels)
-    judged = target_of(qrels, None, None)
+    judged = _judged(qrels, scale, unit)
     loaded = loaded_runs(runs, duplicates)
-    require_scale(judged.frame, scale, "qrels")
     require_spellings(judged, loaded, judges)
     _require_runs(loaded, baseline=[baseline] if baseline else [], families=families or {})
     target, loaded = aligned(judged, loaded, on_topics)
@@ -332,6 +334,17 @@ def audit_judge(
     decided = verdicts(systems, pairs, bias, quality, needed, **rules)
     about_judges = (bias, calibration, agreement, mixed, needed, plans["with"], accuracy)
     return JudgeAudit(decided, systems, pairs, quality, *about_judges)
+
+
+def _judged(qrels: Any, scale: tuple[int, int] | None, unit: float) -> EvaluationTarget:
+    """Human judgments, whose ratings are counted in steps of the scale."""
+    if unit == 1:
+        target = target_of(qrels, None, None)
+        require_scale(target.frame, scale, "qrels")
+        return target
+    target = target_of(read_qrels(qrels, unit=unit) if is_path(qrels) else in_units(qrels, unit), None, None)
+    require_scale(target.frame.assign(label=target.frame["label"] * unit), scale, "qrels")
+    return target
 
 
 def _require_runs(loaded: Mapping[str, Run], **given: Any) -> None:

@@ -23,6 +23,7 @@ from vbterrier.evaluate.value_tables import require_means
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.contracts import (
     frame_of,
+    in_units,
     is_nested_table,
     refuse_near_misses,
     require,
@@ -36,7 +37,7 @@ from vbterrier.frames.notebook import Caveat, Panel, Shown, counted
 from vbterrier.frames.ranking import Run, loaded_run
 from vbterrier.log import timed
 from vbterrier.measures.target import aligned
-from vbterrier.measures.text import measures_from
+from vbterrier.measures.text import measures_from, require_proportional
 from vbterrier.stats.inverted_intervals import spent_level
 from vbterrier.stats.noninferiority import ANY, BOTH, FAIL, GUARANTEES, PASS, UNKNOWN, Criteria
 from vbterrier.unjudged.pool import labels_of
@@ -203,6 +204,7 @@ def release_gate(
     daily: bool = False,
     budget: int = 20,
     scale: tuple[int, int] | None = None,
+    unit: float = 1.0,
     labels: Any = None,
     duplicates: str = "error",
     n_resamples: int = N_RESAMPLES,
@@ -224,9 +226,10 @@ def release_gate(
         The new run and its baselines: a frame (qid, docno, score), a path that :func:`vbterrier.frames.read_hits`
         reads, or a mapping of names to these; several baselines may be a list of paths. Limits have the level
         ``1 - (1 - level)/k`` for k baselines (Bonferroni).
-    qrels, scale
+    qrels, scale, unit
         Ratings: a frame (qid, docno, label) or a path that :func:`vbterrier.frames.read_rated_list` reads; the smallest
-        and the largest rating, by default any.
+        and the largest rating, by default any; the step of a scale with fractions, as in :func:`vbterrier.read_qrels`,
+        for measures that are proportional to ratings.
     measure
         A measure whose value is a mean over queries. Measures of unjudged documents, such as ``ENDCG@10``, predict the
         ratings of unjudged documents, and their limits contain the error of the prediction; other measures treat
@@ -316,7 +319,9 @@ def release_gate(
     bounds = score_bounds(f"{wanted} - ")
     if not np.isfinite(bounds).all() and (daily or guarantee == ANY):
         raise ParameterError(f"{wanted}: its range of scores is unknown; use guarantee={BOTH!r} without daily=True")
-    ratings = read_rated_list(qrels, scale=scale) if is_path(qrels) else _rated(frame_of(qrels, "qrels", QRELS), scale)
+    if unit != 1:
+        require_proportional([wanted])
+    ratings = read_rated_list(qrels, scale=scale, unit=unit) if is_path(qrels) else _rated(qrels, scale, unit)
     newest, others = list(systems_of(_named(new, "new"))), _named(baseline, "baseline")
     runs = {name: read_hits(run) if is_path(run) else run for name, run in systems_of([*newest, *others])}
     if len(newest) != 1 or not others:
@@ -383,11 +388,12 @@ def _named(given: Any, name: str) -> list[tuple[str, Any]]:
     return list(found.items() if hasattr(found, "items") else found)
 
 
-def _rated(frame: pd.DataFrame, scale: tuple[int, int] | None) -> RatedList:
+def _rated(qrels: Any, scale: tuple[int, int] | None, unit: float) -> RatedList:
+    frame = frame_of(qrels, "qrels", QRELS)
     require(frame, ("qid", "docno", "label"), "qrels")
     require_scale(frame, scale, "qrels")
     require_spelling("qrels", frame["qid"].astype(str).unique())
-    return RatedList(frame)
+    return RatedList(frame if unit == 1 else in_units(frame, unit))
 
 
 def _traffic_of(traffic: Any) -> pd.DataFrame:

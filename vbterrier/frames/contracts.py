@@ -12,7 +12,7 @@ import numpy as np
 import pandas as pd
 import pyarrow as pa
 
-from vbterrier.errors import InputError, ParameterError, choice, nearest, warn
+from vbterrier.errors import InputError, ParameterError, choice, nearest, number, warn
 from vbterrier.frames.columns import QRELS
 from vbterrier.frames.ids import FEW, Lookup, ids_of, integers_of, numbers_of, owner_of, repeated_pairs
 from vbterrier.frames.nested import table_of
@@ -279,6 +279,63 @@ def treat_negative(qrels: pd.DataFrame, negative: str) -> pd.DataFrame:
     if negative == "nonrelevant":
         return qrels
     return qrels[qrels["label"] >= 0].reset_index(drop=True)
+
+
+# Tolerance of a label as a multiple of its unit: half a step is 0.5.
+_ROUNDING = 1e-6
+
+
+def steps_of(labels: Floats, unit: float) -> tuple[Ints, Bools]:
+    """Return labels as numbers of steps of a scale, and True for those that are no multiple of its step."""
+    steps = labels / unit
+    # Infinity has no distance from itself.
+    with np.errstate(invalid="ignore"):
+        odd = ~(np.abs(steps - np.rint(steps)) <= (0 if unit == 1 else _ROUNDING))
+    return np.rint(np.where(odd, 0, steps)).astype(np.int64), odd
+
+
+def in_units(qrels: Any, unit: float, *, name: str = "qrels") -> pd.DataFrame:
+    """Divide labels on a scale with fractions by its smallest step, so that they are whole grades.
+
+    Parameters
+    ----------
+    qrels, name
+        Columns qid, docno, label; the name is that in messages.
+    unit
+        The step of the scale, above 0, as of :func:`vbterrier.read_qrels`, which reads such labels from files.
+
+    Returns
+    -------
+    pandas.DataFrame
+        The frame with whole labels (int64).
+
+    Raises
+    ------
+    InputError
+        A missing column, a label that is no multiple of the step.
+
+    Examples
+    --------
+    >>> import pandas as pd
+    >>> in_units(pd.DataFrame({"qid": "1", "docno": ["a", "b"], "label": [0.25, 1.0]}), 0.25)["label"].tolist()
+    [1, 4]
+    """
+    frame = frame_of(qrels, name, QRELS)
+    require(frame, ("qid", "docno", "label"), name)
+    unit = number("unit", unit, low=0, open_low=True)
+    steps, odd = steps_of(numbers_of(frame["label"], f"{name} column 'label'"), unit)
+    if odd.any():
+        raise InputError(f"{name}: {misfit_of(frame, odd, unit)}")
+    return frame.assign(label=steps)
+
+
+def misfit_of(frame: pd.DataFrame, odd: Bools, unit: float) -> str:
+    """The message about the first label that is no multiple of the step of its scale."""
+    row = frame[odd].iloc[0]
+    return (
+        f"the label of {row['docno']!r} in topic {row['qid']!r} is {row['label']:g}, wanted a multiple of {unit:g}: "
+        "give the smallest step of the scale as unit="
+    )
 
 
 def flatten_qrels(qrels: Any, *, name: str = "qrels") -> pd.DataFrame:

@@ -321,7 +321,7 @@ def integers_of(column: pd.Series[Any], where: str, whose: Callable[[int], str] 
         row = int(np.argmax(bad))
         raise InputError(
             f"{where}: row {row} holds {_quoted(column, row, whose)}, wanted a whole number; "
-            "map graded or fractional judgments to integer grades first"
+            "map graded or fractional judgments to integer grades first, as vbterrier.frames.in_units does"
         )
     return numbers.astype(np.int64)
 

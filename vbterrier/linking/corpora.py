@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from vbterrier.errors import FileError, InputError, ParameterError, warn
-from vbterrier.frames.files.loading import MAX_BYTES
-from vbterrier.frames.files.source import RepeatedMemberError, Source, json_of
+from vbterrier.frames.files.source import MAX_BYTES, RepeatedMemberError, Source, json_of
 from vbterrier.linking.links import WIKIPEDIA_ID, WIKIPEDIA_TITLE
 from vbterrier.linking.services.annotators import REL
 from vbterrier.linking.services.json_answers import Node, title_id, title_name

@@ -18,8 +18,7 @@ import pyterrier as pt
 
 from vbterrier.errors import FileError, InputError
 from vbterrier.frames.contracts import frame_of
-from vbterrier.frames.files.loading import MAX_BYTES
-from vbterrier.frames.files.source import Source, is_folder, json_of, require_regular
+from vbterrier.frames.files.source import MAX_BYTES, Source, is_folder, json_of, require_regular
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.files.writing import new_folder
 from vbterrier.frames.ids import ids_of

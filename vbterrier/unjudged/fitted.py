@@ -17,9 +17,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from vbterrier.errors import FileError, InputError, ParameterError, examples, nearest, whole
-from vbterrier.frames.files.loading import MAX_BYTES
 from vbterrier.frames.files.reading import read_qrels
-from vbterrier.frames.files.source import Source, is_folder, json_of, require_regular
+from vbterrier.frames.files.source import MAX_BYTES, Source, is_folder, json_of, require_regular
 from vbterrier.frames.files.tables import parquet_table
 from vbterrier.frames.files.writing import new_folder
 from vbterrier.frames.notebook import Panel, Shown, counted

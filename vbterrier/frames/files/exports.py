@@ -142,7 +142,11 @@ def table_text(frame: pd.DataFrame, heads: Sequence[str], separator: str) -> str
     """The text of a table of queries, documents and ratings, which are empty for documents without a label."""
     quoting: Literal[0, 3] = 0 if separator == "," else 3  # csv.QUOTE_MINIMAL, csv.QUOTE_NONE
     cells = {name: guarded(frame[name]) for name in ("qid", "docno")}
-    table = pd.DataFrame(cells).assign(rating=_labels(frame, "")).set_axis(list(heads), axis=1)
+    table = (
+        pd.DataFrame(cells)
+        .assign(rating=pd.Series(_labels(frame, ""), frame.index, dtype=object))
+        .set_axis(list(heads), axis=1)
+    )
     try:
         return table.to_csv(index=False, sep=separator, quoting=quoting, quotechar='"', lineterminator="\n")
     except csv.Error as error:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _WHOLE = re.compile(rb"[+-]?\d+(\.0*)?")
 _RUN_FIELDS = ("qid", "Q0", "docno", "rank", "score", "name")
+_PRELS_FIELDS = ("qid", "docno", "label", "method", "prob")
 _QRELS_FIELDS = ("qid", "iteration", "docno", "label")
 
 
@@ -53,6 +54,7 @@ class FileKind:
     is_pairs: bool = False  # True for queries with documents, whose header names both
     whole: frozenset[str] = WHOLE  # columns of whole numbers
     unrated: str = ""  # the column that is empty in rows without a rating, or without a document
+    links: str = ""  # the rows of linked mentions (run, tags, answers, mentions); empty for files that are none
 
     @property
     def required(self) -> tuple[str, ...]:
@@ -215,8 +217,20 @@ def is_ranked(line: bytes) -> bool:
 
 def _qrels_layout(path: Path, number: int, line: bytes) -> Layout:
     fields = line.split()
-    if message := _other_judgments(fields):
-        raise FileError(path, message, line=number)
+    if is_sampled(fields):
+        raise FileError(
+            path,
+            "is a sample of judgments (prels: qid docno label method probability), whose measures are estimated with "
+            "these probabilities: use vbterrier.design.score_sampled, or read it with vbterrier.frames.read_prels",
+            line=number,
+        )
+    if _is_preference(fields):
+        raise FileError(
+            path,
+            "holds preference judgments (prefs: qid judge group docno label), which no measure here reads; use "
+            "trec_eval's prefs measures, or qrels with one label a document",
+            line=number,
+        )
     if len(fields) == 3 and fields[1].upper() not in (b"0", b"Q0") and _WHOLE.fullmatch(fields[2]):  # noqa: PLR2004
         names = tuple(name for name in _QRELS_FIELDS if name != "iteration")
         return Layout(names, ("label",), _white(line), kind="qrels without iterations, qid docno label")
@@ -228,21 +242,24 @@ def _qrels_layout(path: Path, number: int, line: bytes) -> Layout:
     return Layout(_QRELS_FIELDS, ("label",), _white(line), remedies=remedies)
 
 
-def _other_judgments(fields: Sequence[bytes]) -> str:
-    """The message about judgments of trec_eval and NIST that are no qrels; empty for others."""
-    if len(fields) != 5:  # noqa: PLR2004 - both have five fields
-        return ""
-    if all(map(_WHOLE.fullmatch, fields[2:4])) and re.fullmatch(rb"0?\.\d+|1(\.0*)?|[\d.]+e-\d+", fields[4]):
-        return (
-            "is a sample of judgments (prels: qid docno label method probability), which no measure here weighs by its "
-            "probabilities; use trec_eval's or NIST's statAP, or qrels of all judgments"
-        )
-    if all(map(_WHOLE.fullmatch, (*fields[1:3], fields[4]))) and not _WHOLE.fullmatch(fields[3]):
-        return (
-            "holds preference judgments (prefs: qid judge group docno label), which no measure here reads; use "
-            "trec_eval's prefs measures, or qrels with one label a document"
-        )
-    return ""
+def is_sampled(fields: Sequence[bytes]) -> bool:
+    """Return True for ``qid docno label method probability``, sampled judgments, also with an iteration."""
+    *_, label, method, prob = (b"", b"", *fields)
+    fits = len(fields) == len(_PRELS_FIELDS) or (len(fields) == 6 and fields[1].upper() in (b"0", b"Q0"))  # noqa: PLR2004
+    is_prob = re.fullmatch(rb"0?\.\d+|1(\.0*)?|[\d.]+e-\d+", prob) is not None
+    return fits and is_prob and all(map(_WHOLE.fullmatch, (label, method)))
+
+
+def _is_preference(fields: Sequence[bytes]) -> bool:
+    """Return True for ``qid judge group docno label``, the preferences of trec_eval."""
+    if len(fields) != 5 or _WHOLE.fullmatch(fields[3]):  # noqa: PLR2004
+        return False
+    return all(map(_WHOLE.fullmatch, (*fields[1:3], fields[4])))
+
+
+def _prels_layout(_path: Path, _number: int, line: bytes) -> Layout:
+    names = ("qid", "iteration", *_PRELS_FIELDS[1:]) if len(line.split()) > len(_PRELS_FIELDS) else _PRELS_FIELDS
+    return Layout(names, ("label", "prob"), _white(line), kind="a sample of judgments (prels)")
 
 
 def _labels_layout(_path: Path, _number: int, line: bytes) -> Layout:
@@ -274,7 +291,10 @@ RUN = FileKind(
     vocabulary=columns.RUN,
     is_pairs=True,
     unrated="rank",
+    links="run",
 )
+# Documents to rate.
+PAIRS = replace(RUN, columns=("qid", "docno"), numeric=(), optional=(), links="")
 QRELS = FileKind(
     ("qid", "iteration", "docno", "label"),
     ("label",),
@@ -283,6 +303,15 @@ QRELS = FileKind(
     vocabulary=columns.QRELS,
     is_pairs=True,
     unrated="label",
+)
+# Judgments of sampled documents, with their inclusion probabilities.
+PRELS = FileKind(
+    _PRELS_FIELDS,
+    ("label", "prob"),
+    trec=_prels_layout,
+    optional=("method",),
+    vocabulary=replace(columns.QRELS, optional=(*columns.QRELS.optional, "prob")),
+    is_pairs=True,
 )
 # Judgments on a scale with fractions.
 FRACTIONS = replace(QRELS, whole=frozenset())
@@ -353,6 +382,7 @@ TAGS = FileKind(
     header_words=_ENTITY_WORDS,
     fields=(("docno", "entity_id", "weight"), ("docno", "entity_id")),
     remedy="name the columns in a header line, as docno<tab>entity_id<tab>weight, or remove the extra fields",
+    links="tags",
     vocabulary=ColumnNames(("docno", "entity_id"), (), {"entity_id": "entity"}),
 )
 SIMILARITIES = FileKind(
@@ -375,6 +405,7 @@ ANSWERS = FileKind(
     fields=(("qid", "entity_id"), ("qid", "entity_id", "score")),
     remedy=f"write qid<tab>entity_id, NIL where there is no entity, {_OR_HEADER}",
     vocabulary=_ENTITIES,
+    links="answers",
 )
 MENTIONS = FileKind(
     ("docno", "mention"),
@@ -383,6 +414,15 @@ MENTIONS = FileKind(
     fields=(("docno", "mention"), ("docno", "mention", "entity_id")),
     remedy=f"write docno<tab>mention<tab>entity_id, NIL where there is none, {_OR_HEADER}",
     vocabulary=ColumnNames(("docno",)),
+    links="mentions",
+)
+# Ids of entities that are redirects, or of another space, and those that they mean.
+REDIRECTS = FileKind(
+    ("entity_id", "target"),
+    header_words=frozenset(("entity_id", "target")),
+    separator="\t",
+    fields=(("entity_id", "target"),),
+    remedy=f"write entity_id<tab>target, {_OR_HEADER}",
 )
 ANNOTATIONS = FileKind(
     ("qid", "entity_id", "label"), needs_header=True, vocabulary=ColumnNames(("qid", "entity_id", "label"))

@@ -34,6 +34,7 @@ from vbterrier.frames.files.kinds import (
     is_ranked,
     plain_layout,
 )
+from vbterrier.frames.files.linked import link_layout, linked_rows
 from vbterrier.frames.files.source import Source
 from vbterrier.frames.files.tables import (
     TEXT,
@@ -54,8 +55,6 @@ if TYPE_CHECKING:
 
 
 _LOG = logging.getLogger(__name__)
-# Default limit of the unpacked size of a file.
-MAX_BYTES = 64 * 2**30
 # The prefix of ids of ir_datasets, and the variable that sets the timeout of its downloads.
 _IR_DATASETS, _TIMEOUT = "irds:", "IR_DATASETS_DL_TIMEOUT"
 # Spreadsheets run cells that begin with one of these signs: exports guard them, this package by an apostrophe, Quepid
@@ -71,7 +70,7 @@ class Loaded:
 
     frame: pd.DataFrame
     # lines (without a header), table (with a header, Parquet too), json_lines, nested (JSON), rank_eval, workbench,
-    # or markup
+    # markup, or linked
     form: str = "lines"
     n_unrated: int = 0  # rows without a rating, or queries of a run without documents, which are left out
     heads: tuple[str, ...] = ()  # the names of the required columns in the header
@@ -90,7 +89,7 @@ def load(path: StrPath, max_bytes: int | None, kind: FileKind) -> Loaded:
 
 def _loaded(source: Source, kind: FileKind) -> Loaded:
     loaded = _parquet(source, kind) if source.is_parquet else _text(source, kind)
-    frame, is_named = loaded.frame, loaded.form not in ("lines", "markup")
+    frame, is_named = loaded.frame, loaded.form not in ("lines", "markup", "linked")
     if is_named and (message := near_miss(frame.columns, kind.near)):
         raise FileError(source.path, message)
     if kind.unrated == "label" and loaded.form in ("lines", "table"):
@@ -125,6 +124,8 @@ def _text(source: Source, kind: FileKind) -> Loaded:
     if (packed := _twice_packed(source)) is not None:
         frame, n_unrated = object_table(source, kind, packed)
         return Loaded(frame, "json", n_unrated)
+    if kind.links and not in_sheet and (linked := link_layout(source)) is not None:
+        return Loaded(linked_rows(source, linked, kind.links), "linked")
     number, line = first_line(kind, source)
     if kind.markup is not None and line.lstrip()[:1] == b"<":
         return Loaded(kind.markup(source), "markup")
@@ -224,7 +225,8 @@ def is_read_whole(source: Source) -> bool:
     if source.is_parquet or source.is_workbook:
         return source.is_workbook
     number, line = first_line(RUN, source)
-    return is_json(line) or is_ranked(line) or header_layout(RUN, source.path, number, line) is not None
+    is_table = is_json(line) or is_ranked(line) or header_layout(RUN, source.path, number, line) is not None
+    return is_table or link_layout(source) is not None
 
 
 def with_scores(path: Path, frame: pd.DataFrame, *, is_named: bool = True) -> pd.DataFrame:

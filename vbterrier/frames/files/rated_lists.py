@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
-from vbterrier.errors import FileError, ParameterError, printable, warn
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.errors import FileError, ParameterError, number, printable, warn
+from vbterrier.frames.contracts import frame_of, require, steps_of
 from vbterrier.frames.files.exports import json_text, table_text, write_text
 from vbterrier.frames.files.json_tables import STATUS, is_json
 from vbterrier.frames.files.kinds import BOOK, RATINGS, TRAFFIC, first_line, header_layout
-from vbterrier.frames.files.loading import MAX_BYTES, PROB, load
+from vbterrier.frames.files.loading import PROB, load
 from vbterrier.frames.files.reading import read_labels, read_run
-from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.source import MAX_BYTES, Source
 from vbterrier.frames.files.writing import write_table
 from vbterrier.frames.notebook import Panel, Shown, counted
 
@@ -58,7 +58,7 @@ class RatedList(Shown):
 
 
 def read_rated_list(
-    path: StrPath, *, scale: tuple[int, int] | None = None, max_bytes: int | None = MAX_BYTES
+    path: StrPath, *, scale: tuple[int, int] | None = None, unit: float = 1.0, max_bytes: int | None = MAX_BYTES
 ) -> RatedList:
     r"""Read ratings: TREC qrels, a table with a header, JSON of any tool, or a book of Quepid, plain or packed.
 
@@ -72,6 +72,8 @@ def read_rated_list(
         several raters, a document has the lower median of its ratings.
     scale
         The smallest and the largest rating; by default any whole number from 0, and of TREC qrels any whole number.
+    unit
+        The step of a scale with fractions, by which ratings are divided, as in :func:`vbterrier.read_qrels`.
     max_bytes
         Limit of the unpacked size; ``None`` for no limit.
 
@@ -97,15 +99,19 @@ def read_rated_list(
     ([['shoes, red', 'd1', 3]], 1)
     """
     require_ends(scale)
+    unit = number("unit", unit, low=0, open_low=True)
     book = _book(path, max_bytes)
     if book is not None:
-        return _rated_by_several(path, book, scale)
-    loaded = load(path, max_bytes, RATINGS)
+        return _rated_by_several(path, book, scale, unit)
+    loaded = load(path, max_bytes, RATINGS if unit == 1 else replace(RATINGS, whole=frozenset()))
     frame = loaded.frame
     if loaded.form == "lines":
-        if scale is not None and (message := misrated(frame, ~frame["label"].between(*scale), scale)):
+        label, odd = steps_of(frame["label"].to_numpy(), unit)
+        if scale is not None:
+            odd |= ~frame["label"].between(*scale).to_numpy()
+        if message := misrated(frame, odd, scale, unit):
             raise FileError(Path(path), message)
-        return RatedList(frame)
+        return RatedList(frame if unit == 1 else frame.assign(label=label))
     form = loaded.form if loaded.form in ("rank_eval", "workbench") else "table"
     kept = ["qid", "docno", "label", *(["index"] if form == "rank_eval" else [])]
     listed = RatedList(frame[kept], form, loaded.heads or RatedList.heads, loaded.separator)
@@ -115,7 +121,8 @@ def read_rated_list(
     # As text, True is no number.
     label = pd.to_numeric(frame["label"].astype(str), errors="coerce").to_numpy(dtype=np.float64)
     low, high = scale or (0, _LARGEST)
-    if message := misrated(frame, ~((label >= low) & (label <= high) & (label == np.round(label))), scale):
+    steps, odd = steps_of(label, unit)
+    if message := misrated(frame, odd | ~((label >= low) & (label <= high)), scale, unit):
         raise FileError(Path(path), message)
     twice = frame.duplicated(["qid", "docno"])
     if twice.any():
@@ -125,9 +132,7 @@ def read_rated_list(
         raise FileError(Path(path), "has no rating; rate some of its documents")
     if pair := spellings(frame["qid"].unique()):
         raise FileError(Path(path), f"queries {pair[0]!r} and {pair[1]!r} differ only in {SPELLING}")
-    return replace(
-        listed, frame=frame.assign(label=label.astype(np.int64)), n_unrated=loaded.n_unrated + int((~rated).sum())
-    )
+    return replace(listed, frame=frame.assign(label=steps), n_unrated=loaded.n_unrated + int((~rated).sum()))
 
 
 def read_judges(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> dict[str, pd.DataFrame]:
@@ -205,14 +210,17 @@ def _is_book(source: Source) -> bool:
     return len(names) > 2 and known.intersection(names) == {"qid", "docno"} and not any(map(PROB.fullmatch, names))  # noqa: PLR2004
 
 
-def _rated_by_several(path: StrPath, every: pd.DataFrame, scale: tuple[int, int] | None) -> RatedList:
+def _rated_by_several(path: StrPath, every: pd.DataFrame, scale: tuple[int, int] | None, unit: float) -> RatedList:
     """The lower median of the ratings of each document."""
     low, high = scale or (0, _LARGEST)
-    if message := misrated(every, ~(every["label"].between(low, high) & (every["label"] % 1 == 0)), scale):
+    steps, odd = steps_of(every["label"].to_numpy(), unit)
+    if message := misrated(every, odd | ~every["label"].between(low, high), scale, unit):
         raise FileError(Path(path), message)
     n_raters = every["judge"].nunique()
     warn(f"{printable(path)}: ratings by {n_raters} raters; the lower median of those of a document counts")
-    median = every.groupby(["qid", "docno"], sort=False)["label"].quantile(0.5, interpolation="lower")
+    median = (
+        every.assign(label=steps).groupby(["qid", "docno"], sort=False)["label"].quantile(0.5, interpolation="lower")
+    )
     return RatedList(median.astype(np.int64).reset_index(), "table", separator=",")
 
 
@@ -322,13 +330,14 @@ def require_ends(scale: Any) -> None:
         raise ParameterError(f"scale={scale!r}: wanted the smallest and the largest rating, as (0, 3)")
 
 
-def misrated(frame: pd.DataFrame, odd: Any, scale: tuple[int, int] | None) -> str:
+def misrated(frame: pd.DataFrame, odd: Any, scale: tuple[int, int] | None, unit: float = 1.0) -> str:
     """The message about the first odd rating; empty if none is odd."""
     if not np.any(odd):
         return ""
     row = frame[odd].iloc[0]
     wanted = f"from {scale[0]} to {scale[1]}" if scale else "from 0"
+    kind = "a whole number" if unit == 1 else f"a multiple of {unit:g}"
     return (
-        f"the rating of {row['docno']!r} for query {row['qid']!r} is {printable(row['label'])}, wanted a whole number "
+        f"the rating of {row['docno']!r} for query {row['qid']!r} is {printable(row['label'])}, wanted {kind} "
         f"{wanted}; correct it, or leave it empty if it is unrated"
     )

@@ -6,11 +6,10 @@ from collections import Counter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 import pandas as pd
 
 from vbterrier.errors import FileError, number, printable, warn
-from vbterrier.frames.contracts import treat_negative
+from vbterrier.frames.contracts import misfit_of, steps_of, treat_negative
 from vbterrier.frames.files.json_tables import object_of
 from vbterrier.frames.files.kinds import (
     ANNOTATIONS,
@@ -23,6 +22,7 @@ from vbterrier.frames.files.kinds import (
     LABELS,
     MENTIONS,
     POPULARITY,
+    PRELS,
     QRELS,
     RUN,
     SIMILARITIES,
@@ -32,18 +32,14 @@ from vbterrier.frames.files.kinds import (
     TOPICS,
     VALUES,
 )
-from vbterrier.frames.files.loading import MAX_BYTES, load
-from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.loading import load
+from vbterrier.frames.files.source import MAX_BYTES, Source
 
 if TYPE_CHECKING:
     from typing import Any
 
     from vbterrier.annotations import StrPath
     from vbterrier.frames.files.kinds import FileKind
-
-
-# Tolerance of a label as a multiple of its unit: half a step is 0.5.
-_ROUNDING = 1e-6
 
 
 def read_run(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
@@ -132,15 +128,38 @@ def read_qrels(
     if number("unit", unit, low=0, open_low=True) == 1:
         return treat_negative(_read(path, max_bytes, QRELS), negative)
     frame = _read(path, max_bytes, FRACTIONS)
-    steps = (frame["label"] / unit).to_numpy()
-    odd = ~(np.abs(steps - np.rint(steps)) <= _ROUNDING)
+    steps, odd = steps_of(frame["label"].to_numpy(), unit)
     if odd.any():
-        row = frame[odd].iloc[0]
-        message = (
-            f"the label of {row['docno']!r} in topic {row['qid']!r} is {row['label']:g}, wanted a multiple of {unit:g}"
-        )
-        raise FileError(Path(path), f"{message}: give the smallest step of the scale as unit=")
-    return treat_negative(frame.assign(label=np.rint(steps).astype(np.int64)), negative)
+        raise FileError(Path(path), misfit_of(frame, odd, unit))
+    return treat_negative(frame.assign(label=steps), negative)
+
+
+def read_prels(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:
+    r"""Read judgments of sampled documents with their inclusion probabilities (prels), as of the Million Query tracks.
+
+    A line is ``qid docno label method probability``, or has an iteration behind the qid; a header line, or members of
+    JSON, may name the columns instead. :func:`vbterrier.design.score_sampled` estimates measures from them.
+
+    Parameters
+    ----------
+    path, max_bytes
+        As in :func:`read_run`, with the same errors.
+
+    Returns
+    -------
+    pandas.DataFrame
+        Columns ``qid``, ``docno`` (text), ``label`` (int64), ``method`` (text, if the file has it) and ``prob``
+        (float64), rows as in the file.
+
+    Examples
+    --------
+    >>> import tempfile, pathlib
+    >>> path = pathlib.Path(tempfile.mkdtemp(), "prels")
+    >>> _ = path.write_text("1 d7 1 1 0.25\n1 d9 0 2 1.0\n")
+    >>> read_prels(path).values.tolist()
+    [['1', 'd7', 1, '1', 0.25], ['1', 'd9', 0, '2', 1.0]]
+    """
+    return _read(path, max_bytes, PRELS)
 
 
 def read_topics(path: StrPath, *, max_bytes: int | None = MAX_BYTES) -> pd.DataFrame:

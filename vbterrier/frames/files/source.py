@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 
 BOM = b"\xef\xbb\xbf"
+# Default limit of the unpacked size of a file.
+MAX_BYTES = 64 * 2**30
 IDS = frozenset({"qid", "docno", "entity_id"})
 WHOLE = frozenset({"rank", "label"})
 _PARQUET, _ZIP = b"PAR1", b"PK\x03\x04"

@@ -1,0 +1,97 @@
+"""``vbterrier convert``: what is written is read back by the same commands, with the same values."""
+
+import json
+from pathlib import Path
+
+import pandas as pd
+import pytest
+
+import vbterrier
+from vbterrier.frames import read_answers, read_hits, read_mentions, read_rated_list
+
+QRELS = "q1 0 d1 2\nq1 0 d2 0\nq+2 0 d3 1\n"
+RUN = "q1 Q0 d2 1 2.5 x\nq1 Q0 d1 2 1.5 x\nq+2 Q0 d3 1 0.5 x\n"
+EXPECTED = [["q1", "d1", 2], ["q1", "d2", 0], ["q+2", "d3", 1]]
+
+
+@pytest.fixture(autouse=True)
+def files(write_files):
+    return write_files({"qrels.txt": QRELS, "mine.run": RUN, "gold.tab": "d1\t0\t4\tdbr:Paris\nd1\t9\t12\tNIL\n"})
+
+
+def converted(command, source, kind, to, *options):
+    code, out, err = command("convert", source, "-o", f"out.{to}", "--kind", kind, "--to", to, *options)
+    assert (code, err) == (0, "")
+    assert out.startswith(f"out.{to}: ")
+    return f"out.{to}"
+
+
+@pytest.mark.parametrize("kind", ["qrels", "labels"])
+@pytest.mark.parametrize("to", ["trec", "beir", "quepid", "rank_eval", "workbench"])
+def test_ratings_are_read_back(command, kind, to):
+    path = converted(command, "qrels.txt", kind, to, *(["--index", "shop"] if to == "rank_eval" else []))
+    assert read_rated_list(path).frame[["qid", "docno", "label"]].to_numpy().tolist() == EXPECTED
+    if to == "rank_eval":
+        assert json.loads(Path(path).read_text(encoding="utf-8"))["requests"][0]["ratings"][0]["_index"] == "shop"
+
+
+@pytest.mark.parametrize("to", ["trec", "beir", "quepid"])
+def test_runs_are_read_back(command, to):
+    found = read_hits(converted(command, "mine.run", "run", to))
+    assert found[["qid", "docno"]].to_numpy().tolist() == [["q1", "d2"], ["q1", "d1"], ["q+2", "d3"]]
+
+
+def test_documents_to_rate_have_empty_ratings(command):
+    path = converted(command, "mine.run", "pool", "quepid")
+    assert Path(path).read_text(encoding="utf-8").splitlines() == ["query,docid,rating", "q1,d2,", "q1,d1,", "q+2,d3,"]
+    Path("next.csv").write_text("qid,docno\nq1,d9\n", encoding="utf-8")
+    lines = Path(converted(command, "next.csv", "pool", "beir")).read_text(encoding="utf-8").splitlines()
+    assert lines == ["query-id\tcorpus-id\tscore", "q1\td9\t"]
+
+
+def test_fractions_are_counted_in_steps(command):
+    Path("ratings.csv").write_text("query,docid,rating\nq1,d1,0.75\nq1,d2,0\n", encoding="utf-8")
+    path = converted(command, "ratings.csv", "qrels", "trec", "--unit", ".25")
+    assert vbterrier.read_qrels(path)["label"].tolist() == [3, 0]
+    path = converted(command, "ratings.csv", "labels", "quepid")
+    assert Path(path).read_text(encoding="utf-8").splitlines()[1:] == ["q1,d1,0.75", "q1,d2,0"]
+
+
+def test_subtopics_become_the_highest_label(command):
+    Path("web.txt").write_text("1 1 d1 0\n1 2 d1 2\n", encoding="utf-8")
+    assert read_rated_list(converted(command, "web.txt", "qrels", "quepid")).frame["label"].tolist() == [2]
+    assert vbterrier.read_qrels(converted(command, "web.txt", "qrels", "trec"))["iteration"].tolist() == ["1", "2"]
+
+
+def test_links_get_ids_of_one_space(command):
+    Path("same.tsv").write_text("entity_id\ttarget\nParis\tQ90\n", encoding="utf-8")
+    options = ["--ids", "wikidata", "--mapping", "same.tsv"]
+    answers = read_answers(converted(command, "gold.tab", "links", "answers", *options))
+    assert answers[["qid", "entity_id"]].to_numpy().tolist() == [["d1:0-5", "Q90"], ["d1:9-13", "NIL"]]
+    tags = vbterrier.read_tags(converted(command, "gold.tab", "links", "tags", "--ids", "dbpedia"))
+    assert tags.to_numpy().tolist() == [["d1", "Paris", 1.0]]
+    Path("rel.json").write_text('{"d1": [[0, 5, "Paris", "Paris", 0.9, 0.9, "LOC"]]}', encoding="utf-8")
+    mentions = read_mentions(converted(command, "rel.json", "links", "mentions"))
+    assert mentions.to_numpy().tolist() == [["d1", "Paris", "Paris"]]
+    table = pd.read_csv(converted(command, "rel.json", "links", "table"), sep="\t")
+    assert table[["start", "end", "score"]].to_numpy().tolist() == [[0, 5, 0.9]]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["qrels.txt", "--kind", "judgments", "--to", "trec"], "wanted one of"),
+        (["mine.run", "--kind", "run", "--to", "workbench"], "wanted one of"),
+        (["mine.run", "--kind", "run", "--to", "trec", "--ids", "wikidata"], "apply to --kind links"),
+        (["mine.run", "--kind", "run", "--to", "trec", "--unit", ".5"], "apply to --kind qrels"),
+        (["gold.tab", "--kind", "links", "--to", "answers", "--ids", "wikidata"], "is of dbpedia, wanted wikidata"),
+        (["qrels.txt", "--kind", "links", "--to", "answers"], "not recognised as linked mentions"),
+        (["gold.tab", "--kind", "links", "--to", "table", "--mapping", "x.tsv"], "wanted --ids, too"),
+    ],
+)
+def test_bad_input_is_one_line(command, arguments, message):
+    code, out, err = command("convert", *arguments, "-o", "out")
+    assert (code != 0, out) == (True, "")
+    assert message in err
+    assert len(err.strip().splitlines()) == 1
+    assert not Path("out").exists()

@@ -1,0 +1,374 @@
+"""Files of linked mentions, made by hand: each layout gives the links that its tool means."""
+
+import gzip
+import json
+
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import vbterrier
+from vbterrier.errors import DegenerateWarning, FileError, InputError, ParameterError
+from vbterrier.frames import read_answers, read_entity_links, read_mentions
+from vbterrier.frames.files.turtle import _Triples
+from vbterrier.frames.id_spaces import place_of
+from vbterrier.linking import linking_report
+
+TEXT = "Paris met Dupont in Bonn."
+NIF_HEAD = """\
+@prefix nif: <http://persistence.uni-leipzig.org/nlp2rdf/ontologies/nif-core#> .
+@prefix itsrdf: <http://www.w3.org/2005/11/its/rdf#> .
+@prefix xsd: <http://www.w3.org/2001/XMLSchema#> .
+<http://example.org/d1#char=0,25> a nif:Context , nif:RFC5147String ;
+  nif:beginIndex "0"^^xsd:nonNegativeInteger ; nif:endIndex "25"^^xsd:nonNegativeInteger ;
+  nif:isString \"""Paris met Dupont in Bonn.\"""@en .
+"""
+
+
+def phrase(start, end, *entities, more="", context="http://example.org/d1#char=0,25"):
+    refs = "".join(f"  itsrdf:taIdentRef <{entity}> ;\n" for entity in entities)
+    return (
+        f"<http://example.org/d1#char={start},{end}> a nif:Phrase ;\n"
+        f'  nif:anchorOf "{TEXT[start:end]}" ; nif:referenceContext <{context}> ;\n{refs}{more}'
+        f'  nif:beginIndex "{start}"^^xsd:nonNegativeInteger ; nif:endIndex {end} .\n'
+    )
+
+
+PARIS, BONN = "http://dbpedia.org/resource/Paris", "http://dbpedia.org/resource/Bonn"
+NIF = NIF_HEAD + phrase(0, 5, PARIS) + phrase(10, 16, "http://aksw.org/notInWiki/Dupont") + phrase(20, 24, BONN)
+OFFSETS = {
+    "neleval": f"d1\t0\t4\t{PARIS}\t1.0\tLOC\nd1\t10\t15\tNIL\nd1\t20\t23\t{BONN}\t0.5\tLOC\tother\t0.25\tLOC\n",
+    "tac": f"me\tm1\tParis\td1:0-4\t{PARIS}\tGPE\tNAM\t1.0\nme\tm2\tDupont\td1:10-15\tNIL\tPER\tNAM\t1.0\n"
+    f"me\tm3\tBonn\td1:20-23\t{BONN}\tGPE\tNAM\t0.5\n",
+    "nif": NIF.replace("http://example.org/d1#", "d1#"),
+    "rel": json.dumps(
+        {"d1": [[0, 5, "Paris", PARIS, 0.9, 0.9, "LOC"], [10, 6, "Dupont", "NIL", 0.0, 0.9, "PER"]]}
+        | {"d2": []}
+        | {"d1 ": []}
+    )
+    + "\n"
+    + json.dumps({"d1": [[20, 4, "Bonn", BONN, 0.8, 0.9, "LOC"]]}),
+}
+HIPE = """\
+TOKEN\tNE-COARSE-LIT\tNE-COARSE-METO\tNEL-LIT\tNEL-METO\tMISC
+# hipe2022:document_id = p1
+# hipe2022:date = 1900-01-01
+M\tB-pers\tO\tNIL\t_\tNoSpaceAfter
+.\tI-pers\tO\tNIL\t_\t_
+Dupont\tI-pers\tO\tNIL\t_\t_
+in\tO\tO\t_\t_\tEndOfLine
+Bonn\tB-loc\tO\tQ586|Q100\t_\t_
+
+# hipe2022:document_id = p2
+Bonn\tB-loc\tO\tQ586\t_\t_
+"""
+AIDA = """\
+-DOCSTART- (1 NEWS)
+Paris\tB\tParis\tParis\thttp://en.wikipedia.org/wiki/Paris\t22989\t/m/05qtj
+met
+
+M.\tB\tM. Dupont\t--NME--
+Dupont\tI\tM. Dupont\t--NME--
+-DOCSTART- (2 NEWS)
+Cologne\tB\tCologne\tC%C3%B6ln\thttp://en.wikipedia.org/wiki/C%C3%B6ln\t6187\t/m/01v8c
+"""
+ELQ = [
+    {"id": "q1", "text": "who governs ohio", "pred_triples": [["10902", 2, 3]], "scores": [-0.5]}
+    | {"pred_tuples_string": [["Ohio", "ohio"]]},
+    {"id": 2, "text": "x", "pred_triples": [], "pred_tuples_string": [], "scores": []},
+]
+BLINK = [
+    {"id": 1, "context_left": "in", "mention": "Ohio", "context_right": "", "label_id": 10902},
+    {"id": 2, "context_left": "in", "mention": "Xyz", "context_right": "", "label_id": -1, "label": "unknown"},
+]
+
+
+@pytest.fixture
+def file(tmp_path):
+    def write(content, name="links"):
+        path = tmp_path / name
+        lines = "".join(json.dumps(each) + "\n" for each in content) if isinstance(content, list) else content
+        path.write_bytes(lines.encode())
+        return path
+
+    return write
+
+
+def links(path, **options):
+    return read_entity_links(path, **options)[["qid", "entity_id"]].to_numpy().tolist()
+
+
+@pytest.mark.parametrize("layout", OFFSETS)
+@pytest.mark.parametrize("pack", [False, True])
+def test_layouts_with_offsets_give_the_same_mentions(file, layout, pack):
+    path = file(OFFSETS[layout])
+    if pack:
+        path.write_bytes(gzip.compress(path.read_bytes()))
+    found = read_entity_links(path).drop_duplicates("qid")
+    assert found[["qid", "docno", "start", "end", "entity_id"]].to_numpy().tolist() == [
+        ["d1:0-5", "d1", 0, 5, PARIS],
+        ["d1:10-16", "d1", 10, 16, "NIL"],
+        ["d1:20-24", "d1", 20, 24, BONN],
+    ]
+    if layout != "neleval":
+        assert found["mention"].tolist() == ["Paris", "Dupont", "Bonn"]
+
+
+@pytest.mark.parametrize("layout", OFFSETS)
+@pytest.mark.parametrize("other", OFFSETS)
+def test_link_compares_any_two_layouts(file, layout, other):
+    answers, gold = file(OFFSETS[layout]), file(OFFSETS["tac"] if other == "neleval" else OFFSETS[other], "gold")
+    report = linking_report({"mine": answers}, gold)
+    assert report.figures().iloc[0].tolist() == [1.0] * 7
+    assert report.counts["n_qids"].tolist() == [2, 1]
+
+
+def test_values_of_links_are_right_for_a_wrong_link_a_missed_nil_and_a_missing_answer(file):
+    gold = file(OFFSETS["tac"], "gold")
+    mine = file(f"d1\t0\t4\t{BONN}\t0.2\tLOC\t{PARIS}\t0.7\tLOC\nd1\t10\t15\t{BONN}\n")
+    with pytest.warns(DegenerateWarning, match="no query is answered with 'NIL'"):
+        figures = linking_report({"mine": mine}, gold).figures().iloc[0]
+    # Paris has the highest score; Dupont is linked although NIL is right; Bonn has no answer.
+    assert figures["LinkP"] == 0.5
+    assert figures["LinkR"] == 0.5
+    assert figures["NilR"] == 0.0
+    scored = vbterrier.score({"mine": mine}, gold, ["LinkP", "LinkR"], n_resamples=2, on_topics="all")
+    assert scored.means().iloc[0].tolist() == [0.5, 0.5]
+
+
+def test_words_of_hipe(file):
+    found = read_entity_links(file(HIPE))
+    assert found[["qid", "start", "end", "mention", "entity_id"]].to_numpy().tolist() == [
+        ["p1:w0-3", 0, 3, "M. Dupont", "NIL"],
+        ["p1:w4-5", 4, 5, "Bonn", "Q586"],
+        ["p1:w4-5", 4, 5, "Bonn", "Q100"],
+        ["p2:w0-1", 0, 1, "Bonn", "Q586"],
+    ]
+    assert read_answers(file(HIPE))[["qid", "entity_id", "score"]].to_numpy().tolist() == [
+        ["p1:w0-3", "NIL", 0.0],
+        ["p1:w4-5", "Q586", 0.0],
+        ["p1:w4-5", "Q100", -1.0],
+        ["p2:w0-1", "Q586", 0.0],
+    ]
+
+
+def test_words_of_aida_and_its_id_spaces(file):
+    path = file(AIDA)
+    expected = [["1 NEWS:w0-1", "Paris"], ["1 NEWS:w2-4", "NIL"], ["2 NEWS:w0-1", "Cöln"]]
+    assert links(path, ids="wikipedia_title") == expected
+    assert links(path, ids="wikipedia_title", redirects={"Cöln": "Koeln", "Koeln": "Cologne"})[2][1] == "Cologne"
+    assert [entity for _, entity in links(path, ids="wikipedia_id")] == ["22989", "NIL", "6187"]
+    assert read_mentions(path)[["docno", "mention"]].to_numpy().tolist() == [
+        ["1 NEWS", "Paris"],
+        ["1 NEWS", "M. Dupont"],
+        ["2 NEWS", "Cologne"],
+    ]
+    # Addresses as in the file, one for each mention.
+    assert read_answers(path)["entity_id"].tolist()[0] == "http://en.wikipedia.org/wiki/Paris"
+    with pytest.raises(
+        InputError, match=r"'http://en.wikipedia.org/wiki/Paris' is of wikipedia_title, wanted wikidata"
+    ):
+        read_entity_links(path, ids="wikidata")
+    mapping = {"Paris": "Q90", "http://en.wikipedia.org/wiki/C%C3%B6ln": "http://www.wikidata.org/entity/Q365"}
+    assert [entity for _, entity in links(path, ids="wikidata", mapping=mapping)] == ["Q90", "NIL", "Q365"]
+
+
+def test_json_of_elq_and_blink(file):
+    found = read_entity_links(file(ELQ))
+    assert found.to_numpy().tolist() == [["q1:w2-3", "q1", 2, 3, "ohio", "10902", -0.5]]
+    gold = {"id": "q1", "text": "who governs ohio", "label_id": [10902], "tokenized_mention_idxs": [[2, 3]]}
+    assert linking_report({"elq": file(ELQ)}, file([gold], "gold")).figures().iloc[0]["LinkP"] == 1.0
+    assert links(file(json.dumps(ELQ, indent=1))) == [["q1:w2-3", "10902"]]
+    assert links(file(BLINK)) == [["1", "10902"], ["2", "NIL"]]
+    with pytest.warns(DegenerateWarning, match="1 mentions without an entity give no tags"):
+        assert vbterrier.read_tags(file(BLINK))[["docno", "entity_id"]].to_numpy().tolist() == [["1", "10902"]]
+
+
+def test_tac_2014_names_queries(file):
+    path = file("E1\tkb_A\tGPE\t1.0\nE2\tNIL01\tPER\t0.5\n")
+    assert links(path) == [["E1", "kb_A"], ["E2", "NIL01"]]
+    with pytest.raises(FileError, match=r"TAC 2014 .* which has no documents; wanted tags"):
+        vbterrier.read_tags(path)
+
+
+def test_tags_are_the_best_candidates_and_leave_nil_out(file):
+    with pytest.warns(DegenerateWarning, match="1 mentions without an entity give no tags"):
+        tags = vbterrier.read_tags(file(OFFSETS["neleval"]))
+    assert tags[["docno", "entity_id", "weight", "start", "end"]].to_numpy().tolist() == [
+        ["d1", PARIS, 1.0, 0, 5],
+        ["d1", BONN, 1.0, 20, 24],
+    ]
+    with pytest.raises(FileError, match=r"neleval .* which has no texts of mentions"):
+        read_mentions(file(OFFSETS["neleval"]))
+
+
+def test_tags_of_a_file_serve_measures_and_link_pools(file):
+    run = pd.DataFrame({"qid": ["q", "r"], "docno": ["d1", "d2"], "score": [2.0, 1.0]})
+    intents = pd.DataFrame({"qid": ["q", "q", "r"], "entity_id": [PARIS, "other", BONN], "prob": [0.75, 0.25, 1.0]})
+    path = file(NIF.replace("http://example.org/d1#", "d1#"))
+    with pytest.warns(DegenerateWarning, match="give no tags"):
+        found = vbterrier.score({"mine": run}, None, ["ES@1"], intents=intents, tags=path, n_resamples=2)
+    assert found.means().iloc[0, 0] == 0.375
+
+
+def test_nif_of_several_id_spaces(file):
+    both = phrase(0, 5, PARIS, "http://www.wikidata.org/entity/Q90")
+    path = file(NIF_HEAD + both + phrase(20, 24, "http://www.wikidata.org/entity/Q586", BONN))
+    assert links(path, ids="wikidata") == [
+        ["http://example.org/d1:0-5", "Q90"],
+        ["http://example.org/d1:20-24", "Q586"],
+    ]
+    assert [entity for _, entity in links(path, ids="dbpedia")] == ["Paris", "Bonn"]
+    with pytest.raises(FileError, match="has several entities; choose an id space"):
+        read_answers(path)
+
+
+def test_turtle_is_read_as_its_grammar_says(file):
+    text = r"""BASE <http://example.org/>
+PREFIX : <http://persistence.uni-leipzig.org/nlp2rdf/ontologies/nif-core#> # a comment
+prefix its: <http://www.w3.org/2005/11/its/rdf#>
+<d.txt#char=0,5> :isString 'a"\u00e9\nb', "c"@en-GB ; ; .
+_:m.1 :anchorOf '''\U000000e9''' ; :beginIndex 2 ; :endIndex 3 ; :referenceContext <d.txt#char=0,5> ;
+  its:taIdentRef <http://dbpedia.org/resource/%C3%89> ; its:taConfidence 5e-1 ; a :Phrase .
+"""
+    found = read_entity_links(file(text), ids="dbpedia")
+    assert found.to_numpy().tolist() == [
+        ["http://example.org/d.txt:2-3", "http://example.org/d.txt", 2, 3, "é", "É", 0.5]
+    ]
+
+
+TRIPLES = NIF_HEAD.count("\n")
+CUT = NIF[: NIF.rindex(" .")]
+BAD = {
+    "a cut line of neleval": (f"d1\t0\t4\t{PARIS}\nd1\t10\n", ":2: wanted docno, start.* found 2 fields.* cut"),
+    "an incomplete triple": ("d1\t0\t4\tA\td1\t1\td1\t2\n", ":1: wanted docno"),
+    "an offset that is no number": ("d1\t0\t4\tA\nd1\tx\t4\tA\n", ":2: start is 'x', wanted a whole number"),
+    "an end before the start": ("d1\t0\t4\tA\nd1\t9\t4\tA\n", ":2: the mention in 'd1' ends at 5, before its start"),
+    "a score that is no number": ("d1\t0\t4\tA\nd1\t9\t12\tA\tx\n", ":2: score is 'x', wanted a number"),
+    "a duplicated mention": ("d1\t0\t4\tA\nd1\t0\t4\tA\n", r":2: mention 'd1:0-5' occurs twice"),
+    "another spelling of NIL": ("d1\t0\t4\tA\nd1\t9\t12\tnil\n", ":2: found 'nil' as an entity, which resembles"),
+    "a mention without document": ("d1\t0\t4\tA\n\t9\t12\tA\n", ":2: a mention has no document"),
+    "a cut line of TAC": (OFFSETS["tac"] + "me\tm4\tBo", ":4: wanted run, .* found 3 fields .* cut"),
+    "a cut line of TAC 2014": ("E1\tA\tGPE\t1\nE2\tB\n", ":2: wanted query, entity, type"),
+    "a cut line of HIPE": (HIPE + "Bonn\tB-l", ":12: wanted 6 fields, found 2 .* cut"),
+    "a mention of HIPE without begin": (HIPE + "x\tO\tO\t_\t_\t_\ny\tI-loc\tO\tQ1\t_\t_\n", ":13: word 'y' continues"),
+    "a mention of HIPE with two entities": (HIPE + "y\tI-loc\tO\tQ1\t_\t_\n", ":12: .* has another entity"),
+    "HIPE without documents": (HIPE.replace("document_id", "x"), ":4: a word precedes the first document"),
+    "HIPE without links": (HIPE.replace("NEL-LIT", "X"), ":1: is a table of HIPE without the column NEL-LIT"),
+    "a cut line of AIDA": (AIDA + "Bonn\tB\n", ":9: wanted a word, or word, B or I"),
+    "another NIL of AIDA": (AIDA + "Bonn\tB\tBonn\t--nme--\n", ":9: found '--nme--' .* resembles '--NME--'"),
+    "a repeated document of AIDA": (AIDA + AIDA, "'1 NEWS:w0-1' occurs twice"),
+    "a mention beyond the text": (
+        NIF_HEAD + phrase(20, 24, BONN).replace("24", "99"),
+        rf":{TRIPLES + 1}: .*the mention from 20 to 99 is not within its text of 25 characters",
+    ),
+    "a mention without its text": (NIF_HEAD + phrase(0, 5, PARIS, context="x"), "wanted nif:referenceContext"),
+    "a mention without offsets": (
+        NIF_HEAD + phrase(0, 5, PARIS).replace("beginIndex", "begin").replace("#char=0,5", "#m"),
+        "wanted nif:beginIndex and nif:endIndex",
+    ),
+    "a repeated mention of NIF": (NIF + phrase(0, 5, PARIS).replace("#char=0,5>", "#m>"), "occurs twice"),
+    "a cut file of NIF": (CUT, "wanted a full stop, a semicolon or a comma, found the end of the file: it is cut"),
+    "an undeclared prefix": (NIF + "x:y x:z x:a .", "prefix 'x' is not declared"),
+    "a node in brackets": (NIF + "[] nif:anchorOf 'x' .", r"is not read; wanted Turtle without nodes in"),
+    "a literal as a subject": (NIF + "'x' nif:anchorOf 'x' .", "wanted an address, found \"'x'\""),
+    "a confidence in words": (
+        NIF_HEAD + phrase(0, 5, PARIS, more="  itsrdf:taConfidence 'high' ;\n"),
+        "itsrdf:taConfidence is 'high', wanted a number",
+    ),
+    "Turtle without documents": (NIF_HEAD.replace("isString", "x"), "is Turtle, but no NIF: wanted documents"),
+    "NIF in XML": (f'<?xml version="1.0"?>\n<rdf:RDF xmlns:nif="{NIF_HEAD[14:77]}">', "is NIF in RDF/XML"),
+    "a short list of REL": (
+        '{"d1": [[0, 5, "P", "P", 1, 1, "L"]]}\n{"d1": [[9, 5, "P"]]}',
+        ":2: document 'd1': wanted",
+    ),
+    "a negative offset of REL": ('{"d1": [[-1, 5, "P", "P", 1, 1, "L"]]}', ":1: document 'd1': wanted"),
+    "no id in ELQ": ('{"text": "x", "pred_triples": []}', ":1: member 'id' is 'None', wanted an id"),
+    "a span of ELQ": ('{"id": 1, "pred_triples": [["7", 2]]}', ":1: '1': wanted an entity with start and end"),
+    "unequal lists of ELQ": ('{"id": 1, "label_id": [1, 2], "tokenized_mention_idxs": [[0, 1]]}', "1 mentions and 2"),
+    "no text in BLINK": ('{"id": 1, "context_left": "", "mention": 3, "label_id": 1}', "wanted the members mention"),
+}
+
+
+@pytest.mark.parametrize("fault", BAD)
+def test_faults_are_named_with_their_line(file, fault):
+    content, message = BAD[fault]
+    path = file(content)
+    for read in (read_entity_links, read_answers):
+        with pytest.raises(FileError, match=message):
+            read(path)
+
+
+def test_other_files_are_not_taken_for_linked_mentions(file):
+    with pytest.raises(FileError, match="not recognised as linked mentions; wanted one of neleval, TAC KBP, "):
+        read_entity_links(file("q1\tQ90\n"))
+    qrels = read_answers(file("q1\t0\t20455\t1\n"))
+    assert qrels[["entity_id", "label"]].to_numpy().tolist() == [["20455", 1]]
+    assert read_mentions(file("d1\tParis\tNIL\n")).to_numpy().tolist() == [["d1", "Paris", "NIL"]]
+    runs = file("q1\t7\t9\t0.5\ttag\n")
+    assert vbterrier.read_run(runs)["docno"].tolist() == ["7"]
+
+
+@pytest.mark.parametrize(
+    ("given", "own", "expected"),
+    [
+        ("http://www.wikidata.org/entity/Q90", "", ("wikidata", "Q90")),
+        ("wd:Q90", "", ("wikidata", "Q90")),
+        ("Q90", "", ("wikidata", "Q90")),
+        ("Q90", "wikipedia_title", ("wikipedia_title", "Q90")),
+        ("<http://dbpedia.org/resource/AC/DC>", "", ("dbpedia", "AC/DC")),
+        ("http://de.dbpedia.org/resource/Bonn", "", ("dbpedia:de", "Bonn")),
+        ("https://en.wikipedia.org/wiki/New%20York", "", ("wikipedia_title", "New_York")),
+        ("http://fr.wikipedia.org/wiki/Bonn", "", ("wikipedia_title:fr", "Bonn")),
+        ("http://en.wikipedia.org/wiki?curid=22989", "", ("wikipedia_id", "22989")),
+        ("E0604067", "", ("", "E0604067")),
+        ("New York", "wikipedia_title", ("wikipedia_title", "New_York")),
+    ],
+)
+def test_places_of_ids(given, own, expected):
+    assert place_of(given, own) == expected
+
+
+def test_id_spaces_are_never_merged(file):
+    path = file(f"d1\t0\t4\t{PARIS}\nd1\t6\t9\thttp://en.wikipedia.org/wiki/Paris\nd1\t11\t12\tQ90\n")
+    for space in ("wikidata", "dbpedia", "wikipedia_title", "wikipedia_id", "dbpedia:de"):
+        with pytest.raises(InputError, match="ids of different spaces are different entities unless mapping="):
+            read_entity_links(path, ids=space)
+    mapping = pd.DataFrame({"entity_id": ["Paris"], "target": ["Q90"]})
+    assert [entity for _, entity in links(path, ids="wikidata", mapping=mapping)] == ["Q90"] * 3
+    with pytest.raises(ParameterError, match="ids='freebase': wanted one of wikidata, dbpedia"):
+        read_entity_links(path, ids="freebase")
+    with pytest.raises(ParameterError, match="mapping and redirects apply to ids of one space"):
+        read_entity_links(path, mapping=mapping)
+
+
+def test_redirects_are_followed_within_their_space(file):
+    path, redirects = file("d1\t0\t4\tdbr:A\nd1\t6\t9\tdbr:D\n"), "entity_id\ttarget\ndbr:A\tdbr:B\ndbr:B\tdbr:C\n"
+    found = links(path, ids="dbpedia", redirects=file(redirects, "redirects.tsv"))
+    assert [entity for _, entity in found] == ["C", "D"]
+    with pytest.raises(InputError, match=r"redirects: .*'A'.* lead in a circle"):
+        read_entity_links(path, ids="dbpedia", redirects={"A": "B", "B": "C", "C": "A"})
+    with pytest.raises(InputError, match="redirects: 'Q90' is of wikidata, wanted ids of dbpedia alone"):
+        read_entity_links(path, ids="dbpedia", redirects={"dbr:A": "wd:Q90"})
+    with pytest.raises(InputError, match="mapping: 'A' has two targets"):
+        read_entity_links(path, ids="dbpedia", mapping=pd.DataFrame({"entity_id": "A", "target": ["B", "C"]}))
+
+
+def test_mentions_of_nif_without_link_or_with_other_text_are_reported(file):
+    odd = phrase(20, 24, BONN).replace('"Bonn"', '"Born"')
+    with pytest.warns(DegenerateWarning) as caught:
+        assert len(read_entity_links(file(NIF_HEAD + phrase(0, 5) + odd))) == 1
+    said = " ".join(str(each.message) for each in caught)
+    assert "1 mentions without itsrdf:taIdentRef are left out" in said
+    assert "the nif:anchorOf of 1 mentions differs from the text" in said
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), max_size=30))
+def test_texts_of_turtle_survive(tmp_path_factory, text):
+    from vbterrier.frames.files.source import Source
+
+    path = tmp_path_factory.mktemp("turtle") / "file.ttl"
+    escaped = text.replace("\\", "\\\\").replace('"', '\\"').replace("\r", "\\r").replace("\n", "\\n")
+    path.write_text(f'<a> <b> """{escaped}""" .\n', encoding="utf-8", newline="")
+    assert [value for *_, value in _Triples(Source.at(path, None))] == [text]

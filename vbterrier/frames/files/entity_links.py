@@ -1,0 +1,134 @@
+"""Linked mentions with ids of one space."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING, Any
+
+from vbterrier.errors import FileError, ParameterError
+from vbterrier.frames.files.kinds import REDIRECTS
+from vbterrier.frames.files.linked import AIDA, LAYOUTS, link_layout
+from vbterrier.frames.files.loading import load
+from vbterrier.frames.files.source import MAX_BYTES, Source
+from vbterrier.frames.id_spaces import normalised, place_of
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+    from vbterrier.annotations import StrPath
+    from vbterrier.frames.files.linked import LinkLayout
+
+
+def read_entity_links(
+    path: StrPath,
+    *,
+    ids: str | None = None,
+    mapping: Any = None,
+    redirects: Any = None,
+    max_bytes: int | None = MAX_BYTES,
+) -> pd.DataFrame:
+    r"""Read linked mentions: neleval, TAC KBP, HIPE, CoNLL-AIDA, NIF (Turtle), results of REL, JSON of ELQ and BLINK.
+
+    The content decides. :func:`vbterrier.read_tags`, :func:`read_answers`, :func:`read_mentions` and the commands read
+    these files, too, with ids as in the file; this function also brings ids to one space.
+
+    ===========  ===================================================================  =========================
+    layout       recognised by                                                        offsets in the file
+    ===========  ===================================================================  =========================
+    neleval      docno, start, end, entity[, score[, type]]; further such triples     end of the last character
+    TAC KBP      eight columns, the fourth ``docno:start-end``                        end of the last character
+    TAC 2014     query, entity, type (PER, ...)[, score]                              none
+    HIPE         columns TOKEN, NE-COARSE-LIT and NEL-LIT                             words
+    CoNLL-AIDA   ``-DOCSTART-``; word, B or I, mention, entity, address, page id      words
+    NIF          Turtle or N-Triples with ``nif:isString``, ``itsrdf:taIdentRef``     half-open
+    REL          ``{docno: [[start, length, mention, title, score, score, type]]}``   start and length
+    ELQ          ``pred_triples``, or ``label_id`` and ``tokenized_mention_idxs``     words of the model, half-open
+    BLINK        ``context_left``, ``mention`` and ``label_id``                       none
+    ===========  ===================================================================  =========================
+
+    Parameters
+    ----------
+    path, max_bytes
+        As in :func:`vbterrier.read_run`. NIF is read up to 256 MiB; nothing is fetched.
+    ids
+        The id space of the result: ``"wikidata"`` (Q90), ``"dbpedia"`` (names), ``"wikipedia_title"`` (with
+        underscores) or ``"wikipedia_id"``, or the edition of a language, as ``"dbpedia:de"``; ``None`` for ids as in
+        the file. Addresses lose their prefix and percent signs. An id of another space is an error, since ids of
+        different spaces are different entities, unless ``mapping`` has it.
+    mapping, redirects
+        With ``ids``: targets of ids of other spaces, and of ids within the space (chains are followed to their end): a
+        mapping, a frame with columns entity_id and target, or the path of such a table.
+
+    Returns
+    -------
+    pandas.DataFrame
+        One row per candidate: ``qid``, ``docno``, ``start``, ``end`` (half-open, -1 without offsets), ``mention``
+        (empty if the file has no texts), ``entity_id`` (``"NIL"`` for none, whatever its spelling in the layout; TAC's
+        clusters keep their numbers) and ``score`` (NaN if there is none). The qid is ``docno:start-end`` for offsets of
+        characters, ``docno:wstart-end`` for words, and the query of files without offsets.
+
+    Raises
+    ------
+    FileError
+        The file has no such layout, or a line does not fit: cut lines, a mention beyond its text, a mention that occurs
+        twice, another spelling of NIL.
+    InputError
+        An id of another space, redirects in a circle.
+    ParameterError
+        ``mapping`` or ``redirects`` without ``ids``.
+
+    Warns
+    -----
+    DegenerateWarning
+        Mentions of NIF without ``itsrdf:taIdentRef``, or whose text differs from that at their offsets.
+
+    Notes
+    -----
+    A file of neleval is recognised by its first line, whose entity must not be a number: a number there means TREC
+    qrels of entities.
+
+    References
+    ----------
+    Usbeck et al., GERBIL, WWW 2015. Hachey et al., Cheap and easy entity evaluation (neleval), ACL 2014. Ehrmann et
+    al., HIPE-2022, CLEF 2022. Hoffart et al., Robust disambiguation of named entities in text (AIDA), EMNLP 2011.
+
+    Examples
+    --------
+        >>> import tempfile, pathlib
+        >>> path = pathlib.Path(tempfile.mkdtemp(), "gold.tsv")
+        >>> _ = path.write_text("d1	0	4	http://dbpedia.org/resource/Paris
+    d1	12	17	NIL01
+    ")
+        >>> read_entity_links(path, ids="wikidata", mapping={"Paris": "Q90"})[["qid", "entity_id"]].values.tolist()
+        [['d1:0-5', 'Q90'], ['d1:12-18', 'NIL01']]
+    """
+    if ids is None and (mapping is not None or redirects is not None):
+        raise ParameterError("mapping and redirects apply to ids of one space: wanted ids=, too")
+    source = Source.at(path, max_bytes)
+    layout = None if source.is_parquet or source.is_workbook else link_layout(source)
+    if layout is None:
+        every = ", ".join(each.name.partition(" (")[0] for each in LAYOUTS)
+        raise FileError(source.path, f"is not recognised as linked mentions; wanted one of {every}")
+    frame = _in_one_space(source, layout, ids, _table(mapping, max_bytes), _table(redirects, max_bytes))
+    return frame[["qid", "docno", "start", "end", "mention", "entity_id", "score"]]
+
+
+def _in_one_space(
+    source: Source, layout: LinkLayout, ids: str | None = None, mapping: Any = None, redirects: Any = None
+) -> pd.DataFrame:
+    """Return the frame of a file of linked mentions, with ids of one space if ``ids`` names it."""
+    frame = layout.frame(source)
+    if ids is None:
+        return frame.drop_duplicates("number", ignore_index=True) if layout is AIDA else frame
+    if layout.has_alternatives:
+        spaces = [place_of(*pair)[0] for pair in zip(frame["entity_id"], frame["space"], strict=True)]
+        frame["is_other"] = [space != ids for space in spaces]
+        # Mentions without an id of the space keep one that a mapping may relate to it.
+        frame = frame.sort_values(["number", "is_other"], kind="stable").drop_duplicates("number", ignore_index=True)
+    own, name = frame["space"].tolist(), str(source.path)
+    found = normalised(frame["entity_id"].tolist(), own, ids, mapping=mapping, redirects=redirects, name=name)
+    return frame.assign(entity_id=found)
+
+
+def _table(given: Any, max_bytes: int | None) -> Any:
+    return load(given, max_bytes, REDIRECTS).frame if isinstance(given, (str, os.PathLike)) else given

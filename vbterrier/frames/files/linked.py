@@ -1,0 +1,467 @@
+"""Files of linked mentions: neleval, TAC KBP, HIPE, CoNLL-AIDA, NIF, REL, ELQ and BLINK."""
+
+from __future__ import annotations
+
+import logging
+import re
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+import pandas as pd
+
+from vbterrier.errors import FileError, printable, warn
+from vbterrier.frames.files.json_tables import is_json, number_of, object_of
+from vbterrier.frames.files.source import COMMENT, MisfitError, RepeatedMemberError, Source, json_of, shown, split
+from vbterrier.frames.files.turtle import nif_mentions
+from vbterrier.frames.id_spaces import NIL, NILS, PAGE, TITLE, WIKIDATA
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+
+_LOG = logging.getLogger(__name__)
+_SPAN = re.compile(r"(?P<docno>.+):(?P<start>\d+)-(?P<end>\d+)")
+_WHOLE = re.compile(r"\d{1,18}")
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")
+# The types of entities in the link files of TAC 2014.
+_TYPES = frozenset(["PER", "ORG", "GPE", "LOC", "FAC", "WEA", "VEH", "TTL", "UKN"])
+# Spellings of NIL that these formats do not have, which would pass for entities.
+_LIKE_NIL = re.compile(r"\W*(nil\d*|nme)\W*", re.IGNORECASE)
+_TURTLE = re.compile(rb"\s*(@prefix\b|@base\b|(?i:prefix|base)\s+[\w.-]*:?\s*<|<[^>\s]+>\s+(a|<[^>\s]+>)\s)")
+_XML = re.compile(rb"\s*(<\?xml|<rdf:RDF)")
+_DOCUMENT = re.compile(r"#\s*(?:[\w-]+:)?document_id\s*=\s*(.*\S)")
+_N_REL, _ALL_FIELDS = 7, 8
+
+
+class Mention(NamedTuple):
+    """A mention in a document: its entities are tuples of id, space of an id that is no address, and score."""
+
+    line: int | None
+    docno: str
+    start: int  # half-open; -1 without offsets
+    end: int
+    text: str
+    entities: list[tuple[str, str, float | None]]
+
+
+@dataclass(frozen=True)
+class LinkLayout:
+    """A layout of linked mentions."""
+
+    name: str
+    read: Callable[[Source], Iterator[Mention]] = field(repr=False)
+    unit: str = "characters"  # of offsets: characters, words, or empty without offsets
+    has_documents: bool = True
+    has_texts: bool = True
+    has_alternatives: bool = False  # True if the entities of a mention are one entity in several id spaces
+
+    def frame(self, source: Source) -> pd.DataFrame:
+        """Return the columns qid, docno, start, end, mention, entity_id, score (NaN if missing), space and number.
+
+        ``space`` is that of ids that are no addresses, and ``number`` counts mentions from 0.
+        """
+        rows, lines = [], list[int | None]()
+        mark = "w" if self.unit == "words" else ""
+        for number, mention in enumerate(self.read(source)):
+            line, docno, start, end, text, entities = mention
+            _check_span(source, mention)
+            qid = f"{docno}:{mark}{start}-{end}" if self.unit else docno
+            lines.append(line)
+            for entity, space, score in entities or [("", "", None)]:
+                rows.append((qid, docno, start, end, text, entity or NIL, score, space, number))
+        names = ["qid", "docno", "start", "end", "mention", "entity_id", "score", "space", "number"]
+        _LOG.info("%s: recognised as %s, %s mentions", printable(source.path), self.name, f"{len(lines):,}")
+        frame = pd.DataFrame(rows, columns=names).astype(
+            {"start": "int64", "end": "int64", "score": "float64", "number": "int64"}
+        )
+        keys = ["qid"] if self.unit else ["qid", "entity_id"]
+        twice = frame.drop_duplicates("number" if self.unit else ["number", "entity_id"]).duplicated(keys)
+        if twice.any():
+            row = frame.loc[twice.index[int(np.argmax(twice))]]
+            message = f"mention {row['qid']!r} occurs twice; keep one, with all its candidates in it"
+            raise FileError(source.path, message, line=lines[int(row["number"])])
+        return frame
+
+
+def linked_rows(source: Source, layout: LinkLayout, kind: str) -> pd.DataFrame:
+    """Return linked mentions as ``"tags"``, ``"answers"``, ``"mentions"``, or a ``"run"`` of entities."""
+    lacks = {"tags": layout.has_documents, "mentions": layout.has_texts and layout.has_documents}
+    if not lacks.get(kind, True):
+        what = "documents" if kind == "tags" else "texts of mentions"
+        raise FileError(source.path, f"is recognised as {layout.name}, which has no {what}; wanted {kind}")
+    frame = layout.frame(source)
+    if kind in ("tags", "mentions"):
+        frame = _best(frame)
+    if kind == "mentions":
+        return frame[["docno", "mention", "entity_id", "start", "end"]]
+    if kind == "tags":
+        is_nil = frame["entity_id"].str.fullmatch(NILS.pattern)
+        if is_nil.any():
+            warn(f"{printable(source.path)}: {int(is_nil.sum())} mentions without an entity give no tags")
+        tags = frame.loc[~is_nil, ["docno", "entity_id", "start", "end", "mention"]].reset_index(drop=True)
+        tags.insert(2, "weight", 1.0)
+        return tags
+    if layout is AIDA:
+        # The address, and no page id.
+        frame = frame.drop_duplicates("number", ignore_index=True)
+    elif layout.has_alternatives and frame["number"].duplicated().any():
+        row = frame[frame["number"].duplicated(keep=False)].iloc[0]
+        message = f"is recognised as {layout.name}; mention {row['qid']!r} has several entities"
+        raise FileError(source.path, f"{message}; choose an id space with read_entity_links(ids=) or convert --ids")
+    # The candidates of a mention without scores are in the order of the file.
+    lacks_scores = frame["score"].isna().groupby(frame["number"]).transform("any")
+    frame["score"] = frame["score"].mask(lacks_scores, -frame.groupby("number").cumcount().astype("float64"))
+    if kind == "run":
+        return frame.rename(columns={"entity_id": "docno", "docno": "of"})[["qid", "docno", "score"]]
+    return frame[["qid", "entity_id", "score", "mention"]]
+
+
+def _best(frame: pd.DataFrame) -> pd.DataFrame:
+    """The candidate of each mention with the highest score, or the first."""
+    ranked = frame.sort_values(["number", "score"], ascending=[True, False], kind="stable")
+    return ranked.drop_duplicates("number", ignore_index=True)
+
+
+def _check_span(source: Source, mention: Mention) -> None:
+    if not mention.docno:
+        raise FileError(source.path, "a mention has no document; name it", line=mention.line)
+    if mention.start > mention.end:
+        message = f"the mention in {mention.docno!r} ends at {mention.end}, before its start at {mention.start}"
+        raise FileError(source.path, f"{message}; repair the line", line=mention.line)
+
+
+def link_layout(source: Source) -> LinkLayout | None:
+    """Return the layout of a file of linked mentions by the first line that is no comment, ``None`` for other files."""
+    try:
+        _, line = source.first(COMMENT)
+    except FileError:
+        # Other readers raise the error of the file.
+        return None
+    if _TURTLE.match(line):
+        return NIF
+    if _XML.match(line):
+        with source.stream() as stream:
+            if b"nlp2rdf/ontologies/nif-core" in stream.read(1 << 16):
+                message = "is NIF in RDF/XML; wanted Turtle or N-Triples: convert it, as with `riot --output=turtle`"
+                raise FileError(source.path, message)
+        return None
+    return _json_layout(source, line) if is_json(line) else _line_layout(line.decode(errors="replace").split("\t"))
+
+
+def _line_layout(fields: list[str]) -> LinkLayout | None:
+    n_fields = len(fields)
+    layout = None
+    if fields[0].startswith("-DOCSTART-"):
+        layout = AIDA
+    elif fields[0] == "TOKEN":
+        layout = HIPE
+    elif n_fields in (_ALL_FIELDS - 1, _ALL_FIELDS) and _SPAN.fullmatch(fields[3]):
+        layout = TAC
+    elif n_fields in (3, 4) and fields[2] in _TYPES and all(map(_NUMBER.fullmatch, fields[3:])):
+        layout = TAC_2014
+    elif n_fields > 3 and all(map(_WHOLE.fullmatch, fields[1:3])) and int(fields[1]) <= int(fields[2]):  # noqa: PLR2004
+        # In TREC qrels and runs, a number may stand in the place of the entity.
+        layout = None if _NUMBER.fullmatch(fields[3]) else NELEVAL
+    return layout
+
+
+def _json_layout(source: Source, line: bytes) -> LinkLayout | None:
+    try:
+        found = json_of(line)
+    except (ValueError, RecursionError):
+        try:
+            found = json_of(source.text())
+        except (ValueError, RecursionError):
+            return None
+    found = next(iter(found), None) if isinstance(found, list) else found
+    if not isinstance(found, dict):
+        return None
+    if "pred_triples" in found or {"label_id", "tokenized_mention_idxs"} <= set(found):
+        return ELQ
+    if {"context_left", "mention", "label_id"} <= set(found):
+        return BLINK
+    lists = [links for links in found.values() if isinstance(links, list)]
+    first = next((links[0] for links in lists if links), None)
+    return REL if len(lists) == len(found) > 0 and isinstance(first, list) and len(first) == _N_REL else None
+
+
+def _rows(source: Source) -> Iterator[tuple[int, list[str]]]:
+    for number, line in source.lines():
+        try:
+            fields = split(line, "\t", blanks=False)
+        except MisfitError as error:
+            raise FileError(source.path, str(error), line=number) from error
+        yield number, fields
+
+
+def _entity(source: Source, line: int, entity: str, nil: str = NIL) -> str:
+    """An id, empty for the layout's own spelling of no entity."""
+    if entity == nil:
+        return ""
+    if not NILS.fullmatch(entity) and _LIKE_NIL.fullmatch(entity):
+        message = f"found {entity!r} as an entity, which resembles {nil!r}, the spelling of no entity; correct it"
+        raise FileError(source.path, message, line=line)
+    return entity
+
+
+def _number(source: Source, line: int, name: str, text: str) -> float:
+    if not _NUMBER.fullmatch(text):
+        raise FileError(source.path, f"{name} is {shown(text)}, wanted a number; repair the line", line=line)
+    return float(text)
+
+
+def _offset(source: Source, line: int, name: str, text: str) -> int:
+    if not _WHOLE.fullmatch(text):
+        raise FileError(source.path, f"{name} is {shown(text)}, wanted a whole number; repair the line", line=line)
+    return int(text)
+
+
+def _neleval(source: Source) -> Iterator[Mention]:
+    wanted = "docno, start, end (of the last character), then an entity, or entity and score, or triples with a type"
+    for line, fields in _rows(source):
+        if not any(fields):
+            continue
+        n = len(fields) - 3
+        if n < 0 or (n > 2 and n % 3):  # noqa: PLR2004 - id, or id and score, or triples
+            found = f"found {len(fields)} fields in {shown(chr(9).join(fields))}"
+            raise FileError(source.path, f"wanted {wanted}; {found}: is the line cut?", line=line)
+        start, end = (_offset(source, line, name, fields[at]) for at, name in ((1, "start"), (2, "end")))
+        entities = [
+            (
+                _entity(source, line, fields[at]),
+                "",
+                _number(source, line, "score", fields[at + 1]) if n > 1 and fields[at + 1] else None,
+            )
+            for at in range(3, len(fields), 3)
+        ]
+        yield Mention(line, fields[0], start, end + 1, "", entities)
+
+
+def _tac(source: Source) -> Iterator[Mention]:
+    wanted = "run, mention id, mention, docno:start-end, entity, type, kind of mention and confidence"
+    for line, fields in _rows(source):
+        if not any(fields):
+            continue
+        place = _SPAN.fullmatch(fields[3]) if len(fields) in (_ALL_FIELDS - 1, _ALL_FIELDS) else None
+        if place is None:
+            message = f"wanted {wanted}, found {len(fields)} fields in {shown(chr(9).join(fields))}: is the line cut?"
+            raise FileError(source.path, message, line=line)
+        score = _number(source, line, "confidence", fields[7]) if len(fields) == _ALL_FIELDS else None
+        entities = [(_entity(source, line, fields[4]), "", score)]
+        yield Mention(line, place["docno"], int(place["start"]), int(place["end"]) + 1, fields[2], entities)
+
+
+def _tac_2014(source: Source) -> Iterator[Mention]:
+    for line, fields in _rows(source):
+        if not any(fields):
+            continue
+        if len(fields) not in (3, 4) or fields[2] not in _TYPES:
+            message = f"wanted query, entity, type and score, found {shown(chr(9).join(fields))}: is the line cut?"
+            raise FileError(source.path, message, line=line)
+        score = _number(source, line, "score", fields[3]) if len(fields) > 3 else None  # noqa: PLR2004
+        yield Mention(line, fields[0], -1, -1, "", [(_entity(source, line, fields[1]), "", score)])
+
+
+class _Word(NamedTuple):
+    line: int
+    text: str
+    tag: str  # B, I or O
+    entities: tuple[tuple[str, str], ...] = ()
+    mention: str = ""  # the text of the mention, if the file has it
+    is_joined: bool = False  # True if no blank follows
+
+
+def _of_words(source: Source, words: Iterator[_Word | str | None]) -> Iterator[Mention]:
+    """The mentions of words with tags; a text begins the document of this name, and ``None`` ends a sentence."""
+    docno, place, first = "", 0, 0
+    inside: list[_Word] = []
+
+    def mention() -> Mention:
+        head = inside[0]
+        text = "".join(word.text + " " * (not word.is_joined) for word in inside).strip()
+        entities = [(entity, space, None) for entity, space in head.entities]
+        return Mention(head.line, docno, first, first + len(inside), head.mention or text, entities)
+
+    for word in words:
+        continues = isinstance(word, _Word) and word.tag == "I"
+        if inside and not continues:
+            yield mention()
+            inside = []
+        if isinstance(word, str):
+            docno, place = word, 0
+            continue
+        if word is None:
+            continue
+        if not docno:
+            raise FileError(source.path, "a word precedes the first document; is the beginning cut?", line=word.line)
+        if continues and (not inside or inside[0].entities != word.entities):
+            message = (
+                f"word {word.text!r} continues a mention that {'has another entity' if inside else 'has no begin'}"
+            )
+            raise FileError(source.path, f"{message}; are lines missing before it?", line=word.line)
+        if word.tag in "BI":
+            first = first if inside else place
+            inside.append(word)
+        place += 1
+    if inside:
+        yield mention()
+
+
+def _aida(source: Source) -> Iterator[Mention]:
+    return _of_words(source, _aida_words(source))
+
+
+def _aida_words(source: Source) -> Iterator[_Word | str | None]:
+    for line, fields in _rows(source):
+        if fields[0].startswith("-DOCSTART-"):
+            yield fields[0].removeprefix("-DOCSTART-").strip().removeprefix("(").removesuffix(")") or f"line {line}"
+        elif not any(fields):
+            yield None
+        elif len(fields) == 1:
+            yield _Word(line, fields[0], "O")
+        elif len(fields) not in (4, 5, 6, 7) or fields[1] not in ("B", "I"):
+            wanted = (
+                "a word, or word, B or I, mention, entity (--NME-- for none), address, Wikipedia id and Freebase id"
+            )
+            message = f"wanted {wanted}; found {len(fields)} fields in {shown(chr(9).join(fields))}: is the line cut?"
+            raise FileError(source.path, message, line=line)
+        else:
+            name, address, page = (_entity(source, line, fields[3], "--NME--"), *fields[4:6], "", "")[:3]
+            entities = [(address or name, TITLE), (page, PAGE)] if name else []
+            yield _Word(line, fields[0], fields[1], tuple(each for each in entities if each[0]), fields[2])
+
+
+def _hipe(source: Source) -> Iterator[Mention]:
+    return _of_words(source, _hipe_words(source))
+
+
+def _hipe_words(source: Source) -> Iterator[_Word | str | None]:
+    names: list[str] = []
+    for line, fields in _rows(source):
+        if not any(fields):
+            yield None
+        elif fields[0].startswith("#") and len(fields) == 1:
+            if found := _DOCUMENT.match(fields[0]):
+                yield found[1]
+        elif not names:
+            names = fields
+            missing = [name for name in ("TOKEN", "NE-COARSE-LIT", "NEL-LIT") if name not in names]
+            if missing:
+                message = f"is a table of HIPE without the column {missing[0]}; found {', '.join(names)}"
+                raise FileError(source.path, message, line=line)
+        elif len(fields) != len(names):
+            found = f"{len(fields)} in {shown(chr(9).join(fields))}"
+            raise FileError(source.path, f"wanted {len(names)} fields, found {found}: is the line cut?", line=line)
+        else:
+            row = dict(zip(names, fields, strict=True))
+            tag = row["NE-COARSE-LIT"][:1]
+            # Of IOBES, S is a mention of one word, and E ends one.
+            tag = {"S": "B", "E": "I"}.get(tag, tag if tag in ("B", "I") else "O")
+            candidates = [] if row["NEL-LIT"] == "_" else row["NEL-LIT"].split("|")
+            entities = tuple((_entity(source, line, entity), WIKIDATA) for entity in candidates)
+            joined = "NoSpaceAfter" in row.get("MISC", "").split("|")
+            yield _Word(line, row["TOKEN"], tag, entities if tag != "O" else (), is_joined=joined)
+
+
+def _nif(source: Source) -> Iterator[Mention]:
+    for mention in nif_mentions(source):
+        yield Mention(*mention)
+
+
+def _objects(source: Source) -> Iterator[tuple[int | None, dict[str, Any]]]:
+    """The objects of JSON lines, of a list, or of a file with one object."""
+    number, line = source.first()
+    try:
+        json_of(line)
+    except RepeatedMemberError:
+        pass
+    except (ValueError, RecursionError):
+        found = json_of(source.text())
+        for record in found if isinstance(found, list) else [found]:
+            if not isinstance(record, dict):
+                raise FileError(source.path, f"wanted objects, found {shown(repr(record))}") from None
+            yield None, record
+        return
+    for number, line in source.lines():
+        if line.strip():
+            if line.lstrip().startswith(b"["):
+                for record in json_of(line):
+                    yield number, record
+            else:
+                yield number, object_of(source, number, line)
+
+
+def _rel(source: Source) -> Iterator[Mention]:
+    wanted = "[start, length, mention, title, confidence in the entity, confidence in the mention, type]"
+    for line, record in _objects(source):
+        for docno, links in record.items():
+            for link in links if isinstance(links, list) else [links]:
+                kinds = [int, int, str, str, (int, float), (int, float), str]
+                fits = isinstance(link, list) and len(link) == _N_REL and all(map(isinstance, link, kinds))
+                if not fits or link[0] < 0 or link[1] < 0:
+                    message = f"document {docno!r}: wanted {wanted}, found {shown(repr(link))}"
+                    raise FileError(source.path, message, line=line)
+                start, length, text, title, score = link[:5]
+                entity = "" if title == NIL else title
+                yield Mention(line, docno, start, start + length, text, [(entity, TITLE, float(score))])
+
+
+def _elq(source: Source) -> Iterator[Mention]:
+    for line, record in _objects(source):
+        docno = _id_of(source, line, record, "id")
+        if "pred_triples" in record:
+            spans = [triple[1:] if isinstance(triple, list) else None for triple in record["pred_triples"] or []]
+            ids = [
+                triple[0] if isinstance(triple, list) and triple else None for triple in record["pred_triples"] or []
+            ]
+            texts = [pair[-1:] for pair in record.get("pred_tuples_string", [])]
+            scores = record.get("scores", [])
+        else:
+            spans, ids, texts, scores = record["tokenized_mention_idxs"], record["label_id"], [], []
+            ids = ids if isinstance(ids, list) else [ids]
+        if len(ids) != len(spans):
+            raise FileError(source.path, f"{docno!r} has {len(spans)} mentions and {len(ids)} entities", line=line)
+        for place, (entity, span) in enumerate(zip(ids, spans, strict=True)):
+            is_span = isinstance(span, list) and len(span) == 2 and all(isinstance(end, int) for end in span)  # noqa: PLR2004
+            if not is_span or isinstance(entity, bool) or not isinstance(entity, (int, str)):
+                found = shown(repr([entity, span]))
+                message = f"{docno!r}: wanted an entity with start and end of its words, found {found}"
+                raise FileError(source.path, message, line=line)
+            score = number_of(scores[place]) if place < len(scores) else None
+            text = str(texts[place][0]) if place < len(texts) and texts[place] else ""
+            yield Mention(line, docno, span[0], span[1], text, [(str(entity), PAGE, score)])
+
+
+def _blink(source: Source) -> Iterator[Mention]:
+    for line, record in _objects(source):
+        docno = _id_of(source, line, record, "query_id" if "query_id" in record else "id")
+        entity, text = record.get("label_id"), record.get("mention")
+        if isinstance(entity, bool) or not isinstance(entity, (int, str)) or not isinstance(text, str):
+            found = ", ".join(record)
+            raise FileError(
+                source.path, f"{docno!r}: wanted the members mention and label_id; found {found}", line=line
+            )
+        # BLINK writes -1 for unknown entities.
+        known = "" if str(entity) in ("-1", "") else str(entity)
+        yield Mention(line, docno, -1, -1, text, [(known, PAGE, None)])
+
+
+def _id_of(source: Source, line: int | None, record: dict[str, Any], name: str) -> str:
+    found = record.get(name)
+    if isinstance(found, bool) or not isinstance(found, (int, str)) or found == "":
+        message = f"member {name!r} is {shown(repr(found))}, wanted an id; found {', '.join(record)}"
+        raise FileError(source.path, message, line=line)
+    return str(found)
+
+
+NELEVAL = LinkLayout("neleval (docno, start, end, entity)", _neleval, has_texts=False)
+TAC = LinkLayout("TAC KBP (mentions with docno:start-end)", _tac)
+TAC_2014 = LinkLayout("TAC 2014 (query, entity, type)", _tac_2014, unit="", has_documents=False, has_texts=False)
+HIPE = LinkLayout("HIPE (a word in each line)", _hipe, unit="words")
+AIDA = LinkLayout("CoNLL-AIDA (a word in each line)", _aida, unit="words", has_alternatives=True)
+NIF = LinkLayout("NIF (Turtle)", _nif, has_alternatives=True)
+REL = LinkLayout("results of REL", _rel)
+ELQ = LinkLayout("JSON of ELQ", _elq, unit="words")
+BLINK = LinkLayout("JSON of BLINK", _blink, unit="")
+LAYOUTS = (NELEVAL, TAC, TAC_2014, HIPE, AIDA, NIF, REL, ELQ, BLINK)
