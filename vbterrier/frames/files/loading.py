@@ -35,6 +35,7 @@ from vbterrier.frames.files.kinds import (
     plain_layout,
 )
 from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.spreadsheets import workbook_as_csv
 from vbterrier.frames.files.tables import (
     TEXT,
     require_columns,
@@ -42,7 +43,6 @@ from vbterrier.frames.files.tables import (
     typed_table,
     whole_table,
     with_values,
-    workbook_as_csv,
 )
 
 if TYPE_CHECKING:

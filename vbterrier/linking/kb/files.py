@@ -20,7 +20,7 @@ from vbterrier.frames.contracts import frame_of, near_miss, require
 from vbterrier.frames.files.loading import MAX_BYTES
 from vbterrier.frames.files.reading import read_popularity
 from vbterrier.frames.files.source import RepeatedMemberError, Source, json_of, refuse_constant
-from vbterrier.frames.files.tables import workbook_as_csv
+from vbterrier.frames.files.spreadsheets import workbook_as_csv
 from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.sqlite import TYPES
 from vbterrier.linking.kb.staging import numbered_lines, shown
