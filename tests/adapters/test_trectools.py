@@ -503,3 +503,69 @@ def test_means_are_over_the_topics_of_the_qrels(shared_data):
     with pytest.warns(DegenerateWarning, match="157 topics"):
         assert here == vbterrier.score({"a": run}, qrels, ["nDCG@10"], n_resamples=2).means().loc["a", "nDCG@10"]
     assert there == pytest.approx(here * 43 / 200, abs=5e-4)
+
+
+# Bad input, by TrecTools' own methods.
+
+
+def trec_objects(run=(), qrels=()):
+    """A run and judgments of two topics, with some columns replaced."""
+    run_columns = dict(query=["1", "1", "2"], q0="Q0", docid=["a", "b", "a"], rank=[1, 2, 1], score=[2.0, 1.0, 1.0])
+    qrels_columns = dict(query=["1", "1", "2"], q0="0", docid=["a", "b", "c"], rel=[1, 0, 1])
+    run_object, qrels_object = TrecRun(), TrecQrel()
+    run_object.run_data = pd.DataFrame(run_columns | dict(run)).assign(system="s")
+    qrels_object.qrels_data = pd.DataFrame(qrels_columns | dict(qrels))
+    return run_object, qrels_object
+
+
+BAD = {
+    "a document twice": (dict(docid=["a", "a", "a"]), {}, "document 'a' is duplicated for query '1'"),
+    "a judgment twice": ({}, dict(docid=["a", "a", "c"], rel=1), "counts repeated judgments several times"),
+    "two labels of a document": ({}, dict(docid=["a", "a", "c"]), "document 'a' of query '1' has the labels 1"),
+    "a missing score": (dict(score=[math.nan, 1.0, 1.0]), {}, "column 'score': row 0 .*'a'"),
+    "text as a score": (dict(score=["x", "1", "2"]), {}, "column 'score': row 0 .*'x'"),
+    "text as a label": ({}, dict(rel=["1", "x", "1"]), "column 'label': row 1 .*'x'"),
+    "a missing label": ({}, dict(rel=[1, math.nan, 1]), "column 'label': row 1"),
+    "a missing query": (dict(query=["1", None, "2"]), {}, "column 'qid': row 1"),
+    "a missing document": (dict(docid=["a", None, "a"]), {}, "column 'docno': row 1"),
+    "a list as a document": (dict(docid=[["a"], ["b"], ["c"]]), {}, "column 'docno'"),
+    "numbers as queries": (dict(query=[1, 1, 2]), {}, "column 'query' holds text, run column 'query' holds integers"),
+    "numbers as documents": (dict(docid=[1, 2, 1]), {}, "column 'docid' holds text, run column 'docid' holds integers"),
+    "other queries": (dict(query=["7", "7", "9"]), {}, "no topic in common: the run has '7', '9'"),
+    "an empty run": ({key: [] for key in ("query", "docid", "score", "q0", "rank")}, {}, "no topic in common"),
+}
+
+
+@pytest.mark.filterwarnings("ignore:.*(repeated judgments|TrecTools averages):vbterrier.errors.DegenerateWarning")
+@pytest.mark.parametrize(("run", "qrels", "message"), BAD.values(), ids=BAD)
+def test_trectools_methods_refuse_data_that_they_would_miscount(run, qrels, message):
+    evaluation = VBTrecEval(*trec_objects(run, qrels))
+    other = trec_objects()[1]
+    for name in (*OF_RUN_TOPICS.split(), "get_urbp", "get_ubpref"):
+        with pytest.raises(InputError, match=message):
+            getattr(evaluation, name)(*[other] * (name in ("get_urbp", "get_ubpref")))
+
+
+def test_topics_without_judgments_are_refused_where_trectools_looks_up_their_documents():
+    evaluation = VBTrecEval(*trec_objects(dict(query=["1", "1", "9"])))
+    for method in (evaluation.get_rprec, evaluation.evaluate_all):
+        with pytest.raises(InputError, match=r"topics of the run without judgments \('9'\)"):
+            method()
+    with pytest.warns(DegenerateWarning, match="of which 1 are among the 2 topics"):
+        assert evaluation.get_map() == 0.5
+
+
+def test_a_run_without_the_name_of_its_system_has_means_but_no_table_of_all():
+    run, qrels = trec_objects()
+    del run.run_data["system"]
+    evaluation = VBTrecEval(run, qrels)
+    assert evaluation.get_map() == evaluation.get("AP") == 0.5
+    with pytest.raises(InputError, match="missing system"):
+        evaluation.evaluate_all()
+
+
+def test_data_that_are_no_frame_are_refused():
+    run, qrels = trec_objects()
+    run.run_data = "a.run"
+    with pytest.raises(InputError, match="must hold data"):
+        VBTrecEval(run, qrels)

@@ -1,5 +1,7 @@
 """Objects of JSON with two members of one name, of which a parser would keep the last."""
 
+import time
+
 import pytest
 
 import vbterrier
@@ -45,3 +47,13 @@ def test_entities_and_linked_corpora_have_each_member_once(tmp_path):
     path.write_text('{"id": "1", "annotations": [], "annotations": []}\n')
     with pytest.raises(FileError, match=r"entities\.jsonl:1: has two members 'annotations' in one object"):
         corpora.read_wat_corpus(path)
+
+
+def test_a_repeated_member_of_many_is_found_in_linear_time(tmp_path):
+    members = ", ".join(f'"m{number}": 0' for number in range(100_000))
+    path = tmp_path / "run.jsonl"
+    path.write_text(f'{{"qid": "1", "docno": "a", {members}, "score": 1, "score": 2}}\n')
+    started = time.process_time()
+    with pytest.raises(FileError, match="has two members 'score' in one object"):
+        vbterrier.read_run(path)
+    assert time.process_time() - started < 10

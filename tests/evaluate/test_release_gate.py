@@ -13,6 +13,7 @@ import vbterrier
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 from vbterrier.evaluate import release_gate
 from vbterrier.evaluate.scores import score
+from vbterrier.report.comparison import gate_report
 from vbterrier.stats import confidence_sequence
 
 N = 120
@@ -202,6 +203,24 @@ def test_predicted_ratings_widen_the_limits_and_are_listed_to_judge():
     assert found.decision == "UNKNOWN"
     assert len(found.judge) == 3
     assert set(found.judge["docno"]) == {"d"}
+
+
+@pytest.mark.parametrize("measure", ["nDCG@4", "ENDCG@4"])
+@pytest.mark.filterwarnings("ignore:.*unjudged:vbterrier.errors.DegenerateWarning")
+def test_shares_of_unjudged_documents_are_those_of_each_system(measure):
+    new, old, qrels = collection(n=40)
+    # Half of the documents of the new run have no judgment.
+    new = pd.concat([new, new.assign(docno=new["docno"] + "2", score=new["score"] + 0.1)])
+    found = gate(new, old, qrels, measure)
+    row = found.pairs.loc[0]
+    shares = {
+        name: score(run, qrels, "Unjudged@4", n_resamples=2).means().iloc[0, 0]
+        for name, run in {"new": new, "old": old}.items()
+    }
+    assert row["unjudged_baseline"] == shares["old"] == 0.0
+    assert row["unjudged"] == pytest.approx(shares["new"])
+    assert 0.3 < row["unjudged"] < 0.7
+    assert f"{100 * row['unjudged']:.1f}% / 0.0%" in gate_report(found, "table")
 
 
 @pytest.mark.parametrize("measure", ["ENDCG@2", "BNDCG(prior='pool')@2"])

@@ -98,18 +98,35 @@ class Service:
         self.over.wait(_LONG)
         handler.close_connection = True
 
-    def drip(self, handler, head=b"Content-Length: 100000\r\n\r\n"):
+    def drip(self, handler, head=b"Content-Length: 100000\r\n\r\n", piece=b" "):
         """Send the body slowly, one byte at a time."""
+        handler.close_connection = True
         handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\n" + head)
         for _ in range(int(_LONG / _PAUSE)):
             if self.over.wait(_PAUSE):
                 break
-            handler.wfile.write(b" ")
+            handler.wfile.write(piece)
             handler.wfile.flush()
-        handler.close_connection = True
 
     def drip_chunk(self, handler):
         self.drip(handler, b"Transfer-Encoding: chunked\r\n\r\nfffff\r\n")
+
+    def drip_headers(self, handler):
+        self.drip(handler, b"", b"X-More: a\r\n")
+
+    def drip_trailers(self, handler):
+        self.drip(handler, b"Transfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n", b"X-More: a\r\n")
+
+    def drip_continue(self, handler):
+        """Send "100 Continue" again and again, as a server may before its answer."""
+        more = b"HTTP/1.1 100 Continue\r\n\r\n"
+        handler.close_connection = True
+        while not self.over.wait(_PAUSE):
+            handler.wfile.write(more)
+
+    def drip_unstated(self, handler):
+        """Send a body that ends where the connection ends."""
+        self.drip(handler, b'Connection: close\r\n\r\n{"annotations": []}')
 
     @staticmethod
     def hang_up(sent):

@@ -9,6 +9,7 @@ import pickle
 import socket
 import subprocess
 import sys
+import time
 import traceback
 import tracemalloc
 import zlib
@@ -376,12 +377,17 @@ def test_silence_times_out_and_is_tried_again_until_it_ends(service):
     assert error.status is None
 
 
-@pytest.mark.parametrize("how", ["drip", "drip_chunk"])
-def test_a_server_that_sends_its_body_slowly_meets_the_deadline_of_one_text(service, how):
+SLOW = ["drip", "drip_chunk", "drip_headers", "drip_trailers", "drip_continue", "drip_unstated"]
+
+
+@pytest.mark.parametrize("how", SLOW)
+def test_a_server_that_sends_any_part_slowly_is_stopped_at_the_deadline_of_one_text(service, how):
     service.answers(jordan(), getattr(service, how), jordan())
     client = wat(service, deadline=0.8)
     client.link(["Jordan won"])
+    started = time.monotonic()
     assert "did not end its answer in time" in str(failure(client, ["Jordan lost"]))
+    assert time.monotonic() - started < 4
     assert len(service.asked) == 2
     assert len(client.link(["Jordan lost"]).frame) == 1
 

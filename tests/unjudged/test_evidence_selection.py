@@ -1,5 +1,7 @@
 """Signs of selection, the depth of pools, and the effect of runs on the estimates of other runs."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -9,7 +11,7 @@ from vbterrier.kernels.rankings import discounts, ideal_dcg
 from vbterrier.unjudged.draws import GradeDraws
 from vbterrier.unjudged.evidence import evidence_of, features_of, judging_of, pool_depth, selection
 from vbterrier.unjudged.incomplete import leave_group_out, shallow_pool, subsample_qrels
-from vbterrier.unjudged.model import fit_evidence, fit_model
+from vbterrier.unjudged.model import Constants, fit_evidence, fit_model
 from vbterrier.unjudged.pool import Judgments
 
 pytestmark = pytest.mark.filterwarnings("ignore:.* loses? all :vbterrier.errors.DegenerateWarning")
@@ -209,3 +211,77 @@ def test_shallow_pools_hide_relevant_documents_and_pools_of_known_depth_do_not()
     assert hidden(shallow, 0.0) < 0.05 * relevant < 0.1 * relevant < hidden(shallow, 0.5) < relevant
     assert hidden(cut, 0.5) < hidden(cut, 0.0) + 0.05 * relevant
     assert hidden(REDUCED["thinned"], 0.5) == pytest.approx(hidden(REDUCED["thinned"], 0.0), abs=0.01 * relevant)
+
+
+# Constants, by what a user would notice: widths of intervals, and unseen documents.
+
+MANY = 1000
+UNKNOWN, KNOWN = evidence(left_out("c"), {"c": RUNS["c"]}), evidence(left_out("c"))
+
+
+def spread(found, shift_sds):
+    """The standard deviation, over draws, of the share of relevant documents among the unjudged ones."""
+    drawn = GradeDraws(fit_evidence(found, Constants(shift_sds=shift_sds)), MANY, 0)
+    return (drawn.levels > 0).mean(axis=0).std()
+
+
+@pytest.mark.parametrize(
+    ("found", "part"),
+    [
+        pytest.param(UNKNOWN, 0, id="the selection of runs of an unknown pool"),
+        pytest.param(KNOWN, 4, id="judging that the evidence explains"),
+    ],
+)
+def test_uncertainty_of_the_selection_widens_intervals_by_5_to_40_percent(found, part):
+    stated = Constants().shift_sds
+    without = spread(found, tuple(0.0 if place == part else sd for place, sd in enumerate(stated)))
+    assert 1.05 < spread(found, stated) / without < 1.4
+
+
+def test_the_pull_towards_the_pool_is_the_difference_of_logits_up_to_4():
+    model = fit_evidence(UNKNOWN)
+    near = UNKNOWN.near[UNKNOWN.unjudged]
+    topic, unexplained = UNKNOWN.topic[UNKNOWN.unjudged][near], model.judging.unexplained[UNKNOWN.unjudged][near]
+    assert unexplained.min() > 0.1
+
+    def pull(move):
+        """The pull of each document if the logit of its topic's pool is moved."""
+        moved = replace(UNKNOWN)
+        vars(moved)["pool_logit"] = UNKNOWN.pool_logit + move
+        return replace(model, evidence=moved).shift[near, 2] / unexplained
+
+    # No document is at a limit once its topic is moved to the middle of its documents.
+    middle = np.zeros(len(UNKNOWN.topics))
+    for place in np.unique(topic):
+        middle[place] = -pull(0.0)[topic == place].mean()
+    own = pull(middle)
+    assert 1.0 < np.abs(own).max() < 3.5
+    np.testing.assert_allclose(pull(middle + 0.5), own + 0.5, atol=1e-9)
+    assert pull(middle + 20.0) == pytest.approx(np.full(len(own), 4.0))
+    assert pull(middle - 20.0) == pytest.approx(np.full(len(own), -4.0))
+
+
+def test_selected_judgments_leave_more_relevant_documents_unseen():
+    """The judged share q of relevant documents is lowered to q^(1 + 2 sigma U), with U uniform for each draw."""
+    model = fit_evidence(UNKNOWN)
+    at_random, selected = (GradeDraws(replace(model, sigma=sigma), MANY, 0) for sigma in (0.0, 1.0))
+    assert selected.unseen.sum() > 1.3 * at_random.unseen.sum() > 0
+    topics = slice(0, len(UNKNOWN.topics))
+    found = at_random._found(topics)
+    overall = at_random._overall([(topics, found)]).judged
+    shares = [drawn._judged_share(topics, found.counts, overall) for drawn in (at_random, selected)]
+    exponent = (np.log(shares[1]) / np.log(shares[0]))[shares[1] > 0.021]
+    assert exponent.min() == pytest.approx(1.0, abs=0.02)
+    assert exponent.max() == pytest.approx(3.0, abs=0.02)
+    assert np.median(exponent) == pytest.approx(2.0, abs=0.1)
+
+
+def test_a_topic_whose_judged_documents_are_all_relevant_does_not_make_all_others_relevant():
+    """A pool of one grade in a topic moves its unjudged documents by a limited amount."""
+    qrels = left_out("c")
+    first = qrels["qid"] == "q0"
+    pure = pd.concat([qrels[~first], qrels[first].assign(label=1)])
+    model = fit_evidence(evidence(pure, {"c": RUNS["c"]}))
+    drawn = GradeDraws(model, MANY, 0)
+    own = (model.evidence.topic == 0)[model.evidence.unjudged] & model.evidence.near[model.evidence.unjudged]
+    assert 0.3 < drawn.shares[own, 1:].sum(axis=1).mean() < 0.99

@@ -43,7 +43,8 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
     :meth:`get` and the methods with the parameters ``depth`` and ``per_query`` of TrecTools give the values of
     :func:`vbterrier.score`. They rank documents in the order of trec_eval and average over all topics of the qrels for
     which the measure has a value; a topic that is missing from the run counts as an empty ranking. The methods of
-    TrecTools average over the topics of the run, and warn where these are others.
+    TrecTools average over the topics of the run, and warn where these are others; data that TrecTools would miscount,
+    such as a document twice in a ranking, is refused.
 
     TrecTools reads ids that look like numbers as numbers (007 becomes 7). To keep ids as text, read files with
     :func:`vbterrier.read_run` and :func:`vbterrier.read_qrels`, and use :meth:`from_frames`.
@@ -211,6 +212,8 @@ class VBTrecEval(TrecEval):  # type: ignore[misc]
     get_precision = over_run_topics(TrecEval.get_precision)
     get_recall = over_run_topics(TrecEval.get_recall)
     get_rbp = over_run_topics(TrecEval.get_rbp)
+    get_urbp = over_run_topics(TrecEval.get_urbp)
+    get_alpha_urbp = over_run_topics(TrecEval.get_alpha_urbp)
 
     def _get(self, measures: Mapping[str, ir_measures.Measure], *, per_query: bool) -> pd.DataFrame | float:
         if per_query:

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING, Any
 import trectools
 from trectools import TrecQrel, TrecRes, TrecRun
 
-from vbterrier.errors import InputError, warn
+from vbterrier.errors import InputError, examples, warn
 from vbterrier.frames.columns import QRELS, RUN
-from vbterrier.frames.contracts import frame_of, require
+from vbterrier.frames.contracts import LabelFrame, frame_of, require
+from vbterrier.frames.ids import require_same_kind
 from vbterrier.frames.ranking import Run
 from vbterrier.hosts import require_api
 
@@ -34,6 +35,8 @@ TO_TRECTOOLS = {column: host for host, column in FROM_TRECTOOLS.items()}
 _OF_RUN, _OF_QRELS = ("entity_id", "grade_prob"), ("entity_id", "prob", "rank", "weight")
 
 
+# Methods that look up the relevant documents of each topic of the run.
+_NEED_JUDGMENTS = ("get_rprec", "evaluate_all")
 _NO_DATA = "run and qrels must hold data: read a file, or load a data frame, first"
 
 
@@ -41,7 +44,7 @@ def run_frame(run: Any) -> pd.DataFrame:
     """The columns of a ``TrecRun`` that measures read, named as in this package; a frame is returned unchanged."""
     if not isinstance(run, TrecRun):
         return frame_of(run, "run", RUN)
-    if run.run_data is None:
+    if not hasattr(run.run_data, "rename"):
         raise InputError(_NO_DATA)
     frame = run.run_data.rename(columns=FROM_TRECTOOLS)
     require(frame, ("qid", "docno", "score"), "run")
@@ -51,7 +54,7 @@ def run_frame(run: Any) -> pd.DataFrame:
 
 def qrels_frame(qrels: TrecQrel) -> pd.DataFrame:
     """The frame of a ``TrecQrel``, with the columns of this package."""
-    if qrels.qrels_data is None:
+    if not hasattr(qrels.qrels_data, "rename"):
         raise InputError(_NO_DATA)
     frame: pd.DataFrame = qrels.qrels_data.rename(columns=FROM_TRECTOOLS)
     return frame
@@ -121,12 +124,34 @@ class EvaluationResult(TrecRes):  # type: ignore[misc]
 
 
 def check_run_topics(evaluation: Any, method: str, *, is_mean: bool = True) -> None:
-    """Warn of a mean over topics of the run that differ from those of the qrels; refuse links of entities."""
-    if "entity_id" in evaluation.qrels.qrels_data.columns:
+    """Warn of a mean over topics of the run that differ from those of the qrels; refuse what TrecTools miscounts.
+
+    TrecTools itself counts duplicate documents and repeated judgments several times, ranks a missing score last, and
+    fails in pandas on ids of two types and on runs and qrels without a common topic.
+    """
+    data = evaluation.qrels.qrels_data
+    if "entity_id" in data.columns:
         raise InputError(
             f"{method}: reads judgments of documents, and the qrels hold entities; use get(measure), as 'RelCov@20'"
         )
-    run, judged = (set(data.topics()) for data in (evaluation.run, evaluation.qrels))
+    checked, labels = Run(run_frame(evaluation.run)), LabelFrame(qrels_frame(evaluation.qrels))
+    if len(labels.label) < len(data):
+        raise InputError(f"{method}: TrecTools counts repeated judgments several times; keep one a document")
+    for column, left, right in (("query", labels.qid, checked.topic_ids), ("docid", labels.docno, checked.docno)):
+        require_same_kind(left, right, f"qrels column {column!r}", f"run column {column!r}")
+    run, judged = set(checked.topics), set(labels.topics)
+    if not run & judged:
+        raise InputError(
+            f"{method}: no topic in common: the run has {examples(checked.topics)}; the qrels have "
+            f"{examples(labels.topics)}; TrecTools has no mean over no topic"
+        )
+    if method == "evaluate_all":
+        require(evaluation.run.run_data, ("system",), "run")
+    if run - judged and method in _NEED_JUDGMENTS:
+        raise InputError(
+            f"{method}: TrecTools fails on topics of the run without judgments ({examples(sorted(run - judged))}); "
+            "remove them from the run, or use get(measure), as 'Rprec'"
+        )
     if run != judged and is_mean:
         warn(
             f"{method}: TrecTools averages over the {len(run)} topics of the run, of which {len(run & judged)} are "

@@ -28,6 +28,32 @@ def test_values_are_those_of_score(demo_page, demo_scores):
         assert shown == pytest.approx(row.value, abs=5e-6), row
 
 
+PAIR = re.compile(
+    r'<th scope="row"><bdi>(\w+)</bdi></th>\s*<td><bdi>(\w+)</bdi></td>\s*<td class="number">(−?[\d.]+)</td>.*?'
+    r'<td class="number">(\d+)/(\d+)/(\d+)</td>',
+    re.DOTALL,
+)
+
+
+def shown_pairs(text):
+    """The pairs in the tables of a page: the names, the difference, and topics won, lost and tied by the first."""
+    return [(a, b, float(diff.replace("−", "-")), *map(int, won)) for a, b, diff, *won in PAIR.findall(text)]
+
+
+def test_the_difference_beside_two_names_is_that_of_their_means(written):
+    rng = np.random.default_rng(4)
+    rows = [(f"q{topic}", f"d{n}", n % 2) for topic in range(8) for n in range(6)]
+    qrels = pd.DataFrame(rows, columns=["qid", "docno", "label"])
+    runs = {name: qrels[["qid", "docno"]].assign(score=rng.random(len(qrels))) for name in "abcd"}
+    _, text, data = written(runs, qrels, ["nDCG@5"])
+    values = dict(zip(data["systems"], np.array(data["values"][0]), strict=True))
+    found = shown_pairs(text)
+    assert sorted(tuple(sorted(pair[:2])) for pair in found) == list(itertools.combinations("abcd", 2))
+    for a, b, diff, won, lost, tied in found:
+        assert diff == pytest.approx((values[a] - values[b]).mean(), abs=6e-5)
+        assert (won, lost, tied) == tuple((np.sign(values[a] - values[b]) == sign).sum() for sign in (1, -1, 0))
+
+
 def test_pairs_are_those_of_compare(demo_page, demo_scores):
     _, text, _ = demo_page
     found = vbterrier.compare(demo_scores, measures=["ENDCG@10", "nDCG@10", "ES@10", "VB@10"], n_resamples=200, seed=3)
@@ -256,6 +282,8 @@ def test_of_many_pairs_those_of_the_best_are_shown_and_the_csv_has_all(written, 
     best = re.search(r"By nDCG@5: 3 pairs, those of the best system, (\w); the CSV has all 6\.", page)[1]
     means = {name: np.mean(data["values"][0][place]) for place, name in enumerate(data["systems"])}
     assert best == max(means, key=means.get)
+    assert len(shown_pairs(text)) == 3
+    assert all(best in pair[:2] for pair in shown_pairs(text))
     rest = [tuple(sorted(row[:2])) for row in data["rest"][0]]
     assert sorted(rest) == list(itertools.combinations(sorted(set("abcd") - {best}), 2))
     for a, b, diff, *_ in data["rest"][0]:

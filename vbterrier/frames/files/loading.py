@@ -36,6 +36,7 @@ from vbterrier.frames.files.kinds import (
 )
 from vbterrier.frames.files.linked import link_layout, linked_rows
 from vbterrier.frames.files.source import Source
+from vbterrier.frames.files.spreadsheets import workbook_as_csv
 from vbterrier.frames.files.tables import (
     TEXT,
     require_columns,
@@ -43,7 +44,6 @@ from vbterrier.frames.files.tables import (
     typed_table,
     whole_table,
     with_values,
-    workbook_as_csv,
 )
 
 if TYPE_CHECKING:

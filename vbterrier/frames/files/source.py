@@ -389,8 +389,9 @@ def json_of(text: str | bytes, **options: Any) -> Any:
 def _distinct(members: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(members)
     if len(found) < len(members):
-        names = [name for name, _ in members]
-        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        seen = set[str]()
+        # set.add returns None.
+        twice = next(name for name, _ in members if name in seen or seen.add(name))
         raise RepeatedMemberError(f"has two members {shown(twice)} in one object; keep one")
     return found
 

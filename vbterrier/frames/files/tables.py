@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 import csv
-import io
 import re
-import zipfile
 from collections import Counter
 from contextlib import suppress
-from dataclasses import replace
-from datetime import date
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from vbterrier.errors import FileError, module_of_extra, nearest, warn
+from vbterrier.errors import FileError, nearest
 from vbterrier.frames.columns import ID_WORDS, simplified
 from vbterrier.frames.files.source import (
     BOM,
@@ -54,18 +49,20 @@ _NUMBER_BYTES = 8
 _NO_DOCUMENT = ("", "No Results")
 # Columns that a message names, and that a file may have.
 _MAX_LISTED, _MAX_COLUMNS = 30, 10_000
-# Unpacked size of a spreadsheet, which takes many times as much memory.
-_MAX_SHEET = 1 << 30
+
+
+def require_width(path: Path, n_columns: int, line: int | None = None) -> None:
+    """Refuse tables of very many columns, each of which takes memory and time, even if it is empty."""
+    if n_columns > _MAX_COLUMNS:
+        message = f"has {n_columns:,} columns, wanted at most {_MAX_COLUMNS:,}; leave out the others"
+        raise FileError(path, message, line=line)
 
 
 def require_columns(
     path: Path, found: Sequence[str], wanted: Sequence[str], line: int | None = None, given: Sequence[str] | None = None
 ) -> None:
     """Check the column names of a file; ``given`` are those of the file, if they were renamed."""
-    if len(found) > _MAX_COLUMNS:
-        # Each column takes memory and time, even if it is empty.
-        message = f"has {len(found):,} columns, wanted at most {_MAX_COLUMNS:,}; leave out the others"
-        raise FileError(path, message, line=line)
+    require_width(path, len(found), line)
     for name in wanted:
         if name not in found:
             own = found if given is None else given
@@ -430,54 +427,7 @@ def _decoded(table: Any) -> Any:
     return table
 
 
-def _is_id(head: object) -> bool:
+def is_id(head: object) -> bool:
     """Return True if the header of a column names ids."""
     word = simplified(head)
     return word in ID_WORDS or word in ("topic", "document", "iteration")
-
-
-def workbook_as_csv(source: Source) -> Source:
-    """Return the first sheet of an .xlsx file as the text of a CSV file, row by row.
-
-    Numbers are written as they are stored, so that an id that a spreadsheet turned into a number has lost its zeros.
-    """
-    content = source.content
-    if content is None:
-        with source.raw() as raw:
-            content = raw.read()
-    limit = None if source.max_bytes is None else min(source.max_bytes, _MAX_SHEET)
-    try:
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            n_bytes = sum(part.file_size for part in archive.infolist())
-            known = "xl/workbook.xml" in archive.namelist()
-    except zipfile.BadZipFile as error:
-        raise FileError(source.path, f"is a damaged zip archive ({error}): save the spreadsheet again") from error
-    if not known:
-        raise FileError(source.path, "is a zip archive without a spreadsheet (.xlsx): unpack it")
-    if limit is not None and n_bytes > limit:
-        raise too_large(replace(source, max_bytes=limit))
-    try:
-        module_of_extra("openpyxl", "xlsx")
-    except ModuleNotFoundError as error:
-        raise FileError(source.path, f"is a spreadsheet, and {error}; or save it as CSV") from error
-    try:
-        with pd.ExcelFile(io.BytesIO(content), engine="openpyxl") as book:
-            names = list(map(str, book.sheet_names))
-            sheet = pd.read_excel(book, header=None, dtype=object, na_filter=False)
-    except Exception as error:
-        raise FileError(source.path, f"is not a readable spreadsheet ({error}): save it again") from error
-    if len(names) > 1:
-        warn(f"{source.path}: reads the first sheet, {names[0]!r}, alone; {', '.join(map(repr, names[1:]))} ignored")
-    for place in range(sheet.shape[1]):
-        column = sheet.iloc[:, place]
-        dated = column.map(lambda cell: isinstance(cell, date)).to_numpy(dtype=bool)
-        if dated.any() and _is_id(column.iloc[0]):
-            row = int(np.argmax(dated))
-            message = (
-                f"{column.iloc[0]} is the date {column.iloc[row]}, wanted an id; format column {place + 1} as text"
-            )
-            raise FileError(source.path, message, line=row + 1)
-    # Rows without any value become blank lines, so that messages number the rows of the sheet.
-    empty = "," * (sheet.shape[1] - 1)
-    lines = sheet.to_csv(index=False, header=False, lineterminator="\n").split("\n")
-    return replace(source, content="\n".join("" if line == empty else line for line in lines).encode())

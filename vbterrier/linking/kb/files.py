@@ -19,7 +19,7 @@ from vbterrier.errors import FileError, InputError, ParameterError, nearest
 from vbterrier.frames.contracts import frame_of, near_miss, require
 from vbterrier.frames.files.reading import read_popularity
 from vbterrier.frames.files.source import MAX_BYTES, RepeatedMemberError, Source, json_of, refuse_constant
-from vbterrier.frames.files.tables import workbook_as_csv
+from vbterrier.frames.files.spreadsheets import workbook_as_csv
 from vbterrier.linking.kb.building import building
 from vbterrier.linking.kb.sqlite import TYPES
 from vbterrier.linking.kb.staging import numbered_lines, shown

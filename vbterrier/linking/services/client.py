@@ -123,8 +123,7 @@ class Client(ABC):
     timeout
         Seconds to wait for the connection, and for each read of an answer.
     deadline
-        Seconds for one text, retries and waits included. The limit is checked after each read of a body and before each
-        retry; it does not stop a service that sends the headers of its answer byte by byte.
+        Seconds for one text, retries and waits included. The connection is ended then, whatever the service sends.
     max_bytes
         The maximum size of an answer, compressed and decompressed.
     retries, backoff

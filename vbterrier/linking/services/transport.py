@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import ipaddress
 import re
+import socket
+import threading
 import time
 import zlib
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
 from http import HTTPStatus
@@ -139,10 +142,25 @@ class Transport:
     proxy: str | None = None  # the address of a proxy
 
     @cached_property
+    def _connections(self) -> list[Any]:
+        """The open connection, if there is one."""
+        return []
+
+    def _cut(self) -> None:
+        """End the connection, also while an answer is read, so that the read ends."""
+        for connection in self._connections:
+            if connection.sock is not None:
+                with suppress(OSError):
+                    # SSLSocket.shutdown would change what another thread reads from.
+                    socket.socket.shutdown(connection.sock, socket.SHUT_RDWR)
+
+    @cached_property
     def _session(self) -> Any:
         import requests
 
         session = requests.Session()
+        for scheme in ("http://", "https://"):
+            session.mount(scheme, _adapter(self._connections))
         session.trust_env = False
         session.cookies.set_policy(DefaultCookiePolicy(allowed_domains=[]))
         # Even with allow_redirects=False, requests reads the whole body of an answer that redirects.
@@ -158,12 +176,16 @@ class Transport:
             self._session.close()
 
     def attempt(self, request: Request, seconds: float) -> bytes | Failure:
-        """Send a request once and return the body of the answer; the time limit is checked after each read of it."""
+        """Send a request once and return the body of the answer, within a time limit."""
         import requests
         import urllib3
 
         ends, wait = time.monotonic() + seconds, min(self.timeout, seconds)
         headers = {name: before + secret.reveal() for name, before, secret in self.headers}
+        # Headers, trailers and "100 Continue" can go on for ever, each within the timeout of a read.
+        end = threading.Timer(seconds, self._cut)
+        end.daemon = True
+        end.start()
         # Failures are values: the traceback of an exception would refer to the request and its secrets.
         try:
             options = {"params": request.params, "data": request.form, "json": request.json, "headers": headers}
@@ -172,6 +194,8 @@ class Transport:
                 found = self._read(response, ends)
         except (requests.RequestException, urllib3.exceptions.HTTPError, OSError, ValueError) as error:
             found = self._explain(error)
+        finally:
+            end.cancel()
         if time.monotonic() >= ends and not isinstance(found, bytes):
             return Failure(f"did not end its answer in time ({seconds:g} s left); raise deadline, or send less text")
         return found
@@ -202,9 +226,13 @@ class Transport:
         inflate = zlib.decompressobj(16 + zlib.MAX_WBITS) if encoding.endswith("gzip") else None
         n_read, n_bytes, chunks = 0, 0, []
         # Unlike read and stream, read1 returns what has arrived and does not wait for a full chunk.
-        while chunk := response.raw.read1(_CHUNK, decode_content=False):
+        while True:
+            chunk = response.raw.read1(_CHUNK, decode_content=False)
+            # An answer without a length seems to end where its connection was cut.
             if time.monotonic() >= ends:
                 return Failure("sent too slowly")
+            if not chunk:
+                break
             n_read += len(chunk)
             try:
                 plain = inflate.decompress(chunk, limit + 1 - n_bytes) if inflate else chunk
@@ -242,6 +270,34 @@ class Transport:
         for _, _, secret in self.headers:
             text = secret.hide(text)
         return text
+
+
+def _adapter(connections: list[Any]) -> Any:
+    """An adapter of requests that lists its last connection."""
+    from requests.adapters import HTTPAdapter
+    from urllib3.connectionpool import HTTPConnectionPool, HTTPSConnectionPool
+
+    def watched(pool: Any) -> Any:
+        class Connection(pool.ConnectionCls):  # type: ignore[misc]
+            def connect(self) -> None:
+                connections[:] = [self]
+                super().connect()
+
+        return type(pool.__name__, (pool,), {"ConnectionCls": Connection})
+
+    pools = {"http": watched(HTTPConnectionPool), "https": watched(HTTPSConnectionPool)}
+
+    class Adapter(HTTPAdapter):
+        def init_poolmanager(self, *args: Any, **options: Any) -> None:
+            super().init_poolmanager(*args, **options)
+            self.poolmanager.pool_classes_by_scheme = pools
+
+        def proxy_manager_for(self, *args: Any, **options: Any) -> Any:
+            manager = super().proxy_manager_for(*args, **options)
+            manager.pool_classes_by_scheme = pools
+            return manager
+
+    return Adapter()
 
 
 def _without_secrets(address: str) -> str:
