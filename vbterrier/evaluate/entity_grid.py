@@ -336,7 +336,10 @@ def _given_run(name: str, given: Any, topics: pd.DataFrame, qrels: Any, folds: A
     if qrels is None:
         raise InputError(f"runs: {name!r} contains an estimator, which is cross-validated; give qrels=")
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
-    return cross_validated(given, topics, judged, folds=folds, seed=seed)
+    try:
+        return cross_validated(given, topics, judged, folds=folds, seed=seed)
+    except InputError as error:
+        raise InputError(f"run {name!r}: {error}") from error
 
 
 def _configurations(

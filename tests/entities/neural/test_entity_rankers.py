@@ -8,6 +8,7 @@ from themes import themed
 
 from vbterrier.entities import LanguageModelEntities, NeuralEntityRanker, judge_entities
 from vbterrier.entities.cross_validation import fold_of
+from vbterrier.entities.neural.checkpoints import _encoded
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 
@@ -86,6 +87,18 @@ class TestNeuralEntityRanker:
         stage = NeuralEntityRanker(pool)
         for topic in stage._examples(stage._prepared(run), qrels):
             assert topic.label.sum() * 2 == len(topic.label) == len(topic.x["hidden"])
+
+    def test_rankers_with_the_same_encoder_encode_pairs_once(self, data):
+        pool, run, _ = data
+        # Queries of no other test.
+        some = run[run["qid"].isin(["q0", "q1"])].assign(query="encoded once")
+        prepared = NeuralEntityRanker(pool, layers=0)._prepared(some)
+        assert {x["hidden"].shape[1:] for x in prepared.features} == {(1, 384)}
+        n_encoded = _encoded.cache_info().misses
+        again = NeuralEntityRanker(pool, supervision=labels_of(*data[::2]), layers=0, seed=1)._prepared(some)
+        assert _encoded.cache_info().misses == n_encoded
+        for x, other in zip(prepared.features, again.features, strict=True):
+            np.testing.assert_array_equal(x["hidden"], other["hidden"])
 
 
 def test_bad_parameters_are_refused(data):

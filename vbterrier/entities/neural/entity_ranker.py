@@ -46,7 +46,7 @@ class PairEncoder(NeuralModel):
         """Return the output of the frozen layers for pairs of texts, and the scores, from ``(pairs, scores)``."""
         pairs, score = batch
         hidden, mask, own = self.checkpoint.pairs(tuple(pairs), self.n_layers)
-        found = {"score": score.astype(np.float32), "hidden": hidden if self.n_layers else hidden[:, :1], "mask": mask}
+        found = {"score": score.astype(np.float32), "hidden": hidden, "mask": mask}
         return found if own is None else {**found, "own": own[:, None].astype(np.float32)}
 
     @property
