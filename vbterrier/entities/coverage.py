@@ -89,16 +89,21 @@ class EntityTable:
         return signal_classes(self.oer(alpha, shrinkage), self.df_relevant, self.df_other)
 
 
+def warn_of_no_entities(ids: Ids, topics: list[str], name: str) -> None:
+    """Warn if an entity run has no entities for any of the topics, whose ids are then usually others."""
+    if not len(ids):
+        warn(f"{name}: no entities for any of {len(topics)} topics ({examples(topics)})")
+
+
 def warn_of_other_ids(pool: LinkedPool, ids: Ids, number: Ints, name: str) -> None:
     """Warn if there are no entities for the topics of a pool, or none that any document mentions.
 
     ``number`` are the indices of ``ids`` into the entities of the pool, -1 outside it.
     """
-    if not len(pool.entities):
+    warn_of_no_entities(ids, pool.topics, name)
+    if not len(ids) or not len(pool.entities):
         return
-    if not len(ids):
-        warn(f"{name}: no entities for any of {len(pool.topics)} topics ({examples(pool.topics)})")
-    elif (number < 0).all():
+    if (number < 0).all():
         # Usually a mismatch of ids, such as titles against numbers, and rarely a bad ranker.
         warn(
             f"{name}: no document of the links mentions any of its {len(ids)} entities ({name}: "

@@ -82,6 +82,14 @@ class TestNeuralEntityRanker:
         fitted.save(tmp_path)
         assert_frame_equal(NeuralEntityRanker.load(tmp_path, pool)(run), expected, check_exact=True)
 
+    def test_other_entity_ids_are_reported_where_scores_are_computed(self, data):
+        pool, run, qrels = data
+        fitted = NeuralEntityRanker(pool, layers=0, epochs=1).fit(run, qrels)
+        with pytest.warns(DegenerateWarning, match=r"entity run: none of its \d+ entities is in the pool of its topic"):
+            fitted(run.assign(docno="Q" + run["docno"]))
+        with pytest.warns(DegenerateWarning, match=r"none of \d+ entities has a text or name"):
+            NeuralEntityRanker(pool, {"Q1": "a name"}, layers=0, epochs=1).fit(run, qrels)
+
     def test_negatives_are_as_many_as_positives(self, data):
         pool, run, qrels = data
         stage = NeuralEntityRanker(pool)
@@ -167,6 +175,8 @@ def test_a_language_model_reranks():
     found = LanguageModelEntities(ask, {"C": "the sea"}, cutoff=3)(RUN)
     assert found[["docno", "score", "rank"]].values.tolist() == [["C", 1.0, 0], ["A", 0.5, 1], ["B", 1 / 3, 2]]
     assert "[1] A\n[2] B\n[3] the sea\n" in seen[0]
+    with pytest.warns(DegenerateWarning, match=r"none of 4 entities has a text or name, .* \('A', 'B', 'C', \.\.\.\)"):
+        LanguageModelEntities(ask, {"Q1": "the sea"})(RUN)
     with pytest.raises(InputError, match="replied entity 9 for query 'q1', wanted numbers from 1 to 4"):
         LanguageModelEntities(lambda _: "1, 9")(RUN)
     with pytest.warns(DegenerateWarning, match="no numbers for 1 topics, whose order is kept"):

@@ -127,8 +127,8 @@ def is_of_sentences(given: Any) -> bool:
     return getattr(given, "transformers_model", None) is not None
 
 
-# The latest topics, which stages in a sequence encode again in every fold, and which all stages with the default encoder
-# share: some 100 megabytes for 20 entities each, 8 without layers.
+# The latest topics, which stages in a sequence encode again in every fold, and which all stages with the default
+# encoder share: some 100 megabytes for 20 entities each, 8 without layers.
 @lru_cache(maxsize=256)
 def _encoded(
     networks: Networks, pairs: tuple[tuple[str, str], ...], n_layers: int

@@ -171,7 +171,7 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
 
     def _prepared(self, inp: pd.DataFrame) -> Prepared:
         self._require_columns(inp)
-        run = Run(inp, name="entity run")
+        run = RunOnPool.on(self._pool, inp).run
         queries, called = Topics(inp).queries(run.topics), entity_texts(run.docno.text.to_pylist(), self.names)
         rows, starts, sizes = run.ordered()
         score = normalised(run.score[rows], np.append(starts, len(rows)), "z")

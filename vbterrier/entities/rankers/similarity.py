@@ -20,8 +20,16 @@ if TYPE_CHECKING:
 
 
 def entity_texts(ids: list[str], texts: Mapping[str, str] | None) -> list[str]:
-    """Return the text of each entity: its own, or else its id with spaces for underscores."""
+    """Return the text of each entity: its own, or else its id with spaces for underscores.
+
+    A warning reports texts that no entity has: the keys are then usually other ids.
+    """
     known = texts or {}
+    if known and ids and not any(each in known for each in ids):
+        warn(
+            f"none of {len(set(ids))} entities has a text or name, and their ids are used ({examples(ids)}); check "
+            "that the texts have the same entity ids as the links and runs"
+        )
     return [known[each] if each in known else each.replace("_", " ") for each in ids]
 
 
