@@ -42,7 +42,7 @@ class EntityTable:
         self.n_relevant: Ints = np.bincount(pool.topic[relevant], minlength=n_topics)
         self.n_other: Ints = np.bincount(pool.topic[~relevant], minlength=n_topics)
         self.df_relevant: Ints = np.bincount(pool.pair[relevant[pool.document]], minlength=n_pairs)
-        self.df_other: Ints = np.bincount(pool.pair, minlength=n_pairs) - self.df_relevant
+        self.df_other: Ints = pool.df - self.df_relevant
 
     def __len__(self) -> int:
         return len(self.pool.pairs)
@@ -63,7 +63,7 @@ class EntityTable:
     @property
     def df(self) -> Ints:
         """Documents of the topic's pool that mention the entity, shape (n_pairs,)."""
-        return self.df_relevant + self.df_other
+        return self.pool.df
 
     @property
     def contrasts(self) -> Bools:

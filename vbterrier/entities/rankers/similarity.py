@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.entities.rankers.base import PoolRanker, QueryEntities
-from vbterrier.entities.rankers.consensus import SUPPORT, pool_df, pool_idf, soft_support
+from vbterrier.entities.rankers.consensus import SUPPORT, soft_support
 from vbterrier.entities.vectors import VectorFile
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.frames.contracts import frame_of
@@ -194,7 +194,7 @@ class EntitySimilarity(PoolRanker):
             return cosine
         score = (1 + cosine) / 2
         if self.idf:
-            score = score * pool_idf(pool, pool_df(pool))
+            score = score * pool.idf
         return score if self.support == "none" else score * soft_support(pool, self.support)
 
     def _cosines(self, pool: LinkedPool, queries: list[str]) -> Floats:
