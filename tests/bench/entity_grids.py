@@ -1,25 +1,29 @@
 """Contamination of derived labels, and grids of entity rankers and of document rerankers, on AIDA.
 
-python tests/bench/entity_grids.py DATA [--texts]
+python tests/bench/entity_grids.py DATA [--texts] [LINKER...]
 
 DATA is the folder of the collections. With ``--texts``, rankers by text embed names with MiniLM (extra ``embed``);
 entities without a name keep their id. Vectors of entities are random projections of the documents that mention them, 64
-dimensions, seed 0.
+dimensions, seed 0. The labels of conceptual relevance (CER) are not those of language models: three rules compare the
+query with the name of the entity (words, trigrams of letters, cosine of MiniLM), and the majority decides.
 """
 
+import re
 import sys
 import time
 import warnings
+from functools import cache
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 from aida import aida
 from closed_open import collection
 from evidence import markdown
 
 import vbterrier
-from vbterrier.entities import NeuralEntityRanker, supervision_report
+from vbterrier.entities import NeuralEntityRanker, closed_entities, judge_entities, supervision_report
 from vbterrier.entities.rankers.consensus import ConsensusEntities
 from vbterrier.entities.rankers.selector import EntitySelector
 from vbterrier.evaluate import entity_grid, rerank_grid
@@ -50,24 +54,63 @@ def contamination(data):
     return pd.DataFrame(rows, columns=["links", "negatives", "pairs", "pooled", "mean", "std", "median df"])
 
 
-def supervised(links, names, embed):
-    """Trained entity rankers, cross-validated in the call of the grid."""
-    every = ConsensusEntities(links, min_documents=1)
-    runs = {"LGBM": every >> EntitySelector(links, names=names)}
-    if embed is not None:
-        monobert = ConsensusEntities(links, cutoff=100) >> NeuralEntityRanker(links, names, layers=0)
-        runs |= {"MonoBERT": monobert, "MonoBERT + IDF": monobert >> vbterrier.LocalIDF(links)}
-    return runs
+def judges(embed):
+    """Rules in place of language models: grades 0 to 2 from the query and the name of an entity in the prompt."""
+
+    def rule(similarity, related, core):
+        def grade(prompt):
+            query, name = (
+                re.search(rf"^{field}: (.*)$", prompt, re.MULTILINE)[1].lower() for field in ("Query", "Entity")
+            )
+            return str(int(similarity(query, name) >= related) + int(similarity(query, name) >= core))
+
+        return grade
+
+    def words(query, name):
+        return len(set(query.split()) & set(name.split())) / len(set(query.split()))
+
+    def trigrams(query, name):
+        ours, theirs = ({text[at : at + 3] for at in range(len(text) - 2)} for text in (f" {query} ", f" {name} "))
+        return len(ours & theirs) / len(ours | theirs)
+
+    @cache
+    def vector(text):
+        found = np.asarray(embed([text])[0])
+        return found / np.linalg.norm(found)
+
+    def cosine(query, name):
+        return float(vector(query) @ vector(name))
+
+    return {"words": rule(words, 0.5, 1), "trigrams": rule(trigrams, 0.1, 0.3), "cosine": rule(cosine, 0.4, 0.6)}
 
 
-def grids(data, embed):
+def supervised(links, names, topics, embed):
+    """Six trained entity rankers, cross-validated in the call of the grid; without ``embed``, that of LightGBM."""
+    first = ConsensusEntities(links, cutoff=100)
+    lgbm = {"LGBM": first >> EntitySelector(links, names=names)}
+    if embed is None:
+        return lgbm
+    labels = judge_entities(first(topics), judges(embed), names=names)
+    closed = pt.Transformer.from_df(closed_entities(links, first(topics)))
+    bert, cer = (NeuralEntityRanker(links, names, kind, layers=0) for kind in ("binary", labels))
+    return {
+        "BERT (binary, closed candidates)": closed >> bert,
+        "BERT (binary)": first >> bert,
+        "BERT (CER)": first >> cer,
+        "BERT (CER) + IDF": first >> cer >> vbterrier.LocalIDF(links),
+        **lgbm,
+        "LGBM (CER)": first >> EntitySelector(links, names=names, supervision=labels),
+    }
+
+
+def grids(data, linkers, embed):
     """Sizes, CPU seconds and frontiers of both grids."""
     table = pd.read_csv(Path(data) / "aida_ambiguous_labels" / "entities.tsv", sep="\t", keep_default_na=False)
     names = dict(zip(table["qid"], table["name"], strict=True))
     # The text cannot be redistributed: a document is the sequence of the surface forms of its gold mentions.
     text = aida(Path(data)).links["gold"].groupby("docno", sort=False)["surface"].agg(" ".join)
     rows = []
-    for linker in LINKERS:
+    for linker in linkers:
         links, bm25, qrels = collection(data, linker)
         bm25 = bm25.assign(text=bm25["docno"].map(text).fillna(""))
         vectors = vectors_of(links)
@@ -76,7 +119,9 @@ def grids(data, embed):
         started = time.process_time()
         topics = bm25[["qid", "query"]].drop_duplicates()
         given = {"embeddings": vectors, "query_entities": queries, "embed": embed, "texts": names}
-        found = entity_grid(links, topics, **given, runs=supervised(links, names, embed), qrels=qrels, progress=False)
+        found = entity_grid(
+            links, topics, **given, runs=supervised(links, names, topics, embed), qrels=qrels, progress=False
+        )
         named = np.mean([each in names for each in links.entities.text.to_pylist()])
         print(f"{linker}: {named:.3f} of {len(links.entities)} entities have a name", file=sys.stderr)
         seconds, frontier = time.process_time() - started, found.frontier()
@@ -110,5 +155,6 @@ def grids(data, embed):
 if __name__ == "__main__":
     warnings.simplefilter("ignore", vbterrier.DegenerateWarning)
     data, *options = sys.argv[1:]
-    print(markdown(contamination(data)), end="\n\n")
-    print(markdown(grids(data, vbterrier.intents.MiniLM() if options else None)))
+    linkers = [each for each in LINKERS if each in options] or LINKERS
+    print(markdown(contamination(data)), end="\n\n", flush=True)
+    print(markdown(grids(data, linkers, vbterrier.intents.MiniLM() if "--texts" in options else None)))

@@ -1,6 +1,7 @@
-"""Neural rerankers on AIDA: ``python tests/bench/neural.py DATA [--links gold wat genre] [--models NAME ...]``.
+"""Neural rerankers on AIDA: ``python tests/bench/neural.py DATA [--links LINKER ...] [--run RUN] [--models NAME ...]``.
 
-DATA is the folder of the collections that ``tests/data`` reads. Prints the tables of ``docs/explanation/neural.md``:
+DATA is the folder of the collections that ``tests/data`` reads. Prints the tables of ``docs/explanation/neural.md``, as
+Markdown and with the p-values:
 MAP in the open world and on the documents that entities reach, with the entities that the queries mean ("gold"), with
 consensus entities and with those of a selector that is fitted again in each fold ("selected"), and CPU seconds of five
 folds of equal size without the encoding of texts; the AUC of entity rankers on held-out binary labels of the first 20
@@ -38,16 +39,17 @@ from vbterrier.errors import DegenerateWarning
 from vbterrier.evaluate.settings import evaluate_settings
 
 FOLDS = KFold(5, shuffle=True, random_state=0)
+FIRST = "first stage"
 
 
-def aida(data):
+def aida(data, first_stage):
     """AIDA-CoNLL with queries and texts in the run, the entity that each query mostly means, and names of entities.
 
     A document is relevant to a name if it uses it for the entity that the name mostly means.
     """
     found = read_aida(data)
     text = found.links["gold"].groupby("docno", sort=False)["surface"].agg(" ".join)
-    run = found.runs["bm25"]
+    run = found.runs[first_stage]
     query = found.topics.set_index("qid")["query"]
     meant = found.intents.loc[found.intents.groupby("qid", sort=False)["p"].idxmax(), ["qid", "entity_id"]]
     entities = pd.read_csv(found.folder / "entities.tsv", sep="\t", dtype=str, keep_default_na=False)
@@ -86,7 +88,7 @@ def table(found, linker, models, encoded):
         ("consensus", consensus, consensus),
         ("selected", selected, selector),
     ):
-        systems = {"BM25": found.run, "overlap": OverlapReranker(links, entities)(found.run)}
+        systems = {FIRST: found.run, "overlap": OverlapReranker(links, entities)(found.run)}
         costs = {}
         for model in models:
             systems[model], costs[model] = trained(found, links, stage, model, encoded)
@@ -98,12 +100,30 @@ def table(found, linker, models, encoded):
             wide = values.pivot(index="qid", columns="name", values="value").dropna()[list(systems)]
             columns.append(wide.mean().rename(f"{kind}, {setting}"))
             if setting == "open-world":
-                for baseline in ("BM25", "overlap"):
+                for baseline in (FIRST, "overlap"):
                     p = [ttest_rel(wide[name], wide[baseline]).pvalue if name != baseline else np.nan for name in wide]
                     columns.append(pd.Series(p, wide.columns, name=f"{kind}, p of {baseline}"))
         made = pd.DataFrame(costs).T
         columns.append(made if kind == "gold" else made["CPU s"].rename(f"{kind}, CPU s"))
-    return pd.concat(columns, axis=1).reindex(["BM25", "overlap", *models])
+    return pd.concat(columns, axis=1).reindex([FIRST, "overlap", *models])
+
+
+def documented(made):
+    """The table as Markdown: open-world values in bold if they differ from the first stage with p < .001."""
+    columns = [
+        f"{kind}, {setting}" for kind in ("gold", "consensus", "selected") for setting in ("conditional", "open-world")
+    ]
+    seconds = [f"{kind}, CPU s" if kind != "gold" else "CPU s" for kind in ("gold", "selected")]
+    lines = []
+    for name, row in made.iterrows():
+        cells = ["" if np.isnan(row["parameters"]) else f"{row['parameters']:,.0f}"]
+        for column in columns:
+            p = row[f"{column.split(',')[0]}, p of {FIRST}"] if column.endswith("open-world") else 1
+            text = f"{row[column]:.3f}".lstrip("0")
+            cells.append(f"**{text}**" if p < 0.001 else text)
+        cells += ["" if np.isnan(row[column]) else f"{row[column]:.1f}" for column in seconds]
+        lines.append("| " + " | ".join([name, *cells]) + " |")
+    return "\n".join(lines)
 
 
 def flipped(found, linker, encoded):
@@ -170,12 +190,13 @@ def main():
     asked = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     asked.add_argument("data", type=Path)
     asked.add_argument("--links", nargs="+", default=["gold", "wat", "genre"])
+    asked.add_argument("--run", default="bm25", choices=["bm25", "dph"], help="the first stage")
     asked.add_argument("--models", nargs="*", default=list(MODELS))
     asked.add_argument("--rankers", action="store_true", help="entity rankers, too")
     asked.add_argument("--flipped", action="store_true", help="flip the judgments of a test fold, too")
     given = asked.parse_args()
     warnings.simplefilter("ignore", DegenerateWarning)
-    found = aida(given.data)
+    found = aida(given.data, given.run)
     encoded = Texts(TokenVectors())
     if given.models or given.flipped:
         start = time.process_time()
@@ -186,7 +207,8 @@ def main():
     for linker in given.links:
         print(f"\n{linker} links")
         if given.models:
-            print(table(found, linker, given.models, encoded).round(4).to_string(), flush=True)
+            made = table(found, linker, given.models, encoded)
+            print(made.round(4).to_string(), documented(made), sep="\n\n", flush=True)
         if given.flipped:
             print(flipped(found, linker, encoded).to_string(index=False), flush=True)
         if given.rankers:

@@ -23,7 +23,13 @@ from vbterrier.entities import (
     NeuralReranker,
     OverlapReranker,
     TrainedStage,
+    closed_entities,
+    entity_labels,
+    link_pool,
     read_links,
+    selected_entities,
+    supervision_report,
+    write_links,
 )
 from vbterrier.entities.neural.models import MODELS
 from vbterrier.errors import FileError, InputError, ParameterError
@@ -78,6 +84,39 @@ def test_pyterrier_finds_linked_pools(tmp_path, installed):
     assert_frame_equal(LinkSet(tmp_path / "unpacked").pool.frame(), given.links.frame())
     with pytest.raises(FileError, match="exists already"):
         LinkSet.build(tmp_path / "links", given.links)
+    frame = given.links.frame()
+    assert_frame_equal(LinkSet.build(tmp_path / "of a frame", frame).pool.frame(), frame)
+    with pytest.raises(InputError, match=r"LinkSet\.build: links are tags without a pool; pass link_pool"):
+        LinkSet.build(tmp_path / "of tags", given.tags)
+    assert not (tmp_path / "of tags").exists()
+    for wrong in (found, frame):
+        with pytest.raises(InputError, match=rf"write_links: found {type(wrong).__name__}, wanted a LinkedPool"):
+            write_links(wrong, tmp_path / "links.parquet")
+
+
+@pytest.mark.filterwarnings("ignore:closed_entities")
+def test_functions_take_artifacts_and_frames_as_stages_do(tmp_path):
+    given = data()
+    links = link_pool(given.run, given.tags, given.qrels)
+    found = LinkSet.build(tmp_path / "links", links)
+    for call in (
+        entity_labels,
+        closed_entities,
+        lambda links: selected_entities(given.every, links),
+        lambda links: supervision_report(links).pairs,
+        lambda links: supervision_report(links, negatives="hard").contamination,
+    ):
+        expected = call(links)
+        assert len(expected)
+        for other in (found, links.frame()):
+            assert_frame_equal(call(other), expected)
+    for call in (entity_labels, supervision_report, lambda tags: selected_entities(given.every, tags)):
+        with pytest.raises(InputError, match=r"links are tags without a pool; pass link_pool\(pool, tags, qrels\)"):
+            call(given.tags)
+
+
+def test_artifacts_with_other_content_are_refused(tmp_path):
+    LinkSet.build(tmp_path / "links", data().links)
     with pytest.raises(FileError, match=r"has no pt_meta\.json that can be read"):
         LinkSet(tmp_path)
     with pytest.raises(FileError, match=r"wanted \{'type': 'trained_stage'.*use pt.Artifact.load"):

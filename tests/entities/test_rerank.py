@@ -379,10 +379,23 @@ def test_entities_that_no_document_mentions_are_reported_by_every_reranker():
     for make in stages.values():
         with pytest.warns(DegenerateWarning, match=r"no document of the links mentions any of its 15 entities.*'Qe"):
             make(other)(world.run)
+    run, texts = world.run.assign(text="e 4", query="x"), {each: each.upper() for each in world.tags["entity_id"]}
+    of_texts = {
+        "embedding": lambda run: EmbeddingReranker(world.tags, run, world.vectors),
+        "expansion": lambda run: ExpansionReranker(run, texts=texts),
+        "expanded queries": lambda run: ExpandByEntities(run, texts=texts),
+    }
+    for name, make in (stages | of_texts).items():
         with pytest.warns(DegenerateWarning, match="entities: no entities for any of 3 topics"):
-            make(world.entities.assign(qid="x" + world.entities["qid"]))(world.run)
-    with pytest.warns(DegenerateWarning, match="selected entities have no vector"):
-        EmbeddingReranker(world.tags, other, world.vectors)(world.run)
+            make(world.entities.assign(qid="x" + world.entities["qid"]))(run)
+        if name in of_texts:
+            message = (
+                "selected entities have no vector" if name == "embedding" else r"none of \d+ entities has a text.*'Qe"
+            )
+            with pytest.warns(DegenerateWarning, match=message):
+                make(other)(run)
+            # Without texts, ids are texts, and any may be.
+            make(world.entities)(run)
     for make in stages.values():
         with pytest.warns(DegenerateWarning, match="entities: 1 entities differ from those of the links only in case"):
             make(world.entities.replace({"docno": {"e4": "E4"}}))(world.run)

@@ -2,10 +2,12 @@
 
 import numpy as np
 import pandas as pd
+import pyterrier as pt
 import pytest
 from planted import planted_collection
 from sklearn.model_selection import KFold
 
+from vbterrier.entities import NeuralEntityRanker, closed_entities, judge_entities
 from vbterrier.entities.cross_validation import cross_validated
 from vbterrier.entities.pool import link_pool
 from vbterrier.entities.rankers.consensus import ConsensusEntities, LocalIDF, RandomEntities
@@ -155,6 +157,42 @@ def test_supervised_runs_join_the_grid(world):
         grid_of(world, {}, runs=runs)
     with pytest.raises(ParameterError, match="is the name of a configuration"):
         grid_of(world, {"chance": {"seed": 0}}, runs={"chance(seed=0)": runs["frame"]})
+
+
+def test_six_supervised_runs_join_in_one_call(world, neural):
+    pytest.importorskip("lightgbm")
+    links, topics, _ = world
+    qrels = links.frame()[["qid", "docno", "label"]].drop_duplicates()
+    first = ConsensusEntities(links, min_documents=1)
+    rules = {"one": lambda prompt: str(sum(map(ord, prompt)) % 3), "two": lambda _: "2", "three": lambda _: "0"}
+    labels = judge_entities(first(topics), rules)
+    with pytest.warns(DegenerateWarning, match="as a diagnostic only"):
+        closed = closed_entities(links, ConsensusEntities(links, min_documents=1)(topics))
+    small = {"rounds": 3, "parameters": {"min_data_in_leaf": 2}}
+    cer = first >> NeuralEntityRanker(links, None, labels, layers=0, epochs=1)
+    runs = {
+        "BERT, closed": pt.Transformer.from_df(closed) >> NeuralEntityRanker(links, layers=0, epochs=1),
+        "BERT": first >> NeuralEntityRanker(links, layers=0, epochs=1),
+        "CER": cer,
+        "CER + IDF": cer >> LocalIDF(links),
+        "LGBM": first >> EntitySelector(links, **small),
+        "LGBM, CER": first >> EntitySelector(links, supervision=labels, **small),
+    }
+    options = {"qrels": qrels, "folds": KFold(3)}
+    idf = cross_validated(runs["CER + IDF"], topics, **options).query("rank < 5")
+    with pytest.warns(DegenerateWarning, match="depend on judgments of the same topics"):
+        found = grid_of(world, {"chance": {"seed": 0}}, runs={**runs, "again": idf}, **options)
+    rows = found.runs.drop_duplicates("configuration").set_index("configuration")
+    assert rows.index.tolist() == ["chance(seed=0)", *runs, "again"]
+    # The six are different, and the same run under another name counts once.
+    assert rows["duplicate_of"].dropna().to_dict() == {"again": "CER + IDF"}
+    assert found.n_distinct == 7
+    expected = score({"idf": idf}, links.frame(), MEASURES, on_topics="all").means().loc["idf"]
+    own = found.runs[found.runs["configuration"] == "CER + IDF"].set_index("measure")["value"]
+    assert own.to_dict() == pytest.approx(expected.to_dict())
+    unjudged = qrels.assign(label=0)
+    with pytest.raises(InputError, match="run 'BERT': fold 0 of 3: none of 2 topics has relevant and non-relevant"):
+        grid_of(world, {}, runs={"CER": cer, "BERT": runs["BERT"]}, qrels=unjudged, folds=KFold(3))
 
 
 def test_every_text_is_embedded_once_by_a_function_that_workers_cannot_import(world):

@@ -13,6 +13,7 @@ from vbterrier.entities.neural.reranker import NeuralReranker
 from vbterrier.entities.pool import LinkedPool, read_links, write_links
 from vbterrier.entities.rankers.selector import EntitySelector
 from vbterrier.entities.saved import FORMAT, META, TRAINED, metadata, stored
+from vbterrier.entities.stage import pool_of_links
 from vbterrier.errors import FileError
 from vbterrier.frames.files.source import json_of
 from vbterrier.frames.files.writing import new_folder
@@ -82,14 +83,17 @@ class LinkSet(_Folder):
     ARTIFACT_TYPE = "linked_pool"
 
     @classmethod
-    def build(cls, path: StrPath, pool: LinkedPool) -> LinkSet:
-        """Save a linked pool in a new folder, which is created atomically.
+    def build(cls, path: StrPath, pool: Any) -> LinkSet:
+        """Save a linked pool, or the pool of a K frame, in a new folder, which is created atomically.
 
         Raises
         ------
+        InputError
+            Tags instead of a pool.
         FileError
             The path exists, or the folder cannot be written.
         """
+        pool = pool_of_links(pool, "LinkSet.build")
         with new_folder(Path(path)) as part:
             write_links(pool, part / _LINKS)
             (part / META).write_text(metadata(cls.ARTIFACT_TYPE), encoding="utf-8")

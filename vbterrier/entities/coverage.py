@@ -42,7 +42,7 @@ class EntityTable:
         self.n_relevant: Ints = np.bincount(pool.topic[relevant], minlength=n_topics)
         self.n_other: Ints = np.bincount(pool.topic[~relevant], minlength=n_topics)
         self.df_relevant: Ints = np.bincount(pool.pair[relevant[pool.document]], minlength=n_pairs)
-        self.df_other: Ints = np.bincount(pool.pair, minlength=n_pairs) - self.df_relevant
+        self.df_other: Ints = pool.df - self.df_relevant
 
     def __len__(self) -> int:
         return len(self.pool.pairs)
@@ -63,7 +63,7 @@ class EntityTable:
     @property
     def df(self) -> Ints:
         """Documents of the topic's pool that mention the entity, shape (n_pairs,)."""
-        return self.df_relevant + self.df_other
+        return self.pool.df
 
     @property
     def contrasts(self) -> Bools:
@@ -89,16 +89,21 @@ class EntityTable:
         return signal_classes(self.oer(alpha, shrinkage), self.df_relevant, self.df_other)
 
 
+def warn_of_no_entities(ids: Ids, topics: list[str], name: str) -> None:
+    """Warn if an entity run has no entities for any of the topics, whose ids are then usually others."""
+    if not len(ids):
+        warn(f"{name}: no entities for any of {len(topics)} topics ({examples(topics)})")
+
+
 def warn_of_other_ids(pool: LinkedPool, ids: Ids, number: Ints, name: str) -> None:
     """Warn if there are no entities for the topics of a pool, or none that any document mentions.
 
     ``number`` are the indices of ``ids`` into the entities of the pool, -1 outside it.
     """
-    if not len(pool.entities):
+    warn_of_no_entities(ids, pool.topics, name)
+    if not len(ids) or not len(pool.entities):
         return
-    if not len(ids):
-        warn(f"{name}: no entities for any of {len(pool.topics)} topics ({examples(pool.topics)})")
-    elif (number < 0).all():
+    if (number < 0).all():
         # Usually a mismatch of ids, such as titles against numbers, and rarely a bad ranker.
         warn(
             f"{name}: no document of the links mentions any of its {len(ids)} entities ({name}: "

@@ -138,6 +138,29 @@ class LinkedPool(Shown):
         owner, place = spans(starts[pair], starts[pair + 1])
         return owner, links[place]
 
+    @cached_property
+    def df(self) -> Ints:
+        """The number of documents of the topic that mention each pair's entity, shape (n_pairs,)."""
+        return np.bincount(self.pair, minlength=len(self.pairs))
+
+    @property
+    def idf(self) -> Floats:
+        """``log((N_q + 1)/(df + 1)) + 1`` of each pair, with N_q documents in the topic's pool, shape (n_pairs,)."""
+        n_documents = np.diff(self.topic_starts)[self.pairs // max(len(self.entities), 1)]
+        idf: Floats = np.log((n_documents + 1) / (self.df + 1)) + 1
+        return idf
+
+    @cached_property
+    def _documents(self) -> Lookup:
+        return Lookup(self.topic, self.docno)
+
+    def find_documents(self, topics: list[str], topic: Ints, docno: Ids, where: str) -> Ints:
+        """Return indices of documents (topic as an index into ``topics``, and id), -1 outside the pool, shape (n,)."""
+        require_same_kind(self.docno, docno, "links column 'docno'", where)
+        if not len(self):
+            return np.full(len(topic), -1)
+        return self._documents.find_one(places(topics, self.topics)[topic], docno)
+
     def relevant(self, rel: int = 1) -> NDArray[np.bool_]:
         """Return True for relevant documents, shape (n_documents,); unjudged documents are non-relevant."""
         return self.label >= max(rel, 0)
@@ -307,6 +330,8 @@ def write_links(pool: LinkedPool, path: StrPath) -> None:
 
     Raises
     ------
+    InputError
+        Something else than a :class:`LinkedPool`.
     FileError
         The file cannot be written.
 
@@ -320,6 +345,11 @@ def write_links(pool: LinkedPool, path: StrPath) -> None:
     >>> read_links(path)
     LinkedPool(1 topics, 1 documents, 1 entities, 1 links)
     """
+    if not isinstance(pool, LinkedPool):
+        raise InputError(
+            f"write_links: found {type(pool).__name__}, wanted a LinkedPool: that of link_pool, LinkedPool.from_frame "
+            "or the attribute pool of an artifact"
+        )
     document, link = pool.rows()
     text = pa.array(pool.topics, pa.large_string()), pool.docno.text, pool.entities.text
     with replacing(Path(path)) as file, pq.ParquetWriter(file, _SCHEMA, compression="zstd") as writer:

@@ -19,7 +19,7 @@ from vbterrier.entities.pool import LinkedPool, link_pool
 from vbterrier.entities.provenance import JUDGMENTS, carried
 from vbterrier.errors import InputError, examples, warn, whole
 from vbterrier.frames.contracts import TagFrame, frame_of, require
-from vbterrier.frames.ids import Ids, Lookup, ids_of, require_same_kind
+from vbterrier.frames.ids import Ids, ids_of, require_same_kind
 from vbterrier.frames.ranking import Run, places, run_places
 from vbterrier.hosts import pyterrier
 from vbterrier.kernels.coverage import CLASSES
@@ -107,30 +107,11 @@ class EntityStage(pyterrier.Stage):
         return hash(LinkedPool) if isinstance(value, LinkedPool) else pyterrier.Stage.hashed(value)
 
 
-class Finder:
-    """Find documents in a linked pool, which is indexed once, at the first call."""
-
-    def __init__(self, pool: LinkedPool) -> None:
-        self.pool = pool
-
-    @cached_property
-    def _lookup(self) -> Lookup:
-        return Lookup(self.pool.topic, self.pool.docno)
-
-    def find(self, topics: list[str], topic: Ints, docno: Ids, where: str) -> Ints:
-        """Return indices of documents (topic as an index into ``topics``, and id) in the pool, -1 outside it, (n,)."""
-        require_same_kind(self.pool.docno, docno, "links column 'docno'", where)
-        if not len(self.pool):
-            return np.full(len(topic), -1)
-        return self._lookup.find_one(places(topics, self.pool.topics)[topic], docno)
-
-
 class PoolLinks:
     """Links of documents: a linked pool or its K frame, or tags with which any run is linked."""
 
     def __init__(self, given: Any) -> None:
         self.given = links_of(given)
-        self._finder = Finder(self.given) if isinstance(self.given, LinkedPool) else None
 
     def of(self, run: Run) -> Documents:
         """Return the documents of a run, by topic and in trec_eval's order, with their entities.
@@ -138,10 +119,10 @@ class PoolLinks:
         Documents outside the linked pool, and documents without tags, have no entities.
         """
         found = unlinked(run)
-        if self._finder is not None:
+        if isinstance(self.given, LinkedPool):
             pool = found.pool
-            document = self._finder.find(run.topics, pool.topic, pool.docno, f"{run.name} column 'docno'")
-            return replace(found, pool=linked_as(self._finder.pool, document, pool), known=document >= 0)
+            document = self.given.find_documents(run.topics, pool.topic, pool.docno, f"{run.name} column 'docno'")
+            return replace(found, pool=linked_as(self.given, document, pool), known=document >= 0)
         return replace(found, pool=link_pool(run, self.given)) if any_tagged(run, self.given) else found
 
 
@@ -386,7 +367,7 @@ class EntityReachable(OnDocuments):
 
 
 def selected_entities(
-    runs: Any, links: LinkedPool, *, cutoff: int = 20, rel: int = 1, alpha: float = ALPHA, shrinkage: float = SHRINKAGE
+    runs: Any, links: Any, *, cutoff: int = 20, rel: int = 1, alpha: float = ALPHA, shrinkage: float = SHRINKAGE
 ) -> pd.DataFrame:
     """Return the first entities of runs with their document frequencies, OER and signal class.
 
@@ -395,7 +376,7 @@ def selected_entities(
     runs
         An entity run (qid, docno: an entity's id, score), or a mapping of names to such runs.
     links
-        A linked pool with labels.
+        A linked pool with labels, its K frame, or its artifact.
     cutoff
         The number of entities of each topic that count.
     rel
@@ -434,7 +415,7 @@ def selected_entities(
     >>> found[["entity_id", "df_relevant", "df_other", "oer", "signal"]].round(2).values.tolist()
     [['Texas', 0, 2, -0.89, 'sparse'], ['Rome', 0, 0, 0.0, 'absent']]
     """
-    table = EntityTable(links, rel)
+    table = EntityTable(pool_of_links(links, "selected_entities"), rel)
     oer, classes = table.oer(alpha, shrinkage), table.classes(alpha, shrinkage)
     named = runs if isinstance(runs, Mapping) else {"run": runs}
     cutoff = whole("cutoff", cutoff)

@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 PARTITIONS = ("positive", "negative", "common")
 POSITIVE, NEGATIVE, COMMON = range(3)
 # The label of each partition, -1 for none.
-_LABELS = np.array([1, 0, -1])
+LABELS = np.array([1, 0, -1])
 
 
-def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
+def entity_labels(pool: Any, rel: int = 1) -> pd.DataFrame:
     """Derive binary entity labels from the document labels of a topic's pool.
 
     An entity that only relevant documents mention is positive (1), an entity that only non-relevant documents mention
@@ -44,7 +44,7 @@ def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
     Parameters
     ----------
     pool
-        See :func:`vbterrier.entities.link_pool`.
+        A :class:`~vbterrier.entities.pool.LinkedPool`, its K frame, or its artifact.
     rel
         The lowest relevant label of documents; unjudged documents are non-relevant.
 
@@ -78,8 +78,9 @@ def entity_labels(pool: LinkedPool, rel: int = 1) -> pd.DataFrame:
     >>> entity_labels(link_pool(pool, tags, qrels))[["entity_id", "partition"]].values.tolist()
     [['EU', 'common'], ['Paris', 'positive'], ['Texas', 'negative']]
     """
+    pool = pool_of_links(pool, "entity_labels")
     table = EntityTable(pool, rel)
-    partition = partitions_of(table)
+    partition = partitions(table.df_relevant, table.df)
     label = pd.Series(np.where(partition == POSITIVE, 1, 0), dtype="Int64").mask(partition == COMMON)
     return pd.DataFrame(
         {
@@ -149,7 +150,7 @@ def closed_entities(
     pool = pool_of_links(links, "closed_entities")
     require_judged(pool, "closed_entities")
     table = EntityTable(pool, rel)
-    label = _LABELS[partitions_of(table)]
+    label = LABELS[partitions(table.df_relevant, table.df)]
     if run is None:
         kept, topic, entity = label >= 0, table.topic, pool.entities.take(table.entity)
         names = np.array(pool.topics, dtype=object)
@@ -179,9 +180,9 @@ def _is_balanced(topic: Ints, label: Ints, order: Floats) -> Bools:
     return found
 
 
-def partitions_of(table: EntityTable) -> Ints:
-    """Return the partition of each pair as an index into ``PARTITIONS``, shape (n_pairs,)."""
-    return np.select([table.df_other == 0, table.df_relevant == 0], [POSITIVE, NEGATIVE], COMMON).astype(np.int64)
+def partitions(df_relevant: Ints, df: Ints) -> Ints:
+    """Return the partition of entities of some relevant and all documents, an index into ``PARTITIONS``, shape (n,)."""
+    return np.select([df_relevant == df, df_relevant == 0], [POSITIVE, NEGATIVE], COMMON).astype(np.int64)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -236,7 +237,7 @@ NEGATIVES = ("all", "random", "hard")
 
 
 def supervision_report(
-    pool: LinkedPool,
+    pool: Any,
     rel: int = 1,
     *,
     negatives: str = "all",
@@ -299,8 +300,9 @@ def supervision_report(
         raise ParameterError(f"ranking is for negatives='hard', not for negatives={negatives!r}")
     if (df is None) != (n_documents is None):
         raise ParameterError("df and n_documents belong together: give both, or neither")
+    pool = pool_of_links(pool, "supervision_report")
     table = EntityTable(pool, rel)
-    partition = partitions_of(table)
+    partition = partitions(table.df_relevant, table.df)
     oer, classes = table.oer(alpha, shrinkage), table.classes(alpha, shrinkage)
     sizes = np.bincount(partition, minlength=len(PARTITIONS))
     sampled = _sampled(table, partition, negatives, ranking, whole("seed", seed, low=0))
@@ -342,7 +344,7 @@ def _sampled(table: EntityTable, partition: Ints, negatives: str, ranking: Any, 
     negative: Bools = partition == NEGATIVE
     if negatives == "all":
         return negative
-    pool, label = table.pool, _LABELS[partition]
+    pool, label = table.pool, LABELS[partition]
     if negatives == "random":
         order = random_scores(pool.topics, table.topic, pool.entities.take(table.entity), seed)
     else:

@@ -272,7 +272,9 @@ def entity_grid(
     -----
     The paper's 187 configurations are listed in an appendix that is not part of it: the default grid has its families
     and its size, not its parameters. Language models that rerank entities are not part of the grid. Intervals are not
-    corrected for the number of configurations.
+    corrected for the number of configurations. The paper's six supervised runs join as pipelines in ``runs``: its
+    section 2.6.6 describes MonoBERT on binary and on conceptual labels, the latter with local IDF, and a selector with
+    LightGBM. Stages with the same encoder encode the pairs of a topic once.
 
     Source: Chatterjee: Entities as Retrieval Signals, arXiv 2604.05204, section 2.6.8, figure 6.
 
@@ -336,7 +338,10 @@ def _given_run(name: str, given: Any, topics: pd.DataFrame, qrels: Any, folds: A
     if qrels is None:
         raise InputError(f"runs: {name!r} contains an estimator, which is cross-validated; give qrels=")
     judged = read_qrels(qrels) if isinstance(qrels, (str, os.PathLike)) else frame_of(qrels, "qrels", QRELS)
-    return cross_validated(given, topics, judged, folds=folds, seed=seed)
+    try:
+        return cross_validated(given, topics, judged, folds=folds, seed=seed)
+    except InputError as error:
+        raise InputError(f"run {name!r}: {error}") from error
 
 
 def _configurations(

@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from vbterrier.entities.pool import LinkedPool, link_pool
-from vbterrier.entities.stage import Finder, PoolLinks, TopEntities
+from vbterrier.entities.stage import TopEntities, links_of
 from vbterrier.errors import InputError, choice, examples, warn, whole
 from vbterrier.evaluate.inputs import named_systems, run_of_system, table_of
 from vbterrier.evaluate.scores import TOPICS, score
@@ -40,7 +40,7 @@ UNREACHED = ("skip", "zero")
 
 def linked(links: Any, pool: Any, *, is_ranked: bool = False) -> LinkedPool:
     """The linked pool, as given or built from tags and a run, which is otherwise unused unless it ``is_ranked``."""
-    given = PoolLinks(links).given
+    given = links_of(links)
     if isinstance(given, LinkedPool):
         if pool is not None and not is_ranked:
             warn("pool: ignored, since links are a linked pool; give tags as links to link another pool")
@@ -56,7 +56,7 @@ class Reachability:
     """Documents of a pool that mention at least one of the first entities of a run."""
 
     def __init__(self, pool: LinkedPool, entities: Run, cutoff: int) -> None:
-        self.pool, self._finder = pool, Finder(pool)
+        self.pool = pool
         self.reached: Bools = TopEntities.of(pool, entities, cutoff).reached
         if not self.reached.any():
             raise InputError(
@@ -67,7 +67,7 @@ class Reachability:
 
     def document(self, topics: list[str], topic: Ints, docno: Any, name: str) -> Ints:
         """The number of each document in the pool, -1 outside."""
-        return self._finder.find(topics, topic, docno, f"{name} column 'docno'")
+        return self.pool.find_documents(topics, topic, docno, f"{name} column 'docno'")
 
     def pooled(self, run: Run) -> pd.DataFrame:
         """The rows of a run whose documents are in the pool."""

@@ -132,7 +132,9 @@ def test_scores_of_a_cross_encoder_are_its_logits(checkpoints):
         for checkpoint in (path, CrossEncoder(path)):
             hidden, mask, own = PretrainedEncoder(checkpoint).pairs(PAIRS, 0)
             assert own == pytest.approx(expected, abs=1e-6)
-            assert hidden.shape == (*mask.shape, 8)
+            # Without layers to train, the vector of [CLS] alone.
+            assert (hidden.shape, mask.shape) == ((2, 1, 8), np.shape(given["attention_mask"]))
+            assert PretrainedEncoder(checkpoint).pairs(PAIRS, 1)[0].shape == (*mask.shape, 8)
     assert PretrainedEncoder(checkpoints["encoder"]).pairs(PAIRS, 0)[2] is None
 
 

@@ -8,6 +8,7 @@ from themes import themed
 
 from vbterrier.entities import LanguageModelEntities, NeuralEntityRanker, judge_entities
 from vbterrier.entities.cross_validation import fold_of
+from vbterrier.entities.neural.checkpoints import _encoded
 from vbterrier.errors import DegenerateWarning, InputError, ParameterError
 
 
@@ -81,11 +82,31 @@ class TestNeuralEntityRanker:
         fitted.save(tmp_path)
         assert_frame_equal(NeuralEntityRanker.load(tmp_path, pool)(run), expected, check_exact=True)
 
+    def test_other_entity_ids_are_reported_where_scores_are_computed(self, data):
+        pool, run, qrels = data
+        fitted = NeuralEntityRanker(pool, layers=0, epochs=1).fit(run, qrels)
+        with pytest.warns(DegenerateWarning, match=r"entity run: none of its \d+ entities is in the pool of its topic"):
+            fitted(run.assign(docno="Q" + run["docno"]))
+        with pytest.warns(DegenerateWarning, match=r"none of \d+ entities has a text or name"):
+            NeuralEntityRanker(pool, {"Q1": "a name"}, layers=0, epochs=1).fit(run, qrels)
+
     def test_negatives_are_as_many_as_positives(self, data):
         pool, run, qrels = data
         stage = NeuralEntityRanker(pool)
         for topic in stage._examples(stage._prepared(run), qrels):
             assert topic.label.sum() * 2 == len(topic.label) == len(topic.x["hidden"])
+
+    def test_rankers_with_the_same_encoder_encode_pairs_once(self, data):
+        pool, run, _ = data
+        # Queries of no other test.
+        some = run[run["qid"].isin(["q0", "q1"])].assign(query="encoded once")
+        prepared = NeuralEntityRanker(pool, layers=0)._prepared(some)
+        assert {x["hidden"].shape[1:] for x in prepared.features} == {(1, 384)}
+        n_encoded = _encoded.cache_info().misses
+        again = NeuralEntityRanker(pool, supervision=labels_of(*data[::2]), layers=0, seed=1)._prepared(some)
+        assert _encoded.cache_info().misses == n_encoded
+        for x, other in zip(prepared.features, again.features, strict=True):
+            np.testing.assert_array_equal(x["hidden"], other["hidden"])
 
 
 def test_bad_parameters_are_refused(data):
@@ -154,6 +175,8 @@ def test_a_language_model_reranks():
     found = LanguageModelEntities(ask, {"C": "the sea"}, cutoff=3)(RUN)
     assert found[["docno", "score", "rank"]].values.tolist() == [["C", 1.0, 0], ["A", 0.5, 1], ["B", 1 / 3, 2]]
     assert "[1] A\n[2] B\n[3] the sea\n" in seen[0]
+    with pytest.warns(DegenerateWarning, match=r"none of 4 entities has a text or name, .* \('A', 'B', 'C', \.\.\.\)"):
+        LanguageModelEntities(ask, {"Q1": "the sea"})(RUN)
     with pytest.raises(InputError, match="replied entity 9 for query 'q1', wanted numbers from 1 to 4"):
         LanguageModelEntities(lambda _: "1, 9")(RUN)
     with pytest.warns(DegenerateWarning, match="no numbers for 1 topics, whose order is kept"):

@@ -46,7 +46,7 @@ class PairEncoder(NeuralModel):
         """Return the output of the frozen layers for pairs of texts, and the scores, from ``(pairs, scores)``."""
         pairs, score = batch
         hidden, mask, own = self.checkpoint.pairs(tuple(pairs), self.n_layers)
-        found = {"score": score.astype(np.float32), "hidden": hidden if self.n_layers else hidden[:, :1], "mask": mask}
+        found = {"score": score.astype(np.float32), "hidden": hidden, "mask": mask}
         return found if own is None else {**found, "own": own[:, None].astype(np.float32)}
 
     @property
@@ -171,7 +171,7 @@ class NeuralEntityRanker(NeuralStage, RunReranker):
 
     def _prepared(self, inp: pd.DataFrame) -> Prepared:
         self._require_columns(inp)
-        run = Run(inp, name="entity run")
+        run = RunOnPool.on(self._pool, inp).run
         queries, called = Topics(inp).queries(run.topics), entity_texts(run.docno.text.to_pylist(), self.names)
         rows, starts, sizes = run.ordered()
         score = normalised(run.score[rows], np.append(starts, len(rows)), "z")

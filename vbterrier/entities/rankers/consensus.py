@@ -24,18 +24,6 @@ if TYPE_CHECKING:
     from vbterrier.frames.ids import Ids
 
 
-def pool_df(pool: LinkedPool) -> Ints:
-    """Return the number of documents of the topic's pool that mention each pair's entity, shape (n_pairs,)."""
-    return np.bincount(pool.pair, minlength=len(pool.pairs))
-
-
-def pool_idf(pool: LinkedPool, df: Ints) -> Floats:
-    """Return ``log((N_q + 1)/(df + 1)) + 1`` of each pair for N_q documents in the pool, shape (n_pairs,)."""
-    n_documents = np.diff(pool.topic_starts)[pool.pairs // max(len(pool.entities), 1)]
-    idf: Floats = np.log((n_documents + 1) / (df + 1)) + 1
-    return idf
-
-
 class LocalIDF(RunReranker):
     """Multiply the scores of an entity run by the inverse document frequency in the pool: E -> E.
 
@@ -83,7 +71,7 @@ class LocalIDF(RunReranker):
         aligned = RunOnPool.on(self._pool, inp)
         if (aligned.run.score < 0).any():
             warn("entity run: scores below 0, which LocalIDF lowers more for rarer entities; shift them first")
-        idf = aligned.of_pairs(pool_idf(aligned.pool, pool_df(aligned.pool)))
+        idf = aligned.of_pairs(aligned.pool.idf)
         return ranked(inp.assign(score=(aligned.run.score * idf).astype(np.float64)), name="entity run")
 
 
@@ -161,8 +149,7 @@ class ConsensusEntities(PoolRanker):
 
     def scores(self, pool: LinkedPool, queries: list[str]) -> Floats:  # noqa: ARG002 - common signature
         """Return the score of each of ``pool.pairs``, NaN below ``min_documents``, shape (n_pairs,)."""
-        df = pool_df(pool)
-        return np.where(df >= self.min_documents, soft_support(pool, self.support) * pool_idf(pool, df), np.nan)
+        return np.where(pool.df >= self.min_documents, soft_support(pool, self.support) * pool.idf, np.nan)
 
 
 def personalised_pagerank(document: Ints, entity: Ints, restart: Floats, *, damping: float, tolerance: float) -> Floats:

@@ -14,9 +14,9 @@ from vbterrier.entities.links import UNJUDGED
 from vbterrier.entities.pool import judged
 from vbterrier.entities.provenance import of_cross_validated, of_fitted, require_independent
 from vbterrier.entities.rankers.base import RunOnPool, RunReranker, Topics
-from vbterrier.entities.rankers.consensus import pool_df
 from vbterrier.entities.rankers.similarity import entity_texts
 from vbterrier.entities.saved import Saved
+from vbterrier.entities.supervision import LABELS, partitions
 from vbterrier.errors import (
     FileError,
     InputError,
@@ -100,7 +100,7 @@ def feature_table(aligned: RunOnPool, features: Sequence[str], names: Mapping[st
         pool, n = aligned.pool, len(aligned.pool.pairs)
         distinct = distinct_documents(pool)[pool.document]
         support = [
-            pool_df(pool),
+            pool.df,
             np.bincount(pool.pair[distinct], minlength=n),
             np.bincount(pool.pair, pool.mentions, minlength=n),
             np.bincount(pool.pair, 1.0 / (1 + pool.rank[pool.document]), minlength=n),
@@ -171,9 +171,8 @@ def document_labels_of(aligned: RunOnPool, qrels: Any, rel: int) -> Ints:
     if unjudged.any():
         lost = [run.topics[each] for each in np.flatnonzero(unjudged).tolist()]
         warn(f"entity run: {agreeing(len(lost), 'topics are not in qrels and are not used')} ({examples(lost)})")
-    df = pool_df(pool)
-    df_relevant = np.bincount(pool.pair[relevant[pool.document]], minlength=len(df))
-    of_pair = np.where(df_relevant == df, 1, np.where(df_relevant == 0, 0, UNJUDGED))
+    df_relevant = np.bincount(pool.pair[relevant[pool.document]], minlength=len(pool.pairs))
+    of_pair = LABELS[partitions(df_relevant, pool.df)]
     known = (aligned.pair >= 0) & ~unjudged[run.topic]
     return np.where(known, aligned.of_pairs(of_pair), UNJUDGED).astype(np.int64)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from vbterrier.entities.rankers.base import PoolRanker, QueryEntities
-from vbterrier.entities.rankers.consensus import SUPPORT, pool_df, pool_idf, soft_support
+from vbterrier.entities.rankers.consensus import SUPPORT, soft_support
 from vbterrier.entities.vectors import VectorFile
 from vbterrier.errors import InputError, ParameterError, choice, examples, warn
 from vbterrier.frames.contracts import frame_of
@@ -20,8 +20,16 @@ if TYPE_CHECKING:
 
 
 def entity_texts(ids: list[str], texts: Mapping[str, str] | None) -> list[str]:
-    """Return the text of each entity: its own, or else its id with spaces for underscores."""
+    """Return the text of each entity: its own, or else its id with spaces for underscores.
+
+    A warning reports texts that no entity has: the keys are then usually other ids.
+    """
     known = texts or {}
+    if known and ids and not any(each in known for each in ids):
+        warn(
+            f"none of {len(set(ids))} entities has a text or name, and their ids are used ({examples(ids)}); check "
+            "that the texts have the same entity ids as the links and runs"
+        )
     return [known[each] if each in known else each.replace("_", " ") for each in ids]
 
 
@@ -186,7 +194,7 @@ class EntitySimilarity(PoolRanker):
             return cosine
         score = (1 + cosine) / 2
         if self.idf:
-            score = score * pool_idf(pool, pool_df(pool))
+            score = score * pool.idf
         return score if self.support == "none" else score * soft_support(pool, self.support)
 
     def _cosines(self, pool: LinkedPool, queries: list[str]) -> Floats:

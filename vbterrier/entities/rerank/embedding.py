@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pandas as pd
 
+from vbterrier.entities.coverage import warn_of_no_entities
 from vbterrier.entities.rankers.similarity import known_vectors, unit
 from vbterrier.entities.rerank.base import ENTITY_WEIGHTS, Interpolation, by_id, entity_weights
 from vbterrier.entities.rerank.overlap import PropagationReranker
@@ -102,6 +103,7 @@ class EmbeddingReranker(Interpolation):
 
     def _check_ids(self, listed: TopEntities) -> None:
         """Accept entities that no document mentions: they need a vector only, and a warning reports missing vectors."""
+        warn_of_no_entities(listed.ids, listed.pool.topics, "entities")
 
     def prepared(self, documents: Documents) -> DocumentVectors:
         """Return the vectors of entities, and of documents if given."""

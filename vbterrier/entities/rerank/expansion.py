@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pyterrier as pt
 
+from vbterrier.entities.coverage import warn_of_no_entities
 from vbterrier.entities.provenance import carried
 from vbterrier.entities.rankers.similarity import entity_texts
 from vbterrier.entities.rerank.base import Interpolation, by_id
@@ -165,7 +166,9 @@ class ExpandByEntities(OnEntities):
         own = run.only(set(qid.text.to_pylist()))
         top = own.top(self.cutoff)
         topic, rank = np.nonzero(top.rows >= 0)
-        texts = described(own.docno.take(top.rows[topic, rank]), self.texts)
+        ids = own.docno.take(top.rows[topic, rank])
+        warn_of_no_entities(ids, qid.codes()[0], "entities")
+        texts = described(ids, self.texts)
         added: dict[str, list[str]] = {}
         for place, text in zip(topic.tolist(), texts, strict=True):
             added.setdefault(own.topics[place], []).append(normal_form(text))
